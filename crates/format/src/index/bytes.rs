@@ -1,14 +1,14 @@
-//! Taking numbers and pieces off the front of hostile bytes, and Git's two compact encodings of them.
+//! Parsing of numbers and slices from hostile bytes, and Git's two compact number encodings.
 
 use bstr::{BStr, ByteSlice};
 
 use super::Stat;
 use crate::{HashKind, ObjectId};
 
-/// Size of a [`Stat`] where it stands alone (UNTR).
+/// Size in bytes of a stand-alone [`Stat`] (UNTR).
 pub(super) const STAT_SIZE: usize = 36;
 
-/// The bytes not read yet. Every method is `None` when there are too few.
+/// The remaining bytes. Every method returns `None` if there are too few.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
         ObjectId::from_bytes(hash, self.take(hash.len())?)
     }
 
-    /// The bytes before the next NUL, which is consumed too.
+    /// Returns the bytes before the next NUL, and consumes the NUL too.
     pub(super) fn string(&mut self) -> Option<&'a BStr> {
         let nul = self.0.find_byte(0)?;
         let text = self.0[..nul].as_bstr();
@@ -41,8 +41,8 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
-    /// Git's offset encoding, as in packs: seven bits a byte, most significant first, one added for
-    /// each byte that goes on.
+    /// Reads Git's offset encoding, as in packs: seven bits a byte, most significant first. Each
+    /// continuation adds one.
     pub(super) fn varint(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for (at, &byte) in self.0.iter().enumerate() {
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends what [`Reader::varint`] reads.
+/// Appends a number for [`Reader::varint`].
 pub(super) fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     let mut bytes = [0; 10];
     let mut at = bytes.len() - 1;
@@ -83,7 +83,7 @@ pub(super) fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&bytes[at..]);
 }
 
-/// Appends what [`Reader::stat`] reads.
+/// Appends stat fields for [`Reader::stat`].
 pub(super) fn write_stat(out: &mut Vec<u8>, stat: &Stat) {
     let Stat { ctime, mtime, dev, ino, uid, gid, size } = *stat;
     for field in [ctime.0, ctime.1, mtime.0, mtime.1, dev, ino, uid, gid, size] {
@@ -91,11 +91,12 @@ pub(super) fn write_stat(out: &mut Vec<u8>, stat: &Stat) {
     }
 }
 
-/// So far ahead memory is asked for: a processor that reads ahead by itself ends with the page.
+/// The distance of the prefetch in bytes: the processor's own prefetching stops at the end of a
+/// page.
 const AHEAD: usize = 4096;
 
-/// Has what is soon read of a large file brought near: memory takes as long to answer as several entries take to be read, and where each begins is known from
-/// the one before only.
+/// Prefetches memory of a large file that is read soon. A cache miss takes as long as reading
+/// several entries, and the position of an entry is known only after the one before it is read.
 #[inline]
 pub(super) fn prefetch_ahead(data: &[u8], offset: usize) {
     std::hint::black_box(data.get(offset + AHEAD).copied());
@@ -122,9 +123,9 @@ mod tests {
     }
 
     #[test]
-    fn a_varint_too_large_is_refused() {
+    fn refuses_a_varint_over_64_bits() {
         assert_eq!(Reader(&[255; 11]).varint(), None);
-        // The first value of two bytes is 128: one is added for the byte that goes on.
+        // The smallest value of two bytes is 128, because the continuation adds one.
         assert_eq!(Reader(&[0x80, 0]).varint(), Some(128));
     }
 }

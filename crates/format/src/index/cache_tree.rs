@@ -1,30 +1,32 @@
-//! The cache-tree (TREE extension): names of the tree objects that parts of the index would become.
+//! The cache-tree (TREE extension): the names of the tree objects for parts of the index. Source:
+//! Git's `gitformat-index(5)`.
 //!
-//! A valid node promises three things: the index entries below its directory are exactly `count`, all
-//! merged and none intent-to-add; written as a tree they have its name; and every subdirectory has a
-//! valid node too. [`CacheTree::invalidate`] therefore always goes from the root down.
+//! A valid node guarantees three things. There are exactly `count` index entries below its
+//! directory, all merged and none intent-to-add. Written as a tree, they have its name. Every
+//! subdirectory has a valid node too. Therefore [`CacheTree::invalidate`] always goes from the root
+//! down.
 
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::{HashKind, ObjectId};
 
-/// A cache-tree node: a directory whose index entries may be known to equal a tree object.
+/// A node: a directory whose index entries may be known to equal a tree object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheTree {
     /// Name of the directory; empty for the root.
     pub name: BString,
-    /// The tree's name and how many index entries it spans; `None` when invalidated.
+    /// The tree's name and the number of its index entries; `None` if invalid.
     pub valid: Option<(ObjectId, u32)>,
     /// Subdirectories, in the order Git stores them (shorter names first, then bytewise).
     pub children: Vec<CacheTree>,
 }
 
-/// Deepest directory accepted from a file: no path a file system takes has more components. A deeper
-/// tree is dropped, as any malformed one is; it is only a cache.
+/// The maximum depth accepted from a file; no file system allows more components. A deeper tree is
+/// dropped like any malformed one, because it is only a cache.
 const MAX_DEPTH: usize = 2048;
 
 impl CacheTree {
-    /// An invalid root.
+    /// Creates an invalid root.
     pub fn new() -> Self {
         CacheTree::node(BStr::new(""))
     }
@@ -33,19 +35,20 @@ impl CacheTree {
         CacheTree { name: name.to_owned(), valid: None, children: Vec::new() }
     }
 
-    /// The child called `name`, or where it would be.
+    /// Returns the position of the child called `name`, or the position where it would be inserted.
     fn child_position(&self, name: &BStr) -> Result<usize, usize> {
         self.children.binary_search_by(|child| order(child.name.as_bstr(), name))
     }
 
-    /// The node of the subdirectory called `name` (one component).
+    /// Returns the node of the subdirectory called `name` (one component).
     pub fn child(&self, name: &BStr) -> Option<&CacheTree> {
         self.child_position(name).ok().map(|at| &self.children[at])
     }
 
-    /// The node of directory `dir` relative to this one (no trailing slash; empty for this one).
+    /// Returns the node of directory `dir` relative to this one (without trailing slash; empty for
+    /// this one).
     ///
-    /// What a file says of counts is not checked against its entries: compare with
+    /// The counts from a file are not checked against its entries. Compare them with
     /// [`Index::range_below`](super::Index::range_below) before skipping anything.
     pub fn find(&self, dir: &BStr) -> Option<&CacheTree> {
         if dir.is_empty() {
@@ -54,9 +57,9 @@ impl CacheTree {
         dir.split_str("/").try_fold(self, |node, name| node.child(name.as_bstr()))
     }
 
-    /// Records that `path` (relative to this node) changed: every directory on the way to it becomes
-    /// invalid, and a subdirectory of that very name is forgotten. Returns whether that was all there is to forget for any
-    /// file of the same directory.
+    /// Invalidates every directory on the way to `path` (relative to this node), and removes a
+    /// subdirectory of that very name. Returns true if a change of any other file in the same
+    /// directory would invalidate nothing more.
     pub fn invalidate(&mut self, path: &BStr) -> bool {
         let mut node = self;
         let mut rest: &[u8] = path;
@@ -79,14 +82,14 @@ impl CacheTree {
         }
     }
 
-    /// Declares directory `dir` (relative, empty for this one) valid: its `count` index entries are
-    /// the tree `oid`. Nodes missing on the way are made, invalid. The caller sets all its
-    /// subdirectories too, and drops those it no longer has ([`CacheTree::retain`]).
+    /// Marks directory `dir` (relative, empty for this one) as valid: its `count` index entries are
+    /// the tree `oid`. Creates missing nodes on the way as invalid. The caller also sets all its
+    /// subdirectories, and drops those that no longer exist ([`CacheTree::retain`]).
     pub fn set_valid(&mut self, dir: &BStr, oid: ObjectId, count: u32) {
         self.make(dir).valid = Some((oid, count));
     }
 
-    /// The node of `dir`, made if missing.
+    /// Returns the node of `dir`, and creates it if missing.
     pub fn make(&mut self, dir: &BStr) -> &mut CacheTree {
         let mut node = self;
         if dir.is_empty() {
@@ -102,12 +105,13 @@ impl CacheTree {
         node
     }
 
-    /// Keeps of this node's subdirectories only those `keep` says yes to.
+    /// Keeps only the subdirectories for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&BStr) -> bool) {
         self.children.retain(|child| keep(child.name.as_bstr()));
     }
 
-    /// Reads the payload of a TREE extension. `None` if it is malformed, which costs only speed.
+    /// Reads the payload of a TREE extension. Returns `None` if it is malformed, which only costs
+    /// time.
     pub(super) fn read(data: &[u8], hash: HashKind) -> Option<CacheTree> {
         let (root, mut rest) = NodeHeader::read(data, hash)?;
         if !root.node.name.is_empty() {
@@ -131,7 +135,7 @@ impl CacheTree {
                 return Some(done);
             };
             let children = &mut parent.node.children;
-            // Sorted input, which is all Git writes, is appended without a search.
+            // Git writes sorted nodes, which are appended without a search.
             match children.last() {
                 Some(last) if order(last.name.as_bstr(), done.name.as_bstr()).is_ge() => {
                     let at = parent.node.child_position(done.name.as_bstr()).err()?;
@@ -184,14 +188,14 @@ impl NodeHeader {
     }
 }
 
-/// A decimal number ended by `end`, in the range of a C `int`.
+/// Parses a decimal number in the range of a C `int`, ended by `end`.
 fn number(data: &[u8], end: u8) -> Option<(i32, &[u8])> {
     let length = data.iter().take(12).position(|&byte| byte == end)?;
     let number = data[..length].to_str().ok()?.parse().ok()?;
     Some((number, &data[length + 1..]))
 }
 
-/// Git's order of subdirectories.
+/// Compares names in Git's order of subdirectories.
 fn order(one: &BStr, two: &BStr) -> std::cmp::Ordering {
     one.len().cmp(&two.len()).then_with(|| one.cmp(two))
 }

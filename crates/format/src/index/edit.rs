@@ -1,6 +1,6 @@
-//! Changing an index in place. Whatever changes, the extensions that speak of entries stay true: what
-//! the cache-tree and the untracked cache say of the way to a changed path becomes invalid, stages
-//! of resolved conflicts are remembered, and the monitor's bits move with their entries.
+//! Changes an index in place and keeps the extensions that refer to entries valid. A change of a
+//! path invalidates the cache-tree and the untracked cache along that path. Stages of resolved
+//! conflicts are recorded, and the monitor's bits move with their entries.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use bstr::{BStr, ByteSlice};
 use super::{Edit, Entry, Index, NewEntry, PathSpan, Stage, table::Table};
 
 impl Index {
-    /// Appends an entry at the end, for building in order. Panics in debug builds if out of order, and
-    /// always when the paths together exceed 4 GiB.
+    /// Appends an entry, for building an index in order. Panics if the paths together exceed 4 GiB,
+    /// and in debug builds if the entry is out of order.
     ///
-    /// Extensions are not looked at: this is for an index being built from nothing.
+    /// This does not update extensions: it is for building an index from nothing.
     pub fn push(&mut self, path: &BStr, entry: NewEntry) {
         debug_assert!(
             self.entries()
@@ -25,13 +25,14 @@ impl Index {
         self.overview = None;
     }
 
-    /// Applies edits in one pass; `edits` must be sorted by path, each path once. Each edit replaces
-    /// all stages of its path by the given entries (none = the path is removed).
+    /// Applies edits in one pass. `edits` must be sorted by path, with each path once. Each edit
+    /// replaces all stages of its path by the given entries; no entries remove the path.
     ///
-    /// Unmerged stages that give way to a merged entry, or to nothing, go to `resolve_undo`, as when
-    /// Git adds or removes a path; an operation that forgets conflicts clears that afterwards.
+    /// If a merged entry, or nothing, replaces unmerged stages, they go to `resolve_undo`, as when
+    /// Git adds or removes a path. An operation that forgets conflicts clears them afterwards.
     ///
-    /// Costs about as much as there are edits, plus one copy of the entries if their number changes.
+    /// The cost is proportional to the number of edits, plus one copy of the entries if their
+    /// number changes.
     pub fn apply(&mut self, edits: Vec<Edit>) {
         self.overview = None;
         let mut ranges = Vec::with_capacity(edits.len());
@@ -45,7 +46,7 @@ impl Index {
         for (edit, range) in edits.iter().zip(&ranges) {
             self.invalidate(edit.path.as_bstr());
             if edit.entries.iter().all(|entry| entry.stage == Stage::Normal) {
-                self.remember_conflict(range.clone());
+                self.record_conflict(range.clone());
             }
         }
         if edits.iter().zip(&ranges).all(|(edit, range)| edit.entries.len() == range.len()) {
@@ -59,7 +60,7 @@ impl Index {
         }
     }
 
-    /// Tells every extension that `path` is not what it was.
+    /// Invalidates every extension for `path`.
     pub fn invalidate(&mut self, path: &BStr) {
         if let Some(tree) = &mut self.cache_tree {
             tree.invalidate(path);
@@ -69,9 +70,9 @@ impl Index {
         }
     }
 
-    /// An index without entries that takes over everything else: version, timestamp, extensions. For
-    /// operations that build the new index entry by entry; they call [`Index::invalidate`] for what
-    /// changed. The old one keeps its entries.
+    /// Returns an index without entries that takes over version, timestamp and extensions. For
+    /// operations that build the new index entry by entry. They call [`Index::invalidate`] for each
+    /// change. The old index keeps its entries.
     pub fn successor(&mut self) -> Index {
         Index {
             version: self.version,
@@ -89,12 +90,12 @@ impl Index {
         }
     }
 
-    /// A copy without extensions, as a shared index holds it.
+    /// Returns a copy without extensions, for a shared index.
     pub fn entries_only(&self) -> Index {
         Index { version: self.version, table: self.table.clone(), ..Index::empty(self.hash) }
     }
 
-    fn remember_conflict(&mut self, range: Range<usize>) {
+    fn record_conflict(&mut self, range: Range<usize>) {
         for at in range {
             let entry = self.table.entry(at);
             if entry.stage != Stage::Normal {
@@ -125,8 +126,8 @@ impl Index {
         *self.table.owned().0 = entries;
     }
 
-    /// The first position from `from` on whose path is not before `path`: cheaper than a search of the
-    /// whole the nearer it is.
+    /// Returns the first position from `from` on whose path is not before `path`. The search is
+    /// cheaper the nearer the position is.
     pub fn seek(&self, from: usize, path: &BStr) -> usize {
         let mut low = from;
         let mut step = 1;
@@ -137,7 +138,8 @@ impl Index {
         self.first_in(low..(low + step).min(self.len()), path)
     }
 
-    /// Where the entries end that begin with the first `length` bytes of the path at `at`, at `bound` at the latest: the nearer, the cheaper.
+    /// Returns the end of the entries whose paths share the first `length` bytes of the path at
+    /// `at`, at most `bound`. The search is cheaper the nearer the end is.
     pub fn end_of_prefix(&self, at: usize, length: usize, bound: usize) -> usize {
         let lead = &self.path_at(at)[..length];
         let is_below = |other: usize| self.path_at(other).starts_with(lead);
@@ -155,7 +157,8 @@ impl Index {
         high
     }
 
-    /// How many entries there are at the path of the one at `at`, the first of them: several if it is unmerged.
+    /// Returns the number of entries with the path of the entry at `at`, which is the first of
+    /// them. An unmerged path has several.
     pub fn stages_at(&self, at: usize) -> usize {
         match self.stage_at(at) {
             Stage::Normal => 1,
@@ -221,7 +224,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn edits_do_to_an_index_what_they_do_to_a_map(
+        fn edits_agree_with_a_map(
             start in prop::collection::btree_map(path(), stages(), 0..30),
             edits in prop::collection::btree_map(path(), prop_oneof![Just(vec![]), stages()], 0..15),
         ) {
@@ -239,7 +242,7 @@ mod tests {
         }
 
         #[test]
-        fn ranges_hold_what_a_scan_finds(
+        fn ranges_agree_with_a_linear_search(
             paths in prop::collection::btree_map(path(), stages(), 0..30),
             dir in "[ab./]{0,3}",
         ) {
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_tree_is_invalid_along_an_edited_path_only() {
+    fn an_edit_invalidates_the_cache_tree_along_its_path() {
         let mut index = build(&BTreeMap::from([
             ("a/b/x".into(), vec![new_entry(1, Stage::Normal)]),
             ("a/c/x".into(), vec![new_entry(1, Stage::Normal)]),

@@ -1,10 +1,11 @@
-//! One entry's bytes, and runs of them.
+//! The bytes of one entry, and of runs of entries.
 //!
-//! Fixed part: ten `u32` (ctime, mtime, dev, ino, mode, uid, gid, size), the object name, `u16` flags
-//! (assume-valid, extended, two bits of stage, twelve of path length, all set if longer), `u16`
-//! extended flags if announced. Then in versions 2 and 3 the path and one to eight NULs, so that the
-//! entry's length is a multiple of eight; in version 4 a varint saying how many bytes to cut off the
-//! end of the previous path, what to append, and one NUL.
+//! Fixed part: ten `u32` (ctime, mtime, dev, ino, mode, uid, gid, size), the object name, `u16`
+//! flags (assume-valid, extended, two bits of stage, twelve of path length, all set if longer), and
+//! `u16` extended flags if the extended flag is set. Versions 2 and 3 continue with the path and
+//! one to eight NULs, so that the entry's length is a multiple of eight. Version 4 continues with a
+//! varint, the number of bytes to cut off the end of the previous path, then the bytes to append,
+//! and one NUL.
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -22,51 +23,52 @@ const LENGTH_MASK: u16 = 0x0fff;
 const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
-/// So many entries are read in a tenth of a millisecond or so.
+/// The number of entries that a thread reads in about a tenth of a millisecond.
 const TICK_INTERVAL: usize = 1024;
-/// Bytes before the device, and before the inode number that follows it.
+/// Offsets of the device and of the inode number that follows it.
 const DEVICE: usize = 16;
 const INODE: usize = 20;
-/// Bytes before the mode.
+/// The offset of the mode.
 const MODE: usize = 24;
-/// Bytes before the object name.
+/// The offset of the object name.
 const FIELDS: usize = 40;
 
-/// How entries of one file are encoded.
+/// The encoding of the entries of one file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Codec {
     pub(super) hash: HashKind,
-    /// Version 4.
+    /// True for version 4.
     pub(super) compressed: bool,
 }
 
-/// An entry at a glance.
+/// The fields of an entry that a scan needs.
 pub(super) struct Head {
-    /// Seconds.
+    /// Modification time in seconds.
     pub(super) modified: u32,
     pub(super) mode: Mode,
     pub(super) flags: Flags,
     pub(super) stage: Stage,
     pub(super) is_extended: bool,
-    /// The path's, unless it is very long.
+    /// The length of the path, unless it is very long.
     pub(super) known_length: Option<usize>,
 }
 
-/// The paths of all entries, one after the other, a NUL behind each.
+/// The paths of all entries, one after the other, each followed by a NUL.
 #[derive(Debug)]
 pub(super) struct Paths {
     pub(super) bytes: Vec<u8>,
-    /// The first breach of order. No error in itself: a split index is not sorted until merged.
+    /// The first pair that is out of order. It is no error yet: a split index is unsorted until it
+    /// is merged.
     pub(super) disorder: Option<Error>,
 }
 
-/// An entry's path on disk.
+/// The stored path of an entry.
 struct Name<'a> {
-    /// How much of the previous path it starts with.
+    /// The length of the prefix shared with the previous path.
     shared: usize,
     rest: &'a [u8],
     stage: Stage,
-    /// Where the next entry starts.
+    /// The offset of the next entry.
     end: usize,
 }
 
@@ -77,15 +79,15 @@ impl Name<'_> {
 }
 
 impl Codec {
-    /// Length of the shortest entry.
+    /// Returns the length of the shortest entry.
     pub(super) fn shortest(self) -> usize {
         let fixed = FIELDS + self.hash.len() + 2;
         if self.compressed { fixed + 2 } else { (fixed + 8) & !7 }
     }
 
-    /// Reads `count` entries but for the bytes of their paths into `entries`, sums them up, and finds where they end. Paths longer
-    /// than `budget` bytes in all are refused: a few bytes of version 4 can ask for a long path again
-    /// and again.
+    /// Reads `count` entries without their paths into `entries`. Returns them with their summary
+    /// and their end. Refuses paths longer than `budget` bytes in all, because a few bytes of
+    /// version 4 can repeat a long path again and again.
     pub(super) fn read_entries(
         self,
         data: &[u8],
@@ -119,7 +121,8 @@ impl Codec {
         Ok((entries, overview, offset))
     }
 
-    /// The entry at `offset`, but for its path, and where the next one starts. `path` is that of the one before, and then its own.
+    /// Reads the entry at `offset` and its path. Returns it with the offset of the next one. `path`
+    /// holds the previous path on entry, and its own path afterwards.
     pub(super) fn next(
         self,
         data: &[u8],
@@ -134,7 +137,7 @@ impl Codec {
         Ok((entry, name.end))
     }
 
-    /// How many bytes the paths of `count` entries in so many bytes may well need.
+    /// Estimates the bytes that the paths of `count` entries in `length` bytes of file need.
     pub(super) fn room_for_paths(self, length: usize, count: usize, budget: usize) -> usize {
         match self.compressed {
             true => count.saturating_mul(64).min(budget),
@@ -142,8 +145,8 @@ impl Codec {
         }
     }
 
-    /// Reads the bytes of the paths into `bytes`, where [`Codec::read_entries`] says they will be, looks at
-    /// the order of the entries, and finds where they end.
+    /// Reads the paths into `bytes`, at the places that [`Codec::read_entries`] assigns. Also
+    /// checks the order of the entries and returns their end.
     pub(super) fn read_paths(
         self,
         data: &[u8],
@@ -183,8 +186,9 @@ impl Codec {
         Ok((Paths { bytes, disorder: found }, offset))
     }
 
-    /// The path of the entry at `offset`. `previous` is the length of the path before it; the first
-    /// entry shares nothing, whatever it says. Whether a NUL is in it is for [`Codec::read_paths`] to see.
+    /// Reads the path of the entry at `offset`. `previous` is the length of the path before it. The
+    /// first entry shares nothing, whatever its prefix says. [`Codec::read_paths`] checks for a NUL
+    /// in the path.
     fn name(self, data: &[u8], offset: usize, previous: Option<usize>) -> Result<Name<'_>, Error> {
         let short = || Error::Truncated { offset };
         let malformed = || Error::Name { near: BString::default() };
@@ -219,7 +223,7 @@ impl Codec {
         }
     }
 
-    /// All of an entry but its path. `name` has found its bytes to be there.
+    /// Reads an entry without its path. `name` has checked that its bytes are present.
     fn content(self, data: &[u8], offset: usize, stage: Stage, path: PathSpan) -> Result<Entry, Error> {
         let short = Error::Truncated { offset };
         let Some(fields) = data.get(offset..).and_then(|data| data.first_chunk::<FIELDS>()) else {
@@ -252,7 +256,8 @@ impl Codec {
         Ok(Entry { stat, oid, mode: Mode::from_raw(field(6)), flags, stage, path })
     }
 
-    /// All of an entry but its path, of which it is known that its fields are at `offset`. It may be nonsense if `data` changed since.
+    /// Reads an entry without its path, whose location is known to be valid. The result is
+    /// arbitrary if `data` has changed since.
     #[inline]
     pub(super) fn entry(self, data: &[u8], offset: usize, path: PathSpan) -> Entry {
         let flags = u16_at(data, offset + FIELDS + self.hash.len()).unwrap_or_default();
@@ -266,19 +271,19 @@ impl Codec {
         })
     }
 
-    /// The stage of such an entry.
+    /// Returns the stage of such an entry.
     #[inline]
     pub(super) fn stage(self, data: &[u8], offset: usize) -> Stage {
         stage(u16_at(data, offset + FIELDS + self.hash.len()).unwrap_or_default())
     }
 
-    /// The mode of such an entry.
+    /// Returns the mode of such an entry.
     pub(super) fn mode(self, data: &[u8], offset: usize) -> Mode {
         let bytes = data.get(offset + MODE..).and_then(|data| data.first_chunk());
         Mode::from_raw(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
     }
 
-    /// [`super::Index::has_mode_and_stat`] of such an entry.
+    /// Implements [`super::Index::has_mode_and_stat`] for such an entry.
     #[inline]
     pub(super) fn has_mode_and_stat(self, data: &[u8], offset: usize, mode: Mode, stat: &Stat) -> bool {
         let Some(fixed) = data.get(offset..offset + self.before_path(false)) else { return false };
@@ -288,13 +293,14 @@ impl Codec {
             && u16_at(fixed, FIELDS + self.hash.len()).is_some_and(|flags| flags & (EXTENDED | STAGE) == 0)
     }
 
-    /// Bytes from the beginning of an entry to its path, not in version 4.
+    /// Returns the offset of the path in an entry of version 2 or 3.
     #[inline]
     pub(super) fn before_path(self, is_extended: bool) -> usize {
         FIELDS + self.hash.len() + if is_extended { 4 } else { 2 }
     }
 
-    /// What can be told of an entry at a glance, not in version 4. `None` if it cannot be one.
+    /// Reads the fields that a scan needs, in version 2 or 3. Returns `None` if the bytes cannot be
+    /// an entry.
     #[inline]
     pub(super) fn head(self, data: &[u8], offset: usize) -> Option<Head> {
         const MODIFIED: usize = 8;
@@ -317,8 +323,8 @@ impl Codec {
         })
     }
 
-    /// Appends an entry. `previous` is the path before it, for version 4; `None` at the start of a
-    /// run that is to be read without knowing what came before, of which only the length counts.
+    /// Appends an entry. For version 4, `previous` is the path before it. At the start of a block,
+    /// which a reader decodes without the entries before it, only its length is used.
     pub(super) fn write(self, out: &mut Vec<u8>, entry: &Entry, path: &[u8], previous: Previous<'_>) {
         let start = out.len();
         out.extend_from_slice(&fields(&entry.stat, entry.mode));
@@ -359,7 +365,7 @@ impl Codec {
     }
 }
 
-/// What an entry begins with.
+/// Encodes the fixed part before the object name.
 #[inline]
 fn fields(stat: &Stat, mode: Mode) -> [u8; FIELDS] {
     let &Stat { ctime, mtime, dev, ino, uid, gid, size } = stat;
@@ -371,21 +377,21 @@ fn fields(stat: &Stat, mode: Mode) -> [u8; FIELDS] {
     fields
 }
 
-/// What [`Codec::write`] may refer to.
+/// The previous path, as far as [`Codec::write`] may refer to it.
 #[derive(Clone, Copy)]
 pub(super) enum Previous<'a> {
-    /// This path.
+    /// The whole path.
     Path(&'a [u8]),
-    /// A path of this length, which a reader that starts here does not have.
+    /// Only its length, because a reader that starts here does not have the path.
     Unknown { length: usize },
 }
 
-/// Whether the entry needs version 3.
+/// Returns true if the entry needs version 3.
 pub(super) fn is_extended(entry: &Entry) -> bool {
     entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD)
 }
 
-/// What is wrong with the order of two neighbours, if anything, as Git words it.
+/// Returns Git's error if two neighbours are out of order.
 pub(super) fn disorder(one: (&BStr, Stage), two: (&BStr, Stage)) -> Option<Error> {
     match one.0.cmp(two.0) {
         std::cmp::Ordering::Less => None,
@@ -398,7 +404,7 @@ pub(super) fn disorder(one: (&BStr, Stage), two: (&BStr, Stage)) -> Option<Error
     }
 }
 
-/// `None` if there are some that nobody knows.
+/// Returns `None` if an unknown flag is set.
 fn flags(stored: u16, extended: u16) -> Option<Flags> {
     let mut flags = Flags::empty();
     flags.set(Flags::ASSUME_VALID, stored & ASSUME_VALID != 0);

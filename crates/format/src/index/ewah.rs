@@ -1,12 +1,13 @@
-//! EWAH bitmaps, as they stand in the link, UNTR and FSMN extensions.
+//! EWAH bitmaps, as in the link, UNTR and FSMN extensions. Source: Git's `gitformat-index(5)`.
 //!
-//! `u32` size in bits, `u32` number of words, the words (64 bits, big endian), `u32` position of the
-//! last marker word. A marker (bit 0: the run's bit, 32 bits: length of the run in words, 31 bits:
-//! literal words after it) is followed by its literals, whose bits count from the least significant.
+//! `u32` size in bits, `u32` number of words, the words (64 bits, big endian), `u32` position of
+//! the last marker word. A marker holds the run's bit (bit 0), the length of the run in words (32
+//! bits) and the number of literal words after it (31 bits). Its literals follow. Their bits count
+//! from the least significant one.
 
 use super::bytes::Reader;
 
-/// A bitmap as read; what it claims is checked when its bits are visited.
+/// A bitmap as read. Its claims are checked when its bits are visited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bitmap {
     words: Vec<u64>,
@@ -16,7 +17,7 @@ const MAX_RUN: u64 = u32::MAX as u64;
 const MAX_LITERALS: u64 = (1 << 31) - 1;
 
 impl Bitmap {
-    /// Takes a bitmap off the front.
+    /// Reads a bitmap and consumes its bytes.
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<Bitmap> {
         let _bits = reader.u32()?;
         let count = reader.u32()? as usize;
@@ -26,8 +27,8 @@ impl Bitmap {
         Some(Bitmap { words: words.iter().map(|word| u64::from_be_bytes(*word)).collect() })
     }
 
-    /// Calls `visit` for each set bit, ascending. Stops with the first position that is not below
-    /// `limit`, so that a few bytes cannot ask for endless work.
+    /// Calls `visit` for each set bit, in ascending order. Stops with an error at the first
+    /// position that is not below `limit`, so that a few bytes cannot cause endless work.
     pub(super) fn for_each(&self, limit: usize, mut visit: impl FnMut(usize)) -> Result<(), u64> {
         let limit = limit as u64;
         let mut position = 0u64;
@@ -84,7 +85,7 @@ pub(super) fn write(out: &mut Vec<u8>, positions: impl IntoIterator<Item = usize
     out.extend_from_slice(&(writer.marker as u32).to_be_bytes());
 }
 
-/// Words written so far; the last marker's place is kept free until its counts are known.
+/// The words written so far. The last marker's word is filled in when its counts are known.
 struct Writer {
     words: Vec<u64>,
     marker: usize,
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_run_ends_at_the_limit() {
+    fn a_huge_run_ends_at_the_limit() {
         let ones = Bitmap { words: vec![1 | MAX_RUN << 1] };
         assert_eq!(bits(&ones, 1000), Err(1000));
         let far = Bitmap { words: vec![MAX_RUN << 1, MAX_RUN << 1 | 1 << 33, 1] };

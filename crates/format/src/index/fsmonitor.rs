@@ -1,7 +1,7 @@
-//! The file system monitor's extension (FSMN): a token saying when the monitor was asked last, and a
-//! bitmap of the entries it could not vouch for. In an [`Index`] the bitmap is the flag
-//! [`Flags::FSMONITOR_VALID`](super::Flags::FSMONITOR_VALID) of each entry, so that it stays true
-//! whatever moves.
+//! The file system monitor's extension (FSMN): a token for the time of the last query, and a bitmap
+//! of the entries that may have changed. An [`Index`] holds the bitmap as the flag
+//! [`Flags::FSMONITOR_VALID`](super::Flags::FSMONITOR_VALID) of each entry, so it stays correct
+//! when entries move.
 
 use bstr::{BString, ByteSlice};
 
@@ -11,29 +11,30 @@ use super::{
     ewah::{self, Bitmap},
 };
 
-/// What the monitor said last.
+/// The last answer of the monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fsmonitor {
-    /// The monitor's own name of that moment.
+    /// The monitor's name for the time of the answer.
     pub token: BString,
-    /// In memory: whether that moment is in this run.
+    /// In memory: the answer to the query of this run.
     pub answer: MonitorAnswer,
 }
 
-/// What the monitor has said since the index was read.
+/// The monitor's answer since the index was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MonitorAnswer {
-    /// It was not asked. [`Flags::FSMONITOR_VALID`] is kept, but tells nothing.
+    /// The monitor was not queried. [`Flags::FSMONITOR_VALID`] is kept, but means nothing.
     #[default]
     NotAsked,
-    /// It named all that changed since it was asked before: what is marked is as it was, and so is every directory
-    /// that the untracked cache calls valid.
+    /// The monitor listed all changes since the last query. Marked entries are unchanged, and so is
+    /// every directory that the untracked cache marks as valid.
     Changes,
-    /// It cannot tell what changed: nothing is marked but what was looked at since, and directories have to be looked at.
+    /// The monitor cannot tell what changed. Only entries that were checked since are marked, and
+    /// directories must be read.
     Everything,
 }
 
-/// The extension before its bitmap was given to the entries (a split index has them only later).
+/// The extension before its bitmap is applied to the entries. A split index gets them only later.
 #[derive(Debug)]
 pub(super) struct Pending {
     token: BString,
@@ -41,7 +42,8 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// `None` if malformed: all entries are then compared again, as without a monitor.
+    /// Returns `None` if it is malformed. All entries are then compared again, as without a
+    /// monitor.
     pub(super) fn read(data: &[u8]) -> Option<Pending> {
         let mut reader = Reader(data);
         let token = match reader.u32()? {
@@ -55,7 +57,8 @@ impl Pending {
         bitmap.0.is_empty().then_some(Pending { token, dirty })
     }
 
-    /// The entries for which the monitor does not vouch, of so many. `None` if the bitmap speaks of others, too.
+    /// Returns the entries that may have changed. Returns `None` if the bitmap refers to a position
+    /// from `entries` on.
     pub(super) fn dirty(&self, entries: usize) -> Option<Vec<usize>> {
         let mut dirty = Vec::new();
         self.dirty.for_each(entries, |position| dirty.push(position)).ok()?;
@@ -66,10 +69,11 @@ impl Pending {
         Fsmonitor { token: self.token, answer: MonitorAnswer::NotAsked }
     }
 
-    /// Gives each entry its flag. `None`, and no flag, if the bitmap speaks of entries that are not there.
+    /// Sets the flag of each entry. Returns `None`, and sets no flag, if the bitmap refers to
+    /// entries that do not exist.
     pub(super) fn settle(self, entries: &mut [Entry]) -> Option<Fsmonitor> {
         let dirty = self.dirty(entries.len())?;
-        // What happens inside of a submodule is not told of its entry.
+        // A change inside a submodule is not reported for its entry.
         let watched = entries.iter_mut().filter(|entry| !entry.mode.is_gitlink());
         watched.for_each(|entry| entry.flags.insert(Flags::FSMONITOR_VALID));
         dirty.into_iter().for_each(|position| entries[position].flags.remove(Flags::FSMONITOR_VALID));
@@ -78,25 +82,27 @@ impl Pending {
 }
 
 impl Index {
-    /// What the monitor has said in this run.
+    /// Returns the monitor's answer in this run.
     pub fn monitor_answer(&self) -> MonitorAnswer {
         self.fsmonitor.as_ref().map_or(MonitorAnswer::NotAsked, |monitor| monitor.answer)
     }
 
-    /// Whether the monitor vouches for the entry: its file is as it was when it was last found to be the entry's. That may be
-    /// believed where a file is shown or left as it is, never where one is overwritten or removed.
+    /// Returns true if the monitor reports the entry's file as unchanged since it last matched the
+    /// entry. This is enough to show a file or to leave it alone, but never to overwrite or remove
+    /// it.
     pub fn is_fsmonitor_valid(&self, entry: &Entry) -> bool {
         self.monitor_answer() != MonitorAnswer::NotAsked && entry.flags.contains(Flags::FSMONITOR_VALID)
     }
 
-    /// The same of the entry at `at`.
+    /// Like [`Index::is_fsmonitor_valid`] for the entry at `at`.
     #[inline]
     pub fn is_fsmonitor_valid_at(&self, at: usize) -> bool {
         self.monitor_answer() != MonitorAnswer::NotAsked && self.table.is_fsmonitor_valid(at)
     }
 
-    /// From here on the monitor vouches for the entry at `at`, whose file was looked at after the monitor was asked, and is the
-    /// entry's. Whether that is news; never if it was not asked, nor of a submodule.
+    /// Marks the entry at `at` as unchanged: its file was checked after the query of the monitor,
+    /// and matches. Returns true if the mark is new. Does nothing if the monitor was not queried,
+    /// or for a submodule.
     pub fn set_fsmonitor_valid(&mut self, at: usize) -> bool {
         let is_new = self.monitor_answer() != MonitorAnswer::NotAsked
             && !self.mode_at(at).is_gitlink()
@@ -107,7 +113,7 @@ impl Index {
         is_new
     }
 
-    /// The monitor does not vouch for the entry at `at` any more. Whether that is news.
+    /// Clears the mark of the entry at `at`. Returns true if it was set.
     pub fn clear_fsmonitor_valid(&mut self, at: usize) -> bool {
         let is_new = self.table.is_fsmonitor_valid(at);
         if is_new {

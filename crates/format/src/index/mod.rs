@@ -1,8 +1,8 @@
 //! The index ("dircache") as a value: entries sorted by path and stage, and its extensions.
 //!
-//! Format: Git's `gitformat-index(5)`. [`read`] and [`mod@write`] turn bytes into an [`Index`] and back;
-//! [`edit`](Index::apply) changes one and keeps its extensions true; files and locks are `store`'s
-//! business. Nothing in here touches a disk, and no input, however hostile, panics.
+//! Format: Git's `gitformat-index(5)`. [`read`] and [`mod@write`] convert between bytes and an
+//! [`Index`]. [`Index::apply`] changes an index and keeps its extensions valid. The crate `store`
+//! handles files and locks. This module does no input or output, and no input makes it panic.
 
 use std::{ffi::CStr, ops::Range};
 
@@ -36,7 +36,7 @@ pub use resolve_undo::ResolveUndo;
 pub use summary::{IndexSummary, summarize};
 pub use untracked::UntrackedCache;
 
-/// The stat fields an index entry keeps, each reduced to 32 bits as Git does.
+/// The stat fields of an index entry, each reduced to 32 bits as in Git.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stat {
     /// Change time: seconds, nanoseconds.
@@ -51,12 +51,13 @@ pub struct Stat {
     pub uid: u32,
     /// Group.
     pub gid: u32,
-    /// Size in bytes, modulo 2^32. Zero in an entry of a non-empty file says "compare the content".
+    /// Size in bytes, modulo 2^32. Zero for a non-empty file means that its content must be
+    /// compared.
     pub size: u32,
 }
 
 bitflags::bitflags! {
-    /// Flags of an entry, stage aside.
+    /// Flags of an entry, without the stage.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
     pub struct Flags: u16 {
         /// `update-index --assume-unchanged`; stored in the index.
@@ -65,18 +66,20 @@ bitflags::bitflags! {
         const INTENT_TO_ADD = 1 << 1;
         /// `update-index --skip-worktree` and sparse checkout; stored, needs version 3.
         const SKIP_WORKTREE = 1 << 2;
-        /// In memory: the file system monitor asked last vouched for the entry (stored in FSMN). Worth nothing
-        /// to who has not asked it again since: see [`Index::is_fsmonitor_valid`].
+        /// In memory: the file system monitor reported the file as unchanged when it was last
+        /// queried (stored in FSMN). The flag is valid only after a new query; see
+        /// [`Index::is_fsmonitor_valid`].
         const FSMONITOR_VALID = 1 << 3;
-        /// In memory: known to match the worktree (Git's `CE_UPTODATE`).
+        /// In memory: the entry is known to match the worktree (Git's `CE_UPTODATE`).
         const UPTODATE = 1 << 4;
-        /// In memory: of a split index, an entry that came after the one of its path in the shared index had gone. As
-        /// with Git it is stored beside that one's removal, however alike the two are.
+        /// In memory: in a split index, an entry that was added after the entry of its path was
+        /// deleted from the shared index. Like Git, [`mod@write`] stores the addition and the
+        /// deletion, even if both entries are equal.
         const UNSHARED = 1 << 5;
     }
 }
 
-/// Where an entry stands in a merge.
+/// The stage of an entry in a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Stage {
@@ -90,20 +93,20 @@ pub enum Stage {
     Theirs = 3,
 }
 
-/// The version of the format an index is stored in.
+/// The format version of a stored index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     /// Plain entries.
     V2 = 2,
-    /// As 2, with room for the extended flags. Chosen instead of 2 when an entry needs it, never kept
-    /// when none does.
+    /// Like 2, with extended flags. The writer uses it instead of 2 exactly if an entry needs
+    /// extended flags.
     V3 = 3,
-    /// Paths share the prefix of their predecessor, entries are not padded.
+    /// Paths share a prefix with their predecessor, and entries are not padded.
     V4 = 4,
 }
 
 impl Version {
-    /// The version of this number, if there is such a version.
+    /// Returns the version of this number, if there is one.
     pub const fn from_number(number: u32) -> Option<Version> {
         match number {
             2 => Some(Version::V2),
@@ -114,12 +117,12 @@ impl Version {
     }
 }
 
-/// One entry. Its path is in the [`Index`] it belongs to: [`Index::path`].
+/// One entry. The [`Index`] holds its path: [`Index::path`].
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What the worktree file looked like when it was last known to match.
+    /// The stat fields of the worktree file when it was last known to match.
     pub stat: Stat,
-    /// The blob (or commit for gitlinks, tree for sparse directories).
+    /// The blob, or a commit for a gitlink, or a tree for a sparse directory.
     pub oid: ObjectId,
     /// The mode.
     pub mode: Mode,
@@ -131,27 +134,27 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The entry without its path, for putting it elsewhere.
+    /// Returns the entry without its path, for use at another path.
     pub fn content(&self) -> NewEntry {
         let Entry { stat, oid, mode, flags, stage, path: _ } = *self;
         NewEntry { stat, oid, mode, flags, stage }
     }
 
-    /// [`Index::has_mode_and_stat`]
+    /// See [`Index::has_mode_and_stat`].
     fn has_mode_and_stat(&self, mode: Mode, stat: &Stat) -> bool {
         let same = Stat { dev: self.stat.dev, ..*stat } == self.stat;
         same && self.mode == mode && self.stage == Stage::Normal && !entry::is_extended(self)
     }
 }
 
-/// Where a path lies in an index's path storage: offset and length in bytes.
+/// The place of a path in an index's path storage: offset and length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathSpan {
     pub(crate) start: u32,
     pub(crate) len: u32,
 }
 
-/// An extension kept as bytes.
+/// An extension that is kept as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawExtension {
     /// The four-byte signature.
@@ -160,47 +163,49 @@ pub struct RawExtension {
     pub data: Vec<u8>,
 }
 
-/// Signature, version and number of entries.
+/// The length of the header in bytes: signature, version and number of entries.
 const HEADER: usize = 12;
 
 /// A whole index.
 #[derive(Clone, Debug)]
 pub struct Index {
-    /// The version it was stored in; `None` for one that never was, whose version is then chosen by
-    /// `index.version`.
+    /// The version in which it was stored. `None` for an index that was never stored;
+    /// `index.version` then decides.
     pub version: Option<Version>,
     /// The repository's hash.
     pub hash: HashKind,
-    /// Modification time of the file this was read from (seconds, nanoseconds), for the racy rule;
-    /// zero when there was none.
+    /// The modification time of the file that it was read from (seconds, nanoseconds). It decides
+    /// which entries are racy. Zero if there was no file.
     pub timestamp: (u32, u32),
     /// The cache-tree (TREE), if present.
     pub cache_tree: Option<CacheTree>,
-    /// What conflicts were before they were resolved (REUC).
+    /// The stages of resolved conflicts (REUC).
     pub resolve_undo: Option<ResolveUndo>,
     /// The untracked cache (UNTR).
     pub untracked: Option<UntrackedCache>,
-    /// The file system monitor's last word (FSMN); see [`Flags::FSMONITOR_VALID`].
+    /// The last answer of the file system monitor (FSMN); see [`Flags::FSMONITOR_VALID`].
     pub fsmonitor: Option<Fsmonitor>,
-    /// Whether the index is sparse (sdir): whole directories may stand as one entry, a tree.
+    /// True for a sparse index (sdir), in which a tree entry may stand for a whole directory.
     pub sparse: bool,
-    /// The name of the shared index this one was split from (link): `sharedindex.<name>`, the checksum of its content.
+    /// The name of the shared index that this one is split from (link): the file is
+    /// `sharedindex.<name>`, and the name is the checksum of its content.
     pub base: Option<ObjectId>,
-    /// Optional extensions sapwood does not know, kept byte for byte.
+    /// Optional extensions that sapwood does not know, kept byte for byte.
     pub unknown: Vec<RawExtension>,
     table: Table,
-    /// As long as the entries are as they were read.
+    /// Present until the entries change after reading.
     overview: Option<Overview>,
 }
 
-/// What can be said of all entries of a file at once, so that those who look for a few need not go through all.
+/// A summary of all entries of a file. It saves a pass over the entries in searches that would find
+/// nothing.
 #[derive(Clone, Copy, Debug, Default)]
 struct Overview {
-    /// Those that any has.
+    /// The union of all entries' flags.
     flags: Flags,
-    /// Some are not merged, or stand for whole directories.
+    /// True if some entry is unmerged or stands for a directory.
     unusual: bool,
-    /// Some are submodules.
+    /// True if some entry is a submodule.
     gitlinks: bool,
     /// The latest modification time, seconds.
     newest: u32,
@@ -226,7 +231,7 @@ impl Overview {
 }
 
 impl Index {
-    /// An index without entries.
+    /// Creates an index without entries.
     pub fn empty(hash: HashKind) -> Self {
         Index {
             version: None,
@@ -244,47 +249,49 @@ impl Index {
         }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The entry at `position`.
+    /// Returns the entry at `position`.
     #[inline]
     pub fn entry(&self, position: usize) -> Entry {
         self.table.entry(position)
     }
 
-    /// The mode of the entry at `position`.
+    /// Returns the mode of the entry at `position`.
     pub fn mode_at(&self, position: usize) -> Mode {
         self.table.mode(position)
     }
 
-    /// Whether the entry at `position` is a merged one, marked at most as assumed to be unchanged, and of just this mode and these stat data, the device
-    /// aside. That takes less than to look at all of it.
+    /// Returns true if the entry at `position` is merged, has no flag but assume-valid, and has
+    /// this mode and these stat fields (other than the device). This is cheaper than decoding the
+    /// whole entry.
     #[inline]
     pub fn has_mode_and_stat(&self, position: usize, mode: Mode, stat: &Stat) -> bool {
         self.table.has_mode_and_stat(position, mode, stat)
     }
 
-    /// The stage of the entry at `position`.
+    /// Returns the stage of the entry at `position`.
     #[inline]
     pub fn stage_at(&self, position: usize) -> Stage {
         self.table.stage(position)
     }
 
-    /// The entries, sorted by path and stage. Of an index that is kept as it is stored ([`read::decode_stored`]) all are read at the first time: what
-    /// looks at some of them only had better ask for each.
+    /// Returns the entries, sorted by path and stage. If the index is kept as stored
+    /// ([`read::decode_stored`]), the first call decodes all entries. For a few entries,
+    /// [`Index::entry`] is cheaper.
     pub fn entries(&self) -> &[Entry] {
         self.table.entries()
     }
 
-    /// The entries of `range`, one after the other.
+    /// Iterates over the entries of `range`.
     pub fn entries_in(
         &self,
         range: Range<usize>,
@@ -292,44 +299,46 @@ impl Index {
         range.map(|at| self.entry(at))
     }
 
-    /// The entries, for changes that keep their order (stat, flags, oid).
+    /// Returns the entries for changes that keep their order (stat, flags, oid).
     pub fn entries_mut(&mut self) -> &mut [Entry] {
         self.overview = None;
         self.table.entries_mut()
     }
 
-    /// The path of one of this index's entries.
+    /// Returns the path of one of this index's entries.
     #[inline]
     pub fn path(&self, entry: &Entry) -> &BStr {
         self.table.path(entry.path)
     }
 
-    /// The path of the entry at `position`.
+    /// Returns the path of the entry at `position`.
     #[inline]
     pub fn path_at(&self, position: usize) -> &BStr {
         self.table.path_at(position)
     }
 
-    /// The length of the path of the directory that the entry at `position` is in, with a slash at its end; 0 for the root.
+    /// Returns the length of the directory part of the path at `position`, trailing slash included;
+    /// 0 in the root.
     #[inline]
     pub fn directory_at(&self, position: usize) -> usize {
         self.table.directory(position)
     }
 
-    /// What follows the first `from` bytes of the path at `position`, as a string of C, if this index has it at hand as such.
+    /// Returns the path at `position` from byte `from` on as a C string, if the index stores it
+    /// with a NUL.
     #[inline]
     pub fn c_path_at(&self, position: usize, from: usize) -> Option<&CStr> {
         CStr::from_bytes_with_nul(self.table.terminated(position, from)?).ok()
     }
 
-    /// Makes room for entries to be pushed, with `path_bytes` of paths in all.
+    /// Reserves room for entries to be pushed, and for `path_bytes` bytes of paths in all.
     pub fn reserve(&mut self, entries: usize, path_bytes: usize) {
         let (all, paths) = self.table.owned();
         all.reserve(entries);
         paths.reserve(path_bytes);
     }
 
-    /// Where (path, stage) is, or where it would be inserted.
+    /// Returns the position of (path, stage), or the position where it would be inserted.
     pub fn position(&self, path: &BStr, stage: Stage) -> Result<usize, usize> {
         let is_before = |at| self.path_at(at).cmp(path).then_with(|| self.stage_at(at).cmp(&stage)).is_lt();
         let at = partition_point(0..self.len(), is_before);
@@ -339,8 +348,8 @@ impl Index {
         }
     }
 
-    /// The range of entries below directory `dir` (no trailing slash; empty for all). In a sparse
-    /// index the entry of the directory itself, `dir/`, counts as below.
+    /// Returns the range of entries below directory `dir` (without trailing slash; empty for all).
+    /// In a sparse index, the entry of the directory itself, `dir/`, counts as below.
     pub fn range_below(&self, dir: &BStr) -> Range<usize> {
         if dir.is_empty() {
             return 0..self.len();
@@ -349,73 +358,76 @@ impl Index {
         start..partition_point(start..self.len(), |at| is_below(self.path_at(at), dir))
     }
 
-    /// The first position of `within` whose path is not before `path`; its end if there is none.
+    /// Returns the first position in `within` whose path is not before `path`, or the end of
+    /// `within`.
     pub fn first_in(&self, within: Range<usize>, path: &BStr) -> usize {
         partition_point(within, |at| self.path_at(at) < path)
     }
 
-    /// The entry of a sparse index that stands for a directory which `path` is in.
+    /// Returns the sparse directory entry that stands for a directory containing `path`.
     pub fn sparse_directory_above(&self, path: &BStr) -> Option<usize> {
         let at = self.first_in(0..self.len(), path).checked_sub(1)?;
         let dir = self.path_at(at);
         (self.mode_at(at).is_tree() && dir.len() < path.len() && path.starts_with(dir)).then_some(at)
     }
 
-    /// All entries of `path` whatever their stage.
+    /// Returns the range of all entries of `path`, of any stage.
     pub fn range_of(&self, path: &BStr) -> Range<usize> {
         let start = self.first_in(0..self.len(), path);
         start..self.end_of_path(start, path)
     }
 
-    /// Where the entries of `path` end, which begin at `start` if there are any.
+    /// Returns the end of the entries of `path`, which begin at `start` if there are any.
     fn end_of_path(&self, start: usize, path: &BStr) -> usize {
         (start..self.len()).find(|&at| self.path_at(at) != path).unwrap_or(self.len())
     }
 
-    /// Whether any entry is unmerged.
+    /// Returns true if any entry is unmerged.
     pub fn is_unmerged(&self) -> bool {
         self.overview.is_none_or(|all| all.unusual)
             && (0..self.len()).any(|at| self.stage_at(at) != Stage::Normal)
     }
 
-    /// Whether Git calls `entry` racy: its file may have been changed after it was last compared, yet
-    /// within the same tick of the clock as the index was written. Whole seconds count, because
-    /// stock builds of Git compare no more, and they will trust what is written here.
+    /// Returns true if `entry` is racy in Git's sense: its file may have changed after the last
+    /// comparison, but within the same clock tick in which the index was written. Compares whole
+    /// seconds only, because stock builds of Git do and will trust the index written here.
     pub fn is_racy(&self, entry: &Entry) -> bool {
         self.timestamp.0 != 0 && !entry.mode.is_gitlink() && self.timestamp.0 <= entry.stat.mtime.0
     }
 
-    /// Whether any entry is racy.
+    /// Returns true if any entry is racy.
     pub fn has_racy(&self) -> bool {
         self.overview.is_none_or(|all| self.timestamp.0 <= all.newest)
             && (0..self.len()).any(|at| self.is_racy(&self.entry(at)))
     }
 
-    /// Whether any entry has one of these flags, which are not those that are in memory only.
+    /// Returns true if any entry has one of these flags. Works only for flags that are stored.
     pub fn has_any(&self, flags: Flags) -> bool {
         self.overview.is_none_or(|all| all.flags.intersects(flags))
             && (0..self.len()).any(|at| self.entry(at).flags.intersects(flags))
     }
 
-    /// The positions of submodules.
+    /// Iterates over the positions of submodules.
     pub fn gitlinks(&self) -> impl Iterator<Item = usize> {
         let len = if self.overview.is_some_and(|all| !all.gitlinks) { 0 } else { self.len() };
         (0..len).filter(|&at| self.mode_at(at).is_gitlink())
     }
 
-    /// The positions of files of this name, in whatever directory.
+    /// Iterates over the positions of files with this name, in any directory.
     pub fn files_named(&self, name: &[u8]) -> impl Iterator<Item = usize> {
         (0..self.len()).filter(move |&at| self.table.is_named(at, name))
     }
 
-    /// Whether it is known that all entries are merged files, none of them marked as one that is not looked at. They may not be known.
+    /// Returns true if it is known that all entries are merged files without the skip-worktree and
+    /// assume-valid flags. Returns false also if that is unknown.
     pub fn is_plain(&self) -> bool {
         let marks = Flags::SKIP_WORKTREE | Flags::ASSUME_VALID;
         self.overview.is_some_and(|all| !all.unusual && !all.flags.intersects(marks))
     }
 }
 
-/// The first of these positions of which `is_before` is false, if it is true of all before it.
+/// Returns the first position for which `is_before` is false. It must be true for all earlier
+/// positions and false for all later ones.
 fn partition_point(Range { mut start, mut end }: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     while start < end {
         let middle = start + (end - start) / 2;
@@ -424,7 +436,7 @@ fn partition_point(Range { mut start, mut end }: Range<usize>, is_before: impl F
     start
 }
 
-/// Whether `path` sorts before everything below directory `dir`.
+/// Returns true if `path` sorts before everything below directory `dir`.
 fn before_children(path: &BStr, dir: &BStr) -> bool {
     let shared = path.len().min(dir.len());
     match path[..shared].cmp(&dir[..shared]) {
@@ -437,7 +449,7 @@ fn is_below(path: &BStr, dir: &BStr) -> bool {
     path.len() > dir.len() && path[dir.len()] == b'/' && path.starts_with(dir)
 }
 
-/// What an entry is made of, without its path.
+/// An entry without its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewEntry {
     /// See [`Entry::stat`].
@@ -457,6 +469,6 @@ pub struct NewEntry {
 pub struct Edit {
     /// The path.
     pub path: BString,
-    /// Its entries afterwards, sorted by stage; empty to remove the path.
+    /// Its new entries, sorted by stage. Empty to remove the path.
     pub entries: Vec<NewEntry>,
 }

@@ -1,15 +1,15 @@
-//! The two extensions that let a reader start in the middle: where the entries end (EOIE), and where
-//! blocks of them start (IEOT). Written for Git; sapwood divides the work otherwise (see [`super::read`])
-//! and needs neither.
+//! Two extensions that let a reader start in the middle: the end of the entries (EOIE), and the
+//! offsets of blocks of entries (IEOT). sapwood writes them for Git. Its own reader divides the
+//! work differently (see [`super::read`]) and needs neither.
 
-/// Signature of the end-of-entries extension.
+/// The signature of the end-of-entries extension.
 pub(super) const END: [u8; 4] = *b"EOIE";
-/// Signature of the entry offset table.
+/// The signature of the entry offset table.
 pub(super) const TABLE: [u8; 4] = *b"IEOT";
 
 const TABLE_VERSION: u32 = 1;
 
-/// A block of entries that can be read by itself.
+/// A block of entries that can be read on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) offset: usize,

@@ -1,14 +1,16 @@
-//! Bytes to an [`Index`].
+//! Reads an [`Index`] from bytes.
 //!
-//! Order: header, entries, extensions, order of the entries. The paths of the entries, the cache-tree and the untracked cache are read on one
-//! thread, all else on another: nothing is read into one place to be copied to another, which
-//! where memory is touched for the first time costs more than reading. A file's trailer is looked at only if asked, as in Git; one of all zeros always holds. The texts of
-//! errors are Git's.
+//! Order: header, entries, extensions, order of the entries. One thread reads the paths of the
+//! entries, the cache-tree and the untracked cache; another reads the rest. Everything is read
+//! straight into its final place: a copy would touch more memory for the first time, which costs
+//! more than reading. As in Git, the file's trailer is verified only on request; a trailer of zeros
+//! is always valid. The error messages are Git's.
 //!
-//! [`decode_stored`] leaves the entries of an ordinary file where they are; every other is read, so both take the same files, and refuse the same.
+//! [`decode_stored`] keeps the entries of an ordinary file in place, without decoding them. For any
+//! other file it falls back to [`decode`]. So both accept and refuse the same files.
 //!
-//! A split index is only half of one: [`Decoded::base`] names the file that holds the other half, and
-//! [`Decoded::merge`] puts them together.
+//! The file of a split index holds only one part. [`Decoded::base`] names the file with the other
+//! part, and [`Decoded::merge`] combines them.
 
 use std::{ops::Range, thread};
 
@@ -29,40 +31,42 @@ use super::{
 };
 use crate::{HashKind, ObjectId, hash::Hasher};
 
-/// Below this many entries a thread costs more than it saves (Git's figure).
+/// Below this number of entries, a thread costs more than it saves (Git's threshold).
 const WORTH_A_THREAD: usize = 10_000;
 
-/// How to read.
+/// How to read an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Threads to use at most; 0 counts as 1.
+    /// The maximum number of threads; 0 counts as 1.
     pub threads: usize,
-    /// Whether the trailing checksum must hold. Git checks it in `fsck` only.
+    /// True to verify the trailing checksum. Git verifies it only in `fsck`.
     pub verify: bool,
-    /// Is told of much memory before it is filled for the first time, page by page: the system may have a cheaper way.
+    /// Called with a large range of memory before it is filled for the first time. The callback may
+    /// ask the system for huge pages.
     pub prepare_memory: fn(Range<*const u8>),
-    /// Does two things at once, the first in a thread of its own.
+    /// Runs two closures at once, the first in a thread of its own.
     pub in_parallel: RunInParallel,
 }
 
-/// Does both, if it can at the same time. The second calls what it is given now and then, at least every tenth of a millisecond or so.
+/// Runs both closures, at the same time if possible. The second one calls its argument now and
+/// then, at least every tenth of a millisecond or so.
 pub type RunInParallel = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut(&dyn Fn()));
 
 impl Options {
-    /// With nobody to be told of memory.
+    /// Creates options without a callback for memory.
     pub const fn new(threads: usize, verify: bool) -> Options {
         Options { threads, verify, prepare_memory: |_| (), in_parallel: in_sequence }
     }
 }
 
-fn in_sequence(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn Fn())) {
+fn in_sequence(in_thread: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn Fn())) {
     thread::scope(|scope| {
-        scope.spawn(beside);
+        scope.spawn(in_thread);
         here(&|| ());
     });
 }
 
-/// Why bytes are no index.
+/// Why the bytes are no index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -74,7 +78,7 @@ pub enum Error {
     Version(u32),
     #[error("bad index file sha1 signature")]
     Checksum,
-    /// The entry or extension at this offset is not whole.
+    /// The entry or extension at this offset is truncated.
     #[error("index file corrupt")]
     Truncated { offset: usize },
     #[error("unknown index entry format 0x{0:08x}")]
@@ -104,8 +108,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether Git reports this as an error and then says "index file corrupt", rather than dying of
-    /// the error itself.
+    /// Returns true if Git reports this error and then dies with "index file corrupt". For other
+    /// errors, Git dies with the error itself.
     pub fn is_corruption(&self) -> bool {
         matches!(
             self,
@@ -114,7 +118,7 @@ impl Error {
     }
 }
 
-/// A file's content. Of a split index only the half that is in the file.
+/// The content of a file. For a split index, only the part in that file.
 #[derive(Debug)]
 pub struct Decoded {
     pub(super) index: Index,
@@ -125,8 +129,10 @@ pub struct Decoded {
     checksum: ObjectId,
 }
 
-/// Reads a file's content, and keeps the entries as they are in `file`, where that can be done: not in version 4, nor half an index, nor a sparse one, nor if
-/// anything is unusual. Who wants all entries, or changes them, had better use [`decode`]. The file's checksum is looked at only by that, too.
+/// Reads a file's content and keeps the entries as stored in `file`, if possible. It is not
+/// possible for version 4, a part of a split index, a sparse index, or a file with anything
+/// unusual. If the caller needs all entries or changes them, [`decode`] is faster. Only [`decode`]
+/// verifies the checksum; with `options.verify` this function falls back to it.
 pub fn decode_stored(file: Bytes, hash: HashKind, options: Options) -> Result<Decoded, Error> {
     match stored(&file, hash, options) {
         Some(decoded) => Ok(decoded),
@@ -134,7 +140,7 @@ pub fn decode_stored(file: Bytes, hash: HashKind, options: Options) -> Result<De
     }
 }
 
-/// `None` if it is not to be kept so; if something is wrong that is for [`decode`] to say.
+/// Returns `None` if the entries cannot stay as stored. [`decode`] then reports the errors, if any.
 fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
     let Header { content, version, count, checksum } = Header::read(file, hash).ok()?;
     let codec = Codec { hash, compressed: false };
@@ -146,24 +152,24 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
     let scan_part = |part, tick: &dyn Fn()| Scan::of(codec, content, part, count, tick);
     let caches = |end| Caches::read(content, end, hash);
     let middle = match options.threads > 1 && count >= WORTH_A_THREAD {
-        // The second part begins late, and has the caches to read.
+        // The second part is smaller, because its thread also reads the caches.
         true => scan::guess_entry_start(codec, content, end / 5 * 3),
         false => None,
     };
     let (found, caches) = match middle {
         Some(middle) => {
             let (mut one, mut two) = (None, None);
-            let mut beside = || {
+            let mut in_thread = || {
                 let found = scan_part((middle, end), &|| ());
                 let caches = caches(found.end);
                 two = Some((found, caches));
             };
             let mut here = |tick: &dyn Fn()| one = Some(scan_part((HEADER, middle), tick));
-            (options.in_parallel)(&mut beside, &mut here);
+            (options.in_parallel)(&mut in_thread, &mut here);
             let (one, (two, caches)) = (one?, two?);
             let from = two.end;
             let found = one.and(codec, content, two, count)?;
-            // What it took for an entry may have been an extension.
+            // The scan may have taken an extension for an entry.
             let caches = if found.end == from { caches } else { Caches::read(content, found.end, hash) };
             (found, caches)
         }
@@ -191,7 +197,7 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
     Some(Decoded { index, link: None, fsmonitor, disorder: None, prepare_memory, checksum })
 }
 
-/// Reads a file's content.
+/// Reads a file's content and decodes all entries.
 pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, Error> {
     let Header { content, version, count, checksum } = Header::read(data, hash)?;
 
@@ -223,7 +229,7 @@ pub fn decode(data: &[u8], hash: HashKind, options: Options) -> Result<Decoded, 
     Ok(Decoded { index, link, fsmonitor, disorder: paths.disorder, prepare_memory, checksum })
 }
 
-/// What a file begins and ends with, and what is in between, the header included.
+/// The header and the trailer of a file. `content` is everything but the trailer.
 pub(super) struct Header<'a> {
     pub(super) content: &'a [u8],
     pub(super) version: Version,
@@ -231,7 +237,7 @@ pub(super) struct Header<'a> {
     checksum: ObjectId,
 }
 
-/// The trailer of a file, whether it holds or not.
+/// Returns the trailer of a file without verifying it.
 pub fn checksum(data: &[u8], hash: HashKind) -> Result<ObjectId, Error> {
     Header::read(data, hash).map(|header| header.checksum)
 }
@@ -254,7 +260,8 @@ impl Header<'_> {
     }
 }
 
-/// What follows the entries, in an index that has none, but for what takes longest to read ([`Caches`]).
+/// The extensions without the expensive ones ([`Caches`]). They are stored in an index without
+/// entries.
 struct Extensions {
     index: Index,
     link: Option<Link>,
@@ -262,22 +269,23 @@ struct Extensions {
 }
 
 impl Decoded {
-    /// The name of the shared index this one was split from, `sharedindex.<name>`, to be merged with.
+    /// Returns the name of the shared index, `sharedindex.<name>`, that this one must be merged
+    /// with.
     pub fn base(&self) -> Option<ObjectId> {
         self.link.as_ref().map(|link| link.base).filter(|base| !base.is_null())
     }
 
-    /// The file's trailer, whether it holds or not.
+    /// Returns the file's trailer, which may be wrong.
     pub fn checksum(&self) -> ObjectId {
         self.checksum
     }
 
-    /// The index, if it stands alone.
+    /// Returns the index, if it is not split.
     pub fn finish(mut self) -> Result<Index, Error> {
         if let Some(error) = self.disorder {
             return Err(error);
         }
-        // Only replacements in a split index have no name, and they would be the first.
+        // Only replacement entries of a split index have no name, and they come first.
         if !self.index.is_empty() && self.index.path_at(0).is_empty() {
             return Err(Error::Name { near: BString::default() });
         }
@@ -307,7 +315,7 @@ impl Extensions {
                 b"FSMN" => read.fsmonitor = fsmonitor::Pending::read(data),
                 b"link" => read.link = Some(Link::read(data, hash)?),
                 b"sdir" => read.index.sparse = true,
-                // Of use only while reading; made anew when writing.
+                // These help only a reader; the writer creates them again.
                 &offsets::END | &offsets::TABLE => {}
                 [b'A'..=b'Z', ..] => {
                     read.index.unknown.push(RawExtension { signature, data: data.to_vec() });
@@ -325,14 +333,15 @@ impl Extensions {
 const TREE: [u8; 4] = *b"TREE";
 const UNTRACKED: [u8; 4] = *b"UNTR";
 
-/// The caches among the extensions, as far as they are there and whole; the last of several, as with the others.
+/// The caches among the extensions, if present and valid. Of several, the last counts, as with
+/// other extensions.
 struct Caches {
     tree: Option<CacheTree>,
     untracked: Option<UntrackedCache>,
 }
 
 impl Caches {
-    /// What is wrong with the extensions is for [`Extensions::read`] to say.
+    /// Ignores malformed extensions: [`Extensions::read`] reports them.
     fn read(content: &[u8], offset: usize, hash: HashKind) -> Caches {
         let last = |wanted: [u8; 4]| {
             let found = extensions(content, offset).map_while(Result::ok);
@@ -345,7 +354,8 @@ impl Caches {
     }
 }
 
-/// Signatures and contents of the extensions from `offset` on; the last is an error if it is not whole.
+/// Iterates over signatures and contents of the extensions from `offset` on. The last item is an
+/// error if it is truncated.
 fn extensions(content: &[u8], offset: usize) -> impl Iterator<Item = Result<([u8; 4], &[u8]), Error>> {
     let mut reader = Reader(&content[offset..]);
     std::iter::from_fn(move || {
@@ -366,7 +376,7 @@ fn extensions(content: &[u8], offset: usize) -> impl Iterator<Item = Result<([u8
     })
 }
 
-/// All of a file.
+/// All content of a file.
 struct Read {
     entries: Vec<Entry>,
     overview: Overview,
@@ -375,7 +385,7 @@ struct Read {
     caches: Caches,
 }
 
-/// The entries of a file, yet to be read.
+/// The entries of a file before they are read.
 #[derive(Clone, Copy)]
 struct Entries<'a> {
     codec: Codec,
@@ -384,19 +394,19 @@ struct Entries<'a> {
     options: Options,
 }
 
-/// The page that saves most faults, bytes, where there are such.
+/// The size of a huge page in bytes.
 const HUGE_PAGE: usize = 2 << 20;
-/// What an allocator may put before a piece of memory of its own pages.
-const ITS_OWN: usize = 4 << 10;
+/// The largest header that an allocator puts before memory that it maps separately, in bytes.
+const ALLOCATOR_HEADER: usize = 4 << 10;
 
-/// A vector for so many of `T`, about to be filled. If that takes several huge pages it has room for whole ones: what is mapped is then put where they
-/// begin.
+/// Creates a vector for `count` values that is about to be filled. If it takes several huge pages,
+/// its capacity fills whole ones, so that the mapping begins at a huge page.
 pub(super) fn with_room<T>(count: usize, prepare_memory: fn(Range<*const u8>)) -> Vec<T> {
     let bytes = count.saturating_mul(size_of::<T>());
     if bytes < HUGE_PAGE {
         return Vec::with_capacity(count);
     }
-    let whole = (bytes + ITS_OWN).next_multiple_of(HUGE_PAGE) - ITS_OWN;
+    let whole = (bytes + ALLOCATOR_HEADER).next_multiple_of(HUGE_PAGE) - ALLOCATOR_HEADER;
     let mut vector: Vec<T> = Vec::with_capacity(whole.div_ceil(size_of::<T>()));
     let room = vector.spare_capacity_mut().as_ptr_range();
     prepare_memory(room.start.cast()..room.end.cast());
@@ -404,7 +414,7 @@ pub(super) fn with_room<T>(count: usize, prepare_memory: fn(Range<*const u8>)) -
 }
 
 impl Entries<'_> {
-    /// Entries and what follows them.
+    /// Reads the entries and everything after them.
     fn read(self, threads: usize) -> Result<Read, Error> {
         let Entries { codec, content, count, options: Options { prepare_memory, in_parallel, .. } } = self;
         if count > (content.len() - HEADER) / codec.shortest() {
@@ -415,7 +425,8 @@ impl Entries<'_> {
             let (mut entries, overview, end) =
                 codec.read_entries(content, HEADER, count, self.budget(), entries, tick)?;
             let mut extensions = Extensions::read(content, end, codec.hash)?;
-            // What is said of entries by their number can be told once all are there, in both halves of a split index.
+            // The monitor's bitmap counts the entries of the merged index, so in a split index it
+            // is applied later.
             if extensions.link.is_none()
                 && let Some(pending) = extensions.fsmonitor.take()
             {
@@ -437,15 +448,15 @@ impl Entries<'_> {
         } else {
             (read_entries(&|| ()), read_paths())
         };
-        // Of errors both have seen, the one with the paths can say where.
+        // If both found an error, the one from the paths says where.
         let (paths, caches) = paths?;
         let (entries, overview, extensions) = entries?;
         Ok(Read { entries, overview, extensions, paths, caches })
     }
 
-    /// How many bytes of paths there may be. Without a bound, a small file of version 4 could repeat a
-    /// long path until memory ends; 64 bytes an entry is the least that format takes, and few paths
-    /// are longer than what a file system accepts.
+    /// Returns the maximum length of all paths in bytes. Without it, a small file of version 4
+    /// could repeat a long path until memory runs out. An entry of that version takes at least 64
+    /// bytes, and few paths exceed the limit of a file system.
     fn budget(self) -> usize {
         let factor = if self.codec.compressed { 64 } else { 1 };
         self.content.len().saturating_mul(factor).min(u32::MAX as usize)
@@ -484,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_all_entries_holds_of_each() {
+    fn the_overview_agrees_with_the_entries() {
         let read = |index: &Index| {
             let options = Options::new(2, false);
             let mut index =
@@ -506,7 +517,7 @@ mod tests {
                 && !marked.has_any(Flags::SKIP_WORKTREE)
                 && !marked.is_plain()
         );
-        // Changes are not missed.
+        // A change invalidates the summary.
         let mut changed = read(&large(Version::V2));
         changed.entries_mut()[last].flags = Flags::SKIP_WORKTREE;
         assert!(changed.has_any(Flags::SKIP_WORKTREE) && !changed.is_plain());
@@ -517,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_change_nothing() {
+    fn the_number_of_threads_does_not_change_the_result() {
         for version in [Version::V2, Version::V4] {
             let index = large(version);
             let file = write(&index);
@@ -537,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn two_threads_meet_wherever_the_second_begins() {
+    fn two_scans_join_wherever_the_second_begins() {
         let index = large(Version::V2);
         let file = write(&index);
         let content = &file[..file.len() - 20];
@@ -551,16 +562,16 @@ mod tests {
             let both = scan_part(HEADER, start).and(codec, content, scan_part(start, content.len()), count);
             let both = both.expect("it is where an entry is");
             assert_eq!((both.end, both.places.len()), (whole.end, count));
-            // Where none is the first does not come to.
+            // The first part does not end there, because no entry begins there.
             let wrong =
                 scan_part(HEADER, start + 8).and(codec, content, scan_part(start + 8, content.len()), count);
             assert!(wrong.is_none());
         }
     }
 
-    /// What the second thread begins with it does not know to be beside anything.
+    /// The second thread does not know if its first entry has a sibling before it.
     #[test]
-    fn files_are_beside_those_of_their_own_directory_only() {
+    fn siblings_are_in_the_same_directory() {
         let mut index = Index::empty(HashKind::Sha1);
         let content = large(Version::V2).entries()[0].content();
         for number in 0..100 {
@@ -580,9 +591,9 @@ mod tests {
         }
     }
 
-    /// The second thread does not know how many entries are its own.
+    /// The second thread does not know the number of its entries.
     #[test]
-    fn an_extension_that_looks_like_an_entry_is_none() {
+    fn an_extension_that_looks_like_an_entry_is_no_entry() {
         let mut index = large(Version::V2);
         let tree = ObjectId::from_bytes(HashKind::Sha1, &[1; 20]).expect("twenty bytes");
         index.cache_tree =
@@ -592,7 +603,7 @@ mod tests {
         let codec = Codec { hash: HashKind::Sha1, compressed: false };
         let end = Scan::of(codec, content, (HEADER, content.len()), index.len(), &|| ()).end;
         let (entries, extensions) = content.split_at(end);
-        // It goes on after that.
+        // The scan goes on after it.
         let mut odd = [[0; 72], [0xff; 72]].concat();
         odd[..4].copy_from_slice(b"ZZZZ");
         odd[4..8].copy_from_slice(&136u32.to_be_bytes());
@@ -612,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_find_the_same_faults() {
+    fn any_number_of_threads_reports_the_same_errors() {
         let options = |threads| Options::new(threads, true);
         let refused = |file: &[u8], threads| {
             let error = decode(file, HashKind::Sha1, options(threads))
@@ -632,7 +643,8 @@ mod tests {
         *wrong.last_mut().expect("a trailer") ^= 1;
         index.entries_mut().swap(499, 500);
         let unordered = write(&index);
-        // At the end of the first part, at its beginning, in the second, and at the end.
+        // The pairs are at the end of the first part, at its beginning, in the second part, and at
+        // the end.
         for at in [0, 5_000, 11_990, 12_000, 15_000, 19_998] {
             let mut index = large(Version::V2);
             index.entries_mut().swap(at, at + 1);

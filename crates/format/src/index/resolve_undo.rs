@@ -1,5 +1,5 @@
-//! Resolve undo (REUC extension): the stages a conflict had before it was resolved, for
-//! `checkout -m <path>` to bring back.
+//! Resolve undo (REUC extension): the stages of a conflict before it was resolved. `checkout -m
+//! <path>` restores them.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,23 @@ use bstr::{BString, ByteSlice};
 use super::{Stage, bytes::Reader};
 use crate::{HashKind, Mode, ObjectId};
 
-/// The stages of conflicts that were resolved, by path.
+/// The stages of resolved conflicts by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolveUndo {
-    /// For each path its stages 1, 2 and 3, as far as there were any.
+    /// For each path its stages 1, 2 and 3, where present.
     pub paths: BTreeMap<BString, [Option<(Mode, ObjectId)>; 3]>,
 }
 
 impl ResolveUndo {
-    /// Remembers one stage; stage 0 is nothing to remember.
+    /// Records one stage. Ignores stage 0.
     pub fn record(&mut self, path: &bstr::BStr, stage: Stage, mode: Mode, oid: ObjectId) {
         if stage != Stage::Normal {
             self.paths.entry(path.to_owned()).or_default()[stage as usize - 1] = Some((mode, oid));
         }
     }
 
-    /// Reads the payload of a REUC extension. `None` if it is malformed; like Git, one then does without.
+    /// Reads the payload of a REUC extension. Returns `None` if it is malformed; like Git, the
+    /// reader then ignores the extension.
     pub(super) fn read(data: &[u8], hash: HashKind) -> Option<ResolveUndo> {
         let mut undo = ResolveUndo::default();
         let mut reader = Reader(data);

@@ -1,9 +1,12 @@
-//! Where the entries of a file of version 2 or 3 are, without reading them: for who keeps them as they are stored.
+//! Finds the entries of a file of version 2 or 3 without decoding them, for tables that keep
+//! entries as stored.
 //!
-//! Whatever is unusual ends a survey; what is wrong with it is for [`super::read`] to say.
+//! Anything unusual ends a scan. [`super::read`] then reports what is wrong.
 //!
-//! Two threads can share one, although nothing in the file says where its middle is: each entry is as long as its path, so who looks for one has to go along those before
-//! it. The second begins where it looks as if an entry did, and what it found counts if the first comes to that very place.
+//! Two threads can share a scan. The file does not say where its middle is: each entry is as long
+//! as its path, so finding one requires passing all entries before it. The second thread begins
+//! where the bytes look like an entry. Its result counts only if the first thread arrives at that
+//! very place.
 
 use bstr::ByteSlice as _;
 
@@ -13,20 +16,21 @@ use super::{
     entry::{Codec, Head},
 };
 
-/// So many entries are found in a tenth of a millisecond or so.
+/// The number of entries that a thread scans in about a tenth of a millisecond.
 const TICK_INTERVAL: usize = 4096;
-/// So many in a row are no accident.
-const CONVINCING: usize = 3;
-/// How far an entry is looked for: hardly a path is longer.
-const FAR: usize = 8192;
+/// This many valid entries in a row are taken for entries.
+const ENTRIES_TO_TRUST: usize = 3;
+/// The maximum distance in bytes to search for an entry. Hardly any path is longer.
+const MAX_SEARCH: usize = 8192;
 
-/// Where an entry is.
+/// The location of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryPlace {
-    /// Its path.
+    /// The offset of its path.
     start: u32,
-    /// How long that is, and how long its directory, the slash at its end included, is: twelve bits each, as they have in an entry; whether there are extended flags; and
-    /// whether the entry before it is known to be in the same directory.
+    /// Packed bits: the length of the path and the length of its directory part, trailing slash
+    /// included (twelve bits each, as in an entry); a bit for extended flags; and a bit that is set
+    /// if the entry before it is known to be in the same directory.
     rest: u32,
 }
 
@@ -41,23 +45,23 @@ impl EntryPlace {
         EntryPlace { start: start as u32, rest: length as u32 | (directory as u32) << LENGTH_BITS | extended }
     }
 
-    /// Behind one in the same directory.
+    /// Marks the entry before it as one in the same directory.
     fn with_sibling(self) -> EntryPlace {
         EntryPlace { rest: self.rest | SIBLING, ..self }
     }
 
-    /// Behind any other.
+    /// Clears that mark.
     pub(super) fn without_sibling(self) -> EntryPlace {
         EntryPlace { rest: self.rest & !SIBLING, ..self }
     }
 
-    /// Whether the one before it is known to be in the same directory.
+    /// Returns true if the entry before it is known to be in the same directory.
     #[inline]
     pub(super) fn follows_sibling(self) -> bool {
         self.rest & SIBLING != 0
     }
 
-    /// Of the entry at `start`, which was not found but made. `None` if that cannot be told.
+    /// Creates the location of a new entry at `start`. Returns `None` if the path is too long.
     pub(super) fn of(codec: Codec, start: usize, path: &[u8], is_extended: bool) -> Option<EntryPlace> {
         let start = start + codec.before_path(is_extended);
         let is_possible = path.len() < LENGTH as usize && u32::try_from(start + path.len()).is_ok();
@@ -70,20 +74,20 @@ impl EntryPlace {
         PathSpan { start: self.start, len: self.rest & LENGTH }
     }
 
-    /// The length of its directory's path, with a slash at its end.
+    /// Returns the length of its directory part, trailing slash included.
     #[inline]
     pub(super) fn directory(self) -> usize {
         (self.rest >> LENGTH_BITS & LENGTH) as usize
     }
 
-    /// Where it begins.
+    /// Returns the offset of the entry.
     #[inline]
     pub(super) fn entry(self, codec: Codec) -> usize {
         self.start as usize - codec.before_path(self.rest & EXTENDED != 0)
     }
 }
 
-/// Entries in a row.
+/// The result of a scan: consecutive entries.
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) places: Vec<EntryPlace>,
@@ -93,7 +97,8 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Of `count` entries at most, from `start` on: up to `stop`, or to what is no entry.
+    /// Scans at most `count` entries from `start` on, up to `stop` or the first bytes that are no
+    /// valid entry.
     pub(super) fn of(
         codec: Codec,
         data: &[u8],
@@ -122,7 +127,8 @@ impl Scan {
         scan
     }
 
-    /// All of `count` entries, of which `next` has the rest, and may have taken what follows for more.
+    /// Joins two scans into one of exactly `count` entries. `next` has the rest of them. It may
+    /// have taken an extension for further entries, which are dropped.
     pub(super) fn and(mut self, codec: Codec, data: &[u8], mut next: Scan, count: usize) -> Option<Scan> {
         let rest = count.checked_sub(self.places.len())?;
         if self.end != next.start || rest > next.places.len() {
@@ -140,29 +146,29 @@ impl Scan {
     }
 }
 
-/// Where it looks as if an entry began, not far from `from`.
+/// Returns the first offset near `from` where the bytes look like an entry.
 pub(super) fn guess_entry_start(codec: Codec, data: &[u8], from: usize) -> Option<usize> {
-    // Entries are as long as a multiple of eight.
+    // The length of an entry is a multiple of eight.
     let from = HEADER + from.saturating_sub(HEADER).next_multiple_of(8);
-    (from..from + FAR)
-        .step_by(8)
-        .find(|&at| Scan::of(codec, data, (at, data.len()), CONVINCING, &|| ()).places.len() == CONVINCING)
+    (from..from + MAX_SEARCH).step_by(8).find(|&at| {
+        Scan::of(codec, data, (at, data.len()), ENTRIES_TO_TRUST, &|| ()).places.len() == ENTRIES_TO_TRUST
+    })
 }
 
-/// An entry.
+/// A scanned entry.
 struct Found<'a> {
     head: Head,
     name: &'a [u8],
-    /// Where the name is.
+    /// The offset of the name.
     start: usize,
     end: usize,
 }
 
-/// The one before it.
+/// The entry before it.
 struct Previous<'a> {
     name: &'a [u8],
     stage: Stage,
-    /// The length of its directory's path.
+    /// The length of its directory part.
     directory: usize,
 }
 
@@ -180,7 +186,7 @@ impl Found<'_> {
         let length = head.known_length.filter(|&length| length > 0 && is_usual)?;
         let start = offset + codec.before_path(head.is_extended);
         let name = data.get(start..start + length)?;
-        // At least one NUL.
+        // At least one NUL ends an entry.
         let end = offset + ((start - offset + length + 8) & !7);
         if end > data.len() || data[end - 1] != 0 {
             return None;
@@ -188,7 +194,9 @@ impl Found<'_> {
         Some(Found { head, name, start, end })
     }
 
-    /// The length of its directory's path, and whether that is the one of `before`, if it may come after that, in whose name no NUL is, and there is none in its own.
+    /// Returns the length of the directory part, and true if `before` is in the same directory.
+    /// Returns `None` if the entry may not follow `before`, or its name contains a NUL. The name of
+    /// `before` contains none.
     #[inline]
     fn follow(&self, before: &Previous<'_>) -> Option<(usize, bool)> {
         let name = self.name;
@@ -217,7 +225,7 @@ impl Found<'_> {
     }
 }
 
-/// How many bytes both begin with.
+/// Returns the number of leading bytes that both share.
 #[inline]
 fn shared(one: &[u8], two: &[u8]) -> usize {
     let (ones, _) = one.as_chunks::<8>();

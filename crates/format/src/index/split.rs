@@ -1,9 +1,9 @@
-//! A split index: a small file with what changed, and a shared one with all the rest.
+//! A split index: a small file with the changes, and a shared file with the other entries.
 //!
-//! The link extension names the shared index and holds two bitmaps over its entries: those deleted,
-//! and those replaced. A replacing entry has no name on disk; replacing entries come first, in the
-//! order of what they replace, and added ones after them. If the shared index is kept as it is stored ([`super::read::decode_stored`]), its entries stay where they
-//! are when both halves are merged.
+//! The link extension names the shared index and holds two bitmaps over its entries: the deleted
+//! and the replaced ones. A replacing entry has no name in the file. Replacing entries come first,
+//! in the order of the entries that they replace. Added entries follow. If the shared index is kept
+//! as stored ([`super::read::decode_stored`]), merging leaves its entries in place.
 
 use std::{cmp::Ordering, ops::Range};
 
@@ -44,27 +44,29 @@ impl Link {
     }
 }
 
-/// The small half of a split index: what it says of the entries of the shared one, and entries of its own.
+/// The small file of a split index: its changes to the entries of the shared index.
 struct Changes {
     /// Positions in the shared index.
     deleted: Vec<usize>,
-    /// The same.
+    /// Positions in the shared index.
     replaced: Vec<usize>,
-    /// For each of `replaced` one without a path, and then those that are new.
+    /// The replacing entries without paths, one for each of `replaced`, then the new ones.
     entries: Vec<Entry>,
     names: Vec<u8>,
 }
 
-/// Entries of a merged index, in order.
+/// A run of entries of a merged index.
 enum Piece {
-    /// Of the shared one.
+    /// Entries of the shared index.
     Shared(Range<usize>),
-    /// A change, and the entry of the shared one whose path it has, if it replaces one.
+    /// The changed entry at this position. The second value is the position in the shared index of
+    /// the entry that it replaces, and whose path it has.
     Changed(usize, Option<usize>),
 }
 
 impl Decoded {
-    /// Puts the two halves of a split index together; `base` is the file [`Decoded::base`] names. If its entries are kept as they are stored they stay so.
+    /// Merges the two files of a split index. `base` is the file that [`Decoded::base`] names. If
+    /// its entries are kept as stored, they stay so.
     pub fn merge(mut self, base: Decoded) -> Result<Index, Error> {
         let (oid, prepare_memory) = (base.checksum(), base.prepare_memory);
         let base = base.finish()?;
@@ -73,12 +75,12 @@ impl Decoded {
         changes.must_be_in_order(&pieces, &base)?;
         self.index.overview = base.overview.zip(self.index.overview).map(|(one, two)| one.and(two));
         let stored = match &base.table {
-            Table::Stored(stored) => changes.beside(stored, &pieces).map(Table::Stored),
+            Table::Stored(stored) => changes.overlaid(stored, &pieces).map(Table::Stored),
             Table::Owned { .. } => None,
         };
         self.index.table = match stored {
             Some(table) => table,
-            None => changes.within(base.table, &pieces, prepare_memory)?,
+            None => changes.decoded(base.table, &pieces, prepare_memory)?,
         };
         self.index.base = Some(oid);
         self.link = None;
@@ -88,7 +90,7 @@ impl Decoded {
 }
 
 impl Changes {
-    /// Of a shared index with `size` entries.
+    /// Reads the changes to a shared index with `size` entries.
     fn read(decoded: &mut Decoded, size: usize) -> Result<Changes, Error> {
         let (entries, names) = decoded.index.table.owned();
         let (entries, names) = (std::mem::take(entries), std::mem::take(names));
@@ -104,7 +106,7 @@ impl Changes {
         if let Some((&position, _)) = replaced.iter().zip(&entries).find(|(_, new)| new.path.len != 0) {
             return Err(Error::LinkName { position, what: "zero length" });
         }
-        // Both ascend.
+        // Both lists ascend.
         if let Some(both) = deleted.iter().find(|position| replaced.binary_search(position).is_ok()) {
             return Err(Error::ReplacedAndDeleted(*both));
         }
@@ -119,13 +121,14 @@ impl Changes {
         self.names[start as usize..][..len as usize].as_bstr()
     }
 
-    /// The merged index. What is new takes the place of what has its path and stage; if it is merged, that of all stages.
+    /// Returns the merged index as runs. A new entry replaces the entry with its path and stage. A
+    /// merged new entry replaces all stages of its path.
     fn pieces(&self, base: &Index) -> Vec<Piece> {
         let mut new: Vec<usize> = (self.replaced.len()..self.entries.len()).collect();
         new.sort_by(|&one, &two| {
             self.name(one).cmp(self.name(two)).then(self.entries[one].stage.cmp(&self.entries[two].stage))
         });
-        // What each change leaves out of the shared index: nothing, if it comes between two of its entries.
+        // For each change, the range of shared entries to leave out. It is empty for an insertion.
         let mut changes: Vec<(Range<usize>, Option<Piece>)> = Vec::new();
         for at in new {
             let (path, stage) = (self.name(at), self.entries[at].stage);
@@ -173,8 +176,9 @@ impl Changes {
         Ok(())
     }
 
-    /// The merged entries, in memory of their own: that of `base`, if there are as many.
-    fn within(
+    /// Returns the merged entries, decoded. Reuses the memory of `base` if the number of entries
+    /// stays the same.
+    fn decoded(
         &self,
         mut base: Table,
         pieces: &[Piece],
@@ -211,8 +215,9 @@ impl Changes {
         Ok(base)
     }
 
-    /// The merged entries, those of the shared index where they are stored. `None` if that cannot be.
-    fn beside(&self, base: &Stored, pieces: &[Piece]) -> Option<Stored> {
+    /// Returns the merged entries, with those of the shared index as stored. Returns `None` if that
+    /// is impossible.
+    fn overlaid(&self, base: &Stored, pieces: &[Piece]) -> Option<Stored> {
         let replaced = self.replaced.iter().map(|&of| base.path_at(of));
         let new = (self.replaced.len()..self.entries.len()).map(|at| self.name(at));
         let changes: Vec<_> = replaced.chain(new).zip(&self.entries).collect();
@@ -227,19 +232,21 @@ impl Changes {
     }
 }
 
-/// How an index differs from the shared one it is to be split from.
+/// The differences between an index and its shared index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delta {
-    /// Positions in the base of entries the index does not have.
+    /// Positions in the shared index of entries that the index does not have.
     pub deleted: Vec<usize>,
-    /// Positions in base and index of entries that differ in anything but path and stage.
+    /// Positions in the shared index and in the index of entries that differ in anything but path
+    /// and stage.
     pub replaced: Vec<(usize, usize)>,
-    /// Positions in the index of entries the base does not have.
+    /// Positions in the index of entries that the shared index does not have.
     pub added: Vec<usize>,
 }
 
 impl Delta {
-    /// Compares `index` with the shared one in the file `shared`, which is read once, from its beginning to its end, and not kept.
+    /// Compares `index` with the shared index in the file `shared`. Reads that file once, from
+    /// beginning to end.
     pub fn between(shared: &[u8], index: &Index) -> Result<Delta, Error> {
         let Header { content, version, count, .. } = Header::read(shared, index.hash)?;
         let codec = Codec { hash: index.hash, compressed: version == Version::V4 };
@@ -247,7 +254,7 @@ impl Delta {
         let (mut path, mut offset, mut new) = (None, HEADER, 0);
         let mut written = Vec::new();
         for old in 0..count {
-            // Nearly all are written now as they were then.
+            // Nearly all entries still have the same bytes.
             if !codec.compressed && new < index.len() {
                 let two = index.entry(new);
                 written.clear();
@@ -285,8 +292,8 @@ impl Delta {
         Ok(delta)
     }
 
-    /// Whether so much was added that a new shared index is due: more than `percent` of all entries
-    /// (`splitIndex.maxPercentChange`; 0 always, 100 never).
+    /// Returns true if so many entries were added that a new shared index is due: more than
+    /// `percent` of all entries (`splitIndex.maxPercentChange`; 0 means always, 100 never).
     pub fn exceeds(&self, entries: usize, percent: u8) -> bool {
         match percent {
             0 => true,
@@ -303,7 +310,7 @@ impl Delta {
     }
 }
 
-/// What of an entry is stored.
+/// Returns the parts of an entry that are stored.
 fn stored(entry: &Entry) -> super::NewEntry {
     let mut content = entry.content();
     content.flags &= Flags::ASSUME_VALID | Flags::INTENT_TO_ADD | Flags::SKIP_WORKTREE;

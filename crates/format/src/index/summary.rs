@@ -1,25 +1,25 @@
-//! What kind of index it is, told from its bytes without decoding paths: one pass over the entries'
-//! modes, then the names of the extensions.
+//! Summarizes an index from its bytes without decoding paths: one pass over the entries' modes,
+//! then over the names of the extensions.
 //!
-//! Nothing is verified; what does not look like an index is `None`.
+//! Nothing is verified. The result is `None` if the bytes do not look like an index.
 
 use super::bytes::Reader;
 use crate::{HashKind, Mode, ObjectId};
 
-/// What an index holds beside ordinary entries.
+/// What an index holds besides ordinary entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexSummary {
     /// Number of entries in this file.
     pub entries: usize,
-    /// Some entry is a submodule's commit.
+    /// True if some entry is a submodule.
     pub gitlinks: bool,
-    /// Whole directories may stand as one entry (`sdir`).
+    /// True if entries may stand for whole directories (`sdir`).
     pub sparse: bool,
-    /// Most entries are in the shared index of this name (`link`).
+    /// The name of the shared index that holds most entries (`link`).
     pub shared: Option<ObjectId>,
 }
 
-/// Looks at an index file's content.
+/// Summarizes the content of an index file.
 pub fn summarize(data: &[u8], hash: HashKind) -> Option<IndexSummary> {
     let content = data.get(..data.len().checked_sub(hash.len())?)?;
     let mut header = Reader(content);
@@ -47,7 +47,7 @@ pub fn summarize(data: &[u8], hash: HashKind) -> Option<IndexSummary> {
     (at == content.len()).then_some(found)
 }
 
-/// Where the entry at `at` ends, and its mode.
+/// Returns the end of the entry at `at`, and its mode.
 fn entry(content: &[u8], at: usize, hash: HashKind, version: u32) -> Option<(usize, u32)> {
     const AT_MODE: usize = 24;
     const STAT: usize = 40;
@@ -61,7 +61,8 @@ fn entry(content: &[u8], at: usize, hash: HashKind, version: u32) -> Option<(usi
         name_at += 2;
     }
     if version == 4 {
-        // How much of the last name goes, as a variable-length number, comes before the rest of this one.
+        // The rest of the name follows a variable-length number: the length to cut off the previous
+        // name.
         while content.get(name_at)? & 0x80 != 0 {
             name_at += 1;
         }
@@ -72,7 +73,7 @@ fn entry(content: &[u8], at: usize, hash: HashKind, version: u32) -> Option<(usi
         NAME_LENGTH => nul(content, name_at)?,
         length => usize::from(length),
     };
-    // One to eight NULs, so that the next entry starts at a multiple of eight.
+    // One to eight NULs pad the entry to a multiple of eight bytes.
     let size = (name_at - at + length + 8) & !7;
     Some((at + size, mode))
 }

@@ -1,11 +1,12 @@
-//! The entries of an index and their paths: in memory of their own, or as they are in the file.
+//! The entries of an index and their paths, either decoded in memory or as stored in the file.
 //!
-//! As they are in the file nothing of an entry is read before it is asked for, and no path is copied: whoever looks at a few entries pays for these, and who
-//! goes through all does so with as many threads as it has. What is handed out is a value in any case; who wants all of them as a slice,
-//! or changes them, makes them one first.
+//! A stored table decodes an entry only when it is requested, and copies no paths. So a lookup of a
+//! few entries costs little, and a pass over all entries can be spread over threads. Callers get an
+//! entry as a value in both cases. If a caller needs all entries as a slice, or changes them, the
+//! table decodes all of them first.
 //!
-//! A file may be changed under its map, against all agreement, or not be readable any more. What is then told of an entry is nonsense, but never
-//! outside of the file, and no panic.
+//! Another process may change a mapped file against all conventions, or the file may become
+//! unreadable. Entries are then arbitrary, but access stays within the file and does not panic.
 
 use std::{
     ops::Range,
@@ -23,7 +24,7 @@ use super::{
 
 #[derive(Clone, Debug)]
 pub(super) enum Table {
-    /// Behind each path there is a NUL.
+    /// A NUL follows each path.
     Owned {
         entries: Vec<Entry>,
         paths: Vec<u8>,
@@ -31,21 +32,24 @@ pub(super) enum Table {
     Stored(Stored),
 }
 
-/// Entries of versions 2 and 3 that are well formed and in order.
+/// Well-formed, sorted entries of version 2 or 3.
 #[derive(Clone, Debug)]
 pub(super) struct Stored {
-    /// The file. Paths are spans of it, and of what is beside it.
+    /// The file. Paths are spans of it and of `overlay`.
     file: Bytes,
-    /// Entries that a split index has beside those of the shared one, as if they followed in the file.
-    beside: Bytes,
-    /// Where those of them begin that are [`Flags::UNSHARED`].
+    /// Entries that a split index adds to those of the shared index. Their offsets follow those of
+    /// the file.
+    overlay: Bytes,
+    /// The offset of the first entry with [`Flags::UNSHARED`].
     unshared_from: usize,
     codec: Codec,
-    /// Where each entry is. Copies of an index share it, as they do the file.
+    /// The location of each entry. Copies of an index share this list and the file.
     places: Arc<Vec<EntryPlace>>,
-    /// Entries that the file system monitor fsmonitor_valid for, a bit for each; none, if empty.
+    /// A bit for each entry: set if the file system monitor reports it as unchanged. Empty if no
+    /// bit is set.
     fsmonitor_valid: Vec<u64>,
-    /// All of them, once somebody wanted that. They may have been changed since, in all but their paths.
+    /// The decoded entries, once they were requested. Everything but their paths may have changed
+    /// since.
     entries: OnceLock<Vec<Entry>>,
 }
 
@@ -53,7 +57,7 @@ impl Stored {
     pub(super) fn new(file: Bytes, codec: Codec, places: Vec<EntryPlace>) -> Stored {
         Stored {
             file,
-            beside: Bytes::new(),
+            overlay: Bytes::new(),
             unshared_from: usize::MAX,
             codec,
             places: Arc::new(places),
@@ -62,25 +66,26 @@ impl Stored {
         }
     }
 
-    /// A table without entries, and where in it `changes` are: paths and all but the paths, of which the first `replacing` take the place of others.
-    /// `None` if there is no room for them.
+    /// Returns a table without entries whose overlay holds `changes`, and their places in it. The
+    /// first `replacing` changes replace entries; the others are new. Returns `None` if the places
+    /// do not fit.
     pub(super) fn with(
         &self,
         changes: &[(&BStr, &Entry)],
         replacing: usize,
     ) -> Option<(Stored, Vec<EntryPlace>)> {
-        let (mut beside, mut places) = (Vec::new(), Vec::with_capacity(changes.len()));
+        let (mut overlay, mut places) = (Vec::new(), Vec::with_capacity(changes.len()));
         let mut unshared = usize::MAX;
         for (number, (path, entry)) in changes.iter().enumerate() {
-            let start = self.file.len() + beside.len();
+            let start = self.file.len() + overlay.len();
             if number == replacing {
                 unshared = start;
             }
-            self.codec.write(&mut beside, entry, path, Previous::Unknown { length: 0 });
+            self.codec.write(&mut overlay, entry, path, Previous::Unknown { length: 0 });
             places.push(EntryPlace::of(self.codec, start, path, entry::is_extended(entry))?);
         }
         let table = Stored {
-            beside: beside.into(),
+            overlay: overlay.into(),
             unshared_from: unshared,
             ..Stored::new(self.file.clone(), self.codec, Vec::new())
         };
@@ -92,7 +97,7 @@ impl Stored {
         Arc::make_mut(&mut self.places).push(place);
     }
 
-    /// Appends those of `other`, whose file it is, at `range`.
+    /// Appends the entries at `range` of `other`, which has the same file.
     pub(super) fn append(&mut self, other: &Stored, range: Range<usize>) {
         let places = Arc::make_mut(&mut self.places);
         let first = places.len();
@@ -102,16 +107,17 @@ impl Stored {
         }
     }
 
-    /// The bytes that `at` is in, and where.
+    /// Returns the buffer that contains offset `at`, and the offset within it.
     #[inline]
     fn bytes(&self, at: usize) -> (&[u8], usize) {
         match at.checked_sub(self.file.len()) {
-            Some(at) if !self.beside.is_empty() => (&self.beside, at),
+            Some(at) if !self.overlay.is_empty() => (&self.overlay, at),
             _ => (&self.file, at),
         }
     }
 
-    /// The bytes that the entry at `at` is in, and where it begins.
+    /// Returns the buffer that contains the entry at position `at`, and the entry's offset within
+    /// it.
     #[inline]
     fn place(&self, at: usize) -> (&[u8], usize) {
         self.bytes(self.places[at].entry(self.codec))
@@ -128,7 +134,8 @@ impl Stored {
         bytes[start..][..len as usize].as_bstr()
     }
 
-    /// The monitor vouches for all entries but these, and submodules, if there are any: what happens inside of one is not told of its entry.
+    /// Marks all entries as reported unchanged by the monitor, except `others` and submodules. A
+    /// change inside a submodule is not reported for its entry.
     pub(super) fn mark_fsmonitor_valid_except(&mut self, others: Vec<usize>, has_submodules: bool) {
         self.fsmonitor_valid = vec![u64::MAX; self.places.len().div_ceil(64)];
         let submodules = (0..if has_submodules { self.places.len() } else { 0 })
@@ -219,7 +226,7 @@ impl Table {
         }
     }
 
-    /// [`super::Index::has_mode_and_stat`]
+    /// See [`super::Index::has_mode_and_stat`].
     #[inline]
     pub(super) fn has_mode_and_stat(&self, at: usize, mode: Mode, stat: &Stat) -> bool {
         match self {
@@ -231,7 +238,7 @@ impl Table {
         }
     }
 
-    /// Whether the file system monitor fsmonitor_valid for it.
+    /// Returns true if the file system monitor reports the entry as unchanged.
     #[inline]
     pub(super) fn is_fsmonitor_valid(&self, at: usize) -> bool {
         let flags = match self {
@@ -244,7 +251,7 @@ impl Table {
         flags.contains(Flags::FSMONITOR_VALID)
     }
 
-    /// Sets or takes away that mark.
+    /// Sets or clears that mark.
     pub(super) fn set_fsmonitor_valid(&mut self, at: usize, is_fsmonitor_valid: bool) {
         let entries = match self {
             Table::Owned { entries, .. } => entries,
@@ -260,7 +267,7 @@ impl Table {
         entries[at].flags.set(Flags::FSMONITOR_VALID, is_fsmonitor_valid);
     }
 
-    /// The path of an entry of this table.
+    /// Returns the path of an entry of this table.
     #[inline]
     pub(super) fn path(&self, span: PathSpan) -> &BStr {
         match self {
@@ -277,7 +284,7 @@ impl Table {
         }
     }
 
-    /// The length of its directory's path, with a slash at its end.
+    /// Returns the length of the path's directory part, trailing slash included.
     #[inline]
     pub(super) fn directory(&self, at: usize) -> usize {
         match self {
@@ -286,7 +293,8 @@ impl Table {
         }
     }
 
-    /// How many of those from `at` on, up to `bound`, are known to be in the same directory.
+    /// Returns the number of entries from `at` on, up to `bound`, that are known to be in the same
+    /// directory.
     #[inline]
     pub(super) fn siblings_from(&self, at: usize, bound: usize) -> usize {
         match self {
@@ -297,14 +305,14 @@ impl Table {
         }
     }
 
-    /// Whether that is what follows its directory.
+    /// Returns true if the path's last component is `name`.
     #[inline]
     pub(super) fn is_named(&self, at: usize, name: &[u8]) -> bool {
         match self {
             Table::Owned { .. } => {
                 self.path_at(at).ends_with(name) && self.path_at(at).len() == self.directory(at) + name.len()
             }
-            // Most are of another length, and not looked at.
+            // Most names differ in length, so their bytes are not read.
             Table::Stored(stored) => {
                 let place = stored.places[at];
                 place.path().len as usize == place.directory() + name.len()
@@ -313,7 +321,7 @@ impl Table {
         }
     }
 
-    /// What follows the first `from` bytes of the path at `at`, and a NUL, where the table has it like that.
+    /// Returns the path at `at` from byte `from` on, with its NUL, if the table stores one.
     #[inline]
     pub(super) fn terminated(&self, at: usize, from: usize) -> Option<&[u8]> {
         let (bytes, start, len) = match self {
@@ -337,7 +345,7 @@ impl Table {
         }
     }
 
-    /// For changes that leave paths alone.
+    /// Returns the entries for changes that keep their paths.
     pub(super) fn entries_mut(&mut self) -> &mut [Entry] {
         match self {
             Table::Owned { entries, .. } => entries,
@@ -348,13 +356,13 @@ impl Table {
         }
     }
 
-    /// Entries and paths, for any change.
+    /// Returns entries and paths for any change.
     pub(super) fn owned(&mut self) -> (&mut Vec<Entry>, &mut Vec<u8>) {
         if let Table::Stored(stored) = self {
             stored.entries();
             let entries = stored.entries.take().expect("they were just read");
-            // All of it, so that an entry that was handed out before still has its path.
-            *self = Table::Owned { entries, paths: [&stored.file[..], &stored.beside].concat() };
+            // Copies all of the file, so that an entry handed out before still has its path.
+            *self = Table::Owned { entries, paths: [&stored.file[..], &stored.overlay].concat() };
         }
         match self {
             Table::Owned { entries, paths } => (entries, paths),
@@ -368,9 +376,9 @@ mod tests {
     use super::*;
     use crate::{HashKind, index::scan::Scan};
 
-    /// As if somebody wrote into the file.
+    /// Simulates another process that overwrites the file.
     #[test]
-    fn another_file_under_it_is_nonsense_and_nothing_worse() {
+    fn a_changed_file_gives_arbitrary_entries_without_panic() {
         let codec = Codec { hash: HashKind::Sha1, compressed: false };
         let mut file = vec![0; 12];
         for number in 0..20 {

@@ -1,4 +1,4 @@
-//! Whatever is written is read as the same; whatever is not an index is an error and nothing worse.
+//! Every written index is read back unchanged; every other input is an error, never a panic.
 
 use ::bytes::Bytes;
 use bstr::{BString, ByteSlice};
@@ -18,7 +18,7 @@ const WRITE: write::Options = write::Options { version: Version::V2, end_of_entr
 fn name() -> impl Strategy<Value = BString> {
     prop_oneof![
         12 => prop::collection::vec(prop_oneof![4 => b'a'..=b'c', 1 => Just(b'/'), 1 => 1u8..=255], 1..30),
-        // Around the length that no longer fits in the flags.
+        // Lengths around the limit of the length field in the flags.
         1 => (4090usize..4100, b'a'..=b'c').prop_map(|(length, byte)| vec![byte; length]),
     ]
     .prop_map(BString::from)
@@ -78,12 +78,12 @@ fn index() -> impl Strategy<Value = Index> {
 }
 
 fn content(index: &Index) -> Vec<(BString, NewEntry)> {
-    // Which half of a split index an entry came from is nothing of its own.
+    // An entry does not expose which part of a split index it came from.
     let whole = |entry: &Entry| NewEntry { flags: entry.flags - Flags::UNSHARED, ..entry.content() };
     index.entries().iter().map(|entry| (index.path(entry).to_owned(), whole(entry))).collect()
 }
 
-/// All that must survive, in a form that shows where it did not.
+/// Everything that must survive a round trip, in a form that shows differences.
 fn visible(index: &Index) -> impl PartialEq + std::fmt::Debug + use<> {
     (
         content(index),
@@ -97,8 +97,8 @@ fn visible(index: &Index) -> impl PartialEq + std::fmt::Debug + use<> {
     )
 }
 
-/// Whatever is asked of both has the same answer.
-fn alike(stored: &Index, read: &Index) {
+/// Checks that both give the same answer to every query.
+fn assert_same_answers(stored: &Index, read: &Index) {
     for at in 0..read.len() {
         let path = read.path_at(at);
         assert_eq!(stored.path_at(at), path);
@@ -143,7 +143,7 @@ fn alike(stored: &Index, read: &Index) {
     assert_eq!((stored.is_unmerged(), stored.is_plain()), (read.is_unmerged(), read.is_plain()));
 }
 
-/// Another in one field, but for the device.
+/// Changes one stat field other than the device.
 fn altered(mut stat: Stat, number: usize) -> Stat {
     let Stat { ctime, mtime, dev: _, ino, uid, gid, size } = &mut stat;
     let fields = [&mut ctime.0, &mut ctime.1, &mut mtime.0, &mut mtime.1, ino, uid, gid, size];
@@ -157,7 +157,7 @@ fn read_back(file: &[u8], hash: HashKind) -> Decoded {
 
 proptest! {
     #[test]
-    fn a_glance_sees_what_reading_sees(index in index(), sparse: bool, blocks in 0usize..5) {
+    fn the_summary_agrees_with_reading(index in index(), sparse: bool, blocks in 0usize..5) {
         let index = Index { sparse, ..index };
         let options = write::Options { blocks, ..WRITE };
         let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn a_glance_at_garbage_does_not_panic(
+    fn summarizing_garbage_does_not_panic(
         version in 0u32..6,
         count in 0u32..4,
         rest in prop::collection::vec(any::<u8>(), 0..300),
@@ -182,12 +182,12 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(index in index(), blocks in 0usize..5, end_of_entries: bool) {
+    fn a_written_index_is_read_back(index in index(), blocks in 0usize..5, end_of_entries: bool) {
         let options = write::Options { blocks, end_of_entries, ..WRITE };
         let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
         let back = read_back(&file, index.hash).finish().expect("in order");
         prop_assert_eq!(visible(&back), visible(&index));
-        // Versions 2 and 3 are told apart by need alone.
+        // The writer chooses between versions 2 and 3 by need alone.
         let extended = index.entries().iter().any(|entry| {
             entry.flags.intersects(Flags::INTENT_TO_ADD | Flags::SKIP_WORKTREE)
         });
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn kept_as_it_is_stored_it_is_the_same(
+    fn a_stored_table_gives_the_same_answers(
         index in index(),
         marks in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..5),
         edits in prop::collection::btree_map(name(), prop_oneof![Just(vec![]), stages(HashKind::Sha1)], 0..5),
@@ -211,7 +211,7 @@ proptest! {
         let stored = decode_stored(Bytes::from(file), index.hash, read::Options::new(1, false));
         let mut stored = stored.and_then(Decoded::finish).expect("in order");
         prop_assert_eq!(stored.len(), read.len());
-        alike(&stored, &read);
+        assert_same_answers(&stored, &read);
         for (at, is_marked) in marks {
             for index in [&mut stored, &mut read] {
                 if let Some(monitor) = &mut index.fsmonitor {
@@ -224,14 +224,14 @@ proptest! {
                 prop_assert_eq!(change(&mut stored), change(&mut read));
             }
         }
-        alike(&stored, &read);
+        assert_same_answers(&stored, &read);
         prop_assert_eq!(visible(&stored), visible(&read));
         for entry in stored.entries_mut().iter_mut().chain(read.entries_mut()) {
             entry.stat.size ^= 1;
         }
         prop_assert_eq!(visible(&stored), visible(&read));
-        alike(&stored, &read);
-        // In place, as long as there are as many entries as before.
+        assert_same_answers(&stored, &read);
+        // Changes in place keep the number of entries.
         let others = |index: &Index| {
             let other = |at| {
                 let entry = index.entry(at);
@@ -243,18 +243,18 @@ proptest! {
         let (one, two): (Vec<Edit>, Vec<Edit>) = (others(&stored), others(&read));
         stored.apply(one);
         read.apply(two);
-        alike(&stored, &read);
+        assert_same_answers(&stored, &read);
         if index.hash == HashKind::Sha1 {
             let edits: Vec<Edit> = edits.into_iter().map(|(path, entries)| Edit { path, entries }).collect();
             stored.apply(edits.clone());
             read.apply(edits);
             prop_assert_eq!(visible(&stored), visible(&read));
-            alike(&stored, &read);
+            assert_same_answers(&stored, &read);
         }
     }
 
     #[test]
-    fn a_trailer_of_zeros_always_holds(index in index()) {
+    fn a_trailer_of_zeros_is_valid(index in index()) {
         let mut file = to_vec(&index, Part::Whole, &WRITE).expect("no entry without an object");
         let trailer = file.len() - index.hash.len();
         file[trailer..].fill(0);
@@ -262,7 +262,7 @@ proptest! {
     }
 
     #[test]
-    fn two_halves_make_a_whole(
+    fn merging_a_split_index_restores_it(
         base in index_of(HashKind::Sha1),
         edits in prop::collection::btree_map(
             name(), prop_oneof![Just(vec![]), stages(HashKind::Sha1)], 0..10),
@@ -291,21 +291,21 @@ proptest! {
         prop_assert_eq!(whole.base, Some(oid));
         prop_assert_eq!(Delta::between(&shared_file, &whole), Ok(delta.clone()));
 
-        // The same if the shared one is kept as it is stored.
+        // Merging gives the same result if the shared index is kept as stored.
         let stored = |half: Decoded| {
             let options = read::Options::new(1, false);
             half.merge(decode_stored(Bytes::from(shared_file.clone()), HashKind::Sha1, options)?)
         };
         let (mut kept, mut whole) = (stored(read_back(&file, HashKind::Sha1)).expect("as before"), whole);
-        alike(&kept, &whole);
+        assert_same_answers(&kept, &whole);
         prop_assert_eq!(visible(&kept), visible(&whole));
         prop_assert_eq!(Delta::between(&shared_file, &kept), Ok(delta));
         kept.apply(edits.clone());
         whole.apply(edits);
-        alike(&kept, &whole);
+        assert_same_answers(&kept, &whole);
         prop_assert_eq!(visible(&kept), visible(&whole));
 
-        // And refused alike if it is not made for this one.
+        // Both refuse a shared index that belongs to another file.
         let mut file = file;
         for (at, byte) in damage {
             let at = at.index(file.len());
@@ -320,10 +320,10 @@ proptest! {
     }
 
     #[test]
-    fn a_truncated_file_is_refused(index in index(), end_of_entries: bool) {
+    fn refuses_a_truncated_file(index in index(), end_of_entries: bool) {
         let options = write::Options { end_of_entries, blocks: 2, ..WRITE };
         let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
-        // Every byte would take too long for the longest.
+        // Checking every length would take too long for the longest file.
         let step = 1 + file.len() / 2000;
         for cut in (0..file.len()).rev().step_by(step) {
             prop_assert!(decode(&file[..cut], index.hash, READ).is_err(), "cut to {} of {}", cut, file.len());
@@ -349,8 +349,8 @@ proptest! {
     }
 }
 
-/// A file of these bytes with a trailer that holds.
-fn sealed(mut content: Vec<u8>) -> Vec<u8> {
+/// Returns a file of these bytes with a valid trailer.
+fn with_trailer(mut content: Vec<u8>) -> Vec<u8> {
     let mut hasher = Hasher::checksum(HashKind::Sha1);
     hasher.update(&content);
     content.extend_from_slice(hasher.finish().expect("no object").as_bytes());
@@ -361,7 +361,7 @@ fn header(version: u32, entries: u32) -> Vec<u8> {
     [b"DIRC", &version.to_be_bytes()[..], &entries.to_be_bytes()[..]].concat()
 }
 
-/// A version-2 entry of zeros but for its flags, and its path.
+/// A version-2 entry of zeros apart from its flags and its path.
 fn plain(flags: u16, path: &str) -> Vec<u8> {
     let mut entry = vec![0; 60];
     entry.extend_from_slice(&(flags | path.len() as u16).to_be_bytes());
@@ -370,7 +370,7 @@ fn plain(flags: u16, path: &str) -> Vec<u8> {
     entry
 }
 
-/// A version-3 entry of `a` with these extended flags.
+/// A version-3 entry for `a` with these extended flags.
 fn extended(flags: u16) -> Vec<u8> {
     let mut entry = vec![0; 72];
     entry[40] = 1;
@@ -381,12 +381,12 @@ fn extended(flags: u16) -> Vec<u8> {
 }
 
 fn refusal(content: Vec<u8>) -> String {
-    let result = decode(&sealed(content), HashKind::Sha1, READ).and_then(Decoded::finish);
+    let result = decode(&with_trailer(content), HashKind::Sha1, READ).and_then(Decoded::finish);
     result.map(|index| index.len()).expect_err("is refused").to_string()
 }
 
 #[test]
-fn refusals_have_the_words_of_git() {
+fn errors_have_gits_messages() {
     let short = decode(b"DIRC", HashKind::Sha1, READ).expect_err("is refused");
     assert_eq!(short.to_string(), "index file smaller than expected");
     assert_eq!(refusal([b"CRID", &[0; 8][..]].concat()), "bad signature 0x43524944");
@@ -410,15 +410,15 @@ fn refusals_have_the_words_of_git() {
         "unordered stage entries for 'a'"
     );
     assert_eq!(refusal([header(3, 1), extended(0x8001)].concat()), "unknown index entry format 0x80010000");
-    let mut wrong = sealed(header(2, 0));
+    let mut wrong = with_trailer(header(2, 0));
     *wrong.last_mut().expect("a trailer") ^= 1;
     let wrong = decode(&wrong, HashKind::Sha1, READ).expect_err("is refused");
     assert_eq!(wrong.to_string(), "bad index file sha1 signature");
 }
 
 #[test]
-fn version_3_may_have_extended_flags_that_say_nothing() {
-    let file = sealed([header(3, 1), extended(0)].concat());
+fn version_3_may_have_empty_extended_flags() {
+    let file = with_trailer([header(3, 1), extended(0)].concat());
     let index = decode(&file, HashKind::Sha1, READ).and_then(Decoded::finish).expect("odd but legal");
     assert_eq!(index.path_at(0), "a");
     let back = to_vec(&index, Part::Whole, &WRITE).expect("it has an object");
@@ -427,7 +427,7 @@ fn version_3_may_have_extended_flags_that_say_nothing() {
 
 #[test]
 fn a_small_file_cannot_ask_for_much_memory() {
-    // Version 4: one long path, then entries that repeat all of it and add one byte.
+    // Version 4: one long path, then entries that each repeat all of it and add one byte.
     let mut content = header(4, 2000);
     let entry = |content: &mut Vec<u8>, rest: &[u8]| {
         content.extend_from_slice(&[0; 60]);
@@ -441,7 +441,7 @@ fn a_small_file_cannot_ask_for_much_memory() {
 }
 
 #[test]
-fn a_null_object_is_not_written() {
+fn refuses_to_write_a_null_object() {
     let mut index = Index::empty(HashKind::Sha1);
     let oid = ObjectId::null(HashKind::Sha1);
     let (stat, flags) = (Stat::default(), Flags::empty());
@@ -450,9 +450,10 @@ fn a_null_object_is_not_written() {
     assert_eq!(error.to_string(), "cache entry has null sha1: dir/file");
 }
 
-/// In a split index kept as it is stored, one entry comes behind another than in the shared one.
+/// In a split index that is kept as stored, an entry may follow another one than in the shared
+/// index.
 #[test]
-fn neighbours_of_a_split_index_are_its_own() {
+fn siblings_are_updated_when_a_split_index_is_merged() {
     let stat = Stat::default();
     let oid = ObjectId::from_bytes(HashKind::Sha1, &[1; 20]).expect("twenty bytes");
     let content = NewEntry { stat, oid, mode: Mode::FILE, flags: Flags::empty(), stage: Stage::Normal };
@@ -472,12 +473,12 @@ fn neighbours_of_a_split_index_are_its_own() {
         let whole = read_back(&file, HashKind::Sha1).merge(read_back(&shared, HashKind::Sha1));
         let stored = decode_stored(Bytes::from(shared), HashKind::Sha1, read::Options::new(1, false));
         let kept = read_back(&file, HashKind::Sha1).merge(stored.expect("as before"));
-        alike(&kept.expect("made for each other"), &whole.expect("made for each other"));
+        assert_same_answers(&kept.expect("made for each other"), &whole.expect("made for each other"));
     }
 }
 
 #[test]
-fn a_split_index_that_does_not_fit_its_base_is_refused() {
+fn refuses_a_split_index_that_does_not_match_its_base() {
     let mut base = Index::empty(HashKind::Sha1);
     let oid = ObjectId::empty_blob(HashKind::Sha1);
     let entry = NewEntry {

@@ -1,6 +1,8 @@
-//! The untracked cache (UNTR extension): for each directory what `status` found untracked in it.
+//! The untracked cache (UNTR extension): for each directory the untracked names that `status` found
+//! in it.
 //!
-//! What an index change may have made wrong is invalidated, as Git does. Walks use and fill it by [`Directories`].
+//! A change of the index invalidates the directories that it may affect, as in Git. Directory walks
+//! read and fill the cache through [`Directories`].
 
 mod dirs;
 
@@ -14,20 +16,21 @@ use super::{
 use crate::{HashKind, ObjectId};
 pub use dirs::{Directories, Listed, Recorded};
 
-/// Git's `DIR_SHOW_OTHER_DIRECTORIES`: whole untracked directories are shown by their name alone, so
-/// what is true of a directory depends on everything below it.
+/// Git's `DIR_SHOW_OTHER_DIRECTORIES`: an untracked directory is shown by its name alone, so a
+/// directory's result depends on everything below it.
 const SHOW_OTHER_DIRECTORIES: u32 = 1 << 1;
 
 /// Git's `DIR_HIDE_EMPTY_DIRECTORIES`.
 const HIDE_EMPTY_DIRECTORIES: u32 = 1 << 2;
 
-/// A file whose change makes the whole cache worthless: its stat data and the object name of its content.
+/// A file of patterns that invalidates the whole cache when it changes: its stat fields, and the
+/// object name of its content.
 type Exclude = (Stat, ObjectId);
 
 /// The untracked cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UntrackedCache {
-    /// Where the cache may be used (host, worktree), NUL-terminated strings.
+    /// The hosts and worktrees where the cache may be used, as NUL-terminated strings.
     ident: BString,
     info_exclude: Exclude,
     excludes_file: Exclude,
@@ -41,16 +44,16 @@ pub struct UntrackedCache {
 struct Dir {
     name: BString,
     untracked: Vec<BString>,
-    /// How many directories follow directly below this one.
+    /// The number of direct subdirectories, which follow this one.
     subdirs: usize,
-    /// Stat data if what is said of this directory holds.
+    /// The directory's stat fields, if the record is valid.
     valid: Option<Stat>,
     check_only: bool,
     exclude: Option<ObjectId>,
 }
 
 impl Dir {
-    /// Nothing holds of an invalid directory but its place.
+    /// Forgets everything but the directory's place in the tree.
     fn invalidate(&mut self) {
         self.valid = None;
         self.check_only = false;
@@ -59,10 +62,11 @@ impl Dir {
 }
 
 impl UntrackedCache {
-    /// The flags of `status.showUntrackedFiles`: 0 for `all`, this for everything else.
+    /// The flags for every value of `status.showUntrackedFiles` but `all`, whose flags are 0.
     pub const NORMAL: u32 = SHOW_OTHER_DIRECTORIES | HIDE_EMPTY_DIRECTORIES;
 
-    /// One that knows of no directory yet. `ident` says where it may be used; `dir_flags` are Git's of how it is filled.
+    /// Creates a cache without directories. `ident` says where it may be used; `dir_flags` are
+    /// Git's flags of the walks that fill it.
     pub fn new(ident: &BStr, dir_flags: u32, hash: HashKind) -> UntrackedCache {
         let exclude = (Stat::default(), ObjectId::null(hash));
         UntrackedCache {
@@ -75,12 +79,13 @@ impl UntrackedCache {
         }
     }
 
-    /// Where it may be used. Older versions of Git wrote several places; only the first counts.
+    /// Returns where the cache may be used. Older versions of Git wrote several places; only the
+    /// first counts.
     pub fn ident(&self) -> &BStr {
         self.ident.split(|&byte| byte == 0).next().unwrap_or_default().as_bstr()
     }
 
-    /// Records that `path` was added to the index or left it.
+    /// Invalidates the directories that may change when `path` enters or leaves the index.
     pub fn invalidate(&mut self, path: &BStr) {
         if self.dirs.is_empty() {
             return;
@@ -109,13 +114,14 @@ impl UntrackedCache {
         }
     }
 
-    /// Records that something happened on disk to `path` (no slash at the end): to it, or to anything below.
+    /// Invalidates the directories that may change when something at `path` (without trailing
+    /// slash), or below it, changes on disk.
     pub fn invalidate_on_disk(&mut self, path: &BStr) {
         self.invalidate(path);
         if self.dirs.is_empty() {
             return;
         }
-        // A directory that is not known changes the one that it is in.
+        // A change in an unrecorded directory affects its parent.
         let mut at = 0;
         for name in path.split_str("/") {
             match self.subdir(at, name) {
@@ -127,7 +133,7 @@ impl UntrackedCache {
         self.dirs[at..after].iter_mut().for_each(Dir::invalidate);
     }
 
-    /// Records that nothing is known any more.
+    /// Invalidates all directories.
     pub fn invalidate_all(&mut self) {
         self.dirs.iter_mut().for_each(Dir::invalidate);
     }
@@ -143,7 +149,7 @@ impl UntrackedCache {
         None
     }
 
-    /// The first directory that is not below `dir`.
+    /// Returns the first directory after `dir` that is not below it.
     fn after(&self, dir: usize) -> usize {
         let mut at = dir;
         let mut open = 1;
@@ -155,7 +161,8 @@ impl UntrackedCache {
         at
     }
 
-    /// Reads the payload of an UNTR extension. `None` if it is malformed; the cache is then made anew.
+    /// Reads the payload of an UNTR extension. Returns `None` if it is malformed; the cache is then
+    /// built again.
     pub(super) fn read(data: &[u8], hash: HashKind) -> Option<UntrackedCache> {
         let (0, data) = data.split_last().map(|(last, rest)| (*last, rest))? else {
             return None;
@@ -191,7 +198,7 @@ impl UntrackedCache {
         out.push(0);
         write_varint(out, self.dirs.len() as u64);
         if self.dirs.is_empty() {
-            // The number, a NUL, is also the NUL every such extension ends with.
+            // The NUL of the number also is the NUL that ends every such extension.
             return;
         }
         for dir in &self.dirs {
@@ -214,7 +221,7 @@ impl UntrackedCache {
     }
 }
 
-/// The directories, from their number to the end.
+/// Reads the directories, from their number to the end.
 fn read_dirs(reader: &mut Reader<'_>, hash: HashKind) -> Option<Vec<Dir>> {
     if reader.0.is_empty() {
         return Some(Vec::new());
@@ -227,7 +234,7 @@ fn read_dirs(reader: &mut Reader<'_>, hash: HashKind) -> Option<Vec<Dir>> {
         let subdirs = usize::try_from(reader.varint()?).ok()?;
         announced = announced.checked_add(subdirs)? - 1;
         let name = reader.string()?.to_owned();
-        // One by one: a number alone must not make room for what does not follow.
+        // Reads the names one by one: a number alone must not allocate memory.
         let mut names = Vec::new();
         for _ in 0..untracked {
             names.push(reader.string()?.to_owned());

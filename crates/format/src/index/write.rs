@@ -1,8 +1,9 @@
-//! An [`Index`] to bytes.
+//! Writes an [`Index`] as bytes.
 //!
-//! The file leaves in pieces, in order, each handed to the caller as soon as it is whole: memory stays
-//! bounded however large the index is, and the caller can hash and write one piece while the next is
-//! made. The trailer is the caller's: the hash of all pieces, or zeros (`index.skipHash`).
+//! The file is produced in pieces, in order. Each piece goes to the caller as soon as it is
+//! complete. So memory stays bounded for any size of index, and the caller can hash and write one
+//! piece while the next is produced. The caller appends the trailer: the hash of all pieces, or
+//! zeros (`index.skipHash`).
 
 use std::convert::Infallible;
 
@@ -16,28 +17,28 @@ use super::{
 };
 use crate::{ObjectId, hash::Hasher};
 
-/// Size of the pieces: enough for a call, and they stay in the nearest cache.
+/// The size of a piece in bytes: large enough for a system call, and small enough for the L1 cache.
 const PIECE: usize = 32 * 1024;
 
-/// How to write.
+/// How to write an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The version of an index that has none yet.
+    /// The version for an index that has none yet.
     pub version: Version,
-    /// Whether to write the end-of-entries extension.
+    /// True to write the end-of-entries extension.
     pub end_of_entries: bool,
-    /// How many blocks to write an offset table of; none below two.
+    /// The number of blocks in the offset table. There is no table for fewer than two.
     pub blocks: usize,
 }
 
-/// Which file of an index to write.
+/// The file of an index to write.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a> {
     /// The whole index, in one file.
     Whole,
-    /// The shared half of a split one: all entries, no extensions.
+    /// The shared part of a split index: all entries, no extensions.
     Shared,
-    /// The other half: how it differs from the shared index of that name, and the extensions.
+    /// The other part: the differences from the shared index, and the extensions.
     Split {
         /// The shared index.
         base: ObjectId,
@@ -46,7 +47,7 @@ pub enum Part<'a> {
     },
 }
 
-/// Why an index was not written. `E` is the caller's own error.
+/// Why an index was not written. `E` is the caller's error type.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error<E> {
@@ -58,7 +59,7 @@ pub enum Error<E> {
     Emit(E),
 }
 
-/// Writes one file but for its trailer: `emit` gets its bytes in order.
+/// Writes one file without its trailer: calls `emit` with its bytes in order.
 pub fn encode<E>(
     index: &Index,
     part: Part<'_>,
@@ -87,7 +88,7 @@ pub fn encode<E>(
     out.flush()
 }
 
-/// Writes one file, trailer and all, into memory.
+/// Writes one file into memory, trailer included.
 pub fn to_vec(index: &Index, part: Part<'_>, options: &Options) -> Result<Vec<u8>, Error<Infallible>> {
     let mut file = Vec::new();
     encode(index, part, options, &mut |piece| {
@@ -104,7 +105,7 @@ fn checksum(hasher: Hasher) -> ObjectId {
     hasher.finish().expect("only names of objects are looked at for collisions")
 }
 
-/// The bytes on their way out.
+/// Buffers the output.
 struct Output<'a, E> {
     emit: &'a mut dyn FnMut(&[u8]) -> Result<(), E>,
     piece: Vec<u8>,
@@ -128,7 +129,7 @@ impl<E> Output<'_, E> {
     }
 }
 
-/// Replacements, then additions: an iterator that knows its length.
+/// Replacements, then additions, as an iterator with a known length.
 #[derive(Clone)]
 struct Chain<R, A> {
     replaced: R,
@@ -150,7 +151,7 @@ impl<R: ExactSizeIterator, A: ExactSizeIterator<Item = R::Item>> Iterator for Ch
 
 impl<R: ExactSizeIterator, A: ExactSizeIterator<Item = R::Item>> ExactSizeIterator for Chain<R, A> {}
 
-/// Header and entries. Returns where blocks start, if wanted.
+/// Writes header and entries. Returns the blocks for the offset table.
 fn write_entries<'i, E>(
     index: &Index,
     entries: impl ExactSizeIterator<Item = (&'i Entry, &'i [u8])> + Clone,

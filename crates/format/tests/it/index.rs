@@ -1,5 +1,5 @@
-//! Indices made by Git, read and written back: Git must see the same, and where nothing leaves a
-//! choice the bytes must be the same.
+//! Reads and rewrites indices made by Git. Git must see the same index, and where the format leaves
+//! no choice, the bytes must be equal.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -38,7 +38,7 @@ fn save(repo: &Repo<'_>, index: &Index, options: &write::Options) {
     fs::write(repo.join(".git/index"), file).expect("the repository is ours");
 }
 
-/// All that Git shows of an index.
+/// Everything that Git shows of an index.
 fn shown(repo: &Repo<'_>) -> Vec<BString> {
     let commands: [&[&str]; 5] = [
         &["ls-files", "-s", "-v", "--debug"],
@@ -50,7 +50,7 @@ fn shown(repo: &Repo<'_>) -> Vec<BString> {
     commands.into_iter().map(|command| repo.git(command).stdout).collect()
 }
 
-/// Reads and writes back; returns the file before and after.
+/// Reads and rewrites the index. Returns the file before and after.
 fn rewrite(repo: &Repo<'_>, hash: HashKind, options: &write::Options) -> (Vec<u8>, Vec<u8>) {
     let read = || fs::read(repo.join(".git/index")).expect("Git wrote it");
     let (before, bytes_before) = (shown(repo), read());
@@ -60,7 +60,7 @@ fn rewrite(repo: &Repo<'_>, hash: HashKind, options: &write::Options) -> (Vec<u8
     (bytes_before, bytes_after)
 }
 
-/// A tree with something of everything, committed.
+/// Commits a tree with every kind of entry.
 fn populate(repo: &Repo<'_>) {
     for path in ["a", "dir/b", "dir/sub/c", "dir/sub/d", "dir.x", "dir0", "z/y/x/w"] {
         repo.write(path, path);
@@ -70,7 +70,7 @@ fn populate(repo: &Repo<'_>) {
     repo.commit("first");
 }
 
-/// Flags, stages, a gitlink and a path too long for the flags.
+/// Adds flags, stages, a gitlink, and a path too long for the flags.
 fn decorate(repo: &Repo<'_>) {
     let head = repo.git(&["rev-parse", "HEAD"]).stdout;
     let blob = repo.git(&["rev-parse", "HEAD:a"]).stdout;
@@ -85,7 +85,7 @@ fn decorate(repo: &Repo<'_>) {
 }
 
 #[test]
-fn every_version_of_either_hash_comes_back_byte_for_byte() {
+fn rewrites_every_version_and_hash_byte_for_byte() {
     let sandbox = Sandbox::new();
     for (hash, name) in [(HashKind::Sha1, "sha1"), (HashKind::Sha256, "sha256")] {
         for version in ["2", "4"] {
@@ -105,7 +105,7 @@ fn every_version_of_either_hash_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn conflicts_and_what_they_were_before_they_were_resolved() {
+fn keeps_conflicts_and_resolved_stages() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     populate(&repo);
@@ -122,7 +122,7 @@ fn conflicts_and_what_they_were_before_they_were_resolved() {
     let (before, after) = rewrite(&repo, HashKind::Sha1, &WRITE);
     assert_eq!(before, after);
 
-    // One is resolved by Git, the other by us; both can be unresolved again.
+    // Git resolves one conflict and the test the other; both can be unresolved again.
     repo.git(&["add", "a"]);
     let (before, after) = rewrite(&repo, HashKind::Sha1, &WRITE);
     assert_eq!(before, after);
@@ -141,7 +141,7 @@ fn conflicts_and_what_they_were_before_they_were_resolved() {
 }
 
 #[test]
-fn tables_of_offsets_as_git_writes_them() {
+fn writes_the_same_offset_tables_as_git() {
     let sandbox = Sandbox::new();
     for version in ["2", "4"] {
         let repo = sandbox.init(version);
@@ -156,10 +156,10 @@ fn tables_of_offsets_as_git_writes_them() {
 }
 
 #[test]
-fn an_index_that_was_not_hashed() {
+fn reads_and_writes_an_index_without_a_hash() {
     let sandbox = Sandbox::new();
     if sandbox.git_version() < (2, 40) {
-        // Such a Git neither writes nor accepts one.
+        // Such a Git neither writes nor accepts an index without a hash.
         return;
     }
     let repo = sandbox.init("repo");
@@ -176,7 +176,7 @@ fn an_index_that_was_not_hashed() {
 }
 
 #[test]
-fn the_untracked_cache_stays_true() {
+fn keeps_the_untracked_cache_valid() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     populate(&repo);
@@ -188,7 +188,7 @@ fn the_untracked_cache_stays_true() {
         repo.git(&["config", "status.showUntrackedFiles", mode]);
         repo.git(&["config", "core.untrackedCache", "true"]);
         repo.git(&["update-index", "--force-untracked-cache"]);
-        // The first finds, the second trusts what is old enough.
+        // The first run fills the cache; the second trusts records that are old enough.
         repo.git(&["status"]);
         repo.git(&["status"]);
         let (before, after) = rewrite(&repo, HashKind::Sha1, &WRITE);
@@ -210,11 +210,11 @@ fn the_untracked_cache_stays_true() {
 }
 
 #[test]
-fn the_monitor_keeps_its_bits_with_their_entries() {
+fn fsmonitor_bits_move_with_their_entries() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     populate(&repo);
-    // Says of everything but `dir/b` that it did not change.
+    // The hook reports only `dir/b` as changed.
     repo.write_executable(".git/monitor", "#!/bin/sh\nprintf 'token\\0dir/b\\0'\n");
     repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
     repo.git(&["update-index", "--fsmonitor"]);
@@ -223,7 +223,7 @@ fn the_monitor_keeps_its_bits_with_their_entries() {
     let (before, _) = rewrite(&repo, HashKind::Sha1, &WRITE);
     assert!(before.contains_str("FSMN"));
 
-    // `a` sorts before all others: every position moves when it goes.
+    // `a` sorts before all others, so its removal moves every position.
     let mut index = load(&repo, HashKind::Sha1);
     let marks = |text: &BString| -> Vec<BString> {
         text.lines().filter(|line| !line.ends_with(b" a")).map(|line| line.as_bstr().to_owned()).collect()
@@ -239,7 +239,7 @@ fn the_monitor_keeps_its_bits_with_their_entries() {
 }
 
 #[test]
-fn a_split_index_read_whole_and_split_again() {
+fn merges_a_split_index_and_splits_it_again() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     populate(&repo);
@@ -259,17 +259,17 @@ fn a_split_index_read_whole_and_split_again() {
     let part = Part::Split { base, delta: &delta };
     let file = write::to_vec(&index, part, &WRITE).expect("Git wrote no null object");
     fs::write(repo.join(".git/index"), file).expect("the repository is ours");
-    // Git's --debug also shows which entries come from where, and it moves racy ones without need.
+    // Git's --debug also shows which file an entry comes from, and moves racy entries without need.
     assert_eq!(shown(&repo)[1..], before[1..]);
 
-    // And in one file.
+    // The same index in one file.
     save(&repo, &index, &WRITE);
     assert_eq!(shown(&repo)[1..], before[1..]);
     assert!(!repo.read(".git/index").contains_str("link\0\0"));
 }
 
 #[test]
-fn a_sparse_index() {
+fn rewrites_a_sparse_index() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     populate(&repo);
@@ -286,7 +286,7 @@ fn a_sparse_index() {
 }
 
 #[test]
-fn the_cache_tree_of_an_edited_index_is_one_git_can_use() {
+fn git_can_use_the_cache_tree_of_an_edited_index() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     populate(&repo);
@@ -317,7 +317,7 @@ fn the_cache_tree_of_an_edited_index_is_one_git_can_use() {
     let expected = "a\nbin/run\ndir.x\ndir/b\ndir/new/file\ndir/sub/d\ndir0\nlink\nz/y/x/w\n";
     assert_eq!(names, expected);
 
-    // Now all of it is set by hand, from what Git says the trees are.
+    // Now the test sets all nodes by hand, from Git's own tree names.
     let mut index = load(&repo, HashKind::Sha1);
     let mut by_hand = format::index::CacheTree::new();
     for dir in ["dir/sub", "dir", "bin", "z/y/x", "z", "dir/new", "z/y", ""] {

@@ -1,4 +1,4 @@
-//! Formats against files real Git made.
+//! Compares the formats with files made by real Git.
 
 mod index;
 mod reference;

@@ -1,4 +1,5 @@
-//! A matcher made of the definition alone: it follows every way a pattern could match at once. The fuzz target uses it, too.
+//! A matcher built from the definition alone: it follows every possible match of a pattern at once.
+//! The fuzz target uses it too.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ enum Token {
         folds: bool,
     },
     Any,
-    /// The members; those that a letter in the other case may be are apart.
+    /// The members, and separately those that also match a letter of the other case.
     Class {
         members: BTreeSet<u8>,
         either_case: BTreeSet<u8>,
@@ -17,7 +18,7 @@ enum Token {
     Star {
         crosses: bool,
     },
-    /// `**/`: no directory, or some.
+    /// `**/`: any number of directories, or none.
     Directories,
     Never,
 }
@@ -25,7 +26,7 @@ enum Token {
 /// Returns true if `pattern` matches all of `text`.
 pub(crate) fn matches(pattern: &[u8], text: &[u8], pathname: bool, icase: bool) -> bool {
     let fold = |byte: u8| if icase { byte.to_ascii_lowercase() } else { byte };
-    // The places in the text where the tokens so far may end.
+    // The positions in the text where a match of the tokens so far may end.
     let mut places = BTreeSet::from([0]);
     for token in tokens(pattern, pathname) {
         let mut next = BTreeSet::new();
@@ -107,7 +108,7 @@ fn tokens(pattern: &[u8], pathname: bool) -> Vec<Token> {
     tokens
 }
 
-/// A class whose members begin at `at`, and where it ends.
+/// Parses a class whose members begin at `at`. Returns it and its end.
 fn class(pattern: &[u8], mut at: usize) -> Option<(Token, usize)> {
     let (mut members, mut either_case) = (BTreeSet::new(), BTreeSet::new());
     let negated = matches!(pattern.get(at)?, b'!' | b'^');

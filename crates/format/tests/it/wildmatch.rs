@@ -1,5 +1,5 @@
-//! The matcher against its definition ([`reference`]), and against Git's: `check-attr` answers many patterns for many paths at once,
-//! `test-tool wildmatch` one for one.
+//! Compares the matcher with its definition ([`reference`]) and with Git: `check-attr` answers many
+//! patterns for many paths at once, `test-tool wildmatch` one at a time.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -24,7 +24,7 @@ use testkit::{Repo, Sandbox, wildcards::Dice};
 
 use crate::reference;
 
-/// The Git whose matcher is the rule. Older ones (2.47) let `b**//?` match `b/c`.
+/// The Git version whose matcher is the rule. Older versions (2.47) let `b**//?` match `b/c`.
 const MATCHER_OF: (u32, u32) = (2, 55);
 
 const MODES: [Mode; 4] = [
@@ -40,7 +40,7 @@ fn full() -> bool {
 }
 
 #[test]
-fn every_byte_in_every_kind_of_class() {
+fn classes_agree_with_the_definition_for_every_byte() {
     let names = [
         "alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper",
         "xdigit",
@@ -61,7 +61,7 @@ fn every_byte_in_every_kind_of_class() {
 }
 
 #[test]
-fn the_definition_agrees() {
+fn agrees_with_the_definition() {
     let mut dice = Dice::new(1);
     let mut hits = 0;
     let rounds = if full() { 400 } else { 8 };
@@ -84,7 +84,7 @@ fn the_definition_agrees() {
 }
 
 #[test]
-fn long_patterns_end_soon() {
+fn long_patterns_match_in_bounded_time() {
     let text = [&b"a/".repeat(2000)[..], &b"a".repeat(2000)].concat();
     for (pattern, mode) in [
         (b"*a".repeat(500), MODES[0]),
@@ -104,7 +104,7 @@ fn long_patterns_end_soon() {
     }
 }
 
-/// Gives Git's answer for each of `paths`: the numbers of the patterns that match.
+/// Returns Git's answer for each of `paths`: for each pattern, if it matches.
 fn git_attributes(repo: &Repo<'_>, patterns: &[BString], paths: &[BString], icase: bool) -> Vec<Vec<bool>> {
     let mut lines = Vec::new();
     for (number, pattern) in patterns.iter().enumerate() {
@@ -140,7 +140,7 @@ fn git_attributes(repo: &Repo<'_>, patterns: &[BString], paths: &[BString], icas
 }
 
 #[test]
-fn git_attributes_agree() {
+fn agrees_with_check_attr() {
     let sandbox = Sandbox::new();
     if sandbox.git_version() < MATCHER_OF {
         println!("skipped: an older Git matches otherwise");
@@ -178,7 +178,7 @@ fn git_attributes_agree() {
 }
 
 #[test]
-fn git_test_tool_agrees() {
+fn agrees_with_gits_test_tool() {
     let sandbox = Sandbox::new();
     let git = std::env::var_os("SAPWOOD_TEST_GIT").map(PathBuf::from).unwrap_or_default();
     let tool = git.parent().unwrap_or(&git).join("../source/t/helper/test-tool");

@@ -1,4 +1,5 @@
-//! The directories of an untracked cache, for who walks a worktree: what is recorded of each, and recording what was found.
+//! The directories of an untracked cache, for a directory walk: reading the records, and storing
+//! new ones.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +8,32 @@ use bstr::{BStr, BString, ByteSlice as _};
 use super::{Dir, Exclude, UntrackedCache};
 use crate::{ObjectId, index::Stat};
 
-/// The directories of a cache, each by its number.
+/// The directories of a cache. Each is identified by its number.
 #[derive(Debug)]
 pub struct Directories<'c> {
     dirs: &'c [Dir],
-    /// For each directory the first that is not below it.
+    /// For each directory the first one after it that is not below it.
     ends: Vec<usize>,
 }
 
-/// What is recorded of a directory, if it holds.
+/// The valid record of a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded<'c> {
-    /// Of the directory; as long as it is this, no name was added or removed.
+    /// The directory's stat fields. While they stay the same, no name was added or removed.
     pub stat: &'c Stat,
-    /// Names in it, with a slash at the end if it is a directory; one of which there is a record of its own may be empty by now.
+    /// Untracked names in it; directories have a trailing slash. A directory that has its own
+    /// record may be empty by now.
     pub untracked: &'c [BString],
-    /// Only whether there is anything untracked in it was asked, not what.
+    /// True if the walk only checked for the existence of untracked files.
     pub check_only: bool,
-    /// The name its `.gitignore` would have as a blob, if there is one.
+    /// The blob name of its `.gitignore`, if there is one.
     pub exclude: Option<&'c ObjectId>,
 }
 
-/// What was found in a directory.
+/// The result of listing a directory.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// See [`Recorded::stat`]; taken before it was listed.
+    /// See [`Recorded::stat`]; read before the listing.
     pub stat: Stat,
     /// See [`Recorded::untracked`].
     pub untracked: Vec<BString>,
@@ -39,16 +41,17 @@ pub struct Listed {
     pub check_only: bool,
     /// See [`Recorded::exclude`].
     pub exclude: Option<ObjectId>,
-    /// The directories in it that were looked into, or would have been; sorted.
+    /// The subdirectories that the walk entered, or would have entered; sorted.
     pub directories: Vec<BString>,
-    /// Nothing that is recorded of these holds any more: other rules apply.
+    /// True if other ignore rules apply than before, so the records of these subdirectories are
+    /// invalid.
     pub rules_changed: bool,
 }
 
 impl<'c> Directories<'c> {
     fn of(dirs: &'c [Dir]) -> Self {
         let mut ends = vec![dirs.len(); dirs.len()];
-        // The directories that are open, and how many of those in them are still to come.
+        // The open directories, with the number of their subdirectories still to come.
         let mut open: Vec<(usize, usize)> = Vec::new();
         for (at, dir) in dirs.iter().enumerate() {
             while open.last().is_some_and(|&(_, left)| left == 0) {
@@ -63,34 +66,35 @@ impl<'c> Directories<'c> {
         Directories { dirs, ends }
     }
 
-    /// The root of the worktree, if anything is recorded.
+    /// Returns the worktree's root, if anything is recorded.
     pub fn root(&self) -> Option<usize> {
         (!self.dirs.is_empty()).then_some(0)
     }
 
-    /// The directories in one.
+    /// Iterates over the direct subdirectories.
     pub fn below(&self, dir: usize) -> impl Iterator<Item = usize> + use<'_, 'c> {
         let end = self.ends[dir];
         let first = Some(dir + 1).filter(|&at| at < end);
         std::iter::successors(first, move |&at| Some(self.ends[at]).filter(|&next| next < end))
     }
 
-    /// The first directory after one that is not below it: all between are.
+    /// Returns the first directory after `dir` that is not below it.
     pub fn after(&self, dir: usize) -> usize {
         self.ends[dir]
     }
 
-    /// The last component of its path.
+    /// Returns the last component of the directory's path.
     pub fn name(&self, dir: usize) -> &'c BStr {
         self.dirs[dir].name.as_bstr()
     }
 
-    /// What is recorded of its `.gitignore`, whether the rest holds or not.
+    /// Returns the recorded blob name of its `.gitignore`, even if the rest of the record is
+    /// invalid.
     pub fn exclude(&self, dir: usize) -> Option<&'c ObjectId> {
         self.dirs[dir].exclude.as_ref()
     }
 
-    /// What is recorded of it, if it was not invalidated since.
+    /// Returns the directory's record, unless it was invalidated.
     pub fn recorded(&self, dir: usize) -> Option<Recorded<'c>> {
         let Dir { untracked, valid, check_only, exclude, .. } = &self.dirs[dir];
         let stat = valid.as_ref()?;
@@ -99,22 +103,22 @@ impl<'c> Directories<'c> {
 }
 
 impl UntrackedCache {
-    /// What is recorded.
+    /// Returns the recorded directories.
     pub fn directories(&self) -> Directories<'_> {
         Directories::of(&self.dirs)
     }
 
-    /// Git's flags of the walks that filled it.
+    /// Returns Git's flags of the walks that filled the cache.
     pub fn dir_flags(&self) -> u32 {
         self.dir_flags
     }
 
-    /// The names that `info/exclude` and `core.excludesFile` had as blobs; null if they were not there.
+    /// Returns the blob names of `info/exclude` and `core.excludesFile`; null for a missing file.
     pub fn excludes(&self) -> [&ObjectId; 2] {
         [&self.info_exclude.1, &self.excludes_file.1]
     }
 
-    /// Records what was found, by the paths of directories (without a slash at the end; the root is empty).
+    /// Stores the results of a walk by directory path (without trailing slash; the root is empty).
     pub fn record(&mut self, excludes: [ObjectId; 2], mut found: BTreeMap<BString, Listed>) {
         let [info, file] = excludes;
         for (known, now) in [(&mut self.info_exclude, info), (&mut self.excludes_file, file)] {
@@ -130,7 +134,8 @@ impl UntrackedCache {
     }
 }
 
-/// Puts a directory and what is below it into `out`: what was found, else what is recorded. Whether there is anything of it.
+/// Appends a directory and everything below it to `out`: new results where present, else the old
+/// records. Returns true if anything was appended.
 fn emit(
     old: &Directories<'_>,
     known: Option<usize>,
@@ -162,7 +167,7 @@ fn emit(
             old.dirs[at].clone(),
             old.below(at).map(|below| (old.name(below).to_owned(), Some(below))).collect(),
         ),
-        // Something below was found, and not the directory itself: it would have no place.
+        // A directory below has a result, but this one has none, so the result has no place.
         (None, None) => return false,
     };
     out.push(dir);
@@ -220,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_takes_the_place_of_what_was_recorded() {
+    fn new_results_replace_records() {
         let null = ObjectId::null(HashKind::Sha1);
         let mut cache = UntrackedCache {
             ident: "\0".into(),
@@ -255,7 +260,8 @@ mod tests {
         let after =
             [before[0].clone(), before[1].clone(), entry("/a/c", true, 1), with_new, before[3].clone()];
         assert_eq!(all(&cache), after);
-        // A directory that is gone takes with it what was below, and rules that changed what is not found anew.
+        // A removed directory takes its subdirectories with it. Changed rules drop the records of
+        // subdirectories without new results.
         record(&mut cache, vec![("a", listed(&[], &[]))]);
         assert_eq!(all(&cache), [before[0].clone(), before[1].clone(), before[3].clone()]);
         record(&mut cache, vec![("", Listed { rules_changed: true, ..listed(&[], &["a", "b"]) })]);
