@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 const RUNG: usize = 4;
 /// The speedup that a larger crew must show.
 const GAIN: f64 = 1.25;
-/// That speedup on a local disk: there the kernel reads ahead. A disk that serves many requests at once
-/// shows nearly the full factor; another one loses, as a larger crew causes seeks.
+/// That speedup on a local disk, where the kernel reads ahead. A disk that serves many requests at
+/// once shows nearly the full factor; another one loses, as a larger crew causes seeks.
 const CLEAR_GAIN: f64 = 2.0;
 /// Windows without a gain until the crew goes back.
 const PATIENCE: u32 = 2;

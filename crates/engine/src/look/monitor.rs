@@ -1,14 +1,15 @@
-//! What a file system monitor's answer makes of an index. Asking is not done here.
+//! Applies the answer of a file system monitor to an index. The query itself is not done here.
 //!
-//! Afterwards the monitor vouches for the entries that were marked before and that it does not name
-//! ([`Index::is_fsmonitor_valid`]), and the untracked cache calls nothing valid that changed. The marks were true when the token was given
-//! and the answer names all that happened since, so they are true now; whatever happens from now on will be named
-//! to who asks with the token that came with the answer.
+//! Afterwards the monitor vouches for the entries that were marked before and that the answer does
+//! not name ([`Index::is_fsmonitor_valid`]), and no record of the untracked cache that changed is
+//! valid. The marks were true when the token was issued and the answer names everything that
+//! happened since, so they are true now. Later changes are reported to the next query, which uses
+//! the token in this answer.
 //!
-//! Where the monitor cannot answer, nothing is vouched for and the untracked cache holds nothing: an index that is written with the new
-//! token says no more than was looked at.
+//! If the monitor cannot answer, no entry is vouched for and the untracked cache is invalid, so an
+//! index that is written with the new token only claims what was examined.
 //!
-//! Source: git-config(1) `core.fsmonitor`, githooks(5) `fsmonitor-watchman`, the behaviour of Git.
+//! Sources: git-config(1) `core.fsmonitor`, githooks(5) `fsmonitor-watchman`, the behaviour of Git.
 
 use std::collections::HashSet;
 
@@ -22,57 +23,59 @@ use format::{
 /// The monitor's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What to ask with the next time.
+    /// The token for the next query.
     pub token: BString,
-    /// What happened since the token that was asked with.
+    /// The changes since the token of this query.
     pub changes: Changes,
 }
 
-/// What happened.
+/// The changes that the monitor reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changes {
-    /// Something to each of these paths: files, directories (all that is below them counts), or what is nothing any more.
+    /// Changes to each of these paths: files, directories (including everything below), or paths
+    /// that no longer exist.
     To(Vec<BString>),
     /// The monitor does not know.
     Unknown,
 }
 
-/// How the monitor's names are those of the index.
+/// How the monitor's names are matched with those of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// Byte by byte.
     Exact,
-    /// On a file system that ignores case (`core.ignoreCase`).
+    /// Ignoring case, on a file system that does (`core.ignoreCase`).
     IgnoreCase,
 }
 
-/// Whether an index is to be written although nothing else in it changed.
+/// The need to write an index in which nothing else changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worth {
-    /// What it says is true; the next answer will repeat a few paths.
-    Little,
-    /// Else the next one pays again for what this one found out.
-    Writing,
+pub enum WriteIndex {
+    /// Not needed: the index is correct, and the next answer repeats a few paths.
+    NotNeeded,
+    /// WriteIndex it: otherwise the next command repeats the work of this one.
+    Worthwhile,
 }
 
-/// More paths than these are not to be told twice.
+/// More paths than this should not be reported twice.
 const MANY: usize = 100;
 
 impl Answer {
-    /// An answer that begins with its token. `None` if that is empty.
+    /// Parses an answer that begins with its token. Returns `None` if the token is empty.
     pub fn parse(said: &[u8]) -> Option<Answer> {
         let (token, paths) = said.split_once_str("\0").unwrap_or((said, b""));
         (!token.is_empty()).then(|| Answer { token: token.into(), changes: Changes::parse(paths) })
     }
 
-    /// What is left when the monitor failed.
+    /// The answer when the monitor failed.
     pub fn none(token: impl Into<BString>) -> Answer {
         Answer { token: token.into(), changes: Changes::Unknown }
     }
 }
 
 impl Changes {
-    /// Paths with NULs between them. A slash alone, or any path that is not of the worktree, stands for everything.
+    /// Parses paths with NULs between them. A slash alone, or any path outside of the worktree,
+    /// stands for everything.
     pub fn parse(said: &[u8]) -> Changes {
         let paths: Vec<BString> =
             said.split_str("\0").filter(|path| !path.is_empty()).map(BString::from).collect();
@@ -83,36 +86,39 @@ impl Changes {
     }
 }
 
-/// Takes the answer to what the index's token asked. An index without a token begins to be watched: whatever the answer was, nothing
-/// is vouched for yet.
-pub fn apply(index: &mut Index, answer: Answer, names: Names) -> Worth {
+/// Applies the answer to the query with the index's token. An index without a token is watched from
+/// now on: whatever the answer is, no entry is vouched for yet.
+pub fn apply(index: &mut Index, answer: Answer, names: Names) -> WriteIndex {
     let is_new = index.fsmonitor.is_none();
     let (word, worth) = match answer.changes {
         Changes::To(paths) if !is_new => {
             forget(index, &paths, names);
-            (MonitorAnswer::Changes, if paths.len() > MANY { Worth::Writing } else { Worth::Little })
+            (
+                MonitorAnswer::Changes,
+                if paths.len() > MANY { WriteIndex::Worthwhile } else { WriteIndex::NotNeeded },
+            )
         }
         Changes::To(_) | Changes::Unknown => {
             let is_news = forget_all(index) || is_new;
-            (MonitorAnswer::Everything, if is_news { Worth::Writing } else { Worth::Little })
+            (MonitorAnswer::Everything, if is_news { WriteIndex::Worthwhile } else { WriteIndex::NotNeeded })
         }
     };
     index.fsmonitor = Some(Fsmonitor { token: answer.token, answer: word });
     worth
 }
 
-/// There is no monitor (any more).
-pub fn remove(index: &mut Index) -> Worth {
+/// Removes the monitor from the index.
+pub fn remove(index: &mut Index) -> WriteIndex {
     match index.fsmonitor.take() {
         Some(_) => {
             clear(index, 0..index.len());
-            Worth::Writing
+            WriteIndex::Worthwhile
         }
-        None => Worth::Little,
+        None => WriteIndex::NotNeeded,
     }
 }
 
-/// Whether anything was vouched for.
+/// Returns true if an entry was vouched for.
 fn forget_all(index: &mut Index) -> bool {
     if let Some(untracked) = &mut index.untracked {
         untracked.invalidate_all();
@@ -124,7 +130,7 @@ fn forget(index: &mut Index, paths: &[BString], names: Names) {
     let mut unknown: HashSet<Vec<u8>> = HashSet::new();
     for path in paths {
         let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
-        happened(index, path);
+        invalidate_path(index, path);
         let (same, below) = (index.range_of(path), index.range_below(path));
         if same.is_empty() && below.is_empty() && names == Names::IgnoreCase {
             unknown.insert(path.to_ascii_lowercase());
@@ -141,19 +147,19 @@ fn forget(index: &mut Index, paths: &[BString], names: Names) {
         if let Some(end) = ends.into_iter().find(|&end| unknown.contains(&folded[..end])) {
             clear(index, at..at + 1);
             let spelled = index.path_at(at)[..end].as_bstr().to_owned();
-            happened(index, spelled.as_bstr());
+            invalidate_path(index, spelled.as_bstr());
         }
     }
 }
 
-/// Takes the marks away. Whether there were any.
+/// Clears the marks. Returns true if there were any.
 fn clear(index: &mut Index, range: std::ops::Range<usize>) -> bool {
     range.fold(false, |any, at| index.clear_fsmonitor_valid(at) | any)
 }
 
-/// The untracked cache learns of it. What no index may hold (`.git`) is not in the cache either, but the directory it is in may be a repository
-/// now, or none any more.
-fn happened(index: &mut Index, path: &BStr) {
+/// Invalidates the untracked cache at a changed path. Paths that no index may hold (`.git`) are not
+/// in the cache either, but their directory may have become a repository or ceased to be one.
+fn invalidate_path(index: &mut Index, path: &BStr) {
     let Some(untracked) = &mut index.untracked else { return };
     if path::verify(path, Mode::FILE, Protect::default()).is_err() {
         let parts: Vec<&[u8]> = path.split_str("/").collect();
@@ -166,7 +172,7 @@ fn happened(index: &mut Index, path: &BStr) {
     untracked.invalidate_on_disk(path);
     let (dir, name) = path.rsplit_once_str("/").unwrap_or((b"", path));
     if name.eq_ignore_ascii_case(b".gitignore") {
-        // Other rules: whatever is below may be another's.
+        // The ignore rules changed: everything below may be classified differently.
         match dir.is_empty() {
             true => untracked.invalidate_all(),
             false => untracked.invalidate_on_disk(dir.as_bstr()),
@@ -210,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn answers() {
+    fn parses_answers() {
         let to = |paths: &[&str]| changes(paths).changes;
         assert_eq!(Answer::parse(b"two\0a\0b/\0"), Some(changes(&["a", "b/"])));
         assert_eq!(Answer::parse(b"two\0a\0b c"), Some(changes(&["a", "b c"])));
@@ -221,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_vouched_for_before_it_was_asked() {
+    fn vouches_for_nothing_before_the_first_query() {
         let mut index = watched(&["a"]);
         assert_eq!(vouched_for(&index), Vec::<&BStr>::new());
         assert!(!index.set_fsmonitor_valid(0));
@@ -230,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_and_what_is_below_it_is_not_vouched_for() {
+    fn does_not_vouch_for_named_paths_and_those_below() {
         let mut index = watched(&["a", "a-b", "b-c", "b/x/y", "b/z", "b0", "c"]);
         let worth = apply(&mut index, changes(&["a", "b/", "nothing"]), Names::Exact);
         assert_eq!(
             (vouched_for(&index), worth),
-            (vec!["a-b".into(), "b-c".into(), "b0".into(), "c".into()], Worth::Little)
+            (vec!["a-b".into(), "b-c".into(), "b0".into(), "c".into()], WriteIndex::NotNeeded)
         );
         assert_eq!(index.fsmonitor.as_ref().expect("watched").token, "two");
         apply(&mut index, changes(&["b0"]), Names::Exact);
@@ -244,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn case_counts_unless_the_file_system_ignores_it() {
+    fn compares_case_unless_the_file_system_ignores_it() {
         for (names, left) in [(Names::Exact, 3), (Names::IgnoreCase, 1)] {
             let mut index = watched(&["Dir/File", "Other", "file"]);
             apply(&mut index, changes(&["dir", "OTHER"]), names);
@@ -253,24 +259,24 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_everything_has_to_be_looked_at() {
+    fn without_an_answer_vouches_for_nothing() {
         let mut index = watched(&["a", "b"]);
-        assert_eq!(apply(&mut index, Answer::none("two"), Names::Exact), Worth::Writing);
+        assert_eq!(apply(&mut index, Answer::none("two"), Names::Exact), WriteIndex::Worthwhile);
         assert_eq!(vouched_for(&index), Vec::<&BStr>::new());
-        assert_eq!(apply(&mut index, Answer::none("three"), Names::Exact), Worth::Little);
+        assert_eq!(apply(&mut index, Answer::none("three"), Names::Exact), WriteIndex::NotNeeded);
         let mut index = watched(&["a", "b"]);
-        // Marks without a token are another monitor's.
+        // Marks without a token come from another monitor.
         index.fsmonitor = None;
-        assert_eq!(apply(&mut index, changes(&[]), Names::Exact), Worth::Writing);
+        assert_eq!(apply(&mut index, changes(&[]), Names::Exact), WriteIndex::Worthwhile);
         assert_eq!((vouched_for(&index), index.monitor_answer()), (vec![], MonitorAnswer::Everything));
     }
 
     #[test]
-    fn many_paths_are_not_to_be_told_again() {
+    fn many_changed_paths_make_a_write_worthwhile() {
         let paths: Vec<String> = (0..=MANY).map(|number| format!("untracked{number}")).collect();
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let mut index = watched(&["a"]);
-        assert_eq!(apply(&mut index, changes(&paths[..MANY]), Names::Exact), Worth::Little);
-        assert_eq!(apply(&mut index, changes(&paths), Names::Exact), Worth::Writing);
+        assert_eq!(apply(&mut index, changes(&paths[..MANY]), Names::Exact), WriteIndex::NotNeeded);
+        assert_eq!(apply(&mut index, changes(&paths), Names::Exact), WriteIndex::Worthwhile);
     }
 }

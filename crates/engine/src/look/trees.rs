@@ -1,9 +1,9 @@
-//! The walk: trees and index -> the paths something may have to be done about.
+//! Walks trees beside the index and returns the paths that an operation may have to act on.
 //!
-//! Pure but for reading trees. Directories whose trees are all alike are not entered where that cannot
-//! change anything (see [`Walker::skip`]), so the walk costs what differs. Rows come in the order in
-//! which Git reports refusals: each directory in the order of its trees, a name before what is below it,
-//! and last what only the index has.
+//! The walk only reads trees. A directory whose trees are all equal is skipped where that cannot
+//! change the result (see [`Walker::skip`]), so the cost depends on what differs. Rows are in the
+//! order in which Git reports refusals: each directory in the order of its trees, a name before
+//! what is below it, and finally the paths that only the index has.
 
 use std::{ops::Range, sync::Mutex};
 
@@ -20,26 +20,27 @@ use crate::{
     look::LookError,
 };
 
-/// A path that was added, or removed, on one side alone of a three-way merge, or was removed on both.
+/// The treatment of a path that was added or removed on only one side of a three-way merge, or was
+/// removed on both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OneSided {
-    /// Its stages are left to whoever merges files.
+    /// Its stages are left to a merge of the file contents.
     Leave,
-    /// `--aggressive`: it is settled.
+    /// The merge settles it (`--aggressive`).
     Settle,
 }
 
-/// Where trees are read from; tests use a map.
+/// The source of trees; tests use a map.
 pub(crate) trait TreeSource: Sync {
-    /// A reader of one thread.
+    /// Makes a reader for one thread.
     fn reader(&self, number: usize) -> Box<dyn TreeReader + '_>;
-    /// Whether there is such a tree.
+    /// Returns true if the tree exists.
     fn has(&self, oid: &ObjectId) -> bool;
 }
 
 /// Reads trees.
 pub(crate) trait TreeReader: Send {
-    /// The content of tree `oid` replaces what `out` holds.
+    /// Replaces the content of `out` with that of tree `oid`.
     fn read_tree(&mut self, oid: &ObjectId, out: &mut Vec<u8>) -> Result<(), LookError>;
 }
 
@@ -68,50 +69,50 @@ impl TreeReader for objects::Reader<'_> {
     }
 }
 
-/// What one tree holds at a path.
+/// The content of one tree at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// Nothing.
     Missing,
-    /// A directory, while a file of that name is elsewhere; or nothing, below such a file.
+    /// A directory where another tree has a file, or nothing below such a file.
     Conflict,
     /// A file, link or gitlink.
     Entry(Mode, ObjectId),
 }
 
-/// What the index holds at a path.
+/// The content of the index at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Nothing,
     /// The position of a merged entry.
     Merged(usize),
-    /// The position of the first of the unmerged entries.
+    /// The position of the first unmerged entry.
     Unmerged(usize),
 }
 
-/// A path something may have to be done about.
+/// A path that an operation may have to act on.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) path: BString,
     pub(crate) slot: Slot,
-    /// One for each tree, in the merge's order.
+    /// One for each tree, in the order of the merge.
     pub(crate) sides: Vec<Side>,
 }
 
-/// What the walk found.
+/// The result of the walk.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) rows: Vec<Row>,
-    /// Index entries known to be the target's without having been looked at one by one.
+    /// Index entries that equal the target's, without a comparison of each.
     pub(crate) same: Vec<Range<usize>>,
 }
 
-/// Which kind of merge walks: they differ in what may be skipped.
+/// The kind of merge, which determines the directories that may be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::enum_variant_names, reason = "Git's names")]
 pub(crate) enum Kind {
     OneWay,
-    /// `initial`: paths missing from the index are to be taken from the target.
+    /// `initial`: take paths that the index lacks from the target.
     TwoWay {
         initial: bool,
     },
@@ -122,22 +123,23 @@ pub(crate) enum Kind {
     Bind,
 }
 
-/// What of a tree that holds a name twice, which Git makes something of, but nobody on purpose.
+/// The treatment of a tree that holds a name twice. Git processes such trees, but nobody makes them
+/// on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Twice {
-    /// It is two rows.
-    Shown,
-    /// It is an error.
+enum DuplicateNames {
+    /// Each is a row.
+    Rows,
+    /// The walk fails.
     Refused,
 }
 
-/// What of a file that the index has as the only tree has it.
+/// The treatment of a file that is equal in the index and the only tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Alike {
+enum EqualFiles {
     /// It is a row.
-    Told,
-    /// It is not, nor is what is below a directory that need not be entered.
-    Left,
+    Rows,
+    /// It is left out, as is everything below a directory that need not be entered.
+    Omitted,
 }
 
 /// Walks `trees` (`None` is the empty tree) beside `index`.
@@ -147,10 +149,11 @@ pub(crate) fn walk(
     kind: Kind,
     trees: Vec<Option<ObjectId>>,
 ) -> Result<Found, LookError> {
-    visit_all(source, index, (kind, Twice::Shown, Alike::Told), trees, BStr::new(""))
+    visit_all(source, index, (kind, DuplicateNames::Rows, EqualFiles::Rows), trees, BStr::new(""))
 }
 
-/// The same for a plan, or for a list with one line for a path, with the trees standing at the directory `below`. No tree may hold a name twice.
+/// Walks like [`walk`] for a plan, or for a list with one line per path, with the trees at the
+/// directory `below`. A name that a tree holds twice is an error.
 pub(crate) fn walk_below(
     source: &dyn TreeSource,
     index: &Index,
@@ -158,28 +161,35 @@ pub(crate) fn walk_below(
     trees: Vec<Option<ObjectId>>,
     below: &BStr,
 ) -> Result<Found, LookError> {
-    visit_all(source, index, (kind, Twice::Refused, Alike::Told), trees, below)
+    visit_all(source, index, (kind, DuplicateNames::Refused, EqualFiles::Rows), trees, below)
 }
 
-/// What a one-way merge to `tree` would have to do something about, or may: submodules, which may not be there, and what is only intended to be added are rows in any case.
+/// Returns the rows on which a one-way merge to `tree` acts or may act. Submodules, which may be
+/// missing, and entries that are only intended to be added are always rows.
 pub(crate) fn differences(
     source: &dyn TreeSource,
     index: &Index,
     tree: Option<ObjectId>,
 ) -> Result<Found, LookError> {
-    visit_all(source, index, (Kind::OneWay, Twice::Refused, Alike::Left), vec![tree], BStr::new(""))
+    visit_all(
+        source,
+        index,
+        (Kind::OneWay, DuplicateNames::Refused, EqualFiles::Omitted),
+        vec![tree],
+        BStr::new(""),
+    )
 }
 
 fn visit_all(
     source: &dyn TreeSource,
     index: &Index,
-    (kind, twice, alike): (Kind, Twice, Alike),
+    (kind, duplicate_names, equal_files): (Kind, DuplicateNames, EqualFiles),
     trees: Vec<Option<ObjectId>>,
     below: &BStr,
 ) -> Result<Found, LookError> {
     let count = trees.len();
     let unmerged = matches!(kind, Kind::TwoWay { .. }) && index.is_unmerged();
-    let walker = Walker { index, kind, twice, alike, unmerged };
+    let walker = Walker { index, kind, duplicate_names, equal_files, unmerged };
     let root = Directory {
         path: below.to_owned(),
         trees,
@@ -187,39 +197,40 @@ fn visit_all(
         range: index.range_below(below),
         cached: index.cache_tree.as_ref().and_then(|tree| tree.find(below)),
     };
-    // The root is always entered, as by Git: what the tree holds may have been replaced (`refs/replace/`).
+    // Like in Git, the root is always entered: the content of the tree may have been replaced
+    // (`refs/replace/`).
     let mut found = Found::default();
     let visited = walker.run(source, root)?;
     let mut seen = vec![false; index.len()];
     flatten(index, visited, &mut found, &mut seen);
-    walker.left_over(count, &mut found, &seen);
+    walker.add_index_only(count, &mut found, &seen);
     Ok(found)
 }
 
-/// A directory to be entered.
+/// A directory to enter.
 struct Directory<'a> {
     path: BString,
-    /// `None`: the tree has no such directory.
+    /// `None` if the tree has no such directory.
     trees: Vec<Option<ObjectId>>,
-    /// Bit `n`: tree `n` has a file where this directory or one above it is.
+    /// Bit `n` is set if tree `n` has a file in the place of this directory or one above.
     conflicts: u64,
     /// The index entries below it.
     range: Range<usize>,
     cached: Option<&'a CacheTree>,
 }
 
-/// What a directory brought, in order.
+/// An element of a directory, in order.
 enum Item {
     Row(Row),
-    /// Index entries skipped, being the target's.
+    /// Skipped index entries that equal the target's.
     Same(Range<usize>),
-    /// Index entries skipped, to be left alone.
+    /// Skipped index entries that stay as they are.
     Keep(Range<usize>),
     /// The directory with this number.
     Directory(usize),
 }
 
-/// Whether a directory need not be entered.
+/// The decision to enter a directory.
 enum Skip {
     No,
     Keep,
@@ -229,17 +240,18 @@ enum Skip {
 struct Walker<'a> {
     index: &'a Index,
     kind: Kind,
-    twice: Twice,
-    alike: Alike,
-    /// A two-way merge meets unmerged entries.
+    duplicate_names: DuplicateNames,
+    equal_files: EqualFiles,
+    /// There are unmerged entries in a two-way merge.
     unmerged: bool,
 }
 
-/// Reading a directory's trees costs as much as so many files: a second thread pays from 16 of one depth on.
+/// Reading the trees of a directory costs about as much as two files, so a second thread pays off
+/// from 16 directories of one depth on.
 const WEIGHT: usize = 2;
 
 impl<'a> Walker<'a> {
-    /// Breadth first, so that all directories of one depth can be read at once.
+    /// Walks breadth first, so that all directories of one depth can be read in parallel.
     fn run(&self, source: &dyn TreeSource, root: Directory<'a>) -> Result<Vec<Vec<Item>>, LookError> {
         let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
         let mut done: Vec<Vec<Item>> = Vec::new();
@@ -253,7 +265,8 @@ impl<'a> Walker<'a> {
                 |number| (source.reader(number), Vec::new()),
                 |(reader, buffers), directory| self.visit(directory, &mut **reader, buffers),
             )?;
-            // Directories are numbered as they will be entered: this level's, then the next one's.
+            // Directories are numbered in the order in which they are entered: first this level,
+            // then the next.
             let mut number = done.len() + level.len();
             level = Vec::new();
             for visit in outcome {
@@ -271,13 +284,13 @@ impl<'a> Walker<'a> {
         Ok(done)
     }
 
-    /// Whether everything below `directory` stays as it is, whatever the worktree says.
+    /// Returns whether everything below `directory` stays as it is, whatever the worktree holds.
     ///
-    /// - One-way: the index has exactly the target's entries there, by its cache-tree.
-    /// - Two-way: cases 3, 14 and 15, as long as nothing is unmerged (22, 23) and a missing entry
-    ///   means a staged removal.
-    /// - Three-way: case 5ALT/15, the index and the bases having exactly these entries: what a base
-    ///   alone has would stay as its stage (case 6).
+    /// - One-way: by its cache-tree, the index has exactly the target's entries there.
+    /// - Two-way: cases 3, 14 and 15, if nothing is unmerged (22, 23) and a missing entry means a
+    ///   staged removal.
+    /// - Three-way: case 5ALT/15, if the index and the bases have exactly these entries. An entry
+    ///   that only a base has would stay as its stage (case 6).
     fn skip(&self, directory: &Directory<'_>) -> Skip {
         if self.is_one_entry(directory) {
             return Skip::Keep;
@@ -307,7 +320,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What becomes of a directory that stands as one entry was settled before ([`crate::look::sparse::settle()`]).
+    /// Returns true for a directory that is a single entry of a sparse index.
+    /// [`crate::look::sparse::settle()`] has already decided about it.
     fn is_one_entry(&self, directory: &Directory<'_>) -> bool {
         self.index.sparse && directory.range.len() == 1 && {
             let at = directory.range.start;
@@ -346,7 +360,7 @@ impl<'a> Walker<'a> {
         let mut sides = vec![None; count];
         let mut last = None;
         while let Some(name) = next_name(&mut listings, &mut sides) {
-            if last.replace(name) == Some(name) && self.twice == Twice::Refused {
+            if last.replace(name) == Some(name) && self.duplicate_names == DuplicateNames::Refused {
                 return Err(LookError::Unsupported("trees that hold a name twice"));
             }
             if self.is_unchanged_file(directory, &sides) {
@@ -359,7 +373,8 @@ impl<'a> Walker<'a> {
         Ok(visit)
     }
 
-    /// The shortcut for most names of a two-way merge: the same file in both trees, cases 3, 14, 15.
+    /// The shortcut for most names of a two-way merge: the file is equal in both trees (cases 3,
+    /// 14, 15).
     fn is_unchanged_file(&self, directory: &Directory<'_>, sides: &[Option<(Mode, ObjectId)>]) -> bool {
         matches!(self.kind, Kind::TwoWay { initial: false })
             && !self.unmerged
@@ -389,7 +404,7 @@ impl<'a> Walker<'a> {
         }
         if let (Slot::Merged(at), [Some(side)]) = (slot, sides)
             && directory.conflicts == 0
-            && self.is_no_difference(at, *side)
+            && self.is_omitted(at, *side)
         {
             return visit.keep(at);
         }
@@ -433,15 +448,15 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whether the index has at `at` what the only tree has, and nobody makes anything of that.
-    fn is_no_difference(&self, at: usize, (mode, oid): (Mode, ObjectId)) -> bool {
-        self.alike == Alike::Left && !mode.is_tree() && !mode.is_gitlink() && {
+    /// Returns true if the entry at `at` equals the only tree's and can be left out.
+    fn is_omitted(&self, at: usize, (mode, oid): (Mode, ObjectId)) -> bool {
+        self.equal_files == EqualFiles::Omitted && !mode.is_tree() && !mode.is_gitlink() && {
             let entry = self.index.entry(at);
             (entry.mode, entry.oid) == (mode, oid) && !entry.flags.contains(Flags::INTENT_TO_ADD)
         }
     }
 
-    /// What the index has at `path`, which most often is `next`.
+    /// Returns the content of the index at `path`, which is usually the entry `next`.
     fn slot(&self, path: &BStr, next: usize, within: &Range<usize>) -> Slot {
         let is_next = next < within.end && self.index.path_at(next) == path;
         let at = if is_next { next } else { self.index.first_in(within.clone(), path) };
@@ -454,7 +469,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The entries below `dir`, of which `next` is the first most often.
+    /// Returns the entries below `dir`, the first of which is usually `next`.
     fn range_below(&self, dir: &BStr, next: usize, within: &Range<usize>) -> Range<usize> {
         let mut bound = dir.to_owned();
         bound.push(b'/');
@@ -462,14 +477,14 @@ impl<'a> Walker<'a> {
             return next..self.index.end_of_prefix(next, bound.len(), within.end);
         }
         let start = self.index.first_in(within.clone(), bound.as_bstr());
-        // '0' follows '/'.
+        // '0' follows '/' in byte order.
         *bound.last_mut().expect("a slash was pushed") = b'0';
         start..self.index.first_in(start..within.end, bound.as_bstr())
     }
 
-    /// What only the index has. A two-way merge keeps it (cases 4, 5) unless it is unmerged; who puts a tree
-    /// beside it keeps all.
-    fn left_over(&self, trees: usize, found: &mut Found, seen: &[bool]) {
+    /// Adds the paths that only the index has. A two-way merge keeps them (cases 4, 5) unless they
+    /// are unmerged; [`Kind::Bind`] keeps all.
+    fn add_index_only(&self, trees: usize, found: &mut Found, seen: &[bool]) {
         let two_way = matches!(self.kind, Kind::TwoWay { .. });
         if two_way && !self.unmerged || self.kind == Kind::Bind {
             return;
@@ -489,16 +504,16 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// What a directory brought, and the directories to enter next.
+/// The elements of a directory, and the directories to enter next.
 struct Visit<'a> {
     items: Vec<Item>,
     below: Vec<Directory<'a>>,
-    /// Behind the entry that was met last.
+    /// The position after the last entry that was matched.
     next: usize,
 }
 
 impl Visit<'_> {
-    /// The entry at `at` is left alone.
+    /// Leaves the entry at `at` as it is.
     fn keep(&mut self, at: usize) {
         match self.items.last_mut() {
             Some(Item::Keep(range)) if range.end == at => range.end += 1,
@@ -507,7 +522,7 @@ impl Visit<'_> {
     }
 }
 
-/// Puts what the directories brought into Git's order, and marks the index entries met.
+/// Puts the elements of all directories into Git's order, and marks the matched index entries.
 fn flatten(index: &Index, mut visited: Vec<Vec<Item>>, found: &mut Found, seen: &mut [bool]) {
     let mut open = vec![std::mem::take(&mut visited[0]).into_iter()];
     while let Some(items) = open.last_mut() {
@@ -533,7 +548,7 @@ fn flatten(index: &Index, mut visited: Vec<Vec<Item>>, found: &mut Found, seen: 
     }
 }
 
-/// The entries of one tree that have not been taken.
+/// The remaining entries of one tree.
 struct Listing<'a> {
     entries: Vec<Option<format::tree::TreeEntry<'a>>>,
     first: usize,
@@ -556,8 +571,8 @@ impl<'a> Listing<'a> {
         self.entries.get(self.first).and_then(|entry| entry.as_ref()).map(|entry| entry.name)
     }
 
-    /// Takes the entry called `name`. A directory sorts as if its name ended in a slash: `t` may come
-    /// after `t-2`, so that it has to be looked for.
+    /// Takes the entry called `name`. A directory sorts as if its name ended with a slash, so `t`
+    /// may come after `t-2` and has to be searched for.
     fn take(&mut self, name: &BStr) -> Option<(Mode, ObjectId)> {
         self.head()?;
         for entry in &mut self.entries[self.first..] {
@@ -576,7 +591,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// The smallest of the names the trees are at, and what each tree has of that name.
+/// Returns the smallest name at which the trees are, and each tree's entry of that name.
 fn next_name<'a>(listings: &mut [Listing<'a>], sides: &mut [Option<(Mode, ObjectId)>]) -> Option<&'a BStr> {
     let name = listings.iter_mut().filter_map(Listing::head).min()?;
     for (listing, side) in listings.iter_mut().zip(sides) {

@@ -4,7 +4,7 @@
 //! written or is not to be (`--no-optional-locks`), nothing is, silently.
 
 use bstr::BStr;
-use engine::{checkout::RacyCheck, monitor::Worth};
+use engine::{checkout::RacyCheck, monitor::WriteIndex};
 use format::index::{Entry, Flags, Index, Stat};
 use repo::Repository;
 use store::index::Fingerprint;
@@ -31,7 +31,7 @@ pub(super) struct Learnt {
     /// Entries that are clean, for the file system monitor.
     pub(super) proved: Vec<usize>,
     /// Whether what the monitor said is worth being written.
-    pub(super) monitor: Worth,
+    pub(super) monitor: WriteIndex,
     /// Its untracked cache came, went, or has learnt something that is to be written.
     pub(super) is_news: bool,
 }
@@ -52,7 +52,7 @@ pub(super) fn record(
     }
     let is_racy = index.has_racy();
     let mut is_news =
-        learnt.is_news || !learnt.refreshed.is_empty() || is_racy || learnt.monitor == Worth::Writing;
+        learnt.is_news || !learnt.refreshed.is_empty() || is_racy || learnt.monitor == WriteIndex::Worthwhile;
     for (at, stat) in learnt.refreshed {
         let entry = &mut index.entries_mut()[at];
         entry.stat = stat;

@@ -16,7 +16,7 @@ use std::io::{BufRead as _, BufReader, StdinLock};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     add::{self, Allow, FileHasher, Finding, PathProbe, RefreshOptions, Staging},
-    monitor::Worth,
+    monitor::WriteIndex,
     pathspec,
     stat::StatRules,
 };
@@ -142,7 +142,7 @@ impl<'a> Update<'a> {
         let worth = monitor::refresh(run, repo, settings, &mut index)?;
         let protect = add::protect(repo)?;
         let mut staging = Staging::new(index, protect);
-        staging.set_changed(work.differs_on_disk || whole.is_changed() || worth == Worth::Writing);
+        staging.set_changed(work.differs_on_disk || whole.is_changed() || worth == WriteIndex::Worthwhile);
         let assume_unchanged = repo.config_bool("core.ignoreStat")?.unwrap_or(false);
         Ok(Update {
             run,

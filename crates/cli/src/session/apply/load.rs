@@ -69,7 +69,7 @@ fn load(repo: &Repository, settings: &Settings) -> Result<Loaded, Failure> {
         store::index::load_with_fingerprint(&repo.index_path(), repo.hash(), &settings.index_read)
             .map_err(|error| Failure::fatal(error.to_string()))?;
     let mut settled = untracked::cache::settle(repo, &mut index)?;
-    settled |= monitor::settle(repo, &mut index)? == monitor::Worth::Writing;
+    settled |= monitor::settle(repo, &mut index)? == monitor::WriteIndex::Worthwhile;
     let splits = settings.index_write.split.filter(|_| !index.sparse);
     settled |= splits.is_some_and(|split| split != index.base.is_some());
     Ok(Loaded { index, seen, settled })

@@ -24,12 +24,12 @@ use crate::{
 };
 
 pub(crate) use configured::{Monitor, configured};
-pub(crate) use engine::monitor::Worth;
+pub(crate) use engine::monitor::WriteIndex;
 
 /// When an index was read: what it holds for a monitor goes if none is configured any more, as in Git.
-pub(crate) fn settle(repo: &Repository, index: &mut Index) -> Result<Worth, Failure> {
+pub(crate) fn settle(repo: &Repository, index: &mut Index) -> Result<WriteIndex, Failure> {
     let is_gone = index.fsmonitor.is_some() && matches!(configured(repo)?, Monitor::None | Monitor::Unfit(_));
-    Ok(if is_gone { monitor::remove(index) } else { Worth::Little })
+    Ok(if is_gone { monitor::remove(index) } else { WriteIndex::NotNeeded })
 }
 
 /// Asks the monitor what happened since `index` was written, if there is one and it was not asked yet, and makes the index say so; where none is
@@ -42,7 +42,7 @@ pub(crate) fn refresh(
     repo: &Repository,
     settings: &Settings,
     index: &mut Index,
-) -> Result<Worth, Failure> {
+) -> Result<WriteIndex, Failure> {
     refresh_submodule(run, (repo, settings), (repo, settings), index)
 }
 
@@ -52,9 +52,9 @@ pub(crate) fn refresh_submodule(
     top: (&Repository, &Settings),
     (repo, settings): (&Repository, &Settings),
     index: &mut Index,
-) -> Result<Worth, Failure> {
+) -> Result<WriteIndex, Failure> {
     if index.monitor_answer() != MonitorAnswer::NotAsked {
-        return Ok(Worth::Little);
+        return Ok(WriteIndex::NotNeeded);
     }
     let token = index.fsmonitor.as_ref().map(|monitor| monitor.token.clone());
     let answer = match configured(repo)? {

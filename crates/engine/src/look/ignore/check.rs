@@ -1,7 +1,9 @@
-//! Which rule of which file ignores a path, or keeps it: `check-ignore`, and ignored files that are tracked (`ls-files -ci`).
+//! Finds the rule that ignores or keeps a path, and its file: `check-ignore`, and ignored files
+//! that are tracked (`ls-files -ci`).
 //!
-//! Paths are asked for one at a time. The rules of the directories above the last one are kept, so who asks in order reads
-//! each file once. What could not be read is a warning; there are no rules in it.
+//! Paths are checked one at a time. The rules of the directories above the last path are cached, so
+//! a caller that goes in order reads each file once. An unreadable file gives a warning and has no
+//! rules.
 
 use std::path::Path;
 
@@ -12,48 +14,49 @@ use sys::{Dir, FileType};
 
 use super::{Rule, RuleFile, Rules};
 
-/// Git reads no larger files of patterns.
+/// Git reads no larger rule file.
 const LARGEST: usize = 100 << 20;
 
 /// The rules of one file.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// As Git names the file.
+    /// The file's name in Git's messages.
     pub name: BString,
     /// Its lines.
     pub rules: Rules,
 }
 
-/// Where rules come from.
+/// The sources of rules.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// From the command line: stronger than any file.
+    /// From the command line: these override all files.
     pub first: Rules,
-    /// What the file of rules is called that each directory may have.
+    /// The name of the rule file in each directory, if any.
     pub per_directory: Option<BString>,
     /// Files for the whole worktree, the weakest first.
     pub last: Vec<Source>,
-    /// What is to be said of files that could not be read.
+    /// Warnings about unreadable files.
     pub warnings: Vec<BString>,
 }
 
-/// A rule that is about a path.
+/// A rule that matches a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Match<'c> {
     /// The file, as Git names it.
     pub source: &'c BStr,
-    /// The number of its line there.
+    /// The line number.
     pub line: u32,
-    /// Without the signs that the flags stand for.
+    /// The pattern without the signs that the flags stand for.
     pub pattern: &'c BStr,
     /// `!`: the path is not ignored.
     pub negative: bool,
-    /// A slash at the end: it is about directories.
+    /// A slash at the end: the rule applies to directories.
     pub directory: bool,
 }
 
 impl Sources {
-    /// Adds Git's own: `.gitignore` in each directory, `core.excludesFile`, and `info/exclude`, which Git calls `info_exclude`.
+    /// Adds Git's own sources: `.gitignore` in each directory, `core.excludesFile`, and
+    /// `info/exclude`, which Git calls `info_exclude`.
     pub fn add_standard(&mut self, repo: &Repository, info_exclude: &BStr) -> Result<(), repo::Error> {
         self.per_directory = Some(".gitignore".into());
         let icase = folds_case(repo)?;
@@ -74,7 +77,7 @@ impl Sources {
         }
     }
 
-    /// Adds a file's content, stronger than those before.
+    /// Adds the content of a file, which overrides those before.
     pub fn add(&mut self, name: BString, content: &[u8], icase: bool) {
         match content.len() >= LARGEST {
             true => self.warnings.push(too_large(name.as_bstr())),
@@ -83,7 +86,7 @@ impl Sources {
     }
 }
 
-/// Whether patterns are compared without regard to case.
+/// Returns true if patterns ignore case.
 pub fn folds_case(repo: &Repository) -> Result<bool, repo::Error> {
     Ok(repo.config_bool("core.ignoreCase")?.unwrap_or(false))
 }
@@ -96,16 +99,16 @@ fn too_large(name: &BStr) -> BString {
     [b"ignoring excessively large pattern file: ", name.as_bytes()].concat().into()
 }
 
-/// A directory on the way to the last path.
+/// A directory above the last path.
 struct Place {
-    /// Length of its path with the slash at its end; 0 for the root.
+    /// The length of its path with the slash at the end; 0 for the root.
     end: usize,
     own: Source,
-    /// The rule that ignores it: nothing below is asked any more.
+    /// The rule that ignores it: then nothing below is checked.
     ignored: Option<Found>,
 }
 
-/// Where a rule is: its file, and its number among the rules there.
+/// The position of a rule: its file, and its number there.
 #[derive(Clone, Copy)]
 struct Found {
     file: File,
@@ -115,12 +118,12 @@ struct Found {
 #[derive(Clone, Copy)]
 enum File {
     CommandLine,
-    /// Of which [`Place`].
+    /// The index of its [`Place`].
     Directory(usize),
     Outside(usize),
 }
 
-/// Asks for one path after another.
+/// Checks one path after another.
 pub struct Checker<'a> {
     repo: &'a Repository,
     worktree: Option<&'a Dir>,
@@ -133,7 +136,8 @@ pub struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// For the paths of a worktree. Files of rules that are in `index` and not to be in the worktree count as well.
+    /// Makes a checker for the paths of a worktree. Rule files that are in `index` and not checked
+    /// out count as well.
     pub fn new(
         repo: &'a Repository,
         worktree: Option<&'a Dir>,
@@ -145,13 +149,14 @@ impl<'a> Checker<'a> {
         Ok(Checker { repo, worktree, index, sources, icase, dir, places, warnings })
     }
 
-    /// What is to be said, since the last time this was asked.
+    /// Returns the warnings since the last call.
     pub fn take_warnings(&mut self) -> Vec<BString> {
         std::mem::take(&mut self.warnings)
     }
 
-    /// The rule that is about `path`: the one that ignores a directory above it, else the last one that matches. Whether
-    /// the path is a directory is told, or looked up if that matters.
+    /// Returns the rule that matches `path`: the one that ignores a directory above it, else the
+    /// last matching one. `is_dir` tells whether the path is a directory; `None` looks that up if
+    /// it matters.
     pub fn find(&mut self, path: &BStr, is_dir: Option<bool>) -> Option<Match<'_>> {
         self.enter(path);
         let worktree = self.worktree;
@@ -162,7 +167,7 @@ impl<'a> Checker<'a> {
         found.map(|found| self.shown(found))
     }
 
-    /// Goes to the directory of `path`.
+    /// Loads the rules of the directories above `path`.
     fn enter(&mut self, path: &BStr) {
         let dir = &path[..path.rfind_byte(b'/').map_or(0, |slash| slash + 1)];
         let kept = self
@@ -191,7 +196,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Asks the rules of the directories entered so far, and those of everywhere.
+    /// Searches the rules of the loaded directories, and those for the whole worktree.
     fn search(&self, path: &BStr, is_dir: impl Fn() -> bool) -> Option<Found> {
         let within =
             |file, rules: &Rules, path: &BStr| rules.position(path, &is_dir).map(|rule| Found { file, rule });
@@ -232,15 +237,15 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The file of rules in `dir`, which has a slash at its end or is empty.
+    /// Loads the rule file in `dir`, which has a slash at the end or is empty.
     fn load(&mut self, dir: &BStr) -> Source {
         let Some(per_directory) = &self.sources.per_directory else { return Source::default() };
         let name: BString = [dir.as_bytes(), per_directory.as_bytes()].concat().into();
-        // An entry's file may be behind a link by now.
+        // The file of an entry may be behind a symbolic link now.
         let content = match self.worktree.map(|worktree| worktree.open_file_through_links(&name)) {
             Some(Ok(mut file)) => {
                 let mut content = Vec::new();
-                // Of a directory, say.
+                // Reading a directory, for example, fails.
                 let read = std::io::Read::read_to_end(&mut file, &mut content);
                 read.is_ok().then_some(content)
             }

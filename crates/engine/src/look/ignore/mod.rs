@@ -1,8 +1,10 @@
-//! Which untracked paths are ignored: `.gitignore` files, `info/exclude` and `core.excludesFile`.
+//! Decides which untracked paths are ignored: `.gitignore` files, `info/exclude` and
+//! `core.excludesFile`.
 //!
-//! Source: `gitignore(5)`. [`Rules`] are one file's. [`Ignores`] asks for one path at a time: files are read when first
-//! needed and kept; a `.gitignore` that is a symbolic link is not read, as in Git. Who walks directories
-//! has a [`Level`] for each that holds rules. [`check`] tells which rule of which file it is.
+//! Source: `gitignore(5)`. [`Rules`] are the rules of one file. [`Ignores`] answers for one path at
+//! a time and caches the files it reads; like Git, it does not read a `.gitignore` that is a
+//! symbolic link. A walk of directories has a [`Level`] for each directory with rules. [`check`]
+//! returns the matching rule and its file.
 
 pub mod check;
 
@@ -16,7 +18,7 @@ use sys::{Refused, UserPath};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     pattern: Pattern,
-    /// The number of its line; 0 if it is none.
+    /// The line number; 0 if it is not from a file.
     line: u32,
     negative: bool,
 }
@@ -29,7 +31,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Of a file's content. `icase` is `core.ignoreCase`.
+    /// Parses the content of a file. `icase` is `core.ignoreCase`.
     pub fn parse(content: &[u8], icase: bool) -> Rules {
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
         let lines = (1..).zip(content.split(|&byte| byte == b'\n')).filter(|(_, line)| !line.is_empty());
@@ -40,22 +42,24 @@ impl Rules {
         Rules { rules: rules.collect(), icase }
     }
 
-    /// Of patterns that are not lines of a file: `#` and spaces at the end are part of them.
+    /// Makes rules of patterns that are not lines of a file: `#` and trailing spaces belong to
+    /// them.
     pub fn of_patterns<'p>(patterns: impl IntoIterator<Item = &'p BStr>, icase: bool) -> Rules {
         Rules { rules: patterns.into_iter().map(|pattern| Rule::new(pattern)).collect(), icase }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether `path`, from the directory of the file, is ignored; `None` if no rule is about it.
+    /// Returns whether `path`, relative to the file's directory, is ignored, or `None` if no rule
+    /// matches.
     pub fn decide(&self, path: &BStr, is_dir: bool) -> Option<bool> {
         self.position(path, || is_dir).map(|at| !self.rules[at].negative)
     }
 
-    /// Which rule is about `path`. Whether that is a directory is asked only if it matters.
+    /// Returns the rule that matches `path`. `is_dir` is called only if it matters.
     fn position(&self, path: &BStr, is_dir: impl Fn() -> bool) -> Option<usize> {
         let name = path.rfind_byte(b'/').map_or(path, |slash| path[slash + 1..].as_bstr());
         self.rules.iter().rposition(|Rule { pattern, .. }| {
@@ -64,29 +68,30 @@ impl Rules {
     }
 }
 
-/// The rules of a directory, and of those above it.
+/// The rules of a directory and of those above it.
 #[derive(Debug)]
 pub struct Level {
     rules: Rules,
-    /// Length of the directory's path, with a slash at the end.
+    /// The length of the directory's path, with a slash at the end.
     base: usize,
     above: Option<Arc<Level>>,
 }
 
 impl Level {
-    /// The level of a directory that has `rules`; `base` is the length of its path with the slash at its end.
+    /// Makes the level of a directory with `rules`. `base` is the length of its path with the
+    /// slash.
     pub fn new(rules: Rules, base: usize, above: Option<Arc<Level>>) -> Arc<Level> {
         Arc::new(Level { rules, base, above })
     }
 }
 
-/// The contents of `info/exclude` and `core.excludesFile`. A file that is missing or, as with Git,
-/// cannot be opened ignores nothing; one that can be opened and not read is an error.
+/// Reads `info/exclude` and `core.excludesFile`. As in Git, a file that is missing or cannot be
+/// opened has no rules; one that can be opened and not read is an error.
 pub fn outside(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
     Ok(outside_files(repo)?.into_iter().flatten().collect())
 }
 
-/// The same, each by itself.
+/// Like [`outside`], with each file by itself.
 pub(crate) fn outside_files(repo: &repo::Repository) -> Result<[Option<Vec<u8>>; 2], repo::Error> {
     let own = rule_file(&repo.common_dir().join("info/exclude"), &repo.called_file("info/exclude"))?;
     let users = match users_file(repo)? {
@@ -96,11 +101,11 @@ pub(crate) fn outside_files(repo: &repo::Repository) -> Result<[Option<Vec<u8>>;
     Ok([own.content(), users.content()])
 }
 
-/// A file of rules outside of the worktree.
+/// A rule file outside of the worktree.
 enum RuleFile {
     Content(Vec<u8>),
     Missing,
-    /// It may be there.
+    /// It could not be opened, so it may exist.
     Unopened(io::Error),
 }
 
@@ -113,7 +118,8 @@ impl RuleFile {
     }
 }
 
-/// Reads one, which messages name as `called`. An error if it can be opened and not read: Git dies of that.
+/// Reads a rule file, which messages call `called`. Returns an error if it can be opened and not
+/// read: Git dies then.
 fn rule_file(path: &Path, called: &Path) -> Result<RuleFile, repo::Error> {
     match sys::by_path::read(path) {
         Ok(content) => Ok(content.map_or(RuleFile::Missing, RuleFile::Content)),
@@ -122,13 +128,13 @@ fn rule_file(path: &Path, called: &Path) -> Result<RuleFile, repo::Error> {
     }
 }
 
-/// `core.excludesFile`, as it is configured.
+/// Returns `core.excludesFile` as configured.
 fn users_file(repo: &repo::Repository) -> Result<Option<UserPath>, repo::Error> {
     let configured = repo.config_path("core.excludesFile")?;
     Ok(configured.or_else(|| repo.env().xdg_config("ignore")))
 }
 
-/// Reads it. The empty string names no file.
+/// Reads that file. The empty string names no file.
 fn users_rule_file(repo: &repo::Repository, file: &UserPath) -> Result<RuleFile, repo::Error> {
     match file.resolve(repo.place()) {
         Ok(path) => rule_file(&path, Path::new(file.as_os_str())),
@@ -137,17 +143,18 @@ fn users_rule_file(repo: &repo::Repository, file: &UserPath) -> Result<RuleFile,
     }
 }
 
-/// Rules that hold for the whole worktree.
+/// Rules for the whole worktree.
 #[derive(Clone, Debug, Default)]
 pub struct Everywhere {
-    /// From the command line: stronger than any file.
+    /// From the command line: these override all files.
     pub first: Rules,
-    /// Of files outside the worktree, the strongest first: weaker than any inside.
+    /// From files outside of the worktree, the strongest first: all files inside override them.
     pub last: Vec<Rules>,
 }
 
 impl Everywhere {
-    /// Whether `path` in a directory of `level` is ignored. Directories above it have been asked about.
+    /// Returns true if `path`, in a directory of `level`, is ignored. Directories above it were
+    /// checked before.
     pub fn ignores(&self, level: Option<&Level>, path: &BStr, is_dir: bool) -> bool {
         let mut decided = self.first.decide(path, is_dir);
         let mut next = level;
@@ -159,20 +166,20 @@ impl Everywhere {
     }
 }
 
-/// A `.gitignore` that could be opened and not be read.
+/// A `.gitignore` that could be opened and not read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read '{path}': {reason}", reason = sys::reason(.source))]
 pub struct Unreadable {
-    /// From the root of the worktree.
+    /// The path from the root of the worktree.
     pub path: BString,
-    /// Why.
+    /// The reason.
     pub source: io::Error,
 }
 
 /// The rules of a worktree.
 pub struct Ignores<'a> {
     root: &'a sys::Dir,
-    /// From files outside the worktree, the strongest first.
+    /// From files outside of the worktree, the strongest first.
     outside: Vec<Rules>,
     icase: bool,
     inside: HashMap<BString, Rules>,
@@ -180,15 +187,15 @@ pub struct Ignores<'a> {
 }
 
 impl<'a> Ignores<'a> {
-    /// Of the worktree `root`; `outside` are the contents of `info/exclude` and of `core.excludesFile`,
-    /// in this order. `icase` is `core.ignoreCase`.
+    /// Makes the rules for the worktree `root`. `outside` are the contents of `info/exclude` and
+    /// `core.excludesFile`, in this order. `icase` is `core.ignoreCase`.
     pub fn new(root: &'a sys::Dir, outside: &[&[u8]], icase: bool) -> Self {
         let outside = outside.iter().map(|content| Rules::parse(content, icase)).collect();
         Ignores { root, outside, icase, inside: HashMap::new(), directories: HashMap::new() }
     }
 
-    /// Whether `path` is ignored, itself or with a directory above it. An error is that of reading a
-    /// `.gitignore`.
+    /// Returns true if `path` or a directory above it is ignored. Fails if a `.gitignore` cannot be
+    /// read.
     pub fn is_ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, Unreadable> {
         if let Some(slash) = path.rfind_byte(b'/') {
             let above = path[..slash].as_bstr();
@@ -230,7 +237,7 @@ impl<'a> Ignores<'a> {
         }
         file.extend_from_slice(b".gitignore");
         let mut content = Vec::new();
-        // Missing, a link, or below something that is no directory: no rules.
+        // A missing file, a link, or a path through something else than a directory has no rules.
         let mut read = || match self.root.open_file(&file) {
             Ok(mut open) if sys::stat_of(&open)?.file_type == sys::FileType::File => {
                 open.read_to_end(&mut content)
@@ -247,7 +254,7 @@ impl<'a> Ignores<'a> {
 
 impl Rule {
     fn parse_line(line: &[u8]) -> Option<Rule> {
-        // Git's lines are C strings.
+        // Lines are C strings to Git.
         let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
         if line.first() == Some(&b'#') {
             return None;
@@ -255,7 +262,8 @@ impl Rule {
         Some(Rule::new(trim_spaces(line)))
     }
 
-    /// An empty pattern, of blanks or a slash, matches the empty name: that of a path with a slash at its end.
+    /// An empty pattern, of blanks or a slash, matches the empty name: that of a path with a slash
+    /// at the end.
     fn new(pattern: &[u8]) -> Rule {
         let (negative, pattern) = match pattern.strip_prefix(b"!") {
             Some(rest) => (true, rest),
@@ -265,7 +273,7 @@ impl Rule {
     }
 }
 
-/// Trailing spaces go, unless a backslash is before them.
+/// Removes trailing spaces, unless a backslash precedes them.
 pub(crate) fn trim_spaces(line: &[u8]) -> &[u8] {
     let mut end = 0;
     let mut at = 0;
@@ -294,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn lines() {
+    fn parses_lines() {
         assert_eq!(ignored(b"*.o\n!keep.o", "a/b.o", false), Some(true));
         assert_eq!(ignored(b"*.o\n!keep.o", "a/keep.o", false), Some(false));
         assert_eq!(ignored(b"/top", "a/top", false), None);
@@ -315,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_directories_and_of_everywhere() {
+    fn rules_of_directories_override_global_ones() {
         let rules = |content: &str| Rules::parse(content.as_bytes(), false);
         let top = Level::new(rules("*.o\nsub/x\n"), 0, None);
         let sub = Level::new(rules("!keep.o\n/y\n"), 4, Some(Arc::clone(&top)));

@@ -1,4 +1,4 @@
-//! `attr:` magic: what it requires, what Git says of what is misspelt, and who is asked for the attributes of paths.
+//! The magic `attr:`: its requirements, Git's errors about it, and the source of attributes.
 //!
 //! Source: gitglossary(7), "attr".
 
@@ -17,7 +17,7 @@ use repo::{
 
 use super::{Error, fail};
 
-/// What an attribute has to be.
+/// A required state of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
     name: BString,
@@ -44,8 +44,8 @@ impl State {
     }
 }
 
-/// Knows the attributes of paths: those of the worktree, or of the index where the worktree has no file of them; in a bare repository, only those
-/// that are set everywhere. Several threads may ask.
+/// The attributes of paths: those of the worktree, or of the index where the worktree has no such
+/// file; in a bare repository only those that are set globally. Several threads may query it.
 pub struct Attributes {
     asked: Mutex<Asked>,
     tell: fn(&BString),
@@ -63,8 +63,8 @@ impl fmt::Debug for Attributes {
 }
 
 impl Attributes {
-    /// `tell` gets the lines Git writes of files that are not as they should be, each once. What asks has a repository and a full index
-    /// of its own, as it lives as long as pathspecs do.
+    /// `tell` receives Git's messages about invalid files, each once. The repository and the full
+    /// index are copies of their own, as they live as long as the pathspecs.
     pub fn new(repo: Repository, index: Index, tell: fn(&BString)) -> Result<Self, repo::Error> {
         let info = repo.called_file("info/attributes");
         let info = BString::from(info.as_os_str().as_encoded_bytes());
@@ -97,18 +97,19 @@ impl Attr {
         Attr { required: required.into(), attributes }
     }
 
-    /// Whether somebody knows all that is required. `builtin_objectmode` is what no file says.
+    /// Returns true if all requirements can be checked. `builtin_objectmode` is in no file.
     pub(super) fn can_be_asked(&self) -> bool {
         self.attributes.is_some() && !self.required.iter().any(|one| one.name == "builtin_objectmode")
     }
 
-    /// Whether a path, with a slash at its end if it is a directory as such, has them.
+    /// Returns true if a path has them. A directory as such has a slash at the end.
     pub(super) fn holds(&self, path: &BStr) -> bool {
         self.attributes.as_ref().is_some_and(|attributes| attributes.hold(path, &self.required))
     }
 }
 
-/// The length of the first word of long magic: up to a comma or parenthesis that no backslash is before.
+/// Returns the length of the first word of long magic: up to a comma or parenthesis without a
+/// backslash before it.
 pub(super) fn word_length(words: &[u8]) -> usize {
     let mut at = 0;
     while at < words.len() && !matches!(words[at], b',' | b')') {
@@ -117,7 +118,7 @@ pub(super) fn word_length(words: &[u8]) -> usize {
     at
 }
 
-/// What is behind `attr:`.
+/// Parses the text after `attr:`.
 pub(super) fn parse(requirements: &[u8]) -> Result<Vec<Requirement>, Error> {
     if requirements.is_empty() {
         return Err(fail(&[b"attr spec must not be empty"]));

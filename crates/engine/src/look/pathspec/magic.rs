@@ -1,6 +1,7 @@
-//! The magic at the front of a pathspec, in its long form (`:(top,icase)`) and its short one (`:/`). Source: gitglossary(7), "pathspec".
+//! The magic at the front of a pathspec, in its long form (`:(top,icase)`) and its short form
+//! (`:/`). Source: gitglossary(7), "pathspec".
 //!
-//! Word by word, from the left; the first that means nothing is the error, in Git's words.
+//! Words are read from left to right; the first unknown one is the error, in Git's words.
 
 use bstr::{BStr, ByteSlice as _};
 
@@ -13,7 +14,7 @@ use super::{
 /// Punctuation that ends the short form. Any other is magic, known or not.
 const ORDINARY: &[u8] = b"*?[\\]$()+.{|}";
 
-/// What the magic of a pathspec says.
+/// The magic of a pathspec.
 #[derive(Default)]
 pub(super) struct Magic {
     pub(super) top: bool,
@@ -26,7 +27,7 @@ pub(super) struct Magic {
 }
 
 impl Magic {
-    /// Takes what is in parentheses, the first of which is gone.
+    /// Takes the words in parentheses; the opening one was taken.
     fn take_words<'a>(&mut self, mut words: &'a BStr, spec: &BStr) -> Result<&'a BStr, Error> {
         loop {
             let (word, rest) = words.split_at(attr::word_length(words));
@@ -58,7 +59,7 @@ impl Magic {
         }
     }
 
-    /// Takes the magic words off the front of `spec`.
+    /// Takes the magic off the front of `spec`.
     pub(super) fn take_from<'a>(&mut self, spec: &'a BStr) -> Result<&'a BStr, Error> {
         let Some(after) = spec.strip_prefix(b":") else { return Ok(spec) };
         if let Some(words) = after.strip_prefix(b"(") {
@@ -85,7 +86,8 @@ impl Magic {
     }
 }
 
-/// What is behind `prefix:`, as C's `strtol` reads it and an `int` keeps it: what is less than none, or nothing at all, is taken, too.
+/// Parses the number after `prefix:` like C's `strtol` into an `int`: negative and empty numbers
+/// are accepted too.
 fn prefix_length(number: &[u8]) -> Option<i32> {
     let text = number.trim_start_with(|letter| letter.is_ascii_whitespace() || letter == '\x0b');
     let (is_negative, digits) = match text {

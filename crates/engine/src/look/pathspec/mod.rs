@@ -1,8 +1,9 @@
-//! Pathspecs: which paths a command is about. Semantics: gitglossary(7), "pathspec".
+//! Pathspecs: select the paths of a command. Semantics: gitglossary(7), "pathspec".
 //!
-//! A pathspec is compared with whole paths from the worktree's root, `/`-separated. All magic words are known; the long form
-//! `:(top,icase)` and the short one `:/` alike. `attr` needs somebody who knows the attributes of paths ([`Defaults::attributes`]).
-//! `prefix:<n>` is how Git tells its own processes, in the root, how much of a pathspec is where the user was.
+//! A pathspec is compared with whole `/`-separated paths from the root of the worktree. All magic
+//! words are supported, in the long form `:(top,icase)` and the short form `:/`. `attr` needs a
+//! source of attributes ([`Defaults::attributes`]). With `prefix:<n>` Git tells its own processes,
+//! which run in the root, how much of a pathspec is the user's directory.
 
 mod attr;
 mod magic;
@@ -21,11 +22,11 @@ use crate::look::sparse::{Course, Patterns};
 pub use attr::Attributes;
 use magic::Magic;
 
-/// Said before anything else that is wrong.
+/// Reported before any other error.
 const EMPTY: &[u8] =
     b"empty string is not a valid pathspec. please use . instead if you meant to match all paths";
 
-/// Pathspecs as given on one command line.
+/// The pathspecs of one command line.
 #[derive(Clone, Debug, Default)]
 pub struct Pathspecs {
     items: Vec<Item>,
@@ -36,9 +37,9 @@ struct Item {
     original: BString,
     /// From the root of the worktree; empty for everything.
     pattern: BString,
-    /// How much of `pattern` is literal whatever it holds.
+    /// The length of the part of `pattern` without wildcards.
     literal: usize,
-    /// How much of it is where we were: no magic is about that.
+    /// The length of the part that is the current directory, to which no magic applies.
     prefix: usize,
     exclude: bool,
     icase: bool,
@@ -50,33 +51,33 @@ struct Item {
     attr: Option<Attr>,
 }
 
-/// Defaults from `GIT_LITERAL_PATHSPECS` and its siblings, and what is asked beside them.
+/// Defaults from `GIT_LITERAL_PATHSPECS` and related variables, and the source of attributes.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct Defaults {
     pub literal: bool,
     pub glob: bool,
     pub icase: bool,
-    /// Who is asked for attributes; where nobody is, `attr` is refused.
+    /// The source of attributes; without one, `attr` is refused.
     pub attributes: Option<Arc<Attributes>>,
 }
 
-/// A pathspec that cannot be used. Messages are Git's.
+/// An invalid pathspec. The messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// Git's wording, without `fatal: `; not always UTF-8.
+    /// Git's text without `fatal: `; not always UTF-8.
     pub message: BString,
 }
 
 impl Pathspecs {
     /// Parses `specs` as given in the directory `prefix` (with a trailing slash, or empty) of the
-    /// worktree at `root`. Those that only exclude mean all else there is.
+    /// worktree at `root`. If all of them exclude, they apply to everything.
     pub fn parse(specs: &[BString], prefix: &BStr, root: &BStr, defaults: Defaults) -> Result<Self, Error> {
         Self::parse_within(specs, prefix, root, defaults, BStr::new(""))
     }
 
-    /// `all`: what those that only exclude are excluded from.
+    /// `all` is what excluding pathspecs apply to if there are no others.
     fn parse_within(
         specs: &[BString],
         prefix: &BStr,
@@ -111,7 +112,8 @@ impl Pathspecs {
         Ok(Pathspecs { items })
     }
 
-    /// As [`Pathspecs::parse`], where none, and those that only exclude, mean the directory we are in.
+    /// Like [`Pathspecs::parse`], but without specs, or if all of them exclude, the current
+    /// directory is selected.
     pub fn parse_or_here(
         specs: &[BString],
         prefix: &BStr,
@@ -135,8 +137,9 @@ impl Pathspecs {
         Ok(parsed)
     }
 
-    /// Whether Git makes a sparse index full before it resets what is meant: where that may be a part of a directory that
-    /// stands as one entry, or is outside of the cone and not in the index.
+    /// Returns true if Git expands a sparse index before it resets the selected paths: they may be
+    /// a part of a directory that is a single entry, or are outside of the cone and not in the
+    /// index.
     pub fn need_full_index(&self, index: &Index, patterns: &Patterns) -> bool {
         let skipped = || index.entries().iter().filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE));
         self.items.iter().any(|item| {
@@ -163,7 +166,7 @@ impl Pathspecs {
         })
     }
 
-    /// Parses paths: as [`Pathspecs::parse`], and of all magic only `top` is known.
+    /// Parses paths like [`Pathspecs::parse`]; the only magic is `top`.
     pub fn parse_paths(
         specs: &[BString],
         prefix: &BStr,
@@ -191,12 +194,14 @@ impl Pathspecs {
         Ok(Pathspecs { items: items.collect::<Result<_, _>>()? })
     }
 
-    /// Each as it is compared with paths, from the root of the worktree, and as given.
+    /// Returns each pathspec as it is compared with paths from the root of the worktree, and as
+    /// given.
     pub fn patterns(&self) -> impl Iterator<Item = (&BStr, &BStr)> {
         self.items.iter().map(|item| (item.pattern.as_bstr(), item.original.as_bstr()))
     }
 
-    /// Whether any entry is meant. Names are looked up; only wildcards are compared with every entry.
+    /// Returns true if an entry is selected. Names are looked up; only wildcards are compared with
+    /// every entry.
     pub fn match_any(&self, index: &Index) -> bool {
         let names = |item: &Item| {
             let name = item.pattern.strip_suffix(b"/").unwrap_or(&item.pattern).as_bstr();
@@ -214,14 +219,14 @@ impl Pathspecs {
         }
     }
 
-    /// Whether each means what has a name, and what is below it.
+    /// Returns true if each pathspec is the name of a path, which includes everything below.
     fn are_names(&self) -> bool {
         self.items.iter().all(|item| {
             !item.exclude && !item.icase && item.attr.is_none() && item.literal == item.pattern.len()
         })
     }
 
-    /// Positions between which all entries are that are meant, as far as that can be looked up.
+    /// Returns a range that contains all selected entries, as far as a lookup can tell.
     pub fn bounds(&self, index: &Index) -> Range<usize> {
         if self.items.is_empty() || !self.are_names() {
             return 0..index.len();
@@ -235,23 +240,24 @@ impl Pathspecs {
         ranges.reduce(both).unwrap_or(0..0)
     }
 
-    /// Whether there are none: then nothing matches, and the caller decides what that means.
+    /// Returns true if there are no pathspecs: then nothing matches, and the caller decides what
+    /// that means.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Whether there is one and no other; those that only exclude have one beside them.
+    /// Returns true if there is exactly one. Those that only exclude have another one added.
     pub fn is_single(&self) -> bool {
         self.items.len() == 1
     }
 
-    /// Whether `path` is meant. Marks in `seen` (one for each pathspec, see [`Pathspecs::unseen`])
-    /// those that matched.
+    /// Returns true if `path` is selected. `seen` has an element for each pathspec and marks those
+    /// that matched; see [`Pathspecs::unseen`].
     pub fn matches(&self, path: &BStr, seen: &mut Seen) -> bool {
         self.any(seen, |item| item.matches(path))
     }
 
-    /// As [`Pathspecs::matches`] for an entry of this mode: `sub/` means the submodule `sub`.
+    /// Like [`Pathspecs::matches`] for an entry with this mode: `sub/` selects the submodule `sub`.
     pub fn matches_entry(&self, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
         match mode.is_gitlink() {
             true => self.any(seen, |item| item.matches(path) || item.matches_directory(path)),
@@ -259,8 +265,10 @@ impl Pathspecs {
         }
     }
 
-    /// As [`Pathspecs::matches_entry`], by who asks for a path each time it could be shown: a pathspec without wildcards that has been all of a path is not
-    /// compared with another one, be it the same again, nor does it leave anything else out. A directory that is no entry comes without a slash.
+    /// Like [`Pathspecs::matches_entry`], for a caller that asks about a path each time it could be
+    /// shown. After a pathspec without wildcards has matched a whole path, the path is not compared
+    /// with further ones, not even with an excluding or equal one. A directory that is not an entry
+    /// has no slash at the end.
     pub fn matches_in_turn(&self, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
         seen.0.resize(self.items.len(), Hit::None);
         let is_directory = mode.is_gitlink() || mode.is_tree();
@@ -286,12 +294,12 @@ impl Pathspecs {
         found && !is_left_out
     }
 
-    /// Whether attributes are asked for.
+    /// Returns true if a pathspec needs attributes.
     pub fn ask_attributes(&self) -> bool {
         self.items.iter().any(|item| item.attr.is_some())
     }
 
-    /// Those that do not exclude.
+    /// Returns the pathspecs that do not exclude.
     pub fn without_exclusions(&self) -> Pathspecs {
         Pathspecs { items: self.items.iter().filter(|item| !item.exclude).cloned().collect() }
     }
@@ -305,13 +313,14 @@ impl Pathspecs {
                 found = true;
             }
         }
-        // Nobody asks whether something is left out before there is something.
+        // An exclusion counts as seen only after something else matched.
         let exclusions = self.items.iter().zip(&mut seen.0).filter(|(item, _)| item.exclude && found);
         exclusions.for_each(|(_, seen)| *seen = Hit::Part.max(*seen));
         found && !self.items.iter().any(|item| item.exclude && matches(item))
     }
 
-    /// Whether something below directory `dir` (no trailing slash, empty for the root) may be meant.
+    /// Returns true if something below the directory `dir` (without a trailing slash, empty for the
+    /// root) may be selected.
     pub fn may_match_below(&self, dir: &BStr) -> bool {
         dir.is_empty()
             || self.items.iter().any(|item| {
@@ -324,7 +333,8 @@ impl Pathspecs {
             })
     }
 
-    /// How near the pathspecs come to a directory, given with a slash at its end. Without any, everything is meant.
+    /// Returns how the pathspecs apply to a directory, which has a slash at the end. Without
+    /// pathspecs everything is selected.
     pub fn reach(&self, dir: &BStr) -> Reach {
         if self.items.is_empty() {
             return Reach::Whole;
@@ -335,9 +345,10 @@ impl Pathspecs {
         if reach == Reach::None || excluded() { Reach::None } else { reach }
     }
 
-    /// What of a directory that is one entry of a sparse index is meant: a directory above it, `whole`; nothing; or, maybe, a part.
+    /// Returns what is selected of a directory that is a single entry of a sparse index: `whole` if
+    /// a directory above it is selected, nothing, or possibly a part.
     pub fn course(&self, dir: &BStr, whole: Course) -> Course {
-        // What is in a directory may have attributes that the directory does not have.
+        // The content of a directory may have attributes that the directory lacks.
         if self.ask_attributes() {
             return Course::Files;
         }
@@ -348,7 +359,7 @@ impl Pathspecs {
         }
     }
 
-    /// Whether nothing at `path` or below it can be meant, as far as can be told without wildcards.
+    /// Returns true if nothing at or below `path` can be selected, judged without wildcards.
     pub fn rules_out(&self, path: &BStr) -> bool {
         !self.items.is_empty()
             && !self.items.iter().any(|item| {
@@ -357,10 +368,10 @@ impl Pathspecs {
             })
     }
 
-    /// Where everything that is meant lies: a directory with a slash at its end, or empty.
+    /// Returns the directory that contains everything selected, with a slash at the end, or empty.
     pub fn common_directory(&self) -> &BStr {
         let included: Vec<&Item> = self.items.iter().filter(|item| !item.exclude).collect();
-        // Git compares with the first one only, and has nothing to compare with where that leaves out.
+        // Git compares with the first pathspec only, and gives up if that one excludes.
         let Some(first) = self.items.first().filter(|first| !first.exclude) else { return BStr::new("") };
         let mut longest: Option<usize> = None;
         for item in included {
@@ -373,7 +384,8 @@ impl Pathspecs {
         first.pattern[..longest.unwrap_or(0)].as_bstr()
     }
 
-    /// The pathspecs, as given, that matched nothing so far. Excluding ones need not match, where there was something to leave out.
+    /// Returns the pathspecs, as given, that have not matched yet. An excluding one counts as
+    /// matched if something else matched.
     pub fn unseen<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = &'a BStr> {
         self.items.iter().enumerate().filter_map(move |(number, item)| {
             let hit = seen.0.get(number).copied().unwrap_or(Hit::None);
@@ -382,30 +394,30 @@ impl Pathspecs {
     }
 }
 
-/// How near pathspecs come to a directory; of several the last one here counts.
+/// How pathspecs apply to a directory. The greatest value of all pathspecs counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Nothing of it is meant.
+    /// Nothing in it is selected.
     None,
-    /// All of it is, with a directory above it.
+    /// All of it is, together with a directory above.
     Whole,
     /// Something below it may be.
     Below,
-    /// All of it is: by a pattern, or named itself.
+    /// All of it is: a pattern matches it, or it is named.
     Matched,
 }
 
-/// Which pathspecs have matched so far.
+/// The pathspecs that have matched so far.
 #[derive(Clone, Debug, Default)]
 pub struct Seen(Vec<Hit>);
 
-/// How a pathspec matched; of several the last one here counts.
+/// How a pathspec matched. The greatest value counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Hit {
     None,
-    /// By a wildcard, or with a directory that is named.
+    /// By a wildcard, or by the name of a directory above.
     Part,
-    /// It is all of the path.
+    /// By the whole path.
     Exact,
 }
 
@@ -427,10 +439,11 @@ impl Item {
         if magic.literal && magic.glob && !defaults.glob {
             return Err(fail(&[spec, b": 'literal' and 'glob' are incompatible"]));
         }
-        // The directory we are in is meant as it is spelt, wildcards in its name or not; with some nothing else is literal, as in Git.
+        // The current directory is literal even if its name contains wildcards. If it does, nothing
+        // else is literal, as in Git.
         let (pattern, shared) = match magic.prefix {
             Some(length) if length > rest.len() => return Err(fail(&[b"error initializing pathspec_item"])),
-            // What is from the root as it stands there is not tidied.
+            // A path from the root is not normalized.
             Some(length) => (rest.to_owned(), length),
             None if magic.top => (rest.to_owned(), 0),
             None => {
@@ -460,7 +473,7 @@ impl Item {
         self.hit(path) != Hit::None
     }
 
-    /// How the pathspec matches, if the path has the attributes.
+    /// Returns how the pathspec matches, if the path has the attributes.
     fn hit(&self, path: &BStr) -> Hit {
         match self.hit_by_name(path) {
             hit if hit != Hit::None && self.has_attributes(path) => hit,
@@ -474,7 +487,7 @@ impl Item {
 
     fn hit_by_name(&self, path: &BStr) -> Hit {
         let pattern = self.pattern.as_bstr();
-        // Where we were is meant as it is spelt.
+        // The current directory is compared exactly.
         if self.icase && !path.starts_with(&pattern[..self.prefix]) {
             return Hit::None;
         }
@@ -497,7 +510,7 @@ impl Item {
         if is_wild { Hit::Part } else { Hit::None }
     }
 
-    /// Whether this is `path` as a directory, with a slash and nothing behind it.
+    /// Returns true if the pathspec is `path` as a directory: with a slash and nothing after it.
     fn matches_directory(&self, path: &BStr) -> bool {
         let is_it = self.pattern.strip_suffix(b"/").is_some_and(|pattern| self.same(pattern, path));
         is_it && self.has_attributes(path)
@@ -523,11 +536,12 @@ impl Item {
         let named = dir.len() < pattern.len()
             && pattern[dir.len() - 1] == b'/'
             && self.same(&pattern[..dir.len()], dir);
-        // What is before the first wildcard must be there in full; no wildcard is compared with the beginning of a path.
+        // The part before the first wildcard has to match in full; wildcards are not compared with
+        // the beginning of a path.
         let wild = self.literal < pattern.len() && {
             dir.len() >= self.literal && self.same(&pattern[..self.literal], &dir[..self.literal])
         };
-        // A directory without the attributes is not looked into, whatever there is.
+        // A directory without the attributes is not entered, whatever it holds.
         if (named || wild) && self.has_attributes(dir) { Reach::Below } else { Reach::None }
     }
 }
@@ -536,8 +550,8 @@ fn fail(parts: &[&[u8]]) -> Error {
     Error { message: parts.concat().into() }
 }
 
-/// `spec` from the root of the worktree, `.` and `..` resolved; `None` if that is outside.
-/// A trailing slash stays.
+/// Makes `spec` relative to the root of the worktree and resolves `.` and `..`. Returns `None` if
+/// it is outside. Keeps a trailing slash.
 pub fn normalize(spec: &BStr, prefix: &BStr, root: &BStr) -> Option<BString> {
     let mut path = BString::default();
     let spec: &[u8] = match spec.strip_prefix(b"/") {
@@ -586,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn names_directories_and_wildcards() {
+    fn matches_names_directories_and_wildcards() {
         assert_eq!(matched(&["a"], ""), ["a"]);
         assert_eq!(matched(&["dir"], ""), ["dir/a.c", "dir/sub/b.c", "dir/sub/deep/c.h"]);
         assert_eq!(matched(&["dirx/"], ""), [""; 0]);
@@ -598,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn common_directories() {
+    fn finds_the_common_directory() {
         let common =
             |specs: &[&str], prefix: &str| parse(specs, prefix).expect("valid").common_directory().to_owned();
         assert_eq!(common(&["d/*", "d/e/f"], "in/"), "in/d/");
@@ -606,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn magic() {
+    fn parses_magic() {
         assert_eq!(matched(&[":/a"], "dir/"), ["a"]);
         assert_eq!(matched(&[":(glob)*.c"], ""), ["a.c"]);
         assert_eq!(matched(&[":(glob)**/*.c"], ""), ["a.c", "dir/a.c", "dir/sub/b.c"]);
@@ -627,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn refuses_invalid_pathspecs() {
         let message = |spec: &str, prefix: &str| parse(&[spec], prefix).expect_err("refused").message;
         assert!(message("", "").starts_with(b"empty string is not a valid pathspec."));
         assert_eq!(message("../x", ""), "../x: '../x' is outside repository at '/top'");
@@ -661,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matched_nothing_is_remembered() {
+    fn remembers_pathspecs_that_matched_nothing() {
         let specs = parse(&["a", "nowhere", ":!d"], "").expect("valid");
         let mut seen = Seen::default();
         assert!(specs.matches("a".into(), &mut seen));

@@ -1,4 +1,5 @@
-//! Directories of an index that are outside of a cone as a whole, and an index in which each of them is one entry.
+//! Finds the directories of an index that are entirely outside of a cone, and makes an index in
+//! which each of them is one entry.
 
 use std::ops::Range;
 
@@ -14,20 +15,20 @@ use super::{
 };
 use crate::look::cache_tree;
 
-/// A directory (no slash at the end) and its entries.
+/// A directory (without the slash at the end) and its entries.
 type Directory = (BString, Range<usize>);
 
-/// The topmost directories all of whose entries are merged, skipped, and neither submodules nor only intended to be added.
-/// None unless the patterns are a cone.
+/// Returns the topmost directories whose entries are all merged and skipped, and neither submodules
+/// nor only intended to be added. None if the patterns are not a cone.
 ///
-/// `before` is the sparse index that this one was: Git makes a sparse index no sparser, so directories that had entries of
-/// their own are left so.
+/// `before` is the sparse index from which this one was made. Git makes a sparse index no sparser,
+/// so directories that had entries of their own stay expanded.
 pub fn directories(index: &Index, patterns: &Patterns, before: Option<&Index>) -> Vec<Directory> {
     let is_whole = |dir: &BStr, _: &Range<usize>| before.is_none_or(|before| !has_entries(before, dir));
     choose(index, patterns, &is_whole)
 }
 
-/// Of such directories the topmost of which `is_whole` says so.
+/// Returns the topmost of these directories for which `is_whole` returns true.
 fn choose(
     index: &Index,
     patterns: &Patterns,
@@ -48,7 +49,7 @@ struct Visitor<'a> {
 }
 
 impl Visitor<'_> {
-    /// Visits the entries in `range`, whose paths share `prefix` bytes, a directory with its slash.
+    /// Visits the entries in `range`, whose paths share `prefix` bytes: a directory with its slash.
     fn visit(&self, prefix: usize, range: Range<usize>, found: &mut Vec<Directory>) {
         let index = self.index;
         let mut at = range.start;
@@ -73,7 +74,7 @@ impl Visitor<'_> {
     }
 }
 
-/// Whether there are entries below `dir` and not only the one that stands for it, or `dir` is a file.
+/// Returns true if `dir` is a file, or has entries below it other than the one that stands for it.
 fn has_entries(index: &Index, dir: &BStr) -> bool {
     let entries = &index.entries()[index.range_below(dir)];
     !index.range_of(dir).is_empty() || entries.iter().any(|entry| index.path(entry).len() > dir.len() + 1)
@@ -86,19 +87,21 @@ fn is_out(entry: &format::index::Entry) -> bool {
         && !entry.flags.contains(Flags::INTENT_TO_ADD)
 }
 
-/// Where trees are looked for, and made.
+/// The database in which trees are searched for and written.
 pub trait Trees {
-    /// Whether there is such a tree.
+    /// Returns true if the tree exists.
     fn has(&self, oid: &ObjectId) -> bool;
-    /// Makes the tree of this name and content. Whether that could be done.
+    /// Writes the tree with this object ID and content. Returns true on success.
     fn make(&self, oid: &ObjectId, content: &[u8]) -> bool;
 }
 
-/// Makes `index` sparse: each of its [`directories`] becomes one entry. Returns the full index; `None` if it stayed full.
+/// Makes `index` sparse: each of its [`directories`] becomes one entry. Returns the full index, or
+/// `None` if the index stays full.
 ///
-/// A full index that is empty or unmerged stays full. Of others the trees are made that are missing, all that a commit of the index
-/// would have; if one cannot be made the index stays full. What was a sparse index `before` is one again, whatever is
-/// unmerged: of its directories those are one entry whose trees are there.
+/// A full index that is empty or unmerged stays full. For others, all missing trees of a commit of
+/// the index are written; if one cannot be, the index stays full. An index that was sparse `before`
+/// becomes sparse again, even if it is unmerged: those of its directories collapse whose trees
+/// exist.
 pub fn collapse(
     index: &mut Index,
     patterns: &Patterns,
@@ -156,7 +159,7 @@ pub fn collapse(
     Some(full)
 }
 
-/// Whether everything is there that the node promises.
+/// Returns true if all trees of the node exist.
 fn is_valid(node: &CacheTree, trees: &dyn Trees) -> bool {
     node.valid.is_some_and(|(oid, _)| trees.has(&oid))
         && node.children.iter().all(|child| is_valid(child, trees))

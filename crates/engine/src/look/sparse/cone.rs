@@ -1,24 +1,25 @@
-//! A cone: directories with all that is below them, and the files beside the way there.
+//! A cone: directories with everything below them, and the files in the directories above.
 //!
-//! Both are sets that are asked by name, so that an answer costs the depth of a path and not the length of the file.
+//! Both are sets that are looked up by name, so a query costs the depth of a path and not the
+//! length of the file.
 
 use std::collections::BTreeMap;
 
 use bstr::{BStr, BString, ByteSlice};
 use format::wildmatch::is_special;
 
-/// How a path lies to the cone.
+/// The position of a path relative to the cone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Within {
     /// Outside.
     No,
-    /// The path itself, nothing said of what is below.
+    /// Inside; this says nothing about paths below it.
     Itself,
-    /// With all that is below.
+    /// Inside with everything below it.
     Whole,
 }
 
-/// Directories, each as `/a/b`: by their name, or by their name in lower case where cases are one.
+/// Directories, each as `/a/b`, by name. If case is ignored, by the name in lower case.
 #[derive(Clone, Debug, Default)]
 struct Directories(BTreeMap<BString, BString>);
 
@@ -27,7 +28,8 @@ impl Directories {
         self.0.contains_key(key.as_bstr())
     }
 
-    /// A directory above `path` (which begins with a slash), but not the root.
+    /// Returns true if a directory above `path` (which begins with a slash), other than the root,
+    /// is in the set.
     fn has_above(&self, path: &[u8]) -> bool {
         let mut end = path.len();
         while let Some(slash) = path[..end].rfind_byte(b'/').filter(|&slash| slash > 0) {
@@ -43,16 +45,16 @@ impl Directories {
 /// The directories of a cone.
 #[derive(Clone, Debug, Default)]
 pub struct Cone {
-    /// All is in it.
+    /// Everything is inside.
     pub(super) full: bool,
-    /// Directories whose files belong to it, without what is in further directories.
+    /// Directories whose files are inside, without further subdirectories.
     parents: Directories,
-    /// Directories that belong to it with all that is below.
+    /// Directories that are inside with everything below them.
     recursive: Directories,
     icase: bool,
 }
 
-/// Why a line is none of a cone, in Git's words.
+/// Why a line does not belong to a cone, in Git's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoCone {
     Unrecognized,
@@ -72,7 +74,7 @@ impl NoCone {
 }
 
 impl Cone {
-    /// One without directories: the files of the root.
+    /// Makes a cone without directories: it holds the files of the root.
     pub fn new(icase: bool) -> Cone {
         Cone { icase, ..Cone::default() }
     }
@@ -85,7 +87,7 @@ impl Cone {
         if self.icase { name.to_ascii_lowercase().into() } else { name.into() }
     }
 
-    /// Adds `directory` (`/a/b`) with all that is below, and the way there.
+    /// Adds `directory` (`/a/b`) with everything below it, and the directories above it.
     pub fn add(&mut self, directory: &BStr) {
         self.recursive.0.insert(self.key(directory), directory.to_owned());
         let mut end = directory.len();
@@ -96,7 +98,7 @@ impl Cone {
         }
     }
 
-    /// Takes in what `other` has and this one does not have with a directory above.
+    /// Adds the directories of `other` that are not below one of this cone.
     pub fn join(&mut self, other: &Cone) {
         for (key, directory) in &other.recursive.0 {
             if !self.recursive.has_above(key) || !self.parents.has_above(key) {
@@ -105,7 +107,7 @@ impl Cone {
         }
     }
 
-    /// The directories that are in it with all that is below, each as `a/b`, sorted.
+    /// Returns the directories that are inside with everything below them, each as `a/b`, sorted.
     pub fn directories(&self) -> Vec<&BStr> {
         let mut found: Vec<&BStr> = self
             .recursive
@@ -118,7 +120,7 @@ impl Cone {
         found
     }
 
-    /// The file that says so.
+    /// Returns the content of the file for this cone.
     pub fn to_file(&self) -> BString {
         let mut file = BString::from("/*\n!/*/\n");
         let sorted = |directories: &Directories, keep: &dyn Fn(&[u8]) -> bool| {
@@ -141,7 +143,8 @@ impl Cone {
         file
     }
 
-    /// How `path` lies to it. A directory may end in a slash: it is then where its own files are.
+    /// Returns the position of `path`. A directory with a slash at the end has the position of the
+    /// files in it.
     pub(super) fn within(&self, path: &[u8]) -> Within {
         if self.full {
             return Within::Itself;
@@ -162,7 +165,7 @@ impl Cone {
         }
     }
 
-    /// Takes a line of the file in: `pattern` without `!` at its beginning and `/` at its end.
+    /// Adds a line of the file: `pattern` without `!` at the beginning and `/` at the end.
     pub(super) fn take(&mut self, pattern: &[u8], negative: bool, directory: bool) -> Result<(), NoCone> {
         if pattern == b"/*" && negative == directory {
             self.full = !negative;
@@ -197,7 +200,7 @@ impl Cone {
     }
 }
 
-/// Whether wildcards are escaped, but for a `*` after the last slash.
+/// Returns true if all wildcards are escaped, except for a `*` after the last slash.
 fn is_plain(pattern: &[u8]) -> bool {
     (1..pattern.len()).all(|at| {
         let next = pattern.get(at + 1).copied();
@@ -219,7 +222,7 @@ fn escaped(name: &[u8]) -> BString {
     pattern
 }
 
-/// Without escapes, and without `/*` at the end.
+/// Removes escapes, and `/*` at the end.
 fn unescaped(pattern: &[u8]) -> BString {
     let mut name = BString::default();
     let mut bytes = pattern.iter();

@@ -1,6 +1,8 @@
-//! A sparse index, in full: each directory that stands as one entry gives way to what its tree holds.
+//! Expands a sparse index: each directory that is a single entry is replaced by the content of its
+//! tree.
 //!
-//! Only trees are read, those of one depth in parallel; blobs may be missing. If a tree cannot be read the index stays as it was.
+//! Only trees are read, those of one depth in parallel; blobs may be missing. If a tree cannot be
+//! read, the index stays as it was.
 
 use std::{collections::HashMap, sync::Mutex};
 
@@ -21,26 +23,27 @@ use crate::{
     look::{self, LookError},
 };
 
-/// No path that a file system takes has more components: as in Git.
+/// The largest number of components of a path that a file system accepts; the limit is Git's.
 const MAX_DEPTH: usize = 2048;
 
-/// What a tree holds.
+/// The entries of a tree.
 type Listing = Vec<(Mode, BString, ObjectId)>;
 
-/// The directories of `index` that stand as one entry, each without the slash at its end.
+/// Returns the directories of `index` that are single entries, without the slash at the end.
 pub fn collapsed(index: &Index) -> impl Iterator<Item = &BStr> {
     let paths = index.entries().iter().filter(|entry| entry.mode.is_tree()).map(|entry| index.path(entry));
     paths.map(|path| BStr::new(path.strip_suffix(b"/").unwrap_or(path)))
 }
 
-/// Whether `path` is in a directory that stands as one entry.
+/// Returns true if `path` is in a directory that is a single entry.
 pub fn is_inside(index: &Index, path: &BStr) -> bool {
     index.sparse_directory_above(path).is_some()
 }
 
-/// Makes `index` a full one. After an error it is as it was.
+/// Expands all of `index`. An error leaves it unchanged.
 ///
-/// Of the cache-tree only what the walk has seen is kept, as by Git, whose `restore --source --staged` leaves an untrue one.
+/// Only the part of the cache-tree that the walk has seen is kept, as in Git: `restore --source
+/// --staged` leaves one that is wrong.
 pub fn expand(repo: &Repository, index: &mut Index) -> Result<(), LookError> {
     let untrue = index.cache_tree.take();
     if let Err(error) = expand_some(repo, index, &|_| true) {
@@ -51,7 +54,8 @@ pub fn expand(repo: &Repository, index: &mut Index) -> Result<(), LookError> {
     Ok(())
 }
 
-/// Makes those of its directories full of whose numbers `opens` says so; with the others it stays sparse.
+/// Expands the directories for whose numbers `opens` returns true; with the others the index stays
+/// sparse.
 pub(super) fn expand_some(
     repo: &Repository,
     index: &mut Index,
@@ -81,9 +85,9 @@ pub(super) fn expand_some(
     Ok(())
 }
 
-/// All trees that are reached from `level`.
+/// Reads all trees that are reachable from `level`.
 fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<ObjectId, Listing>, LookError> {
-    // As in a walk of trees.
+    // See the walk of trees.
     const WEIGHT: usize = 2;
     let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
     let mut read: HashMap<ObjectId, Listing> = HashMap::new();
@@ -112,7 +116,7 @@ fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<Objec
     Err(LookError::MalformedTree(level[0]))
 }
 
-/// What `tree` holds.
+/// Reads the entries of `tree`.
 pub(super) fn list(reader: &mut Reader<'_>, hash: HashKind, tree: &ObjectId) -> Result<Listing, LookError> {
     let (kind, data) = match reader.read(tree) {
         Err(repo::objects::Error::Missing(tree)) => return Err(LookError::NoTree(tree)),
@@ -127,17 +131,17 @@ pub(super) fn list(reader: &mut Reader<'_>, hash: HashKind, tree: &ObjectId) -> 
         .map_err(|_| LookError::MalformedTree(*tree))
 }
 
-/// What is below the directories, in order.
+/// The entries below the directories, in order.
 struct Below<'a> {
     listings: &'a HashMap<ObjectId, Listing>,
     protect: Protect,
-    /// Where the walk is.
+    /// The path of the walk.
     path: BString,
     found: Vec<(BString, NewEntry)>,
 }
 
 impl Below<'_> {
-    /// Finds what `tree`, the directory at the path (with its slash), holds, and says so in `node`.
+    /// Adds the entries of `tree`, the directory at the path (with its slash), and fills `node`.
     fn visit(&mut self, tree: &ObjectId, node: &mut CacheTree) -> Result<(), LookError> {
         let (first, length) = (self.found.len(), self.path.len());
         for (mode, name, oid) in &self.listings[tree] {
@@ -149,7 +153,7 @@ impl Below<'_> {
                 path::verify(self.path.as_bstr(), *mode, self.protect)
                     .map_err(|_| LookError::InvalidPath(self.path.clone()))?;
                 if self.found.last().is_some_and(|(last, _)| *last >= self.path) {
-                    // An index is searched by its order; a tree need not have one.
+                    // The index is searched by its order; a malformed tree may be unordered.
                     return Err(LookError::MalformedTree(*tree));
                 }
                 self.found.push((self.path.clone(), skipped(*mode, *oid)));
@@ -161,12 +165,13 @@ impl Below<'_> {
     }
 }
 
-/// An entry of something that is not in the worktree.
+/// Makes an entry that is not checked out.
 pub(super) fn skipped(mode: Mode, oid: ObjectId) -> NewEntry {
     NewEntry { stat: Stat::default(), oid, mode, flags: Flags::SKIP_WORKTREE, stage: Stage::Normal }
 }
 
-/// Puts `found` into the places of the directories that `opens` names, each as many entries as `nodes` says, with that cache-tree.
+/// Replaces the directories that `opens` selects by `found`. `nodes` has the number of entries and
+/// the cache-tree of each.
 fn fill(
     index: &mut Index,
     found: Vec<(BString, NewEntry)>,
@@ -193,7 +198,7 @@ fn fill(
     index.cache_tree = Some(cached);
 }
 
-/// Puts `node` in the place of directory `dir`, which had `before` entries.
+/// Replaces the node of the directory `dir`, which had `before` entries, by `node`.
 pub(super) fn replace(root: &mut CacheTree, dir: &BStr, before: u32, node: CacheTree) {
     let after = node.valid.map_or(0, |(_, count)| count);
     let mut above = root;

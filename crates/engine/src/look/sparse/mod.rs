@@ -1,10 +1,11 @@
-//! Sparse checkouts: which paths belong in the worktree, and what of the index says so.
+//! Sparse checkouts: which paths belong in the worktree, and how the index marks them.
 //!
-//! [`Patterns`] are the file `info/sparse-checkout`, of either kind; [`Cone`] is the kind that names directories.
-//! Applying them is planning ([`crate::checkout::plan()`]); here are only the questions. A sparse index is made full when it is read
-//! ([`expand()`]), or as far as need be when trees are merged into it ([`settle()`]), and sparse again when it is written ([`collapse()`]).
+//! [`Patterns`] are the file `info/sparse-checkout`, of either kind; [`Cone`] is the kind that
+//! lists directories. A plan applies them ([`crate::checkout::plan()`]); this module only answers
+//! questions. A sparse index is expanded when it is read ([`expand()`]), or as far as needed when
+//! trees are merged into it ([`settle()`]), and collapsed when it is written ([`collapse()`]).
 //!
-//! Source: `git-sparse-checkout(1)`, and Git's technical note `sparse-checkout`.
+//! Sources: `git-sparse-checkout(1)`, and Git's technical note `sparse-checkout`.
 
 mod collapse;
 mod cone;

@@ -1,6 +1,7 @@
-//! The file `info/sparse-checkout`: ignore patterns that say what is in the worktree, or the lines of a cone.
+//! The file `info/sparse-checkout`: ignore patterns that select the paths in the worktree, or the
+//! lines of a cone.
 //!
-//! A file that should be a cone and is none is taken for patterns; what is wrong with it is told.
+//! A file that should be a cone and is not is read as patterns, with a warning.
 
 use std::{
     io,
@@ -13,7 +14,7 @@ use format::index::{Index, Stage};
 use super::cone::{Cone, Within};
 use crate::look::ignore::{self, Rules};
 
-/// What belongs in the worktree.
+/// The selection of the paths in the worktree.
 #[derive(Clone, Debug)]
 pub struct Patterns {
     rules: Rules,
@@ -42,17 +43,18 @@ pub enum LoadError {
     Read { path: PathBuf, source: io::Error },
 }
 
-/// Whether the worktree is sparse (`core.sparseCheckout`).
+/// Returns true if the worktree is sparse (`core.sparseCheckout`).
 pub fn is_on(repo: &repo::Repository) -> Result<bool, repo::Error> {
     Ok(repo.config_bool("core.sparseCheckout")?.unwrap_or(false))
 }
 
-/// Where the file is.
+/// Returns the path of the file.
 pub fn path(repo: &repo::Repository) -> PathBuf {
     repo.git_dir().join("info/sparse-checkout")
 }
 
-/// The patterns of a worktree that is sparse; `None` if it is not, or there is no file.
+/// Loads the patterns of a sparse worktree. Returns `None` if it is not sparse, or there is no
+/// file.
 pub fn load(repo: &repo::Repository) -> Result<Option<Loaded>, LoadError> {
     if !is_on(repo)? {
         return Ok(None);
@@ -61,32 +63,32 @@ pub fn load(repo: &repo::Repository) -> Result<Option<Loaded>, LoadError> {
     Patterns::read(&path(repo), flag("core.sparseCheckoutCone")?, flag("core.ignoreCase")?)
 }
 
-/// Directories on the way to a path.
+/// The state of the directories above a path.
 enum State {
-    /// All below is in.
+    /// Everything below is included.
     All,
     /// Nothing below is.
     Nothing,
-    /// As each path says; what says nothing is in, or not.
+    /// Each path decides for itself; the value is the default.
     Undecided(bool),
 }
 
 impl Patterns {
-    /// Of the file at `path`; `None` if there is none.
+    /// Reads the file at `path`. Returns `None` if it is missing.
     pub fn read(path: &Path, cone: bool, icase: bool) -> Result<Option<Loaded>, LoadError> {
         let content = sys::by_path::read(path);
         let content = content.map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
         Ok(content.map(|content| Patterns::parse(&content, cone, icase)))
     }
 
-    /// Of the file's content. `cone`: it should be one.
+    /// Parses the content of the file. `cone`: it should be a cone.
     pub fn parse(content: &[u8], cone: bool, icase: bool) -> Loaded {
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
         let lines = content.lines().filter(|line| !line.is_empty() && line[0] != b'#');
         Patterns::of_lines(lines.map(ignore::trim_spaces), cone, icase)
     }
 
-    /// Of lines that are patterns, whatever they begin with.
+    /// Parses lines that are patterns, whatever they begin with.
     pub fn of_lines<'a>(lines: impl Iterator<Item = &'a [u8]>, cone: bool, icase: bool) -> Loaded {
         let mut patterns =
             Patterns { rules: Rules::default(), lines: Vec::new(), cone: cone.then(|| Cone::new(icase)) };
@@ -109,24 +111,24 @@ impl Patterns {
         Loaded { patterns, warnings }
     }
 
-    /// A cone.
+    /// Makes the patterns of a cone.
     pub fn of_cone(cone: Cone) -> Patterns {
         let file = cone.to_file();
         let icase = cone.icase();
         Patterns { cone: Some(cone), ..Patterns::parse(&file, false, icase).patterns }
     }
 
-    /// The cone, if it is one.
+    /// Returns the cone, if there is one.
     pub fn cone(&self) -> Option<&Cone> {
         self.cone.as_ref()
     }
 
-    /// The lines, as they stand in the file.
+    /// Returns the lines as in the file.
     pub fn lines(&self) -> &[BString] {
         &self.lines
     }
 
-    /// The file that says so.
+    /// Returns the content of the file for these patterns.
     pub fn to_file(&self) -> BString {
         match &self.cone {
             Some(cone) => cone.to_file(),
@@ -139,8 +141,8 @@ impl Patterns {
         }
     }
 
-    /// Whether the file at `path` belongs in the worktree, by the path alone: what no pattern names goes with its
-    /// directory. A directory is given with a slash at its end.
+    /// Returns true if the file at `path` belongs in the worktree, judged by the path alone: a path
+    /// that no pattern matches goes with its directory. A directory has a slash at the end.
     pub fn includes(&self, path: &BStr) -> bool {
         if let Some(cone) = &self.cone {
             return cone.within(path) != Within::No;
@@ -156,12 +158,12 @@ impl Patterns {
         included
     }
 
-    /// What the last pattern says that matches.
+    /// Returns the decision of the last matching pattern.
     fn decided(&self, path: &BStr, is_dir: bool) -> Option<bool> {
         self.rules.decide(path, is_dir)
     }
 
-    /// What becomes of all below the directory `path`, where `default` is what became of the one above.
+    /// Returns the state below the directory `path`. `default` is the state of the one above.
     fn enter(&self, path: &BStr, default: bool) -> State {
         match &self.cone {
             Some(cone) => match cone.within(path) {
@@ -180,8 +182,9 @@ impl Patterns {
         }
     }
 
-    /// Whether the file at `path` belongs in the worktree, as Git walks an index: a directory that is outside is not
-    /// entered. For a cone with all its parents that is [`Patterns::includes`].
+    /// Returns true if the file at `path` belongs in the worktree by Git's walk of an index, which
+    /// does not enter an excluded directory. For a cone that includes all parents this equals
+    /// [`Patterns::includes`].
     pub fn keeps(&self, path: &BStr) -> bool {
         let mut default = false;
         for end in path.find_iter("/") {
@@ -194,9 +197,9 @@ impl Patterns {
         self.file(path, default)
     }
 
-    /// For each entry whether it is outside. Unmerged ones never are.
+    /// Returns for each entry whether it is outside. Unmerged entries never are.
     pub fn outside(&self, index: &Index) -> Vec<bool> {
-        // The directories above the last path, each by its end in it.
+        // The directories above the last path, each by the position of its end.
         let mut open: Vec<(usize, State)> = Vec::new();
         let mut last = BStr::new("");
         let mut outside = Vec::with_capacity(index.entries().len());
@@ -260,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cone_keeps_directories_and_the_files_on_the_way() {
+    fn a_cone_includes_directories_and_the_files_above() {
         let paths = ["a-z/x", "a/b/c/x", "a/b/x", "a/c/x", "a/x", "top", "z/a/x", "z/x"];
         let file = b"/*\n!/*/\n/a/\n!/a/*/\n/a/b/\n";
         let kept = ["a/b/c/x", "a/b/x", "a/x", "top"];
@@ -275,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn patterns_go_with_their_directory() {
+    fn unmatched_paths_go_with_their_directory() {
         let loaded = Patterns::parse(b"*.c\n!/old/\n/old/keep/\n", false, false);
         let kept = inside(&loaded, &["old/keep/x", "old/x.c", "old/y", "x/y.c", "x/y.h"]);
         assert_eq!(kept, ["old/keep/x", "old/x.c", "x/y.c"]);
     }
 
     #[test]
-    fn what_is_no_cone_is_told_and_taken_for_patterns() {
+    fn warns_and_reads_patterns_if_the_file_is_not_a_cone() {
         for (file, warning) in [
             ("/*\n!/*/\n/a/*\n", "unrecognized pattern: '/a/*'"),
             ("/*\n!/*/\na\n", "unrecognized pattern: 'a'"),
@@ -301,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_wildcards_are_escaped() {
+    fn escapes_wildcards_in_names() {
         let mut cone = Cone::new(false);
         cone.add("/a\\b/c*d".into());
         let file = cone.to_file();

@@ -1,7 +1,7 @@
-//! Files that are there although their entries are marked as skipped.
+//! Finds files that exist although their entries are marked as skipped.
 //!
-//! Whoever reads the index of a sparse worktree takes the mark off them first, as Git does: such a file is one like any
-//! other, and its changes are not overlooked. Only the index in memory changes.
+//! Like Git, every reader of a sparse worktree's index first clears these marks, so that changes of
+//! such files are not overlooked. Only the index in memory changes.
 
 use bstr::BStr;
 use format::index::{Flags, Index};
@@ -12,21 +12,21 @@ use crate::look::{
     facts::{self, Seen, Want},
 };
 
-/// Takes the skip-worktree mark off the entries whose files are there.
+/// Clears the skip-worktree mark of entries whose files exist.
 pub fn clear_present(worktree: &Dir, index: &mut Index) -> Result<(), LookError> {
     let there = present(worktree, index)?;
     clear(index, &there);
     Ok(())
 }
 
-/// The same for entries that were found already.
+/// Clears the mark of the given entries.
 pub fn clear(index: &mut Index, there: &[usize]) {
     for &at in there {
         index.entries_mut()[at].flags.remove(Flags::SKIP_WORKTREE);
     }
 }
 
-/// The skipped entries at whose paths there is something, in order. Of a sparse index also directories.
+/// Returns the skipped entries whose paths exist, in order; in a sparse index also directories.
 pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, LookError> {
     let skipped = |at: &usize| index.entries()[*at].flags.contains(Flags::SKIP_WORKTREE);
     let skipped: Vec<usize> = (0..index.entries().len()).filter(skipped).collect();
@@ -34,17 +34,18 @@ pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, LookError> {
         let path = index.path_at(at);
         path.strip_suffix(b"/").map_or(path, BStr::new)
     };
-    // Not by listing: where case does not count, what is there may be spelt otherwise.
+    // A listing would not do: if case is ignored, the existing name may be spelt differently.
     let questions: Vec<(&BStr, Want)> = skipped.iter().map(|&at| (name(at), Want::Stat)).collect();
     let seen = facts::probe(worktree, index, &questions)?;
     let there = |(at, seen): (usize, Seen)| {
         let there = match seen {
-            // Git looks with the slash at the end, which only a directory answers to, or a link to one.
+            // Git's lstat has the slash at the end, which matches only a directory or a link to
+            // one.
             Seen::There(stat) if index.path_at(at).ends_with(b"/") => {
                 stat.file_type == FileType::Directory || worktree.is_present_through_links(index.path_at(at))
             }
             Seen::There(_) => true,
-            // Git's look follows a link on the way.
+            // Git's lstat follows links in leading components.
             Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink => {
                 worktree.is_present_through_links(name(at))
             }

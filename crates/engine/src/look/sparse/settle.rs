@@ -1,7 +1,9 @@
-//! Which directories of a sparse index can stay one entry while trees are merged into it, or compared with it.
+//! Decides which directories of a sparse index stay single entries while trees are merged into it
+//! or compared with it.
 //!
-//! What such a merge makes of a directory outside of the cone is mostly a tree again: no file of it is in the worktree, nothing
-//! in it is looked at. The others are made full, and only they.
+//! For a directory outside of the cone, the result of such a merge is usually a tree again: no file
+//! of it is in the worktree, and nothing in it is examined. Only the other directories are
+//! expanded.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,12 +17,12 @@ use repo::{Repository, objects::Reader};
 use super::expand::{collapsed, expand_some, list, replace};
 use crate::look::LookError;
 
-/// What trees are put beside the index for.
+/// The purpose of comparing trees with the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
-    /// Not for this directory: it stays what it is.
+    /// It does not concern this directory, which stays as it is.
     None,
-    /// Something that asks for files in it.
+    /// It needs files in the directory.
     Files,
     /// A comparison with this tree.
     Compare(ObjectId),
@@ -31,7 +33,8 @@ pub enum Course {
 }
 
 impl Course {
-    /// What a directory that is the tree `held` becomes; `None`: that has to be found file by file.
+    /// Returns the tree that a directory with the tree `held` becomes, or `None` if that needs the
+    /// single files.
     fn tree(self, held: ObjectId, dir: &BStr, trees: &mut Trees<'_>) -> Result<Option<ObjectId>, LookError> {
         Ok(match self {
             Course::None => Some(held),
@@ -47,8 +50,9 @@ impl Course {
     }
 }
 
-/// Makes those directories of the sparse `index` full of which their `course` may take a part; the others stay one entry, of what
-/// they become. `course` is asked with the path, which has a slash at its end.
+/// Expands the directories of the sparse `index` of which `course` may concern a part. The others
+/// stay single entries, of the trees they become. `course` is called with the path, which has a
+/// slash at the end.
 pub fn settle(
     repo: &Repository,
     index: &mut Index,
@@ -83,14 +87,14 @@ pub fn settle(
     Ok(())
 }
 
-/// Trees by name, each read once.
+/// Trees by object ID, each read once.
 struct Trees<'a> {
     reader: Reader<'a>,
     read: HashMap<ObjectId, HashMap<BString, ObjectId>>,
 }
 
 impl Trees<'_> {
-    /// The tree that is directory `dir` of the tree `root`.
+    /// Returns the tree of the directory `dir` in the tree `root`.
     fn find(&mut self, root: ObjectId, dir: &BStr) -> Result<Option<ObjectId>, LookError> {
         let mut tree = root;
         for name in dir.split_str("/") {
@@ -112,7 +116,7 @@ impl Trees<'_> {
         for (mode, name, oid) in list(&mut self.reader, tree.kind(), tree)? {
             match names.insert(name.clone()) && mode.is_tree() {
                 true => found.insert(name, oid),
-                // What is there twice is the walk's to refuse.
+                // The walk refuses duplicate names later.
                 false => found.remove(&name),
             };
         }

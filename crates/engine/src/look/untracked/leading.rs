@@ -18,8 +18,8 @@ use super::{
 use crate::look::{handle::Handle, ignore::Level};
 
 impl Walk<'_> {
-    /// Returns the first job, if there is something to examine. Results that are known already are added to
-    /// `top`.
+    /// Returns the first job, if there is something to examine. Results that are known already are
+    /// added to `top`.
     pub(super) fn start(&self, top: &Arc<Node>) -> Vec<Job> {
         let goal = self.pathspecs.common_directory();
         let Ok(root) = self.root.try_clone() else { return Vec::new() };

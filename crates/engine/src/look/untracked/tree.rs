@@ -42,7 +42,8 @@ pub(super) enum Manner {
     Judge,
 }
 
-/// The ignore state of a directory: whether a rule matches it or one above it, and thus all its content.
+/// The ignore state of a directory. A rule that matches it or a directory above ignores all of its
+/// content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Kept,
