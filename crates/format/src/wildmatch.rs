@@ -12,7 +12,8 @@ use bstr::ByteSlice as _;
 /// Options of a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mode {
-    /// `*`, `?` and brackets do not match a slash; `**` between slashes matches any number of directories.
+    /// `*`, `?` and brackets do not match a slash, and `**` between slashes matches any number of
+    /// directories.
     pub pathname: bool,
     /// ASCII letters match in either case.
     pub icase: bool,

@@ -1,4 +1,4 @@
-//! Changing configuration files: lock, read, edit, rename.
+//! Edits configuration files: lock, read, edit, rename.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use sys::by_path;
 
 use crate::{Components, Fsync, Lock, LockOptions};
 
-/// Why a file was not changed. Messages are Git's.
+/// Why a file was not changed. The messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -19,8 +19,8 @@ pub enum Error {
     Store(#[from] crate::Error),
 }
 
-/// Makes all `edits` of the file at `path`, or none. A missing file is an empty one. The file keeps its
-/// permissions; one that is a symbolic link is replaced where it leads.
+/// Applies all `edits` to the file at `path`, or none of them. A missing file counts as an empty
+/// one. The file keeps its permissions. For a symbolic link, replaces the file that it points to.
 pub fn edit(path: &Path, edits: &[Edit], options: &LockOptions, fsync: &Fsync) -> Result<(), Error> {
     let mut lock = Lock::take(path, options)?;
     let io = |what| move |source| crate::Error::Io { what, path: path.to_owned(), source };
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn all_or_nothing_and_the_mode_stays() {
+    fn applies_all_edits_or_none_and_keeps_the_mode() {
         let dir = tempfile::tempdir().expect("a directory for tests");
         let path = dir.path().join("config");
         change(&path, "a.b", "1").expect("a new file");

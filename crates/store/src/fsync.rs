@@ -1,9 +1,10 @@
-//! Which files are brought to the disk before they are published, and how: `core.fsync`,
-//! `core.fsyncMethod` and `core.fsyncObjectFiles` of `git-config(1)`, read exactly as Git reads them.
+//! The sync policy: `core.fsync`, `core.fsyncMethod` and `core.fsyncObjectFiles` of
+//! `git-config(1)`, parsed exactly as Git does. It says which files are synced before they are
+//! published, and how.
 //!
 //! Promise: a file of a hardened component is synced before it is renamed into place, and its
-//! directory after. The directory is more than Git does: without it a rename that was reported done
-//! may be undone by a power cut on file systems that order less than ext4.
+//! directory after. Git does not sync the directory. Without that, a power cut may undo a rename
+//! that was reported as done, on file systems with weaker ordering than ext4.
 
 use std::{io, path::Path};
 
@@ -11,7 +12,7 @@ use bstr::{BStr, ByteSlice};
 use sys::File;
 
 bitflags::bitflags! {
-    /// What is written into a repository, in Git's terms.
+    /// The kinds of files in a repository, in Git's terms.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Components: u8 {
         /// Loose objects.
@@ -40,8 +41,8 @@ bitflags::bitflags! {
     }
 }
 
-/// Git's default outside Windows. The manual calls it `committed,-loose-object`; what Git does is
-/// this: packs and what is derived from them, but neither loose objects nor refs.
+/// Git's default outside Windows. The manual calls it `committed,-loose-object`, but Git syncs
+/// packs and files derived from them, and neither loose objects nor refs.
 const DEFAULT: Components = Components::PACK.union(Components::DERIVED_METADATA);
 
 const NAMES: [(&str, Components); 11] = [
@@ -61,22 +62,22 @@ const NAMES: [(&str, Components); 11] = [
 /// `core.fsyncMethod`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// `fsync`: on stable storage.
+    /// `fsync`: the data reach stable storage.
     Fsync,
-    /// `writeout-only`: handed to the disk, whose cache is not flushed.
+    /// `writeout-only`: the data go to the disk, which does not flush its cache.
     WriteoutOnly,
-    /// `batch`: for loose objects one flush for many; for everything else `fsync`.
+    /// `batch`: one flush for many loose objects. `fsync` for everything else.
     Batch,
 }
 
-/// One policy that every writer obeys.
+/// The policy that every writer obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fsync {
-    /// What is hardened.
+    /// The components that are synced (hardened).
     pub components: Components,
-    /// How.
+    /// The method.
     pub method: Method,
-    /// `GIT_TEST_FSYNC=0`: nothing is synced, whatever the rest says.
+    /// `GIT_TEST_FSYNC=0`: nothing is synced, whatever the other fields say.
     pub disabled: bool,
 }
 
@@ -87,12 +88,12 @@ impl Default for Fsync {
 }
 
 impl Fsync {
-    /// `core.fsync`, starting from the default, not from this policy: the last value counts, as in
-    /// Git. Returns Git's warnings.
+    /// Sets the components from `core.fsync`. Starts from the default, not from this policy: as in
+    /// Git, only the last value counts. Returns Git's warnings.
     ///
-    /// Two of Git's habits are kept because configurations may live by them: any prefix of a name
-    /// stands for all components it begins (`pack` is also `pack-metadata`), and `none` counts only
-    /// at the end of the value.
+    /// Two quirks of Git are kept, because existing configurations may depend on them. Any prefix
+    /// of a name stands for all components that begin with it (`pack` is also `pack-metadata`).
+    /// `none` counts only at the end of the value.
     pub fn set_components(&mut self, value: &BStr) -> Vec<String> {
         let mut base = DEFAULT;
         let (mut added, mut removed) = (Components::empty(), Components::empty());
@@ -128,7 +129,8 @@ impl Fsync {
         warnings
     }
 
-    /// `core.fsyncMethod`. An unknown value changes nothing and gives Git's warning.
+    /// Sets the method from `core.fsyncMethod`. An unknown value changes nothing, and returns Git's
+    /// warning.
     pub fn set_method(&mut self, value: &BStr) -> Option<String> {
         self.method = match value.as_bytes() {
             b"fsync" => Method::Fsync,
@@ -139,8 +141,8 @@ impl Fsync {
         None
     }
 
-    /// `core.fsyncObjectFiles`, the older form: `true` hardens loose objects whatever `core.fsync` says.
-    /// To be set after `core.fsync`. Returns Git's warning.
+    /// Sets `core.fsyncObjectFiles`, the older setting: `true` hardens loose objects whatever
+    /// `core.fsync` says. Call it after [`Fsync::set_components`]. Returns Git's warning.
     pub fn set_object_files(&mut self, value: bool) -> String {
         if value {
             self.components |= Components::LOOSE_OBJECT;
@@ -148,12 +150,12 @@ impl Fsync {
         "core.fsyncObjectFiles is deprecated; use core.fsync instead".to_owned()
     }
 
-    /// Whether files of this component are synced.
+    /// Returns true if files of this component are synced.
     pub fn hardens(&self, component: Components) -> bool {
         !self.disabled && self.components.intersects(component)
     }
 
-    /// Brings a file's content to the disk, if its component is hardened.
+    /// Syncs a file's content if its component is hardened.
     pub fn file(&self, component: Components, file: &File) -> io::Result<()> {
         if !self.hardens(component) {
             return Ok(());
@@ -164,8 +166,8 @@ impl Fsync {
         sys::sync_file(file)
     }
 
-    /// Makes a name that was just made, replaced or removed in `dir` last, if its component is hardened.
-    /// `writeout-only` leaves directories to the file system.
+    /// Syncs `dir` after a name in it was created, replaced or removed, if its component is
+    /// hardened. With `writeout-only`, directories are not synced.
     pub fn directory(&self, component: Components, dir: &Path) -> io::Result<()> {
         if self.hardens(component) && self.method != Method::WriteoutOnly {
             sys::by_path::sync_dir(dir)
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn components_as_git_reads_them() {
+    fn parses_components_like_git() {
         let all = Components::all();
         for (value, expected, warnings) in [
             ("", DEFAULT, 0),
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_and_the_older_switch() {
+    fn parses_methods_and_the_older_setting() {
         let mut fsync = Fsync::default();
         assert_eq!(fsync.set_method("batch".into()), None);
         assert_eq!(

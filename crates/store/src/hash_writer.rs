@@ -1,10 +1,10 @@
-//! The one checksummed writer: everything Git ends with a hash of what precedes it is written through
-//! it (index, pack, pack index, commit-graph, multi-pack-index).
+//! The one writer for files that end with a hash of their content: index, pack, pack index,
+//! commit-graph, multi-pack-index.
 //!
-//! Buffer, hash and write are one pass: the buffer is filled first; what is left of a large input is
-//! hashed and written in whole buffers straight from where it lies; the rest is kept. Hashing may
-//! run on a thread of its own while the main one writes ([`Hashing::Threaded`]), which for large files takes
-//! the cheaper of the two off the clock.
+//! Buffering, hashing and writing are one pass. Data fill the buffer first. Then whole buffers of a
+//! large input are hashed and written straight from the input, and the rest goes into the buffer. A
+//! separate thread may hash while the main thread writes ([`Hashing::Threaded`]). For large files
+//! this hides the cheaper of the two.
 
 use std::{
     io::{self, Write},
@@ -18,25 +18,26 @@ use format::{
     hash::{CollisionDetected, Hasher},
 };
 
-/// Large enough that system calls do not show, small enough to stay in the cache while it is
-/// hashed after it was filled. Git uses as much.
+/// The buffer size in bytes. It is large enough that system calls do not matter, and small enough
+/// that the data stay in the cache until they are hashed. Git uses the same size.
 const BUFFER: usize = 128 * 1024;
 
-/// How many buffers may wait for the hashing thread.
-const AHEAD: usize = 4;
+/// The number of buffers that may wait for the hashing thread.
+const QUEUE_DEPTH: usize = 4;
 
 /// Where the hash is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hashing {
-    /// In between writes.
+    /// On the calling thread, between writes.
     Inline,
-    /// On a thread of its own. Starting it costs about what hashing 100 KB does.
+    /// On a separate thread. Starting it costs about as much as hashing 100 KB.
     Threaded,
-    /// Nowhere: the trailer is all zeros (`index.skipHash`).
+    /// No hash: the trailer is all zeros (`index.skipHash`).
     Skip,
 }
 
-/// See the module. Dropped without [`HashWriter::finish`], it leaves behind what was written so far.
+/// The writer; see the module. If it is dropped without [`HashWriter::finish`], the data written so
+/// far stay in the file.
 pub struct HashWriter<W> {
     out: W,
     kind: HashKind,
@@ -51,7 +52,7 @@ enum Hash {
     Skip,
 }
 
-/// A hashing thread: full buffers go there and come back.
+/// A hashing thread. It receives full buffers and sends them back.
 struct HashThread {
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
@@ -60,7 +61,7 @@ struct HashThread {
 }
 
 impl<W: Write> HashWriter<W> {
-    /// Writes to `out`, from its current position.
+    /// Creates a writer to `out` at its current position.
     pub fn new(out: W, kind: HashKind, hashing: Hashing) -> Self {
         let hash = match hashing {
             Hashing::Inline => Hash::Inline(Hasher::checksum(kind)),
@@ -70,12 +71,12 @@ impl<W: Write> HashWriter<W> {
         HashWriter { out, kind, hash, buffer: Vec::with_capacity(BUFFER), written: 0 }
     }
 
-    /// Bytes taken so far: the offset in the file of what is written next.
+    /// Returns the number of bytes accepted so far, which is the file offset of the next byte.
     pub fn position(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    /// Adds bytes.
+    /// Appends bytes.
     pub fn write(&mut self, mut data: &[u8]) -> io::Result<()> {
         if !self.buffer.is_empty() {
             let (head, tail) = data.split_at(data.len().min(BUFFER - self.buffer.len()));
@@ -95,7 +96,7 @@ impl<W: Write> HashWriter<W> {
         Ok(())
     }
 
-    /// Writes what is left and the hash of everything as trailer. Nothing is synced.
+    /// Writes the remaining bytes, and the hash of all bytes as trailer. Syncs nothing.
     pub fn finish(mut self) -> io::Result<(W, ObjectId)> {
         self.flush()?;
         let checksum = match self.hash {
@@ -133,10 +134,10 @@ impl<W: Write> HashWriter<W> {
         Ok(())
     }
 
-    /// One buffer's worth that lies elsewhere.
+    /// Hashes and writes one whole buffer of the input.
     fn put(&mut self, whole: &[u8]) -> io::Result<()> {
         match &mut self.hash {
-            // The other thread needs bytes that stay; a copy costs a tenth of hashing them.
+            // The hashing thread needs its own copy of the bytes. Copying costs a tenth of hashing.
             Hash::Threaded(_) => {
                 self.buffer.extend_from_slice(whole);
                 return self.flush();
@@ -151,14 +152,14 @@ impl<W: Write> HashWriter<W> {
 
 impl HashThread {
     fn start(kind: HashKind) -> Self {
-        let (full, to_hash) = sync_channel::<Vec<u8>>(AHEAD);
+        let (full, to_hash) = sync_channel::<Vec<u8>>(QUEUE_DEPTH);
         let (give_back, empty) = channel();
         let thread = std::thread::spawn(move || {
             let _profiled = sys::profile::thread(sys::profile::Phase::Index);
             let mut hasher = Hasher::checksum(kind);
             for buffer in to_hash {
                 hasher.update(&buffer);
-                // The writer may have finished meanwhile and want no more buffers.
+                // The writer may have finished already and need no more buffers.
                 let _ = give_back.send(buffer);
             }
             hasher.finish()
@@ -166,12 +167,12 @@ impl HashThread {
         HashThread { full, empty, thread, buffers: 1 }
     }
 
-    /// Hands a full buffer over for one to fill.
+    /// Sends a full buffer to the thread, and returns an empty one.
     fn exchange(&mut self, full: Vec<u8>) -> Vec<u8> {
         self.full.send(full).expect("the thread takes buffers until this end is dropped");
         match self.empty.try_recv() {
             Ok(buffer) => buffer,
-            Err(_) if self.buffers <= AHEAD => {
+            Err(_) if self.buffers <= QUEUE_DEPTH => {
                 self.buffers += 1;
                 Vec::with_capacity(BUFFER)
             }
@@ -202,7 +203,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn all_ways_write_the_same(
+        fn all_hashing_modes_write_the_same_bytes(
             sizes in prop::collection::vec(
                 prop_oneof![0..300usize, BUFFER - 2..BUFFER + 2, 3 * BUFFER..3 * BUFFER + 2], 0..12),
             sha256: bool,
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn many_buffers_go_round() {
+    fn reuses_buffers_for_large_files() {
         let parts = vec![vec![9; 1000]; 20_000];
         let (content, _) = reference(HashKind::Sha1, &parts);
         let mut writer = HashWriter::new(Vec::new(), HashKind::Sha1, Hashing::Threaded);
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_an_error_not_a_panic() {
+    fn a_full_disk_is_an_error() {
         for hashing in [Hashing::Inline, Hashing::Threaded, Hashing::Skip] {
             let mut room = [0; 1000];
             let mut writer = HashWriter::new(&mut room[..], HashKind::Sha1, hashing);

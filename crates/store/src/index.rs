@@ -1,10 +1,11 @@
-//! The index file: loaded whole, replaced whole.
+//! Reads and replaces the index file.
 //!
-//! Order of a change: [`lock`], [`load`], change the value, [`commit`]. The lock is taken before loading
-//! and held until the new file is renamed over the old, so no other writer's work is lost.
+//! Order of a change: [`lock`], [`load`], change the value, [`commit`]. The lock is taken before
+//! loading, and held until the new file is renamed over the old one. So no other writer's change is
+//! lost.
 //!
-//! On failure the old index stays, and the lock goes with the [`Lock`]. A shared index that was
-//! written for a split one before the failure stays behind unused, as Git's would, until it expires.
+//! On failure the old index stays, and dropping the [`Lock`] removes the lock file. A shared index
+//! written before the failure stays behind unused until it expires, as in Git.
 
 use std::{
     io,
@@ -39,40 +40,43 @@ mod shared;
 /// How to read an index.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
-    /// `index.threads`; 0 for as many as there are cores.
+    /// `index.threads`; 0 means the number of cores.
     pub threads: usize,
-    /// Whether the trailing checksum must hold. Git looks at it in `fsck` only.
+    /// True to verify the trailing checksum. Git verifies it only in `fsck`.
     pub verify: bool,
-    /// What is wanted of it.
+    /// How the caller will access the entries.
     pub access: Access,
 }
 
-/// What is wanted of an index that is read.
+/// How a caller accesses the entries of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// All of it.
+    /// It needs all entries, or changes them.
     #[default]
     All,
-    /// Answers about some of the entries, or about each once: they may stay as they are in the file, which stays mapped ([`read::decode_stored`]).
+    /// It looks up some entries, or each entry once. The entries may stay as stored in the file,
+    /// which stays mapped ([`read::decode_stored`]).
     Lookups,
 }
 
 /// How to write an index.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// `index.version`, or 4 by `feature.manyFiles`: for an index that has no version yet.
+    /// `index.version`, or 4 with `feature.manyFiles`. It applies to an index that has no version
+    /// yet.
     pub version: Option<u32>,
-    /// `index.skipHash`; by default as `feature.manyFiles`.
+    /// `index.skipHash`; the default is `feature.manyFiles`.
     pub skip_hash: bool,
-    /// `index.threads`; 0 for as many as there are cores.
+    /// `index.threads`; 0 means the number of cores.
     pub threads: usize,
-    /// `index.recordEndOfIndexEntries`; by default whether `index.threads` is set, and not to 1.
+    /// `index.recordEndOfIndexEntries`; by default true if `index.threads` is set to anything but
+    /// 1.
     pub end_of_entries: bool,
-    /// `index.recordOffsetTable`; by default whether `index.threads` is set, and not to 1.
+    /// `index.recordOffsetTable`; by default true if `index.threads` is set to anything but 1.
     pub offset_table: bool,
-    /// `core.splitIndex`; unset, an index stays what it was.
+    /// `core.splitIndex`; if unset, a split index stays split.
     pub split: Option<bool>,
-    /// `splitIndex.maxPercentChange`; 20 by default.
+    /// `splitIndex.maxPercentChange`; the default is 20.
     pub max_percent_change: Option<u8>,
     /// `splitIndex.sharedIndexExpire`
     pub shared_index_expire: Expire,
@@ -80,24 +84,25 @@ pub struct WriteOptions {
     pub shared: SharedRepository,
 }
 
-/// Which shared indices nobody used for long are removed when a new one is written.
+/// The age of unused shared indices to remove when a new one is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expire {
-    /// Those last used more than two weeks ago.
+    /// Last used more than two weeks ago.
     #[default]
     TwoWeeks,
-    /// None.
+    /// Keep all.
     Never,
-    /// Those last used before this time.
+    /// Last used before this time.
     Before(SystemTime),
 }
 
-/// Whether a file's content differs from its entry although its stat data are the entry's.
+/// A callback that returns true if a file's content differs from its entry although its stat fields
+/// match.
 ///
-/// Asked of entries that are racy ([`Index::is_racy`]) and not known to be up to date, from several
-/// threads. The answer is false where there is no file, or its stat data differ already: such an
-/// entry betrays itself. What is said to be modified gets the size 0, so that whoever looks next
-/// compares the content.
+/// [`commit`] calls it, from several threads, for entries that are racy ([`Index::is_racy`]) and
+/// not known to be up to date. It returns false if there is no file, or if its stat fields differ:
+/// such a change is visible anyway. Entries reported as modified get the size 0, so that the next
+/// reader compares the content.
 pub type IsModified<'a> = dyn Fn(&BStr, &Entry) -> bool + Sync + 'a;
 
 /// Why an index could not be read. The messages are Git's.
@@ -110,7 +115,7 @@ pub enum LoadError {
     Map { path: PathBuf, source: io::Error },
     #[error("{}: index file smaller than expected", .path.display())]
     TooSmall { path: PathBuf },
-    /// Git says `error: <source>` first.
+    /// Git prints `error: <source>` first.
     #[error("index file corrupt")]
     Corrupt { path: PathBuf, source: read::Error },
     #[error("{source}")]
@@ -123,23 +128,23 @@ pub enum LoadError {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum CommitError {
-    /// As Git, rather than write an index that cannot be committed.
+    /// Like Git, refuses to write an index that cannot be committed.
     #[error("cache entry has null sha1: {path}")]
     NullOid { path: bstr::BString },
     #[error(transparent)]
     Store(#[from] Error),
 }
 
-/// Takes `<path>.lock`. Take it before loading, hold it until [`commit`].
+/// Takes `<path>.lock`. Call it before loading, and hold the lock until [`commit`].
 pub fn lock(path: &Path, options: &LockOptions) -> Result<Lock, Error> {
     Lock::take(path, options)
 }
 
-/// What tells an index file from another that takes its place.
+/// Identifies one version of an index file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     checksum: ObjectId,
-    /// The checksum may be left out (`index.skipHash`).
+    /// Needed because the checksum may be zeros (`index.skipHash`).
     modified: (i64, u32),
     inode: u64,
     size: u64,
@@ -151,7 +156,9 @@ impl Fingerprint {
     }
 }
 
-/// The fingerprint of the index at `path`, for who has locked it and knows what it was ([`load_with_fingerprint`]). `None` if there is none, or it cannot be read.
+/// Returns the fingerprint of the index at `path`, or `None` if it is missing or unreadable. A
+/// caller that holds the lock compares it with the one from [`load_with_fingerprint`] to find out
+/// if the index changed in between.
 pub fn fingerprint(path: &Path, hash: HashKind) -> Option<Fingerprint> {
     use io::{Read as _, Seek as _};
     let mut file = by_path::open(path).ok()?;
@@ -163,13 +170,13 @@ pub fn fingerprint(path: &Path, hash: HashKind) -> Option<Fingerprint> {
     Some(Fingerprint::new(checksum, &stat))
 }
 
-/// Reads the index at `path`, and the shared index beside it if it is split. A missing file is an
+/// Reads the index at `path`, and its shared index if it is split. A missing file counts as an
 /// empty index.
 pub fn load(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<Index, LoadError> {
     Ok(load_with_fingerprint(path, hash, options)?.0)
 }
 
-/// The same, and what its file was; `None` if there was none.
+/// Like [`load`], and returns the file's fingerprint, or `None` if there was no file.
 pub fn load_with_fingerprint(
     path: &Path,
     hash: HashKind,
@@ -200,9 +207,9 @@ pub fn load_with_fingerprint(
     Ok((index, Some(seen)))
 }
 
-/// Smudges racy entries, writes the index into the lock's file and renames that into place.
+/// Smudges racy entries, writes the index into the lock file, and renames that into place.
 ///
-/// `index` is afterwards what the file holds, down to its timestamp.
+/// Afterwards `index` equals the file, including its timestamp.
 pub fn commit(
     mut lock: Lock,
     index: &mut Index,
@@ -215,7 +222,8 @@ pub fn commit(
     smudge(index, threads, is_modified);
     check_mapped_files()?;
     match attempt(&mut lock, index, options, fsync) {
-        // Without its index a worktree that was just changed is full of local changes: worth trying twice.
+        // Without its index, a worktree that was just changed shows local changes everywhere, so a
+        // second attempt is worthwhile.
         Err(CommitError::Store(_)) if lock.is_held() => {
             lock.restart()?;
             attempt(&mut lock, index, options, fsync)
@@ -235,12 +243,12 @@ fn attempt(
             let delta = share(lock, index, options, fsync)?;
             let base = index.base.expect("made if there was none");
             write(lock.file(), index, Part::Split { base, delta: &delta }, options, Trailer::AsConfigured)
-                .map_err(|error| error.at(lock.lock_path()))?;
+                .map_err(|error| error.with_path(lock.lock_path()))?;
         }
         false => {
             index.base = None;
             write(lock.file(), index, Part::Whole, options, Trailer::AsConfigured)
-                .map_err(|error| error.at(lock.lock_path()))?;
+                .map_err(|error| error.with_path(lock.lock_path()))?;
         }
     }
     let stat = sys::stat_of(lock.file()).map_err(|source| Error::Io {
@@ -255,7 +263,7 @@ fn attempt(
     Ok(sync_parent(fsync, Components::INDEX, &path)?)
 }
 
-/// Sees to it that there is a shared index for this one, and says how this one differs from it.
+/// Makes sure that a shared index exists for this one, and returns the differences from it.
 fn share(
     lock: &Lock,
     index: &mut Index,
@@ -268,7 +276,7 @@ fn share(
         let path = shared::path(lock.path(), oid);
         let delta = difference(&path, oid, index);
         check_mapped_files()?;
-        // Where it is gone, or damaged, there has to be another one.
+        // If the shared index is missing or damaged, a new one is written.
         if let Some(delta) = delta.filter(|delta| !delta.exceeds(index.len(), percent)) {
             shared::freshen(&path);
             return Ok(delta);
@@ -276,7 +284,7 @@ fn share(
     }
     let new = shared::NewSharedIndex::create(lock.path(), options.shared)?;
     let oid = write(new.file(), index, Part::Shared, options, Trailer::Hash)
-        .map_err(|error| error.at(new.path()))?;
+        .map_err(|error| error.with_path(new.path()))?;
     new.publish(oid, fsync)?;
     shared::expire(lock.path(), oid, options.shared_index_expire);
     index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::UNSHARED));
@@ -284,14 +292,15 @@ fn share(
     Ok(Delta::default())
 }
 
-/// From the shared index `oid`, which is at `path`. `None` if it is not.
+/// Compares with the shared index `oid` at `path`. Returns `None` if the file is missing or another
+/// one.
 fn difference(path: &Path, oid: ObjectId, index: &Index) -> Option<Delta> {
     let map = by_path::open(path).and_then(|file| sys::Map::of(&file)).ok()?;
     let is_the_same = read::checksum(&map, index.hash) == Ok(oid);
     is_the_same.then(|| Delta::between(&map, index).ok()).flatten()
 }
 
-/// A file of less bytes is read by one thread.
+/// A file of fewer bytes is read by one thread.
 const WORTH_THREADS: usize = 1 << 16;
 
 fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded, Stat), LoadError> {
@@ -300,10 +309,11 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
     let mapped = || Ok((sys::stat_of(&file)?, sys::Map::of(&file)?));
     let (stat, map) = mapped().map_err(|source| LoadError::Map { path: path.to_owned(), source })?;
     let threads = match map.len() < WORTH_THREADS {
-        // How many cores there are is asked only where it matters.
+        // The number of cores is looked up only where it matters.
         true => 1,
         false => {
-            // All of it at once, where it comes from far away; of what is in memory it takes 30 µs for 10 MB.
+            // Prefetches the whole file, in case it comes from a slow disk. For a cached file this
+            // takes 30 µs per 10 MB.
             map.prefetch();
             cores(options.threads)
         }
@@ -318,7 +328,8 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
         Access::All => read::decode(&map, hash, how),
         Access::Lookups => read::decode_stored(Bytes::from_owner(map), hash, how),
     };
-    // What others met before, in maps of theirs, is no reason to leave unrecorded what was done.
+    // A read error that other code met earlier, in its own map, does not fail this load. The work
+    // done so far can then still be recorded.
     if sys::unreadable_page_count() > unreadable
         && let Some((path, source)) = sys::unreadable_map()
     {
@@ -336,7 +347,8 @@ fn refused(path: &Path, source: read::Error) -> LoadError {
     }
 }
 
-/// Marks entries whose file was changed so soon after it was compared that its stat data do not show it.
+/// Marks entries whose file changed so soon after it was compared that its stat fields do not show
+/// it.
 fn smudge(index: &mut Index, threads: usize, is_modified: &IsModified<'_>) {
     if !index.has_racy() {
         return;
@@ -355,7 +367,8 @@ fn smudge(index: &mut Index, threads: usize, is_modified: &IsModified<'_>) {
         let modified = |&&at: &&usize| is_modified(seen.path_at(at), &seen.entries()[at]);
         positions.iter().filter(modified).copied().collect()
     };
-    // Each is a stat and, if nothing shows, a file read: worth a thread long before reading entries is.
+    // Each entry costs a stat, and a file read if the stat shows no change. So a thread pays off at
+    // far fewer entries than for reading an index.
     const PER_THREAD: usize = 32;
     let share = racy.len().div_ceil(threads).max(PER_THREAD);
     let modified: Vec<usize> = thread::scope(|scope| {
@@ -383,12 +396,12 @@ fn smudge(index: &mut Index, threads: usize, is_modified: &IsModified<'_>) {
     }
 }
 
-/// What ends the file.
+/// The trailer of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trailer {
-    /// Its hash, or zeros by `index.skipHash`.
+    /// The file's hash, or zeros with `index.skipHash`.
     AsConfigured,
-    /// Its hash, because the file is named by it.
+    /// The file's hash, because the file is named by it.
     Hash,
 }
 
@@ -399,7 +412,7 @@ fn write(
     options: &WriteOptions,
     trailer: Trailer,
 ) -> Result<ObjectId, WriteError> {
-    // Below this a thread costs more than hashing does.
+    // Below this number of entries, a thread costs more than hashing does.
     const WORTH_A_THREAD: usize = 5000;
     let threads = cores(options.threads);
     let hashing = match trailer {
@@ -416,8 +429,8 @@ fn write(
     Ok(checksum)
 }
 
-/// How many blocks the offset table gets, as Git has it: by `index.threads`, or one core is left for
-/// whoever reads the extensions.
+/// Returns the number of blocks in the offset table, as Git computes it: by `index.threads`, or one
+/// core stays free to read the extensions.
 fn blocks(entries: usize, threads: usize) -> usize {
     const PER_BLOCK: usize = 10_000;
     match threads {
@@ -428,12 +441,12 @@ fn blocks(entries: usize, threads: usize) -> usize {
 
 type WriteError = write::Error<io::Error>;
 
-trait At {
-    fn at(self, path: &Path) -> CommitError;
+trait WithPath {
+    fn with_path(self, path: &Path) -> CommitError;
 }
 
-impl At for WriteError {
-    fn at(self, path: &Path) -> CommitError {
+impl WithPath for WriteError {
+    fn with_path(self, path: &Path) -> CommitError {
         match self {
             write::Error::NullOid { path } => CommitError::NullOid { path },
             write::Error::Emit(source) => {
@@ -451,13 +464,13 @@ fn cores(threads: usize) -> usize {
     }
 }
 
-/// A file's modification time, as an index keeps times.
+/// Returns a file's modification time in the width of the index.
 fn timestamp(stat: &Stat) -> (u32, u32) {
     let (seconds, nanoseconds) = stat.mtime;
     (seconds as u32, nanoseconds)
 }
 
-/// Two weeks, or whatever else, before now. `None` for never.
+/// Returns the time before which unused files expire, or `None` for never.
 fn deadline(expire: Expire) -> Option<SystemTime> {
     const TWO_WEEKS: Duration = Duration::from_secs(14 * 24 * 60 * 60);
     match expire {

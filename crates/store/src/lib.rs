@@ -1,5 +1,6 @@
-//! Durable writing: every file inside the Git directory is written through this crate, by one path:
-//! lock, write, (sync), rename. What survives what is in `docs/design/durability.md`.
+//! Durable writing. Every file inside the Git directory is written through this crate, in the same
+//! steps: lock, write, sync (by policy), rename. `docs/design/durability.md` says what survives
+//! which failure.
 
 use std::{
     io,
@@ -25,7 +26,7 @@ pub use shared::{BadSharedRepository, SharedRepository};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// Somebody else holds the lock, or left it behind.
+    /// Another process holds the lock, or left it behind.
     #[error("Unable to create '{}': File exists.\n\n{holder}", .path.display())]
     Locked { path: PathBuf, holder: Holder },
     #[error("Unable to create '{}': {}", .path.display(), sys::reason(.source))]
@@ -35,7 +36,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// One line on what to do about it, for people.
+    /// Returns a line of advice for the user.
     pub fn advice(&self) -> Option<String> {
         match self {
             Error::Locked { path, .. } => Some(format!(
@@ -47,8 +48,8 @@ impl Error {
     }
 }
 
-/// An error if a mapped file could not be read, and whoever read it does not know: nothing is to be published then that may
-/// rest on it.
+/// Returns an error if a mapped file could not be read and its reader does not know yet. Nothing
+/// that may depend on such data is published.
 pub(crate) fn check_mapped_files() -> Result<(), Error> {
     match sys::unreported_unreadable_map() {
         None => Ok(()),
@@ -56,8 +57,8 @@ pub(crate) fn check_mapped_files() -> Result<(), Error> {
     }
 }
 
-/// Writes `content` to `path` through its lock, synced if `component` is hardened. For config files
-/// and the like, which belong to no component, pass [`Components::empty`].
+/// Replaces the file at `path` by `content` under its lock. Syncs it if `component` is hardened.
+/// Pass [`Components::empty`] for config files and other files that belong to no component.
 pub fn replace(
     path: &Path,
     content: &[u8],

@@ -1,12 +1,12 @@
-//! Locks: `<path>.lock`, made with `O_EXCL`, filled, and renamed over `<path>`.
+//! Locks: `<path>.lock` is created with `O_EXCL`, filled, and renamed over `<path>`.
 //!
-//! Promise: whoever reads `<path>` sees the old content or the new, whole. While the lock file is
-//! there, no other Git (and no other sapwood) changes `<path>`.
+//! Promise: a reader of `<path>` sees either the old content or the new content, complete. While
+//! the lock file exists, no other Git process and no other sapwood process changes `<path>`.
 //!
-//! On failure, and whenever a [`Lock`] is dropped before [`Lock::commit`], the lock file is removed and
-//! `<path>` is as before. There is no registry of locks and no signal handler: interrupted commands
-//! stop by returning, and returning drops their locks. A process killed outright leaves the lock file
-//! behind, as Git's would; [`Error::Locked`] names it to whoever comes next.
+//! On failure, and whenever a [`Lock`] is dropped before [`Lock::commit`], the lock file is removed
+//! and `<path>` is unchanged. There is no registry of locks and no signal handler: an interrupted
+//! command stops by returning, which drops its locks. A killed process leaves the lock file behind,
+//! as Git does. [`Error::Locked`] names the file to the next process.
 
 use std::{
     ffi::OsString,
@@ -20,32 +20,32 @@ use sys::{File, by_path};
 
 use crate::{Components, Error, Fsync, SharedRepository};
 
-/// How locks are taken.
+/// How to take a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockOptions {
-    /// How long to wait for somebody else's.
+    /// How long to wait for another process's lock.
     pub wait: Wait,
     /// `core.sharedRepository`
     pub shared: SharedRepository,
-    /// `core.lockfilePid`: say in `<path>~pid.lock` who holds it.
+    /// `core.lockfilePid`: write the process id into `<path>~pid.lock`.
     pub record_pid: bool,
 }
 
-/// How long to wait for a lock somebody else holds.
+/// How long to wait for a lock that another process holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
     /// Try once.
     #[default]
     No,
-    /// At least this long, trying at growing intervals.
+    /// At least this long, with growing intervals between attempts.
     Millis(u32),
-    /// Until it is free.
+    /// Until the lock is free.
     Forever,
 }
 
 impl Wait {
-    /// From `core.filesRefLockTimeout` and `core.packedRefsTimeout`: milliseconds, 0 tries once, and
-    /// anything negative waits for ever.
+    /// Converts the value of `core.filesRefLockTimeout` or `core.packedRefsTimeout`: milliseconds.
+    /// 0 means one attempt, and a negative value means no limit.
     pub fn from_config(millis: i64) -> Wait {
         match millis {
             0 => Wait::No,
@@ -55,14 +55,14 @@ impl Wait {
     }
 }
 
-/// Who holds a lock, as far as it says.
+/// The holder of a lock, as far as it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// Git was not told to record it (`core.lockfilePid`).
+    /// No process id is recorded (`core.lockfilePid`).
     Unknown,
-    /// This process, which exists.
+    /// The process with this id, which exists.
     Running(u64),
-    /// This process, which does not exist any more.
+    /// The process with this id, which no longer exists.
     Gone(u64),
 }
 
@@ -85,10 +85,10 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A lock that is held. See the module.
+/// A lock that this process holds; see the module.
 #[derive(Debug)]
 pub struct Lock {
-    /// What is locked, symbolic links resolved.
+    /// The locked path, with symbolic links resolved.
     path: PathBuf,
     lock_path: PathBuf,
     pid_path: Option<PathBuf>,
@@ -97,7 +97,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Locks `path`. If it is a symbolic link, what it points to is locked and will be replaced.
+    /// Locks `path`. If it is a symbolic link, locks and later replaces the file that it points to.
     pub fn take(path: &Path, options: &LockOptions) -> Result<Lock, Error> {
         Lock::acquire(path, follow(path.to_owned()), options)
     }
@@ -107,7 +107,8 @@ impl Lock {
         Lock::acquire(path, path.to_owned(), options)
     }
 
-    /// As [`Lock::take_no_follow`], but the lock is only waited for, not taken: an error if somebody else holds it on.
+    /// Waits like [`Lock::take_no_follow`], but takes no lock. Returns an error if another process
+    /// still holds the lock afterwards.
     pub fn wait_until_free(path: &Path, wait: Wait) -> Result<(), Error> {
         let lock_path = with_suffix(path, ".lock");
         let look = || match by_path::stat(&lock_path)? {
@@ -140,7 +141,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Gives the lock file the permissions of what it will replace, if that is there.
+    /// Gives the lock file the permissions of the file that it will replace, if there is one.
     pub fn keep_mode(&self) -> Result<(), Error> {
         let mode = by_path::stat_followed(&self.path)
             .map_err(|source| Error::Io { what: "stat", path: self.path.clone(), source })?
@@ -153,7 +154,7 @@ impl Lock {
         }
     }
 
-    /// A record of the holder is a courtesy; where it cannot be written, the lock holds without.
+    /// The record is optional: the lock works without it.
     fn record_pid(&mut self) {
         let path = with_suffix(&self.path, "~pid.lock");
         let Ok(mut file) = by_path::create_new(&path, 0o666) else { return };
@@ -161,22 +162,22 @@ impl Lock {
         let _ = writeln!(file, "pid {}", std::process::id());
     }
 
-    /// What will be replaced.
+    /// Returns the path that will be replaced.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is written goes there, and what is locked stays as it is.
+    /// Makes the lock file replace `path` instead. The lock stays on the original path.
     pub fn deliver_to(&mut self, path: PathBuf) {
         self.path = path;
     }
 
-    /// The lock file.
+    /// Returns the path of the lock file.
     pub fn lock_path(&self) -> &Path {
         &self.lock_path
     }
 
-    /// The lock file, open for writing. Panics after [`Lock::close`].
+    /// Returns the lock file, open for writing. Panics after [`Lock::close`].
     pub fn file(&self) -> &File {
         self.file.as_ref().expect("the lock file is open until it is closed")
     }
@@ -186,13 +187,13 @@ impl Lock {
         self.file().write_all(content).map_err(|source| self.error("write", source))
     }
 
-    /// Brings what was written to the disk, if `component` is hardened.
+    /// Syncs the lock file if `component` is hardened.
     pub fn sync(&mut self, fsync: &Fsync, component: Components) -> Result<(), Error> {
         fsync.file(component, self.file()).map_err(|source| self.error("sync", source))
     }
 
-    /// Closes the lock file; the lock is still held. Transactions over many refs would run out of
-    /// descriptors otherwise. What was written may turn out only here not to have fitted.
+    /// Closes the lock file and keeps the lock. A transaction over many refs would otherwise run
+    /// out of descriptors. The system may report only here that the data did not fit.
     pub fn close(&mut self) -> Result<(), Error> {
         match self.file.take() {
             Some(file) => sys::close(file).map_err(|source| self.error("close", source)),
@@ -200,24 +201,24 @@ impl Lock {
         }
     }
 
-    /// Whether the lock file is there: until it was published.
+    /// Returns true while the lock file exists, that is, until it is published.
     pub(crate) fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Empties the lock file, to be written once more.
+    /// Truncates the lock file, to write it again.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
         let file = by_path::open_to_rewrite(&self.lock_path);
         self.file = Some(file.map_err(|source| self.error("open", source))?);
         Ok(())
     }
 
-    /// Publishes what was written: renames the lock file over the path.
+    /// Renames the lock file over the path.
     pub fn commit(mut self) -> Result<(), Error> {
         self.publish()
     }
 
-    /// As [`Lock::commit`]; after an error the lock is held as before.
+    /// Like [`Lock::commit`]. After an error the lock is still held.
     pub(crate) fn publish(&mut self) -> Result<(), Error> {
         self.close()?;
         by_path::rename(&self.lock_path, &self.path).map_err(|source| self.error("rename", source))?;
@@ -225,7 +226,8 @@ impl Lock {
         Ok(())
     }
 
-    /// [`Lock::sync`], [`Lock::commit`], and the directory synced if `component` is hardened.
+    /// Runs [`Lock::sync`] and [`Lock::commit`], then syncs the directory if `component` is
+    /// hardened.
     pub fn commit_synced(mut self, fsync: &Fsync, component: Components) -> Result<(), Error> {
         self.sync(fsync, component)?;
         let path = self.path.clone();
@@ -244,7 +246,7 @@ impl Drop for Lock {
             && let Err(error) = by_path::remove_file(&self.lock_path)
             && error.kind() != io::ErrorKind::NotFound
         {
-            // There is nobody to return it to. Git says the same.
+            // A drop cannot return an error. Git prints the same message.
             let (path, reason) = (self.lock_path.display(), sys::reason(&error));
             let _ = writeln!(io::stderr(), "warning: unable to unlink '{path}': {reason}");
         }
@@ -254,7 +256,7 @@ impl Drop for Lock {
     }
 }
 
-/// Makes the name `path` last.
+/// Syncs the directory of `path`, so that its name survives a crash.
 pub(crate) fn sync_parent(fsync: &Fsync, component: Components, path: &Path) -> Result<(), Error> {
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
@@ -264,14 +266,14 @@ pub(crate) fn sync_parent(fsync: &Fsync, component: Components, path: &Path) -> 
     fsync.directory(component, parent).map_err(io)
 }
 
-/// `path` with `suffix` put to its last component.
+/// Appends `suffix` to the last component of `path`.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
 }
 
-/// Where a symbolic link leads, five links at most, as Git has it. The last may lead nowhere.
+/// Follows symbolic links, at most five as in Git. The last one may be dangling.
 fn follow(mut path: PathBuf) -> PathBuf {
     for _ in 0..5 {
         match by_path::read_link(&path) {
@@ -295,8 +297,9 @@ fn holder_of(path: &Path) -> Holder {
     }
 }
 
-/// Repeats `attempt` while it answers that the file exists: after 1, 4, 9, ... milliseconds, a
-/// second at most, each a quarter more or less so that two who wait for each other do not meet again.
+/// Repeats `attempt` while it reports that the file exists. The delays are 1, 4, 9, ...
+/// milliseconds, at most a second. Each varies by up to a quarter, so that two waiting processes do
+/// not stay in step.
 fn wait_for<T>(wait: Wait, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut remaining = match wait {
         Wait::No => Some(0),
@@ -314,7 +317,7 @@ fn wait_for<T>(wait: Wait, mut attempt: impl FnMut() -> io::Result<T>) -> io::Re
             }
             answer => return answer,
         }
-        // xorshift64: any spread will do.
+        // xorshift64; the quality of the random numbers does not matter.
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;

@@ -20,7 +20,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn committed_or_gone() {
+fn a_lock_is_committed_or_removed() {
     let (dir, path) = temp();
     fs::write(&path, b"old").expect("written");
     let mut lock = Lock::take(&path, &LockOptions::default()).expect("free");
@@ -49,7 +49,7 @@ fn a_lock_that_cannot_be_renamed_is_removed() {
 }
 
 #[test]
-fn the_second_is_told_in_gits_words() {
+fn a_second_lock_is_refused_with_gits_message() {
     let (_dir, path) = temp();
     let shown = |options| Lock::take(&path, &options).expect_err("held").to_string();
     let head = format!("Unable to create '{}.lock': File exists.\n\n", path.display());
@@ -73,7 +73,7 @@ fn the_second_is_told_in_gits_words() {
 }
 
 #[test]
-fn waits_as_long_as_told_and_takes_a_lock_that_becomes_free() {
+fn waits_for_a_lock_that_becomes_free() {
     let (_dir, path) = temp();
     let held = Lock::take(&path, &LockOptions::default()).expect("free");
     let start = Instant::now();
@@ -90,7 +90,7 @@ fn waits_as_long_as_told_and_takes_a_lock_that_becomes_free() {
 }
 
 #[test]
-fn links_are_followed_unless_told() {
+fn follows_symbolic_links_unless_asked_not_to() {
     let (dir, path) = temp();
     let link = dir.path().join("link");
     std::os::unix::fs::symlink("file", &link).expect("linked");
@@ -107,7 +107,7 @@ fn links_are_followed_unless_told() {
 }
 
 #[test]
-fn shared_permissions_and_the_holder_on_record() {
+fn sets_shared_permissions_and_records_the_holder() {
     let (dir, path) = temp();
     let options =
         LockOptions { shared: SharedRepository::Exactly(0o666), record_pid: true, ..LockOptions::default() };

@@ -1,4 +1,5 @@
-//! Loose objects. Each is written under another name beside where it belongs, synced by the policy, and renamed into place.
+//! Loose objects. Each is written to a temporary file in its final directory, or in the object
+//! directory if its name is not known yet. The file is synced by the policy and renamed into place.
 
 use std::{
     io::{self, Read, Write as _},
@@ -12,14 +13,14 @@ use zlib_rs::{Deflate, DeflateFlush, Status, compress_bound};
 
 use crate::{Components, Error, Fsync, SharedRepository, temp_file::TempFile};
 
-/// Git's `core.looseCompression`, where it is not set.
+/// The default of Git's `core.looseCompression`.
 pub const DEFAULT_LEVEL: i32 = 1;
 
 const WINDOW_BITS: u8 = 15;
-/// What is larger is read, and deflated, so much at a time.
+/// Data are read and deflated in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
 
-/// Where objects go, and how.
+/// Where and how to write objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// The object directory of a repository.
@@ -28,7 +29,7 @@ pub struct Options<'a> {
     pub shared: SharedRepository,
     /// `core.looseCompression`
     pub level: i32,
-    /// What is synced.
+    /// The sync policy.
     pub fsync: &'a Fsync,
 }
 
@@ -38,7 +39,7 @@ pub struct Options<'a> {
 pub enum StreamError {
     #[error("cannot read it: {0}")]
     Read(io::Error),
-    /// It is not as long as was said.
+    /// The content is shorter than announced.
     #[error("it was changed while it was read")]
     Length,
     #[error("its content is a collision of SHA-1")]
@@ -47,7 +48,7 @@ pub enum StreamError {
     Store(#[from] Error),
 }
 
-/// Writes the object of this name, type and content.
+/// Writes the object with this name, type and content.
 pub fn write(oid: &ObjectId, (kind, content): (Kind, &[u8]), options: &Options<'_>) -> Result<(), Error> {
     let name = oid.to_string();
     let dir = options.objects.join(&name[..2]);
@@ -57,10 +58,11 @@ pub fn write(oid: &ObjectId, (kind, content): (Kind, &[u8]), options: &Options<'
     let file = create(&dir, options)?;
     let deflated = deflate(&object, options.level);
     file.file().write_all(&deflated).map_err(|source| file.error("write", source))?;
-    file.name(&dir.join(&name[2..]), options.fsync, Components::LOOSE_OBJECT)
+    file.rename_into_place(&dir.join(&name[2..]), options.fsync, Components::LOOSE_OBJECT)
 }
 
-/// Writes the blob of the `size` bytes that `content` has, piece by piece: it may be larger than memory. Returns its name.
+/// Writes a blob of `size` bytes from `content` in pieces, so it may be larger than memory. Returns
+/// its name.
 pub fn write_stream(
     hash: HashKind,
     size: u64,
@@ -85,11 +87,11 @@ pub fn write_stream(
     let name = oid.to_string();
     let dir = options.objects.join(&name[..2]);
     make_directory(&dir, options.shared)?;
-    file.name(&dir.join(&name[2..]), options.fsync, Components::LOOSE_OBJECT)?;
+    file.rename_into_place(&dir.join(&name[2..]), options.fsync, Components::LOOSE_OBJECT)?;
     Ok(oid)
 }
 
-/// Names the blob as [`write_stream`] does, and writes nothing.
+/// Computes the name of the blob like [`write_stream`], and writes nothing.
 pub fn hash_stream(hash: HashKind, size: u64, content: &mut dyn Read) -> Result<ObjectId, StreamError> {
     let mut hasher = Hasher::object(hash, "blob", size);
     in_pieces(size, content, |piece| {
@@ -99,7 +101,7 @@ pub fn hash_stream(hash: HashKind, size: u64, content: &mut dyn Read) -> Result<
     hasher.finish().map_err(|_| StreamError::Collision)
 }
 
-/// Reads `size` bytes, however few at a time there are.
+/// Reads `size` bytes and passes them to `take` in pieces. Reads may be short or interrupted.
 fn in_pieces(
     size: u64,
     content: &mut dyn Read,
@@ -122,7 +124,7 @@ fn in_pieces(
     Ok(())
 }
 
-/// Deflates what comes piece by piece.
+/// Deflates data in pieces.
 struct Deflater {
     stream: Deflate,
     room: Vec<u8>,
@@ -133,7 +135,8 @@ impl Deflater {
         Deflater { stream: Deflate::new(level, true, WINDOW_BITS), room: vec![0; PIECE] }
     }
 
-    /// Takes all of `input`, and hands on what became of it so far; with `Finish` all that is left.
+    /// Deflates all of `input` and writes the output produced so far; with `Finish`, all remaining
+    /// output.
     fn push(
         &mut self,
         mut input: &[u8],
@@ -152,7 +155,7 @@ impl Deflater {
             match status {
                 Ok(Status::StreamEnd) => return Ok(()),
                 _ if rests => return Ok(()),
-                // It would be asked the same for ever.
+                // Without progress, the loop would never end.
                 Err(error) if took == 0 && made.is_empty() => return Err(failed(error.as_str())),
                 Ok(_) | Err(_) => {}
             }
@@ -160,12 +163,13 @@ impl Deflater {
     }
 }
 
-/// Shows that the object which `file` holds is in use, so that it is not pruned. Whether that could be shown.
+/// Updates the modification time of an object's file, so that `gc` does not prune it. Returns true
+/// on success.
 pub fn freshen(file: &Path) -> bool {
     by_path::open(file).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
 }
 
-/// So Git calls them, and `gc` removes those that were left behind.
+/// Creates a temporary file with Git's prefix: `gc` removes such files when they are left behind.
 fn create(dir: &Path, options: &Options<'_>) -> Result<TempFile, Error> {
     TempFile::create(dir, "tmp_obj_", 0o444, options.shared)
 }
@@ -193,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn git_reads_what_was_written() {
+    fn git_reads_written_objects() {
         let sandbox = testkit::Sandbox::new();
         let repo = sandbox.init("repo");
         let (objects, fsync) = (repo.join(".git/objects"), Fsync::default());
@@ -222,7 +226,7 @@ mod tests {
         assert!(left.into_iter().all(|(name, _)| !name.to_string_lossy().starts_with("tmp_")));
     }
 
-    /// Reads a byte at a time, and is interrupted before each.
+    /// Reads one byte at a time, and is interrupted before each.
     struct Halting<'a> {
         content: &'a [u8],
         interrupted: bool,
@@ -239,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_is_no_end() {
+    fn continues_after_an_interrupted_read() {
         let mut hasher = Hasher::object(HashKind::Sha1, "blob", 3);
         hasher.update(b"abc");
         let named = hasher.finish().expect("no collision");
@@ -260,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deflater_that_gets_nowhere_is_an_error() {
+    fn a_deflater_without_progress_is_an_error() {
         let mut deflater = Deflater::new(DEFAULT_LEVEL);
         let failed =
             |reason| Error::Io { what: "deflate", path: "x".into(), source: io::Error::other(reason) };

@@ -1,26 +1,26 @@
-//! Permissions in a shared repository (`core.sharedRepository` of `git-config(1)`).
+//! File permissions in a shared repository (`core.sharedRepository` of `git-config(1)`).
 //!
-//! Promise: this module alone decides the mode of what sapwood makes in a Git directory, and without
-//! the setting it asks the system nothing more.
+//! Promise: this module alone decides the modes of files and directories that sapwood creates in a
+//! Git directory. Without the setting, it makes no extra system calls.
 
 use std::{io, path::Path};
 
 use bstr::{BStr, ByteSlice};
 use sys::{File, FileType, by_path};
 
-/// Who may read and write what is written into the repository.
+/// The access rights of other users to files in the repository.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedRepository {
-    /// `umask`, `false`: as the umask says.
+    /// `umask`, `false`: the umask decides.
     #[default]
     Umask,
-    /// At least these permission bits more than the umask leaves: `group` is 0660, `all` 0664.
+    /// The umask's permissions plus these bits: `group` is 0660, `all` 0664.
     Widened(u32),
-    /// An octal value: exactly these.
+    /// An octal value: exactly these bits.
     Exactly(u32),
 }
 
-/// The value of `core.sharedRepository` cannot be used. Git's wording.
+/// The value of `core.sharedRepository` is invalid. The messages are Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum BadSharedRepository {
@@ -37,8 +37,8 @@ const GROUP: SharedRepository = SharedRepository::Widened(0o660);
 const EVERYBODY: SharedRepository = SharedRepository::Widened(0o664);
 
 impl SharedRepository {
-    /// From the configuration's value; `None` is a key without `=`. `boolean` is the value as a boolean,
-    /// if it is one.
+    /// Parses the configuration's value. `None` is a key without `=`. `boolean` is the value as a
+    /// boolean, if it is one.
     pub fn parse(
         value: Option<&BStr>,
         boolean: Option<bool>,
@@ -60,7 +60,8 @@ impl SharedRepository {
         }
     }
 
-    /// The value that Git writes into the configuration of a new repository; `None` for none.
+    /// Returns the value that Git writes into the configuration of a new repository, or `None` for
+    /// no value.
     pub fn value(self) -> Option<String> {
         match self {
             SharedRepository::Umask => None,
@@ -70,7 +71,7 @@ impl SharedRepository {
         }
     }
 
-    /// What the permission bits of a new file become (`calc_shared_perm` in Git).
+    /// Adjusts the permission bits of a new file (`calc_shared_perm` in Git).
     pub fn file_mode(self, mode: u32) -> u32 {
         let bits = match self {
             SharedRepository::Umask => return mode,
@@ -84,8 +85,8 @@ impl SharedRepository {
         }
     }
 
-    /// What the permission bits of a new directory become: searchable by whoever may read it, and
-    /// handing its group down if the group may use it.
+    /// Adjusts the permission bits of a new directory. Everybody who may read it may also search
+    /// it. If its group may use it, the setgid bit passes the group on.
     pub fn dir_mode(self, mode: u32) -> u32 {
         if self == SharedRepository::Umask {
             return mode;
@@ -95,13 +96,13 @@ impl SharedRepository {
         if mode & 0o060 != 0 { mode | 0o2000 } else { mode }
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     pub fn create_dir(self, path: &Path) -> io::Result<()> {
         by_path::create_dir(path)?;
         self.adjust_dir(path)
     }
 
-    /// Makes a directory, and those that are missing above it. One that is there keeps its mode.
+    /// Creates a directory and its missing parents. An existing directory keeps its mode.
     pub fn create_dir_all(self, path: &Path) -> io::Result<()> {
         if self == SharedRepository::Umask {
             return by_path::create_dir_all(path);
@@ -123,14 +124,14 @@ impl SharedRepository {
         }
     }
 
-    /// Makes a file with the permission bits of `mode` less the umask, and opens it for writing.
+    /// Creates a file with the permission bits of `mode` less the umask, and opens it for writing.
     pub fn create_new(self, path: &Path, mode: u32) -> io::Result<File> {
         let file = by_path::create_new(path, mode)?;
         self.adjust_file(&file)?;
         Ok(file)
     }
 
-    /// Gives a directory the permissions it is to have.
+    /// Sets the final permissions of a directory.
     pub fn adjust_dir(self, path: &Path) -> io::Result<()> {
         if self == SharedRepository::Umask {
             return Ok(());
@@ -143,7 +144,7 @@ impl SharedRepository {
         }
     }
 
-    /// Gives a file the permissions it is to have.
+    /// Sets the final permissions of a file.
     pub fn adjust_file(self, file: &File) -> io::Result<()> {
         if self == SharedRepository::Umask {
             return Ok(());
@@ -156,8 +157,8 @@ impl SharedRepository {
     }
 }
 
-/// An octal number as C's `strtol` reads it to the end of the text, and what an `int` keeps of that;
-/// nothing at all is 0.
+/// Parses an octal number as C's `strtol` does, up to the end of the text, and truncates it to an
+/// `int`. The empty text is 0.
 fn octal(text: &[u8]) -> Option<u32> {
     if text.is_empty() {
         return Some(0);
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_and_the_modes_they_give() {
+    fn parses_values_and_computes_modes() {
         let mode = |value: &str| {
             let boolean = match value {
                 "true" | "9" => Some(true),

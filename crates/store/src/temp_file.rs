@@ -1,4 +1,5 @@
-//! A file that is named by its content, and so is written before it can have its name; removed again unless it gets one.
+//! A temporary file whose final name depends on its content. It is removed unless it is renamed
+//! into place.
 
 use std::{
     io,
@@ -9,15 +10,16 @@ use sys::{File, by_path};
 
 use crate::{Components, Error, Fsync, SharedRepository, lock::sync_parent};
 
-/// One such file.
+/// A temporary file.
 pub(crate) struct TempFile {
     file: File,
     path: PathBuf,
-    named: bool,
+    renamed: bool,
 }
 
 impl TempFile {
-    /// In `dir`, under a name that begins with `prefix`, with the permission bits of `mode` less the umask.
+    /// Creates a file in `dir`, with a name that begins with `prefix` and the permission bits of
+    /// `mode` less the umask.
     pub(crate) fn create(
         dir: &Path,
         prefix: &str,
@@ -35,7 +37,7 @@ impl TempFile {
                 Err(source) => return Err(Error::Io { what: "create", path, source }),
             }
         };
-        let new = TempFile { file, path, named: false };
+        let new = TempFile { file, path, renamed: false };
         shared.adjust_file(&new.file).map_err(|source| new.error("fix permission bits on", source))?;
         Ok(new)
     }
@@ -48,11 +50,16 @@ impl TempFile {
         &self.path
     }
 
-    /// Gives it its name.
-    pub(crate) fn name(mut self, path: &Path, fsync: &Fsync, component: Components) -> Result<(), Error> {
+    /// Syncs the file by the policy, renames it to `path`, and syncs the directory.
+    pub(crate) fn rename_into_place(
+        mut self,
+        path: &Path,
+        fsync: &Fsync,
+        component: Components,
+    ) -> Result<(), Error> {
         fsync.file(component, &self.file).map_err(|source| self.error("sync", source))?;
         by_path::rename(&self.path, path).map_err(|source| self.error("rename", source))?;
-        self.named = true;
+        self.renamed = true;
         sync_parent(fsync, component, path)
     }
 
@@ -63,7 +70,7 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        if !self.named {
+        if !self.renamed {
             let _ = by_path::remove_file(&self.path);
         }
     }

@@ -1,4 +1,5 @@
-//! The same changes made by Git and by this crate in twin repositories: not a byte may differ.
+//! Makes the same changes with Git and with this crate in twin repositories. Every byte must be
+//! equal.
 
 #![allow(clippy::disallowed_methods, missing_docs)]
 

@@ -333,8 +333,8 @@ impl Extensions {
 const TREE: [u8; 4] = *b"TREE";
 const UNTRACKED: [u8; 4] = *b"UNTR";
 
-/// The caches among the extensions, if present and valid. Of several, the last counts, as with
-/// other extensions.
+/// The caches among the extensions, if present and valid. The last of several counts,
+/// as with other extensions.
 struct Caches {
     tree: Option<CacheTree>,
     untracked: Option<UntrackedCache>,

@@ -6,7 +6,7 @@
 use super::bytes::Reader;
 use crate::{HashKind, Mode, ObjectId};
 
-/// What an index holds besides ordinary entries.
+/// A summary of an index: facts beyond its ordinary entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexSummary {
     /// Number of entries in this file.

@@ -262,7 +262,7 @@ fn merges_a_split_index_and_splits_it_again() {
     // Git's --debug also shows which file an entry comes from, and moves racy entries without need.
     assert_eq!(shown(&repo)[1..], before[1..]);
 
-    // The same index in one file.
+    // Repeats this with the index in one file.
     save(&repo, &index, &WRITE);
     assert_eq!(shown(&repo)[1..], before[1..]);
     assert!(!repo.read(".git/index").contains_str("link\0\0"));

@@ -1,4 +1,4 @@
-//! Shared indices: `sharedindex.<checksum>`, beside the index split from them.
+//! Shared indices: `sharedindex.<checksum>`, in the directory of the split index.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,17 +13,18 @@ use crate::{Components, Error, Fsync, SharedRepository, temp_file::TempFile};
 
 const PREFIX: &str = "sharedindex.";
 
-/// The file of this name beside the index at `index`.
+/// Returns the path of the shared index with this name for the index at `index`.
 pub(super) fn path(index: &Path, oid: ObjectId) -> PathBuf {
     index.with_file_name(format!("{PREFIX}{oid}"))
 }
 
-/// Shows that a shared index is in use. It is none the less usable if that fails.
+/// Updates the modification time of a shared index to show that it is in use. A failure does not
+/// matter.
 pub(super) fn freshen(path: &Path) {
     let _ = by_path::open(path).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// A shared index being written.
+/// A shared index that is being written.
 pub(super) struct NewSharedIndex(TempFile);
 
 impl NewSharedIndex {
@@ -40,15 +41,15 @@ impl NewSharedIndex {
         self.0.path()
     }
 
-    /// Gives it its name.
+    /// Renames it to its final name.
     pub(super) fn publish(self, oid: ObjectId, fsync: &Fsync) -> Result<(), Error> {
         let path = path(self.0.path(), oid);
-        self.0.name(&path, fsync, Components::INDEX)
+        self.0.rename_into_place(&path, fsync, Components::INDEX)
     }
 }
 
-/// Removes shared indices, but for `current`, that nobody used for long. What cannot be looked at or
-/// removed stays: it does no harm.
+/// Removes shared indices other than `current` that were not used for long. Skips files that cannot
+/// be examined or removed; they do no harm.
 pub(super) fn expire(index: &Path, current: ObjectId, expire: Expire) {
     let (Some(deadline), Some(dir)) = (deadline(expire), index.parent()) else { return };
     let Ok(names) = by_path::list(dir) else { return };

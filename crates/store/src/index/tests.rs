@@ -24,7 +24,7 @@ fn take(path: &Path) -> Lock {
     lock(path, &LockOptions::default()).expect("nobody else holds it")
 }
 
-/// Loads, changes and commits.
+/// Loads, changes and commits the index.
 fn rewrite(repo: &Repo<'_>, options: &WriteOptions, change: impl FnOnce(&mut Index)) -> Index {
     let path = repo.join(".git/index");
     let held = take(&path);
@@ -60,7 +60,7 @@ fn blob(repo: &Repo<'_>) -> NewEntry {
 }
 
 #[test]
-fn an_index_is_made_where_there_was_none() {
+fn creates_a_missing_index() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     repo.write("dir/000", "content");
@@ -79,7 +79,7 @@ fn an_index_is_made_where_there_was_none() {
 }
 
 #[test]
-fn a_lock_keeps_others_out() {
+fn a_lock_excludes_other_writers() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     let path = repo.join(".git/index");
@@ -93,14 +93,14 @@ fn a_lock_keeps_others_out() {
 }
 
 #[test]
-fn racy_entries_that_changed_lose_their_size() {
+fn smudges_changed_racy_entries() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     files(&repo, 4);
     let path = repo.join(".git/index");
     let held = take(&path);
     let mut index = load(&path, SHA1, &ReadOptions::default()).expect("a good index");
-    // 0 is old, 1 known to match, 2 and 3 as young as the index.
+    // Entry 0 is old, 1 is known to match, 2 and 3 are as young as the index.
     let young = index.timestamp;
     index.entries_mut().iter_mut().for_each(|entry| entry.stat.mtime = young);
     index.entries_mut()[0].stat.mtime.0 -= 1;
@@ -120,7 +120,7 @@ fn racy_entries_that_changed_lose_their_size() {
 }
 
 #[test]
-fn many_racy_entries_are_compared_once_each() {
+fn compares_each_racy_entry_once() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     files(&repo, 200);
@@ -138,13 +138,13 @@ fn many_racy_entries_are_compared_once_each() {
     commit(held, &mut index, &options, &Fsync::default(), &is_modified).expect("writable");
     assert_eq!(asked.into_inner(), 200);
     assert!(index.entries().iter().all(|entry| entry.stat.size == 0));
-    // Git then compares the content, and finds all of it unchanged.
+    // Git then compares the content, and finds it unchanged.
     assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "");
 }
 
-/// What is in memory is all there is to be lost.
+/// The index in memory has all entries, so a lost shared index loses nothing.
 #[test]
-fn a_shared_index_that_is_gone_or_another_is_written_anew() {
+fn writes_a_lost_or_replaced_shared_index_again() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     files(&repo, 20);
@@ -159,7 +159,7 @@ fn a_shared_index_that_is_gone_or_another_is_written_anew() {
             assert_eq!(index.base.map(|base| format!("sharedindex.{base}")).as_ref(), Some(name));
             match &damage {
                 None => std::fs::remove_file(&shared).expect("it was there"),
-                // Another file in its place, as this one is mapped.
+                // Replaces the file by another one, because this one is mapped.
                 Some(other) => {
                     std::fs::remove_file(&shared).expect("it was there");
                     std::fs::write(&shared, other).expect("writable");
@@ -172,7 +172,7 @@ fn a_shared_index_that_is_gone_or_another_is_written_anew() {
 }
 
 #[test]
-fn an_index_is_split_kept_split_and_made_whole() {
+fn splits_an_index_keeps_it_split_and_merges_it() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     files(&repo, 20);
@@ -186,7 +186,7 @@ fn an_index_is_split_kept_split_and_made_whole() {
     assert_eq!(staged(&repo), expected);
     assert!(repo.read(".git/index").len() < 500, "only what differs is left");
 
-    // A fifth of all entries, not more, may be added before it is split anew.
+    // Up to a fifth of all entries may be added before a new shared index is written.
     let entry = blob(&repo);
     let add = |number: usize| Edit { path: format!("more/{number:03}").into(), entries: vec![entry] };
     let index = rewrite(&repo, &keep, |index| {
@@ -198,7 +198,7 @@ fn an_index_is_split_kept_split_and_made_whole() {
     assert_eq!(staged(&repo).lines().count(), 23);
     assert_eq!(index.entries().len(), 23);
 
-    // Git goes on with it, and we with what Git made of it.
+    // Git continues with our file, and this crate with Git's.
     repo.write("dir/by-git", "");
     repo.git(&["add", "dir/by-git"]);
     let index = rewrite(&repo, &keep, |index| index.apply((4..12).map(add).collect()));
@@ -208,7 +208,7 @@ fn an_index_is_split_kept_split_and_made_whole() {
     let base = load(&shared::path(&repo.join(".git/index"), base), HashKind::Sha1, &ReadOptions::default());
     assert_eq!(base.expect("it was just written").len(), 32);
 
-    // Everything unused goes when the next one is written.
+    // Writing the next shared index removes all unused ones.
     let now = WriteOptions {
         max_percent_change: Some(0),
         shared_index_expire: Expire::Before(SystemTime::now() + Duration::from_secs(60)),
@@ -226,7 +226,7 @@ fn an_index_is_split_kept_split_and_made_whole() {
 }
 
 #[test]
-fn options_show_in_the_file() {
+fn options_determine_the_file_format() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     files(&repo, 9);
@@ -246,7 +246,7 @@ fn options_show_in_the_file() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_the_words_of_git() {
+fn refuses_unreadable_indices_with_gits_messages() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     files(&repo, 2);

@@ -1,4 +1,5 @@
-//! Reflogs: `<old> SP <new> SP <committer> [TAB <message>] LF`, appended.
+//! Reflogs: lines `<old> SP <new> SP <committer> [TAB <message>] LF`, appended. Source:
+//! gitrepository-layout(5), Git's `refs/files-backend.c`.
 
 use std::io::{self, Write};
 
@@ -8,12 +9,12 @@ use sys::{File, FileType, by_path};
 
 use super::{Error, LogPolicy, Options, paths};
 
-/// Begins an empty reflog, whatever the policy. One that is there stays as it is.
+/// Creates an empty reflog, whatever the policy. Keeps an existing one.
 pub fn begin(options: &Options, name: &BStr) -> Result<(), Error> {
     open(options, name, true).map(drop)
 }
 
-/// Appends a line to the reflog of `name`, if there is one or the policy begins one.
+/// Appends a line to the reflog of `name`, if it exists or the policy creates it.
 pub(super) fn append(
     options: &Options,
     name: &BStr,
@@ -31,7 +32,7 @@ pub(super) fn append(
     })
 }
 
-/// An error if a change of `name` is logged, and nobody knows who makes it.
+/// Returns an error if a change of `name` is logged and the committer is unknown.
 pub(super) fn check_committer(options: &Options, name: &BStr) -> Result<(), Error> {
     let Err(why) = &options.committer else { return Ok(()) };
     let path = paths::log(options, name);
@@ -46,7 +47,7 @@ pub(super) fn check_committer(options: &Options, name: &BStr) -> Result<(), Erro
     }
 }
 
-/// An error if the reflog that `name` is to have is a directory with others in it.
+/// Returns an error if the path of the reflog of `name` is a directory that holds other reflogs.
 pub(super) fn check_place(options: &Options, name: &BStr) -> Result<(), Error> {
     let path = paths::log(options, name);
     match begins(options.log, name) && paths::holds_files(&path) {
@@ -55,19 +56,20 @@ pub(super) fn check_place(options: &Options, name: &BStr) -> Result<(), Error> {
     }
 }
 
-/// Opens a reflog to append to it; none if there is none and none is to `begin`.
+/// Opens a reflog for appending. Returns `None` if it does not exist, unless `begin` is set, which
+/// creates it.
 fn open(options: &Options, name: &BStr, begin: bool) -> Result<Option<File>, Error> {
     let path = paths::log(options, name);
-    let called = || paths::display_path(options, path.clone());
-    let failed = |source| Error::CannotLog { name: name.to_owned(), path: called(), source };
+    let shown = || paths::display_path(options, path.clone());
+    let failed = |source| Error::CannotLog { name: name.to_owned(), path: shown(), source };
     let opened = match by_path::append(&path, begin, 0o666) {
         Err(error) if begin && error.kind() == io::ErrorKind::NotFound => {
             paths::create_parents(options, &path).and_then(|()| by_path::append(&path, true, 0o666))
         }
         Err(error) if begin && error.kind() == io::ErrorKind::IsADirectory => {
-            // Logs of refs that are gone may have left empty directories.
+            // Removed refs may have left empty directories behind.
             if paths::remove_empty_tree(&path).is_err() {
-                return Err(Error::LogsBelow { name: name.to_owned(), path: called() });
+                return Err(Error::LogsBelow { name: name.to_owned(), path: shown() });
             }
             by_path::append(&path, true, 0o666)
         }
@@ -81,12 +83,12 @@ fn open(options: &Options, name: &BStr, begin: bool) -> Result<Option<File>, Err
         }
         opened => opened.map_err(failed)?,
     };
-    // Git, too, goes on with a log it may write but does not own.
+    // Like Git, goes on if the log is writable but owned by another user.
     let _ = options.locks.shared.adjust_file(&file);
     Ok(Some(file))
 }
 
-/// Removes the reflog of `name`, and the directories it leaves empty.
+/// Removes the reflog of `name`, and directories that are now empty.
 pub(super) fn remove(options: &Options, name: &BStr) -> Result<(), Error> {
     let path = paths::log(options, name);
     match by_path::remove_file(&path) {
@@ -121,9 +123,9 @@ fn line(options: &Options, old: ObjectId, new: ObjectId, message: &BStr) -> Resu
     Ok(line)
 }
 
-/// Runs of white space become one space, none is left at the ends: a message is one line.
+/// Collapses runs of white space to one space and trims the ends, so that a message is one line.
 fn squeeze(message: &BStr) -> BString {
-    // As C has it: vertical tab is white space, too.
+    // As in C, vertical tab counts as white space.
     let words = message.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
     bstr::join(" ", words.filter(|word| !word.is_empty())).into()
 }
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn which_refs_begin_a_log() {
+    fn the_policy_selects_refs_to_log() {
         for (name, standard) in [
             ("HEAD", true),
             ("refs/heads/a", true),

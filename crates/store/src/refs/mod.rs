@@ -1,5 +1,6 @@
-//! Refs, files backend: loose refs, packed-refs, HEAD, reflogs. Refs of one worktree (HEAD, ORIG_HEAD,
-//! `refs/bisect/` and so on) live in its Git directory, the rest in the common one.
+//! Refs in the files backend: loose refs, packed-refs, HEAD, reflogs. Refs of one worktree (HEAD,
+//! ORIG_HEAD, `refs/bisect/` and others) are in its Git directory, all other refs in the common
+//! one. Source: gitrepository-layout(5).
 
 use std::{io, path::PathBuf};
 
@@ -20,24 +21,25 @@ pub use packed::{PackedRef, write_packed};
 pub use preflight::preflight;
 pub use transaction::apply;
 
-/// Where and how refs are written.
+/// Where and how to write refs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The worktree's Git directory, absolute.
     pub git_dir: PathBuf,
-    /// The Git directory shared by all worktrees, absolute; often the same.
+    /// The Git directory that all worktrees share, absolute. Often the same.
     pub common_dir: PathBuf,
-    /// The shared one as messages name it.
+    /// The common directory as it appears in messages.
     pub display_dir: PathBuf,
-    /// How objects are named.
+    /// The repository's hash.
     pub hash: HashKind,
-    /// `<name> <<email>> <seconds> <zone>` for reflogs; or why there is none, an error for changes that are logged.
+    /// `<name> <<email>> <seconds> <zone>` for reflogs. If it is unknown, the reason; changes that
+    /// are logged then fail.
     pub committer: Result<BString, String>,
     /// `core.logAllRefUpdates`
     pub log: LogPolicy,
-    /// `core.fsync` and its kin; refs are the component `reference`.
+    /// `core.fsync` and related settings; refs are the component `reference`.
     pub fsync: Fsync,
-    /// How long to wait for locks, and what mode files get.
+    /// Lock timeouts, and the mode of new files.
     pub locks: Locks,
 }
 
@@ -53,74 +55,76 @@ pub struct Locks {
 }
 
 impl Default for Locks {
-    /// Git's: 100 milliseconds and a second.
+    /// Git's defaults: 100 milliseconds and one second.
     fn default() -> Self {
         Locks { loose: Wait::Millis(100), packed: Wait::Millis(1000), shared: SharedRepository::Umask }
     }
 }
 
-/// `core.logAllRefUpdates`, its default resolved: `Never` in a bare repository, else `Standard`.
-/// Whatever the policy, a reflog that exists is continued.
+/// `core.logAllRefUpdates`. The caller resolves its default: `Never` in a bare repository, else
+/// `Standard`. An existing reflog is always continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogPolicy {
-    /// `false`: no reflog is begun.
+    /// `false`: no new reflogs.
     Never,
-    /// `true`: for HEAD, `refs/heads/`, `refs/remotes/` and `refs/notes/`.
+    /// `true`: reflogs for HEAD, `refs/heads/`, `refs/remotes/` and `refs/notes/`.
     Standard,
-    /// `always`: for every ref.
+    /// `always`: a reflog for every ref.
     Always,
 }
 
-/// One change. All changes of a transaction are locked and checked before the first is made.
+/// One change. A transaction locks and checks all its changes before it makes the first one.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Point `name` at `new`, logging `message`. If HEAD is symbolic to `name`, HEAD's reflog gets the line too, even if the
-    /// value stays the same. A symbolic ref is followed, and its own reflog gets the line as well; HEAD is not, which detaches it.
+    /// Set `name` to `new` and log `message`. If HEAD is symbolic to `name`, HEAD's reflog gets the
+    /// line too, even if the value stays the same. A symbolic ref is followed, and its own reflog
+    /// gets the line as well. HEAD is not followed, so this detaches it.
     Update {
         /// Full name.
         name: BString,
         /// The new value.
         new: ObjectId,
-        /// What the ref must be before.
+        /// The value that the ref must have before.
         expected: Expected,
-        /// For the reflog; white space is squeezed.
+        /// The message for the reflog; white space is collapsed.
         message: BString,
     },
-    /// Make `name` symbolic to `target`, with a reflog line from its old to its new value.
+    /// Make `name` symbolic to `target`, and log a line from its old to its new value.
     Symbolic {
         /// Full name, usually `HEAD`.
         name: BString,
-        /// Full name of the ref it will point to; it may be missing (an unborn branch), then nothing is logged.
+        /// Full name of the target. It may be missing (an unborn branch); then nothing is logged.
         target: BString,
-        /// For the reflog; `None` logs a line without message, as `git symbolic-ref` does.
+        /// The message for the reflog. `None` logs a line without message, as `git symbolic-ref`
+        /// does.
         message: Option<BString>,
-        /// The old value for the reflog, if it is not to be looked up.
+        /// The old value for the reflog; `None` to look it up.
         old: Option<ObjectId>,
-        /// The new value for the reflog, if it is not to be looked up.
+        /// The new value for the reflog; `None` to look it up.
         new: Option<ObjectId>,
     },
-    /// Remove `name` (not dereferenced) with its reflog.
+    /// Remove `name` (not followed) and its reflog.
     Delete {
         /// Full name.
         name: BString,
-        /// What the ref must be before.
+        /// The value that the ref must have before.
         expected: Expected,
     },
 }
 
-/// The value a ref must have before the change.
+/// The value that a ref must have before the change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Anything, also none.
+    /// Any value, or no ref.
     Any,
-    /// There must be no such ref.
+    /// No such ref may exist.
     Missing,
-    /// This.
+    /// Exactly this value.
     Is(ObjectId),
 }
 
 impl Change {
-    /// The ref changed.
+    /// Returns the name of the changed ref.
     pub fn name(&self) -> &BStr {
         match self {
             Change::Update { name, .. } | Change::Symbolic { name, .. } | Change::Delete { name, .. } => {
@@ -137,7 +141,7 @@ impl Change {
     }
 }
 
-/// Why refs were not changed. Messages are Git's.
+/// Why refs were not changed. The messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -148,12 +152,12 @@ pub enum Error {
     BadName { name: BString },
     #[error("multiple updates for ref '{name}' not allowed")]
     Duplicate { name: BString },
-    /// Most often a symbolic ref that leads to itself.
+    /// Usually a symbolic ref that leads to itself.
     #[error("multiple updates for '{name}' (including one via symref '{via}') are not allowed")]
     DuplicateVia { name: BString, via: BString },
     #[error("cannot lock ref '{name}': {reason}")]
     CannotLock { name: BString, reason: Reason },
-    /// With a packed ref.
+    /// A conflict with a packed ref.
     #[error("'{existing}' exists; cannot create '{name}'")]
     Conflict { existing: BString, name: BString },
     #[error("cannot process '{name}' and '{other}' at the same time")]
@@ -170,7 +174,7 @@ pub enum Error {
     MalformedPackedRefs { path: PathBuf, problem: Malformed },
     #[error("could not {what} '{}': {}", .path.display(), sys::reason(.source))]
     Io { what: &'static str, path: PathBuf, source: io::Error },
-    /// Of packed-refs, or of a lock file once taken.
+    /// An error of packed-refs, or of a lock file after it was taken.
     #[error(transparent)]
     File(#[from] crate::Error),
 }
@@ -187,7 +191,7 @@ impl Error {
         }
     }
 
-    /// One line on what to do about it, for people.
+    /// Returns a line of advice for the user.
     pub fn advice(&self) -> Option<String> {
         match self {
             Error::CannotLock { reason: Reason::Lock(error), .. }
@@ -198,7 +202,7 @@ impl Error {
     }
 }
 
-/// Why one ref could not be locked at the value expected.
+/// Why one ref could not be locked at its expected value.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Reason {

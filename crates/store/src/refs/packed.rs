@@ -1,7 +1,7 @@
-//! The packed-refs file ([`format::packed_refs`]), read and rewritten.
+//! Reads and rewrites the packed-refs file ([`format::packed_refs`]).
 //!
-//! When it is rewritten, lines of other refs are kept as they are, and the header claims no more than the
-//! old one did: a file that does not say for every ref what it peels to does not begin to pretend so.
+//! A rewrite keeps the lines of other refs unchanged. The header claims no more than the old one
+//! did: if the old file does not give the peeled value of every ref, the new one does not claim to.
 
 use std::{
     borrow::Cow,
@@ -27,17 +27,17 @@ const ALL_TRAITS: &[u8] = b" peeled fully-peeled sorted ";
 pub struct PackedRef {
     /// Full name.
     pub name: BString,
-    /// What it points to.
+    /// The object that it points to.
     pub oid: ObjectId,
-    /// If that is a tag: what the tag points to, tags of tags followed. `None` otherwise.
+    /// If that is a tag: the object that the tag finally points to. Otherwise `None`.
     pub peeled: Option<ObjectId>,
 }
 
 /// A packed-refs file as it was when it was loaded.
 pub(super) struct Packed {
-    /// As messages name it.
-    called: PathBuf,
-    /// Empty without a file.
+    /// Its path as it appears in messages.
+    display_path: PathBuf,
+    /// Empty if there is no file.
     refs: PackedRefs<Content>,
 }
 
@@ -57,34 +57,36 @@ impl Deref for Content {
 }
 
 impl Packed {
-    /// A missing file has no refs.
+    /// Loads the file. A missing file has no refs.
     pub(super) fn load(options: &Options) -> Result<Packed, Error> {
         let path = paths::packed(options);
-        let called = paths::display_path(options, path.clone());
-        let io = |source| Error::Io { what: "read", path: called.clone(), source };
+        let display_path = paths::display_path(options, path.clone());
+        let io = |source| Error::Io { what: "read", path: display_path.clone(), source };
         let content = match by_path::open(&path) {
             Ok(file) => Content::Mapped(Map::of(&file).map_err(io)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Content::Absent,
             Err(error) => return Err(io(error)),
         };
-        let refs = PackedRefs::parse(content, options.hash).map_err(|problem| malformed(&called, problem))?;
-        Ok(Packed { called, refs })
+        let refs =
+            PackedRefs::parse(content, options.hash).map_err(|problem| malformed(&display_path, problem))?;
+        Ok(Packed { display_path, refs })
     }
 
-    /// The value of a ref.
+    /// Returns the value of a ref.
     pub(super) fn find(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
-        self.refs.find(name).map_err(|problem| malformed(&self.called, problem))
+        self.refs.find(name).map_err(|problem| malformed(&self.display_path, problem))
     }
 
-    /// The first ref with a name below `name/`.
+    /// Returns the first ref with a name below `name/`.
     pub(super) fn first_below(&self, name: &BStr) -> Result<Option<BString>, Error> {
         let prefix: BString = [name.as_bytes(), b"/"].concat().into();
         let first = self.refs.below(prefix.as_bstr()).next().transpose();
-        let first = first.map_err(|problem| malformed(&self.called, problem))?;
+        let first = first.map_err(|problem| malformed(&self.display_path, problem))?;
         Ok(first.map(|record| record.name.to_owned()))
     }
 
-    /// The file's content without and with some refs, both sorted by name.
+    /// Returns the file's content without the refs in `removed` and with those in `added`, both
+    /// sorted by name.
     fn changed(&self, removed: &[&BStr], added: &[PackedRef]) -> Result<Vec<u8>, Error> {
         let mut out =
             Vec::with_capacity(self.refs.len() + HEADER.len() + ALL_TRAITS.len() + 100 * added.len());
@@ -99,7 +101,7 @@ impl Packed {
         out.push(b'\n');
         let mut added = added.iter().peekable();
         for record in self.refs.below("".into()) {
-            let record = record.map_err(|problem| malformed(&self.called, problem))?;
+            let record = record.map_err(|problem| malformed(&self.display_path, problem))?;
             while let Some(new) = added.next_if(|new| new.name < *record.name) {
                 push(&mut out, new);
             }
@@ -129,15 +131,15 @@ fn push(out: &mut Vec<u8>, new: &PackedRef) {
     }
 }
 
-/// `packed-refs.lock`, held.
+/// The lock `packed-refs.lock`, held.
 pub(super) struct PackedLock<'a> {
     options: &'a Options,
     lock: Lock,
     staged: Option<Staged>,
 }
 
-/// `packed-refs.new`: the new content lies beside the lock, so that the lock can stay until loose
-/// refs, too, are as they should be. Dropped unpublished, it is removed.
+/// The file `packed-refs.new`. It is separate from the lock, so that the lock can stay until the
+/// loose refs have changed too. Dropping it unpublished removes it.
 struct Staged {
     path: PathBuf,
     published: bool,
@@ -146,7 +148,7 @@ struct Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if !self.published {
-            // Whoever locks next removes it, should this fail.
+            // If this fails, the next process that takes the lock removes it.
             let _ = by_path::remove_file(&self.path);
         }
     }
@@ -161,7 +163,8 @@ impl<'a> PackedLock<'a> {
         Ok(PackedLock { options, lock, staged: None })
     }
 
-    /// Writes the file as it will be without and with some refs, both sorted by name.
+    /// Writes the new file without the refs in `removed` and with those in `added`, both sorted by
+    /// name.
     pub(super) fn stage(
         &mut self,
         packed: &Packed,
@@ -176,7 +179,7 @@ impl<'a> PackedLock<'a> {
             let path = path.clone();
             move |source| Error::Io { what, path, source }
         };
-        // Whoever holds the lock owns this name; a file here was left by a process that was killed.
+        // The holder of the lock owns this name. A killed process may have left a file behind.
         match by_path::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io("remove")(error)),
             _ => {}
@@ -189,7 +192,7 @@ impl<'a> PackedLock<'a> {
         sys::close(file).map_err(io("close"))
     }
 
-    /// Renames what was staged, if anything, into place. The lock stays.
+    /// Renames the staged file into place, if there is one. Keeps the lock.
     pub(super) fn publish(&mut self) -> Result<(), Error> {
         let Some(staged) = &mut self.staged else { return Ok(()) };
         let path = self.lock.path();
@@ -203,9 +206,9 @@ impl<'a> PackedLock<'a> {
     }
 }
 
-/// Writes many new refs at once into packed-refs, as a clone does, without reflogs. `refs` must be sorted by
-/// name; one that is packed already is replaced. Loose refs of the same names, which would hide
-/// them, are not looked for: in a new repository there are none.
+/// Writes many new refs into packed-refs at once, as a clone does, without reflogs. `refs` must be
+/// sorted by name. A ref that is already packed is replaced. Loose refs of the same names would
+/// hide them, and are not checked: a new repository has none.
 pub fn write_packed(options: &Options, refs: &[PackedRef]) -> Result<(), Error> {
     if let Some(pair) = refs.windows(2).find(|pair| pair[0].name >= pair[1].name) {
         return Err(Error::Duplicate { name: pair[1].name.clone() });
@@ -215,7 +218,7 @@ pub fn write_packed(options: &Options, refs: &[PackedRef]) -> Result<(), Error> 
             return Err(Error::BadName { name: new.name.clone() });
         }
     }
-    // Sorted names put `a/b` after `a`, though not always right after.
+    // Sorting puts `a/b` after `a`, but not always directly after.
     let mut above: Vec<&BString> = Vec::new();
     for new in refs {
         above.retain(|name| new.name.starts_with(name.as_slice()));

@@ -1,4 +1,4 @@
-//! Where refs and their reflogs lie, and the directories on the way there.
+//! The paths of refs and reflogs, and their directories.
 
 use std::{
     io,
@@ -12,34 +12,34 @@ use sys::{FileType, by_path};
 use super::Options;
 use crate::Components;
 
-/// Whether Git would write a ref of this name.
+/// Returns true if Git would write a ref of this name.
 pub(super) fn may_write(name: &BStr) -> bool {
     refname::check(name, Levels::One).is_ok() && (refname::is_root(name) || name.starts_with(b"refs/"))
 }
 
-/// Whether a ref of this name may be removed: names that should never have been can be got rid of,
-/// as long as they stay below `refs/`.
+/// Returns true if a ref of this name may be removed. Refs with invalid names can be removed if
+/// they are below `refs/`.
 pub(super) fn may_delete(name: &BStr) -> bool {
     let safe = |component: &[u8]| !matches!(component, b"" | b"." | b"..") && !component.contains(&0);
     refname::is_root(name) || name.starts_with(b"refs/") && name.split(|&byte| byte == b'/').all(safe)
 }
 
-/// The loose ref's file.
+/// Returns the path of the loose ref.
 pub(super) fn loose(options: &Options, name: &BStr) -> PathBuf {
     refname::file(&options.git_dir, &options.common_dir, name)
 }
 
-/// The reflog's file.
+/// Returns the path of the reflog.
 pub(super) fn log(options: &Options, name: &BStr) -> PathBuf {
     refname::log_file(&options.git_dir, &options.common_dir, name)
 }
 
-/// The packed-refs file.
+/// Returns the path of the packed-refs file.
 pub(super) fn packed(options: &Options) -> PathBuf {
     options.common_dir.join("packed-refs")
 }
 
-/// A file as messages name it.
+/// Returns a path as it appears in messages.
 pub(super) fn display_path(options: &Options, path: PathBuf) -> PathBuf {
     match path.strip_prefix(&options.common_dir) {
         Ok(below) => options.display_dir.join(below),
@@ -47,8 +47,8 @@ pub(super) fn display_path(options: &Options, path: PathBuf) -> PathBuf {
     }
 }
 
-/// Makes the directories above `path`, with permissions as the repository is shared, and each made to
-/// last if refs are. `ENOTDIR` or `EEXIST` if something else is in the way.
+/// Creates the directories above `path` with the repository's shared permissions. Syncs each new
+/// name if refs are hardened. Returns `ENOTDIR` or `EEXIST` if something else is in the way.
 pub(super) fn create_parents(options: &Options, path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent() else { return Ok(()) };
     let shared = options.locks.shared;
@@ -71,8 +71,8 @@ pub(super) fn create_parents(options: &Options, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a directory that holds nothing but directories that hold nothing. Otherwise `ENOTEMPTY`,
-/// with some of the empty ones gone.
+/// Removes a directory that contains only empty directories, at any depth. Otherwise returns
+/// `ENOTEMPTY`, and some empty directories are gone.
 pub(super) fn remove_empty_tree(path: &Path) -> io::Result<()> {
     for (name, file_type) in by_path::list(path)? {
         if file_type != FileType::Directory {
@@ -83,7 +83,8 @@ pub(super) fn remove_empty_tree(path: &Path) -> io::Result<()> {
     by_path::remove_dir(path)
 }
 
-/// True if a directory holds a file at any depth. A directory that cannot be listed holds none.
+/// Returns true if a directory contains a file at any depth. A directory that cannot be listed
+/// counts as empty.
 pub(super) fn holds_files(path: &Path) -> bool {
     let is_file = |(name, file_type): &(std::ffi::OsString, FileType)| {
         *file_type != FileType::Directory || holds_files(&path.join(name))
@@ -91,8 +92,8 @@ pub(super) fn holds_files(path: &Path) -> bool {
     by_path::list(path).is_ok_and(|entries| entries.iter().any(is_file))
 }
 
-/// Removes the directories above a ref, or above its reflog (`file_of` says which), that it leaves empty; `refs`
-/// and its immediate subdirectories stay.
+/// Removes the parent directories of a ref, or of its reflog (`file_of` selects which), that are
+/// now empty. Keeps `refs` and its direct subdirectories.
 pub(super) fn remove_empty_parents(options: &Options, name: &BStr, file_of: fn(&Options, &BStr) -> PathBuf) {
     let mut above = name;
     while let Some(slash) = above.rfind_byte(b'/') {

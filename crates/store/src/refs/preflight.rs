@@ -1,8 +1,8 @@
-//! Reasons for which [`apply`](super::apply) would refuse changes, found without writing anything.
+//! Checks if [`apply`](super::apply) would refuse changes, without writing anything.
 //!
-//! A command that changes a worktree asks here first and changes refs last. The changes are checked
-//! again when they are made, so this looks only at locks, at the committer, and at names that a new
-//! ref would collide with.
+//! A command that changes a worktree calls this first, and changes refs last. The changes are
+//! checked again when they are applied. So this checks only locks, the committer, and names that a
+//! new ref would conflict with.
 
 use std::io;
 
@@ -15,8 +15,8 @@ use super::{
 };
 use crate::Lock;
 
-/// An error if one of the changes would be refused now. Locks of others are waited for as in [`apply`](super::apply).
-/// A [`Change::Symbolic`] counts as logged if it says what the new value will be.
+/// Returns an error if one of the changes would be refused now. Waits for other processes' locks
+/// like [`apply`](super::apply). A [`Change::Symbolic`] with a new value counts as logged.
 pub fn preflight(options: &Options, changes: &[Change]) -> Result<(), Error> {
     let mut reader = Reader::new(options);
     changes.iter().try_for_each(|change| one(options, &mut reader, change))
@@ -27,7 +27,7 @@ fn one(options: &Options, reader: &mut Reader<'_>, change: &Change) -> Result<()
     let name = change.name();
     let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
     match Lock::wait_until_free(&paths::loose(options, name), options.locks.loose) {
-        // Another ref is in the way of the directory that the lock would be in.
+        // Another ref is in the way of the lock's directory.
         Err(crate::Error::CannotLock { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {}
         free => free.map_err(|error| cannot(Reason::Lock(error)))?,
     }
@@ -47,7 +47,7 @@ fn one(options: &Options, reader: &mut Reader<'_>, change: &Change) -> Result<()
     }
 }
 
-/// An error unless a ref of this name can be made: others, and their reflogs, may be in the way.
+/// Returns an error if another ref, or its reflog, prevents a ref of this name.
 fn check_free(options: &Options, reader: &mut Reader<'_>, name: &BStr) -> Result<(), Error> {
     let path = paths::loose(options, name);
     let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
@@ -70,7 +70,7 @@ fn is_loose(options: &Options, name: &BString) -> bool {
     stat.is_ok_and(|stat| stat.is_some_and(|stat| stat.file_type != sys::FileType::Directory))
 }
 
-/// A ref whose name makes `name` impossible.
+/// Returns a ref whose name conflicts with `name`.
 fn conflict(reader: &mut Reader<'_>, name: &BStr) -> Result<Option<BString>, Error> {
     for above in above(name) {
         if matches!(reader.raw(above)?, Raw::Direct(_) | Raw::Symbolic(_)) {

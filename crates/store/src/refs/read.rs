@@ -1,4 +1,4 @@
-//! Reading refs the way a transaction needs them: one name at a time, loose before packed.
+//! Reads refs for a transaction: one name at a time, loose before packed.
 
 use std::{
     io,
@@ -19,25 +19,25 @@ use sys::{
 
 use super::{Error, Options, packed::Packed, paths};
 
-/// How deep symbolic refs may point to symbolic refs.
+/// The maximum length of a chain of symbolic refs.
 const MAX_DEPTH: usize = 5;
 
-/// What stands under a name.
+/// The stored value of a ref name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Raw {
     /// No such ref.
     Missing,
-    /// No such ref, but a directory of that name among the loose ones, or a link to one.
+    /// No such ref, but a loose directory of that name, or a link to one.
     Directory,
     /// The name of an object.
     Direct(ObjectId),
-    /// Another ref.
+    /// The name of another ref.
     Symbolic(BString),
-    /// A file that says neither.
+    /// A file with neither form.
     Broken,
 }
 
-/// Refs as they are on disk; packed ones are read once.
+/// Refs as stored on disk. The packed refs are read once.
 pub(super) struct Reader<'a> {
     options: &'a Options,
     packed: Option<Packed>,
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         Reader { options, packed: None }
     }
 
-    /// The packed refs.
+    /// Returns the packed refs.
     pub(super) fn packed(&mut self) -> Result<&Packed, Error> {
         if self.packed.is_none() {
             self.packed = Some(Packed::load(self.options)?);
@@ -56,25 +56,25 @@ impl<'a> Reader<'a> {
         Ok(self.packed.as_ref().expect("it was just loaded"))
     }
 
-    /// Forgets the packed refs, to see them again as they are now.
+    /// Drops the packed refs, so that the next use reads them again.
     pub(super) fn forget_packed(&mut self) {
         self.packed = None;
     }
 
-    /// Reads one ref, not following it.
+    /// Reads one ref without following it.
     pub(super) fn raw(&mut self, name: &BStr) -> Result<Raw, Error> {
         let path = paths::loose(self.options, name);
         let io = |source| Error::Io { what: "read", path: path.clone(), source };
         let hash = self.options.hash;
-        let says = |target: &Path| ref_file::is_symbolic_link(target.as_os_str().as_bytes().as_bstr());
-        let content = match by_path::read_or_link(&path, hash.hex_len() as u64 + 1, says) {
+        let is_symbolic = |target: &Path| ref_file::is_symbolic_link(target.as_os_str().as_bytes().as_bstr());
+        let content = match by_path::read_or_link(&path, hash.hex_len() as u64 + 1, is_symbolic) {
             Ok(Content::Bytes(content)) => content,
             Ok(Content::Absent) => return self.packed_or(name, Raw::Missing),
             Ok(Content::Directory) => return self.packed_or(name, Raw::Directory),
             Ok(Content::Link(target)) => return Ok(Raw::Symbolic(target.into_os_string().into_vec().into())),
             Ok(Content::Dangling) => return Ok(Raw::Missing),
             Ok(Content::LinkedDirectory) => return Ok(Raw::Directory),
-            // A loose ref of a shorter name is in the way.
+            // A loose ref with a shorter name is in the way.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 return self.packed_or(name, Raw::Missing);
             }
@@ -95,12 +95,12 @@ impl<'a> Reader<'a> {
         Ok(self.packed()?.find(name)?.map_or(otherwise, Raw::Direct))
     }
 
-    /// The object a ref leads to in the end; `None` if it leads nowhere.
+    /// Returns the object that a ref finally leads to, or `None` if it leads nowhere.
     pub(super) fn resolve(&mut self, name: &BStr) -> Result<Option<ObjectId>, Error> {
         let mut name = name.to_owned();
         for _ in 0..MAX_DEPTH {
             let raw = match self.raw(name.as_bstr()) {
-                // A link that leads to itself.
+                // A symbolic link that leads to itself.
                 Err(Error::Io { source, .. }) if sys::is_symlink_refused(&source) => return Ok(None),
                 raw => raw?,
             };
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         Ok(None)
     }
 
-    /// A ref, loose or packed, with a name below `name/`.
+    /// Returns a loose or packed ref with a name below `name/`.
     pub(super) fn any_below(&mut self, name: &BStr) -> Result<Option<BString>, Error> {
         if let Some(found) = self.loose_below(name.to_owned())? {
             return Ok(Some(found));

@@ -1,13 +1,13 @@
-//! All or nothing over several refs, as Git's files backend does it.
+//! A transaction over several refs, as in Git's files backend.
 //!
-//! Order: every ref is locked, read under its lock and checked, and its new value written into the
-//! lock file; then names are checked against packed ones and each other; then packed-refs is locked if
-//! something is removed. Up to here nothing has changed, and any failure drops all locks. Then, ref by ref, the
-//! reflog line is appended and the lock file renamed; last come removals: reflogs, packed-refs, loose files,
-//! and the directories they leave empty.
+//! Order: each ref is locked, read under its lock and checked, and its new value is written into
+//! the lock file. Then names are checked against packed refs and against each other. Then
+//! packed-refs is locked if refs are removed. Nothing has changed so far, and any failure drops all
+//! locks. Then, ref by ref, the reflog line is appended and the lock file is renamed. Removals come
+//! last: reflogs, packed-refs, loose files, and directories that are now empty.
 //!
-//! A failure among the renames (a full disk, say) leaves the refs before it changed and those after it
-//! as they were; files cannot do better without a journal.
+//! If a rename fails (on a full disk, for example), earlier refs have changed and later ones have
+//! not. The files backend has no journal to prevent this.
 
 use std::{collections::BTreeSet, io, path::Path};
 
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{Components, Lock, LockOptions, lock::sync_parent};
 
-/// The lock of a loose ref. Dropped, it removes the directories it may have been the only thing in.
+/// The lock of a loose ref. Dropping it removes directories that are empty without it.
 struct RefLock<'a> {
     options: &'a Options,
     name: BString,
@@ -43,34 +43,35 @@ impl Drop for RefLock<'_> {
     }
 }
 
-/// What is to be done with one ref, after it was locked and checked.
+/// The action for one ref after it was locked and checked.
 struct Step<'a> {
     lock: RefLock<'a>,
-    /// Its value before; for a symbolic ref, what it led to.
+    /// Its value before. For a symbolic ref, the value of its target.
     old: ObjectId,
     action: Action,
 }
 
 enum Action {
-    /// Rename the lock file, which holds the new value; log it.
+    /// Rename the lock file, which holds the new value, and log the change.
     Publish {
         new: New,
         message: BString,
     },
-    /// HEAD, when the branch it points to is changed; a symbolic ref, when what it leads to is.
+    /// Log only. For HEAD, if the branch that it points to changes; for a symbolic ref, if its
+    /// target changes.
     LogOnly {
         new: ObjectId,
         message: BString,
     },
-    /// The ref has its value already.
+    /// The ref already has the value.
     Keep,
     Delete,
 }
 
-/// The value for the reflog.
+/// The new value for the reflog.
 enum New {
     Direct(ObjectId),
-    /// Looked up when it is logged: the target may be changed by the same transaction.
+    /// Looked up when it is logged, because the same transaction may change the target.
     Symbolic {
         target: BString,
         value: Option<ObjectId>,
@@ -81,20 +82,20 @@ struct Transaction<'a> {
     options: &'a Options,
     reader: Reader<'a>,
     names: BTreeSet<BString>,
-    /// Refs that do not exist, to be checked against packed ones.
+    /// Missing refs, to be checked against packed ones.
     missing: Vec<BString>,
     steps: Vec<Step<'a>>,
-    /// What HEAD points to, unless HEAD itself is changed.
+    /// The branch that HEAD points to, unless HEAD itself is changed.
     branch: Option<BString>,
-    /// The line for its reflog: from, to, message.
+    /// The line for HEAD's reflog: old value, new value, message.
     head_log: Option<(ObjectId, ObjectId, BString)>,
     packed_lock: Option<PackedLock<'a>>,
 }
 
-/// Applies all changes, or none. See [`Error`] for Git's reasons to refuse.
+/// Applies all changes, or none. [`Error`] lists Git's reasons to refuse.
 ///
-/// To move the branch HEAD points to, change the branch; HEAD's reflog gets the line as well, unless HEAD has a change of
-/// its own in the same transaction.
+/// To move the branch that HEAD points to, change the branch. HEAD's reflog gets the line too,
+/// unless the same transaction changes HEAD.
 pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
     crate::check_mapped_files()?;
     let mut names = BTreeSet::new();
@@ -119,7 +120,7 @@ pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
     transaction.finish()
 }
 
-/// An error if Git would not write a ref of this name.
+/// Returns an error if Git would not write a ref of this name.
 pub(super) fn check_name(change: &Change) -> Result<(), Error> {
     let name = change.name();
     let allowed = match change {
@@ -157,7 +158,7 @@ impl<'a> Transaction<'a> {
         self.prepare_packed()
     }
 
-    /// Asked where it is an error, before anything is changed.
+    /// Checks the committer where a missing one is an error, before anything changes.
     fn check_committer(&mut self) -> Result<(), Error> {
         if self.options.committer.is_ok() {
             return Ok(());
@@ -177,7 +178,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Locks and checks one ref, and notes what HEAD's reflog is to say of it.
+    /// Locks and checks one ref, and records the line for HEAD's reflog.
     fn prepare_one(&mut self, change: Change) -> Result<Step<'a>, Error> {
         let null = ObjectId::null(self.options.hash);
         let is_branch = self.branch.as_ref().is_some_and(|branch| branch == change.name());
@@ -190,7 +191,7 @@ impl<'a> Transaction<'a> {
         let step = self.prepare_ref(change)?;
         if let Some((new, message)) = logged {
             let old = match (&step.action, expected) {
-                // What Git does not know yet when it comes to HEAD it does not say there.
+                // Git does not know the old value at this point, and logs the null name.
                 (Action::LogOnly { .. }, Expected::Any) => null,
                 _ => step.old,
             };
@@ -199,7 +200,7 @@ impl<'a> Transaction<'a> {
         Ok(step)
     }
 
-    /// Locks and checks one ref; and what it leads to, if it is followed.
+    /// Locks and checks one ref, and its target if it is followed.
     fn prepare_ref(&mut self, change: Change) -> Result<Step<'a>, Error> {
         let name = change.name().to_owned();
         let cannot = |reason| Error::CannotLock { name: name.clone(), reason };
@@ -269,7 +270,8 @@ impl<'a> Transaction<'a> {
         Ok(step)
     }
 
-    /// The change of what the symbolic ref `via` leads to; the value that has now.
+    /// Prepares the change of the target of the symbolic ref `via`. Returns the target's current
+    /// value.
     fn prepare_target(&mut self, via: &BString, change: Change) -> Result<ObjectId, Error> {
         let target = change.name().to_owned();
         if !paths::may_write(target.as_bstr()) {
@@ -292,13 +294,13 @@ impl<'a> Transaction<'a> {
         Ok(lock.sync(&self.options.fsync, Components::REFERENCE)?)
     }
 
-    /// Locks a loose ref, making the directories it lies in.
+    /// Locks a loose ref, and creates its missing directories.
     fn lock(&mut self, name: &BStr, must_exist: bool) -> Result<RefLock<'a>, Error> {
         let locks = self.options.locks;
         let path = paths::loose(self.options, name);
         let options = LockOptions { wait: locks.loose, shared: locks.shared, record_pid: false };
         let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
-        // Somebody else may be removing directories that just became empty.
+        // Another process may be removing directories that have become empty.
         let mut attempts = 3;
         loop {
             let missing = match Lock::take_no_follow(&path, &options).map_err(kind_and_self) {
@@ -333,7 +335,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// A ref, there already or to be made by this transaction, whose name makes `name` impossible.
+    /// Returns a conflict with `name`: an existing ref, or one of this transaction.
     fn conflict(&mut self, name: &BStr) -> Result<Option<Reason>, Error> {
         let exists = |existing: BString| Some(Reason::Conflict { existing, name: name.to_owned() });
         let together = |other: BString| Some(Reason::Together { name: name.to_owned(), other });
@@ -351,13 +353,13 @@ impl<'a> Transaction<'a> {
         Ok(self.own_below(name).and_then(together))
     }
 
-    /// A ref of this transaction with a name below `name/`.
+    /// Returns a ref of this transaction with a name below `name/`.
     fn own_below(&self, name: &BStr) -> Option<BString> {
         let prefix: BString = [name.as_bytes(), b"/"].concat().into();
         self.names.range(prefix.clone()..).next().filter(|other| other.starts_with(&prefix)).cloned()
     }
 
-    /// A directory is where the ref's file will be: empty ones are left over from refs that are gone.
+    /// Removes empty directories, left over from removed refs, from the path of the ref's file.
     fn clear_directory(&mut self, name: &BStr) -> Result<(), Error> {
         let path = paths::loose(self.options, name);
         if paths::remove_empty_tree(&path).is_ok() {
@@ -369,7 +371,8 @@ impl<'a> Transaction<'a> {
         Err(Error::CannotLock { name: name.to_owned(), reason })
     }
 
-    /// New names against packed refs, whose names no directory protects, and against the names of this transaction.
+    /// Checks new names against packed refs, which no directory protects, and against the names of
+    /// this transaction.
     fn check_available(&mut self) -> Result<(), Error> {
         for name in std::mem::take(&mut self.missing) {
             for above in above(name.as_bstr()) {
@@ -390,7 +393,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Locks packed-refs if refs are removed, and writes it anew if some of them are in it.
+    /// Locks packed-refs if refs are removed, and stages a new file if some of them are packed.
     fn prepare_packed(&mut self) -> Result<(), Error> {
         let mut removed: Vec<&BStr> = self
             .steps
@@ -403,7 +406,7 @@ impl<'a> Transaction<'a> {
         }
         removed.sort();
         let mut lock = PackedLock::take(self.options)?;
-        // Only now it cannot change any more.
+        // Only under the lock is the content stable.
         self.reader.forget_packed();
         let packed = self.reader.packed()?;
         let mut found = false;
@@ -443,11 +446,11 @@ impl<'a> Transaction<'a> {
             }
         }
 
-        // A ref without its log is better than a log without its ref.
+        // Removes logs first: a ref without its log is better than a log without its ref.
         for lock in &deletions {
             log::remove(options, lock.name.as_bstr())?;
         }
-        // The lock is held on: nobody may pack the loose refs again before they are gone.
+        // The lock stays held: no process may pack the loose refs again before they are removed.
         if let Some(lock) = &mut self.packed_lock {
             lock.publish()?;
         }
@@ -459,7 +462,7 @@ impl<'a> Transaction<'a> {
 
     fn publish(&self, name: &BString, lock: Lock) -> Result<(), Error> {
         let path = lock.path().to_owned();
-        // An empty directory may have come back since we looked.
+        // Another process may have created an empty directory there since the check.
         if by_path::stat(&path)
             .is_ok_and(|stat| stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory))
         {
@@ -470,7 +473,8 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// The names `name` would need as directories: `refs` and `refs/heads` for `refs/heads/main`.
+/// Returns the names that `name` needs as directories: `refs` and `refs/heads` for
+/// `refs/heads/main`.
 pub(super) fn above(name: &BStr) -> impl Iterator<Item = &BStr> {
     name.find_iter("/").map(|slash| name[..slash].as_bstr())
 }
@@ -485,7 +489,7 @@ fn kind_and_self(error: crate::Error) -> (io::ErrorKind, crate::Error) {
 
 fn remove_loose(options: &Options, path: &Path) -> Result<(), Error> {
     match by_path::remove_file(path) {
-        // It was packed only; a directory of that name holds other refs.
+        // The ref was only packed, or the directory of that name holds other refs.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => Ok(()),
         Err(source) => Err(Error::Io { what: "remove", path: path.to_owned(), source }),
         Ok(()) => Ok(sync_parent(&options.fsync, Components::REFERENCE, path)?),

@@ -1,4 +1,4 @@
-//! Files put together at random from everything a configuration file may hold, edited by Git and by us.
+//! Random configuration files, edited by Git and by this crate.
 
 use std::fs;
 
@@ -64,7 +64,7 @@ fn arguments(edit: &Edit) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn edits_are_gits(
+    fn edits_agree_with_git(
         pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..9),
         edits in prop::collection::vec(change(), 1..4),
     ) {
@@ -81,7 +81,7 @@ proptest! {
             let before = fs::read(repo.join("ours")).expect("reads");
             let result = store::config::edit(
                 &repo.join("ours"), std::slice::from_ref(&edit), &LockOptions::default(), &Fsync::default());
-            // Git calls it a failure to unset what is not set.
+            // Git fails if a key to unset does not exist.
             let nothing_to_unset = run.code == 5 && matches!(edit, Edit::Unset { .. });
             prop_assert_eq!(result.is_ok(), run.code == 0 || nothing_to_unset, "{:?} {}", result, run.stderr);
             prop_assert_eq!(repo.read("git"), repo.read("ours"), "{:?} in {:?}", edit, bstr::BStr::new(&before));

@@ -13,7 +13,7 @@ mod random;
 
 const COMMITTER: &str = "C O Mitter <committer@example.com> 1112911993 -0700";
 
-/// Two equal repositories with three commits, branch `main` at the last, and a tag object.
+/// Two equal repositories with three commits, branch `main` at the last one, and a tag object.
 struct Twins {
     sandbox: Sandbox,
     commits: Vec<ObjectId>,
@@ -62,7 +62,8 @@ impl Twins {
         }
     }
 
-    /// Git must agree with us on whether it works, on the words if it does not, and on every byte after it.
+    /// Makes the same change with Git and with this crate. Both must agree on success, on the error
+    /// message, and on every byte afterwards.
     fn step(&self, args: &[&str], changes: Vec<Change>) {
         self.step_with(&self.options(), args, changes);
     }
@@ -75,7 +76,7 @@ impl Twins {
                 assert_ne!(run.code, 0, "{changes:?} went through in git only: {error}");
                 let message = error.to_string().replace("/ours/", "/git/");
                 assert!(run.stderr.contains_str(&message), "ours: {message}\ngit: {}", run.stderr);
-                // Git may leave directories behind that it made for nothing.
+                // Git may leave new directories behind when it fails.
                 for repo in [self.git(), self.ours()] {
                     prune(&repo.join(".git/refs/heads"));
                     prune(&repo.join(".git/refs/tags"));
@@ -97,7 +98,7 @@ impl Twins {
     }
 }
 
-/// Everything that says something about refs: names with content; directories without.
+/// Returns everything about refs: files with their content, and directories.
 fn files(git_dir: &Path) -> BTreeMap<String, BString> {
     fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<String, BString>) {
         for entry in fs::read_dir(dir).into_iter().flatten() {
@@ -161,7 +162,7 @@ fn symbolic(name: &str, target: &str, message: &str) -> Change {
 }
 
 #[test]
-fn updates_with_their_logs() {
+fn updates_refs_and_logs() {
     let twins = Twins::new();
     let [one, two, _] = twins.commits[..] else { panic!("three commits") };
     let hex = twins.commits.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -169,10 +170,10 @@ fn updates_with_their_logs() {
     let zero = ObjectId::null(HashKind::Sha1).to_string();
     let step = |args: &[&str], change| twins.step(args, vec![change]);
 
-    // HEAD points to main: both logs.
+    // HEAD points to main, so both logs get the line.
     let args = ["update-ref", "-m", "  moved\n\tthere ", "refs/heads/main", one_hex];
     step(&args, update("refs/heads/main", one, Expected::Any, "  moved\n\tthere "));
-    // No change: HEAD's log only.
+    // No change of the value, so only HEAD's log gets the line.
     let args = ["update-ref", "-m", "again", "refs/heads/main", one_hex];
     step(&args, update("refs/heads/main", one, Expected::Is(one), "again"));
     let args = ["update-ref", "-m", "new", "refs/heads/side/way", two_hex, &zero];
@@ -185,7 +186,7 @@ fn updates_with_their_logs() {
     step(&args, symbolic("HEAD", "refs/heads/side/way", "checkout: moving"));
     let args = ["update-ref", "--no-deref", "-m", "detach", "HEAD", two_hex];
     step(&args, update("HEAD", two, Expected::Is(two), "detach"));
-    // Already detached there: nothing happens.
+    // HEAD is already detached there, so nothing happens.
     let args = ["update-ref", "--no-deref", "-m", "detach", "HEAD", two_hex];
     step(&args, update("HEAD", two, Expected::Any, "detach"));
     let args = ["symbolic-ref", "-m", "unborn", "HEAD", "refs/heads/unborn"];
@@ -210,7 +211,7 @@ fn updates_with_their_logs() {
 }
 
 #[test]
-fn refusals_in_gits_words_change_nothing() {
+fn refusals_have_gits_messages_and_change_nothing() {
     let twins = Twins::new();
     let [one, two, three] = twins.commits[..] else { panic!("three commits") };
     let hex = twins.commits.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -250,7 +251,7 @@ fn refusals_in_gits_words_change_nothing() {
     }
     let twice = vec![update("refs/heads/x", one, Expected::Any, ""), delete("refs/heads/x", Expected::Any)];
     assert!(matches!(refs::apply(&twins.options(), twice), Err(refs::Error::Duplicate { .. })));
-    // The second fails, so the first is not done.
+    // The second change fails, so the first is not made.
     let batch = vec![
         update("refs/heads/first", one, Expected::Missing, ""),
         update("refs/heads/main", one, Expected::Missing, ""),
@@ -264,7 +265,7 @@ fn refusals_in_gits_words_change_nothing() {
         twins.git().write("input", &input);
         let run =
             twins.git().run(Path::new("sh"), &["-c", &format!("'{}' update-ref --stdin <input", git())]);
-        // Older ones look for conflicts in another order.
+        // Older versions look for conflicts in another order.
         if twins.sandbox.git_version() >= (2, 55) {
             assert!(run.stderr.contains_str(&message), "ours: {message}\ngit: {}", run.stderr);
         }
@@ -273,7 +274,7 @@ fn refusals_in_gits_words_change_nothing() {
 }
 
 #[test]
-fn removals_loose_and_packed() {
+fn removes_loose_and_packed_refs() {
     let twins = Twins::new();
     let hex = twins.commits[0].to_string();
     let names = ["refs/heads/deep/er/one", "refs/heads/deep/er/two", "refs/tags/t", "refs/heads/both"];
@@ -290,9 +291,9 @@ fn removals_loose_and_packed() {
         &["update-ref", "-d", "refs/heads/missing/one"],
         vec![delete("refs/heads/missing/one", Expected::Any)],
     );
-    // The branch HEAD points to.
+    // The branch that HEAD points to.
     twins.step(&["update-ref", "-d", "refs/heads/main"], vec![delete("refs/heads/main", Expected::Any)]);
-    // Names freed by removals are free for directories and files alike.
+    // Removing refs frees their names for directories and files alike.
     let one = twins.commits[0];
     for name in ["refs/heads/deep", "refs/heads/both/below"] {
         twins.step(&["update-ref", "-m", "m", name, &hex], vec![update(name, one, Expected::Missing, "m")]);
@@ -301,7 +302,7 @@ fn removals_loose_and_packed() {
 }
 
 #[test]
-fn empty_directories_give_way() {
+fn replaces_empty_directories() {
     let twins = Twins::new();
     let one = twins.commits[0];
     for repo in [twins.git(), twins.ours()] {
@@ -316,7 +317,7 @@ fn empty_directories_give_way() {
 }
 
 #[test]
-fn many_refs_packed_at_once_are_what_git_packs() {
+fn packs_many_refs_like_git() {
     let twins = Twins::new();
     let tag = twins.git().git(&["rev-parse", "annotated"]).stdout;
     let tag = ObjectId::from_hex(HashKind::Sha1, tag.trim_ascii()).expect("a name");
@@ -346,7 +347,7 @@ fn many_refs_packed_at_once_are_what_git_packs() {
     assert_eq!(packed(twins.git()), packed(twins.ours()));
     twins.fsck();
     twins.both(&["pack-refs", "--all"]);
-    // Found again, each of them, and none beside them.
+    // Each packed ref is found again, and no other.
     let options = twins.options();
     for number in [0, 1, 99, 250, 499] {
         let name = format!("refs/tags/v{number}");
@@ -364,7 +365,7 @@ fn many_refs_packed_at_once_are_what_git_packs() {
 }
 
 #[test]
-fn headers_of_older_files_are_not_improved_upon() {
+fn keeps_the_traits_of_older_files() {
     let twins = Twins::new();
     let (main, tag) = (twins.commits[2], twins.ours().git(&["rev-parse", "annotated"]).stdout);
     let tag = tag.trim_ascii().as_bstr();
@@ -385,7 +386,7 @@ fn headers_of_older_files_are_not_improved_upon() {
 }
 
 #[test]
-fn a_worktree_has_its_own_head_and_shares_branches() {
+fn worktrees_have_their_own_head_and_share_branches() {
     let twins = Twins::new();
     twins.git().git(&["worktree", "add", "-q", "-b", "other", "../tree-git", "main"]);
     twins.ours().git(&["worktree", "add", "-q", "-b", "other", "../tree-ours", "main"]);
@@ -414,9 +415,10 @@ fn a_worktree_has_its_own_head_and_shares_branches() {
     }
 }
 
-/// Each is what it leads to, and replaced by a file; but what is a symbolic ref by that is followed.
+/// A link is read as the file that it leads to, and is replaced by a file. A link that stands for a
+/// symbolic ref is followed.
 #[test]
-fn links_in_the_place_of_refs() {
+fn reads_and_replaces_symbolic_links() {
     let links = [
         ("to-file", "main"),
         ("to-nowhere", "nowhere"),
@@ -497,7 +499,7 @@ fn alias_head(twins: &Twins, branch: &str) {
 }
 
 #[test]
-fn a_held_lock_is_named_and_waited_for() {
+fn waits_for_a_held_lock_and_names_it() {
     let twins = Twins::new();
     let one = twins.commits[0];
     let lock = twins.ours().join(".git/refs/heads/main.lock");

@@ -1,4 +1,4 @@
-//! Random histories of refs that get in each other's way.
+//! Random histories of refs with conflicting names.
 
 use super::*;
 
@@ -26,7 +26,7 @@ const NAMES: [&str; 9] = [
 
 fn op() -> impl Strategy<Value = Op> {
     let name = 0..NAMES.len();
-    // Three commits, or none.
+    // One of three commits, or none.
     let expected = prop::option::weighted(0.3, 0..4usize);
     prop_oneof![
         6 => (name.clone(), 0..3usize, expected).prop_map(|(name, new, expected)| Op::Update { name, new, expected }),
@@ -66,7 +66,7 @@ fn run(twins: &Twins, op: &Op) {
             let name = NAMES[name];
             twins.step(&["symbolic-ref", "-m", "to", "HEAD", name], vec![symbolic("HEAD", name, "to")]);
         }
-        // Never a circle.
+        // Symbolic refs never form a cycle.
         Op::Alias { name, target } if target >= name => {}
         Op::Alias { name, target } => {
             let (name, target) = (NAMES[name], NAMES[target]);
