@@ -39,7 +39,7 @@ pub enum Source {
     /// This tree.
     Tree(ObjectId),
     /// No place: there is no worktree, and the user named no tree.
-    Nothing,
+    Absent,
 }
 
 /// The state of an attribute.
@@ -76,12 +76,12 @@ pub struct Attributes<R, I> {
     macros: HashMap<Number, Vec<(Number, State)>>,
     /// The files that apply to the whole repository, weakest first. `info` is not among them: it is
     /// stronger than the files of directories.
-    everywhere: Vec<File>,
+    global_files: Vec<File>,
     info: File,
     /// The directory of the last path, and the attribute files on the way to it, each with the
     /// length of its directory's path.
     dir: BString,
-    inside: Vec<(File, usize)>,
+    dir_files: Vec<(File, usize)>,
     values: Vec<Option<State>>,
     messages: Vec<BString>,
 }
@@ -104,10 +104,10 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
             names: Vec::new(),
             numbers: HashMap::new(),
             macros: HashMap::new(),
-            everywhere: Vec::new(),
+            global_files: Vec::new(),
             info: File::default(),
             dir: BString::default(),
-            inside: Vec::new(),
+            dir_files: Vec::new(),
             values: Vec::new(),
             messages: Vec::new(),
         };
@@ -140,8 +140,8 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
         values.resize(self.names.len(), None);
-        let inside = self.inside.iter().rev().map(|(file, length)| (file, *length));
-        let everywhere = self.everywhere.iter().rev().map(|file| (file, 0));
+        let inside = self.dir_files.iter().rev().map(|(file, length)| (file, *length));
+        let everywhere = self.global_files.iter().rev().map(|file| (file, 0));
         for (file, length) in std::iter::once((&self.info, 0)).chain(inside).chain(everywhere) {
             let below = if length == 0 { path } else { path[length + 1..].as_bstr() };
             for (pattern, states) in file.0.iter().rev() {
@@ -209,7 +209,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
 
     fn read_everywhere(&mut self, info: &BStr) -> Result<(), Error> {
         let built_in = self.take(RawFile::built_in());
-        self.everywhere.push(built_in);
+        self.global_files.push(built_in);
         let repo = self.repo.borrow();
         let env = repo.env();
         let system = match env.boolean("GIT_ATTR_NOSYSTEM")?.unwrap_or(false) {
@@ -222,10 +222,10 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         };
         for path in [system, users].into_iter().flatten() {
             let file = self.read_outside(&path, path.as_bytes().into());
-            self.everywhere.push(file);
+            self.global_files.push(file);
         }
         let root = self.read_inside(BStr::new(""));
-        self.inside.push((root, 0));
+        self.dir_files.push((root, 0));
         let path = self.repo.borrow().common_dir().join("info/attributes");
         self.info = self.read_outside(&path.into(), info);
         Ok(())
@@ -235,7 +235,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
     fn read_outside(&mut self, path: &UserPath, name: &BStr) -> File {
         let repo = self.repo.borrow();
         let opened =
-            path.resolve(repo.place()).map_err(Into::into).and_then(|path| sys::by_path::open(&path));
+            path.resolve(repo.base_dir()).map_err(Into::into).and_then(|path| sys::by_path::open(&path));
         self.read(opened, name, true).unwrap_or_default()
     }
 
@@ -268,7 +268,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
             }
             // A tree that cannot be read sets no attributes.
             Source::Tree(tree) => self.repo.borrow().lookup_path(tree, name).ok().flatten(),
-            Source::Nothing => None,
+            Source::Absent => None,
         };
         let Some(oid) = oid else { return File::default() };
         let content = match self.repo.borrow().objects().reader().read(&oid) {
@@ -341,13 +341,14 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
                     && matches!(self.dir.get(length), None | Some(b'/'))
                     && matches!(dir.get(length), None | Some(b'/'))
         };
-        let kept = self.inside.iter().take_while(|(_, length)| *length <= dir.len() && both(*length)).count();
-        self.inside.truncate(kept);
-        let done = self.inside.last().map_or(0, |(_, length)| *length);
+        let kept =
+            self.dir_files.iter().take_while(|(_, length)| *length <= dir.len() && both(*length)).count();
+        self.dir_files.truncate(kept);
+        let done = self.dir_files.last().map_or(0, |(_, length)| *length);
         let ends = dir.find_iter("/").chain((!dir.is_empty()).then_some(dir.len()));
         for end in ends.filter(|&end| end > done) {
             let file = self.read_inside(dir[..end].as_bstr());
-            self.inside.push((file, end));
+            self.dir_files.push((file, end));
         }
         self.dir = dir.to_owned();
     }

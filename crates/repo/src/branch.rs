@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refspecs_map_names() {
+    fn maps_names_by_refspecs() {
         let specs: Vec<_> = ["+refs/heads/*:refs/remotes/o/*", "^refs/heads/secret", "refs/tags/v1:refs/x"]
             .iter()
             .map(|text| Refspec::parse(BStr::new(text)))

@@ -139,7 +139,7 @@ impl Repository {
     }
 
     /// Follows tags; returns the object and its type.
-    pub fn untagged(&self, id: ObjectId) -> Result<(ObjectId, Kind), Error> {
+    pub fn peel_object(&self, id: ObjectId) -> Result<(ObjectId, Kind), Error> {
         self.peel_tags(id).map(|(id, kind, _)| (id, kind))
     }
 
@@ -156,11 +156,11 @@ impl Repository {
     pub(crate) fn with_prefix(&self, hex: &BStr) -> Result<Vec<ObjectId>, Error> {
         let prefix = Prefix::from_hex(self.layout.hash, hex)
             .ok_or_else(|| RevisionError::Abbreviation(hex.to_owned()))?;
-        self.beginning(prefix)
+        self.objects_with_prefix(prefix)
     }
 
     /// Returns the objects whose names begin with `prefix`, sorted.
-    pub(crate) fn beginning(&self, prefix: Prefix) -> Result<Vec<ObjectId>, Error> {
+    pub(crate) fn objects_with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, Error> {
         let failed = |(pack, source)| ObjectError::Lookup { prefix, pack, source }.into();
         self.objects.with_prefix(prefix).map_err(failed)
     }
@@ -190,7 +190,7 @@ pub(crate) fn replaced(
         return Ok(None);
     }
     let base = env.bytes("GIT_REPLACE_REF_BASE").unwrap_or(BStr::new("refs/replace/"));
-    Ok(Some(Arc::new(Replaced::new(refs.seen_from(&layout.git_dir), base.to_owned()))))
+    Ok(Some(Arc::new(Replaced::new(refs.for_worktree(&layout.git_dir), base.to_owned()))))
 }
 
 /// Opens the object database of a repository.

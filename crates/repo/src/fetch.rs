@@ -523,7 +523,7 @@ mod tests {
     const A: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
     #[test]
-    fn refs_with_attributes() {
+    fn parses_refs_with_attributes() {
         let mut found = Advertisement::default();
         for line in
             [format!("{A} HEAD symref-target:refs/heads/main"), format!("{A} refs/tags/v1 peeled:{A}")]
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn unborn_head_and_nonsense() {
+    fn parses_an_unborn_head_and_refuses_nonsense() {
         let mut found = Advertisement::default();
         parse_ref(HashKind::Sha1, b"unborn HEAD symref-target:refs/heads/trunk", &mut found).expect("valid");
         assert_eq!((found.unborn_head.as_ref(), found.refs.len()), (Some(&"refs/heads/trunk".into()), 0));
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_does_not_exist_hangs_up() {
+    fn reports_a_missing_command() {
         let environment = std::env::vars_os().collect();
         let refused = Connection::open(OsStr::new("no-such-upload-pack"), Path::new("/"), &environment, None);
         assert!(matches!(refused, Err(Error::HungUp)));

@@ -110,12 +110,12 @@ struct Walk<'a> {
     reader: Reader<'a>,
     graph: Option<Graph>,
     /// Returns true if a commit with these marks keeps the walk going.
-    worth: fn(u8) -> bool,
+    keeps_going: fn(u8) -> bool,
     seen: HashMap<ObjectId, Seen>,
     /// Ordered by date, then by discovery.
     queue: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
     /// The number of commits in the queue that keep the walk going.
-    reasons: usize,
+    active: usize,
 }
 
 /// A visited commit.
@@ -126,15 +126,15 @@ struct Seen {
 }
 
 impl<'a> Walk<'a> {
-    fn new(repo: &'a Repository, worth: fn(u8) -> bool) -> Self {
+    fn new(repo: &'a Repository, keeps_going: fn(u8) -> bool) -> Self {
         Walk {
             repo,
             reader: repo.objects.reader(),
             graph: repo.commit_graph(),
-            worth,
+            keeps_going,
             seen: HashMap::new(),
             queue: BinaryHeap::new(),
-            reasons: 0,
+            active: 0,
         }
     }
 
@@ -150,15 +150,15 @@ impl<'a> Walk<'a> {
                     seen.marks |= marks;
                     if !seen.queued {
                         pending.extend_from_slice(&seen.parents);
-                    } else if (self.worth)(before) && !(self.worth)(seen.marks) {
-                        self.reasons -= 1;
+                    } else if (self.keeps_going)(before) && !(self.keeps_going)(seen.marks) {
+                        self.active -= 1;
                     }
                 }
                 None => {
                     let (date, parents) = self.read(&id)?;
                     self.queue.push((date, Reverse(self.seen.len()), id));
                     self.seen.insert(id, Seen { marks, queued: true, parents });
-                    self.reasons += usize::from((self.worth)(marks));
+                    self.active += usize::from((self.keeps_going)(marks));
                 }
             }
         }
@@ -189,16 +189,16 @@ impl<'a> Walk<'a> {
         let mut order = Vec::new();
         let (mut oldest, mut slop) = (i64::MAX, SLOP);
         while let Some((date, _, id)) = self.queue.pop() {
-            let in_vain = self.reasons == 0 && date < oldest;
-            if in_vain && slop == 0 {
+            let is_slop = self.active == 0 && date < oldest;
+            if is_slop && slop == 0 {
                 break;
             }
-            slop = if in_vain { slop - 1 } else { SLOP };
+            slop = if is_slop { slop - 1 } else { SLOP };
             let seen = self.seen.get_mut(&id).expect("what is queued was seen");
             seen.queued = false;
             let (marks, parents) = (seen.marks, seen.parents.clone());
-            if (self.worth)(marks) {
-                self.reasons -= 1;
+            if (self.keeps_going)(marks) {
+                self.active -= 1;
                 oldest = date;
             }
             order.push(id);

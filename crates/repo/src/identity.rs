@@ -130,12 +130,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crud_is_removed() {
+    fn removes_crud() {
         assert_eq!(clean("  ,A <U> Thor\n\"".into()), "A U Thor");
     }
 
     #[test]
-    fn a_bad_date_is_named() {
+    fn names_an_invalid_date() {
         assert_eq!(parse_date("never".into()).unwrap_err().to_string(), "invalid date format: never");
     }
 }

@@ -22,13 +22,13 @@ mod identity;
 pub mod message;
 pub mod objects;
 mod open;
-mod outside;
 pub mod pack;
 mod promisor;
 mod quote;
 mod reflog;
 mod refs;
 mod revision;
+mod standalone;
 pub mod submodule;
 mod worktrees;
 
@@ -53,25 +53,25 @@ pub use error::{
 pub use history::LeftBehind;
 pub use identity::check_committer_date;
 pub use open::{Extensions, TemplateFormat, template_format};
-pub use outside::{Outside, config_file};
 pub use reflog::DetachedFrom;
 pub use refs::branch_name;
+pub use standalone::{StandaloneConfig, config_file};
 pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};
 
 /// Prints a line that Git would print at this point. It begins with `error: `, `warning: ` or
 /// `hint: `, and the command goes on. The default prints nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Voice(pub fn(&str));
+pub struct MessageSink(pub fn(&str));
 
-impl Default for Voice {
-    fn default() -> Voice {
-        Voice(|_| {})
+impl Default for MessageSink {
+    fn default() -> MessageSink {
+        MessageSink(|_| {})
     }
 }
 
-impl Voice {
+impl MessageSink {
     /// Prints each line.
-    pub fn say(self, lines: impl IntoIterator<Item = String>) {
+    pub fn print(self, lines: impl IntoIterator<Item = String>) {
         lines.into_iter().for_each(|line| self.0(&line));
     }
 }
@@ -90,16 +90,16 @@ pub struct OpenOptions {
     /// one.
     pub bare: bool,
     /// The repository is being created: it is on no branch yet, even if HEAD names one.
-    pub in_the_making: bool,
+    pub is_being_created: bool,
     /// `-c key=value`, in order.
     pub config: Vec<BString>,
     /// The whole environment. `GIT_*`, `HOME` and `XDG_CONFIG_HOME` are looked up here.
     pub env: HashMap<OsString, OsString>,
     /// Prints messages.
-    pub voice: Voice,
+    pub message_sink: MessageSink,
     /// This command created the repository and was not started in it. Child processes get its real
     /// path and no prefix.
-    pub made_here: bool,
+    pub is_created_by_command: bool,
 }
 
 /// An open repository. It is `Sync`, so worker threads share it.
@@ -112,7 +112,7 @@ pub struct Repository {
     objects: Arc<objects::Objects>,
     /// The refs below `refs/replace/`, unless they are ignored.
     replaced: Option<Arc<refs::Replaced>>,
-    /// See [`Repository::warnings_while_found`].
+    /// See [`Repository::discovery_warnings`].
     warnings: Vec<BString>,
     shallow: OnceLock<Result<HashSet<ObjectId>, Error>>,
     /// The index for names like `:path`.
@@ -141,7 +141,7 @@ pub enum Head {
         oid: ObjectId,
     },
     /// The chain does not end: symbolic refs or links form a loop, or lead to an invalid name.
-    Nowhere,
+    Unresolvable,
 }
 
 impl Head {
@@ -149,7 +149,7 @@ impl Head {
     pub fn oid(&self) -> Option<ObjectId> {
         match self {
             Head::Branch { oid, .. } | Head::Detached { oid } => Some(*oid),
-            Head::Unborn { .. } | Head::Nowhere => None,
+            Head::Unborn { .. } | Head::Unresolvable => None,
         }
     }
 
@@ -157,7 +157,7 @@ impl Head {
     pub fn branch(&self) -> Option<&BStr> {
         match self {
             Head::Branch { name, .. } | Head::Unborn { name } => Some(name.as_bstr()),
-            Head::Detached { .. } | Head::Nowhere => None,
+            Head::Detached { .. } | Head::Unresolvable => None,
         }
     }
 }
@@ -168,7 +168,8 @@ impl Repository {
     pub fn open(options: &OpenOptions) -> Result<Repository, Error> {
         let env = Env::from(options.env.clone());
         let open::Opened { layout, config, warnings } = open::open(options, &env)?;
-        let refs = refs::Store::new(&layout.git_dir, &layout.refs_dir, layout.hash, layout.refs_are_called());
+        let refs =
+            refs::Store::new(&layout.git_dir, &layout.refs_dir, layout.hash, layout.display_refs_dir());
         let child = || (child_dir(options, &layout).to_owned(), child_env(options, &env, &layout));
         let promisors = promisor::Remotes::of(&config, &env, &layout.extensions, child)?;
         let replaced = database::replaced(&env, &layout, &config, &refs)?;
@@ -189,8 +190,8 @@ impl Repository {
     }
 
     /// Returns the receiver of messages.
-    pub fn voice(&self) -> Voice {
-        self.options.voice
+    pub fn message_sink(&self) -> MessageSink {
+        self.options.message_sink
     }
 
     /// Returns `.git`, or a linked worktree's own Git directory; absolute.
@@ -200,14 +201,14 @@ impl Repository {
 
     /// Returns the common directory as Git names it in messages: relative to the directory where
     /// Git works, so `.git` at the top of the main worktree.
-    pub fn called(&self) -> &Path {
-        &self.layout.called
+    pub fn display_common_dir(&self) -> &Path {
+        &self.layout.display_name
     }
 
     /// Returns a file in the common directory as Git names it in messages, except in messages about
     /// refs.
-    pub fn called_file(&self, name: &str) -> PathBuf {
-        let path = self.called().join(name);
+    pub fn display_common_file(&self, name: &str) -> PathBuf {
+        let path = self.display_common_dir().join(name);
         path.strip_prefix(".").map(PathBuf::from).unwrap_or(path)
     }
 
@@ -252,8 +253,8 @@ impl Repository {
     }
 
     /// Returns the directory of refs as Git names it in messages.
-    pub fn refs_are_called(&self) -> &Path {
-        self.layout.refs_are_called()
+    pub fn display_refs_dir(&self) -> &Path {
+        self.layout.display_refs_dir()
     }
 
     /// Returns the top of the worktree, absolute and without symbolic links. `None` for a bare
@@ -269,7 +270,7 @@ impl Repository {
     }
 
     /// Like `is_bare`, but considers only `core.bare` of the repository's own file.
-    pub fn is_found_bare(&self) -> bool {
+    pub fn is_bare_by_own_config(&self) -> bool {
         self.layout.found_bare
     }
 
@@ -281,7 +282,7 @@ impl Repository {
 
     /// Returns the base of relative paths in variables and settings: the top of the worktree, or
     /// the current directory if there is no worktree.
-    pub fn place(&self) -> &Path {
+    pub fn base_dir(&self) -> &Path {
         self.work_tree().unwrap_or(&self.options.cwd)
     }
 
@@ -315,7 +316,7 @@ impl Repository {
 
     /// Returns the warnings that Git prints while it looks for the repository. They are about
     /// values of `safe.directory`.
-    pub fn warnings_while_found(&self) -> &[BString] {
+    pub fn discovery_warnings(&self) -> &[BString] {
         &self.warnings
     }
 
@@ -354,7 +355,7 @@ impl Repository {
     }
 
     fn speaker(&self) -> config::Speaker<'_> {
-        config::Speaker { voice: self.voice(), top: self.work_tree() }
+        config::Speaker { message_sink: self.message_sink(), top: self.work_tree() }
     }
 
     /// Returns the last value of a key; `Some(None)` for a name without `=`.
@@ -380,7 +381,7 @@ impl Repository {
     }
 
     /// Returns the last value of a key as a path, with `~` expanded. A relative path starts at
-    /// [`Repository::place`].
+    /// [`Repository::base_dir`].
     pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
         self.config.path(key, &self.env, self.speaker())
     }
@@ -402,8 +403,8 @@ impl Repository {
 
     /// Takes the settings that Git's commands read when they begin from `before`. The conditions of
     /// includes may have changed since then.
-    pub fn begin_with(&mut self, before: Settings) {
-        self.config.begin_with(before.0);
+    pub fn restore_startup_settings(&mut self, before: Settings) {
+        self.config.restore_startup_settings(before.0);
     }
 
     /// Returns all values of a key, in order.
@@ -457,11 +458,12 @@ fn child_env(options: &OpenOptions, env: &Env, layout: &open::Layout) -> Vec<(Os
     if layout.is_bare_directory {
         set("GIT_IMPLICIT_WORK_TREE", "0".into());
     }
-    let names_worktree = env.is_set("GIT_WORK_TREE") || (options.work_tree.is_some() && !options.made_here);
+    let names_worktree =
+        env.is_set("GIT_WORK_TREE") || (options.work_tree.is_some() && !options.is_created_by_command);
     if names_worktree && layout.work_tree.is_some() {
         set("GIT_WORK_TREE", ".".into());
     }
-    if !options.made_here {
+    if !options.is_created_by_command {
         set("GIT_PREFIX", sys::os_str(&layout.prefix).to_owned());
     }
     if let Some(parameters) = config_parameters(env.bytes("GIT_CONFIG_PARAMETERS"), &options.config) {

@@ -25,7 +25,7 @@ impl Repository {
 
     /// Returns the shortest unique abbreviation of at least `least` digits.
     pub fn abbreviate_to(&self, id: ObjectId, least: usize) -> Result<String, Error> {
-        let others = self.beginning(Prefix::of(&id, least))?;
+        let others = self.objects_with_prefix(Prefix::of(&id, least))?;
         let shared = |other: &ObjectId| id.common_digits(other);
         let longest = others.iter().filter(|&other| *other != id).map(shared).max().unwrap_or(0);
         let mut hex = id.to_string();

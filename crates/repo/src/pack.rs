@@ -61,7 +61,7 @@ pub enum Error {
     /// A signal interrupted a system call that was not retried. The caller may retry all of it.
     /// Files may be left in the directory.
     #[error("cannot index the pack received into '{}': {reason}", .directory.display())]
-    Again { directory: PathBuf, reason: String },
+    Retryable { directory: PathBuf, reason: String },
 }
 
 /// Reads one pack from `stream` into `directory` (an `objects/pack`). Returns `None` if the pack
@@ -102,7 +102,7 @@ pub fn receive(
         false => {
             let (directory, reason) = (directory.to_owned(), chain(&error));
             match was_interrupted(&error) {
-                true => Error::Again { directory, reason },
+                true => Error::Retryable { directory, reason },
                 false => Error::Failed { directory, reason },
             }
         }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pack_from_upload_pack_is_what_git_verifies() {
+    fn receives_a_pack_that_git_verifies() {
         for (format, hash) in [("sha1", HashKind::Sha1), ("sha256", HashKind::Sha256)] {
             let root = tempfile::tempdir().expect("a directory for tests");
             let source = repository(root.path(), format);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_or_truncated_pack_leaves_nothing() {
+    fn leaves_no_files_of_a_damaged_or_truncated_pack() {
         let root = tempfile::tempdir().expect("a directory for tests");
         let source = repository(root.path(), "sha1");
         let pack = fs::read_dir(source.join(".git/objects/pack"))

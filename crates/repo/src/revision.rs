@@ -43,12 +43,12 @@ enum Hint {
 
 impl Repository {
     /// Sets the index for names like `:path` and `:2:path`. Only the first call has an effect.
-    pub fn know_index(&self, index: Index) {
+    pub fn set_index(&self, index: Index) {
         let _ = self.index.set(index);
     }
 
     /// Resolves a revision that names one object, including `-` and `@{-N}`. Forms that use the
-    /// index (`:path`) need [`Repository::know_index`] or [`Repository::resolve_with`].
+    /// index (`:path`) need [`Repository::set_index`] or [`Repository::resolve_with`].
     pub fn rev_parse(&self, spec: &BStr) -> Result<ObjectId, Error> {
         self.resolve(spec)?.ok_or_else(|| RevisionError::NotFound(spec.to_owned()).into())
     }
@@ -174,9 +174,9 @@ impl Repository {
             if rest.is_empty() {
                 return Ok(whole);
             }
-            let meant = self.interpret_branch_name(whole.as_bstr())?;
+            let interpreted = self.interpret_branch_name(whole.as_bstr())?;
             // In a name, only a mark may follow `@{-N}`.
-            return Ok(if meant == whole { name.to_owned() } else { meant });
+            return Ok(if interpreted == whole { name.to_owned() } else { interpreted });
         }
         if name == "@" {
             return Ok("HEAD".into());
@@ -184,8 +184,8 @@ impl Repository {
         match name.strip_prefix(b"@") {
             // The mark of HEAD.
             Some(mark) if mark.starts_with(b"@{") => {
-                let meant = self.interpret_mark(mark.as_bstr())?;
-                Ok(if meant == mark { name.to_owned() } else { meant })
+                let interpreted = self.interpret_mark(mark.as_bstr())?;
+                Ok(if interpreted == mark { name.to_owned() } else { interpreted })
             }
             _ => self.interpret_mark(name),
         }
@@ -201,11 +201,11 @@ impl Repository {
             b"@{push}" => (&name[..at], true),
             _ => return Ok(name.to_owned()),
         };
-        self.followed_by(branch.as_bstr(), push).map_err(|error| Error::Mark(Box::new(error)))
+        self.upstream_or_push_ref(branch.as_bstr(), push).map_err(|error| Error::Mark(Box::new(error)))
     }
 
     /// Returns the upstream or push destination of the branch `short`, or of HEAD's branch.
-    fn followed_by(&self, short: &BStr, push: bool) -> Result<BString, Error> {
+    fn upstream_or_push_ref(&self, short: &BStr, push: bool) -> Result<BString, Error> {
         let branch = match short.as_bytes() {
             b"" | b"HEAD" => match self.head()?.branch() {
                 Some(branch) => branch.to_owned(),
@@ -281,7 +281,7 @@ impl Repository {
         let name = match name.is_empty() {
             true if log.is_some() => match self.head()? {
                 Head::Branch { name, .. } | Head::Unborn { name } => name,
-                Head::Detached { .. } | Head::Nowhere => "HEAD".into(),
+                Head::Detached { .. } | Head::Unresolvable => "HEAD".into(),
             },
             true => return Ok(None),
             false => self.interpret_branch_name(name)?,

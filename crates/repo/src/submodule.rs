@@ -165,7 +165,7 @@ fn without_repository(env: &Variables) -> Variables {
 }
 
 /// Returns the environment of a command in a submodule's directory.
-pub fn env_within(env: &Variables) -> Variables {
+pub fn submodule_env(env: &Variables) -> Variables {
     let mut within = without_repository(env);
     within.insert("GIT_DIR".into(), ".git".into());
     within
@@ -174,17 +174,17 @@ pub fn env_within(env: &Variables) -> Variables {
 impl Repository {
     /// Opens the repository of a submodule by its Git directory. It may have no worktree, and its
     /// worktree is ignored.
-    pub fn opened_at(&self, git_dir: &Path) -> Result<Repository, Error> {
+    pub fn open_git_dir(&self, git_dir: &Path) -> Result<Repository, Error> {
         Repository::open(&OpenOptions {
             cwd: git_dir.to_owned(),
             git_dir: Some(".".into()),
             work_tree: Some(".".into()),
             bare: false,
-            in_the_making: false,
+            is_being_created: false,
             config: self.options.config.clone(),
             env: without_repository(&self.options.env),
-            voice: self.options.voice,
-            made_here: false,
+            message_sink: self.options.message_sink,
+            is_created_by_command: false,
         })
     }
 
@@ -208,7 +208,7 @@ impl Repository {
         let dir = Path::new(sys::os_str(path));
         let options = self.options_of(top.join(dir));
         let env = options.env.clone().into();
-        open::leads_to_one(&options, &env, &options.cwd.join(".git"), &dir.join(".git"))
+        open::names_repository(&options, &env, &options.cwd.join(".git"), &dir.join(".git"))
     }
 
     fn options_of(&self, submodule: PathBuf) -> OpenOptions {
@@ -217,11 +217,11 @@ impl Repository {
             git_dir: Some(".git".into()),
             work_tree: None,
             bare: false,
-            in_the_making: false,
+            is_being_created: false,
             config: self.options.config.clone(),
             env: without_repository(&self.options.env),
-            voice: self.options.voice,
-            made_here: false,
+            message_sink: self.options.message_sink,
+            is_created_by_command: false,
         }
     }
 }
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_path_counts_and_names_stay_inside() {
+    fn uses_the_last_path_and_refuses_unsafe_names() {
         let content =
             b"[submodule \"a\"]\npath = x\npath = sub/a\nignore = dirty\n[submodule \"../b\"]\npath = b\n\
             [submodule \"c\"]\npath = -c\nignore = some\n";

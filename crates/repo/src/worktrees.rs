@@ -99,7 +99,7 @@ impl Repository {
     /// Returns the HEAD of a worktree.
     pub fn head_of(&self, worktree: &Worktree) -> WorktreeHead {
         let null = ObjectId::null(self.hash());
-        match self.refs.seen_from(&worktree.git_dir).resolve("HEAD".into()) {
+        match self.refs.for_worktree(&worktree.git_dir).resolve("HEAD".into()) {
             Ok(Resolved { last: None, end: End::Id(oid) }) => {
                 WorktreeHead { oid, kind: WorktreeHeadKind::Detached }
             }

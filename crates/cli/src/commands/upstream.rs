@@ -68,7 +68,7 @@ pub(crate) fn foresee(
     rebases(repo, &upstream)?;
     let config = repo.common_dir().join("config");
     store::Lock::wait_until_free(&config, settings.config_locks.wait).map_err(|error| {
-        let shown = repo.called_file("config");
+        let shown = repo.display_common_file("config");
         let reason = match &error {
             store::Error::CannotLock { source, .. } => sys::reason(source).to_string(),
             _ => "File exists".to_owned(),
@@ -142,7 +142,7 @@ fn write(
 
 /// The branch is there, but somebody else keeps the configuration locked.
 fn not_written(repo: &Repository, branch: &BStr, upstream: &Upstream) -> Failure {
-    let shown = repo.called_file("config");
+    let shown = repo.display_common_file("config");
     console::error(format!("could not lock config file {}: File exists", shown.display()));
     console::error("unable to write upstream branch configuration");
     console::hint(

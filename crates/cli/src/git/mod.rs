@@ -110,7 +110,7 @@ impl Find<'_> {
             ..repo::OpenOptions::default()
         };
         // Configuration that cannot be read is for Git to complain of.
-        let git = repo::Outside::load(&options).ok()?.config_path("sapwood.git").ok()??;
+        let git = repo::StandaloneConfig::load(&options).ok()?.config_path("sapwood.git").ok()??;
         git.resolve(self.cwd).ok()
     }
 

@@ -171,7 +171,7 @@ impl<'a> Hooks<'a> {
             // The empty string names no directory, and so no hook: nothing of the worktree is run.
             Some(dir) if dir.as_bytes().is_empty() => return Ok(None),
             Some(dir) => dir.with(name),
-            None => self.repo.called_file("hooks").join(name).into(),
+            None => self.repo.display_common_file("hooks").join(name).into(),
         };
         let Ok(place) = path.resolve(self.repo.child_dir()) else { return Ok(None) };
         match by_path::may_be_run(&place) {

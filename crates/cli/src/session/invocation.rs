@@ -243,7 +243,7 @@ impl Invocation {
             Some(repo) => repo,
             None => {
                 let repo = self.look_for_repository()?;
-                repo.warnings_while_found().iter().for_each(console::warning);
+                repo.discovery_warnings().iter().for_each(console::warning);
                 repo
             }
         };
@@ -260,7 +260,7 @@ impl Invocation {
             if let Ok(mut index) = store::index::load(&repo.index_path(), repo.hash(), &read)
                 && engine::sparse::expand(&repo, &mut index).is_ok()
             {
-                repo.know_index(index);
+                repo.set_index(index);
             }
         }
         Ok(repo)
@@ -273,11 +273,11 @@ impl Invocation {
             git_dir: None,
             work_tree: None,
             bare: self.bare,
-            in_the_making: false,
+            is_being_created: false,
             config: self.config.clone(),
             env: self.env.clone(),
-            voice: repo::Voice(|line| console::note(line)),
-            made_here: false,
+            message_sink: repo::MessageSink(|line| console::note(line)),
+            is_created_by_command: false,
         }
     }
 }

@@ -35,8 +35,8 @@ pub(super) fn decide(run: &mut Invocation, git: Option<&RealGit>) -> Result<(), 
     command.line_obstacle(&survey, args).map_or(Ok(()), Err)?;
     let candidate = |home| Candidate { run, command, survey: Some(&survey), args, home };
     if command.traits.outside {
-        let outside =
-            repo::Outside::load(&run.outside()).map_err(|error| Reason::repository(error.to_string()))?;
+        let outside = repo::StandaloneConfig::load(&run.outside())
+            .map_err(|error| Reason::repository(error.to_string()))?;
         return first(candidate(Home::Outside(&outside)).reasons());
     }
     let repo = open(run)?;

@@ -51,7 +51,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
     };
     console::out(format!("repository  {}", repo.git_dir().display()));
-    let outside = repo::Outside::load(&run.outside())?;
+    let outside = repo::StandaloneConfig::load(&run.outside())?;
     let warnings = obstacles::warnings(&repo);
     let mut code = 0;
     for command in commands::COMMANDS.iter().filter(|command| command.is_gits()) {

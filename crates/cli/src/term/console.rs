@@ -141,7 +141,7 @@ pub(crate) fn complaints(repo: &repo::Repository) {
     repo.objects().errors().iter().for_each(error);
     if let Some((file, source)) = repo.objects().unread_alternates() {
         let below = file.strip_prefix(repo.common_dir()).ok().and_then(std::path::Path::to_str);
-        let called = below.map_or_else(|| file.to_owned(), |below| repo.called_file(below));
+        let called = below.map_or_else(|| file.to_owned(), |below| repo.display_common_file(below));
         warning(format!("unable to access '{}': {}", called.display(), sys::reason(source)));
     }
     repo.warnings().iter().for_each(warning);

@@ -182,7 +182,7 @@ pub struct RacyCheck<'a> {
     worktree: &'a Dir,
     rules: StatRules,
     converter: Option<repo::convert::Converter>,
-    voice: repo::Voice,
+    voice: repo::MessageSink,
 }
 
 impl<'a> RacyCheck<'a> {
@@ -193,7 +193,7 @@ impl<'a> RacyCheck<'a> {
             true => Some(repo::convert::Converter::for_checkout(repo, index)?),
             false => None,
         };
-        Ok(RacyCheck { worktree, rules: StatRules::of(repo)?, converter, voice: repo.voice() })
+        Ok(RacyCheck { worktree, rules: StatRules::of(repo)?, converter, voice: repo.message_sink() })
     }
 
     /// Returns true if the file of `entry` has the entry's stat but another content. An unreadable
@@ -208,7 +208,7 @@ impl<'a> RacyCheck<'a> {
         }
         let mut worker = converter.worker();
         let name = content::hash(self.worktree, path, entry, &mut worker);
-        self.voice.say(worker.take_messages());
+        self.voice.print(worker.take_messages());
         !matches!(name, Ok(Some(oid)) if oid == entry.oid)
     }
 }

@@ -13,7 +13,7 @@ impl Prepared {
     /// reftable, which sapwood cannot create. The hash needs no check: it is the source's. The new
     /// repository does not exist yet, so only outer settings count.
     pub(super) fn check_formats(&self, events: &dyn Fn(Event<'_>)) -> Result<(), Error> {
-        let outside = repo::Outside::load(&self.options.open)?;
+        let outside = repo::StandaloneConfig::load(&self.options.open)?;
         let variable = |name: &str| {
             let value = self.options.open.env.get(std::ffi::OsStr::new(name))?;
             Some(BString::from(std::os::unix::ffi::OsStrExt::as_bytes(value.as_os_str())))
@@ -163,7 +163,9 @@ impl Prepared {
         parameters.extend(
             active.iter().map(|path| BString::from([b"submodule.active=", path.as_slice()].concat())),
         );
-        if repo::Outside::load(&options.open)?.config_bool("submodule.stickyRecursiveClone")? == Some(true) {
+        if repo::StandaloneConfig::load(&options.open)?.config_bool("submodule.stickyRecursiveClone")?
+            == Some(true)
+        {
             parameters.push("submodule.recurse=true".into());
         }
         let has_reference =

@@ -154,7 +154,7 @@ fn will_have_reflogs(options: &Options) -> Result<bool, Error> {
     });
     let value = match own {
         Some(value) => Some(value),
-        None => repo::Outside::load(&options.open)?.config_str("core.logAllRefUpdates"),
+        None => repo::StandaloneConfig::load(&options.open)?.config_str("core.logAllRefUpdates"),
     };
     Ok(match value {
         Some(value) => repo::parse_bool(Some(value.as_bstr())) != Some(false),
@@ -189,7 +189,7 @@ impl Prepared {
     }
 
     /// Returns the name of the new remote, from the options and the configuration.
-    pub fn remote(&self, outside: &repo::Outside) -> BString {
+    pub fn remote(&self, outside: &repo::StandaloneConfig) -> BString {
         const KEY: &[u8] = b"clone.defaultremotename";
         let parameters = self.options.config.iter().rev().filter_map(|setting| setting.split_once_str("="));
         let mut parameters = parameters.filter(|(key, _)| key.trim_ascii().eq_ignore_ascii_case(KEY));
@@ -373,7 +373,7 @@ impl Prepared {
             _ if self.options.no_checkout => Worktree::None,
             repo::Head::Branch { oid, .. } => Worktree::Branch(oid),
             repo::Head::Detached { oid } => Worktree::Detached(oid),
-            repo::Head::Unborn { .. } | repo::Head::Nowhere => Worktree::Nonexistent,
+            repo::Head::Unborn { .. } | repo::Head::Unresolvable => Worktree::Nonexistent,
         };
         Ok(self.cloned(worktree, Force::Remnants, claim))
     }
@@ -387,7 +387,7 @@ impl Prepared {
         let template = self.template()?;
         let given = self.template_as_given()?.map(|path| PathBuf::from(path.as_os_str())).unwrap_or_default();
         let destination = &self.destination;
-        let voice = self.options.open.voice;
+        let voice = self.options.open.message_sink;
         let wanted = skeleton::Wanted {
             git_dir: &destination.git_dir,
             existed: destination.git_dir_existed(),
@@ -448,19 +448,19 @@ impl Prepared {
         };
         let path = match given {
             Some(path) => Some(path),
-            None => repo::Outside::load(&self.options.open)?.config_path("init.templateDir")?,
+            None => repo::StandaloneConfig::load(&self.options.open)?.config_path("init.templateDir")?,
         };
         let path = path.or_else(|| self.options.default_template.clone().map(UserPath::from));
         Ok(path.filter(|path| !path.as_bytes().is_empty()))
     }
 
     /// Opens the new repository, with `--config` and the template's configuration in effect.
-    fn open(&self, in_the_making: bool) -> Result<repo::Repository, Error> {
+    fn open(&self, is_being_created: bool) -> Result<repo::Repository, Error> {
         let options = repo::OpenOptions {
             git_dir: Some(self.destination.git_dir.clone()),
             work_tree: self.destination.work_tree.clone(),
-            made_here: true,
-            in_the_making,
+            is_created_by_command: true,
+            is_being_created,
             ..self.options.open.clone()
         };
         Ok(repo::Repository::open(&options)?)

@@ -149,7 +149,7 @@ impl Channel {
 
     fn files(git_dir: &Path, options: &Options, events: &dyn Fn(Event<'_>)) -> Result<Channel, Error> {
         let source = repo::Repository::open_source(&options.open, git_dir)?;
-        for warning in source.warnings_while_found() {
+        for warning in source.discovery_warnings() {
             events(Event::Warning(&warning.to_str_lossy()));
         }
         let mut hidden = source.config_all("transfer.hideRefs");
@@ -162,7 +162,7 @@ impl Channel {
             }
             repo::Head::Detached { oid } => refs.refs.push(plain(("HEAD".into(), oid))),
             repo::Head::Unborn { name } => refs.unborn_head = Some(name),
-            repo::Head::Nowhere => {}
+            repo::Head::Unresolvable => {}
         }
         let mut all = source.refs("refs/")?;
         // Git also skips malformed names.
@@ -379,7 +379,7 @@ fn unbundle(
         match (received, stream.into_inner().failed) {
             // A bundle can be read again from its start. Files that were in the directory before
             // stay.
-            (Err(Error::Pack(pack::Error::Again { .. })), None) => remove_new_files(&directory, &before)?,
+            (Err(Error::Pack(pack::Error::Retryable { .. })), None) => remove_new_files(&directory, &before)?,
             (Err(Error::Pack(_)), Some(errno)) => {
                 return Err(io_error("read", path)(io::Error::from_raw_os_error(errno)));
             }

@@ -12,12 +12,12 @@ use super::select::{NewHead, RefOptions, Selection};
 const SHARED: &str = "core.sharedRepository";
 
 /// The configuration outside of any repository.
-pub(super) struct OuterConfig(repo::Outside);
+pub(super) struct OuterConfig(repo::StandaloneConfig);
 
 impl OuterConfig {
     /// Reads the configuration.
     pub(super) fn load(options: &repo::OpenOptions) -> Result<OuterConfig, repo::Error> {
-        Ok(OuterConfig(repo::Outside::load(options)?))
+        Ok(OuterConfig(repo::StandaloneConfig::load(options)?))
     }
 
     /// Reads the configuration of the repository that will be in `git_dir` and whose file is still
@@ -27,7 +27,7 @@ impl OuterConfig {
         git_dir: &Path,
         config: &Path,
     ) -> Result<OuterConfig, repo::Error> {
-        Ok(OuterConfig(repo::Outside::with_file(options, git_dir, config)?))
+        Ok(OuterConfig(repo::StandaloneConfig::with_file(options, git_dir, config)?))
     }
 
     /// Returns the configured permissions. A bad value is an error only where permissions are

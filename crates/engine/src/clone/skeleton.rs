@@ -53,7 +53,7 @@ pub(super) struct Template<'a> {
     /// The path as the user gave it.
     pub given: &'a Path,
     /// Prints messages.
-    pub voice: repo::Voice,
+    pub voice: repo::MessageSink,
 }
 
 impl Template<'_> {
@@ -188,7 +188,7 @@ fn configure(wanted: &Wanted<'_>, path: &Path, version: i32, shared: SharedRepos
         set("core.bare", if wanted.work_tree.is_none() { "true" } else { "false" }),
     ];
     if let Some(work_tree) = wanted.work_tree {
-        let outside = repo::Outside::with_file(wanted.open, wanted.git_dir, path)?;
+        let outside = repo::StandaloneConfig::with_file(wanted.open, wanted.git_dir, path)?;
         if outside.config_str("core.logAllRefUpdates").is_none() {
             edits.push(set("core.logallrefupdates", "true"));
         }

@@ -177,7 +177,7 @@ impl Cleaning for Lazy<'_> {
     }
 
     fn say(&self, messages: Vec<String>) {
-        self.repo.voice().say(messages);
+        self.repo.message_sink().print(messages);
     }
 }
 

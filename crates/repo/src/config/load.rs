@@ -11,7 +11,7 @@ use format::wildmatch::{Mode, wildmatch};
 use sys::{Refused, UserPath, by_path::canonical};
 
 use super::{Config, Entry, Scope, parse, shown, value};
-use crate::{Attempt, ConfigError, Env, Error, PathOrigin, Voice, disk};
+use crate::{Attempt, ConfigError, Env, Error, MessageSink, PathOrigin, disk};
 
 /// Git's limit for the depth of includes. Circular includes end here.
 pub(crate) const MAX_INCLUDE_DEPTH: usize = 10;
@@ -31,11 +31,11 @@ pub(crate) struct Sources<'a> {
     /// The base of relative paths in environment variables.
     pub(crate) place: Option<&'a Path>,
     /// True while the repository is being created: HEAD names no branch yet.
-    pub(crate) in_the_making: bool,
+    pub(crate) is_being_created: bool,
     /// `-c key=value`
     pub(crate) command: &'a [BString],
     /// Prints messages.
-    pub(crate) voice: Voice,
+    pub(crate) message_sink: MessageSink,
 }
 
 /// Reads all sources.
@@ -148,7 +148,7 @@ impl Loader<'_> {
         self.config.push(key, Entry { value: value.clone(), scope, file: file.cloned(), line, number: 0 });
         let Some(by_url) = include else { return Ok(()) };
         let Some(value) = value else {
-            self.sources.voice.say(["error: missing value for 'include.path'".to_owned()]);
+            self.sources.message_sink.print(["error: missing value for 'include.path'".to_owned()]);
             return Err(match file {
                 Some(file) => parse::BadLine(line).in_file(shown(file, self.sources.git_dir)),
                 None => ConfigError::CommandLine.into(),
@@ -195,7 +195,7 @@ impl Loader<'_> {
         } else if let Some(pattern) = condition.strip_prefix(b"gitdir/i:") {
             self.gitdir_matches(pattern.as_bstr(), from, true)
         } else if let Some(pattern) = condition.strip_prefix(b"onbranch:") {
-            let Some(git_dir) = self.sources.git_dir.filter(|_| !self.sources.in_the_making) else {
+            let Some(git_dir) = self.sources.git_dir.filter(|_| !self.sources.is_being_created) else {
                 return Ok(false);
             };
             let head = disk::read_optional(&git_dir.join("HEAD")).ok().flatten().unwrap_or_default();
@@ -428,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_old_and_new_style() {
+    fn splits_parameters_of_both_styles() {
         let split = |text: &str| split_parameters(text.into());
         assert_eq!(
             split(r"'a.b=c d' 'x.y=z.k'='it'\''s' 'q.r'="),
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_the_command_line() {
+    fn checks_keys_of_the_command_line() {
         assert_eq!(command_key("Core.Sub.X.Bare".into()).ok(), Some("core.Sub.X.bare".into()));
         for (key, message) in [
             ("core", "key does not contain a section: core"),

@@ -21,7 +21,7 @@ pub(crate) use load::{MAX_INCLUDE_DEPTH, Sources, load};
 pub(crate) use value::{bad_boolean, parse_int, parse_size};
 pub use value::{parse_bool, parse_number, parse_unsigned};
 
-use crate::{ConfigError, Env, Error, Voice};
+use crate::{ConfigError, Env, Error, MessageSink};
 
 /// The source of a value, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +45,7 @@ impl Scope {
 /// worktree.
 #[derive(Clone, Copy)]
 pub(crate) struct Speaker<'a> {
-    pub(crate) voice: Voice,
+    pub(crate) message_sink: MessageSink,
     pub(crate) top: Option<&'a Path>,
 }
 
@@ -121,9 +121,9 @@ impl Config {
     }
 
     /// Takes the settings that Git reads when a command begins from `before`, and keeps the others.
-    pub(crate) fn begin_with(&mut self, mut before: Config) {
-        self.values.retain(|key, _| !is_read_at_once(key));
-        before.values.retain(|key, _| is_read_at_once(key));
+    pub(crate) fn restore_startup_settings(&mut self, mut before: Config) {
+        self.values.retain(|key, _| !is_startup_setting(key));
+        before.values.retain(|key, _| is_startup_setting(key));
         self.values.extend(before.values);
         let known: HashSet<BString> = self.names.iter().cloned().collect();
         self.names.extend(before.names.into_iter().filter(|name| !known.contains(name)));
@@ -161,7 +161,7 @@ impl Config {
             Some(Entry { value: Some(value), .. }) => Ok(Some(value.as_bstr())),
             Some(entry) => {
                 let key = normalize(key);
-                speaker.voice.say([format!("error: missing value for '{key}'")]);
+                speaker.message_sink.print([format!("error: missing value for '{key}'")]);
                 let place = entry.file.as_ref().map(|file| {
                     let file = speaker.top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file);
                     (file.to_owned(), entry.line)
@@ -269,7 +269,7 @@ pub(crate) fn path(value: &BStr, env: &Env) -> Result<Option<UserPath>, Error> {
 /// Returns true if Git reads a setting (in lower case) once, when a command begins. Git looks up
 /// the other settings when it needs them. Source: experiments with `git clone` and settings in a
 /// conditionally included file.
-fn is_read_at_once(key: &BString) -> bool {
+fn is_startup_setting(key: &BString) -> bool {
     const LATER: [&str; 4] = ["core.fsmonitor", "core.hookspath", "core.splitindex", "core.sshcommand"];
     const SECTIONS: [&str; 13] = [
         "advice.",

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_names_and_values() {
+    fn parses_sections_names_and_values() {
         let some = |value: &str| Some(value.to_owned());
         assert_eq!(
             pairs(
@@ -247,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn continuation_and_escapes() {
+    fn parses_continuations_and_escapes() {
         assert_eq!(pairs("[a]b = x\\\n y\\t\\\\\n")[0].1.as_deref(), Some("x y\t\\"));
         assert_eq!(pairs("[a]b =")[0].1.as_deref(), Some(""));
     }
 
     #[test]
-    fn bad_lines_are_numbered() {
+    fn numbers_bad_lines() {
         for (text, line) in [
             ("[a]\nb = \"x\n", 2),
             ("[a]\n\n%", 3),

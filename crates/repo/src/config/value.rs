@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers() {
+    fn parses_integers_with_units() {
         for (text, value) in [
             ("0", 0),
             ("10k", 10240),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans() {
+    fn parses_booleans() {
         for (text, value) in [
             ("YES", Some(true)),
             ("off", Some(false)),

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_wins_and_macros_expand() {
+    fn prefers_the_last_line_and_expands_macros() {
         assert_eq!(lookup("* text\n*.c -text\n", "a.c", TEXT), Some(State::Unset));
         assert_eq!(lookup("* text\n*.c !text\n", "a.c", TEXT), None);
         assert_eq!(lookup("* binary\n", "a.c", TEXT), Some(State::Unset));
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_about_other_things_is_empty() {
+    fn drops_lines_about_other_attributes() {
         let files = [RawFile::built_in(), RawFile::parse(b"*.c diff=cpp\n*.dts diff=dts\n# text\n", true)];
         assert!(Names::of(&files).compile(&files[1]).is_empty());
     }

@@ -91,7 +91,7 @@ pub(super) fn to_git(
 }
 
 /// Returns true if `text`, the UTF-8 form of `bytes`, converts back to the same bytes.
-pub(super) fn comes_back(name: &BStr, bytes: &[u8], text: &[u8]) -> bool {
+pub(super) fn round_trips(name: &BStr, bytes: &[u8], text: &[u8]) -> bool {
     let mut back = Vec::new();
     bytes.is_empty() || convert(name, "UTF-8".into(), text, &mut back) && back == bytes
 }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings() {
+    fn accepts_other_spellings_of_encodings() {
         assert!(is_utf8("utf8".into()) && is_utf8("UTF-8".into()) && !is_utf8("utf-16".into()));
         assert!(same_utf("UTF16LE-bom".into(), "UTF-16LE-BOM"));
         assert!(!same_utf("latin-1".into(), "latin-1"));

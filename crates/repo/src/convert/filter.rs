@@ -42,7 +42,7 @@ impl Driver {
         !self.smudge.is_empty() || !self.clean.is_empty() || !self.process.is_empty()
     }
 
-    fn only_fails(&self) -> bool {
+    fn cannot_smudge(&self) -> bool {
         self.required && self.smudge.is_empty() && self.process.is_empty()
     }
 
@@ -54,8 +54,8 @@ impl Driver {
 }
 
 /// Returns true if a configured driver is required and has no command to smudge.
-pub fn any_driver_only_fails(repo: &Repository) -> Result<bool, Error> {
-    Ok(drivers(repo)?.iter().any(Driver::only_fails))
+pub fn any_required_driver_cannot_smudge(repo: &Repository) -> Result<bool, Error> {
+    Ok(drivers(repo)?.iter().any(Driver::cannot_smudge))
 }
 
 /// Returns all configured drivers.
@@ -305,10 +305,10 @@ impl Worker {
 
     /// Returns Git's fatal message for a checkout of `path`, if its filter is required and has no
     /// command to smudge.
-    pub fn sure_failure(&mut self, path: &BStr) -> Result<Option<String>, Error> {
+    pub fn smudge_failure(&mut self, path: &BStr) -> Result<Option<String>, Error> {
         let Some(driver) = self.action(path)?.and_then(|action| action.smudger()) else { return Ok(None) };
         let driver = &self.shared.drivers[driver];
-        Ok(driver.only_fails().then(|| smudge_failed(path, driver).to_string()))
+        Ok(driver.cannot_smudge().then(|| smudge_failed(path, driver).to_string()))
     }
 
     /// Runs the filter for an addition; returns `None` if it changes nothing.
@@ -474,7 +474,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders() {
+    fn expands_placeholders() {
         let expand = |template: &str| expand(template.into(), "it's".into()).to_string();
         assert_eq!(expand("x %f %% %d %"), r"x 'it'\''s' % %d %");
     }

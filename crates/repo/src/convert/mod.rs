@@ -26,7 +26,7 @@ use sys::profile::{self, Phase};
 use crate::{ConvertError, Error, Repository};
 use attributes::{File, Values};
 pub(crate) use filter::Processes;
-pub use filter::{Delays, ExternalFilters, Metadata, Smudged, any_driver_only_fails};
+pub use filter::{Delays, ExternalFilters, Metadata, Smudged, any_required_driver_cannot_smudge};
 use shared::{Action, Direction, Shared, Tables, Text};
 use storing::Storing;
 use text::LineEnds;
@@ -123,8 +123,8 @@ pub struct Worker {
     dir: BString,
     /// The attribute files from the top to `dir`, each with the length of its directory's path.
     files: Vec<(Option<Arc<File>>, usize)>,
-    /// True if one of `files` or of the shared files sets attributes.
-    concerned: bool,
+    /// True if `core.autocrlf` is set or one of the attribute files is not empty.
+    may_convert: bool,
     values: Values,
     /// The last path and its action.
     last: Option<(BString, Action)>,
@@ -138,7 +138,7 @@ impl Worker {
             shared: Arc::clone(shared),
             dir: BString::default(),
             files: Vec::new(),
-            concerned: false,
+            may_convert: false,
             values: Values::default(),
             last: None,
             spare: Vec::new(),
@@ -211,9 +211,9 @@ impl Worker {
         let shared = &self.shared;
         if let Some(name) = &action.encoding {
             let mut failed = None;
-            let both_ways =
-                shared.storing.as_ref().is_some_and(|storing| storing.tries_both_ways(name.as_bstr()));
-            let before = both_ways.then(|| content.bytes().to_vec());
+            let round_trip =
+                shared.storing.as_ref().is_some_and(|storing| storing.checks_round_trip(name.as_bstr()));
+            let before = round_trip.then(|| content.bytes().to_vec());
             content.step(|bytes, to| {
                 match encoding::to_git(path, name.as_bstr(), bytes, to, &mut self.messages) {
                     Ok(()) => true,
@@ -230,7 +230,7 @@ impl Worker {
                 Some(error) => self.messages.push(format!("error: {error}")),
                 None => {}
             }
-            if before.is_some_and(|before| !encoding::comes_back(name.as_bstr(), &before, content.bytes())) {
+            if before.is_some_and(|before| !encoding::round_trips(name.as_bstr(), &before, content.bytes())) {
                 return Err(ConvertError::RoundTrip { path: path.to_owned(), encoding: name.clone() }.into());
             }
         }
@@ -241,7 +241,7 @@ impl Worker {
             done.converted
         });
         if let (Some(lost), Some(storing)) = (lost, &shared.storing) {
-            self.messages.extend(storing.tell_lost(path, lost)?);
+            self.messages.extend(storing.message_about_lost(path, lost)?);
         }
         if action.ident {
             content.step(text::ident_to_git);
@@ -310,7 +310,7 @@ impl Worker {
         if self.files.is_empty() || self.dir != dir {
             self.enter(shared, tables, dir);
         }
-        if !self.concerned {
+        if !self.may_convert {
             return false;
         }
         let nested = self.files.iter().rev().filter_map(|(file, dir)| Some((file.as_deref()?, *dir)));
@@ -342,7 +342,7 @@ impl Worker {
         self.dir = dir.to_owned();
         let shared_files = tables.weakest.iter().chain([&tables.info]);
         let mut files = self.files.iter().filter_map(|(file, _)| file.as_deref()).chain(shared_files);
-        self.concerned = shared.settings.auto != LineEnds::Keep || files.any(|file| !file.is_empty());
+        self.may_convert = shared.settings.auto != LineEnds::Keep || files.any(|file| !file.is_empty());
     }
 }
 

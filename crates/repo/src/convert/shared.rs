@@ -129,7 +129,7 @@ fn weakest(repo: &Repository) -> Result<Vec<RawFile>, Error> {
         Some(path) => Some(path),
         None => repo.env().xdg_config("attributes"),
     };
-    files.extend(user.and_then(|path| path.resolve(repo.place()).ok()).map(|path| read(&path)));
+    files.extend(user.and_then(|path| path.resolve(repo.base_dir()).ok()).map(|path| read(&path)));
     Ok(files)
 }
 

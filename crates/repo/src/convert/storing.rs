@@ -11,7 +11,7 @@ use crate::{ConvertError, Error, Repository};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unsafe {
     Stored,
-    ToldOf,
+    Warned,
     Refused,
 }
 
@@ -19,7 +19,7 @@ enum Unsafe {
 pub(super) struct Storing {
     line_ends: Unsafe,
     /// Encodings that are checked by converting back.
-    both_ways: BString,
+    round_trip: BString,
     /// True if content that cannot be encoded is an error.
     pub(super) refuses: bool,
 }
@@ -27,33 +27,33 @@ pub(super) struct Storing {
 impl Storing {
     pub(super) fn of(repo: &Repository) -> Result<Storing, Error> {
         let line_ends = match repo.config_str("core.safecrlf") {
-            None => Unsafe::ToldOf,
-            Some(value) if value.eq_ignore_ascii_case(b"warn") => Unsafe::ToldOf,
+            None => Unsafe::Warned,
+            Some(value) if value.eq_ignore_ascii_case(b"warn") => Unsafe::Warned,
             Some(_) if repo.config_bool("core.safecrlf")? == Some(true) => Unsafe::Refused,
             Some(_) => Unsafe::Stored,
         };
-        let both_ways = repo.config_str("core.checkRoundtripEncoding").unwrap_or_else(|| "SHIFT-JIS".into());
-        Ok(Storing { line_ends, both_ways, refuses: true })
+        let round_trip = repo.config_str("core.checkRoundtripEncoding").unwrap_or_else(|| "SHIFT-JIS".into());
+        Ok(Storing { line_ends, round_trip, refuses: true })
     }
 
     /// Returns the settings for a caller that only shows the content: nothing is an error.
     pub(super) fn for_showing(repo: &Repository) -> Result<Storing, Error> {
         let line_ends = match Storing::of(repo)?.line_ends {
-            Unsafe::Refused => Unsafe::ToldOf,
+            Unsafe::Refused => Unsafe::Warned,
             other => other,
         };
-        Ok(Storing { line_ends, both_ways: BString::default(), refuses: false })
+        Ok(Storing { line_ends, round_trip: BString::default(), refuses: false })
     }
 
     /// Returns the message about line ends that a checkout would not restore.
-    pub(super) fn tell_lost(&self, path: &BStr, lost: Lost) -> Result<Option<String>, Error> {
+    pub(super) fn message_about_lost(&self, path: &BStr, lost: Lost) -> Result<Option<String>, Error> {
         let (from, to) = match lost {
             Lost::CrLf => ("CRLF", "LF"),
             Lost::Lf => ("LF", "CRLF"),
         };
         match self.line_ends {
             Unsafe::Stored => Ok(None),
-            Unsafe::ToldOf => Ok(Some(format!(
+            Unsafe::Warned => Ok(Some(format!(
                 "warning: in the working copy of '{path}', {from} will be replaced by {to} the next time Git touches it"
             ))),
             Unsafe::Refused => Err(ConvertError::LineEnds { path: path.to_owned(), from, to }.into()),
@@ -61,8 +61,8 @@ impl Storing {
     }
 
     /// Returns true if text in the encoding `name` is checked by converting back.
-    pub(super) fn tries_both_ways(&self, name: &BStr) -> bool {
-        let mut listed = self.both_ways.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
+    pub(super) fn checks_round_trip(&self, name: &BStr) -> bool {
+        let mut listed = self.round_trip.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
         listed.any(|one| one.eq_ignore_ascii_case(name))
     }
 }

@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identifiers_of_others_stay() {
+    fn keeps_foreign_identifiers() {
         let mut out = Vec::new();
         assert!(ident_to_worktree(b"$Id: a b c$ $Id:x$ $Id$", HashKind::Sha1, &mut out));
         let text = String::from_utf8(out).expect("ASCII");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn collapsing() {
+    fn collapses_identifiers() {
         let git = |text: &str| {
             let mut out = Vec::new();
             ident_to_git(text.as_bytes(), &mut out).then(|| String::from_utf8(out).expect("ASCII"))
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_leave_binary_and_mixed_alone() {
+    fn leaves_binary_and_mixed_content_unchanged() {
         let mut out = Vec::new();
         assert!(!line_ends_to_worktree(b"a\0\n", LineEnds::AutoCrLf, &mut out));
         assert!(!line_ends_to_worktree(b"a\r\nb\n", LineEnds::AutoCrLf, &mut out));

@@ -6,7 +6,7 @@ use testkit::{Repo, Sandbox};
 use super::parse;
 
 /// Returns Git's reading of a committer's date as `<seconds> <zone>`; `None` if Git refuses it.
-fn gits(repo: &Repo<'_>, text: &str) -> Option<BString> {
+fn git_date(repo: &Repo<'_>, text: &str) -> Option<BString> {
     let mut command = repo.git_command();
     // Our parser uses the time zone of this process.
     match std::env::var_os("TZ") {
@@ -26,11 +26,11 @@ fn ours(text: &str) -> Option<BString> {
 
 #[track_caller]
 fn same(repo: &Repo<'_>, text: &str) {
-    assert_eq!(gits(repo, text), ours(text), "{text:?}; git left, ours right");
+    assert_eq!(git_date(repo, text), ours(text), "{text:?}; git left, ours right");
 }
 
 #[test]
-fn known_dates() {
+fn parses_known_dates() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("r");
     for text in [
@@ -164,7 +164,7 @@ impl Random {
 
 /// `SAPWOOD_TEST_DATES` sets the number of dates.
 #[test]
-fn random_dates() {
+fn parses_random_dates_as_git_does() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("r");
     let number = std::env::var("SAPWOOD_TEST_DATES").ok().and_then(|number| number.parse().ok());

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_as_git_reads_them() {
+    fn parses_lists_as_git_does() {
         let list = b"# comment\n/abs\n\n../rel\n\"/quo\\ted \\303\\266\\n\"\n\"/broken\n/last";
         let paths = parsed(list, b'\n');
         let expected: Vec<&[u8]> = vec![b"/abs", b"../rel", b"/quo\ted \xc3\xb6\n", b"\"/broken", b"/last"];

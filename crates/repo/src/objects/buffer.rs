@@ -53,7 +53,7 @@ impl Buffer {
     }
 
     /// Frees the memory if it is larger than `most` bytes.
-    pub(super) fn shed(&mut self, most: usize) {
+    pub(super) fn shrink_to(&mut self, most: usize) {
         if self.capacity() > most {
             *self = Buffer::default();
         }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_stays_alone_or_not_at_all() {
+    fn keeps_an_oversized_entry_alone_or_not_at_all() {
         let mut cache = Cache::new(4096);
         cache.insert((0, 1), Kind::Blob, filled(1000, 1));
         cache.insert((0, 2), Kind::Blob, filled(9000, 2));

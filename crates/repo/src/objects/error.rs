@@ -16,7 +16,7 @@ pub enum Error {
     #[error("could not fetch {0} from promisor remote")]
     Promised(ObjectId),
     /// No copy was found, and a pack that may hold one cannot be used.
-    #[error("object {oid} not found, and packfile {pack} is not usable{}", said(.source.io_error()))]
+    #[error("object {oid} not found, and packfile {pack} is not usable{}", reason_suffix(.source.io_error()))]
     Unusable {
         /// The object.
         oid: ObjectId,
@@ -26,7 +26,7 @@ pub enum Error {
         source: PackError,
     },
     /// No copy was found, and a directory of packs cannot be listed.
-    #[error("object {oid} not found: unable to open object pack directory: {dir}{}", said(Some(.source)))]
+    #[error("object {oid} not found: unable to open object pack directory: {dir}{}", reason_suffix(Some(.source)))]
     Unlisted {
         /// The object.
         oid: ObjectId,
@@ -36,7 +36,7 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// No copy was found, and a list of alternates cannot be read, so a copy may be in one of them.
-    #[error("object {oid} not found: unable to read '{path}'{}", said(Some(.source)))]
+    #[error("object {oid} not found: unable to read '{path}'{}", reason_suffix(Some(.source)))]
     Alternates {
         /// The object.
         oid: ObjectId,
@@ -46,7 +46,7 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// All copies are damaged. This is the first one found, in a pack.
-    #[error("packed object {oid} (stored in {pack}) is corrupt{}", said(.source.io()))]
+    #[error("packed object {oid} (stored in {pack}) is corrupt{}", reason_suffix(.source.io()))]
     Packed {
         /// The object.
         oid: ObjectId,
@@ -58,7 +58,7 @@ pub enum Error {
         source: Fault,
     },
     /// All copies are damaged. This is the first one found, a loose object.
-    #[error("loose object {oid} (stored in {path}) is corrupt{}", said(.source.io()))]
+    #[error("loose object {oid} (stored in {path}) is corrupt{}", reason_suffix(.source.io()))]
     Loose {
         /// The object.
         oid: ObjectId,
@@ -68,7 +68,7 @@ pub enum Error {
         source: Fault,
     },
     /// The file of a loose object exists but cannot be read.
-    #[error("unable to open loose object {oid} ({path}){}", said(Some(.source)))]
+    #[error("unable to open loose object {oid} ({path}){}", reason_suffix(Some(.source)))]
     Unreadable {
         /// The object.
         oid: ObjectId,
@@ -79,7 +79,7 @@ pub enum Error {
     },
     /// A mapped file could not be read. Data that was read since then may be wrong, whichever
     /// object it belongs to.
-    #[error("unable to read '{path}'{}", said(Some(.source)))]
+    #[error("unable to read '{path}'{}", reason_suffix(Some(.source)))]
     Map {
         /// The file: a pack, its index, or another mapped file.
         path: PathBuf,
@@ -131,7 +131,7 @@ pub(super) fn maps_are_readable() -> Result<(), Error> {
 }
 
 /// Formats the system's error as the end of a sentence.
-fn said(error: Option<&io::Error>) -> String {
+fn reason_suffix(error: Option<&io::Error>) -> String {
     error.map(|error| format!(": {}", sys::reason(error))).unwrap_or_default()
 }
 

@@ -22,10 +22,10 @@ mod inflate;
 mod loose;
 mod pack;
 mod packs;
+mod permits;
 mod pool;
 mod reader;
-mod sparing;
-mod turns;
+mod sparse_map;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -41,8 +41,8 @@ pub use reader::{Content, Counts, Reader};
 use alternates::Directories;
 use loose::LooseDir;
 use packs::Packs;
+use permits::Permits;
 use pool::Pool;
-use turns::Turns;
 
 /// The number of lookups in a chain of replacements. The last name must not be replaced.
 const MAX_REPLACE_DEPTH: usize = 5;
@@ -122,7 +122,7 @@ pub struct Objects {
     /// The memory for decoded objects.
     pool: Arc<Pool>,
     /// The turns of small readers.
-    turns: Arc<Turns>,
+    permits: Arc<Permits>,
     /// Held during a fetch, because another thread may need the same objects.
     fetching: Mutex<()>,
 }
@@ -142,7 +142,7 @@ impl Objects {
             directories: OnceLock::new(),
             packs: RwLock::default(),
             pool: Arc::default(),
-            turns: Arc::default(),
+            permits: Arc::default(),
             fetching: Mutex::default(),
         }
     }

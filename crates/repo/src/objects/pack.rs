@@ -12,7 +12,7 @@ use format::pack::{self, Entry};
 use format::{HashKind, ObjectId};
 use sys::Map;
 
-use super::sparing::{LITTLE, Sparing};
+use super::sparse_map::{MAX_REQUEST, SparseMap};
 use super::{Fault, PackError};
 
 /// The number of bytes of a pack that the process maps in before it releases all of them.
@@ -32,8 +32,8 @@ pub(super) struct Pack {
     /// The `.pack` file.
     path: PathBuf,
     hash: HashKind,
-    idx: OnceLock<Result<Idx<Sparing>, PackError>>,
-    data: OnceLock<Result<Sparing, PackError>>,
+    idx: OnceLock<Result<Idx<SparseMap>, PackError>>,
+    data: OnceLock<Result<SparseMap, PackError>>,
     // The number of bytes mapped in since the pages were last released.
     resident: AtomicUsize,
     // Damaged entries by offset; they are never read again. The flag avoids the lock while there
@@ -66,14 +66,14 @@ impl Pack {
     }
 
     /// Returns the index for many lookups, or the reason why it cannot be used.
-    pub(super) fn idx(&self) -> Result<&Idx<Sparing>, &PackError> {
-        self.sparing_idx().inspect(|idx| idx.data().use_much())
+    pub(super) fn idx(&self) -> Result<&Idx<SparseMap>, &PackError> {
+        self.sparse_idx().inspect(|idx| idx.data().announce_many_reads())
     }
 
-    fn sparing_idx(&self) -> Result<&Idx<Sparing>, &PackError> {
+    fn sparse_idx(&self) -> Result<&Idx<SparseMap>, &PackError> {
         let open = || {
             let map = map(&self.path.with_extension("idx"))?;
-            Idx::parse(Sparing::new(map), self.hash).map_err(PackError::Index)
+            Idx::parse(SparseMap::new(map), self.hash).map_err(PackError::Index)
         };
         self.idx.get_or_init(open).as_ref()
     }
@@ -84,8 +84,8 @@ impl Pack {
         Ok(&map[..map.len() - self.hash.len()])
     }
 
-    fn open(&self) -> Result<Sparing, PackError> {
-        let idx = self.sparing_idx().map_err(Clone::clone)?;
+    fn open(&self) -> Result<SparseMap, PackError> {
+        let idx = self.sparse_idx().map_err(Clone::clone)?;
         let mut file = sys::by_path::open(&self.path).map_err(PackError::io)?;
         let map = Map::of(&file).map_err(PackError::io)?;
         if map.len() < pack::HEADER_LEN + self.hash.len() {
@@ -104,7 +104,7 @@ impl Pack {
         if trailer != *idx.pack_checksum() {
             return Err(PackError::Mismatch);
         }
-        Ok(Sparing::new(map))
+        Ok(SparseMap::new(map))
     }
 
     /// Returns the offset of an object in this pack, if the pack can be read and the entry is not
@@ -122,8 +122,8 @@ impl Pack {
     }
 
     fn offset(&self, oid: &ObjectId) -> Option<u64> {
-        let idx = self.sparing_idx().ok()?;
-        idx.data().use_once(|| idx.bucket_of(oid));
+        let idx = self.sparse_idx().ok()?;
+        idx.data().announce_read(|| idx.bucket_of(oid));
         // The decoder reports an invalid offset.
         Some(idx.offset(idx.find(oid)?).unwrap_or(u64::MAX))
     }
@@ -142,11 +142,11 @@ impl Pack {
         }
         let map = self.data.get().and_then(|map| map.as_ref().ok());
         if let (Some(map), Some(start)) = (map, start) {
-            map.use_once(|| start..start + LITTLE);
+            map.announce_read(|| start..start + MAX_REQUEST);
         }
         let entry = pack::parse_entry(bytes, self.hash).map_err(Fault::Entry)?;
-        if let Some(map) = map.filter(|_| entry.size > LITTLE as u64) {
-            map.use_much();
+        if let Some(map) = map.filter(|_| entry.size > MAX_REQUEST as u64) {
+            map.announce_many_reads();
         }
         Ok(entry)
     }

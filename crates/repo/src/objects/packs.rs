@@ -20,7 +20,7 @@ use sys::Map;
 
 use super::PackError;
 use super::pack::{Pack, map};
-use super::sparing::Sparing;
+use super::sparse_map::SparseMap;
 
 /// The packs known at one time.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Packs {
 
     /// Returns true if it saves a search to try the pack of the last object first. That is not so
     /// if a multi-pack-index finds the object, or if the pack is first in order anyway.
-    pub(super) fn remembers(&self, id: u32) -> bool {
+    pub(super) fn should_try_first(&self, id: u32) -> bool {
         self.stores.iter().any(|store| store.order.iter().skip(1).any(|&other| other == id))
     }
 
@@ -152,7 +152,7 @@ impl Packs {
     fn uncovered<'a>(
         &'a self,
         store: &'a Store,
-    ) -> impl Iterator<Item = Result<&'a Idx<Sparing>, (PathBuf, PackError)>> {
+    ) -> impl Iterator<Item = Result<&'a Idx<SparseMap>, (PathBuf, PackError)>> {
         let packs = store.order.iter().filter_map(|&id| self.get(id));
         packs.filter_map(|pack| match pack.idx() {
             Ok(idx) => Some(Ok(idx)),

@@ -96,7 +96,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[test]
-    fn what_came_back_is_handed_out_again() {
+    fn reuses_returned_memory() {
         let pool = Arc::new(Pool::default());
         let (small, large) = (pool.lease(2 * MIB).expect("memory"), pool.lease(6 * MIB).expect("memory"));
         let places = [small.as_ptr(), large.as_ptr()];
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_budget_nothing_is_kept() {
+    fn keeps_nothing_beyond_the_budget() {
         let pool = Arc::new(Pool::default());
         let leases: Vec<Lease> = (0..5).map(|_| pool.lease(20 * MIB).expect("memory")).collect();
         assert_eq!(pool.stock().mapped, 100 * MIB);

@@ -114,7 +114,7 @@ impl Finder<'_> {
             Err(err) => Err(Attempt::StatDotGit.on(dot_git)(err)),
             Ok(stat) if stat.is_dir() => {
                 let is_one = self.is_git_directory(dot_git)?
-                    || (unless_failing(dot_git)? && self.is_git_directory(dot_git)?);
+                    || (has_head(dot_git)? && self.is_git_directory(dot_git)?);
                 Ok(is_one.then(|| (GitDir { path: dot_git.to_owned(), is_real }, false)))
             }
             Ok(stat) if !stat.is_file() => Err(DiscoveryError::NotAFile(dot_git.to_owned()).into()),
@@ -126,11 +126,11 @@ impl Finder<'_> {
     }
 
     pub(super) fn read_gitfile(&self, file: &Path, size: u64) -> Result<PathBuf, Error> {
-        self.read_gitfile_called(file, file, size)
+        self.read_gitfile_as(file, file, size)
     }
 
     /// Like [`Finder::read_gitfile`], if messages name the file differently.
-    pub(super) fn read_gitfile_called(&self, file: &Path, name: &Path, size: u64) -> Result<PathBuf, Error> {
+    pub(super) fn read_gitfile_as(&self, file: &Path, name: &Path, size: u64) -> Result<PathBuf, Error> {
         if size > GITFILE_LIMIT {
             return Err(DiscoveryError::GitfileTooLarge(name.to_owned()).into());
         }
@@ -150,8 +150,8 @@ impl Finder<'_> {
         // Discovery resolves the target for the message; an explicit `GIT_DIR` shows it as it is
         // named.
         let nothing = || {
-            let called = beside(name).unwrap_or_else(|_| target.as_os_str().into());
-            Error::from(DiscoveryError::GitfileTarget(called))
+            let display_name = beside(name).unwrap_or_else(|_| target.as_os_str().into());
+            Error::from(DiscoveryError::GitfileTarget(display_name))
         };
         let git_dir = beside(file).map_err(|_| nothing())?;
         if !self.is_git_directory(&git_dir)? {
@@ -193,7 +193,7 @@ impl Finder<'_> {
     /// Returns the directory that all worktrees share.
     pub(super) fn common_dir(&self, git_dir: &Path) -> Result<Common, Error> {
         if let Some(common) = self.common_dir_variable(&self.cwd) {
-            return Ok(Common { dir: common?, is_said: true });
+            return Ok(Common { dir: common?, is_explicit: true });
         }
         if let Some((_, common)) = self.common.borrow().as_ref().filter(|(of, _)| of == git_dir) {
             return Ok(common.clone());
@@ -213,14 +213,14 @@ fn refused(variable: &'static str) -> impl Fn(Refused) -> Error {
 pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
     let file = git_dir.join("commondir");
     match disk::read_optional(&file) {
-        Ok(None) => Ok(Common { dir: git_dir.to_owned(), is_said: false }),
+        Ok(None) => Ok(Common { dir: git_dir.to_owned(), is_explicit: false }),
         Ok(Some(bytes)) if !bytes.is_empty() => {
             let target = bytes.trim_end_with(|c| c == '\n' || c == '\r');
             let common = UserPath::new(target).resolve_or_base(git_dir).map_err(|source| {
                 let origin = PathOrigin::CommonDir(file.clone());
                 Error::Path { origin, source }
             })?;
-            Ok(Common { dir: canonical(&common).unwrap_or(common), is_said: true })
+            Ok(Common { dir: canonical(&common).unwrap_or(common), is_explicit: true })
         }
         Ok(_) => Err(DiscoveryError::EmptyCommonDir(file).into()),
         Err(err) => Err(Attempt::ReadCommonDir.on(&file)(err)),
@@ -229,7 +229,7 @@ pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
 
 /// Returns an error if the disk fails on a directory that seems to be a repository; otherwise true
 /// if it has a HEAD. Git does not report this error: it may find another repository further up.
-pub(super) fn unless_failing(git_dir: &Path) -> Result<bool, Error> {
+pub(super) fn has_head(git_dir: &Path) -> Result<bool, Error> {
     let head = git_dir.join("HEAD");
     match disk::read_optional(&head) {
         Err(err) if err.kind() != ErrorKind::IsADirectory => Err(Attempt::Read.on(&head)(err)),

@@ -7,7 +7,7 @@ use format::HashKind;
 
 use super::{Common, Finder};
 use crate::{
-    Attempt, ConfigError, Error, FormatError, Voice,
+    Attempt, ConfigError, Error, FormatError, MessageSink,
     config::{self, parse::Pair},
     disk,
 };
@@ -45,12 +45,12 @@ pub struct Extensions {
 impl Finder<'_> {
     /// Reads `core.repositoryFormatVersion` and `extensions.*` from the repository's own file only.
     pub(super) fn check_format(&self, git_dir: &Path) -> Result<Format, Error> {
-        let Common { dir: common, is_said: has_common } = self.common_dir(git_dir)?;
+        let Common { dir: common, is_explicit: has_common } = self.common_dir(git_dir)?;
         let mut format = Format::default();
         let local = common.join("config");
         let Some(bytes) = read(&local)? else { return Ok(format) };
-        let voice = self.options.voice;
-        let file = File { called: config::shown(&local, Some(git_dir)), voice };
+        let message_sink = self.options.message_sink;
+        let file = File { display_name: config::shown(&local, Some(git_dir)), message_sink };
         let version = format.read_shared(file, &bytes)?;
         let Some(number) = format.extensions.version else {
             return Ok(Format { local: Some(bytes), ..Format::default() });
@@ -60,9 +60,9 @@ impl Finder<'_> {
         if format.extensions.worktree_config {
             let own = git_dir.join("config.worktree");
             if let Some(bytes) = read(&own)? {
-                let file = File { called: config::shown(&own, Some(git_dir)), voice };
+                let file = File { display_name: config::shown(&own, Some(git_dir)), message_sink };
                 for pair in file.parse(&bytes)? {
-                    format.take_place(file, &pair)?;
+                    format.read_worktree_settings(file, &pair)?;
                 }
             }
         } else if has_common {
@@ -84,21 +84,21 @@ fn read(file: &Path) -> Result<Option<Vec<u8>>, Error> {
 /// A configuration file, with its name in messages.
 #[derive(Clone, Copy)]
 struct File<'a> {
-    called: &'a Path,
+    display_name: &'a Path,
     /// Prints messages.
-    voice: Voice,
+    message_sink: MessageSink,
 }
 
 impl File<'_> {
     fn parse(self, bytes: &[u8]) -> Result<Vec<Pair>, Error> {
-        config::parse::parse(bytes).map_err(|bad| bad.in_file(self.called))
+        config::parse::parse(bytes).map_err(|bad| bad.in_file(self.display_name))
     }
 
     /// Returns the value of a pair. A name without `=` is an error: this method prints Git's first
     /// line of it, and the error is the second.
     fn text(self, Pair { key, value, line }: &Pair) -> Result<BString, Error> {
         value.clone().ok_or_else(|| {
-            self.voice.say([format!("error: missing value for '{key}'")]);
+            self.message_sink.print([format!("error: missing value for '{key}'")]);
             self.bad_line(*line)
         })
     }
@@ -111,12 +111,12 @@ impl File<'_> {
 
     /// Prints Git's first line about an invalid value, and returns the second as the error.
     fn invalid(self, Pair { key, line, .. }: &Pair, value: &BString) -> Error {
-        self.voice.say([format!("error: invalid value for '{key}': '{value}'")]);
+        self.message_sink.print([format!("error: invalid value for '{key}': '{value}'")]);
         self.bad_line(*line)
     }
 
     fn bad_line(self, line: usize) -> Error {
-        config::parse::BadLine(line).in_file(self.called)
+        config::parse::BadLine(line).in_file(self.display_name)
     }
 }
 
@@ -143,21 +143,21 @@ impl Format {
                 let number = config::parse_int(number.as_bstr()).map_err(|reason| ConfigError::Number {
                     key: pair.key.clone(),
                     value: number.clone(),
-                    file: Some(file.called.to_owned()),
+                    file: Some(file.display_name.to_owned()),
                     reason,
                 })?;
                 self.extensions.version = (number >= 0).then_some(number);
             } else if let Some(extension) = pair.key.strip_prefix(b"extensions.") {
                 self.take_extension(file, extension, &pair, &mut version)?;
             } else {
-                self.take_place(file, &pair)?;
+                self.read_worktree_settings(file, &pair)?;
             }
         }
         Ok(version)
     }
 
     /// Reads `core.bare` and `core.worktree`. A worktree's own file can set only these.
-    fn take_place(&mut self, file: File<'_>, pair: &Pair) -> Result<(), Error> {
+    fn read_worktree_settings(&mut self, file: File<'_>, pair: &Pair) -> Result<(), Error> {
         match pair.key.as_slice() {
             b"core.bare" => self.bare = Some(boolean(pair)?),
             b"core.worktree" => self.work_tree = Some(file.text(pair)?),
@@ -247,11 +247,15 @@ pub struct TemplateFormat {
     pub version: i32,
 }
 
-/// Reads `config` of a template. `called` is its name in messages.
-pub fn template_format(config: &Path, called: &Path, voice: Voice) -> Result<TemplateFormat, Error> {
+/// Reads `config` of a template. `display_name` is its name in messages.
+pub fn template_format(
+    config: &Path,
+    display_name: &Path,
+    message_sink: MessageSink,
+) -> Result<TemplateFormat, Error> {
     let Some(bytes) = read(config)? else { return Ok(TemplateFormat::default()) };
     let mut format = Format::default();
-    let version = format.read_shared(File { called, voice }, &bytes)?;
+    let version = format.read_shared(File { display_name, message_sink }, &bytes)?;
     let is_kept = version.only_version_1.iter().any(|name| KEPT.contains(&name.as_slice()));
     let refusal =
         format.extensions.version.and_then(|number| version.verify(number, &format.extensions.unknown).err());

@@ -40,7 +40,7 @@ pub(crate) struct Layout {
     pub(crate) git_dir_is_real: bool,
     pub(crate) common_dir: PathBuf,
     /// The common directory as Git names it in messages: relative to the directory where Git works.
-    pub(crate) called: PathBuf,
+    pub(crate) display_name: PathBuf,
     /// The `GIT_DIR` for child processes, relative to the directory where Git works. `None` if they
     /// find the repository by themselves.
     pub(crate) exported: Option<PathBuf>,
@@ -61,8 +61,8 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Returns the directory of refs as Git names it in messages.
-    pub(crate) fn refs_are_called(&self) -> &Path {
-        if self.refs_dir == self.common_dir { &self.called } else { &self.refs_dir }
+    pub(crate) fn display_refs_dir(&self) -> &Path {
+        if self.refs_dir == self.common_dir { &self.display_name } else { &self.refs_dir }
     }
 }
 
@@ -98,7 +98,7 @@ struct Finder<'a> {
 struct Common {
     dir: PathBuf,
     /// True if a variable or the file `commondir` names it.
-    is_said: bool,
+    is_explicit: bool,
 }
 
 impl<'a> Finder<'a> {
@@ -120,7 +120,7 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
     let is_inside = |top: &&PathBuf| finder.cwd.starts_with(top);
     let place = layout.work_tree.as_ref().filter(is_inside).unwrap_or(&finder.cwd).clone();
     let reached = || match layout.git_dir == layout.common_dir {
-        true => logical(env, &place).join(&layout.called),
+        true => logical(env, &place).join(&layout.display_name),
         false => layout.git_dir.clone(),
     };
     let config = config::load(
@@ -136,9 +136,9 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
                 .then(|| layout.git_dir.join("config.worktree"))
                 .as_deref(),
             place: Some(&place),
-            in_the_making: options.in_the_making,
+            is_being_created: options.is_being_created,
             command: &options.config,
-            voice: options.voice,
+            message_sink: options.message_sink,
         },
     )?;
     // Git finds the worktree by `core.bare` of the repository's own file. Afterwards the last value
@@ -193,7 +193,7 @@ pub(crate) fn is_worktree(options: &OpenOptions, env: &Env, dir: &Path) -> bool 
 
 /// Returns true if `dot_git` is the directory of a repository or names one, and false if it does
 /// not exist. Anything else is an error. `name` is its name in messages.
-pub(crate) fn leads_to_one(
+pub(crate) fn names_repository(
     options: &OpenOptions,
     env: &Env,
     dot_git: &Path,
@@ -201,11 +201,11 @@ pub(crate) fn leads_to_one(
 ) -> Result<bool, Error> {
     let finder = Finder::new(options, env, options.cwd.clone());
     match uninterrupted(|| dot_git.metadata()) {
-        Ok(stat) if stat.is_file() => finder.read_gitfile_called(dot_git, name, stat.size()).map(|_| true),
+        Ok(stat) if stat.is_file() => finder.read_gitfile_as(dot_git, name, stat.size()).map(|_| true),
         Ok(stat) if stat.is_dir() => match finder.is_git_directory(dot_git)? {
             true => Ok(true),
             false => {
-                discover::unless_failing(dot_git)?;
+                discover::has_head(dot_git)?;
                 Err(DiscoveryError::NotRecognized(name.to_owned()).into())
             }
         },
@@ -246,30 +246,31 @@ impl Finder<'_> {
         let format = self.check_format(&git_dir.path)?;
         let dot_git = Path::new(".git");
         let is_inside = git_dir.path == top.join(dot_git);
-        if self.is_work_tree_said() || format.work_tree.is_some() {
-            let called = if is_inside && top == self.cwd { dot_git } else { &git_dir.path };
-            return self.explicit(&git_dir, called, Some(format), true);
+        if self.has_explicit_work_tree() || format.work_tree.is_some() {
+            let display_name = if is_inside && top == self.cwd { dot_git } else { &git_dir.path };
+            return self.explicit(&git_dir, display_name, Some(format), true);
         }
         if format.bare == Some(true) {
-            let called = if is_inside && top == self.cwd { dot_git.to_owned() } else { git_dir.path.clone() };
-            return self.layout(git_dir, (&called, Exported::Yes), None, format);
+            let display_name =
+                if is_inside && top == self.cwd { dot_git.to_owned() } else { git_dir.path.clone() };
+            return self.layout(git_dir, &display_name, Exported::Yes, None, format);
         }
         match is_inside {
-            true => self.layout(git_dir, (dot_git, Exported::No), Some(top), format),
+            true => self.layout(git_dir, dot_git, Exported::No, Some(top), format),
             false => {
-                let called = git_dir.path.clone();
-                self.layout(git_dir, (&called, Exported::Yes), Some(top), format)
+                let display_name = git_dir.path.clone();
+                self.layout(git_dir, &display_name, Exported::Yes, Some(top), format)
             }
         }
     }
 
     fn bare(&self, git_dir: PathBuf) -> Result<(Layout, Format), Error> {
         let format = self.check_format(&git_dir)?;
-        let called = if git_dir == self.cwd { PathBuf::from(".") } else { git_dir.clone() };
+        let display_name = if git_dir == self.cwd { PathBuf::from(".") } else { git_dir.clone() };
         let git_dir = GitDir { path: git_dir, is_real: true };
-        let (mut layout, format) = match self.is_work_tree_said() || format.work_tree.is_some() {
-            true => self.explicit(&git_dir, &called, Some(format), false)?,
-            false => self.layout(git_dir, (&called, Exported::Yes), None, format)?,
+        let (mut layout, format) = match self.has_explicit_work_tree() || format.work_tree.is_some() {
+            true => self.explicit(&git_dir, &display_name, Some(format), false)?,
+            false => self.layout(git_dir, &display_name, Exported::Yes, None, format)?,
         };
         layout.is_bare_directory = true;
         Ok((layout, format))
@@ -286,29 +287,29 @@ impl Finder<'_> {
         self.explicit(&GitDir { path, is_real: false }, Path::new(git_dir.as_os_str()), None, true)
     }
 
-    /// Opens a given directory; `called` is its name in messages. `implicit`: the current directory
-    /// is the worktree if no option or setting names one.
+    /// Opens a given directory; `display_name` is its name in messages. `implicit`: the current
+    /// directory is the worktree if no option or setting names one.
     fn explicit(
         &self,
         given: &GitDir,
-        called: &Path,
+        display_name: &Path,
         format: Option<Format>,
         implicit: bool,
     ) -> Result<(Layout, Format), Error> {
-        let mut called = called.to_owned();
+        let mut display_name = display_name.to_owned();
         let mut is_real = given.is_real;
         let mut git_dir = self.cwd.join(&given.path);
         if let Ok(stat) = uninterrupted(|| git_dir.metadata())
             && stat.is_file()
         {
-            git_dir = self.read_gitfile_called(&git_dir, &called, stat.size())?;
+            git_dir = self.read_gitfile_as(&git_dir, &display_name, stat.size())?;
             is_real = true;
-            called = git_dir.clone();
+            display_name = git_dir.clone();
         }
         let is_one = self.is_git_directory(&git_dir)?
-            || (discover::unless_failing(&git_dir)? && self.is_git_directory(&git_dir)?);
+            || (discover::has_head(&git_dir)? && self.is_git_directory(&git_dir)?);
         if !is_one {
-            return Err(DiscoveryError::NotARepository(called).into());
+            return Err(DiscoveryError::NotARepository(display_name).into());
         }
         let format = match format {
             Some(format) => format,
@@ -319,7 +320,7 @@ impl Finder<'_> {
         let work_tree = if let Some(work_tree) = &self.options.work_tree {
             Some(real_path(self.cwd.join(work_tree))?)
         } else if let Some(work_tree) = self.env.path("GIT_WORK_TREE") {
-            Some(self.said_work_tree(&work_tree)?)
+            Some(self.explicit_work_tree(&work_tree)?)
         } else if is_bare {
             if format.work_tree.is_some() {
                 self.warnings.borrow_mut().push("core.bare and core.worktree do not make sense".into());
@@ -334,28 +335,28 @@ impl Finder<'_> {
         // directory would become invalid when a command removes that directory.
         if let Some(top) = work_tree.as_ref().filter(|top| **top != self.cwd) {
             match self.cwd.starts_with(top) {
-                true if is_real => called = git_dir.clone(),
+                true if is_real => display_name = git_dir.clone(),
                 true => {
                     if let Ok(real) = canonical(&git_dir) {
                         (git_dir, is_real) = (real, true);
                     }
-                    called = git_dir.clone();
+                    display_name = git_dir.clone();
                 }
-                false if called.is_absolute() => called = git_dir.clone(),
-                false => called = git_dir.strip_prefix(top).unwrap_or(&git_dir).to_owned(),
+                false if display_name.is_absolute() => display_name = git_dir.clone(),
+                false => display_name = git_dir.strip_prefix(top).unwrap_or(&git_dir).to_owned(),
             }
         }
-        if self.options.made_here {
-            called = canonical(&git_dir).unwrap_or_else(|_| git_dir.clone());
+        if self.options.is_created_by_command {
+            display_name = canonical(&git_dir).unwrap_or_else(|_| git_dir.clone());
         }
-        self.layout(GitDir { path: git_dir, is_real }, (&called, Exported::Yes), work_tree, format)
+        self.layout(GitDir { path: git_dir, is_real }, &display_name, Exported::Yes, work_tree, format)
     }
 
-    fn is_work_tree_said(&self) -> bool {
+    fn has_explicit_work_tree(&self) -> bool {
         self.options.work_tree.is_some() || self.env.path("GIT_WORK_TREE").is_some()
     }
 
-    fn said_work_tree(&self, work_tree: &UserPath) -> Result<PathBuf, Error> {
+    fn explicit_work_tree(&self, work_tree: &UserPath) -> Result<PathBuf, Error> {
         let path = work_tree
             .resolve(&self.cwd)
             .map_err(|source| Error::Path { origin: PathOrigin::WorkTree(work_tree.clone()), source })?;
@@ -366,7 +367,7 @@ impl Finder<'_> {
     /// worktree.
     fn configured_work_tree(&self, work_tree: &UserPath, git_dir: &Path) -> Result<PathBuf, Error> {
         if work_tree.is_absolute() {
-            return self.said_work_tree(work_tree);
+            return self.explicit_work_tree(work_tree);
         }
         let entered = work_tree.resolve(git_dir).map_err(Into::into);
         // Resolving `.` fails for a file, and for a directory without search permission.
@@ -390,7 +391,8 @@ impl Finder<'_> {
     fn layout(
         &self,
         git_dir: GitDir,
-        (called, exported): (&Path, Exported),
+        display_name: &Path,
+        exported: Exported,
         work_tree: Option<PathBuf>,
         format: Format,
     ) -> Result<(Layout, Format), Error> {
@@ -415,8 +417,8 @@ impl Finder<'_> {
             }
         };
         let layout = Layout {
-            called: if common_dir == git_dir { called.to_owned() } else { common_dir.clone() },
-            exported: (exported == Exported::Yes).then(|| called.to_owned()),
+            display_name: if common_dir == git_dir { display_name.to_owned() } else { common_dir.clone() },
+            exported: (exported == Exported::Yes).then(|| display_name.to_owned()),
             is_bare_directory: false,
             index: self.index(&git_dir, work_tree.as_deref())?,
             git_dir,

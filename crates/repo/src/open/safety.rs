@@ -17,7 +17,7 @@ impl Finder<'_> {
         let sources = Sources {
             place: Some(&self.cwd),
             command: &self.options.config,
-            voice: self.options.voice,
+            message_sink: self.options.message_sink,
             ..Sources::default()
         };
         config::load(self.env, sources)

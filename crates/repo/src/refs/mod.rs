@@ -26,11 +26,11 @@ impl Repository {
             Raw::Missing | Raw::Impossible => Err(RefError::NoHead.into()),
             Raw::Id(oid) => Ok(Head::Detached { oid }),
             Raw::Symbolic(name) if refname::check(name.as_bstr(), Levels::One).is_ok() => {
-                let Resolved { last, end } = self.refs.followed("HEAD".into(), Raw::Symbolic(name))?;
+                let Resolved { last, end } = self.refs.follow("HEAD".into(), Raw::Symbolic(name))?;
                 Ok(match (last, value(end)?) {
                     (Some(name), Some(oid)) => Head::Branch { name, oid },
                     (Some(name), None) => Head::Unborn { name },
-                    (None, _) => Head::Nowhere,
+                    (None, _) => Head::Unresolvable,
                 })
             }
             Raw::Symbolic(_) | Raw::Broken => Err(broken("HEAD".into())),

@@ -101,17 +101,17 @@ pub(crate) struct Resolved {
 }
 
 impl Store {
-    /// Makes a store. `called` is the common directory as messages name it.
-    pub(crate) fn new(git_dir: &Path, common_dir: &Path, hash: HashKind, called: &Path) -> Store {
+    /// Makes a store. `display_name` is the common directory as messages name it.
+    pub(crate) fn new(git_dir: &Path, common_dir: &Path, hash: HashKind, display_name: &Path) -> Store {
         let path = common_dir.join("packed-refs");
-        let shown = called.join("packed-refs");
+        let shown = display_name.join("packed-refs");
         let packed =
             Packed { common_dir: common_dir.to_owned(), hash, path, shown, snapshot: Mutex::default() };
         Store { git_dir: git_dir.to_owned(), packed: Arc::new(packed) }
     }
 
     /// Returns the refs as the worktree with this Git directory sees them.
-    pub(crate) fn seen_from(&self, git_dir: &Path) -> Store {
+    pub(crate) fn for_worktree(&self, git_dir: &Path) -> Store {
         Store { git_dir: git_dir.to_owned(), packed: Arc::clone(&self.packed) }
     }
 
@@ -143,13 +143,13 @@ impl Store {
     /// Follows a ref. An invalid name is not a ref.
     pub(crate) fn resolve(&self, name: &BStr) -> Result<Resolved, Error> {
         match refname::check(name, Levels::One) {
-            Ok(()) => self.followed(name, self.raw(name)?),
+            Ok(()) => self.follow(name, self.raw(name)?),
             Err(_) => Ok(Resolved { last: None, end: End::Missing }),
         }
     }
 
     /// Follows a ref whose content `raw` is known.
-    pub(super) fn followed(&self, name: &BStr, mut raw: Raw) -> Result<Resolved, Error> {
+    pub(super) fn follow(&self, name: &BStr, mut raw: Raw) -> Result<Resolved, Error> {
         let mut last: Option<BString> = None;
         for depth in 1..=MAX_DEPTH {
             let at = last.as_ref().map_or(name, |last| last.as_bstr());

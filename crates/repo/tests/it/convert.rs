@@ -216,7 +216,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn files_are_written_as_git_writes_them(case in case()) {
+    fn writes_files_as_git_does(case in case()) {
         let sandbox = Sandbox::new();
         let (at, index, repo) = prepare(&sandbox, &case);
         let converter = Converter::for_checkout(&repo, &index).expect("readable");
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn files_are_read_as_git_reads_them(case in case(), files in proptest::collection::vec(content(), NAMES.len())) {
+    fn reads_files_as_git_does(case in case(), files in proptest::collection::vec(content(), NAMES.len())) {
         let sandbox = Sandbox::new();
         let (at, index, repo) = prepare(&sandbox, &case);
         for (name, content) in NAMES.iter().zip(&files) {
@@ -283,7 +283,7 @@ fn shown_names(diff: &BStr) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_tree_that_speaks_of_other_things_costs_nothing() {
+fn skips_trees_with_unrelated_attributes() {
     let sandbox = Sandbox::new();
     let at = sandbox.init("r");
     let index =
@@ -305,7 +305,7 @@ fn a_tree_that_speaks_of_other_things_costs_nothing() {
 }
 
 #[test]
-fn encodings_cannot_be_true() {
+fn refuses_true_as_an_encoding() {
     let sandbox = Sandbox::new();
     let at = sandbox.init("r");
     let index = index(&at, &[("a", b"x\n"), (".gitattributes", b"a working-tree-encoding\n")]);

@@ -6,7 +6,7 @@ use format::{
 use repo::convert::{Class, Converter, Delays, Metadata, Smudged};
 use testkit::{FILTER_PROTOCOL, Repo, Sandbox};
 
-use crate::{open, said};
+use crate::{git_output, open};
 
 /// A filter that writes upper case to the worktree and lower case to Git, and logs its requests. A
 /// path with `late` is delayed, with `fail` refused, with `abort` ends the filter.
@@ -40,7 +40,7 @@ fn setup<'s>(sandbox: &'s Sandbox, attributes: &str, files: &[&str]) -> (Repo<'s
     at.write(".gitattributes", attributes);
     at.commit("one");
     let mut index = Index::empty(HashKind::Sha1);
-    for line in said(&at, &["ls-files", "-s"]).lines() {
+    for line in git_output(&at, &["ls-files", "-s"]).lines() {
         let (info, path) = line.split_once('\t').expect("a tab");
         let hex = info.split(' ').nth(1).expect("a name");
         let oid = format::ObjectId::from_hex(HashKind::Sha1, hex.as_bytes()).expect("hexadecimal");
@@ -118,7 +118,7 @@ fn same_as_git(at: &Repo<'_>, index: &Index) -> Vec<String> {
 }
 
 #[test]
-fn commands_per_file() {
+fn runs_a_command_per_file() {
     let sandbox = Sandbox::new();
     let (at, index) = setup(
         &sandbox,
@@ -156,7 +156,7 @@ fn commands_per_file() {
 }
 
 #[test]
-fn long_running_process_with_delay() {
+fn fetches_files_delayed_by_a_process() {
     let sandbox = Sandbox::new();
     let (at, index) = setup(
         &sandbox,
@@ -177,7 +177,7 @@ fn long_running_process_with_delay() {
 }
 
 #[test]
-fn a_process_that_gives_up() {
+fn continues_after_a_process_aborts() {
     let sandbox = Sandbox::new();
     let (at, index) = setup(&sandbox, "*.p filter=proc\n", &["1.p", "2-abort.p", "3.p"]);
     at.git(&["config", "filter.proc.process", &process(&sandbox)]);
@@ -185,7 +185,7 @@ fn a_process_that_gives_up() {
 }
 
 #[test]
-fn a_process_that_cannot_start() {
+fn reports_a_process_that_cannot_start() {
     let sandbox = Sandbox::new();
     let (at, index) = setup(&sandbox, "*.p filter=proc\n", &["1.p", "2.p"]);
     at.git(&["config", "filter.proc.process", "exit 1"]);

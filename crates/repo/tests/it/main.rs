@@ -34,7 +34,7 @@ fn open(at: &Repo<'_>) -> Repository {
 }
 
 /// Returns Git's output for one command, without the line end.
-fn said(at: &Repo<'_>, args: &[&str]) -> String {
+fn git_output(at: &Repo<'_>, args: &[&str]) -> String {
     at.git(args).stdout.to_string().trim_end().to_owned()
 }
 

@@ -4,7 +4,7 @@ use bstr::ByteSlice;
 use repo::{Head, OpenOptions, Repository};
 use testkit::{Repo, Sandbox};
 
-use crate::{fatal, git, open, options, said};
+use crate::{fatal, git, git_output, open, options};
 
 #[track_caller]
 fn same_refusal(at: &Repo<'_>) {
@@ -13,7 +13,7 @@ fn same_refusal(at: &Repo<'_>) {
 }
 
 #[test]
-fn layout_from_the_top_from_below_and_from_git_dir() {
+fn finds_the_layout_from_several_directories() {
     let sandbox = Sandbox::new();
     let top = sandbox.init("r");
     top.write("a/b/c", "x");
@@ -21,19 +21,26 @@ fn layout_from_the_top_from_below_and_from_git_dir() {
     for dir in ["r", "r/a", "r/a/b", "r/.git", "r/.git/refs"] {
         let at = sandbox.repo(dir);
         let repo = open(&at);
-        assert_eq!(repo.git_dir().to_str().expect("UTF-8"), said(&at, &["rev-parse", "--absolute-git-dir"]));
-        let inside = said(&at, &["rev-parse", "--is-inside-work-tree"]) == "true";
+        assert_eq!(
+            repo.git_dir().to_str().expect("UTF-8"),
+            git_output(&at, &["rev-parse", "--absolute-git-dir"])
+        );
+        let inside = git_output(&at, &["rev-parse", "--is-inside-work-tree"]) == "true";
         assert_eq!(repo.work_tree().is_some(), inside, "{dir}");
         if inside {
-            assert_eq!(repo.prefix(), said(&at, &["rev-parse", "--show-prefix"]).as_str());
+            assert_eq!(repo.prefix(), git_output(&at, &["rev-parse", "--show-prefix"]).as_str());
             assert_eq!(repo.work_tree(), Some(top.path.as_path()));
         }
-        assert_eq!(repo.is_bare().to_string(), said(&at, &["rev-parse", "--is-bare-repository"]), "{dir}");
+        assert_eq!(
+            repo.is_bare().to_string(),
+            git_output(&at, &["rev-parse", "--is-bare-repository"]),
+            "{dir}"
+        );
     }
 }
 
 #[test]
-fn nothing_there() {
+fn reports_a_missing_repository() {
     let sandbox = Sandbox::new();
     sandbox.init("r");
     fs::create_dir(sandbox.path().join("empty")).expect("new");
@@ -41,7 +48,7 @@ fn nothing_there() {
 }
 
 #[test]
-fn ceilings() {
+fn stops_at_ceiling_directories() {
     let sandbox = Sandbox::new();
     let top = sandbox.init("r");
     top.write("a/b/c", "x");
@@ -63,7 +70,7 @@ fn ceilings() {
 }
 
 #[test]
-fn gitfiles_and_their_faults() {
+fn reads_gitfiles_and_reports_faults() {
     let sandbox = Sandbox::new();
     let top = sandbox.init("r");
     top.write("f", "x");
@@ -86,7 +93,7 @@ fn gitfiles_and_their_faults() {
 }
 
 #[test]
-fn formats_and_extensions() {
+fn checks_formats_and_extensions() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("r");
     for config in [
@@ -118,7 +125,7 @@ fn formats_and_extensions() {
 }
 
 #[test]
-fn sha256_repository() {
+fn opens_a_sha256_repository() {
     let sandbox = Sandbox::new();
     let at = sandbox.repo("r");
     fs::create_dir(&at.path).expect("new");
@@ -126,15 +133,18 @@ fn sha256_repository() {
     at.write("f", "x");
     at.commit("one");
     let repo = open(&at);
-    assert_eq!(repo.rev_parse("HEAD".into()).expect("born").to_string(), said(&at, &["rev-parse", "HEAD"]));
+    assert_eq!(
+        repo.rev_parse("HEAD".into()).expect("born").to_string(),
+        git_output(&at, &["rev-parse", "HEAD"])
+    );
     assert_eq!(
         repo.tree_of(repo.rev_parse("@".into()).expect("born")).expect("a commit").to_string(),
-        said(&at, &["rev-parse", "HEAD^{tree}"])
+        git_output(&at, &["rev-parse", "HEAD^{tree}"])
     );
 }
 
 #[test]
-fn dubious_ownership() {
+fn refuses_dubious_ownership() {
     let sandbox = Sandbox::new();
     let at = sandbox.init("it's");
     let opened = |env: &[(&str, &str)]| {
@@ -172,7 +182,7 @@ fn dubious_ownership() {
 }
 
 #[test]
-fn explicit_directories() {
+fn accepts_explicit_directories() {
     let sandbox = Sandbox::new();
     let top = sandbox.init("r");
     top.write("sub/f", "x");
@@ -225,7 +235,7 @@ fn explicit_directories() {
 }
 
 #[test]
-fn configuration_in_order_with_includes() {
+fn reads_configuration_in_order_with_includes() {
     let sandbox = Sandbox::new();
     let at = sandbox.init("r");
     at.write("f", "x");

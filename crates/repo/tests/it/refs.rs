@@ -3,7 +3,7 @@ use std::{fs, os::unix::fs::symlink};
 use repo::Repository;
 use testkit::{Repo, Sandbox};
 
-use crate::{open, options, said};
+use crate::{git_output, open, options};
 
 /// Makes loose, packed, symbolic and broken refs, some both loose and packed, in the main worktree
 /// and another one.
@@ -15,7 +15,7 @@ fn all_kinds<'s>(sandbox: &'s Sandbox, format: &str) -> Repo<'s> {
         at.write("f", format!("{number}"));
         at.commit(&format!("{number}"));
     }
-    let old = said(&at, &["rev-parse", "HEAD~1"]);
+    let old = git_output(&at, &["rev-parse", "HEAD~1"]);
     at.git(&["tag", "-a", "-m", "annotated", "v1", "HEAD~1"]);
     for name in ["refs/heads/a", "refs/heads/a-b", "refs/heads/c/d", "refs/remotes/o/main", "refs/x"] {
         at.git(&["update-ref", name, &old]);
@@ -124,7 +124,7 @@ fn same(at: &Repo<'_>, context: &str) {
     ] {
         let asked = format!("{prefix}*");
         let asked = if prefix.ends_with('/') { prefix } else { &asked };
-        let theirs = said(at, &["for-each-ref", "--format=%(refname) %(objectname)", asked]);
+        let theirs = git_output(at, &["for-each-ref", "--format=%(refname) %(objectname)", asked]);
         // As a pattern of Git, a prefix does not match in directories.
         let ours = listed(&repo, prefix);
         let ours = ours.lines().filter(|line| prefix.ends_with('/') || line.matches('/').count() == 2);
@@ -149,7 +149,7 @@ fn same(at: &Repo<'_>, context: &str) {
 }
 
 #[test]
-fn of_all_kinds_as_git_has_them() {
+fn lists_refs_of_all_kinds_as_git_does() {
     for format in ["sha1", "sha256"] {
         let sandbox = Sandbox::new();
         let at = all_kinds(&sandbox, format);
@@ -167,7 +167,7 @@ fn of_all_kinds_as_git_has_them() {
 }
 
 #[test]
-fn packed_meanwhile() {
+fn finds_refs_packed_by_another_process() {
     let sandbox = Sandbox::new();
     let at = sandbox.init("r");
     at.write("f", "1");
@@ -176,24 +176,24 @@ fn packed_meanwhile() {
     let repo = open(&at);
     let name = "refs/heads/side".into();
     let found = || repo.find_ref(name).expect("readable").map(|id| id.to_string());
-    assert_eq!(found(), Some(said(&at, &["rev-parse", "HEAD"])));
+    assert_eq!(found(), Some(git_output(&at, &["rev-parse", "HEAD"])));
     at.git(&["pack-refs", "--all", "--prune"]);
-    assert_eq!(found(), Some(said(&at, &["rev-parse", "HEAD"])));
+    assert_eq!(found(), Some(git_output(&at, &["rev-parse", "HEAD"])));
     at.commit("two");
     at.git(&["update-ref", "refs/heads/side", "HEAD"]);
     at.git(&["pack-refs", "--all", "--prune"]);
-    assert_eq!(found(), Some(said(&at, &["rev-parse", "HEAD"])));
+    assert_eq!(found(), Some(git_output(&at, &["rev-parse", "HEAD"])));
     at.git(&["update-ref", "-d", "refs/heads/side"]);
     assert_eq!(found(), None);
 }
 
 #[test]
-fn packed_refs_that_are_damaged() {
+fn reports_damaged_packed_refs() {
     let sandbox = Sandbox::new();
     let at = sandbox.init("r");
     at.write("f", "1");
     at.commit("one");
-    let id = said(&at, &["rev-parse", "HEAD"]);
+    let id = git_output(&at, &["rev-parse", "HEAD"]);
     let header = "# pack-refs with: peeled fully-peeled sorted \n";
     let long = "x".repeat(100);
     for content in [

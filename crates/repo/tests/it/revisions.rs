@@ -2,7 +2,7 @@ use bstr::ByteSlice;
 use repo::{Guess, Head};
 use testkit::Sandbox;
 
-use crate::{open, said};
+use crate::{git_output, open};
 
 fn history(sandbox: &Sandbox) -> testkit::Repo<'_> {
     let at = sandbox.init("r");
@@ -24,7 +24,7 @@ fn history(sandbox: &Sandbox) -> testkit::Repo<'_> {
 }
 
 #[test]
-fn every_form_as_git_resolves_it() {
+fn resolves_every_form_as_git_does() {
     let sandbox = Sandbox::new();
     let at = history(&sandbox);
     at.git(&["clone", "-q", ".", "../clone"]);
@@ -32,9 +32,9 @@ fn every_form_as_git_resolves_it() {
     at.commit("later");
     let clone = sandbox.repo("clone");
     clone.git(&["fetch", "-q"]);
-    let full = said(&at, &["rev-parse", "HEAD"]);
+    let full = git_output(&at, &["rev-parse", "HEAD"]);
     let short = &full[..9];
-    let describe = said(&at, &["describe", "--long"]);
+    let describe = git_output(&at, &["describe", "--long"]);
     let specs = [
         "HEAD",
         "@",
@@ -117,7 +117,7 @@ fn every_form_as_git_resolves_it() {
 }
 
 #[test]
-fn refs_loose_and_packed() {
+fn resolves_loose_and_packed_refs() {
     let sandbox = Sandbox::new();
     let at = history(&sandbox);
     at.git(&["pack-refs", "--all"]);
@@ -126,7 +126,7 @@ fn refs_loose_and_packed() {
     at.git(&["symbolic-ref", "refs/heads/sym", "refs/heads/main"]);
     let repo = open(&at);
     for prefix in ["refs/", "refs/heads/", "refs/tags/", "refs/nothing/"] {
-        let theirs = said(&at, &["for-each-ref", "--format=%(refname) %(objectname)", prefix]);
+        let theirs = git_output(&at, &["for-each-ref", "--format=%(refname) %(objectname)", prefix]);
         let ours: Vec<_> =
             repo.refs(prefix).expect("readable").iter().map(|(name, id)| format!("{name} {id}")).collect();
         assert_eq!(ours.join("\n"), theirs, "{prefix}");
@@ -137,7 +137,7 @@ fn refs_loose_and_packed() {
 }
 
 #[test]
-fn heads_of_all_kinds() {
+fn reads_heads_of_all_kinds() {
     let sandbox = Sandbox::new();
     let at = sandbox.init("r");
     assert_eq!(open(&at).head().expect("readable"), Head::Unborn { name: "refs/heads/main".into() });
@@ -150,7 +150,7 @@ fn heads_of_all_kinds() {
 }
 
 #[test]
-fn subjects_and_abbreviations() {
+fn formats_subjects_and_abbreviations() {
     let sandbox = Sandbox::new();
     let at = history(&sandbox);
     for message in ["\n\n  two\n lines  \n\nbody", "one", "", "trailing  \n", "a\tb"] {
@@ -165,13 +165,13 @@ fn subjects_and_abbreviations() {
         ]);
     }
     let repo = open(&at);
-    for line in said(&at, &["log", "--all", "--format=%H %h"]).lines() {
+    for line in git_output(&at, &["log", "--all", "--format=%H %h"]).lines() {
         let (hash, short) = line.split_once(' ').expect("two words");
         let id = repo.rev_parse(hash.into()).expect("exists");
         assert_eq!(repo.abbreviate(id).expect("known"), short);
         assert_eq!(
             repo.subject(id).expect("a commit"),
-            said(&at, &["log", "-1", "--format=%s", hash]).as_str()
+            git_output(&at, &["log", "-1", "--format=%s", hash]).as_str()
         );
     }
     at.git(&["config", "i18n.commitEncoding", "ISO-8859-1"]);
@@ -189,12 +189,16 @@ fn subjects_and_abbreviations() {
         at.git(&["config", "core.abbrev", abbrev]);
         let repo = open(&at);
         let id = repo.rev_parse("HEAD".into()).expect("born");
-        assert_eq!(repo.abbreviate(id).expect("known"), said(&at, &["log", "-1", "--format=%h"]), "{abbrev}");
+        assert_eq!(
+            repo.abbreviate(id).expect("known"),
+            git_output(&at, &["log", "-1", "--format=%h"]),
+            "{abbrev}"
+        );
     }
 }
 
 #[test]
-fn distances_between_all_pairs() {
+fn counts_distances_between_all_pairs() {
     let sandbox = Sandbox::new();
     let at = history(&sandbox);
     at.git(&["checkout", "-q", "--orphan", "other"]);
@@ -226,11 +230,11 @@ fn distances_between_all_pairs() {
 
 fn distances(at: &testkit::Repo<'_>) {
     let repo = open(at);
-    let all: Vec<_> = said(at, &["rev-list", "--all"]).lines().map(str::to_owned).collect();
+    let all: Vec<_> = git_output(at, &["rev-list", "--all"]).lines().map(str::to_owned).collect();
     for left in &all {
         for right in &all {
             let range = format!("{left}...{right}");
-            let theirs = said(at, &["rev-list", "--left-right", "--count", &range]);
+            let theirs = git_output(at, &["rev-list", "--left-right", "--count", &range]);
             let id = |hex: &String| repo.rev_parse(hex.as_str().into()).expect("exists");
             let (ahead, behind) = repo.ahead_behind(id(left), id(right)).expect("walkable");
             assert_eq!(format!("{ahead}\t{behind}"), theirs);
@@ -246,7 +250,7 @@ fn distances(at: &testkit::Repo<'_>) {
 }
 
 #[test]
-fn upstreams_and_guesses() {
+fn finds_upstreams_and_guesses() {
     let sandbox = Sandbox::new();
     let at = history(&sandbox);
     at.git(&["branch", "only-there"]);
@@ -284,7 +288,7 @@ fn upstreams_and_guesses() {
 }
 
 #[test]
-fn branches_in_use_elsewhere() {
+fn finds_branches_in_use_by_worktrees() {
     let sandbox = Sandbox::new();
     let at = history(&sandbox);
     at.git(&["worktree", "add", "-q", "../linked", "side"]);
@@ -304,7 +308,7 @@ fn branches_in_use_elsewhere() {
 }
 
 #[test]
-fn commits_left_behind() {
+fn lists_commits_left_behind() {
     let sandbox = Sandbox::new();
     let at = history(&sandbox);
     let base = open(&at).rev_parse("HEAD".into()).expect("born");
@@ -331,7 +335,7 @@ fn commits_left_behind() {
 
 /// The child of this commit has the same date, and another branch holds its parent.
 #[test]
-fn nothing_is_left_behind_among_equal_dates() {
+fn leaves_nothing_behind_among_equal_dates() {
     let sandbox = Sandbox::new();
     let at = sandbox.init("r");
     at.commit("first");
@@ -344,7 +348,7 @@ fn nothing_is_left_behind_among_equal_dates() {
 }
 
 #[test]
-fn the_committer_of_a_reflog_line() {
+fn formats_the_committer_of_a_reflog_line() {
     let sandbox = Sandbox::new();
     let at = sandbox.init("r");
     at.write("f", "x");

@@ -107,7 +107,7 @@ fn number_of_arguments(survey: &Survey, _: &[BString]) -> Option<Reason> {
 /// A repository without worktree in which Git's own rule for bare repositories does not hold.
 fn worktree(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
-    let missing = !repo.is_found_bare() && repo.work_tree().is_none();
+    let missing = !repo.is_bare_by_own_config() && repo.work_tree().is_none();
     missing.then(|| Reason::repository("there is no worktree")).into_iter().collect()
 }
 
@@ -116,14 +116,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let rest = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
-    if repo.work_tree().is_none() && !repo.is_found_bare() {
+    if repo.work_tree().is_none() && !repo.is_bare_by_own_config() {
         return Err(Failure::no_worktree());
     }
     let settings = Settings::read(run, &repo)?.for_answers();
     refused::check(&repo, &[Reader::Hooks])?;
     let index = apply::load_raw(&repo, &settings)?;
     let (names, files) = request.split(&rest)?;
-    let info = repo.called_file("info/attributes");
+    let info = repo.display_common_file("info/attributes");
     if let Some(name) = names.iter().find(|name| !repo::attributes::is_name(name)) {
         return Err(Failure::Error(text!(name, ": not a valid attribute name"), 255));
     }
@@ -131,7 +131,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let source = match tree {
         _ if request.cached => Source::Index,
         Some(tree) => Source::Tree(tree),
-        None if repo.is_bare() => Source::Nothing,
+        None if repo.is_bare() => Source::Absent,
         None if repo.work_tree().is_none() => Source::Index,
         None => Source::Worktree,
     };

@@ -107,7 +107,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
     };
     let mut sources = Sources::default();
-    let info = repo.called_file("info/exclude");
+    let info = repo.display_common_file("info/exclude");
     sources.add_standard(&repo, info.as_os_str().as_bytes().into())?;
     let known = (!request.no_index).then_some(&index);
     let checker = Checker::new(&repo, Some(&worktree), known, sources)?;

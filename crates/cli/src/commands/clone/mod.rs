@@ -277,7 +277,7 @@ struct Submodules {
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     refused::check_outside(
-        &repo::Outside::load(&run.outside())?,
+        &repo::StandaloneConfig::load(&run.outside())?,
         &[Reader::Every, Reader::Repository, Reader::Hooks, Reader::Clone],
     )?;
     let parsed = TABLE.parse(args)?;
@@ -500,11 +500,11 @@ fn fill(
     let mut repo = Repository::open(&repo::OpenOptions {
         git_dir: Some(cloned.git_dir.clone()),
         work_tree: cloned.work_tree.clone(),
-        made_here: true,
+        is_created_by_command: true,
         ..run.outside()
     })?;
     if let Some(before) = cloned.settings.take() {
-        repo.begin_with(before);
+        repo.restore_startup_settings(before);
     }
     console::complaints(&repo);
     let settings = Settings::read(run, &repo)?;

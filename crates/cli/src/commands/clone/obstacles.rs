@@ -6,7 +6,7 @@ use std::path::Path;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::clone::Kind;
 use format::ObjectId;
-use repo::{Outside, Repository};
+use repo::{Repository, StandaloneConfig};
 use sys::by_path;
 
 use crate::{
@@ -52,7 +52,7 @@ fn counts(setting: &BStr) -> bool {
 
 /// Finds settings of the remote that the clone will have, from outside and from `--config`. sapwood understands only the
 /// refs to fetch.
-fn remote(remote: &BString, outside: &Outside, parameters: &[&BString]) -> Vec<Reason> {
+fn remote(remote: &BString, outside: &StandaloneConfig, parameters: &[&BString]) -> Vec<Reason> {
     let prefix = [b"remote.", remote.as_slice(), b"."].concat();
     let mut pairs: Vec<(BString, Vec<BString>)> = Vec::new();
     for name in outside.config_names().filter(|name| name.starts_with(b"remote.")) {
@@ -81,7 +81,7 @@ const TRANSPORT_SETTINGS: &[Setting] = &[
 ];
 
 /// Finds settings, from outside and from `--config`, that leave receiving a pack to Git.
-fn transport(outside: &Outside, parameters: &[&BString]) -> Vec<Reason> {
+fn transport(outside: &StandaloneConfig, parameters: &[&BString]) -> Vec<Reason> {
     let of = |name: &[u8], value: &[u8]| {
         let (name, value) = (name.trim_ascii().to_ascii_lowercase(), value.to_ascii_lowercase());
         let setting = TRANSPORT_SETTINGS.iter().find(|(known, _)| known.as_bytes() == name);
@@ -178,7 +178,7 @@ pub(super) fn ends(candidate: &Candidate<'_>) -> Vec<Reason> {
     examine(candidate, survey, outside).err().into_iter().collect()
 }
 
-fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &Outside) -> Result<(), Reason> {
+fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &StandaloneConfig) -> Result<(), Reason> {
     let given = |name: &'static str| survey.options.iter().filter(move |given| given.name == name);
     let looked = super::look(candidate.run, candidate.args).map_err(|failure| Reason::refused(&failure))?;
     let Some(prepared) = looked else { return Ok(()) };

@@ -266,7 +266,7 @@ fn tree(repo: &Repository, request: &Request, word: &BStr, oid: ObjectId) -> Res
 
 /// The merge base of a commit and HEAD.
 fn base(repo: &Repository, oid: ObjectId) -> Result<ObjectId, Failure> {
-    let (untagged, kind) = repo.untagged(oid)?;
+    let (untagged, kind) = repo.peel_object(oid)?;
     let is_commit = kind == objects::Kind::Commit;
     if !is_commit {
         console::error(format!("object {oid} is a {kind}, not a commit"));

@@ -129,5 +129,5 @@ fn opened(repo: &Repository, path: &BStr, kept: Option<PathBuf>) -> Result<Optio
     if let Ok(Some(submodule)) = repo.submodule(path) {
         return Ok(Some(submodule));
     }
-    Ok(kept.map(|place| repo.opened_at(&place)).transpose()?)
+    Ok(kept.map(|place| repo.open_git_dir(&place)).transpose()?)
 }

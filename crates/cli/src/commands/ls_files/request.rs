@@ -300,7 +300,7 @@ impl Request {
                 },
                 Rule::PerDirectory(name) => sources.per_directory = name.clone(),
                 Rule::Standard => {
-                    let info = repo.called_file("info/exclude");
+                    let info = repo.display_common_file("info/exclude");
                     sources.add_standard(repo, info.as_os_str().as_bytes().into())?;
                 }
             }

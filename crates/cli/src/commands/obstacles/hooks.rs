@@ -94,7 +94,7 @@ pub(crate) fn present(repo: &Repository, hooks: &[&str]) -> Vec<Reason> {
     let Ok(dir) = repo.config_path("core.hooksPath") else {
         return vec![Reason::Setting("core.hookspath".into())];
     };
-    let dir = match dir.map(|dir| dir.resolve(repo.place())) {
+    let dir = match dir.map(|dir| dir.resolve(repo.base_dir())) {
         None => repo.common_dir().join("hooks"),
         Some(Ok(dir)) => dir,
         Some(Err(_)) => return vec![Reason::Setting("core.hookspath".into())],

@@ -11,7 +11,7 @@ pub(crate) mod submodules;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::{Defaults, Pathspecs};
-use repo::{Outside, Repository};
+use repo::{Repository, StandaloneConfig};
 
 pub(crate) use self::{
     repository::{
@@ -40,7 +40,7 @@ pub(crate) struct Candidate<'a> {
 #[derive(Clone, Copy)]
 pub(crate) enum Home<'a> {
     Repository(&'a Repository),
-    Outside(&'a Outside),
+    Outside(&'a StandaloneConfig),
 }
 
 impl<'a> Candidate<'a> {

@@ -141,5 +141,5 @@ fn glance(path: &Path, repo: &Repository) -> Result<Option<IndexSummary>, Reason
 
 /// Finds the warnings that Git prints whenever it looks for the repository.
 pub(crate) fn warnings(repo: &Repository) -> Vec<Reason> {
-    repo.warnings_while_found().iter().map(|warning| Reason::repository(warning.to_str_lossy())).collect()
+    repo.discovery_warnings().iter().map(|warning| Reason::repository(warning.to_str_lossy())).collect()
 }

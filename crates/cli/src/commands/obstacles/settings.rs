@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::{Outside, Repository};
+use repo::{Repository, StandaloneConfig};
 
 use super::Candidate;
 use crate::{commands::reason::Reason, session::settings::shared_index_expire};
@@ -106,7 +106,7 @@ macro_rules! config {
     )*};
 }
 
-config!(Repository, Outside);
+config!(Repository, StandaloneConfig);
 
 /// Finds the settings and variables that leave a command to the real Git.
 pub(crate) fn settings(candidate: &Candidate<'_>) -> Vec<Reason> {

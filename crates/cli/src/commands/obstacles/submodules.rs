@@ -68,7 +68,7 @@ fn kept(repo: &Repository, dir: &Path) -> Vec<Reason> {
             found.extend(kept(repo, &place));
             continue;
         }
-        let reasons = match repo.opened_at(&place) {
+        let reasons = match repo.open_git_dir(&place) {
             Ok(kept) if kept.hash() != repo.hash() => vec![Reason::repository("another kind of hash")],
             Ok(kept) => {
                 let mut reasons = general(&kept);

@@ -98,7 +98,7 @@ impl Answer<'_> {
     pub(super) fn short_branch(&self, out: &mut Vec<u8>) {
         let mut paint = |slot, text: &[u8]| self.palette.paint(out, Some(slot), text);
         paint(Slot::Header, b"## ");
-        if self.found.head == Head::Nowhere {
+        if self.found.head == Head::Unresolvable {
             // Not even a line's end.
             return;
         }
@@ -143,7 +143,7 @@ impl Answer<'_> {
                 detached = Standing::find(self.repo, self.request, branch.as_bstr())?;
                 &detached
             }
-            Head::Nowhere => {
+            Head::Unresolvable => {
                 line("head", b"(unknown)");
                 return Ok(());
             }

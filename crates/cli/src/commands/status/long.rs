@@ -129,7 +129,7 @@ impl Answer<'_> {
 
     fn branch(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
         let found = &self.found;
-        if found.head == Head::Nowhere {
+        if found.head == Head::Unresolvable {
             return Ok(());
         }
         let (slot, lead, name) = match found.head.branch() {

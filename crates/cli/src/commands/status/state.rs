@@ -151,7 +151,7 @@ impl Answer<'_> {
     /// A file of this worktree's Git directory.
     fn git_path(&self, name: &str) -> PathBuf {
         match self.repo.git_dir() == self.repo.common_dir() {
-            true => self.repo.called_file(name),
+            true => self.repo.display_common_file(name),
             false => self.repo.git_dir().join(name),
         }
     }

@@ -390,7 +390,7 @@ impl Scene<'_> {
     }
 
     fn admin_shown(&self, id: &OsStr) -> BString {
-        self.repo.called().join("worktrees").join(id).as_os_str().as_bytes().into()
+        self.repo.display_common_dir().join("worktrees").join(id).as_os_str().as_bytes().into()
     }
 
     /// How the two names of a worktree are written: as asked for, else by `worktree.useRelativePaths`.

@@ -107,5 +107,5 @@ pub(super) fn socket(repo: &Repository, top: &Path) -> Result<PathBuf, repo::Err
     let configured = repo.config_path("fsmonitor.socketDir")?.filter(|dir| !dir.as_bytes().is_empty());
     let dir = configured.or_else(|| repo.env().path("HOME")).unwrap_or_else(|| UserPath::new(""));
     let socket = dir.with(&format!(".git-fsmonitor-{name}"));
-    Ok(socket.resolve(repo.place()).unwrap_or_else(|_| repo.git_dir().join("fsmonitor--daemon.ipc")))
+    Ok(socket.resolve(repo.base_dir()).unwrap_or_else(|_| repo.git_dir().join("fsmonitor--daemon.ipc")))
 }

@@ -188,7 +188,7 @@ impl Settings {
         Ok(store::refs::Options {
             git_dir: repo.git_dir().to_owned(),
             common_dir: repo.refs_dir().to_owned(),
-            display_dir: repo.refs_are_called().to_owned(),
+            display_dir: repo.display_refs_dir().to_owned(),
             hash: repo.hash(),
             committer: repo.committer().map_err(|error| error.to_string()),
             log,

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use bstr::{BStr, ByteSlice as _};
-use repo::{Configured, Outside, Repository};
+use repo::{Configured, Repository, StandaloneConfig};
 
 use crate::term::{
     console::{self, text},
@@ -257,7 +257,7 @@ pub(crate) fn check(repo: &Repository, readers: &[Reader]) -> Result<(), Failure
 }
 
 /// As [`check`], outside of any repository.
-pub(crate) fn check_outside(outside: &Outside, readers: &[Reader]) -> Result<(), Failure> {
+pub(crate) fn check_outside(outside: &StandaloneConfig, readers: &[Reader]) -> Result<(), Failure> {
     check_all(outside.configured(), None, readers)
 }
 

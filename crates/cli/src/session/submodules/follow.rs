@@ -179,7 +179,7 @@ impl<'a> Submodules<'a> {
             args: Vec::new(),
             started_in: self.dir(path),
             cwd: self.dir(path),
-            env: repo::submodule::env_within(&self.run.env),
+            env: repo::submodule::submodule_env(&self.run.env),
             config: self.run.config.clone(),
             bare: false,
             paginate: false,

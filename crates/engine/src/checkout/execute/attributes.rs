@@ -47,7 +47,7 @@ pub fn unusable_filter(
     plan: &Plan,
     attributes: Attributes,
 ) -> Result<Option<String>, repo::Error> {
-    if plan.writes.is_empty() || !convert::any_driver_only_fails(repo)? {
+    if plan.writes.is_empty() || !convert::any_required_driver_cannot_smudge(repo)? {
         return Ok(None);
     }
     let mut worker = converter(repo, plan, attributes)?.worker();
@@ -55,7 +55,7 @@ pub fn unusable_filter(
         let entry = &plan.index.entries()[write.entry];
         let path = plan.index.path(entry);
         if entry.mode.is_file()
-            && let Some(message) = worker.sure_failure(path)?
+            && let Some(message) = worker.smudge_failure(path)?
         {
             return Ok(Some(message));
         }

@@ -93,7 +93,7 @@ pub fn outside(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
 
 /// Like [`outside`], with each file by itself.
 pub(crate) fn outside_files(repo: &repo::Repository) -> Result<[Option<Vec<u8>>; 2], repo::Error> {
-    let own = rule_file(&repo.common_dir().join("info/exclude"), &repo.called_file("info/exclude"))?;
+    let own = rule_file(&repo.common_dir().join("info/exclude"), &repo.display_common_file("info/exclude"))?;
     let users = match users_file(repo)? {
         Some(path) => users_rule_file(repo, &path)?,
         None => RuleFile::Missing,
@@ -136,7 +136,7 @@ fn users_file(repo: &repo::Repository) -> Result<Option<UserPath>, repo::Error> 
 
 /// Reads that file. The empty string names no file.
 fn users_rule_file(repo: &repo::Repository, file: &UserPath) -> Result<RuleFile, repo::Error> {
-    match file.resolve(repo.place()) {
+    match file.resolve(repo.base_dir()) {
         Ok(path) => rule_file(&path, Path::new(file.as_os_str())),
         Err(Refused::Empty) => Ok(RuleFile::Missing),
         Err(refused) => Ok(RuleFile::Unopened(refused.into())),

@@ -66,9 +66,9 @@ impl Attributes {
     /// `tell` receives Git's messages about invalid files, each once. The repository and the full
     /// index are copies of their own, as they live as long as the pathspecs.
     pub fn new(repo: Repository, index: Index, tell: fn(&BString)) -> Result<Self, repo::Error> {
-        let info = repo.called_file("info/attributes");
+        let info = repo.display_common_file("info/attributes");
         let info = BString::from(info.as_os_str().as_encoded_bytes());
-        let source = if repo.is_bare() { Source::Nothing } else { Source::Worktree };
+        let source = if repo.is_bare() { Source::Absent } else { Source::Worktree };
         let files = Files::new(repo, index, source, &[], info.as_bstr())?;
         Ok(Attributes { asked: Mutex::new(Asked { files, told: HashSet::new() }), tell })
     }

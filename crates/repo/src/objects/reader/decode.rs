@@ -73,7 +73,7 @@ impl Reader<'_> {
     /// Returns a buffer to decode into: `out` for the requested object, one that fits the cache for
     /// a base.
     fn target(&mut self, size: usize) -> Buffer {
-        self.take_turn(size);
+        self.take_permit(size);
         let retained = self.retained;
         // A large object replaces cached ones.
         if size > retained {
@@ -178,9 +178,9 @@ impl Reader<'_> {
         self.counts.inflated += 1;
         self.counts.inflated_bytes += link.size;
         self.counts.deltas += 1;
-        self.take_turn(size);
+        self.take_permit(size);
         if size <= self.retained {
-            self.delta.shed(self.retained);
+            self.delta.shrink_to(self.retained);
         }
         let len = self.inflater.whole(&data[link.payload..], self.delta.sized(size, &self.objects.pool)?)?;
         pack.count_read(link.payload..link.payload + len, &mut self.window);

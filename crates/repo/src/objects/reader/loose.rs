@@ -28,12 +28,12 @@ impl Reader<'_> {
             }
             io::Seek::rewind(&mut &*file).map_err(Fault::Io)?;
         }
-        self.take_turn(usize::try_from(stored).unwrap_or(usize::MAX));
+        self.take_permit(usize::try_from(stored).unwrap_or(usize::MAX));
         read_whole(file, stored, &mut self.file).map_err(Fault::Io)?;
         self.out_key = None;
         let pool = &self.objects.pool;
         // The size is known only after inflating. Most objects fit into the buffer.
-        self.out.shed(self.retained);
+        self.out.shrink_to(self.retained);
         let room = self.out.capacity().max(LOOSE_ROOM);
         let inflated = self.inflater.at_most(&self.file, self.out.sized(room, pool)?)?;
         let header = loose::parse_header(&self.out.bytes()[..inflated.len]).ok_or(Fault::LooseHeader)?;
@@ -42,7 +42,7 @@ impl Reader<'_> {
             return Ok(Decoded::Large(header.kind, header.size));
         }
         let len = header.len + size;
-        self.take_turn(len);
+        self.take_permit(len);
         let consumed = match inflated.end {
             Some(consumed) if inflated.len == len => consumed,
             Some(_) => return Err(Fault::Size { expected: header.size, more: inflated.len > len }),

@@ -22,14 +22,14 @@ use super::error::maps_are_readable;
 use super::inflate::Inflater;
 use super::pack::{Pack, Window};
 use super::packs::Packs;
-use super::turns::Turn;
+use super::permits::Permit;
 use super::{Error, Fault, Location, Objects};
 
 /// The memory that a reader keeps for its next object, in bytes. It frees the rest.
 pub(super) const RETAINED: usize = 16 << 20;
 
 /// The limit for the readers of large crews. They take turns at larger objects.
-const RETAINED_BY_MANY: usize = 1 << 20;
+const RETAINED_BY_SMALL: usize = 1 << 20;
 
 /// A loose object of more bytes than this is streamed.
 const LOOSE_WHOLE: u64 = 1 << 20;
@@ -51,9 +51,9 @@ pub struct Reader<'a> {
     /// The key of the content of `out`, if it may serve as a base.
     out_key: Option<(Key, Kind)>,
     file: Vec<u8>,
-    /// [`RETAINED`] or [`RETAINED_BY_MANY`].
+    /// [`RETAINED`] or [`RETAINED_BY_SMALL`].
     retained: usize,
-    turn: Option<Turn>,
+    permit: Option<Permit>,
     rescues: u8,
     counts: Counts,
 }
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
             out_key: None,
             file: Vec::new(),
             retained: RETAINED,
-            turn: None,
+            permit: None,
             rescues: 0,
             counts: Counts::default(),
         }
@@ -129,26 +129,26 @@ impl<'a> Reader<'a> {
 
     /// Makes a reader for a large crew.
     pub(super) fn small(objects: &'a Objects, base_cache: usize) -> Reader<'a> {
-        Reader { retained: RETAINED_BY_MANY, ..Reader::new(objects, base_cache) }
+        Reader { retained: RETAINED_BY_SMALL, ..Reader::new(objects, base_cache) }
     }
 
     /// Takes a turn if the reader needs `size` bytes and that is more than it may hold.
-    fn take_turn(&mut self, size: usize) {
-        if size > self.retained && self.retained < RETAINED && self.turn.is_none() {
-            self.turn = Some(self.objects.turns.take());
+    fn take_permit(&mut self, size: usize) {
+        if size > self.retained && self.retained < RETAINED && self.permit.is_none() {
+            self.permit = Some(self.objects.permits.take());
         }
     }
 
     /// Ends the turn: the last object is no longer needed.
-    fn end_turn(&mut self) {
-        if self.turn.is_some() {
+    fn release_permit(&mut self) {
+        if self.permit.is_some() {
             self.out_key = None;
-            self.out.shed(self.retained);
-            self.delta.shed(self.retained);
+            self.out.shrink_to(self.retained);
+            self.delta.shrink_to(self.retained);
             if self.file.capacity() > self.retained {
                 self.file = Vec::new();
             }
-            self.turn = None;
+            self.permit = None;
         }
     }
 
@@ -245,7 +245,7 @@ impl<'a> Reader<'a> {
         loose: impl Fn(&mut Self, &File) -> Result<T, Fault>,
     ) -> Result<T, Error> {
         let _phase = profile::span(Phase::Decode);
-        self.end_turn();
+        self.release_permit();
         match self.try_copies(oid, location, &packed, &loose) {
             Err(Error::Missing(_) | Error::Promised(_))
                 if self.objects.options.promisors.is_some()
@@ -342,7 +342,7 @@ impl<'a> Reader<'a> {
     fn find(&mut self, oid: &ObjectId) -> Option<(Arc<Pack>, u64)> {
         let last = self.last.and_then(|id| self.packs.find_in(id, oid));
         let (id, offset) = last.or_else(|| self.packs.find(oid))?;
-        self.last = Some(id).filter(|&id| self.packs.remembers(id));
+        self.last = Some(id).filter(|&id| self.packs.should_try_first(id));
         Some((Arc::clone(self.packs.get(id)?), offset))
     }
 }

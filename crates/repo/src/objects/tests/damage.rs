@@ -36,7 +36,7 @@ fn readable(objects: &Objects, expected: &[(ObjectId, Kind, Vec<u8>)]) -> usize 
 }
 
 #[test]
-fn every_byte_of_a_pack() {
+fn survives_damage_to_every_byte_of_a_pack() {
     let dir = tempfile::tempdir().unwrap();
     let (expected, pack) = packed(dir.path());
     let good = std::fs::read(&pack).unwrap();
@@ -73,7 +73,7 @@ fn every_byte_of_a_pack() {
 }
 
 #[test]
-fn a_pack_cut_short_anywhere() {
+fn survives_a_truncated_pack() {
     let dir = tempfile::tempdir().unwrap();
     let (expected, pack) = packed(dir.path());
     let good = std::fs::read(&pack).unwrap();
@@ -86,7 +86,7 @@ fn a_pack_cut_short_anywhere() {
 }
 
 #[test]
-fn every_byte_of_an_index_is_survived() {
+fn survives_damage_to_every_byte_of_an_index() {
     let dir = tempfile::tempdir().unwrap();
     let (expected, pack) = packed(dir.path());
     let idx = pack.with_extension("idx");
@@ -105,7 +105,7 @@ fn every_byte_of_an_index_is_survived() {
 }
 
 #[test]
-fn pack_and_index_of_different_packs() {
+fn refuses_an_index_of_another_pack() {
     let dir = tempfile::tempdir().unwrap();
     let (expected, pack) = packed(dir.path());
     let mut bytes = std::fs::read(&pack).unwrap();
@@ -124,7 +124,7 @@ fn pack_and_index_of_different_packs() {
 }
 
 #[test]
-fn every_byte_of_loose_objects() {
+fn survives_damage_to_every_byte_of_loose_objects() {
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
     let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
@@ -158,7 +158,7 @@ fn every_byte_of_loose_objects() {
 }
 
 #[test]
-fn another_copy_is_taken() {
+fn reads_another_copy_of_a_damaged_object() {
     let dir = tempfile::tempdir().unwrap();
     let (expected, pack) = packed(dir.path());
     let good = std::fs::read(&pack).unwrap();
@@ -179,7 +179,7 @@ fn another_copy_is_taken() {
 }
 
 #[test]
-fn a_damaged_base_is_taken_from_elsewhere() {
+fn reads_another_copy_of_a_damaged_base() {
     let dir = tempfile::tempdir().unwrap();
     let (expected, pack) = packed(dir.path());
     let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);

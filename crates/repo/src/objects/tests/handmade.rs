@@ -108,7 +108,7 @@ fn fault(objects: &Objects, n: usize) -> Fault {
 }
 
 #[test]
-fn chains_of_any_depth() {
+fn decodes_chains_of_any_depth() {
     let depth = 60_000;
     let deltas: Vec<Vec<u8>> = (0..depth).map(|n| delta(8, 7, n as u8)).collect();
     let mut entries = vec![Entry::Whole(b"1234567x")];
@@ -139,7 +139,7 @@ fn chains_of_any_depth() {
 }
 
 #[test]
-fn the_object_just_read_serves_as_a_base() {
+fn uses_the_last_object_as_a_base() {
     let dir = tempfile::tempdir().unwrap();
     let objects = build(dir.path(), &[Entry::Whole(b"base"), Entry::Ofs(0, &delta(4, 3, b'!'))]);
     let mut reader = objects.reader();
@@ -150,14 +150,14 @@ fn the_object_just_read_serves_as_a_base() {
 }
 
 #[test]
-fn a_base_may_come_later_in_the_pack() {
+fn accepts_a_base_later_in_the_pack() {
     let dir = tempfile::tempdir().unwrap();
     let objects = build(dir.path(), &[Entry::Ref(1, &delta(4, 2, b'!')), Entry::Whole(b"base")]);
     assert_eq!(objects.reader().read(&name(0)).unwrap().1, b"ba!");
 }
 
 #[test]
-fn loops() {
+fn detects_loops_of_deltas() {
     let own = delta(4, 3, b'!');
     let dir = tempfile::tempdir().unwrap();
     let objects = build(
@@ -182,7 +182,7 @@ fn loops() {
 }
 
 #[test]
-fn entries_that_lie() {
+fn refuses_malformed_entries() {
     let raw = |kind, size, content: &[u8]| [entry_header(kind, size), deflate(content)].concat();
     let long = raw(3, 9, b"12345");
     let short = raw(3, 2, b"12345");
@@ -234,7 +234,7 @@ fn entries_that_lie() {
 }
 
 #[test]
-fn offsets_outside_of_the_pack() {
+fn refuses_offsets_outside_of_the_pack() {
     let dir = tempfile::tempdir().unwrap();
     drop(build(dir.path(), &[Entry::Whole(b"one"), Entry::Whole(b"two")]));
     let idx = dir.path().join("pack/pack-made.idx");

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 mod damage;
 mod handmade;
-mod ways;
+mod storage;
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn loose_and_packed() {
+fn reads_loose_and_packed_objects() {
     for (format, hash) in FORMATS {
         let dir = tempfile::tempdir().unwrap();
         small_repo(dir.path(), format);
@@ -31,7 +31,7 @@ fn loose_and_packed() {
 
 /// Returns the maps of the files in a directory, and for each if the kernel's read-ahead is off
 /// (`rr` in `/proc/self/smaps`).
-fn spared(dir: &Path) -> Vec<(String, bool)> {
+fn maps_without_readahead(dir: &Path) -> Vec<(String, bool)> {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let mut found: Vec<(String, bool)> = Vec::new();
     let mut name = None;
@@ -47,7 +47,7 @@ fn spared(dir: &Path) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn little_is_read_ahead_of_what_is_hardly_used() {
+fn turns_read_ahead_off_for_rarely_used_files() {
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().canonicalize().unwrap();
     small_repo(&place, "sha1");
@@ -57,14 +57,14 @@ fn little_is_read_ahead_of_what_is_hardly_used() {
     let (commit, ..) = expected.iter().find(|(_, kind, _)| *kind == Kind::Commit).unwrap();
     let objects = Objects::new(&objects_dir(&place), HashKind::Sha1);
     objects.reader().read(commit).unwrap();
-    assert_eq!(spared(&place), spares(true, true));
+    assert_eq!(maps_without_readahead(&place), spares(true, true));
     // Lookups do not use the pack itself.
     for (oid, ..) in &expected[..10] {
         assert!(objects.locate(oid).is_some());
     }
-    assert_eq!(spared(&place), spares(false, true));
+    assert_eq!(maps_without_readahead(&place), spares(false, true));
     assert_reads(&objects, &expected);
-    assert_eq!(spared(&place), spares(false, false));
+    assert_eq!(maps_without_readahead(&place), spares(false, false));
     drop(objects);
 
     // A large object is read in one use.
@@ -75,7 +75,7 @@ fn little_is_read_ahead_of_what_is_hardly_used() {
     let large = git(&place, &["rev-parse", "HEAD:large"]);
     let objects = Objects::new(&objects_dir(&place), HashKind::Sha1);
     objects.reader().read(&ObjectId::from_hex(HashKind::Sha1, large.trim_ascii()).unwrap()).unwrap();
-    assert_eq!(spared(&place), spares(true, false));
+    assert_eq!(maps_without_readahead(&place), spares(true, false));
 }
 
 /// Returns the files in the pack directory with an extension.
@@ -86,7 +86,7 @@ fn pack_files(repo: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn multi_pack_indices() {
+fn reads_multi_pack_indexes() {
     for (format, hash) in FORMATS {
         let dir = tempfile::tempdir().unwrap();
         small_repo(dir.path(), format);
@@ -122,7 +122,7 @@ fn multi_pack_indices() {
 }
 
 #[test]
-fn incremental_multi_pack_indices() {
+fn reads_incremental_multi_pack_indexes() {
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
     for round in 0..3 {
@@ -150,7 +150,7 @@ fn incremental_multi_pack_indices() {
 }
 
 #[test]
-fn alternates_of_alternates() {
+fn follows_alternates_of_alternates() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     std::fs::create_dir(at("0")).unwrap();
@@ -193,7 +193,7 @@ fn alternates_of_alternates() {
 }
 
 #[test]
-fn alternates_that_cannot_be_read_may_have_what_is_missing() {
+fn reports_unreadable_alternates_when_an_object_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
     let expected = all_objects(dir.path(), HashKind::Sha1);
@@ -216,7 +216,7 @@ fn alternates_that_cannot_be_read_may_have_what_is_missing() {
 }
 
 #[test]
-fn alternates_nested_too_deep_are_told_of() {
+fn reports_alternates_nested_too_deep() {
     let dir = tempfile::tempdir().unwrap();
     for n in 0..9 {
         let info = dir.path().join(format!("{n}/info"));
@@ -232,7 +232,7 @@ fn alternates_nested_too_deep_are_told_of() {
 }
 
 #[test]
-fn what_another_process_repacks_is_found() {
+fn finds_objects_repacked_by_another_process() {
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
     let expected = all_objects(dir.path(), HashKind::Sha1);
@@ -254,7 +254,7 @@ fn what_another_process_repacks_is_found() {
 }
 
 #[test]
-fn many_threads_share() {
+fn shares_packs_between_threads() {
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
     let expected = all_objects(dir.path(), HashKind::Sha1);
@@ -268,7 +268,7 @@ fn many_threads_share() {
 }
 
 #[test]
-fn many_readers_take_turns_at_what_is_large() {
+fn limits_readers_that_hold_large_objects() {
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
     let mut large: Vec<u8> =
@@ -309,7 +309,7 @@ impl Replacements for Fixed {
 }
 
 #[test]
-fn replacements() {
+fn reads_replacements_of_objects() {
     let oid = |byte| ObjectId::from_bytes(HashKind::Sha1, &[byte; 20]).unwrap();
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
@@ -337,7 +337,7 @@ impl Replacements for Unreadable {
 }
 
 #[test]
-fn without_the_replacements_no_object_is_itself() {
+fn refuses_objects_if_replacements_are_unreadable() {
     let dir = tempfile::tempdir().unwrap();
     small_repo(dir.path(), "sha1");
     let (oid, ..) = all_objects(dir.path(), HashKind::Sha1)[0];
@@ -354,7 +354,7 @@ fn without_the_replacements_no_object_is_itself() {
 }
 
 #[test]
-fn what_is_missing_from_a_partial_clone_was_promised() {
+fn reports_missing_objects_of_a_partial_clone_as_promised() {
     let dir = tempfile::tempdir().unwrap();
     let full = dir.path().join("full");
     std::fs::create_dir(&full).unwrap();
@@ -378,7 +378,7 @@ fn what_is_missing_from_a_partial_clone_was_promised() {
 }
 
 #[test]
-fn large_blobs_are_streamed_in_pieces() {
+fn streams_large_blobs_in_pieces() {
     let dir = tempfile::tempdir().unwrap();
     git(dir.path(), &["init", "-q"]);
     let mut seed = 1u64;

@@ -6,47 +6,51 @@ use bstr::{BStr, BString};
 use sys::UserPath;
 
 use crate::{
-    Attempt, Configured, Env, Error, OpenOptions, Repository, Voice,
+    Attempt, Configured, Env, Error, MessageSink, OpenOptions, Repository,
     config::{self, Config, Sources, Speaker},
     disk, fetch, open,
 };
 
 /// The configuration outside any repository: system, global, command line.
-pub struct Outside {
+pub struct StandaloneConfig {
     env: Env,
     config: Config,
-    voice: Voice,
+    message_sink: MessageSink,
 }
 
-impl Outside {
+impl StandaloneConfig {
     /// Reads the configuration.
-    pub fn load(options: &OpenOptions) -> Result<Outside, Error> {
+    pub fn load(options: &OpenOptions) -> Result<StandaloneConfig, Error> {
         let env = Env::from(options.env.clone());
         let sources = Sources {
             place: Some(&options.cwd),
             command: &options.config,
-            voice: options.voice,
+            message_sink: options.message_sink,
             ..Sources::default()
         };
         let config = config::load(&env, sources)?;
-        Ok(Outside { env, config, voice: options.voice })
+        Ok(StandaloneConfig { env, config, message_sink: options.message_sink })
     }
 
     /// Reads the configuration for a repository that is being created. `config` is the future file
     /// of `git_dir`.
-    pub fn with_file(options: &OpenOptions, git_dir: &Path, config: &Path) -> Result<Outside, Error> {
+    pub fn with_file(
+        options: &OpenOptions,
+        git_dir: &Path,
+        config: &Path,
+    ) -> Result<StandaloneConfig, Error> {
         let env = Env::from(options.env.clone());
         let sources = Sources {
             git_dir: Some(git_dir),
             local: Some(config),
             place: Some(&options.cwd),
-            in_the_making: true,
+            is_being_created: true,
             command: &options.config,
-            voice: options.voice,
+            message_sink: options.message_sink,
             ..Sources::default()
         };
         let config = config::load(&env, sources)?;
-        Ok(Outside { env, config, voice: options.voice })
+        Ok(StandaloneConfig { env, config, message_sink: options.message_sink })
     }
 
     /// Returns the last value of a key; `Some(None)` for a name without `=`.
@@ -76,7 +80,7 @@ impl Outside {
 
     /// Returns the last value of a key as a path, with `~` expanded.
     pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
-        self.config.path(key, &self.env, Speaker { voice: self.voice, top: None })
+        self.config.path(key, &self.env, Speaker { message_sink: self.message_sink, top: None })
     }
 
     /// See [`Repository::configured`].
@@ -97,11 +101,11 @@ impl Repository {
             git_dir: Some(git_dir.to_owned()),
             work_tree: None,
             bare: false,
-            in_the_making: false,
+            is_being_created: false,
             config: Vec::new(),
             env: fetch::without_repository(&options.env),
-            voice: options.voice,
-            made_here: false,
+            message_sink: options.message_sink,
+            is_created_by_command: false,
         })?;
         repo.warnings = warnings;
         Ok(repo)

@@ -1,35 +1,35 @@
-//! Turns at large objects: of the readers of a large crew, only a few hold a large object at once.
+//! Permits for large objects: of a large crew's readers, only a few hold a large object at once.
 //!
-//! A reader that waits for a turn has none and holds no large memory, so there is no deadlock.
+//! A reader that waits for a permit has none and holds no large memory, so there is no deadlock.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The number of readers that hold large objects at once.
-const AT_ONCE: usize = 8;
+const MAX_PERMITS: usize = 8;
 
-/// The turns of an object database.
+/// The permits of an object database.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct Permits {
     left: Mutex<usize>,
     freed: Condvar,
 }
 
-impl Default for Turns {
-    fn default() -> Turns {
-        Turns { left: Mutex::new(AT_ONCE), freed: Condvar::new() }
+impl Default for Permits {
+    fn default() -> Permits {
+        Permits { left: Mutex::new(MAX_PERMITS), freed: Condvar::new() }
     }
 }
 
-/// A turn, which ends when it is dropped.
+/// A permit, which is returned when it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn(Arc<Turns>);
+pub(super) struct Permit(Arc<Permits>);
 
-impl Turns {
-    /// Waits for a turn.
-    pub(super) fn take(self: &Arc<Turns>) -> Turn {
+impl Permits {
+    /// Waits for a permit.
+    pub(super) fn take(self: &Arc<Permits>) -> Permit {
         let waited = self.freed.wait_while(self.left(), |left| *left == 0);
         *waited.unwrap_or_else(PoisonError::into_inner) -= 1;
-        Turn(Arc::clone(self))
+        Permit(Arc::clone(self))
     }
 
     fn left(&self) -> MutexGuard<'_, usize> {
@@ -38,7 +38,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Permit {
     fn drop(&mut self) {
         *self.0.left() += 1;
         self.0.freed.notify_one();
@@ -53,14 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_more_at_once_and_everybody_gets_one() {
-        let turns = Arc::new(Turns::default());
+    fn never_exceeds_the_limit_and_serves_every_thread() {
+        let permits = Arc::new(Permits::default());
         let (now, most, all) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
-            for _ in 0..4 * AT_ONCE {
+            for _ in 0..4 * MAX_PERMITS {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let _turn = turns.take();
+                        let _permit = permits.take();
                         most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         thread::yield_now();
                         now.fetch_sub(1, Ordering::SeqCst);
@@ -69,8 +69,8 @@ mod tests {
                 });
             }
         });
-        assert!(most.into_inner() <= AT_ONCE);
-        assert_eq!(all.into_inner(), 4 * AT_ONCE * 50);
-        assert_eq!(*turns.left(), AT_ONCE);
+        assert!(most.into_inner() <= MAX_PERMITS);
+        assert_eq!(all.into_inner(), 4 * MAX_PERMITS * 50);
+        assert_eq!(*permits.left(), MAX_PERMITS);
     }
 }
