@@ -45,6 +45,15 @@ pub enum LookError {
     /// A tree holds a path that must not be in an index.
     #[error("invalid path '{0}'")]
     InvalidPath(BString),
+    /// There is no worktree to examine.
+    #[error("this operation must be run in a work tree")]
+    NoWorktree,
+    /// The index of a submodule cannot be read.
+    #[error(transparent)]
+    Index(#[from] store::index::LoadError),
+    /// The caller refuses to change a submodule. It holds the message, in Git's words.
+    #[error("{0}")]
+    SubmoduleRefused(BString),
     /// Git can do this, sapwood cannot yet.
     #[error("{0} are not supported yet")]
     Unsupported(&'static str),

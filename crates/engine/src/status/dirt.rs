@@ -73,12 +73,10 @@ pub(crate) fn dirt(
 
 /// Returns the kinds of changes that `git status` would find in a submodule.
 pub fn changes_within(repo: &Repository, ignore_untracked: bool) -> Result<Dirt, LookError> {
-    let failed = |message: &str| repo::Error::new(message.to_owned());
-    let top = repo.work_tree().ok_or_else(|| failed("this operation must be run in a work tree"))?;
+    let top = repo.work_tree().ok_or(LookError::NoWorktree)?;
     let root = Dir::open(top)
         .map_err(|source| LookError::Examine { path: top.display().to_string().into(), source })?;
-    let mut index = store::index::load(&repo.index_path(), repo.hash(), &Default::default())
-        .map_err(|error| failed(&error.to_string()))?;
+    let mut index = store::index::load(&repo.index_path(), repo.hash(), &Default::default())?;
     sparse::expand(repo, &mut index)?;
     let head = repo.head()?.oid();
     let untracked = !ignore_untracked && shows_untracked(repo)?;

@@ -483,7 +483,7 @@ impl Follow for Submodules<'_> {
             // Whoever goes on finds the signal before anything is done.
             Err(Failure::Signal(_)) => Ok(true),
             Err(Failure::Unserved(what)) => Err(LookError::Unsupported(what)),
-            Err(Failure::Fatal(message)) => Err(repo::Error::new(message.to_string()).into()),
+            Err(Failure::Fatal(message)) => Err(LookError::SubmoduleRefused(message)),
             Err(failure) => {
                 failure.say();
                 Ok(false)
