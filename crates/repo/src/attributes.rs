@@ -114,7 +114,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         for name in names {
             attributes.number(name);
         }
-        attributes.read_everywhere(info)?;
+        attributes.read_global_files(info)?;
         Ok(attributes)
     }
 
@@ -207,7 +207,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         file
     }
 
-    fn read_everywhere(&mut self, info: &BStr) -> Result<(), Error> {
+    fn read_global_files(&mut self, info: &BStr) -> Result<(), Error> {
         let built_in = self.take(RawFile::built_in());
         self.global_files.push(built_in);
         let repo = self.repo.borrow();

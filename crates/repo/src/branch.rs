@@ -187,7 +187,7 @@ impl Repository {
     /// Returns the refs that "Your branch is ..." compares a branch with, in order: those of
     /// `status.compareBranches`, by default the upstream. The warnings are Git's, without `warning:
     /// `.
-    pub fn compared_with(&self, branch: &BStr) -> Result<(Vec<Tracking>, Vec<String>), Error> {
+    pub fn comparison_refs(&self, branch: &BStr) -> Result<(Vec<Tracking>, Vec<String>), Error> {
         let list = self.config_str("status.compareBranches").unwrap_or_else(|| "@{upstream}".into());
         let mut found: Vec<Tracking> = Vec::new();
         let mut warnings = Vec::new();

@@ -351,11 +351,11 @@ impl Repository {
 
     /// Like [`Repository::config_str`], but a name without `=` is an error.
     pub fn config_str_required(&self, key: &str) -> Result<Option<BString>, Error> {
-        Ok(self.config.string_required(key, self.speaker())?.map(ToOwned::to_owned))
+        Ok(self.config.string_required(key, self.message_context())?.map(ToOwned::to_owned))
     }
 
-    fn speaker(&self) -> config::Speaker<'_> {
-        config::Speaker { message_sink: self.message_sink(), top: self.work_tree() }
+    fn message_context(&self) -> config::MessageContext<'_> {
+        config::MessageContext { message_sink: self.message_sink(), top: self.work_tree() }
     }
 
     /// Returns the last value of a key; `Some(None)` for a name without `=`.
@@ -383,7 +383,7 @@ impl Repository {
     /// Returns the last value of a key as a path, with `~` expanded. A relative path starts at
     /// [`Repository::base_dir`].
     pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
-        self.config.path(key, &self.env, self.speaker())
+        self.config.path(key, &self.env, self.message_context())
     }
 
     /// Returns the last value of a key (in lower case) in the file that all worktrees share.

@@ -7,7 +7,7 @@ use sys::UserPath;
 
 use crate::{
     Attempt, Configured, Env, Error, MessageSink, OpenOptions, Repository,
-    config::{self, Config, Sources, Speaker},
+    config::{self, Config, MessageContext, Sources},
     disk, fetch, open,
 };
 
@@ -80,7 +80,7 @@ impl StandaloneConfig {
 
     /// Returns the last value of a key as a path, with `~` expanded.
     pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
-        self.config.path(key, &self.env, Speaker { message_sink: self.message_sink, top: None })
+        self.config.path(key, &self.env, MessageContext { message_sink: self.message_sink, top: None })
     }
 
     /// See [`Repository::configured`].

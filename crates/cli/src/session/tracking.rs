@@ -43,7 +43,7 @@ pub(crate) fn compare(
     branch: &BStr,
     how: AheadBehind,
 ) -> Result<Said, Failure> {
-    let (others, warnings) = repo.compared_with(branch)?;
+    let (others, warnings) = repo.comparison_refs(branch)?;
     let hints = settings.advises(repo, "statusHints")?;
     let ours = repo.find_ref(branch)?;
     let mut lines: Vec<BString> = Vec::new();

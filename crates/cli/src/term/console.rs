@@ -139,7 +139,7 @@ static COMPLAINED: AtomicBool = AtomicBool::new(false);
 pub(crate) fn complaints(repo: &repo::Repository) {
     COMPLAINED.store(true, Ordering::Relaxed);
     repo.objects().errors().iter().for_each(error);
-    if let Some((file, source)) = repo.objects().unread_alternates() {
+    if let Some((file, source)) = repo.objects().unreadable_alternates() {
         let below = file.strip_prefix(repo.common_dir()).ok().and_then(std::path::Path::to_str);
         let called = below.map_or_else(|| file.to_owned(), |below| repo.display_common_file(below));
         warning(format!("unable to access '{}': {}", called.display(), sys::reason(source)));

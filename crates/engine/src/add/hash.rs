@@ -141,7 +141,7 @@ impl<'a> FileHasher<'a> {
             (None, Store::HashOnly) => Converter::for_compare(self.repo, index)?.worker(),
         };
         let worker = slot.insert(worker);
-        if stat.size > self.big && worker.keeps(path)? {
+        if stat.size > self.big && worker.needs_no_conversion(path)? {
             return self.stream(path, stat, &mut file, store);
         }
         let mut content = Vec::new();

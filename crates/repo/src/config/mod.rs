@@ -44,7 +44,7 @@ impl Scope {
 /// The receiver of messages about settings. Messages name files relative to the top of the
 /// worktree.
 #[derive(Clone, Copy)]
-pub(crate) struct Speaker<'a> {
+pub(crate) struct MessageContext<'a> {
     pub(crate) message_sink: MessageSink,
     pub(crate) top: Option<&'a Path>,
 }
@@ -155,15 +155,20 @@ impl Config {
 
     /// Returns the last value. A name without `=` is an error: this method prints Git's first line
     /// of it, and the error is the second.
-    pub(crate) fn string_required(&self, key: &str, speaker: Speaker<'_>) -> Result<Option<&BStr>, Error> {
+    pub(crate) fn string_required(
+        &self,
+        key: &str,
+        message_context: MessageContext<'_>,
+    ) -> Result<Option<&BStr>, Error> {
         match self.last(key) {
             None => Ok(None),
             Some(Entry { value: Some(value), .. }) => Ok(Some(value.as_bstr())),
             Some(entry) => {
                 let key = normalize(key);
-                speaker.message_sink.print([format!("error: missing value for '{key}'")]);
+                message_context.message_sink.print([format!("error: missing value for '{key}'")]);
                 let place = entry.file.as_ref().map(|file| {
-                    let file = speaker.top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file);
+                    let file =
+                        message_context.top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file);
                     (file.to_owned(), entry.line)
                 });
                 Err(ConfigError::Variable { key, place }.into())
@@ -203,8 +208,13 @@ impl Config {
     }
 
     /// Returns the last value as a [`path`].
-    pub(crate) fn path(&self, key: &str, env: &Env, speaker: Speaker<'_>) -> Result<Option<UserPath>, Error> {
-        let Some(value) = self.string_required(key, speaker)? else { return Ok(None) };
+    pub(crate) fn path(
+        &self,
+        key: &str,
+        env: &Env,
+        message_context: MessageContext<'_>,
+    ) -> Result<Option<UserPath>, Error> {
+        let Some(value) = self.string_required(key, message_context)? else { return Ok(None) };
         path(value, env)
     }
 

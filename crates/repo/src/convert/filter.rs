@@ -175,7 +175,7 @@ impl ExternalFilters {
         let mut out = Vec::new();
         let mut content = Content { input: blob, out: &mut out, spare: Vec::new(), changed: false };
         self.worker.in_process(path, oid, &action, &mut content);
-        let smudged = match action.smudger() {
+        let smudged = match action.smudge_driver() {
             Some(driver) => {
                 let job = Job { path, oid, driver, delay: self.delays == Delays::Offered };
                 let smudged = self.worker.smudge(&job, content.bytes())?;
@@ -306,7 +306,9 @@ impl Worker {
     /// Returns Git's fatal message for a checkout of `path`, if its filter is required and has no
     /// command to smudge.
     pub fn smudge_failure(&mut self, path: &BStr) -> Result<Option<String>, Error> {
-        let Some(driver) = self.action(path)?.and_then(|action| action.smudger()) else { return Ok(None) };
+        let Some(driver) = self.action(path)?.and_then(|action| action.smudge_driver()) else {
+            return Ok(None);
+        };
         let driver = &self.shared.drivers[driver];
         Ok(driver.cannot_smudge().then(|| smudge_failed(path, driver).to_string()))
     }

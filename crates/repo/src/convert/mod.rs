@@ -152,7 +152,7 @@ impl Worker {
             return Ok(Class::None);
         }
         let Some(action) = self.action(path)? else { return Ok(Class::None) };
-        Ok(if action.smudger().is_some_and(|at| self.shared.drivers[at].acts_on_checkout()) {
+        Ok(if action.smudge_driver().is_some_and(|at| self.shared.drivers[at].acts_on_checkout()) {
             Class::External
         } else if action.ident || action.ends.adds_cr() || action.encoding.is_some() {
             Class::InProcess
@@ -175,7 +175,7 @@ impl Worker {
         let spare = std::mem::take(&mut self.spare);
         let mut content = Content { input: blob, out, spare, changed: false };
         self.in_process(path, oid, &action, &mut content);
-        if let Some(driver) = action.smudger() {
+        if let Some(driver) = action.smudge_driver() {
             let job = filter::Job { path, oid, driver, delay: false };
             if let Smudged::Ready(filtered) = self.smudge(&job, content.bytes())? {
                 content.replace(filtered);
@@ -187,7 +187,7 @@ impl Worker {
     }
 
     /// Returns true if the file at `path` becomes a blob without conversion.
-    pub fn keeps(&mut self, path: &BStr) -> Result<bool, Error> {
+    pub fn needs_no_conversion(&mut self, path: &BStr) -> Result<bool, Error> {
         Ok(self.action(path)?.is_none())
     }
 

@@ -310,7 +310,7 @@ impl Shared {
 impl Action {
     /// Returns the driver that a checkout runs. Git streams some files, and then ignores drivers
     /// without a command even if they are required.
-    pub(super) fn smudger(&self) -> Option<usize> {
+    pub(super) fn smudge_driver(&self) -> Option<usize> {
         self.driver.filter(|_| !self.streamed)
     }
 }

@@ -9,7 +9,7 @@ use crate::{ConvertError, Error, Repository};
 
 /// The reaction to a file that a checkout would not restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unsafe {
+enum LossPolicy {
     Stored,
     Warned,
     Refused,
@@ -17,7 +17,7 @@ enum Unsafe {
 
 /// The settings of these checks.
 pub(super) struct Storing {
-    line_ends: Unsafe,
+    line_ends: LossPolicy,
     /// Encodings that are checked by converting back.
     round_trip: BString,
     /// True if content that cannot be encoded is an error.
@@ -27,10 +27,10 @@ pub(super) struct Storing {
 impl Storing {
     pub(super) fn of(repo: &Repository) -> Result<Storing, Error> {
         let line_ends = match repo.config_str("core.safecrlf") {
-            None => Unsafe::Warned,
-            Some(value) if value.eq_ignore_ascii_case(b"warn") => Unsafe::Warned,
-            Some(_) if repo.config_bool("core.safecrlf")? == Some(true) => Unsafe::Refused,
-            Some(_) => Unsafe::Stored,
+            None => LossPolicy::Warned,
+            Some(value) if value.eq_ignore_ascii_case(b"warn") => LossPolicy::Warned,
+            Some(_) if repo.config_bool("core.safecrlf")? == Some(true) => LossPolicy::Refused,
+            Some(_) => LossPolicy::Stored,
         };
         let round_trip = repo.config_str("core.checkRoundtripEncoding").unwrap_or_else(|| "SHIFT-JIS".into());
         Ok(Storing { line_ends, round_trip, refuses: true })
@@ -39,7 +39,7 @@ impl Storing {
     /// Returns the settings for a caller that only shows the content: nothing is an error.
     pub(super) fn for_showing(repo: &Repository) -> Result<Storing, Error> {
         let line_ends = match Storing::of(repo)?.line_ends {
-            Unsafe::Refused => Unsafe::Warned,
+            LossPolicy::Refused => LossPolicy::Warned,
             other => other,
         };
         Ok(Storing { line_ends, round_trip: BString::default(), refuses: false })
@@ -52,11 +52,11 @@ impl Storing {
             Lost::Lf => ("LF", "CRLF"),
         };
         match self.line_ends {
-            Unsafe::Stored => Ok(None),
-            Unsafe::Warned => Ok(Some(format!(
+            LossPolicy::Stored => Ok(None),
+            LossPolicy::Warned => Ok(Some(format!(
                 "warning: in the working copy of '{path}', {from} will be replaced by {to} the next time Git touches it"
             ))),
-            Unsafe::Refused => Err(ConvertError::LineEnds { path: path.to_owned(), from, to }.into()),
+            LossPolicy::Refused => Err(ConvertError::LineEnds { path: path.to_owned(), from, to }.into()),
         }
     }
 

@@ -27,7 +27,7 @@ const MAPPED: usize = 1 << 20;
 
 impl Buffer {
     /// Sets the length to `len` bytes and returns them. Their content is unspecified.
-    pub(super) fn sized(&mut self, len: usize, pool: &Arc<Pool>) -> Result<&mut [u8], Fault> {
+    pub(super) fn resize(&mut self, len: usize, pool: &Arc<Pool>) -> Result<&mut [u8], Fault> {
         if len > self.capacity() {
             // The content is not needed, and growing the buffer in place would copy it.
             *self = Buffer::default();

@@ -176,14 +176,14 @@ mod tests {
 
     fn filled(len: usize, byte: u8) -> Buffer {
         let mut buffer = Buffer::default();
-        buffer.sized(len, &Arc::default()).expect("a small buffer").fill(byte);
+        buffer.resize(len, &Arc::default()).expect("a small buffer").fill(byte);
         buffer
     }
 
     proptest! {
         // The model is a list in order of use.
         #[test]
-        fn the_least_recently_used_goes_first(
+        fn evicts_the_least_recently_used_entry_first(
             steps in prop::collection::vec((0u64..20, 0usize..3000, any::<bool>()), 0..300)
         ) {
             let limit = 8192;

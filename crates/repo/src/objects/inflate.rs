@@ -121,7 +121,7 @@ pub(super) fn max_inflated(compressed: u64) -> u64 {
 
 /// Checks that the compressed data can hold the size that a header states, before memory is
 /// allocated for it.
-pub(super) fn plausible(size: u64, compressed: usize) -> Result<usize, Fault> {
+pub(super) fn check_size(size: u64, compressed: usize) -> Result<usize, Fault> {
     if size > max_inflated(compressed as u64) {
         return Err(Fault::Size { expected: size, more: false });
     }

@@ -171,7 +171,7 @@ impl Objects {
 
     /// Returns a list of alternates that could not be read, and the reason. A missing object may be
     /// in one of them.
-    pub fn unread_alternates(&self) -> Option<(&Path, &std::io::Error)> {
+    pub fn unreadable_alternates(&self) -> Option<(&Path, &std::io::Error)> {
         self.found().unread.as_ref().map(|(file, source)| (file.as_path(), &**source))
     }
 

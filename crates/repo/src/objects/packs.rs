@@ -117,7 +117,7 @@ impl Packs {
     /// Returns the objects whose names begin with `prefix`, possibly repeated. It is an error, with
     /// the file, if some of them cannot be listed.
     pub(super) fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, (PathBuf, PackError)> {
-        self.looked_everywhere()?;
+        self.check_all_listed()?;
         let mut found = Vec::new();
         for store in &self.stores {
             store.layers.iter().for_each(|layer| found.extend(layer.midx.with_prefix(prefix)));
@@ -130,7 +130,7 @@ impl Packs {
 
     /// Counts the objects; an object with several copies counts several times.
     pub(super) fn count(&self) -> Result<u64, (PathBuf, PackError)> {
-        self.looked_everywhere()?;
+        self.check_all_listed()?;
         let mut count = 0;
         for store in &self.stores {
             count += store.layers.iter().map(|layer| u64::from(layer.midx.count())).sum::<u64>();
@@ -141,7 +141,7 @@ impl Packs {
         Ok(count)
     }
 
-    fn looked_everywhere(&self) -> Result<(), (PathBuf, PackError)> {
+    fn check_all_listed(&self) -> Result<(), (PathBuf, PackError)> {
         match &self.unlisted {
             None => Ok(()),
             Some((dir, error)) => Err((dir.clone(), PackError::Io(Arc::clone(error)))),

@@ -12,10 +12,10 @@ use sys::Memory;
 
 /// The kept memory, and the total.
 #[derive(Debug, Default)]
-pub(super) struct Pool(Mutex<Stock>);
+pub(super) struct Pool(Mutex<State>);
 
 #[derive(Debug, Default)]
-struct Stock {
+struct State {
     /// Memory that is not in use, in the order in which it was returned.
     spare: Vec<Memory>,
     /// The number of mapped bytes, in use or not.
@@ -37,29 +37,29 @@ impl Pool {
     /// Lends at least `len` bytes and not many more. Their content is unspecified.
     pub(super) fn lease(self: &Arc<Pool>, len: usize) -> io::Result<Lease> {
         let fits = |memory: &Memory| memory.len() >= len && memory.len() / 4 <= len;
-        let mut stock = self.stock();
-        let best = (0..stock.spare.len())
-            .filter(|&at| fits(&stock.spare[at]))
-            .min_by_key(|&at| stock.spare[at].len());
+        let mut state = self.state();
+        let best = (0..state.spare.len())
+            .filter(|&at| fits(&state.spare[at]))
+            .min_by_key(|&at| state.spare[at].len());
         let memory = match best {
-            Some(at) => stock.spare.remove(at),
+            Some(at) => state.spare.remove(at),
             None => {
-                stock.shrink(len);
+                state.shrink(len);
                 let memory = Memory::zeroed(len)?;
-                stock.mapped += memory.len();
+                state.mapped += memory.len();
                 memory
             }
         };
         Ok(Lease { memory: Some(memory), pool: Arc::clone(self) })
     }
 
-    fn stock(&self) -> MutexGuard<'_, Stock> {
+    fn state(&self) -> MutexGuard<'_, State> {
         // No operation under the lock can leave the state half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Stock {
+impl State {
     /// Frees unused memory, the oldest first, until `len` more bytes are within the budget.
     fn shrink(&mut self, len: usize) {
         while self.mapped.saturating_add(len) > BUDGET && !self.spare.is_empty() {
@@ -70,9 +70,9 @@ impl Stock {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut stock = self.pool.stock();
-        stock.spare.extend(self.memory.take());
-        stock.shrink(0);
+        let mut state = self.pool.state();
+        state.spare.extend(self.memory.take());
+        state.shrink(0);
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
         let again = pool.lease(3 * MIB).expect("memory");
         assert_eq!((again.as_ptr(), again.len()), (places[1], 6 * MIB));
         assert_eq!(pool.lease(MIB).expect("memory").as_ptr(), places[0]);
-        assert_eq!(pool.stock().mapped, 8 * MIB);
+        assert_eq!(pool.state().mapped, 8 * MIB);
         // The kept piece is far too large for this request.
         assert_eq!(pool.lease(MIB / 4).expect("memory").len(), MIB / 4);
     }
@@ -113,11 +113,11 @@ mod tests {
     fn keeps_nothing_beyond_the_budget() {
         let pool = Arc::new(Pool::default());
         let leases: Vec<Lease> = (0..5).map(|_| pool.lease(20 * MIB).expect("memory")).collect();
-        assert_eq!(pool.stock().mapped, 100 * MIB);
+        assert_eq!(pool.state().mapped, 100 * MIB);
         drop(leases);
-        assert_eq!(pool.stock().mapped, 40 * MIB);
+        assert_eq!(pool.state().mapped, 40 * MIB);
         drop(pool.lease(BUDGET).expect("memory"));
-        assert_eq!(pool.stock().mapped, BUDGET);
+        assert_eq!(pool.state().mapped, BUDGET);
         assert!(pool.lease(usize::MAX / 4).is_err());
     }
 }

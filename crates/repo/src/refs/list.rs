@@ -52,7 +52,7 @@ impl Store {
         // Refs of this worktree alone are in its own Git directory.
         let has_own = dir == "refs/" && self.git_dir != self.packed.common_dir;
         let own = refname::PER_WORKTREE.iter().filter(|_| has_own);
-        for dir in own.map(|dir| BStr::new(*dir)).filter(|dir| leads_to(dir, prefix)) {
+        for dir in own.map(|dir| BStr::new(*dir)).filter(|dir| may_contain(dir, prefix)) {
             self.loose_below(dir, prefix, found)?;
         }
         for (entry, mut file_type) in entries {
@@ -73,7 +73,7 @@ impl Store {
                 FileType::Directory => {
                     name.push(b'/');
                     let is_own = has_own && refname::is_per_worktree(name.as_bstr());
-                    if !is_own && leads_to(name.as_bstr(), prefix) {
+                    if !is_own && may_contain(name.as_bstr(), prefix) {
                         self.loose_below(name.as_bstr(), prefix, found)?;
                     }
                 }
@@ -108,6 +108,6 @@ impl Store {
 }
 
 /// Returns true if names with this prefix may be below a directory.
-fn leads_to(dir: &BStr, prefix: &BStr) -> bool {
+fn may_contain(dir: &BStr, prefix: &BStr) -> bool {
     dir.starts_with(prefix) || prefix.starts_with(dir.as_bytes())
 }

@@ -177,11 +177,11 @@ fn index(at: &Repo<'_>, files: &[(&str, &[u8])]) -> Index {
         };
         index.push(path.into(), entry);
     }
-    feed(at, &["update-index", "-z", "--index-info"], info.as_bytes());
+    run_with_input(at, &["update-index", "-z", "--index-info"], info.as_bytes());
     index
 }
 
-fn feed(at: &Repo<'_>, args: &[&str], input: &[u8]) -> String {
+fn run_with_input(at: &Repo<'_>, args: &[&str], input: &[u8]) -> String {
     let mut child = at
         .command(&crate::git())
         .args(args)

@@ -7,7 +7,7 @@ use testkit::{Repo, Sandbox};
 use crate::{fatal, git, git_output, open, options};
 
 #[track_caller]
-fn same_refusal(at: &Repo<'_>) {
+fn assert_same_refusal(at: &Repo<'_>) {
     let ours = Repository::open(&options(at)).err().expect("must be refused").to_string();
     assert_eq!(ours, fatal(at, &["rev-parse", "--git-dir"]));
 }
@@ -44,7 +44,7 @@ fn reports_a_missing_repository() {
     let sandbox = Sandbox::new();
     sandbox.init("r");
     fs::create_dir(sandbox.path().join("empty")).expect("new");
-    same_refusal(&sandbox.repo("empty"));
+    assert_same_refusal(&sandbox.repo("empty"));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use format::{Kind, ObjectId};
 use super::{Held, Link, Reader};
 use crate::objects::Fault;
 use crate::objects::buffer::Buffer;
-use crate::objects::inflate::plausible;
+use crate::objects::inflate::check_size;
 use crate::objects::pack::Pack;
 
 /// For results larger than this, the instructions of the delta are summed up before memory is
@@ -100,7 +100,7 @@ impl Reader<'_> {
             return Ok(std::mem::take(&mut self.out));
         }
         let mut copy = self.cache.buffer(len);
-        copy.sized(len, &self.objects.pool)?.copy_from_slice(self.out.bytes());
+        copy.resize(len, &self.objects.pool)?.copy_from_slice(self.out.bytes());
         Ok(copy)
     }
 
@@ -151,11 +151,11 @@ impl Reader<'_> {
         let payload = at as usize + entry.len;
         let base = match entry.stored {
             Stored::Whole(kind) => {
-                let size = plausible(entry.size, data.len() - payload)?;
+                let size = check_size(entry.size, data.len() - payload)?;
                 let mut out = self.target(size);
                 self.counts.inflated += 1;
                 self.counts.inflated_bytes += entry.size;
-                let len = self.inflater.whole(&data[payload..], out.sized(size, &self.objects.pool)?)?;
+                let len = self.inflater.whole(&data[payload..], out.resize(size, &self.objects.pool)?)?;
                 pack.count_read(at as usize..payload + len, &mut self.window);
                 return Ok(Step::Base(Base::Owned(kind, out)));
             }
@@ -174,7 +174,7 @@ impl Reader<'_> {
     }
 
     fn apply(&mut self, pack: &Pack, data: &[u8], base: &Base, link: Link) -> Result<Base, Fault> {
-        let size = plausible(link.size, data.len() - link.payload)?;
+        let size = check_size(link.size, data.len() - link.payload)?;
         self.counts.inflated += 1;
         self.counts.inflated_bytes += link.size;
         self.counts.deltas += 1;
@@ -182,7 +182,7 @@ impl Reader<'_> {
         if size <= self.retained {
             self.delta.shrink_to(self.retained);
         }
-        let len = self.inflater.whole(&data[link.payload..], self.delta.sized(size, &self.objects.pool)?)?;
+        let len = self.inflater.whole(&data[link.payload..], self.delta.resize(size, &self.objects.pool)?)?;
         pack.count_read(link.payload..link.payload + len, &mut self.window);
         let header = pack::parse_delta_header(self.delta.bytes()).map_err(Fault::Delta)?;
         let instructions = &self.delta.bytes()[header.len..];
@@ -202,7 +202,7 @@ impl Reader<'_> {
             return Err(Fault::Delta(pack::BadDelta));
         }
         let instructions = &self.delta.bytes()[header.len..];
-        pack::apply_delta(bytes, instructions, out.sized(result_size, &self.objects.pool)?)
+        pack::apply_delta(bytes, instructions, out.resize(result_size, &self.objects.pool)?)
             .map_err(Fault::Delta)?;
         Ok(Base::Owned(kind, out))
     }
@@ -219,7 +219,7 @@ impl Reader<'_> {
         other.rescues = self.rescues + 1;
         let (kind, bytes) = other.read(&oid).ok()?;
         let mut copy = Buffer::default();
-        copy.sized(bytes.len(), &self.objects.pool).ok()?.copy_from_slice(bytes);
+        copy.resize(bytes.len(), &self.objects.pool).ok()?.copy_from_slice(bytes);
         Some(Base::Rescued(kind, copy))
     }
 

@@ -7,7 +7,7 @@ use sys::File;
 
 use super::{Decoded, Held, Reader};
 use crate::objects::Fault;
-use crate::objects::inflate::plausible;
+use crate::objects::inflate::check_size;
 use crate::objects::loose::{read_prefix, read_whole};
 
 /// The first buffer for a loose object, in bytes.
@@ -35,9 +35,9 @@ impl Reader<'_> {
         // The size is known only after inflating. Most objects fit into the buffer.
         self.out.shrink_to(self.retained);
         let room = self.out.capacity().max(LOOSE_ROOM);
-        let inflated = self.inflater.at_most(&self.file, self.out.sized(room, pool)?)?;
+        let inflated = self.inflater.at_most(&self.file, self.out.resize(room, pool)?)?;
         let header = loose::parse_header(&self.out.bytes()[..inflated.len]).ok_or(Fault::LooseHeader)?;
-        let size = plausible(header.size, self.file.len())?;
+        let size = check_size(header.size, self.file.len())?;
         if header.size > limit {
             return Ok(Decoded::Large(header.kind, header.size));
         }
@@ -46,12 +46,12 @@ impl Reader<'_> {
         let consumed = match inflated.end {
             Some(consumed) if inflated.len == len => consumed,
             Some(_) => return Err(Fault::Size { expected: header.size, more: inflated.len > len }),
-            None => self.inflater.whole(&self.file, self.out.sized(len, pool)?)?,
+            None => self.inflater.whole(&self.file, self.out.resize(len, pool)?)?,
         };
         if consumed != self.file.len() {
             return Err(Fault::Garbage);
         }
-        self.out.sized(len, pool)?;
+        self.out.resize(len, pool)?;
         Ok(Decoded::Whole(header.kind, Held::Out(header.len)))
     }
 

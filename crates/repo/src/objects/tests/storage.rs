@@ -53,18 +53,18 @@ fn turns_read_ahead_off_for_rarely_used_files() {
     small_repo(&place, "sha1");
     git(&place, &["repack", "-q", "-a", "-d", "-f"]);
     let expected = all_objects(&place, HashKind::Sha1);
-    let spares = |idx, pack| vec![("idx".to_owned(), idx), ("pack".to_owned(), pack)];
+    let listing = |idx, pack| vec![("idx".to_owned(), idx), ("pack".to_owned(), pack)];
     let (commit, ..) = expected.iter().find(|(_, kind, _)| *kind == Kind::Commit).unwrap();
     let objects = Objects::new(&objects_dir(&place), HashKind::Sha1);
     objects.reader().read(commit).unwrap();
-    assert_eq!(maps_without_readahead(&place), spares(true, true));
+    assert_eq!(maps_without_readahead(&place), listing(true, true));
     // Lookups do not use the pack itself.
     for (oid, ..) in &expected[..10] {
         assert!(objects.locate(oid).is_some());
     }
-    assert_eq!(maps_without_readahead(&place), spares(false, true));
+    assert_eq!(maps_without_readahead(&place), listing(false, true));
     assert_reads(&objects, &expected);
-    assert_eq!(maps_without_readahead(&place), spares(false, false));
+    assert_eq!(maps_without_readahead(&place), listing(false, false));
     drop(objects);
 
     // A large object is read in one use.
@@ -75,7 +75,7 @@ fn turns_read_ahead_off_for_rarely_used_files() {
     let large = git(&place, &["rev-parse", "HEAD:large"]);
     let objects = Objects::new(&objects_dir(&place), HashKind::Sha1);
     objects.reader().read(&ObjectId::from_hex(HashKind::Sha1, large.trim_ascii()).unwrap()).unwrap();
-    assert_eq!(maps_without_readahead(&place), spares(true, false));
+    assert_eq!(maps_without_readahead(&place), listing(true, false));
 }
 
 /// Returns the files in the pack directory with an extension.
@@ -208,7 +208,7 @@ fn reports_unreadable_alternates_when_an_object_is_missing() {
     assert_eq!((error.to_string(), error.is_unreadable()), (said, true));
     let empty = ObjectId::empty_tree(HashKind::Sha1);
     assert_eq!(objects.reader().read(&empty).unwrap(), (Kind::Tree, &b""[..]));
-    assert_eq!(objects.unread_alternates().map(|(file, _)| file), Some(&*list));
+    assert_eq!(objects.unreadable_alternates().map(|(file, _)| file), Some(&*list));
     // Abbreviations are unique among the known names, as for Git.
     let (known, ..) = expected[0];
     let prefix = Prefix::from_hex(HashKind::Sha1, &known.to_string().as_bytes()[..8]).unwrap();
@@ -428,7 +428,7 @@ fn streams_large_blobs_in_pieces() {
 /// Compares every object of the repository in `SAPWOOD_TEST_REPOSITORY` with Git.
 #[test]
 #[ignore = "needs a repository"]
-fn any_repository() {
+fn reads_any_repository_as_git_does() {
     let path = PathBuf::from(std::env::var_os("SAPWOOD_TEST_REPOSITORY").expect("a path"));
     let expected = all_objects(&path, HashKind::Sha1);
     assert_reads(&Objects::new(&objects_dir(&path), HashKind::Sha1), &expected);
