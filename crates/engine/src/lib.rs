@@ -1,4 +1,12 @@
-//! What sapwood exists for: planning and executing changes of a worktree.
+//! The engine: plans and executes changes of a worktree.
+//!
+//! Three floors, whose imports only point downwards (a test in `tests/it/floors.rs` checks this):
+//!
+//! 1. [`crew`]: the number of workers, and the distribution of work among them;
+//! 2. [`look`]: reads what is there: stat data, trees, ignore rules, pathspecs, sparse patterns;
+//! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`clean`], [`clone`],
+//!    [`switch`], [`worktree`], and what they share ([`guard`], [`trash`]). They use each other
+//!    without circles.
 
 pub mod add;
 pub mod checkout;

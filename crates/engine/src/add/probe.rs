@@ -69,7 +69,8 @@ impl<'a> PathProbe<'a> {
         let tuning = self.tuning.get_or_insert_with(|| Tuning::reading(worktree));
         let rows: Vec<&[BString]> = paths.chunks(PATHS_PER_UNIT).collect();
         let found = crew::map(
-            ("look", tuning),
+            "look",
+            tuning,
             &rows,
             |row| row.len().div_ceil(STATS_PER_STEP),
             &Mutex::default(),

@@ -147,7 +147,8 @@ pub fn remove(
     let tuning = Tuning::default();
     let listing = |_| sys::Listing::default();
     crew::descend(
-        ("clean", &tuning),
+        "clean",
+        &tuning,
         options.workers,
         doomed.len(),
         jobs,

@@ -40,7 +40,8 @@ pub(crate) trait Pace {
 /// Does `jobs` and the jobs they create, the newest first. `start` makes a worker's state from its
 /// number. At least `ahead` steps are known to come.
 pub(crate) fn descend<J: Send, S>(
-    (role, tuning): (&'static str, &Tuning),
+    role: &'static str,
+    tuning: &Tuning,
     workers: Workers,
     ahead: usize,
     mut jobs: Vec<J>,
@@ -248,7 +249,8 @@ mod tests {
     fn done(workers: Workers, ahead: usize, depth: usize, job: impl Fn() + Sync) -> (usize, usize) {
         let (done, largest) = (AtomicUsize::new(0), AtomicUsize::new(0));
         descend(
-            ("test", &Tuning::default()),
+            "test",
+            &Tuning::default(),
             workers,
             ahead,
             vec![depth],

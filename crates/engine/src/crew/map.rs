@@ -12,7 +12,8 @@ use super::{Crew, Tuning, Workers, locked};
 /// are put back when their workers end. `weight` counts steps of about a file each. The first
 /// failure stops the rest.
 pub(crate) fn map<J: Sync, S: Send, R: Send + Sync, E: Send>(
-    (role, tuning): (&'static str, &Tuning),
+    role: &'static str,
+    tuning: &Tuning,
     jobs: &[J],
     weight: impl Fn(&J) -> usize,
     spare: &Mutex<Vec<S>>,
@@ -77,12 +78,12 @@ mod tests {
                 *count += 1;
                 Ok::<_, ()>(job * 2)
             };
-            let doubled = map(("test", &Tuning::default()), &jobs, |_| weight, &spare, |_| 0, count);
+            let doubled = map("test", &Tuning::default(), &jobs, |_| weight, &spare, |_| 0, count);
             let doubled = doubled.expect("no job fails");
             assert!(doubled.iter().enumerate().all(|(at, &value)| value == at * 2));
             assert_eq!(locked(&spare).iter().sum::<usize>(), jobs.len());
             let fails = |_: &mut usize, &job: &usize| if job == 500 { Err(job) } else { Ok(job) };
-            assert_eq!(map(("test", &Tuning::default()), &jobs, |_| weight, &spare, |_| 0, fails), Err(500));
+            assert_eq!(map("test", &Tuning::default(), &jobs, |_| weight, &spare, |_| 0, fails), Err(500));
         }
     }
 }

@@ -37,7 +37,7 @@ use sys::{
     Dir, ThreadStart,
     profile::{self, Phase},
 };
-use tuner::{DiskKind, Learned, Tuner};
+use tuner::{DiskKind, Learned, Sizes, Tuner};
 
 /// The number of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,8 +197,8 @@ impl<'t> Crew<'t> {
     }
 
     fn tuner(self) -> Tuner {
-        let now = (Instant::now(), self.done(0));
-        Tuner::new((self.first, self.limit), self.cores, self.large, self.disk, now)
+        let sizes = Sizes { first: self.first, limit: self.limit, cores: self.cores };
+        Tuner::new(sizes, self.large, self.disk, Instant::now(), self.done(0))
     }
 
     /// Returns what the tuner counts as progress: steps, or the number of waits on a disk where

@@ -61,6 +61,17 @@ pub(crate) struct Learned {
     pub(super) size: usize,
 }
 
+/// The sizes between which a crew is tuned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// The number of workers that the crew starts with.
+    pub(super) first: usize,
+    /// The most workers.
+    pub(super) limit: usize,
+    /// The number of cores, which is the size of a crew that does not wait.
+    pub(super) cores: usize,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Tuner {
@@ -112,15 +123,9 @@ struct Window {
 }
 
 impl Tuner {
-    /// A tuner for a crew that starts with `first` of at most `limit` workers. `large`: the workers
-    /// are known to wait.
-    pub(super) fn new(
-        (first, limit): (usize, usize),
-        cores: usize,
-        large: bool,
-        disk: DiskKind,
-        (now, steps): (Instant, usize),
-    ) -> Tuner {
+    /// Makes the tuner of a crew. `large`: its workers are known to wait.
+    pub(super) fn new(sizes: Sizes, large: bool, disk: DiskKind, now: Instant, steps: usize) -> Tuner {
+        let Sizes { first, limit, cores } = sizes;
         let (least, gain, first_pause) = match disk {
             DiskKind::Unknown | DiskKind::RemoteRead => (WINDOW, GAIN, FIRST_PAUSE),
             DiskKind::LocalRead | DiskKind::LocalWrite => (LONG_WINDOW, CLEAR_GAIN, LONG_FIRST_PAUSE),
@@ -279,7 +284,7 @@ mod tests {
         waits: impl Fn(usize) -> bool,
     ) -> Vec<(usize, usize)> {
         let start = Instant::now();
-        let mut tuner = Tuner::new((2, limit), 2, false, DiskKind::Unknown, (start, 0));
+        let mut tuner = Tuner::new(Sizes { first: 2, limit, cores: 2 }, false, DiskKind::Unknown, start, 0);
         let (mut now, mut size, mut sizes) = (start, 2, vec![(2, 0)]);
         for step in 1..=steps {
             now += Duration::from_secs_f64(1.0 / rate(size));
@@ -309,7 +314,8 @@ mod tests {
         // The disk does 200 steps a second for any crew. Whenever the crew grows, enough was read
         // ahead to make it look faster.
         let start = Instant::now();
-        let mut tuner = Tuner::new((2, 128), 2, false, DiskKind::Unknown, (start, 0));
+        let mut tuner =
+            Tuner::new(Sizes { first: 2, limit: 128, cores: 2 }, false, DiskKind::Unknown, start, 0);
         let (mut now, mut size, mut ahead, mut large) = (start, 2, 0, 0);
         for step in 1..=20_000 {
             now += Duration::from_secs_f64(if ahead > 0 { 1.0 / (400.0 * size as f64) } else { 1.0 / 200.0 });
@@ -330,7 +336,7 @@ mod tests {
         // second all workers wait for 20 ms.
         let enlarged = |disk| {
             let start = Instant::now();
-            let mut tuner = Tuner::new((2, 128), 2, false, disk, (start, 0));
+            let mut tuner = Tuner::new(Sizes { first: 2, limit: 128, cores: 2 }, false, disk, start, 0);
             let (mut now, mut steps, mut enlarged) = (start, 0, 0);
             for look in 1..=1_000 {
                 let is_held_up = look % 20 == 0;
@@ -373,7 +379,8 @@ mod tests {
         // at once.
         for early in [1, 8] {
             let start = Instant::now();
-            let mut tuner = Tuner::new((2, 128), 2, false, DiskKind::Unknown, (start, 0));
+            let mut tuner =
+                Tuner::new(Sizes { first: 2, limit: 128, cores: 2 }, false, DiskKind::Unknown, start, 0);
             let (mut now, mut size) = (start, 2);
             for step in 1..=20_000 {
                 let at_once = if step < 1_000 { early } else { 64 };
@@ -388,7 +395,8 @@ mod tests {
     #[test]
     fn a_large_crew_that_no_longer_waits_shrinks() {
         let start = Instant::now();
-        let mut tuner = Tuner::new((64, 128), 2, true, DiskKind::Unknown, (start, 0));
+        let mut tuner =
+            Tuner::new(Sizes { first: 64, limit: 128, cores: 2 }, true, DiskKind::Unknown, start, 0);
         let mut now = start;
         let mut size = 64;
         for step in 1..500 {

@@ -9,7 +9,7 @@ use sys::Dir;
 use super::{
     content::{self, Lazy},
     facts::{self, Seen, Want},
-    scan::{self, Note, Scan, Sight},
+    scan::{self, Note, Scan, ScanTarget, Sight},
     stat::{Match, StatRules},
 };
 use crate::{crew::Tuning, look::LookError};
@@ -47,9 +47,10 @@ pub(crate) fn compare(
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(worktree);
     let never = AtomicBool::new(false);
+    let target = ScanTarget { root: worktree, index, rules, tuning: &tuning, interrupt: &never };
     let mut scan = match asked {
-        Positions::All => Scan::all(worktree, index, (rules, &tuning), &never),
-        Positions::These(asked) => Scan::at(worktree, index, (rules, &tuning), asked, &never),
+        Positions::All => Scan::all(target),
+        Positions::These(asked) => Scan::at(target, asked),
     };
     scan.run(scan::workers(repo)?);
     let notes = scan.into_notes();

@@ -61,7 +61,8 @@ pub(crate) fn same_content(
         return Ok(Vec::new());
     }
     let compared = crew::map(
-        ("hash", &Tuning::default()),
+        "hash",
+        &Tuning::default(),
         entries,
         |_| STEPS_PER_FILE,
         &Mutex::new(Vec::new()),
@@ -88,8 +89,8 @@ pub(crate) fn hash(
     entry: &Entry,
     worker: &mut dyn CleaningWorker,
 ) -> Result<Option<ObjectId>, LookError> {
-    let (mut file, mut out) = Default::default();
-    let content = cleaned(root, path, entry.mode, worker, (&mut file, &mut out))?;
+    let mut buffers = Buffers::default();
+    let content = cleaned(root, path, entry.mode, worker, &mut buffers)?;
     Ok(content.map(|content| name(entry.oid.kind(), content)))
 }
 
@@ -101,6 +102,13 @@ pub(crate) fn name(kind: HashKind, content: &[u8]) -> ObjectId {
     hasher.finish().unwrap_or(ObjectId::null(kind))
 }
 
+/// Memory for [`cleaned`], reused from file to file.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    pub(crate) file: Vec<u8>,
+    pub(crate) converted: Vec<u8>,
+}
+
 /// Reads the worktree file as the blob of an entry with this mode. The content is in one of the
 /// buffers. Returns `None` if the file is missing.
 pub(crate) fn cleaned<'a>(
@@ -108,9 +116,10 @@ pub(crate) fn cleaned<'a>(
     path: &BStr,
     mode: Mode,
     worker: &mut dyn CleaningWorker,
-    (file, out): (&'a mut Vec<u8>, &'a mut Vec<u8>),
+    buffers: &'a mut Buffers,
 ) -> Result<Option<&'a [u8]>, LookError> {
     let examine = |source| LookError::Examine { path: path.to_owned(), source };
+    let Buffers { file, converted } = buffers;
     file.clear();
     if mode.is_symlink()
         && let Ok(target) = root.read_link(path)
@@ -124,7 +133,7 @@ pub(crate) fn cleaned<'a>(
         Err(error) if is_obstacle(&error) => return Ok(None),
         Err(error) => return Err(examine(error)),
     };
-    if mode.is_symlink() { Ok(Some(file)) } else { Ok(Some(worker.to_git(path, file, out)?)) }
+    if mode.is_symlink() { Ok(Some(file)) } else { Ok(Some(worker.to_git(path, file, converted)?)) }
 }
 
 impl Cleaning for Converter {

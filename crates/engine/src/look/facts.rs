@@ -139,7 +139,8 @@ pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> R
     });
     let known: RwLock<HashMap<BString, Known>> = RwLock::default();
     let found = crew::map(
-        ("examine", &Tuning::default()),
+        "examine",
+        &Tuning::default(),
         &groups,
         |group| 1 + group.members.len() / NAMES_PER_STEP,
         &Mutex::new(Vec::new()),

@@ -149,7 +149,7 @@ pub(crate) fn walk(
     kind: Kind,
     trees: Vec<Option<ObjectId>>,
 ) -> Result<Found, LookError> {
-    visit_all(source, index, (kind, DuplicateNames::Rows, EqualFiles::Rows), trees, BStr::new(""))
+    visit_all(source, index, kind, DuplicateNames::Rows, EqualFiles::Rows, trees, BStr::new(""))
 }
 
 /// Walks like [`walk`] for a plan, or for a list with one line per path, with the trees at the
@@ -161,7 +161,7 @@ pub(crate) fn walk_below(
     trees: Vec<Option<ObjectId>>,
     below: &BStr,
 ) -> Result<Found, LookError> {
-    visit_all(source, index, (kind, DuplicateNames::Refused, EqualFiles::Rows), trees, below)
+    visit_all(source, index, kind, DuplicateNames::Refused, EqualFiles::Rows, trees, below)
 }
 
 /// Returns the rows on which a one-way merge to `tree` acts or may act. Submodules, which may be
@@ -174,7 +174,9 @@ pub(crate) fn differences(
     visit_all(
         source,
         index,
-        (Kind::OneWay, DuplicateNames::Refused, EqualFiles::Omitted),
+        Kind::OneWay,
+        DuplicateNames::Refused,
+        EqualFiles::Omitted,
         vec![tree],
         BStr::new(""),
     )
@@ -183,7 +185,9 @@ pub(crate) fn differences(
 fn visit_all(
     source: &dyn TreeSource,
     index: &Index,
-    (kind, duplicate_names, equal_files): (Kind, DuplicateNames, EqualFiles),
+    kind: Kind,
+    duplicate_names: DuplicateNames,
+    equal_files: EqualFiles,
     trees: Vec<Option<ObjectId>>,
     below: &BStr,
 ) -> Result<Found, LookError> {
@@ -258,7 +262,8 @@ impl<'a> Walker<'a> {
         let mut level = vec![root];
         while !level.is_empty() {
             let outcome = crew::map(
-                ("tree", &tuning),
+                "tree",
+                &tuning,
                 &level,
                 |_| WEIGHT,
                 &spare,

@@ -26,7 +26,7 @@ use crate::{
     look::{
         LookError,
         content::{self, Lazy},
-        scan::{Note, Scan, Sight},
+        scan::{Note, Scan, ScanTarget, Sight},
         stat::{Match, StatRules, index_stat},
         submodules,
     },
@@ -144,7 +144,7 @@ fn scan_files(
     };
     let tuning = Tuning::reading(root);
     loop {
-        let mut scan = Scan::of(root, index, (rules, &tuning), is_examined, interrupt);
+        let mut scan = Scan::of(ScanTarget { root, index, rules, tuning: &tuning, interrupt }, is_examined);
         let began = now();
         scan.run(Workers::Auto);
         let examined = scan.asked().count();

@@ -16,7 +16,7 @@ use crate::{
         LookError,
         content::{self, Cleaning as _, CleaningWorker, Lazy},
         pathspec::{Pathspecs, Seen},
-        scan::{Note, Scan, Sight, workers},
+        scan::{Note, Scan, ScanTarget, Sight, workers},
         stat::{Match, StatRules},
         submodules,
     },
@@ -64,7 +64,7 @@ pub fn changed(
             }
     };
     let tuning = Tuning::reading(root);
-    let mut scan = Scan::of(root, index, (rules, &tuning), is_examined, interrupt);
+    let mut scan = Scan::of(ScanTarget { root, index, rules, tuning: &tuning, interrupt }, is_examined);
     scan.run(workers(repo)?);
     let mut states = Vec::new();
     // Positions whose content has to be compared.

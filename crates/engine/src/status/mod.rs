@@ -33,7 +33,7 @@ use crate::{
         content::{self, Lazy},
         copy_error,
         pathspec::Pathspecs,
-        scan::{Note, Scan, Sight, sweep::Cold},
+        scan::{Note, Scan, ScanTarget, Sight, sweep::Cold},
         stat::{Match, StatRules, index_stat},
         submodules::{self, Submodules},
         untracked::{self, Excludes, Found},
@@ -127,11 +127,11 @@ pub struct Worktree {
 
 /// Examines the worktree `root` of `repo`.
 ///
-/// If the file system monitor was queried ([`Index::word`]), entries that it vouches for
+/// If the file system monitor was queried ([`Index::monitor_answer`]), entries that it vouches for
 /// ([`Index::is_fsmonitor_valid`]) are not examined: they are clean. So are files marked up to date
-/// ([`Flags::UPTODATE`]). With [`MonitorAnswer::Changes`], directories that the untracked cache holds as
-/// valid are not read either: [`crate::look::monitor::apply`] has invalidated the changed ones. The
-/// monitor has to be queried before this function starts. A file found clean here may then be
+/// ([`Flags::UPTODATE`]). With [`MonitorAnswer::Changes`], directories that the untracked cache
+/// holds as valid are not read either: [`crate::look::monitor::apply`] has invalidated the changed
+/// ones. The monitor has to be queried before this function starts. A file found clean here may then be
 /// vouched for, because the next query reports any later change.
 pub fn examine(
     repo: &Repository,
@@ -154,7 +154,10 @@ fn examine_on(
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(root);
     let workers = workers(repo)?;
-    let mut scan = Scan::new(root, index, (rules, &tuning), options.pathspecs, options.interrupt);
+    let mut scan = Scan::new(
+        ScanTarget { root, index, rules, tuning: &tuning, interrupt: options.interrupt },
+        options.pathspecs,
+    );
     let walk = |observer, reads_late, workers| match &options.untracked {
         Some(Untracked { options: how, excludes }) => untracked::walk_observed(
             repo,

@@ -19,7 +19,7 @@ use crate::{
     crew::{self, Tuning},
     look::{
         LookError,
-        content::{self, Cleaning as _, CleaningWorker, Lazy},
+        content::{self, Buffers, Cleaning as _, CleaningWorker, Lazy},
     },
 };
 
@@ -99,8 +99,7 @@ struct Worker<'a> {
     kind: HashKind,
     reader: Reader<'a>,
     worktree: Option<(&'a Dir, Box<dyn CleaningWorker + 'a>)>,
-    file: Vec<u8>,
-    out: Vec<u8>,
+    buffers: Buffers,
 }
 
 impl<'a> Contents<'a> {
@@ -265,7 +264,8 @@ impl<'a> Contents<'a> {
         work: impl Fn(&mut Worker<'_>, &J) -> Result<R, LookError> + Sync,
     ) -> Result<Vec<R>, LookError> {
         crew::map(
-            ("compare", &Tuning::default()),
+            "compare",
+            &Tuning::default(),
             jobs,
             |_| STEPS_PER_FILE,
             &Mutex::new(Vec::new()),
@@ -277,7 +277,7 @@ impl<'a> Contents<'a> {
     fn worker(&self, number: usize) -> Worker<'_> {
         let reader = crew::reader(self.repo.objects(), number);
         let worktree = self.worktree.as_ref().map(|(root, cleaning)| (*root, cleaning.worker()));
-        Worker { kind: self.repo.hash(), reader, worktree, file: Vec::new(), out: Vec::new() }
+        Worker { kind: self.repo.hash(), reader, worktree, buffers: Buffers::default() }
     }
 }
 
@@ -294,8 +294,8 @@ impl Worker<'_> {
             let dirt = if file.is_dirty_within { "-dirty" } else { "" };
             let known = file.side.oid.filter(|_| file.location == Location::Objects);
             let commit = known.unwrap_or(ObjectId::null(self.kind));
-            self.out = format!("Subproject commit {commit}{dirt}\n").into_bytes();
-            return Ok(Some(&self.out));
+            self.buffers.converted = format!("Subproject commit {commit}{dirt}\n").into_bytes();
+            return Ok(Some(&self.buffers.converted));
         }
         match (file.location, file.side.oid, &mut self.worktree) {
             (Location::Objects, Some(oid), _) => Ok(Some(self.reader.read(&oid)?.1)),
@@ -307,13 +307,7 @@ impl Worker<'_> {
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => return Ok(None),
                 }
-                match content::cleaned(
-                    root,
-                    path,
-                    file.side.mode,
-                    &mut **cleaning,
-                    (&mut self.file, &mut self.out),
-                ) {
+                match content::cleaned(root, path, file.side.mode, &mut **cleaning, &mut self.buffers) {
                     // Git skips files that cannot be opened.
                     Err(LookError::Examine { .. }) => Ok(None),
                     content => content,

@@ -156,7 +156,8 @@ fn pair_by_similarity(
     prepare(candidates, contents, pairs, minimum)?;
     let known = &*candidates;
     let best = crew::map(
-        ("compare", &Tuning::default()),
+        "compare",
+        &Tuning::default(),
         targets,
         |_| 1 + sources.len() / COMPARISONS_PER_STEP,
         &Mutex::new(Vec::new()),

@@ -114,7 +114,7 @@ impl<'a> Scan<'a> {
         };
         jobs[first..].reverse();
         if pace.is_slow() {
-            self.sort((listing, &jobs[first..]), found, &dir, job.prefix);
+            self.sort(listing, &jobs[first..], found, &dir, job.prefix);
             jobs.extend(split_off_jobs(found, job.prefix));
         }
         self.probe_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
@@ -209,7 +209,8 @@ impl<'a> Scan<'a> {
     /// subdirectories in `directories`. On a local disk the index has the inode numbers.
     fn sort(
         &self,
-        (listing, directories): (&mut sys::Listing, &[Job]),
+        listing: &mut sys::Listing,
+        directories: &[Job],
         found: &mut [(u64, usize)],
         dir: &Dir,
         prefix: usize,

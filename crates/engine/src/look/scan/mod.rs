@@ -92,20 +92,27 @@ pub(crate) struct Scan<'a> {
     pub(crate) interrupt: &'a AtomicBool,
 }
 
+/// The parameters of a scan, apart from the selection of entries.
+#[derive(Clone, Copy)]
+pub(crate) struct ScanTarget<'a> {
+    /// The root of the worktree.
+    pub(crate) root: &'a Dir,
+    pub(crate) index: &'a Index,
+    pub(crate) rules: StatRules,
+    pub(crate) tuning: &'a Tuning,
+    /// Ends the scan early.
+    pub(crate) interrupt: &'a AtomicBool,
+}
+
 impl<'a> Scan<'a> {
-    pub(crate) fn new(
-        root: &'a Dir,
-        index: &'a Index,
-        (rules, tuning): (StatRules, &'a Tuning),
-        pathspecs: &Pathspecs,
-        interrupt: &'a AtomicBool,
-    ) -> Scan<'a> {
+    pub(crate) fn new(target: ScanTarget<'a>, pathspecs: &Pathspecs) -> Scan<'a> {
+        let index = target.index;
         if pathspecs.is_empty() && index.is_plain() {
             return match index.monitor_answer() {
-                MonitorAnswer::NotAsked => Scan::all(root, index, (rules, tuning), interrupt),
+                MonitorAnswer::NotAsked => Scan::all(target),
                 _ => {
                     let asked = Selection::of((0..index.len()).map(|at| !index.is_fsmonitor_valid_at(at)));
-                    Scan::after(root, index, (rules, tuning), asked, interrupt)
+                    Scan::after(target, asked)
                 }
             };
         }
@@ -114,17 +121,12 @@ impl<'a> Scan<'a> {
             !is_trusted(index, entry)
                 && (pathspecs.is_empty() || pathspecs.matches_entry(index.path(entry), entry.mode, &mut seen))
         };
-        Scan::of(root, index, (rules, tuning), selects, interrupt)
+        Scan::of(target, selects)
     }
 
     /// Selects the entries for which `selects` is true. An unmerged path is examined once.
-    pub(crate) fn of(
-        root: &'a Dir,
-        index: &'a Index,
-        (rules, tuning): (StatRules, &'a Tuning),
-        mut selects: impl FnMut(&Entry) -> bool,
-        interrupt: &'a AtomicBool,
-    ) -> Scan<'a> {
+    pub(crate) fn of(target: ScanTarget<'a>, mut selects: impl FnMut(&Entry) -> bool) -> Scan<'a> {
+        let index = target.index;
         let mut last = BStr::new("");
         let is_asked = |entry: Entry| {
             let is_first = entry.stage == Stage::Normal || {
@@ -134,39 +136,23 @@ impl<'a> Scan<'a> {
             is_first && selects(&entry)
         };
         let asked = Selection::of(index.entries_in(0..index.len()).map(is_asked));
-        Scan::after(root, index, (rules, tuning), asked, interrupt)
+        Scan::after(target, asked)
     }
 
     /// Selects the entries at these positions, which are in ascending order.
-    pub(crate) fn at(
-        root: &'a Dir,
-        index: &'a Index,
-        how: (StatRules, &'a Tuning),
-        positions: &[usize],
-        interrupt: &'a AtomicBool,
-    ) -> Scan<'a> {
+    pub(crate) fn at(target: ScanTarget<'a>, positions: &[usize]) -> Scan<'a> {
         let mut positions = positions.iter().peekable();
-        let is_asked = (0..index.len()).map(|at| positions.next_if_eq(&&at).is_some());
-        Scan::after(root, index, how, Selection::of(is_asked), interrupt)
+        let is_asked = (0..target.index.len()).map(|at| positions.next_if_eq(&&at).is_some());
+        Scan::after(target, Selection::of(is_asked))
     }
 
     /// Selects every entry.
-    pub(crate) fn all(
-        root: &'a Dir,
-        index: &'a Index,
-        how: (StatRules, &'a Tuning),
-        interrupt: &'a AtomicBool,
-    ) -> Scan<'a> {
-        Scan::after(root, index, how, Selection::All(index.len()), interrupt)
+    pub(crate) fn all(target: ScanTarget<'a>) -> Scan<'a> {
+        Scan::after(target, Selection::All(target.index.len()))
     }
 
-    fn after(
-        root: &'a Dir,
-        index: &'a Index,
-        (rules, tuning): (StatRules, &'a Tuning),
-        asked: Selection,
-        interrupt: &'a AtomicBool,
-    ) -> Scan<'a> {
+    fn after(target: ScanTarget<'a>, asked: Selection) -> Scan<'a> {
+        let ScanTarget { root, index, rules, tuning, interrupt } = target;
         let visited = (0..index.len()).map(|_| AtomicBool::new(false)).collect();
         Scan {
             root,
@@ -236,7 +222,7 @@ impl<'a> Scan<'a> {
             found: Vec::new(),
             thread_cwd: self.thread_cwd(),
         };
-        crew::descend(("scan", self.tuning), workers, ahead, jobs, start, |worker, job, jobs, pace| {
+        crew::descend("scan", self.tuning, workers, ahead, jobs, start, |worker, job, jobs, pace| {
             self.look(worker, job, jobs, pace)
         });
     }

@@ -228,7 +228,11 @@ mod tests {
     use super::*;
     use crate::{
         crew::Tuning,
-        look::{pathspec::Pathspecs, scan::Sight, stat::StatRules},
+        look::{
+            pathspec::Pathspecs,
+            scan::{ScanTarget, Sight},
+            stat::StatRules,
+        },
     };
 
     /// The notes of a scan, as text.
@@ -271,7 +275,8 @@ mod tests {
         let everything = Pathspecs::default();
         let interrupt = AtomicBool::new(false);
         let tuning = Tuning::default();
-        let new = || Scan::new(&root, &index, (rules, &tuning), &everything, &interrupt);
+        let target = ScanTarget { root: &root, index: &index, rules, tuning: &tuning, interrupt: &interrupt };
+        let new = || Scan::new(target, &everything);
         let mut scanned = new();
         scanned.run(Workers::Fixed(2));
         let expected = noted(scanned);

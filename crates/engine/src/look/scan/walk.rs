@@ -87,7 +87,8 @@ impl Observer for Scan<'_> {
 
     fn unlisted(
         &self,
-        (from, thread_cwd): (&Handle, Option<&mut ThreadCwd<'_>>),
+        from: &Handle,
+        thread_cwd: Option<&mut ThreadCwd<'_>>,
         path: &BStr,
         within: &Range<usize>,
         pace: &mut dyn Pace,

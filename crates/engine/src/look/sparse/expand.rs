@@ -95,7 +95,8 @@ fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<Objec
         level.sort_unstable();
         level.dedup();
         let listings = crew::map(
-            ("tree", &tuning),
+            "tree",
+            &tuning,
             &level,
             |_| WEIGHT,
             &spare,

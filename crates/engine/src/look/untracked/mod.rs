@@ -348,7 +348,8 @@ pub(crate) trait Observer: Sync {
     /// knows its content. It also knows the directories above, up to `from`.
     fn unlisted(
         &self,
-        by: (&Handle, Option<&mut ThreadCwd<'_>>),
+        from: &Handle,
+        thread_cwd: Option<&mut ThreadCwd<'_>>,
         path: &BStr,
         within: &Range<usize>,
         pace: &mut dyn Pace,
@@ -384,14 +385,21 @@ impl Walk<'_> {
         let top = tree::Node::top();
         let jobs = self.start(&top);
         if !jobs.is_empty() {
-            let role = ("untracked", self.tuning);
             let thread_cwd =
                 || self.observer.filter(|_| self.recorded.is_some()).and_then(Observer::thread_cwd);
             let worker = |_| tree::Worker::new(thread_cwd());
             let ahead = self.observer.map_or(0, Observer::files);
-            crew::descend(role, self.options.workers, ahead, jobs, worker, |worker, job, jobs, pace| {
-                self.look(worker, job, jobs, pace);
-            });
+            crew::descend(
+                "untracked",
+                self.tuning,
+                self.options.workers,
+                ahead,
+                jobs,
+                worker,
+                |worker, job, jobs, pace| {
+                    self.look(worker, job, jobs, pace);
+                },
+            );
         }
         let (mut untracked, mut ignored) = top.take();
         untracked.sort_unstable();

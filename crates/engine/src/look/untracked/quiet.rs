@@ -16,7 +16,8 @@ impl Walk<'_> {
     pub(super) fn is_quiet(
         &self,
         recorded: &Recorded<'_>,
-        (path, at): (&[u8], usize),
+        path: &[u8],
+        at: usize,
         within: &Range<usize>,
         from: &Arc<Handle>,
     ) -> bool {

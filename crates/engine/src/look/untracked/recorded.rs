@@ -259,11 +259,12 @@ impl Walk<'_> {
     pub(super) fn look_up(
         &self,
         thread_cwd: Option<&mut ThreadCwd<'_>>,
-        node: &Arc<Node>,
-        (from, lazy_rules, known): (&Arc<Handle>, &LazyRules, RecordState),
+        job: &Job,
         jobs: &mut Vec<Job>,
         pace: &mut dyn Pace,
     ) -> LookUp {
+        let Job { node, from, lazy_rules, known } = job;
+        let known = *known;
         let Some(recorded) = self.recorded.as_ref().filter(|_| known != RecordState::Unused) else {
             return LookUp::Listing(None);
         };
@@ -277,7 +278,7 @@ impl Walk<'_> {
         if let Some((at, _)) = record
             && recorded.watched
             && node.descent().manner == Manner::Enter
-            && self.is_quiet(recorded, (path, at), &node.descent().within, from)
+            && self.is_quiet(recorded, path, at, &node.descent().within, from)
         {
             recorded.counts.spared_all(recorded.records.after(at) - at);
             return LookUp::Done;
@@ -314,9 +315,9 @@ impl Walk<'_> {
                     Some(_) => lazy_rules.clone().later(from, path),
                     None => lazy_rules.clone(),
                 };
-                self.take(recorded, node, (at, &record), (from, &lazy_rules), jobs);
+                self.take(recorded, at, &record, job, &lazy_rules, jobs);
                 if let Some(observer) = self.observer {
-                    observer.unlisted((from, thread_cwd), path, &node.descent().within, pace);
+                    observer.unlisted(from, thread_cwd, path, &node.descent().within, pace);
                 }
                 return LookUp::Done;
             }
@@ -386,11 +387,13 @@ impl Walk<'_> {
     fn take(
         &self,
         recorded: &Recorded<'_>,
-        node: &Arc<Node>,
-        (at, record): (usize, &Record<'_>),
-        (from, lazy_rules): (&Arc<Handle>, &LazyRules),
+        at: usize,
+        record: &Record<'_>,
+        job: &Job,
+        lazy_rules: &LazyRules,
         jobs: &mut Vec<Job>,
     ) {
+        let Job { node, from, .. } = job;
         let path = node.path();
         let first = jobs.len();
         let mut names: Vec<&BStr> = Vec::new();

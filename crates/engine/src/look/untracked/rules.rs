@@ -137,7 +137,8 @@ impl<'w> DirectoryRules<'w> {
     pub(super) fn new(
         walk: &'w Walk<'w>,
         node: &'w Node,
-        (dir, handle): (&'w sys::Dir, &'w Arc<Handle>),
+        dir: &'w sys::Dir,
+        handle: &'w Arc<Handle>,
         is_there: IgnoreFile,
         above: LazyRules,
     ) -> DirectoryRules<'w> {

@@ -286,28 +286,27 @@ impl Node {
 impl Walk<'_> {
     /// Reads a directory, or its record in the cache, and adds a job for each subdirectory to read.
     pub(super) fn look(&self, worker: &mut Worker<'_>, job: Job, jobs: &mut Vec<Job>, pace: &mut dyn Pace) {
-        let Job { node, from, lazy_rules, known } = job;
-        let is_settled = node.settled.as_ref().is_some_and(|settled| settled.load(Ordering::Relaxed));
+        let is_settled = job.node.settled.as_ref().is_some_and(|settled| settled.load(Ordering::Relaxed));
         if !is_settled
             && !self.interrupt.load(Ordering::Relaxed)
-            && let LookUp::Listing(entry) =
-                self.look_up(worker.thread_cwd.as_mut(), &node, (&from, &lazy_rules, known), jobs, pace)
+            && let LookUp::Listing(entry) = self.look_up(worker.thread_cwd.as_mut(), &job, jobs, pace)
         {
-            self.look_into(worker, &node, (&from, lazy_rules, entry), jobs, pace);
+            return self.leave(self.look_into(worker, job, entry, jobs, pace));
         }
-        self.leave(node);
+        self.leave(job.node);
     }
 
-    /// Lists a directory and classifies its names.
+    /// Lists a directory and classifies its names. Returns the node.
     fn look_into(
         &self,
         worker: &mut Worker<'_>,
-        node: &Arc<Node>,
-        (from, above, entry): (&Arc<Handle>, LazyRules, Option<Box<recorded::Entry>>),
+        job: Job,
+        entry: Option<Box<recorded::Entry>>,
         jobs: &mut Vec<Job>,
         pace: &mut dyn Pace,
-    ) {
-        let Some(dir) = self.list(worker, node, from, entry.as_deref(), pace) else { return };
+    ) -> Arc<Node> {
+        let Job { node, from, lazy_rules: above, .. } = job;
+        let Some(dir) = self.list(worker, &node, &from, entry.as_deref(), pace) else { return node };
         self.directories_read.fetch_add(1, Ordering::Relaxed);
         self.names_judged.fetch_add(worker.entries.len(), Ordering::Relaxed);
         let is_there = match &self.excludes.inside {
@@ -316,7 +315,7 @@ impl Walk<'_> {
             _ => IgnoreFile::Missing,
         };
         let handle = from.next(&dir, node.path.len());
-        let rules = DirectoryRules::new(self, node, (&dir, &handle), is_there, above);
+        let rules = DirectoryRules::new(self, &node, &dir, &handle, is_there, above);
         if let Some(entry) = &entry {
             self.count_listed(entry);
             if entry.needs_rules() {
@@ -324,7 +323,7 @@ impl Walk<'_> {
             }
         }
         let first = jobs.len();
-        self.judge_names(worker, node, &rules, (&handle, entry), jobs);
+        self.judge_names(worker, &node, &rules, &handle, entry, jobs);
         // The first of them is done next.
         jobs[first..].reverse();
         if let Some(observer) = self.observer {
@@ -332,6 +331,7 @@ impl Walk<'_> {
             let listed = Listed { names, entries, files, others };
             observer.directory(&dir, node.path.len(), &listed, &node.descent.within, pace);
         }
+        node
     }
 
     /// Lists a directory. Returns `None` if it cannot be read, which gives a warning, or if it is
@@ -382,7 +382,8 @@ impl Walk<'_> {
         worker: &mut Worker<'_>,
         node: &Arc<Node>,
         rules: &DirectoryRules<'_>,
-        (handle, mut entry): (&Arc<Handle>, Option<Box<recorded::Entry>>),
+        handle: &Arc<Handle>,
+        mut entry: Option<Box<recorded::Entry>>,
         jobs: &mut Vec<Job>,
     ) {
         let path = node.path.as_bstr();
