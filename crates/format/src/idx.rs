@@ -35,6 +35,14 @@ pub struct Idx<D> {
     version_2: bool,
 }
 
+/// The tables of an index that a search by name reads.
+struct Tables<'a> {
+    fanout: &'a [u8],
+    names: &'a [u8],
+    /// The distance between two names in bytes.
+    stride: usize,
+}
+
 impl<D: Deref<Target = [u8]>> Idx<D> {
     /// Checks the structure of an index and takes its bytes.
     pub fn parse(data: D, hash: HashKind) -> Result<Self, Error> {
@@ -82,14 +90,14 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
 
     /// Returns the position of an object in the order of names.
     pub fn find(&self, oid: &ObjectId) -> Option<u32> {
-        let (fanout, names, stride) = self.tables();
+        let Tables { fanout, names, stride } = self.tables();
         (oid.kind() == self.hash).then(|| fanout::find(fanout, names, stride, oid))?
     }
 
     /// Returns the byte range of all names that share their first byte with `oid`. A lookup reads
     /// only this range.
     pub fn bucket_of(&self, oid: &ObjectId) -> Range<usize> {
-        let (fanout, _, stride) = self.tables();
+        let Tables { fanout, stride, .. } = self.tables();
         let first = usize::from(oid.as_bytes()[0]);
         let before = |byte: usize| byte.checked_sub(1).map_or(0, |byte| be32(fanout, byte * 4) as usize);
         let names = FANOUT_LEN + if self.version_2 { 8 } else { 4 };
@@ -98,16 +106,24 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
 
     /// Iterates over all objects whose names begin with `prefix`, in order.
     pub fn with_prefix(&self, prefix: Prefix) -> impl Iterator<Item = ObjectId> {
-        let (fanout, names, stride) = self.tables();
+        let Tables { fanout, names, stride } = self.tables();
         let first = fanout::first_from(fanout, names, stride, &prefix.first());
         (first..self.count).map(|n| self.name(n)).take_while(move |name| prefix.matches(name))
     }
 
-    /// Returns the fan-out, the names, and the distance between two names in bytes.
-    fn tables(&self) -> (&[u8], &[u8], usize) {
+    /// Returns the tables that a search by name reads.
+    fn tables(&self) -> Tables<'_> {
         match self.version_2 {
-            true => (&self.data[8..], &self.data[8 + FANOUT_LEN..], self.hash.len()),
-            false => (&self.data[..], &self.data[FANOUT_LEN + 4..], self.hash.len() + 4),
+            true => Tables {
+                fanout: &self.data[8..],
+                names: &self.data[8 + FANOUT_LEN..],
+                stride: self.hash.len(),
+            },
+            false => Tables {
+                fanout: &self.data[..],
+                names: &self.data[FANOUT_LEN + 4..],
+                stride: self.hash.len() + 4,
+            },
         }
     }
 

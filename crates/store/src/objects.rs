@@ -49,7 +49,7 @@ pub enum StreamError {
 }
 
 /// Writes the object with this name, type and content.
-pub fn write(oid: &ObjectId, (kind, content): (Kind, &[u8]), options: &Options<'_>) -> Result<(), Error> {
+pub fn write(oid: &ObjectId, kind: Kind, content: &[u8], options: &Options<'_>) -> Result<(), Error> {
     let name = oid.to_string();
     let dir = options.objects.join(&name[..2]);
     make_directory(&dir, options.shared)?;
@@ -210,7 +210,7 @@ mod tests {
                 hasher.update(content);
                 let oid = hasher.finish().expect("no collision");
                 let blob = || repo.git(&["cat-file", "blob", &oid.to_string()]).stdout;
-                write(&oid, (Kind::Blob, content), &options).expect("writable");
+                write(&oid, Kind::Blob, content, &options).expect("writable");
                 assert_eq!(blob(), content);
                 let file = objects.join(&oid.to_string()[..2]).join(&oid.to_string()[2..]);
                 by_path::remove_file(&file).expect("just written");

@@ -243,7 +243,7 @@ impl Trees for Objects<'_> {
     }
 
     fn make(&self, oid: &ObjectId, content: &[u8]) -> bool {
-        store::objects::write(oid, (Kind::Tree, content), &self.settings.objects(self.repo)).is_ok()
+        store::objects::write(oid, Kind::Tree, content, &self.settings.objects(self.repo)).is_ok()
     }
 }
 

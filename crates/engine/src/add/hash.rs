@@ -185,7 +185,7 @@ impl<'a> FileHasher<'a> {
         if self.repo.objects().files_of(&oid).iter().any(|file| objects::freshen(file)) {
             return Ok(oid);
         }
-        objects::write(&oid, (Kind::Blob, content), &options)
+        objects::write(&oid, Kind::Blob, content, &options)
             .map_err(|source| Error::Store { objects: options.objects.to_owned(), source })?;
         Ok(oid)
     }

@@ -112,7 +112,7 @@ impl Codec {
             }
             let span = PathSpan { start: start as u32, len: length as u32 };
             let entry = self.content(data, offset, name.stage, span)?;
-            overview.add((entry.flags, entry.stage, entry.mode), entry.stat.mtime.0);
+            overview.add(entry.flags, entry.stage, entry.mode, entry.stat.mtime.0);
             entries.push(entry);
             start += length + 1;
             previous = Some(length);
@@ -177,7 +177,8 @@ impl Codec {
             bytes.extend_from_slice(name.rest);
             if let (Some((before, stage)), None) = (previous, &found) {
                 let (one, two) = bytes[before..].split_at(start - before);
-                found = disorder((one[..one.len() - 1].as_bstr(), stage), (two.as_bstr(), name.stage));
+                let one = EntryKey { path: one[..one.len() - 1].as_bstr(), stage };
+                found = disorder(one, EntryKey { path: two.as_bstr(), stage: name.stage });
             }
             bytes.push(0);
             previous = Some((start, name.stage));
@@ -391,15 +392,24 @@ pub(super) fn is_extended(entry: &Entry) -> bool {
     entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD)
 }
 
+/// The sort key of an entry.
+#[derive(Clone, Copy)]
+pub(super) struct EntryKey<'a> {
+    pub(super) path: &'a BStr,
+    pub(super) stage: Stage,
+}
+
 /// Returns Git's error if two neighbours are out of order.
-pub(super) fn disorder(one: (&BStr, Stage), two: (&BStr, Stage)) -> Option<Error> {
-    match one.0.cmp(two.0) {
+pub(super) fn disorder(one: EntryKey<'_>, two: EntryKey<'_>) -> Option<Error> {
+    match one.path.cmp(two.path) {
         std::cmp::Ordering::Less => None,
         std::cmp::Ordering::Greater => Some(Error::Unordered),
-        std::cmp::Ordering::Equal if one.1 == Stage::Normal => {
-            Some(Error::MultipleMerged { path: one.0.to_owned() })
+        std::cmp::Ordering::Equal if one.stage == Stage::Normal => {
+            Some(Error::MultipleMerged { path: one.path.to_owned() })
         }
-        std::cmp::Ordering::Equal if one.1 > two.1 => Some(Error::UnorderedStages { path: one.0.to_owned() }),
+        std::cmp::Ordering::Equal if one.stage > two.stage => {
+            Some(Error::UnorderedStages { path: one.path.to_owned() })
+        }
         std::cmp::Ordering::Equal => None,
     }
 }

@@ -213,7 +213,7 @@ struct Overview {
 
 impl Overview {
     #[inline]
-    fn add(&mut self, (flags, stage, mode): (Flags, Stage, Mode), modified: u32) {
+    fn add(&mut self, flags: Flags, stage: Stage, mode: Mode, modified: u32) {
         self.flags |= flags;
         self.unusual |= stage != Stage::Normal || mode.is_tree();
         self.gitlinks |= mode.is_gitlink();

@@ -8,6 +8,8 @@
 //! where the bytes look like an entry. Its result counts only if the first thread arrives at that
 //! very place.
 
+use std::ops::Range;
+
 use bstr::ByteSlice as _;
 
 use super::{
@@ -97,19 +99,13 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Scans at most `count` entries from `start` on, up to `stop` or the first bytes that are no
-    /// valid entry.
-    pub(super) fn of(
-        codec: Codec,
-        data: &[u8],
-        (start, stop): (usize, usize),
-        count: usize,
-        tick: &dyn Fn(),
-    ) -> Scan {
+    /// Scans at most `count` entries from the start of `range` on, up to its end or to the first
+    /// bytes that are no valid entry.
+    pub(super) fn of(codec: Codec, data: &[u8], range: Range<usize>, count: usize, tick: &dyn Fn()) -> Scan {
         let (places, overview) = (Vec::with_capacity(count), Overview::default());
-        let mut scan = Scan { places, overview, end: start, start };
+        let mut scan = Scan { places, overview, end: range.start, start: range.start };
         let mut before = Previous::nothing();
-        while scan.end < stop && scan.places.len() < count {
+        while scan.end < range.end && scan.places.len() < count {
             if scan.places.len().is_multiple_of(TICK_INTERVAL) {
                 tick();
             }
@@ -120,7 +116,7 @@ impl Scan {
             let place = EntryPlace::new(found.start, found.name.len(), directory, is_extended);
             let follows_sibling = follows_sibling && !scan.places.is_empty();
             scan.places.push(if follows_sibling { place.with_sibling() } else { place });
-            scan.overview.add((flags, stage, mode), modified);
+            scan.overview.add(flags, stage, mode, modified);
             scan.end = found.end;
             before = Previous { name: found.name, stage, directory };
         }
@@ -151,7 +147,7 @@ pub(super) fn guess_entry_start(codec: Codec, data: &[u8], from: usize) -> Optio
     // The length of an entry is a multiple of eight.
     let from = HEADER + from.saturating_sub(HEADER).next_multiple_of(8);
     (from..from + MAX_SEARCH).step_by(8).find(|&at| {
-        Scan::of(codec, data, (at, data.len()), ENTRIES_TO_TRUST, &|| ()).places.len() == ENTRIES_TO_TRUST
+        Scan::of(codec, data, at..data.len(), ENTRIES_TO_TRUST, &|| ()).places.len() == ENTRIES_TO_TRUST
     })
 }
 

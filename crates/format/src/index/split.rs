@@ -12,7 +12,7 @@ use bstr::{BStr, ByteSlice};
 use super::{
     Entry, Flags, HEADER, Index, PathSpan, Stage, Version,
     bytes::Reader,
-    entry::{Codec, Previous, disorder},
+    entry::{Codec, EntryKey, Previous, disorder},
     ewah::{self, Bitmap},
     read::{Decoded, Error, Header, with_room},
     table::{Stored, Table},
@@ -157,7 +157,7 @@ impl Changes {
     }
 
     fn must_be_in_order(&self, pieces: &[Piece], base: &Index) -> Result<(), Error> {
-        let shared = |at: usize| (base.path_at(at), base.stage_at(at));
+        let shared = |at: usize| EntryKey { path: base.path_at(at), stage: base.stage_at(at) };
         let mut before = None;
         for piece in pieces {
             let (first, last) = match piece {
@@ -165,7 +165,8 @@ impl Changes {
                 Piece::Shared(range) => (shared(range.start), shared(range.end - 1)),
                 &Piece::Changed(at, replaced) => {
                     let path = replaced.map_or_else(|| self.name(at), |of| base.path_at(of));
-                    ((path, self.entries[at].stage), (path, self.entries[at].stage))
+                    let key = EntryKey { path, stage: self.entries[at].stage };
+                    (key, key)
                 }
             };
             if let Some(error) = before.and_then(|before| disorder(before, first)) {

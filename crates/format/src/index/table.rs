@@ -390,7 +390,7 @@ mod tests {
             entry.resize((entry.len() + 8) & !7, 0);
             file.append(&mut entry);
         }
-        let places = Scan::of(codec, &file, (12, file.len()), 20, &|| ()).places;
+        let places = Scan::of(codec, &file, 12..file.len(), 20, &|| ()).places;
         assert_eq!(places.len(), 20);
         for byte in [0, 1, b'/', 0x4f, 0xff] {
             let other = Bytes::from(vec![byte; file.len()]);

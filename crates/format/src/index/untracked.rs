@@ -25,15 +25,19 @@ const HIDE_EMPTY_DIRECTORIES: u32 = 1 << 2;
 
 /// A file of patterns that invalidates the whole cache when it changes: its stat fields, and the
 /// object name of its content.
-type Exclude = (Stat, ObjectId);
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PatternFile {
+    stat: Stat,
+    oid: ObjectId,
+}
 
 /// The untracked cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UntrackedCache {
     /// The hosts and worktrees where the cache may be used, as NUL-terminated strings.
     ident: BString,
-    info_exclude: Exclude,
-    excludes_file: Exclude,
+    info_exclude: PatternFile,
+    excludes_file: PatternFile,
     dir_flags: u32,
     exclude_per_dir: BString,
     /// All directories, each before its subdirectories.
@@ -68,10 +72,10 @@ impl UntrackedCache {
     /// Creates a cache without directories. `ident` says where it may be used; `dir_flags` are
     /// Git's flags of the walks that fill it.
     pub fn new(ident: &BStr, dir_flags: u32, hash: HashKind) -> UntrackedCache {
-        let exclude = (Stat::default(), ObjectId::null(hash));
+        let exclude = PatternFile { stat: Stat::default(), oid: ObjectId::null(hash) };
         UntrackedCache {
             ident: [ident.as_bytes(), b"\0"].concat().into(),
-            info_exclude: exclude,
+            info_exclude: exclude.clone(),
             excludes_file: exclude,
             dir_flags,
             exclude_per_dir: ".gitignore".into(),
@@ -177,8 +181,8 @@ impl UntrackedCache {
         let dirs = read_dirs(&mut reader, hash)?;
         reader.0.is_empty().then_some(UntrackedCache {
             ident,
-            info_exclude: (info_stat, info_oid),
-            excludes_file: (file_stat, file_oid),
+            info_exclude: PatternFile { stat: info_stat, oid: info_oid },
+            excludes_file: PatternFile { stat: file_stat, oid: file_oid },
             dir_flags,
             exclude_per_dir,
             dirs,
@@ -189,11 +193,11 @@ impl UntrackedCache {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         write_varint(out, self.ident.len() as u64);
         out.extend_from_slice(&self.ident);
-        write_stat(out, &self.info_exclude.0);
-        write_stat(out, &self.excludes_file.0);
+        write_stat(out, &self.info_exclude.stat);
+        write_stat(out, &self.excludes_file.stat);
         out.extend_from_slice(&self.dir_flags.to_be_bytes());
-        out.extend_from_slice(self.info_exclude.1.as_bytes());
-        out.extend_from_slice(self.excludes_file.1.as_bytes());
+        out.extend_from_slice(self.info_exclude.oid.as_bytes());
+        out.extend_from_slice(self.excludes_file.oid.as_bytes());
         out.extend_from_slice(&self.exclude_per_dir);
         out.push(0);
         write_varint(out, self.dirs.len() as u64);

@@ -136,13 +136,22 @@ pub struct Lane {
     pub timeline: Timeline,
 }
 
+/// The threads of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// Their number.
+    pub count: usize,
+    /// The sum of their lifetimes in nanoseconds.
+    pub wall: u64,
+}
+
 /// The profile of a run. Times are nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Profile {
     /// From [`start`] to [`finish`].
     pub wall: u64,
-    /// The number of threads, and the sum of their lifetimes.
-    pub threads: (usize, u64),
+    /// The threads that took part.
+    pub threads: Threads,
     totals: [Total; PHASES],
     /// The rows of the chart, the main thread's first. All timelines have the same bucket width and
     /// begin at the start.
@@ -161,15 +170,19 @@ static ON: AtomicBool = AtomicBool::new(false);
 /// A thread's CPU clock is read only after an interval this many times longer than the read. So
 /// reading takes less than a hundredth of the time.
 const CLOCK_READS: u64 = 128;
-static COLLECTED: Mutex<Collected> =
-    Mutex::new(Collected { clock: None, threads: (0, 0), totals: [NOTHING; PHASES], lanes: Vec::new() });
+static COLLECTED: Mutex<Collected> = Mutex::new(Collected {
+    clock: None,
+    threads: Threads { count: 0, wall: 0 },
+    totals: [NOTHING; PHASES],
+    lanes: Vec::new(),
+});
 const NOTHING: Total = Total { count: 0, wall: 0, off: 0 };
 
 /// The figures of the threads that have ended.
 struct Collected {
     /// The clock, and the length of a long interval in nanoseconds; see `record`.
     clock: Option<(Clock, u64)>,
-    threads: (usize, u64),
+    threads: Threads,
     totals: [Total; PHASES],
     lanes: Vec<Lane>,
 }
@@ -327,8 +340,8 @@ fn leave() {
 fn collect(record: Record, intervals: &Intervals) {
     let ThreadFigures { began, ended, totals, timeline } = record.finish(intervals, clock::now(), cpu_time());
     let collected = &mut *locked();
-    collected.threads.0 += 1;
-    collected.threads.1 += ended - began;
+    collected.threads.count += 1;
+    collected.threads.wall += ended - began;
     for (total, of_thread) in collected.totals.iter_mut().zip(totals) {
         total.count += of_thread.count;
         total.wall += of_thread.wall;

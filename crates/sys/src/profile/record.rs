@@ -158,16 +158,15 @@ impl Record {
         // Rounding losses go to the latest interval.
         let last = (now - self.settled).saturating_sub(short.iter().sum());
         self.pending[latest.phase as usize] += last;
-        let off =
-            if last >= self.long { self.attribute_off_time((latest.phase, last), now, ran()) } else { 0 };
-        self.timeline.add(latest.phase, (now - last, now), off);
+        let off = if last >= self.long { self.attribute_off_time(latest.phase, last, now, ran()) } else { 0 };
+        self.timeline.add(latest.phase, now - last..now, off);
         self.settled = now;
         self.set_limits(intervals);
     }
 
     /// Distributes the time since the last read of the CPU clock. Returns the part of the latest
     /// interval in which the thread did not run.
-    fn attribute_off_time(&mut self, (phase, latest): (Phase, u64), now: u64, ran: u64) -> u64 {
+    fn attribute_off_time(&mut self, phase: Phase, latest: u64, now: u64, ran: u64) -> u64 {
         let wall = now.saturating_sub(self.last_read);
         let off = wall.saturating_sub(ran.saturating_sub(self.ran));
         let of_latest = off.min(latest);
@@ -195,7 +194,7 @@ impl Record {
         intervals.until.set(0);
         intervals.switch(Phase::Other, now, |interval| latest = Some(interval));
         self.settle(intervals, latest.expect("all buckets have ended"), || ran);
-        self.attribute_off_time((Phase::Other, 0), self.settled, ran);
+        self.attribute_off_time(Phase::Other, 0, self.settled, ran);
         for (total, count) in self.totals.iter_mut().zip(&intervals.counts) {
             total.count = count.take();
         }

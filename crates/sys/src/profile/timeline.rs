@@ -1,6 +1,8 @@
 //! A thread's phases over time, in buckets of equal width. Their number is bounded however long the
 //! thread lives.
 
+use std::ops::Range;
+
 use super::{PHASES, Phase};
 
 /// For each phase the nanoseconds in which the thread ran, and those in which it did not.
@@ -43,9 +45,10 @@ impl Timeline {
         self.first
     }
 
-    /// Records that a phase lasted from `from` to `to`, and that the thread did not run for `off`
+    /// Records that a phase lasted for `time`, and that the thread did not run for `off`
     /// nanoseconds of it.
-    pub(super) fn add(&mut self, phase: Phase, (from, to): (u64, u64), off: u64) {
+    pub(super) fn add(&mut self, phase: Phase, time: Range<u64>, off: u64) {
+        let Range { start: from, end: to } = time;
         let whole = to - from;
         let (mut at, mut off_left) = (from, off);
         while at < to {
@@ -172,8 +175,8 @@ mod tests {
         let mut timeline = Timeline::default();
         for second in 0..1000 {
             let from = second * 1_000_000_000;
-            timeline.add(Phase::Decode, (from, from + 600_000_000), 100_000_000);
-            timeline.add(Phase::Write, (from + 600_000_000, from + 600_000_100), 0);
+            timeline.add(Phase::Decode, from..from + 600_000_000, 100_000_000);
+            timeline.add(Phase::Write, from + 600_000_000..from + 600_000_100, 0);
         }
         assert!(timeline.buckets().len() <= MAX_BUCKETS);
         assert_eq!(drawn(&timeline), (500_000_100_000, 100_000_000_000));
@@ -183,9 +186,9 @@ mod tests {
     #[test]
     fn appends_a_later_timeline() {
         let mut early = Timeline::default();
-        early.add(Phase::Plan, (10, 2_000_000), 0);
+        early.add(Phase::Plan, 10..2_000_000, 0);
         let mut late = Timeline::default();
-        late.add(Phase::Write, (5_000_000_000, 7_000_000_000), 1_000);
+        late.add(Phase::Write, 5_000_000_000..7_000_000_000, 1_000);
         early.append(late);
         early.append(Timeline::default());
         assert_eq!(drawn(&early), (2_001_999_990 - 1_000, 1_000));

@@ -36,7 +36,7 @@ pub(super) fn draw(profile: &Profile, command: &str) -> String {
         .set("font-family", "sans-serif")
         .set("font-size", 12)
         .add(Rectangle::new().set("width", "100%").set("height", "100%").set("fill", "white"));
-    let heading = format!("sapwood {command}: {}, {} threads", time(profile.wall), profile.threads.0);
+    let heading = format!("sapwood {command}: {}, {} threads", time(profile.wall), profile.threads.count);
     document.append(label(heading, MARGIN, MARGIN + 4.0, "start").set("font-size", 16));
     let explained = "All threads together; solid: on the CPU, pale: off it.";
     document.append(label(explained, MARGIN, MARGIN + 24.0, "start").set("fill", "#666"));

@@ -6,7 +6,7 @@ use sys::profile::{Phase, Profile};
 
 /// Times of all threads together, in milliseconds.
 pub(super) fn draw(profile: &Profile, command: &str) -> String {
-    let (threads, lived) = profile.threads;
+    let sys::profile::Threads { count: threads, wall: lived } = profile.threads;
     let mut table = format!(
         "profile: {command}: {} ms, {threads} thread{}\n{:<8} {:>9} {:>12} {:>12} {:>12} {:>6}\n",
         millis(profile.wall),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bstr::{BStr, BString, ByteSlice as _};
 
-use super::{Dir, Exclude, UntrackedCache};
+use super::{Dir, PatternFile, UntrackedCache};
 use crate::{ObjectId, index::Stat};
 
 /// The directories of a cache. Each is identified by its number.
@@ -115,21 +115,20 @@ impl UntrackedCache {
 
     /// Returns the blob names of `info/exclude` and `core.excludesFile`; null for a missing file.
     pub fn excludes(&self) -> [&ObjectId; 2] {
-        [&self.info_exclude.1, &self.excludes_file.1]
+        [&self.info_exclude.oid, &self.excludes_file.oid]
     }
 
     /// Stores the results of a walk by directory path (without trailing slash; the root is empty).
     pub fn record(&mut self, excludes: [ObjectId; 2], mut found: BTreeMap<BString, Listed>) {
         let [info, file] = excludes;
         for (known, now) in [(&mut self.info_exclude, info), (&mut self.excludes_file, file)] {
-            let (_, oid): &mut Exclude = known;
-            if *oid != now {
-                *known = (Stat::default(), now);
+            if known.oid != now {
+                *known = PatternFile { stat: Stat::default(), oid: now };
             }
         }
         let mut dirs = Vec::with_capacity(self.dirs.len() + found.len());
         let old = Directories::of(&self.dirs);
-        emit(&old, old.root(), (&mut BString::default(), 0), &mut found, &mut dirs);
+        emit(&old, old.root(), &mut BString::default(), 0, &mut found, &mut dirs);
         self.dirs = dirs;
     }
 }
@@ -139,7 +138,8 @@ impl UntrackedCache {
 fn emit(
     old: &Directories<'_>,
     known: Option<usize>,
-    (path, name): (&mut BString, usize),
+    path: &mut BString,
+    name_start: usize,
     found: &mut BTreeMap<BString, Listed>,
     out: &mut Vec<Dir>,
 ) -> bool {
@@ -160,7 +160,7 @@ fn emit(
                 (name, place.ok().map(|place| recorded[place]))
             };
             let below = directories.into_iter().map(find).collect();
-            let name = path[name..].into();
+            let name = path[name_start..].into();
             (Dir { name, untracked, subdirs: 0, valid: Some(stat), check_only, exclude }, below)
         }
         (None, Some(at)) => (
@@ -179,7 +179,7 @@ fn emit(
         }
         let start = path.len();
         path.extend_from_slice(&name);
-        subdirs += usize::from(emit(old, known, (path, start), found, out));
+        subdirs += usize::from(emit(old, known, path, start, found, out));
         path.truncate(base);
     }
     out[at].subdirs = subdirs;
@@ -229,8 +229,8 @@ mod tests {
         let null = ObjectId::null(HashKind::Sha1);
         let mut cache = UntrackedCache {
             ident: "\0".into(),
-            info_exclude: (Stat::default(), null),
-            excludes_file: (Stat::default(), null),
+            info_exclude: PatternFile { stat: Stat::default(), oid: null },
+            excludes_file: PatternFile { stat: Stat::default(), oid: null },
             dir_flags: 0,
             exclude_per_dir: ".gitignore".into(),
             dirs: Vec::new(),
