@@ -2,7 +2,7 @@
 //! keeps.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs, io,
     os::unix::fs::symlink,
@@ -12,26 +12,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// The commands sapwood serves; the share that ran natively is counted over these.
-pub const SERVED: &[&str] = &[
-    "checkout",
-    "switch",
-    "restore",
-    "reset",
-    "read-tree",
-    "checkout-index",
-    "sparse-checkout",
-    "status",
-    "worktree",
-    "clean",
-    "clone",
-    "check-attr",
-    "check-ignore",
-    "diff-files",
-    "diff-index",
-    "ls-files",
-    "update-index",
-];
+/// Returns the names of the commands that sapwood serves, natively or not, from its own records.
+pub fn served(sapwood: &Path) -> BTreeSet<String> {
+    let listed = output(Command::new(sapwood).args(["help", "--native"])).unwrap_or_default();
+    listed.lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect()
+}
 
 /// One call of the shim.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -140,10 +125,10 @@ pub fn read(log: &Path) -> io::Result<Vec<Invocation>> {
     }
 }
 
-/// Counts the calls of the commands sapwood serves.
-pub fn tally(calls: &[Invocation]) -> BTreeMap<String, Tally> {
+/// Counts the calls of the `served` commands.
+pub fn tally(calls: &[Invocation], served: &BTreeSet<String>) -> BTreeMap<String, Tally> {
     let mut tallies = tally_all(calls);
-    tallies.retain(|command, _| SERVED.contains(&command.as_str()));
+    tallies.retain(|command, _| served.contains(command));
     tallies
 }
 
@@ -201,7 +186,7 @@ mod tests {
         .expect("an empty directory");
         let calls = read(&log).expect("readable");
         assert_eq!(calls.len(), 6, "the line cut short is passed over");
-        let tallies = tally(&calls);
+        let tallies = tally(&calls, &BTreeSet::from(["checkout".to_owned()]));
         assert_eq!(tallies.keys().collect::<Vec<_>>(), ["checkout"]);
         let checkout = &tallies["checkout"];
         assert_eq!((checkout.native, checkout.handed_over["-p"], checkout.calls()), (1, 3, 4));

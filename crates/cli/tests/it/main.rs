@@ -27,6 +27,7 @@ mod fsmonitor;
 mod guard;
 mod hooks;
 mod hostile;
+mod imports;
 mod interrupt;
 mod killed;
 mod local_state;

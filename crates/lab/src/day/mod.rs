@@ -9,7 +9,7 @@ mod script;
 mod side;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -62,22 +62,6 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// The commands sapwood serves, native or not.
-const SERVED: &[&str] = &[
-    "checkout",
-    "checkout-index",
-    "clean",
-    "clone",
-    "diff-files",
-    "diff-index",
-    "read-tree",
-    "reset",
-    "restore",
-    "sparse-checkout",
-    "switch",
-    "worktree",
-];
-
 /// Seconds in one command on both sides, in one run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Walls {
@@ -95,6 +79,9 @@ struct Document {
     runs: Vec<Table>,
     native: BTreeMap<String, (usize, usize)>,
     differences: usize,
+    /// The commands that sapwood serves, natively or not.
+    #[serde(skip)]
+    served: BTreeSet<String>,
 }
 
 /// `lab day`
@@ -127,11 +114,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         runs: Vec::new(),
         native: BTreeMap::new(),
         differences: 0,
+        served: testkit::shim::served(&sapwood),
     };
     for number in 0..args.runs.max(1) {
         let git = Side::make("git", &scratch, &source, &args.git, None)?;
         let shim = Side::make("shim", &scratch, &source, &args.git, Some(&sapwood))?;
-        let mut day = Day { sides: [git, shim], table: Table::new(), differences: 0, clock: 0 };
+        let served = document.served.clone();
+        let mut day = Day { sides: [git, shim], table: Table::new(), differences: 0, clock: 0, served };
         day.pass(args)?;
         document.differences += day.differences;
         document.native = day.sides[1].native();
@@ -152,6 +141,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
 }
 
 struct Day {
+    served: BTreeSet<String>,
     /// Git's, the shim's.
     sides: [Side; 2],
     table: Table,
@@ -231,7 +221,7 @@ impl Day {
             }
         }
         let command = command(&git.line);
-        if SERVED.contains(&command) {
+        if self.served.contains(command) {
             let walls = self.table.entry(command.to_owned()).or_default();
             walls.calls += 1;
             walls.git += git.wall;
@@ -317,7 +307,7 @@ impl Document {
             let native = self.native.get(name).map_or(0, |(_, native)| *native);
             line(name, native, &walls);
         }
-        let native = self.native.iter().filter(|(name, _)| SERVED.contains(&name.as_str()));
+        let native = self.native.iter().filter(|(name, _)| self.served.contains(*name));
         line("all of these", native.map(|(_, (_, native))| native).sum(), &totals)
     }
 }

@@ -14,6 +14,7 @@ use testkit::{Repo, Run, Sandbox};
 use crate::{SAPWOOD, switch::two_branches};
 
 mod decide;
+mod doctor;
 mod handover;
 mod install;
 

@@ -15,6 +15,7 @@ mod roster;
 mod run;
 
 use std::{
+    collections::BTreeSet,
     collections::VecDeque,
     fs, io,
     num::NonZero,
@@ -114,8 +115,8 @@ fn main() -> ExitCode {
         signal_hook::flag::register(signal, Arc::clone(&stop)).expect("these signals can be caught");
     }
     match clients(&args, &stop) {
-        Ok(Findings { trials, whole }) => {
-            print!("{}", report::summary(&trials));
+        Ok(Findings { trials, served, whole }) => {
+            print!("{}", report::summary(&trials, &served));
             match trials.iter().all(|trial| trial.differences.is_empty()) {
                 _ if !whole => ExitCode::from(2),
                 true => ExitCode::SUCCESS,
@@ -131,6 +132,8 @@ fn main() -> ExitCode {
 
 /// The trials of the clients whose suite could be run.
 struct Findings {
+    /// The commands that sapwood serves.
+    served: BTreeSet<String>,
     trials: Vec<Trial>,
     /// False if some clients that were asked for are missing.
     whole: bool,
@@ -171,10 +174,10 @@ fn clients(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
             jobs,
             seconds: began.elapsed().as_secs(),
         };
-        fs::write(file, report::markdown(&setting, &trials))
+        fs::write(file, report::markdown(&setting, &trials, &ground.served))
             .map_err(|source| Error::io("write", file, source))?;
     }
-    Ok(Findings { trials, whole })
+    Ok(Findings { trials, served: ground.served, whole })
 }
 
 /// The place where the suites work, and the two Gits they meet there.
@@ -183,6 +186,8 @@ struct Ground {
     git: PathBuf,
     /// The real git's.
     version: String,
+    /// The commands that sapwood serves.
+    served: BTreeSet<String>,
     real: Side,
     ours: Side,
 }
@@ -216,7 +221,8 @@ impl Ground {
         let behind = git.parent().expect("a file is in a directory").to_owned();
         let real = Side { name: "git", bins: vec![behind.clone()] };
         let ours = Side { name: "shim", bins: vec![bin, behind] };
-        Ok(Ground { scratch, git, version, real, ours })
+        let served = shim::served(&stand_in);
+        Ok(Ground { scratch, git, version, served, real, ours })
     }
 }
 

@@ -1,8 +1,11 @@
 //! The report for people, and the lines a run ends with.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
-use testkit::shim::{SERVED, Tally};
+use testkit::shim::Tally;
 
 use crate::{
     compare::Trial,
@@ -25,15 +28,15 @@ pub(crate) struct Setting {
 
 /// A line for each client, then the differences; the last line is `N passed, N failed`: tests that
 /// ended as with git, and tests that did not.
-pub(crate) fn summary(trials: &[Trial]) -> String {
+pub(crate) fn summary(trials: &[Trial], served: &BTreeSet<String>) -> String {
     let mut text = String::new();
     for trial in trials {
-        let (native, served, calls) = counts(trial);
+        let (native, of_served, calls) = counts(trial, served);
         line(
             &mut text,
             &format!(
                 "{} {}: {} tests, passed by git {}, by the shim {}; {} differ, {} unsteady; \
-                 {calls} calls, {native} of {served} served ones native; git {:.1} s, shim {:.1} s",
+                 {calls} calls, {native} of {of_served} served ones native; git {:.1} s, shim {:.1} s",
                 trial.client.name,
                 trial.client.version,
                 trial.tests,
@@ -69,7 +72,7 @@ pub(crate) fn summary(trials: &[Trial]) -> String {
 }
 
 /// The report.
-pub(crate) fn markdown(setting: &Setting, trials: &[Trial]) -> String {
+pub(crate) fn markdown(setting: &Setting, trials: &[Trial], served: &BTreeSet<String>) -> String {
     let mut text = String::from("# Test suites of Git clients\n\n");
     line(
         &mut text,
@@ -87,17 +90,17 @@ pub(crate) fn markdown(setting: &Setting, trials: &[Trial]) -> String {
          |---|---|---|---|---|---|---|---|---|---|---|",
     );
     for trial in trials {
-        line(&mut text, &row(trial));
+        line(&mut text, &row(trial, served));
     }
     let calls = all_calls(trials);
-    let total = Trial::total(trials);
+    let total = Trial::total(trials, served);
     line(&mut text, &total);
     differences(&mut text, trials);
-    commands(&mut text, &calls);
+    commands(&mut text, &calls, served);
     text
 }
 
-fn row(trial: &Trial) -> String {
+fn row(trial: &Trial, served: &BTreeSet<String>) -> String {
     let registry = match trial.client.registry {
         Registry::PyPI => "PyPI",
         Registry::Npm => "npm",
@@ -107,9 +110,9 @@ fn row(trial: &Trial) -> String {
         Suite::Checkout { tag } => format!("the client's repository, {tag}"),
         Suite::Driver { .. } => "our driver".to_owned(),
     };
-    let (native, served, calls) = counts(trial);
+    let (native, of_served, calls) = counts(trial, served);
     format!(
-        "| {} {} | {suite} | {} | {}, {} | {}, {} | {} | {} | {calls} | {native} of {served} | {:.1} s | {:.1} s |",
+        "| {} {} | {suite} | {} | {}, {} | {}, {} | {} | {} | {calls} | {native} of {of_served} | {:.1} s | {:.1} s |",
         trial.client.name,
         trial.client.version,
         trial.tests,
@@ -126,21 +129,21 @@ fn row(trial: &Trial) -> String {
 
 impl Trial {
     /// The last row of the table.
-    fn total(trials: &[Trial]) -> String {
+    fn total(trials: &[Trial], served: &BTreeSet<String>) -> String {
         let sum = |of: fn(&Trial) -> usize| trials.iter().map(of).sum::<usize>();
         let seconds = |of: fn(&Trial) -> f64| trials.iter().map(of).sum::<f64>();
         format!(
             "| all | | {} | {}, {} | {}, {} | {} | {} | {} | {} of {} | {:.1} s | {:.1} s |",
-            sum(|trial| trial.tests),
-            sum(|trial| trial.passed_by_git),
-            sum(|trial| trial.failed_by_git),
-            sum(|trial| trial.passed_by_shim),
-            sum(|trial| trial.failed_by_shim),
-            sum(|trial| trial.differences.len()),
-            sum(|trial| trial.unsteady.len()),
-            sum(|trial| counts(trial).2),
-            sum(|trial| counts(trial).0),
-            sum(|trial| counts(trial).1),
+            sum(&|trial| trial.tests),
+            sum(&|trial| trial.passed_by_git),
+            sum(&|trial| trial.failed_by_git),
+            sum(&|trial| trial.passed_by_shim),
+            sum(&|trial| trial.failed_by_shim),
+            sum(&|trial| trial.differences.len()),
+            sum(&|trial| trial.unsteady.len()),
+            sum(&|trial| counts(trial, served).2),
+            sum(&|trial| counts(trial, served).0),
+            sum(&|trial| counts(trial, served).1),
             seconds(|trial| trial.seconds_git),
             seconds(|trial| trial.seconds_shim),
         )
@@ -178,7 +181,7 @@ fn differences(text: &mut String, trials: &[Trial]) {
     }
 }
 
-fn commands(text: &mut String, calls: &BTreeMap<String, Tally>) {
+fn commands(text: &mut String, calls: &BTreeMap<String, Tally>, served: &BTreeSet<String>) {
     line(
         text,
         "\n## Calls\n\nCalls that the clients and their suites make. Calls that Git makes internally are not counted.\n",
@@ -187,7 +190,7 @@ fn commands(text: &mut String, calls: &BTreeMap<String, Tally>) {
     let mut commands: Vec<_> = calls.iter().collect();
     commands.sort_by_key(|(name, tally)| (std::cmp::Reverse(tally.calls()), name.as_str()));
     for (name, tally) in commands {
-        let reasons = match SERVED.contains(&name.as_str()) {
+        let reasons = match served.contains(name.as_str()) {
             true => reasons(tally),
             false => "the command".to_owned(),
         };
@@ -208,13 +211,14 @@ fn reasons(tally: &Tally) -> String {
 }
 
 /// Native calls, calls of the commands sapwood serves, and all calls.
-fn counts(trial: &Trial) -> (usize, usize, usize) {
-    let of = |served: bool| {
-        let calls = trial.calls.iter().filter(move |(name, _)| !served || SERVED.contains(&name.as_str()));
+fn counts(trial: &Trial, served: &BTreeSet<String>) -> (usize, usize, usize) {
+    let of = |only_served: bool| {
+        let calls =
+            trial.calls.iter().filter(move |(name, _)| !only_served || served.contains(name.as_str()));
         calls.fold((0, 0), |(native, all), (_, tally)| (native + tally.native, all + tally.calls()))
     };
-    let (native, served) = of(true);
-    (native, served, of(false).1)
+    let (native, calls) = of(true);
+    (native, calls, of(false).1)
 }
 
 fn all_calls(trials: &[Trial]) -> BTreeMap<String, Tally> {
@@ -269,9 +273,13 @@ mod tests {
         vec![Trial::of(&CLIENTS[0], [git(), git()], shim)]
     }
 
+    fn served() -> BTreeSet<String> {
+        ["reset", "clone"].map(str::to_owned).into()
+    }
+
     #[test]
     fn the_summary_ends_with_the_counts() {
-        let text = summary(&trials());
+        let text = summary(&trials(), &served());
         assert_eq!(text.lines().last(), Some("1 passed, 1 failed"));
         assert!(text.contains("3 calls, 1 of 2 served ones native"), "{text}");
         assert!(
@@ -290,7 +298,7 @@ mod tests {
             jobs: 1,
             seconds: 9,
         };
-        let text = markdown(&setting, &trials());
+        let text = markdown(&setting, &trials(), &served());
         for expected in [
             "2026-11-20, git version 2.55.0, sapwood 0.1.0 (abc), 2 processors",
             "| all | | 2 | 2, 0 | 1, 1 | 1 | 0 | 3 | 1 of 2 |",

@@ -1,6 +1,6 @@
 //! What the runs say when they are held against each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use testkit::shim::{self, Tally};
@@ -119,7 +119,7 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// Holds the runs against each other.
-    pub(crate) fn of(trials: &[Trial]) -> Findings {
+    pub(crate) fn of(trials: &[Trial], served: &BTreeSet<String>) -> Findings {
         let mut findings = Findings {
             totals: Vec::new(),
             commands: BTreeMap::new(),
@@ -134,7 +134,7 @@ impl Findings {
                 let failed = differences.iter().filter(|difference| difference.is_failure()).count();
                 findings.differences.extend(differences);
                 let mut all = Tally::default();
-                for (command, tally) in shim::tally(&played.invocations) {
+                for (command, tally) in shim::tally(&played.invocations, served) {
                     all.add(&tally);
                     findings.commands.entry(command).or_default().add(&tally);
                 }
@@ -212,7 +212,7 @@ mod tests {
             git: played(git),
             shim: vec![(1, played(git)), (8, played(shim))],
         };
-        let findings = Findings::of(&[trial]);
+        let findings = Findings::of(&[trial], &BTreeSet::from(["checkout".to_owned()]));
         let [same, other] = &findings.totals[..] else { panic!("two numbers of workers") };
         assert_eq!((same.workers, same.passed, same.failed, same.skipped, same.aside), (1, 4, 0, 1, 2));
         assert_eq!((other.workers, other.passed, other.failed, other.by_shim), (8, 1, 3, 2));

@@ -199,7 +199,7 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
         let shim = shims.iter().enumerate().map(|(place, (number, _))| (*number, run(place + 1))).collect();
         trials.push(Trial { script: name.clone(), git, shim });
     }
-    let findings = Findings::of(&trials);
+    let findings = Findings::of(&trials, &shim::served(&stand_in));
     let setting = Setting {
         date: shim::today(),
         git: git_version,

@@ -267,11 +267,14 @@ mod tests {
         let calls =
             [("reset", Handling::Native), ("reset", Handling::Native), ("clone", Handling::HandedOver)];
         let bad = "ok 1 - a\nnot ok 2 - b | <c>\n1..2\n";
-        Findings::of(&[Trial {
-            script: "t0001-x".into(),
-            git: played("ok 1 - a\nok 2 - b | <c>\n1..2\n", &[]),
-            shim: vec![(1, played(bad, &calls)), (2, played(bad, &[])), (8, played("ok 1 - a\n", &[]))],
-        }])
+        Findings::of(
+            &[Trial {
+                script: "t0001-x".into(),
+                git: played("ok 1 - a\nok 2 - b | <c>\n1..2\n", &[]),
+                shim: vec![(1, played(bad, &calls)), (2, played(bad, &[])), (8, played("ok 1 - a\n", &[]))],
+            }],
+            &["reset", "clone"].map(str::to_owned).into(),
+        )
     }
 
     #[test]
