@@ -6,14 +6,13 @@ use self::record::Command;
 use crate::{
     session::invocation::Invocation,
     term::{
-        args::{Grammar, Table},
         console::{self, text},
         failure::Failure,
     },
 };
 
 mod adopt;
-pub(crate) mod branch;
+
 pub(crate) mod check_attr;
 mod check_ignore;
 pub(crate) mod checkout;
@@ -30,6 +29,7 @@ pub(crate) mod read_tree;
 pub(crate) mod reason;
 pub(crate) mod record;
 mod reset;
+pub(crate) mod rules;
 mod sparse_checkout;
 pub(crate) mod status;
 mod trash;
@@ -60,9 +60,6 @@ pub(crate) const COMMANDS: &[Command] = &[
     adopt::COMMAND,
     trash::COMMAND,
 ];
-
-/// The syntax of a command without options.
-pub(crate) static NO_OPTIONS: Table<()> = Table { usage: &[], options: &[], grammar: Grammar::Mixed };
 
 /// The command of this name.
 pub(crate) fn find(name: &BStr) -> Option<&'static Command> {

@@ -4,134 +4,22 @@
 use std::{path::PathBuf, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::{
-    checkout::{Attributes, ConflictSide, Operation, PathOptions, PathPlan, plan_paths},
-    pathspec::{self, Defaults, Pathspecs},
-    sparse::Course,
-};
+use engine::pathspec::{self, Defaults, Pathspecs};
 use format::index::Index;
 use repo::Repository;
 use sys::UserPath;
 
 use crate::{
-    commands::checkout::{Request, Source, Variant},
     session::{
-        apply::{self, Done, Recorded, Work},
-        hooks,
+        apply::{self},
         invocation::Invocation,
         settings::Settings,
-        sparse_index, submodules,
     },
     term::{
         console::{self, text},
         failure::Failure,
     },
 };
-
-/// What is to be restored.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Targets {
-    pub(crate) index: bool,
-    pub(crate) worktree: bool,
-}
-
-/// Runs it. Returns the exit code.
-pub(crate) fn run(
-    run: &Invocation,
-    repo: &Repository,
-    settings: &Settings,
-    request: &Request,
-    source: Option<&Source>,
-    specs: &Pathspecs,
-    targets: Targets,
-) -> Result<u8, Failure> {
-    if !targets.index && !targets.worktree {
-        return Err(Failure::fatal("neither '--staged' or '--worktree' is specified"));
-    }
-    if !targets.worktree && source.is_none() {
-        return Err(Failure::fatal("'--worktree' must be used when '--source' is not specified"));
-    }
-    let mut work = Work::start_sparse(run, repo, settings, request.dry_run)?;
-    work.progress = request.shows_progress();
-    work.recurses = targets.worktree && submodules::wanted(request.recurse, repo)?;
-    work.attributes = Attributes::OfWorktree;
-    work.metadata = source.map(|source| source.metadata.clone()).unwrap_or_default();
-    let options = PathOptions {
-        source: source.map(|source| source.tree),
-        pathspecs: specs,
-        overlay: request.overlay.unwrap_or(request.variant == Variant::Checkout),
-        update_worktree: targets.worktree,
-        include_sparse: request.ignore_skip_worktree,
-        recurse_submodules: work.recurses,
-        side: request.side,
-    };
-    let whole = match source {
-        _ if options.include_sparse => Course::Files,
-        None => Course::None,
-        Some(source) if options.overlay => Course::Compare(source.tree),
-        Some(source) => Course::OneWay(source.tree),
-    };
-    let patterns = work.before.is_some().then(|| work.patterns()).transpose()?.flatten();
-    work.settle(patterns.as_deref(), &|dir| specs.course(dir, whole))?;
-    let index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
-    let planned = plan_paths(repo, work.worktree(), index, &options)
-        .map_err(|error| work.explain(error.into(), Operation::Plumbing, 1))?;
-    let PathPlan { mut plan, invalid, unmatched, unmerged } = planned;
-    match (&work.before, source) {
-        (Some(before), Some(_)) if !options.overlay => sparse_index::keep_out(before, &mut plan),
-        _ => work.changes_collapsed(&plan.index)?,
-    }
-    for path in &invalid {
-        console::error(text!("invalid path '", path, "'"));
-    }
-    for spec in &unmatched {
-        console::error(text!("pathspec '", spec, "' did not match any file(s) known to git"));
-    }
-    if !unmatched.is_empty() {
-        return Err(Failure::Said(1));
-    }
-    for path in &unmerged {
-        let line = match request.side {
-            None => text!("path '", path, "' is unmerged"),
-            Some(ConflictSide::Ours) => text!("path '", path, "' does not have our version"),
-            Some(ConflictSide::Theirs) => text!("path '", path, "' does not have their version"),
-        };
-        match request.ignore_unmerged {
-            true if request.quiet => {}
-            true => console::warning(line),
-            false => console::error(line),
-        }
-    }
-    if !unmerged.is_empty() && !request.ignore_unmerged {
-        return Err(Failure::Said(1));
-    }
-    if source.is_none() {
-        console::complaints(repo);
-    }
-    let mut code = 0;
-    match work.carry_out(plan)? {
-        Done::Planned => return Ok(0),
-        Done::Complete => {}
-        // Git's -1.
-        Done::Incomplete | Done::Unfinished => code = 255,
-    }
-    if targets.worktree && request.count_paths && !work.stopped {
-        let written = work.written;
-        let paths = format!("Updated {written} path{} from ", if written == 1 { "" } else { "s" });
-        console::note(match source {
-            Some(source) => text!(paths, repo.abbreviate(source.tree)?),
-            None => text!(paths, "the index"),
-        });
-    }
-    // From the index, its stat data is all that changes.
-    let recorded = match targets.index || source.is_none() {
-        true => Recorded::Yes,
-        false => Recorded::No,
-    };
-    work.finish(recorded)?;
-    let head = repo.head()?.oid();
-    Ok(code | hooks::post_checkout(repo, settings, head, head, false)?)
-}
 
 /// The arguments as pathspecs, relative to where we are.
 pub(crate) fn parse(run: &Invocation, repo: &Repository, args: &[BString]) -> Result<Pathspecs, Failure> {

@@ -5,17 +5,71 @@
 
 use bstr::{BStr, BString};
 
+use repo::{Repository, StandaloneConfig};
+
 use super::{
-    obstacles::{Check, LineCheck, Setting, Variable},
     reason::Reason,
+    rules::{Setting, Variable},
 };
 use crate::{
-    session::invocation::Invocation,
+    session::{invocation::Invocation, settings::config::Config},
     term::{
-        args::{Stop, Survey, Syntax},
+        args::{Grammar, Spec, Stop, Survey, Syntax, Table},
         failure::Failure,
     },
 };
+
+/// A command that may run natively.
+pub(crate) struct Candidate<'a> {
+    pub(crate) run: &'a Invocation,
+    pub(crate) command: &'static Command,
+    /// The command line, parsed without a mistake. `None`: any command line.
+    pub(crate) survey: Option<&'a Survey>,
+    /// The arguments of the command line.
+    pub(crate) args: &'a [BString],
+    pub(crate) home: Home<'a>,
+}
+
+/// The place that a command works in.
+#[derive(Clone, Copy)]
+pub(crate) enum Home<'a> {
+    Repository(&'a Repository),
+    Outside(&'a StandaloneConfig),
+}
+
+impl<'a> Candidate<'a> {
+    /// The repository. Only commands that run in one have checks that call this.
+    pub(crate) fn repo(&self) -> &'a Repository {
+        match self.home {
+            Home::Repository(repo) => repo,
+            Home::Outside(_) => unreachable!("'{}' runs outside of a repository", self.command.name),
+        }
+    }
+
+    /// The configuration.
+    pub(crate) fn config(&self) -> &'a dyn Config {
+        match self.home {
+            Home::Repository(repo) => repo,
+            Home::Outside(outside) => outside,
+        }
+    }
+
+    /// The reasons, found one check after the other.
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = Reason> {
+        self.command.checks.iter().flat_map(|checks| checks.iter()).flat_map(|check| check(self))
+    }
+
+    /// Returns true if the command line has the option `name`, in any form.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.survey.is_some_and(|survey| survey.options.iter().any(|given| given.name == name))
+    }
+}
+
+/// Finds reasons in the settings, the environment and the state of the repository.
+pub(crate) type Check = fn(&Candidate<'_>) -> Vec<Reason>;
+
+/// Finds a reason in a command line that was parsed without a mistake. The arguments are as the user gave them.
+pub(crate) type LineCheck = fn(&Survey, &[BString]) -> Option<Reason>;
 
 /// One command, or one subcommand.
 pub(crate) struct Command {
@@ -84,11 +138,11 @@ impl Command {
         name: "",
         summary: "",
         group: Group::Internal,
-        syntax: &super::NO_OPTIONS,
+        syntax: &Table::<()> { usage: &[], options: &[], grammar: Grammar::Mixed },
         revisions: Revisions::None,
         traits: Traits { outside: false, plans_first: false, attributes: false },
         settings: &[],
-        variables: &[super::obstacles::VARIABLES],
+        variables: &[],
         line: &[],
         checks: &[],
         run: |_, _| Err(Failure::fatal("this command needs a subcommand")),
@@ -164,8 +218,7 @@ impl Command {
     pub(crate) fn line_obstacle(&self, survey: &Survey, args: &[BString]) -> Option<Reason> {
         let specs = self.syntax.specs();
         for given in &survey.options {
-            let is_native =
-                |spec: &&&crate::term::args::Spec| spec.name() == given.name && spec.is_native(given.on);
+            let is_native = |spec: &&&Spec| spec.name() == given.name && spec.is_native(given.on);
             if !specs.iter().any(|spec| is_native(&spec)) {
                 let stem = given.name.strip_prefix("--no-").unwrap_or(given.name);
                 return Some(Reason::Option(match given.on {

@@ -9,10 +9,9 @@ use repo::Repository;
 
 use crate::{
     commands::{
-        self,
-        obstacles::{self, Candidate, Home},
+        self, obstacles,
         reason::Reason,
-        record::Command,
+        record::{Candidate, Command, Home},
     },
     git::{self, RealGit},
     session::invocation::Invocation,

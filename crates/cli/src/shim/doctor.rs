@@ -9,10 +9,9 @@ use sys::by_path;
 use super::install;
 use crate::{
     commands::{
-        self,
-        obstacles::{self, Candidate, Home},
+        self, obstacles,
         reason::Reason,
-        record::{Command, Group},
+        record::{Candidate, Command, Group, Home},
     },
     git::Find,
     session::invocation::Invocation,

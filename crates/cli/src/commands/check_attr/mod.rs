@@ -20,9 +20,10 @@ use sys::{FileType, UserPath};
 use crate::{
     commands::{
         names::Names,
-        obstacles::{ANSWERING, Candidate, LOOKING, VARIABLES, When, no_attributes_in_pathspecs},
+        obstacles::{ANSWERING, LOOKING, no_attributes_in_pathspecs},
         reason::Reason,
-        record::{Command, Group},
+        record::{Candidate, Command, Group},
+        rules::When,
     },
     session::{
         apply,
@@ -73,7 +74,7 @@ pub(super) const COMMAND: Command = Command {
     group: Group::Looks,
     syntax: &TABLE,
     settings: &[LOOKING],
-    variables: &[VARIABLES, &[("GIT_ATTR_SOURCE", When::Never)]],
+    variables: &[&[("GIT_ATTR_SOURCE", When::Never)]],
     line: &[number_of_arguments, no_attributes_in_pathspecs],
     checks: &[ANSWERING, &[worktree]],
     run,

@@ -4,56 +4,43 @@
 //! about what goes with what; then [`super::branch`] or [`super::paths`] does the work. Nothing has
 //! been touched when this file is done.
 
+pub(crate) mod branch;
 mod obstacles;
 mod options;
+pub(crate) mod request;
+mod restore;
+
 mod rules;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::{
-    checkout::ConflictSide,
-    switch::{names, tracking::Track},
-};
 use format::ObjectId;
-use repo::{Guess, Repository, convert::Metadata};
+use repo::{Guess, Repository};
 
 use self::options::{CHECKOUT, RESTORE, SWITCH};
+use self::request::{NewBranch, NewBranchKind, Request, Source, Variant, describe_source};
 pub(crate) use self::rules::{already_exists, new_branch_ref};
 use crate::{
     commands::{
-        branch,
         obstacles::{
             GENERAL, RECURSING, WRITING, attributes_of_pathspecs, no_attributes_in_pathspecs,
             recursion_is_boolean,
         },
         paths,
-        pathspec_file::PathspecFile,
         record::{Command, Group, Revisions, Traits},
     },
     session::{
         invocation::Invocation,
-        revisions::warn_ambiguous,
         settings::{
             Settings,
             refused::{self, Reader},
         },
     },
     term::{
-        args::{Set, Table, Value},
+        args::{Set, Table},
         console::{self, text},
         failure::Failure,
     },
 };
-
-/// Which of the three it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Variant {
-    /// `checkout`
-    Checkout,
-    /// `switch`
-    Switch,
-    /// `restore`
-    Restore,
-}
 
 /// The record of `checkout`.
 pub(super) const COMMAND: Command = Command {
@@ -90,84 +77,6 @@ pub(super) const RESTORE_COMMAND: Command = Command {
     ..COMMAND
 };
 
-/// What was asked, as far as the options say.
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) variant: Variant,
-    pub(crate) quiet: bool,
-    pub(crate) dry_run: bool,
-    /// `--progress`, `--no-progress`
-    pub(crate) progress: Option<bool>,
-    /// `-f`
-    pub(crate) force: bool,
-    /// `-f`, `--discard-changes`
-    pub(crate) discard: bool,
-    pub(crate) detach: bool,
-    pub(crate) overwrite_ignore: bool,
-    pub(crate) ignore_other_worktrees: bool,
-    /// `-b`, `-c`, `--orphan`, `-B`, `-C`, or guessed from a remote
-    pub(crate) new_branch: Option<NewBranch>,
-    /// `-l`
-    pub(crate) reflog: bool,
-    /// `None`: as configured.
-    pub(crate) track: Option<Track>,
-    guess: Option<bool>,
-    pub(crate) overlay: Option<bool>,
-    pub(crate) ignore_unmerged: bool,
-    pub(crate) ignore_skip_worktree: bool,
-    /// `--ours`, `--theirs`
-    pub(crate) side: Option<ConflictSide>,
-    /// `-m`; `None`: what `--conflict` implies.
-    merge: Option<bool>,
-    /// `--conflict` names a style.
-    conflict: bool,
-    /// `restore --source`
-    source: Option<BString>,
-    staged: Option<bool>,
-    worktree: Option<bool>,
-    /// `--recurse-submodules`
-    pub(crate) recurse: Option<bool>,
-    pathspec_file: PathspecFile,
-    /// `checkout -b <name>` and nothing else: like `switch -c`.
-    plain_new_branch: bool,
-    /// Paths were told from a revision by what they are, not by `--`: the count is printed.
-    pub(crate) count_paths: bool,
-}
-
-/// A branch to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NewBranch {
-    /// As given.
-    pub(crate) name: BString,
-    pub(crate) kind: NewBranchKind,
-}
-
-/// How a branch is to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NewBranchKind {
-    /// It must not exist.
-    Create,
-    /// It may.
-    Reset,
-    /// It is to have no commit.
-    Orphan,
-}
-
-/// What an argument names.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    /// As given, `-` and `@{-N}` replaced by the branch they mean.
-    pub(crate) name: BString,
-    /// Full name, if it is a local branch.
-    pub(crate) branch: Option<BString>,
-    /// The commit; `None` if it is a tree.
-    pub(crate) commit: Option<ObjectId>,
-    /// Its tree.
-    pub(crate) tree: ObjectId,
-    /// What long-running filters are told about it.
-    pub(crate) metadata: Metadata,
-}
-
 fn run(
     run: &Invocation,
     args: &[BString],
@@ -191,84 +100,7 @@ fn run(
     request.finish(run, &repo, &settings, rest)
 }
 
-/// `--track`
-pub(super) fn track(value: Value) -> Result<Track, Failure> {
-    match value.text.as_ref().map(|mode| mode.as_bytes()) {
-        _ if !value.on => Ok(Track::Never),
-        None | Some(b"direct") => Ok(Track::Explicit),
-        Some(b"inherit") => Ok(Track::Inherit),
-        Some(_) => {
-            console::error("option `--track' expects \"direct\" or \"inherit\"");
-            Err(Failure::Said(129))
-        }
-    }
-}
-
 impl Request {
-    fn new(variant: Variant) -> Request {
-        Request {
-            variant,
-            quiet: false,
-            dry_run: false,
-            progress: None,
-            force: false,
-            discard: false,
-            detach: false,
-            overwrite_ignore: true,
-            ignore_other_worktrees: false,
-            new_branch: None,
-            reflog: false,
-            track: None,
-            guess: None,
-            overlay: None,
-            ignore_unmerged: false,
-            ignore_skip_worktree: false,
-            side: None,
-            merge: Some(false),
-            conflict: false,
-            source: None,
-            staged: None,
-            worktree: None,
-            recurse: None,
-            pathspec_file: PathspecFile::default(),
-            plain_new_branch: false,
-            count_paths: false,
-        }
-    }
-
-    fn take_conflict(&mut self, value: Value) -> Result<(), Failure> {
-        if let Some(style) = value.text.as_ref().filter(|style| !is_conflict_style(style)) {
-            console::error(text!("unknown conflict style '", style, "'"));
-            return Err(Failure::Said(129));
-        }
-        self.conflict = value.text.is_some();
-        self.merge = self.merge.filter(|&merge| merge || !self.conflict);
-        Ok(())
-    }
-
-    fn name(&mut self, value: Value, kind: NewBranchKind) -> Result<(), Failure> {
-        let branch = value.text.map(|name| NewBranch { name, kind });
-        let other = self.new_branch.as_ref().is_some_and(|old| old.kind != kind);
-        match branch {
-            Some(_) if other => {
-                let letter = self.letter();
-                let upper = letter.to_ascii_uppercase();
-                Err(Failure::fatal(format!(
-                    "options '-{letter}', '-{upper}', and '--orphan' cannot be used together"
-                )))
-            }
-            None if other => Ok(()),
-            branch => {
-                self.new_branch = branch;
-                Ok(())
-            }
-        }
-    }
-
-    fn letter(&self) -> char {
-        if self.variant == Variant::Switch { 'c' } else { 'b' }
-    }
-
     /// What the arguments mean, whether all goes together, and on to the work.
     fn finish(
         mut self,
@@ -317,11 +149,11 @@ impl Request {
         self.check_new_branch(repo)?;
         if !specs.is_empty() {
             self.check_paths(source.as_ref(), staged)?;
-            let targets = paths::Targets {
+            let targets = restore::Targets {
                 index: self.variant == Variant::Checkout || staged,
                 worktree: self.variant == Variant::Checkout || worktree,
             };
-            return paths::run(run, repo, settings, &self, source.as_ref(), &specs, targets);
+            return restore::run(run, repo, settings, &self, source.as_ref(), &specs, targets);
         }
         if self.variant == Variant::Restore {
             return Err(Failure::fatal("you must specify path(s) to restore"));
@@ -459,62 +291,4 @@ impl Request {
             }
         }
     }
-
-    /// Whether nothing but HEAD is asked to change: `switch -c x`, `checkout -b x`.
-    pub(crate) fn only_makes_a_branch(&self) -> bool {
-        self.variant == Variant::Switch || self.plain_new_branch
-    }
-
-    /// `-m`, or a `--conflict` that implies it: what would be refused is merged.
-    pub(crate) fn merges(&self) -> bool {
-        self.merge.unwrap_or(self.conflict)
-    }
-
-    /// Whether progress is to show.
-    pub(crate) fn shows_progress(&self) -> bool {
-        use std::io::IsTerminal as _;
-        self.progress.unwrap_or_else(|| !self.quiet && std::io::stderr().is_terminal())
-    }
-}
-
-/// A style of conflicts that there is.
-pub(crate) fn is_conflict_style(name: &[u8]) -> bool {
-    matches!(name, b"merge" | b"diff3" | b"zdiff3")
-}
-
-/// As [`describe`], with the warnings Git has for a revision on the command line.
-fn describe_source(
-    repo: &Repository,
-    settings: &Settings,
-    spec: &BStr,
-    oid: ObjectId,
-) -> Result<Source, Failure> {
-    let source = describe(repo, spec, oid)?;
-    // An expression that is no ref, and for which Git has a name, is looked up once more.
-    let once = source.metadata.reference.is_some() || spec.contains_str("...");
-    let times = if once { 1 } else { 2 };
-    warn_ambiguous(repo, settings, spec, times)?;
-    Ok(source)
-}
-
-/// What `name`, which resolves to `oid`, is.
-pub(crate) fn describe(repo: &Repository, name: &BStr, oid: ObjectId) -> Result<Source, Failure> {
-    let given = if name == "@" { BStr::new("HEAD") } else { name };
-    // A tag comes before a branch of the same name here, though the branch is checked out.
-    let (reference, object) = match names::expand(repo, given)?.into_iter().next() {
-        Some((full, target)) => (Some(full), target),
-        None => (None, oid),
-    };
-    let name = names::local_branch(repo, given)?;
-    let full = text!(names::BRANCHES, name);
-    let branch = match names::is_ref_name(full.as_bstr()) {
-        true => repo.find_ref(full.as_bstr())?.map(|tip| (full, tip)),
-        false => None,
-    };
-    let oid = branch.as_ref().map_or(oid, |(_, tip)| *tip);
-    let no_tree = |error| Failure::of_name(error, Failure::fatal(format!("unable to read tree ({oid})")));
-    let commit = repo.peel_to_commit(oid).map_err(no_tree)?;
-    let tree = repo.tree_of(commit.unwrap_or(oid)).map_err(no_tree)?;
-    let metadata = Metadata { reference, treeish: Some(commit.unwrap_or(object)) };
-    Ok(Source { name, branch: branch.map(|(full, _)| full), commit, tree, metadata })
 }

@@ -2,12 +2,13 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 
-use super::is_conflict_style;
+use super::request::is_conflict_style;
 use crate::{
     commands::{
-        branch,
-        obstacles::{Candidate, partial, submodules},
+        checkout::branch,
+        obstacles::{partial, submodules},
         reason::Reason,
+        record::Candidate,
     },
     term::args::{Given, Survey},
 };

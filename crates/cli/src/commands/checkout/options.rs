@@ -3,7 +3,7 @@
 
 use engine::checkout::ConflictSide;
 
-use super::{NewBranchKind, Request, track};
+use super::request::{NewBranchKind, Request, track};
 use crate::{
     session::submodules,
     term::{

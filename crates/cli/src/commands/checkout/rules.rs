@@ -5,7 +5,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{pathspec::Pathspecs, switch::names};
 use repo::Repository;
 
-use super::{NewBranchKind, Request, Source, Variant};
+use super::request::{NewBranchKind, Request, Source, Variant};
 use crate::{
     commands::paths,
     session::{invocation::Invocation, settings::Settings},

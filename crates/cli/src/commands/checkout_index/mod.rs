@@ -23,8 +23,9 @@ use sys::{UserPath, by_path};
 
 use crate::{
     commands::{
-        obstacles::{GENERAL, WRITING, When, no_attributes_in_pathspecs},
+        obstacles::{GENERAL, WRITING, no_attributes_in_pathspecs},
         record::{Command, Group},
+        rules::When,
     },
     session::{
         apply::{Done, Recorded, Work},

@@ -16,8 +16,8 @@ use repo::{Repository, convert::Metadata};
 
 use crate::{
     commands::{
-        branch::DETACHED,
-        obstacles::{GENERAL, VARIABLES, hooks::configured, no_attributes_in_pathspecs, settings},
+        checkout::branch::DETACHED,
+        obstacles::{GENERAL, hooks::configured, no_attributes_in_pathspecs, settings},
         record::{Command, Group, Traits},
     },
     session::{
@@ -240,7 +240,7 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     traits: Traits { outside: true, ..Command::BASE.traits },
     settings: &[GENERAL, obstacles::SETTINGS],
-    variables: &[VARIABLES, obstacles::VARIABLES],
+    variables: &[obstacles::VARIABLES],
     line: &[obstacles::line, no_attributes_in_pathspecs],
     checks: &[&[settings, configured, obstacles::ends]],
     run,

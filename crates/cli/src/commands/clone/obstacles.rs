@@ -11,8 +11,10 @@ use sys::by_path;
 
 use crate::{
     commands::{
-        obstacles::{Candidate, GENERAL, Home, Setting, Variable, When, find, hooks, is_unknown},
+        obstacles::{GENERAL, find, hooks, is_unknown},
         reason::Reason,
+        record::{Candidate, Home},
+        rules::{Setting, Variable, When},
     },
     term::{args::Survey, console::text},
 };

@@ -30,10 +30,11 @@ use sys::Dir;
 
 use crate::{
     commands::{
-        obstacles::{Candidate, GENERAL, READING, Setting, When, attributes_of_pathspecs},
+        obstacles::{GENERAL, READING, attributes_of_pathspecs},
         paths,
         reason::Reason,
-        record::{Command, Group, Revisions, Traits},
+        record::{Candidate, Command, Group, Revisions, Traits},
+        rules::{Setting, When},
         unseen,
     },
     session::{

@@ -28,12 +28,11 @@ use repo::Repository;
 use self::{recurse::Recursion, request::Request, show::Show};
 use crate::{
     commands::{
-        obstacles::{
-            ANSWERING, Candidate, LOOKING, When, attributes_of_pathspecs, partial, submodules::listed,
-        },
+        obstacles::{ANSWERING, LOOKING, attributes_of_pathspecs, partial, submodules::listed},
         paths,
         reason::Reason,
-        record::{Command, Group},
+        record::{Candidate, Command, Group},
+        rules::When,
     },
     session::{
         apply,

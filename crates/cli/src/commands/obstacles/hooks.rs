@@ -4,8 +4,10 @@ use bstr::{BString, ByteSlice as _};
 use repo::Repository;
 use sys::by_path;
 
-use super::{Candidate, Config};
-use crate::commands::reason::Reason;
+use crate::{
+    commands::{reason::Reason, record::Candidate},
+    session::settings::config::Config,
+};
 
 /// Hooks that sapwood does not run.
 pub(crate) const UNSERVED: &[&str] = &["reference-transaction"];

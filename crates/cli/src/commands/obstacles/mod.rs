@@ -11,71 +11,20 @@ pub(crate) mod submodules;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::{Defaults, Pathspecs};
-use repo::{Repository, StandaloneConfig};
+use repo::Repository;
 
 pub(crate) use self::{
     repository::{
         files_of_readers, files_of_writers, index, index_alone, index_at, partial, some_head_is_a_link,
         warnings,
     },
-    settings::{
-        Config, GENERAL, LOOKING, Setting, VARIABLES, Variable, When, find, is_unknown, settings, settings_in,
-    },
+    settings::{GENERAL, LOOKING, find, is_unknown, settings, settings_in},
 };
-use super::{reason::Reason, record::Command};
-use crate::{session::invocation::Invocation, term::args::Survey};
-
-/// A command that may run natively.
-pub(crate) struct Candidate<'a> {
-    pub(crate) run: &'a Invocation,
-    pub(crate) command: &'static Command,
-    /// The command line, parsed without a mistake. `None`: any command line.
-    pub(crate) survey: Option<&'a Survey>,
-    /// The arguments of the command line.
-    pub(crate) args: &'a [BString],
-    pub(crate) home: Home<'a>,
-}
-
-/// The place that a command works in.
-#[derive(Clone, Copy)]
-pub(crate) enum Home<'a> {
-    Repository(&'a Repository),
-    Outside(&'a StandaloneConfig),
-}
-
-impl<'a> Candidate<'a> {
-    /// The repository. Only commands that run in one have checks that call this.
-    pub(crate) fn repo(&self) -> &'a Repository {
-        match self.home {
-            Home::Repository(repo) => repo,
-            Home::Outside(_) => unreachable!("'{}' runs outside of a repository", self.command.name),
-        }
-    }
-
-    /// The configuration.
-    pub(crate) fn config(&self) -> &'a dyn Config {
-        match self.home {
-            Home::Repository(repo) => repo,
-            Home::Outside(outside) => outside,
-        }
-    }
-
-    /// The reasons, found one check after the other.
-    pub(crate) fn reasons(&self) -> impl Iterator<Item = Reason> {
-        self.command.checks.iter().flat_map(|checks| checks.iter()).flat_map(|check| check(self))
-    }
-
-    /// Returns true if the command line has the option `name`, in any form.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.survey.is_some_and(|survey| survey.options.iter().any(|given| given.name == name))
-    }
-}
-
-/// Finds reasons in the settings, the environment and the state of the repository.
-pub(crate) type Check = fn(&Candidate<'_>) -> Vec<Reason>;
-
-/// Finds a reason in a command line that was parsed without a mistake. The arguments are as the user gave them.
-pub(crate) type LineCheck = fn(&Survey, &[BString]) -> Option<Reason>;
+use super::{
+    reason::Reason,
+    record::{Candidate, Check},
+};
+use crate::term::args::Survey;
 
 /// Checks of a command that writes files, refs or the index.
 pub(crate) const WRITING: &[Check] =

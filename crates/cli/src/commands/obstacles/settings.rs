@@ -1,49 +1,17 @@
 //! Settings and variables that leave a command to the real Git.
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
-use bstr::{BStr, BString, ByteSlice as _};
-use repo::{Repository, StandaloneConfig};
+use bstr::ByteSlice as _;
 
-use super::Candidate;
-use crate::{commands::reason::Reason, session::settings::shared_index_expire};
-
-/// The values with which a setting is an obstacle.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum When {
-    /// No value.
-    Never,
-    /// Every value.
-    Set,
-    /// Every value but false.
-    True,
-    /// A value that is no boolean.
-    NotBoolean,
-    /// Every value but these.
-    Not(&'static [&'static str]),
-}
-
-impl When {
-    /// Returns true if `value` is an obstacle. `None` is a name without `=`, which means true.
-    pub(crate) fn applies(self, value: Option<&BStr>) -> bool {
-        match self {
-            When::Never => false,
-            When::Set => true,
-            When::True => repo::parse_bool(value) != Some(false),
-            When::NotBoolean => repo::parse_bool(value).is_none(),
-            When::Not(values) => {
-                let value = value.unwrap_or_default().to_ascii_lowercase();
-                !values.iter().any(|known| known.as_bytes() == value)
-            }
-        }
-    }
-}
-
-/// A setting (lower case; `*` stands for anything, once), and the values that are an obstacle.
-pub(crate) type Setting = (&'static str, When);
-
-/// An environment variable, and the values that are an obstacle. An empty value counts as unset.
-pub(crate) type Variable = (&'static str, When);
+use crate::{
+    commands::{
+        reason::Reason,
+        record::Candidate,
+        rules::{Setting, Variable, When},
+    },
+    session::settings::{config::Config, shared_index_expire},
+};
 
 /// The values of `diff.ignoreSubmodules` and `submodule.<name>.ignore`.
 const IGNORE: &[&str] = &["all", "dirty", "none", "untracked"];
@@ -64,7 +32,7 @@ pub(crate) const GENERAL: &[Setting] = &[
 pub(crate) const LOOKING: &[Setting] = &[("trace2.*", When::Set)];
 
 /// Variables that stand for settings.
-pub(crate) const VARIABLES: &[Variable] = &[
+const VARIABLES: &[Variable] = &[
     ("GIT_ALLOW_NULL_SHA1", When::Set),
     ("GIT_ATTR_SOURCE", When::Set),
     ("GIT_GRAFT_FILE", When::Set),
@@ -75,38 +43,6 @@ pub(crate) const VARIABLES: &[Variable] = &[
 
 /// The conditions of `includeIf` that sapwood understands.
 const CONDITIONS: &[&str] = &["gitdir:", "gitdir/i:", "onbranch:", "hasconfig:remote.*.url:"];
-
-/// The configuration of a repository, or that outside of any.
-pub(crate) trait Config {
-    fn names(&self) -> Vec<BString>;
-    fn value(&self, name: &str) -> Option<Option<BString>>;
-    fn all(&self, name: &str) -> Vec<BString>;
-    fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error>;
-}
-
-macro_rules! config {
-    ($($kind:ty),*) => {$(
-        impl Config for $kind {
-            fn names(&self) -> Vec<BString> {
-                self.config_names().map(BStr::to_owned).collect()
-            }
-
-            fn value(&self, name: &str) -> Option<Option<BString>> {
-                self.config_value(name)
-            }
-
-            fn all(&self, name: &str) -> Vec<BString> {
-                self.config_all(name)
-            }
-
-            fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error> {
-                self.config_bool(name)
-            }
-        }
-    )*};
-}
-
-config!(Repository, StandaloneConfig);
 
 /// Finds the settings and variables that leave a command to the real Git.
 pub(crate) fn settings(candidate: &Candidate<'_>) -> Vec<Reason> {
@@ -148,15 +84,15 @@ pub(crate) fn settings_in(config: &dyn Config, tables: &[&[Setting]], family: &s
 /// Finds the variables that leave a command to the real Git.
 pub(crate) fn variables(candidate: &Candidate<'_>) -> Vec<Reason> {
     let mut found = Vec::new();
-    let tables = candidate.command.variables;
+    let tables: Vec<&[Variable]> =
+        std::iter::once(VARIABLES).chain(candidate.command.variables.iter().copied()).collect();
     for (number, table) in tables.iter().enumerate() {
         for (name, when) in table.iter() {
             // A later table overrules an earlier one.
             let is_overruled =
                 tables[number + 1..].iter().any(|later| later.iter().any(|(it, _)| it == name));
             let value = candidate.run.env.get(OsStr::new(name)).filter(|value| !value.is_empty());
-            let value =
-                value.map(|value| std::os::unix::ffi::OsStrExt::as_bytes(value.as_os_str()).as_bstr());
+            let value = value.map(|value| value.as_bytes().as_bstr());
             if !is_overruled && value.is_some_and(|value| when.applies(Some(value))) {
                 found.push(Reason::Variable(name));
             }
@@ -206,13 +142,5 @@ mod tests {
     fn unknown_conditions_of_includes() {
         assert!(is_unknown(b"includeif.worktree:x.path"));
         assert!(!is_unknown(b"includeif.gitdir/i:x.path"));
-    }
-
-    #[test]
-    fn values_that_are_no_boolean() {
-        assert!(When::NotBoolean.applies(Some("nonsense".into())));
-        assert!(!When::NotBoolean.applies(Some("off".into())));
-        assert!(!When::NotBoolean.applies(None));
-        assert!(When::True.applies(None));
     }
 }

@@ -5,8 +5,11 @@ use std::path::Path;
 use repo::Repository;
 use sys::{FileType, by_path};
 
-use super::{Candidate, GENERAL, hooks, repository, settings_in};
-use crate::{commands::reason::Reason, session::submodules};
+use super::{GENERAL, hooks, repository, settings_in};
+use crate::{
+    commands::{reason::Reason, record::Candidate},
+    session::submodules,
+};
 
 /// Finds states of submodules that are in the way of a command with `--recurse-submodules`.
 pub(crate) fn recursion(candidate: &Candidate<'_>) -> Vec<Reason> {

@@ -7,11 +7,9 @@ use bstr::BString;
 
 use crate::{
     commands::{
-        obstacles::{
-            Candidate, GENERAL, RECURSING, WRITING, no_attributes_in_pathspecs, partial, recursion_is_boolean,
-        },
+        obstacles::{GENERAL, RECURSING, WRITING, no_attributes_in_pathspecs, partial, recursion_is_boolean},
         reason::Reason,
-        record::{Command, Group, Revisions, Traits},
+        record::{Candidate, Command, Group, Revisions, Traits},
     },
     session::{
         invocation::Invocation,

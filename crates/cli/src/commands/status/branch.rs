@@ -6,7 +6,7 @@ use bstr::{BStr, ByteSlice as _};
 use repo::{Head, Repository, Tracking};
 
 use super::{
-    Answer, Slot,
+    answer::{Answer, Slot},
     options::{Format, Request},
 };
 use crate::{

@@ -5,7 +5,8 @@ use engine::diff::Status;
 use repo::Head;
 
 use super::{
-    Answer, Blanks, Change, Palette, Slot,
+    Change,
+    answer::{Answer, Blanks, Palette, Slot},
     branch::Comparison,
     collect::Conflict,
     options::{Ignored, Untracked},

@@ -5,13 +5,14 @@ use bstr::{BString, ByteSlice as _};
 use repo::Repository;
 
 use super::{
-    SLOTS,
+    answer::SLOTS,
     options::{Request, TABLE},
 };
 use crate::{
     commands::{
-        obstacles::{Candidate, Setting, When},
         reason::Reason,
+        record::Candidate,
+        rules::{Setting, When},
     },
     term::text::{
         color,

@@ -4,7 +4,10 @@ use bstr::{BStr, ByteSlice as _};
 use engine::diff::Status;
 use format::{Mode, ObjectId};
 
-use super::{Answer, Blanks, Change};
+use super::{
+    Change,
+    answer::{Answer, Blanks},
+};
 use crate::term::{console::text, failure::Failure};
 
 impl Answer<'_> {

@@ -3,7 +3,10 @@
 use bstr::{BStr, ByteSlice as _};
 use engine::diff::{Dirt, Status};
 
-use super::{Answer, Blanks, Change, Format, Slot};
+use super::{
+    Change, Format,
+    answer::{Answer, Blanks, Slot},
+};
 use crate::term::{console::text, failure::Failure};
 
 impl Answer<'_> {

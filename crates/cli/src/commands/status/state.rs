@@ -7,7 +7,12 @@ use engine::switch::operations::{self, Am, Bisect, Rebase};
 use format::ObjectId;
 use sys::by_path;
 
-use super::{Answer, Slot, collect::Sparse, long::Lines, options::comment};
+use super::{
+    answer::{Answer, Slot},
+    collect::Sparse,
+    long::Lines,
+    options::comment,
+};
 use crate::term::{console::text, failure::Failure};
 
 const HEADER: Option<Slot> = Some(Slot::Header);

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use bstr::ByteSlice as _;
 
-use super::{Answer, long::Lines};
+use super::{answer::Answer, long::Lines};
 use crate::{
     session::real_git,
     term::{console::text, failure::Failure},

@@ -7,7 +7,7 @@ use engine::{
 };
 use format::ObjectId;
 
-use super::Update;
+use super::update::Update;
 use crate::{
     commands::paths,
     session::sparse_index,

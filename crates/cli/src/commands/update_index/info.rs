@@ -5,9 +5,8 @@ use engine::add::{Allow, Staging};
 use format::{Mode, ObjectId, index::Stage, path};
 
 use super::{
-    Lines, Update,
     line::{CacheInfo, octal},
-    whole_quote,
+    update::{Lines, Update, whole_quote},
 };
 use crate::term::{
     console::{self, text},

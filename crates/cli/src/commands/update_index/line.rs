@@ -4,7 +4,10 @@
 
 use bstr::{BString, ByteSlice as _};
 
-use super::{Mark, Update, whole::Cache};
+use super::{
+    update::{Mark, Update},
+    whole::Cache,
+};
 use crate::term::args::{
     Given, Grammar, Item,
     Native::{Both, On},

@@ -12,7 +12,7 @@ use format::{
 };
 use sys::{FileType, Stat};
 
-use super::{Mark, Update};
+use super::update::{Mark, Update};
 use crate::term::{
     console::{self, text},
     failure::Failure,

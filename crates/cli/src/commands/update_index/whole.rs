@@ -9,7 +9,7 @@ use engine::untracked::cache::{self, Wish};
 use format::index::{Flags, Fsmonitor, Index, MonitorAnswer, Version};
 use repo::Repository;
 
-use super::{Update, probe};
+use super::{probe, update::Update};
 use crate::{
     session::{
         apply::{Collapse, Recorded},

@@ -17,7 +17,10 @@ use repo::{Guess, Repository};
 use store::refs::{Change, Expected};
 use sys::{Refused, UserPath, by_path};
 
-use super::{Given, Request, Scene, remove::remove_junk};
+use super::{
+    remove::remove_junk,
+    scene::{Given, Request, Scene},
+};
 use crate::{
     commands::{checkout, reset, upstream},
     session::{

@@ -14,7 +14,10 @@ use engine::worktree::{
 };
 use sys::{UserPath, by_path};
 
-use super::{Request, Scene, list, lock_reason, only, remove};
+use super::{
+    list, remove,
+    scene::{Request, Scene, lock_reason, only},
+};
 use crate::term::{
     console::{self, text},
     failure::Failure,

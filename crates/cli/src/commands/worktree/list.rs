@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::worktree::prune::Expire;
 use repo::{Worktree, WorktreeHead, WorktreeHeadKind};
 
-use super::{Request, Scene, lock_reason, prune_reason};
+use super::scene::{Request, Scene, lock_reason, prune_reason};
 use crate::{
     session::settings::{
         expiry::expire_date,

@@ -7,14 +7,13 @@ use format::ObjectId;
 use repo::{Repository, Worktree};
 use sys::{FileType, by_path};
 
-use super::{basename, meant, open_worktree};
+use super::{add::basename, remove::open_worktree, scene::meant};
 use crate::{
     commands::{
-        obstacles::{
-            Candidate, Check, GENERAL, Setting, When, ambiguous, hooks, index_at, settings, settings_in,
-            some_head_is_a_link,
-        },
+        obstacles::{GENERAL, ambiguous, hooks, index_at, settings, settings_in, some_head_is_a_link},
         reason::Reason,
+        record::{Candidate, Check},
+        rules::{Setting, When},
     },
     session::settings::expiry::expire_date,
     term::args::Survey,
@@ -69,6 +68,11 @@ fn place(candidate: &Candidate<'_>) -> Vec<Reason> {
     found
 }
 
+/// Hooks that Git runs in a process of its own when it adds a worktree.
+pub(super) fn hooks_of_add(candidate: &Candidate<'_>) -> Vec<Reason> {
+    hooks::present(candidate.repo(), hooks::HOOKS_OF_WORKTREES)
+}
+
 /// The names in `worktree add`.
 pub(super) fn add(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
@@ -108,7 +112,6 @@ fn examine_add(candidate: &Candidate<'_>, survey: &Survey) -> Result<(), Reason>
         // Refused before anything is made.
         return Ok(());
     }
-    first(hooks::present(repo, hooks::HOOKS_OF_WORKTREES))?;
     for word in candidate.command.words(survey) {
         ambiguous(repo, word).map_or(Ok(()), Err)?;
         let word = if word == "-" { BStr::new("@{-1}") } else { word };

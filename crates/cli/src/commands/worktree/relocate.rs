@@ -9,7 +9,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::guard;
 use sys::by_path;
 
-use super::{Given, Request, Scene, is_directory, lock_reason, refuse_submodules};
+use super::scene::{Given, Request, Scene, is_directory, lock_reason, refuse_submodules};
 use crate::term::{console::text, failure::Failure};
 
 /// Runs it.

@@ -23,7 +23,9 @@ use engine::{
 use repo::{OpenOptions, Repository, Worktree};
 use sys::{Dir, FileType, by_path};
 
-use super::{Request, Scene, lock_reason, only, refuse_submodules};
+use super::scene::{
+    Given, Request, Scene, find_by_path, is_empty_directory, lock_reason, only, refuse_submodules,
+};
 use crate::{
     commands::trash::workers,
     session::{
@@ -210,4 +212,40 @@ pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Resu
 /// Removes `worktrees/` if nothing is in it.
 pub(super) fn drop_empty_list(scene: &Scene<'_>) {
     let _ = by_path::remove_dir(&scene.common.join("worktrees"));
+}
+
+impl Scene<'_> {
+    /// Whether a path may become a worktree's; the remains of one that was there may have to go.
+    pub(super) fn check_candidate(
+        &self,
+        at: &Given,
+        force: usize,
+        worktrees: &[Worktree],
+        command: &str,
+    ) -> Result<(), Failure> {
+        let quoted = |after: &str| Failure::Fatal(text!("'", at.shown, "'", after));
+        if !matches!(by_path::stat(&at.path), Ok(None)) && !is_empty_directory(&at.path) {
+            return Err(quoted(" already exists"));
+        }
+        let Some(found) = find_by_path(worktrees, &at.path) else { return Ok(()) };
+        let Some(id) = &found.id else { return Ok(()) };
+        let locked = lock_reason(found)?.is_some();
+        if force > usize::from(locked) {
+            let meant = Found::at(&found.git_dir);
+            return match delete_admin(self, id, &meant)? {
+                true => Ok(()),
+                false => Err(Failure::Fatal(text!("unusable worktree destination '", at.shown, "'"))),
+            };
+        }
+        Err(match locked {
+            true => quoted(&format!(
+                " is a missing but locked worktree;\nuse '{command} -f -f' to override, or 'unlock' and 'prune' or \
+                 'remove' to clear"
+            )),
+            false => quoted(&format!(
+                " is a missing but already registered worktree;\nuse '{command} -f' to override, or 'prune' or 'remove' \
+                 to clear"
+            )),
+        })
+    }
 }

@@ -1,5 +1,6 @@
 //! Configuration as values: read once, here, and passed on.
 
+pub(crate) mod config;
 pub(crate) mod expiry;
 pub(crate) mod refused;
 

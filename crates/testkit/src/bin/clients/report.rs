@@ -130,20 +130,20 @@ fn row(trial: &Trial, served: &BTreeSet<String>) -> String {
 impl Trial {
     /// The last row of the table.
     fn total(trials: &[Trial], served: &BTreeSet<String>) -> String {
-        let sum = |of: fn(&Trial) -> usize| trials.iter().map(of).sum::<usize>();
+        let sum = |of: &dyn Fn(&Trial) -> usize| trials.iter().map(of).sum::<usize>();
         let seconds = |of: fn(&Trial) -> f64| trials.iter().map(of).sum::<f64>();
         format!(
             "| all | | {} | {}, {} | {}, {} | {} | {} | {} | {} of {} | {:.1} s | {:.1} s |",
-            sum(&|trial| trial.tests),
-            sum(&|trial| trial.passed_by_git),
-            sum(&|trial| trial.failed_by_git),
-            sum(&|trial| trial.passed_by_shim),
-            sum(&|trial| trial.failed_by_shim),
-            sum(&|trial| trial.differences.len()),
-            sum(&|trial| trial.unsteady.len()),
-            sum(&|trial| counts(trial, served).2),
-            sum(&|trial| counts(trial, served).0),
-            sum(&|trial| counts(trial, served).1),
+            sum(&|trial: &Trial| trial.tests),
+            sum(&|trial: &Trial| trial.passed_by_git),
+            sum(&|trial: &Trial| trial.failed_by_git),
+            sum(&|trial: &Trial| trial.passed_by_shim),
+            sum(&|trial: &Trial| trial.failed_by_shim),
+            sum(&|trial: &Trial| trial.differences.len()),
+            sum(&|trial: &Trial| trial.unsteady.len()),
+            sum(&|trial: &Trial| counts(trial, served).2),
+            sum(&|trial: &Trial| counts(trial, served).0),
+            sum(&|trial: &Trial| counts(trial, served).1),
             seconds(|trial| trial.seconds_git),
             seconds(|trial| trial.seconds_shim),
         )

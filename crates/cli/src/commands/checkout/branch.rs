@@ -19,7 +19,7 @@ use store::refs::LogPolicy;
 
 use crate::{
     commands::{
-        checkout::{NewBranch, NewBranchKind, Request, Source, Variant, describe},
+        checkout::request::{NewBranch, NewBranchKind, Request, Source, Variant, describe},
         upstream,
     },
     session::{

@@ -1,0 +1,141 @@
+//! The answer of `status`, and the colours it is shown in.
+
+use super::collect::Collected;
+use super::options::{Format, Request};
+use crate::{
+    session::{invocation::Invocation, output, settings::Settings},
+    term::{console::text, failure::Failure, text::relative::relative},
+};
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::Repository;
+
+/// What is to be told, and how.
+pub(super) struct Answer<'a> {
+    pub(super) run: &'a Invocation,
+    pub(super) repo: &'a Repository,
+    pub(super) settings: &'a Settings,
+    pub(super) request: &'a Request,
+    pub(super) found: Collected,
+    pub(super) palette: Palette,
+    /// `advice.statusHints`
+    pub(super) hints: bool,
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn new(
+        run: &'a Invocation,
+        repo: &'a Repository,
+        settings: &'a Settings,
+        request: &'a Request,
+        found: Collected,
+    ) -> Result<Self, Failure> {
+        let hints = settings.advises(repo, "statusHints")?;
+        let palette = match request.format {
+            Format::Long | Format::Short => Palette::read(run, repo)?,
+            Format::Porcelain | Format::PorcelainV2 => Palette::default(),
+        };
+        Ok(Answer { run, repo, settings, request, found, palette, hints })
+    }
+
+    /// A path as it is told: with NULs as it is, else from where we are, and quoted if it has to be.
+    pub(super) fn path(&self, path: &BStr, blanks: Blanks) -> BString {
+        if self.request.nul {
+            return path.to_owned();
+        }
+        let path = match self.request.is_relative && !self.repo.prefix().is_empty() {
+            true => relative(path, self.repo.prefix()),
+            false => path.to_owned(),
+        };
+        let quoted = format::quote(path.as_bstr(), self.settings.quote_path);
+        match blanks == Blanks::Quoted && path.contains(&b' ') && quoted == path {
+            true => text!("\"", path, "\""),
+            false => quoted,
+        }
+    }
+
+    pub(super) fn end(&self) -> &'static str {
+        if self.request.nul { "\0" } else { "\n" }
+    }
+}
+
+/// Whether a blank in a path is a reason to quote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blanks {
+    Plain,
+    Quoted,
+}
+
+/// What is coloured on its own. Source: git-config(1), `color.status.<slot>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    Header,
+    Updated,
+    Changed,
+    Untracked,
+    NoBranch,
+    Unmerged,
+    LocalBranch,
+    RemoteBranch,
+    /// As `Header`, unless it is set.
+    OnBranch,
+}
+
+/// The slots' sequences; none if there are no colours.
+#[derive(Default)]
+pub(super) struct Palette(pub(super) Option<[BString; 9]>);
+
+/// As they are configured, with what counts where they are not.
+pub(super) const SLOTS: [(Slot, &[&str], &str); 9] = [
+    (Slot::Header, &["header"], ""),
+    (Slot::Updated, &["updated", "added"], "\x1b[32m"),
+    (Slot::Changed, &["changed"], "\x1b[31m"),
+    (Slot::Untracked, &["untracked"], "\x1b[31m"),
+    (Slot::NoBranch, &["nobranch"], "\x1b[31m"),
+    (Slot::Unmerged, &["unmerged"], "\x1b[31m"),
+    (Slot::LocalBranch, &["localbranch"], "\x1b[32m"),
+    (Slot::RemoteBranch, &["remotebranch"], "\x1b[31m"),
+    (Slot::OnBranch, &["branch"], ""),
+];
+
+impl Palette {
+    pub(super) fn read(run: &Invocation, repo: &Repository) -> Result<Palette, Failure> {
+        use crate::term::text::color;
+        let key = if repo.config_str("color.status").is_some() { "color.status" } else { "status.color" };
+        if !output::wants_color(run, repo, key)? {
+            return Ok(Palette(None));
+        }
+        let mut sequences: [BString; 9] = Default::default();
+        for (slot, names, default) in SLOTS {
+            let keys = names
+                .iter()
+                .flat_map(|name| [format!("color.status.{name}"), format!("status.color.{name}")]);
+            let value = keys.filter_map(|key| repo.config_str(&key).map(|value| (key, value))).next();
+            sequences[slot as usize] = match value {
+                None if slot == Slot::OnBranch => sequences[Slot::Header as usize].clone(),
+                None => default.into(),
+                Some((key, value)) => color::parse(value.as_bstr()).ok_or_else(|| {
+                    Failure::fatal(format!("bad color value '{value}' for variable '{key}'"))
+                })?,
+            };
+        }
+        Ok(Palette(Some(sequences)))
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub(super) fn sequence(&self, slot: Slot) -> &[u8] {
+        self.0.as_ref().map_or(&[], |sequences| &sequences[slot as usize])
+    }
+
+    /// The text in the slot's colour.
+    pub(super) fn paint(&self, out: &mut Vec<u8>, slot: Option<Slot>, text: impl AsRef<[u8]>) {
+        let sequence = slot.map_or(&b""[..], |slot| self.sequence(slot));
+        out.extend_from_slice(sequence);
+        out.extend_from_slice(text.as_ref());
+        if !sequence.is_empty() {
+            out.extend_from_slice(crate::term::text::color::RESET.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! The parts that the subcommands of `worktree` share: options, paths of the command line, and questions about worktrees.
+
+use crate::{
+    commands::checkout::request::track,
+    session::{invocation::Invocation, settings::Settings},
+    term::{
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Set, Table,
+        },
+        console::text,
+        failure::Failure,
+    },
+};
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::switch::tracking::Track;
+use engine::worktree::{
+    admin::{Linker, Links},
+    prune::{self, Expire, Verdict},
+};
+use repo::{GitfileError, Repository, Worktree};
+use std::{
+    cell::Cell,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+use store::SharedRepository;
+use sys::{FileType, UserPath, by_path};
+
+/// The options of all subcommands.
+#[derive(Default)]
+pub(super) struct Request {
+    /// The number of `--force` options.
+    pub(super) force: usize,
+    pub(super) branch: Option<BString>,
+    pub(super) force_branch: Option<BString>,
+    pub(super) orphan: bool,
+    pub(super) detach: bool,
+    pub(super) no_checkout: bool,
+    pub(super) lock: bool,
+    pub(super) reason: Option<BString>,
+    pub(super) quiet: bool,
+    pub(super) track: Option<Track>,
+    pub(super) guess_remote: Option<bool>,
+    pub(super) relative: Option<bool>,
+    pub(super) porcelain: bool,
+    pub(super) verbose: bool,
+    /// The date of `--expire`; `--no-expire` is `never`.
+    pub(super) expire: Option<BString>,
+    pub(super) nul: bool,
+    pub(super) dry_run: bool,
+}
+
+pub(super) const ADD: Table<Set<Request>> = Table {
+    usage: &[
+        "sapwood worktree add [-f] [--detach] [--checkout] [--lock [--reason <string>]]\n                            \
+         [--orphan] [(-b | -B) <new-branch>] <path> [<commit-ish>]",
+    ],
+    options: &[
+        Opt::count(
+            "-f, --force",
+            "checkout <branch> even if already checked out in other worktree",
+            |request: &mut Request| &mut request.force,
+        )
+        .native(Both),
+        Opt::text("-b <branch>", "create a new branch", |request: &mut Request| &mut request.branch)
+            .native(Both),
+        Opt::text("-B <branch>", "create or reset a branch", |request: &mut Request| {
+            &mut request.force_branch
+        })
+        .native(Both),
+        Opt::flag("--orphan", "create unborn branch", |request: &mut Request| &mut request.orphan)
+            .native(Both),
+        Opt::flag("-d, --detach", "detach HEAD at named commit", |request: &mut Request| &mut request.detach)
+            .native(Both),
+        Opt::new("--checkout", "populate the new working tree", |request: &mut Request, value| {
+            request.no_checkout = !value.on;
+            Ok(())
+        })
+        .native(Both),
+        Opt::flag("--lock", "keep the new working tree locked", |request: &mut Request| &mut request.lock)
+            .native(Both),
+        Opt::text("--reason <string>", "reason for locking", |request: &mut Request| &mut request.reason)
+            .native(Both),
+        Opt::flag("-q, --quiet", "suppress progress reporting", |request: &mut Request| &mut request.quiet)
+            .native(Both),
+        Opt::new(
+            "--track[=(direct|inherit)]",
+            "set up tracking mode (see git-branch(1))",
+            |request: &mut Request, value| {
+                request.track = Some(track(value)?);
+                Ok(())
+            },
+        )
+        .native(Both),
+        Opt::choice(
+            "--guess-remote",
+            "try to match the new branch name with a remote-tracking branch",
+            |request: &mut Request| &mut request.guess_remote,
+        )
+        .native(Both),
+        Opt::choice("--relative-paths", "use relative paths for worktrees", |request: &mut Request| {
+            &mut request.relative
+        })
+        .native(Both),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const LIST: Table<Set<Request>> = Table {
+    usage: &["sapwood worktree list [-v | --porcelain [-z]]"],
+    options: &[
+        Opt::flag("--porcelain", "machine-readable output", |request: &mut Request| &mut request.porcelain)
+            .native(Both),
+        Opt::flag(
+            "-v, --verbose",
+            "show extended annotations and reasons, if available",
+            |request: &mut Request| &mut request.verbose,
+        )
+        .native(Both),
+        Opt::new(
+            "--expire <expiry-date>",
+            "add 'prunable' annotation to missing worktrees older than <time>",
+            |request: &mut Request, value| {
+                request.expire = Some(value.text.unwrap_or_else(|| "never".into()));
+                Ok(())
+            },
+        )
+        .native(Both),
+        Opt::flag("-z", "terminate records with a NUL character", |request: &mut Request| &mut request.nul)
+            .only()
+            .native(On),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const LOCK: Table<Set<Request>> = Table {
+    usage: &["sapwood worktree lock [--reason <string>] <worktree>"],
+    options: &[Opt::text("--reason <string>", "reason for locking", |request: &mut Request| {
+        &mut request.reason
+    })
+    .native(Both)],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const MOVE: Table<Set<Request>> = Table {
+    usage: &["sapwood worktree move <worktree> <new-path>"],
+    options: &[
+        Opt::count(
+            "-f, --force",
+            "force move even if worktree is dirty or locked",
+            |request: &mut Request| &mut request.force,
+        )
+        .native(Both),
+        Opt::choice("--relative-paths", "use relative paths for worktrees", |request: &mut Request| {
+            &mut request.relative
+        })
+        .native(Both),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const PRUNE: Table<Set<Request>> = Table {
+    usage: &["sapwood worktree prune [-n] [-v] [--expire <expire>]"],
+    options: &[
+        Opt::flag("-n, --dry-run", "do not remove, show only", |request: &mut Request| &mut request.dry_run)
+            .native(Both),
+        Opt::flag("-v, --verbose", "report pruned working trees", |request: &mut Request| {
+            &mut request.verbose
+        })
+        .native(Both),
+        Opt::new(
+            "--expire <expiry-date>",
+            "prune missing working trees older than <time>",
+            |request: &mut Request, value| {
+                request.expire = Some(value.text.unwrap_or_else(|| "never".into()));
+                Ok(())
+            },
+        )
+        .native(Both),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const REMOVE: Table<Set<Request>> = Table {
+    usage: &["sapwood worktree remove [-f] <worktree>"],
+    options: &[Opt::count(
+        "-f, --force",
+        "force removal even if worktree is dirty or locked",
+        |request: &mut Request| &mut request.force,
+    )
+    .native(Both)],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const REPAIR: Table<Set<Request>> = Table {
+    usage: &["sapwood worktree repair [<path>...]"],
+    options: &[Opt::choice(
+        "--relative-paths",
+        "use relative paths for worktrees",
+        |request: &mut Request| &mut request.relative,
+    )
+    .native(Both)],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const UNLOCK: Table<Set<Request>> =
+    Table { usage: &["sapwood worktree unlock <worktree>"], options: &[], grammar: Grammar::Mixed };
+
+/// What every subcommand works with.
+pub(super) struct Scene<'a> {
+    pub(super) run: &'a Invocation,
+    pub(super) repo: &'a Repository,
+    /// The common directory, by a path that stays valid when a worktree is moved or removed.
+    pub(super) common: PathBuf,
+    pub(super) table: &'static Table<Set<Request>>,
+}
+
+/// A path of the command line.
+pub(super) struct Given {
+    /// As messages have it: below the top of the worktree, as Git goes there first.
+    pub(super) shown: BString,
+    pub(super) path: PathBuf,
+}
+
+impl Scene<'_> {
+    /// The usage of the subcommand: a wrong number of arguments.
+    pub(super) fn misused(&self) -> Failure {
+        crate::term::console::raw(self.table.help().as_bytes());
+        Failure::Said(129)
+    }
+
+    pub(super) fn given(&self, arg: &BStr) -> Result<Given, Failure> {
+        let prefix = self.repo.prefix();
+        let shown = if arg.starts_with(b"/") { arg.to_owned() } else { text!(prefix, arg) };
+        let base = match self.repo.work_tree() {
+            Some(top) if !prefix.is_empty() => top,
+            _ => &self.run.cwd,
+        };
+        let path = UserPath::new(&shown);
+        let path = path.resolve(base).map_err(|refused| Failure::refused(&path, refused))?;
+        Ok(Given { shown, path })
+    }
+
+    /// The worktree that an argument means: by the end of its path, or by its path.
+    pub(super) fn find(&self, worktrees: &[Worktree], arg: &BStr) -> Result<Worktree, Failure> {
+        let found = find(self, worktrees, arg);
+        found.cloned().ok_or_else(|| Failure::Fatal(text!("'", arg, "' is not a working tree")))
+    }
+
+    pub(super) fn admin_shown(&self, id: &OsStr) -> BString {
+        self.repo.display_common_dir().join("worktrees").join(id).as_os_str().as_bytes().into()
+    }
+
+    /// How the two names of a worktree are written: as asked for, else by `worktree.useRelativePaths`.
+    pub(super) fn linker(&self, relative: Option<bool>) -> Result<Linker, Failure> {
+        let repo = self.repo;
+        let settings = Settings::read(self.run, repo)?;
+        let relative = match relative {
+            Some(relative) => relative,
+            None => repo.config_bool("worktree.useRelativePaths")?.unwrap_or(false),
+        };
+        Ok(Linker {
+            links: if relative { Links::Relative } else { Links::Absolute },
+            config: self.common.join("config"),
+            version: repo.extensions().version,
+            unknown: repo.extensions().unknown.first().cloned(),
+            extended: Cell::new(repo.extensions().relative_worktrees),
+            locks: settings.config_locks,
+            fsync: settings.fsync,
+        })
+    }
+
+    /// The repository's permissions. Git does not ask for them to remove something, so that a bad value is none.
+    pub(super) fn shared_if_told(&self) -> SharedRepository {
+        crate::session::settings::shared(self.repo).unwrap_or_default()
+    }
+
+    /// Whether a worktree and its administrative directory name each other; what is wrong, if not.
+    pub(super) fn validate(&self, worktree: &Worktree, may_be_missing: bool) -> Result<(), BString> {
+        let Some(id) = &worktree.id else { return Ok(()) };
+        let top: BString = worktree.path.as_os_str().as_bytes().into();
+        let gitfile = worktree.path.join(".git");
+        let shown = text!(top, "/.git");
+        if !worktree.path.is_absolute() {
+            let gitdir = text!(self.admin_shown(id), "/gitdir");
+            return Err(text!(
+                "'",
+                gitdir,
+                "' file does not contain absolute path to the working tree location"
+            ));
+        }
+        let is_missing = |path: &Path| matches!(by_path::stat(path), Ok(None));
+        if may_be_missing && is_missing(&worktree.path) {
+            return Ok(());
+        }
+        if is_missing(&gitfile) {
+            return Err(text!("'", shown, "' does not exist"));
+        }
+        let named = self.repo.read_gitfile(&gitfile).map_err(|error: GitfileError| {
+            text!("'", shown, "' is not a .git file, error code ", (error as u8).to_string())
+        })?;
+        match named == by_path::realpath_forgiving(&worktree.git_dir) {
+            true => Ok(()),
+            false => Err(text!("'", top, "' does not point back to '", self.admin_shown(id), "'")),
+        }
+    }
+}
+
+pub(super) fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr) -> Option<&'w Worktree> {
+    let ends_so = |worktree: &&Worktree| {
+        let before = worktree.path.as_os_str().as_bytes().strip_suffix(arg.as_bytes());
+        !arg.is_empty() && before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
+    };
+    let mut by_suffix = worktrees.iter().filter(ends_so);
+    match (by_suffix.next(), by_suffix.next()) {
+        (Some(only), None) => Some(only),
+        _ => find_by_path(worktrees, &scene.given(arg).ok()?.path),
+    }
+}
+
+/// The worktree that `arg` names.
+pub(super) fn meant(run: &Invocation, repo: &Repository, arg: &BStr) -> Option<Worktree> {
+    let scene = Scene { run, repo, common: repo.real_common_dir(), table: &REMOVE };
+    find(&scene, &repo.worktrees().ok()?, arg).cloned()
+}
+
+pub(super) fn find_by_path<'w>(worktrees: &'w [Worktree], path: &Path) -> Option<&'w Worktree> {
+    let wanted = real(path)?;
+    worktrees.iter().find(|worktree| real(&worktree.path).as_ref() == Some(&wanted))
+}
+
+/// The path without links; its last component may be missing.
+pub(super) fn real(path: &Path) -> Option<PathBuf> {
+    match by_path::canonical(path) {
+        Ok(real) => Some(real),
+        Err(_) => Some(by_path::canonical(path.parent()?).ok()?.join(path.file_name()?)),
+    }
+}
+
+pub(super) fn is_directory(path: &Path) -> bool {
+    let stat = by_path::stat_followed(path).ok().flatten();
+    stat.is_some_and(|stat| stat.file_type == FileType::Directory)
+}
+
+pub(super) fn is_empty_directory(path: &Path) -> bool {
+    by_path::list(path).is_ok_and(|names| names.is_empty())
+}
+
+/// Why a worktree is locked, if it is; there need not be a reason.
+pub(super) fn lock_reason(worktree: &Worktree) -> Result<Option<BString>, Failure> {
+    if worktree.id.is_none() {
+        return Ok(None);
+    }
+    let path = worktree.git_dir.join("locked");
+    if matches!(by_path::stat(&path), Ok(None)) {
+        return Ok(None);
+    }
+    let reason = by_path::read(&path).map_err(|error| {
+        let reason = crate::term::text::os_error(&error);
+        Failure::fatal(format!("failed to read '{}': {reason}", path.display()))
+    })?;
+    Ok(Some(reason.unwrap_or_default().trim().into()))
+}
+
+pub(super) fn prune_reason(worktree: &Worktree, common: &Path, expire: Expire) -> Option<String> {
+    match prune::verdict(common, worktree.id.as_ref()?, expire) {
+        Verdict::Prune(reason) => Some(reason),
+        Verdict::Keep(_) => None,
+    }
+}
+
+/// Refuses a worktree with submodules in it: their repositories would lose the way to it.
+pub(super) fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Result<(), Failure> {
+    let refused = || Err(Failure::fatal("working trees containing submodules cannot be moved or removed"));
+    if is_directory(&worktree.git_dir.join("modules")) {
+        return refused();
+    }
+    let options = store::index::ReadOptions::default();
+    let index = store::index::load(&worktree.git_dir.join("index"), scene.repo.hash(), &options);
+    let index = index.map_err(|error| Failure::fatal(error.to_string()))?;
+    let gitlinks = index.entries().iter().filter(|entry| entry.mode.is_gitlink());
+    for entry in gitlinks {
+        let gitfile = worktree.path.join(sys::os_str(index.path(entry))).join(".git");
+        let populated = match scene.repo.read_gitfile(&gitfile) {
+            Ok(_) => true,
+            Err(GitfileError::IsADirectory) => scene.repo.is_git_directory(&gitfile),
+            Err(_) => false,
+        };
+        if populated {
+            return refused();
+        }
+    }
+    Ok(())
+}
+
+/// The one argument a subcommand takes.
+pub(super) fn only<'p>(scene: &Scene<'_>, args: &'p [BString]) -> Result<&'p BStr, Failure> {
+    match args {
+        [only] => Ok(only.as_bstr()),
+        _ => Err(scene.misused()),
+    }
+}

@@ -1,0 +1,36 @@
+//! One view of the configuration of a repository and of the configuration outside of any.
+
+use bstr::{BStr, BString};
+use repo::{Repository, StandaloneConfig};
+
+/// The configuration of a repository, or that outside of any.
+pub(crate) trait Config {
+    fn names(&self) -> Vec<BString>;
+    fn value(&self, name: &str) -> Option<Option<BString>>;
+    fn all(&self, name: &str) -> Vec<BString>;
+    fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error>;
+}
+
+macro_rules! config {
+    ($($kind:ty),*) => {$(
+        impl Config for $kind {
+            fn names(&self) -> Vec<BString> {
+                self.config_names().map(BStr::to_owned).collect()
+            }
+
+            fn value(&self, name: &str) -> Option<Option<BString>> {
+                self.config_value(name)
+            }
+
+            fn all(&self, name: &str) -> Vec<BString> {
+                self.config_all(name)
+            }
+
+            fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error> {
+                self.config_bool(name)
+            }
+        }
+    )*};
+}
+
+config!(Repository, StandaloneConfig);
