@@ -56,19 +56,6 @@ pub fn refresh(
     index: &mut Index,
     options: &RefreshOptions,
 ) -> Result<Refreshed, LookError> {
-    let is_trusted = |entry: &Entry| {
-        let trusting_flags = if options.really { Flags::empty() } else { Flags::ASSUME_VALID };
-        entry.flags.intersects(trusting_flags | Flags::SKIP_WORKTREE)
-    };
-    let is_skipped =
-        |entry: &Entry| entry.mode.is_tree() || (options.ignore_submodules && entry.mode.is_gitlink());
-    let needs_compare = |entry: &Entry| {
-        entry.stage == Stage::Normal
-            && !is_skipped(entry)
-            && !is_trusted(entry)
-            && !entry.flags.contains(Flags::UPTODATE)
-            && !index.is_fsmonitor_valid(entry)
-    };
     // In a plain index `compare` names the few entries that differ, and the others are not read
     // here.
     let compares_all = index.is_plain()
@@ -77,7 +64,7 @@ pub fn refresh(
         && !(options.really && options.assume_unchanged);
     let selected: Vec<usize> = match compares_all {
         true => Vec::new(),
-        false => (0..index.len()).filter(|&at| needs_compare(&index.entry(at))).collect(),
+        false => (0..index.len()).filter(|&at| needs_compare(index, &index.entry(at), options)).collect(),
     };
     let asked = if compares_all { Positions::All } else { Positions::These(&selected) };
     let looked = compare::compare(repo, worktree, index, asked, Want::StatIfAny)?;
@@ -86,23 +73,18 @@ pub fn refresh(
         false => (0..index.len()).collect(),
     };
     let (mut selected, mut looked) = (selected.into_iter().peekable(), looked.into_iter().peekable());
-    let mut refreshed = Refreshed::default();
+    let mut recorder = Recorder { index, options, refreshed: Refreshed::default() };
     for &at in &visited {
-        let entry = &index.entry(at);
-        if is_skipped(entry) {
+        let entry = &recorder.index.entry(at);
+        if options.skips(entry) {
             continue;
         }
         if entry.stage != Stage::Normal {
-            let path = index.path(entry);
-            let is_repeated =
-                matches!(refreshed.findings.last(), Some(Finding::NeedsMerge(last)) if last == path);
-            if !options.unmerged && !is_repeated {
-                refreshed.findings.push(Finding::NeedsMerge(path.to_owned()));
-            }
+            recorder.unmerged(at);
             continue;
         }
         if !compares_all && selected.next_if_eq(&at).is_none() {
-            index.entries_mut()[at].flags.insert(Flags::UPTODATE);
+            recorder.index.entries_mut()[at].flags.insert(Flags::UPTODATE);
             continue;
         }
         let sets_assume_valid =
@@ -110,69 +92,33 @@ pub fn refresh(
         let (seen, verdict, as_it_was) = match looked.next_if(|looked| looked.at == at) {
             Some(Looked { seen, verdict, as_it_was, .. }) => (seen, verdict, as_it_was),
             None if !sets_assume_valid => {
-                index.entries_mut()[at].flags.insert(Flags::UPTODATE);
-                refreshed.changed |= index.set_fsmonitor_valid(at);
+                recorder.index.entries_mut()[at].flags.insert(Flags::UPTODATE);
+                recorder.refreshed.changed |= recorder.index.set_fsmonitor_valid(at);
                 continue;
             }
             // The entry gets a new flag, so it is written again with all of its stat data.
-            None => match worktree.stat(index.path(entry)) {
+            None => match worktree.stat(recorder.index.path(entry)) {
                 Ok(Some(stat)) => (Seen::There(stat), Match::Same, true),
                 _ => (Seen::Absent, Match::Different, false),
             },
         };
-        let stat = match seen {
-            Seen::There(stat) => stat,
-            seen => {
-                // `ENOENT` covers a path below a link, but not one below a file.
-                let missing = match seen {
-                    Seen::Blocked(_, stat) => stat.file_type == FileType::Symlink,
-                    Seen::Unknown => false,
-                    Seen::Absent | Seen::There(_) => true,
-                };
-                if !(missing && options.ignore_missing) {
-                    refreshed.findings.push(Finding::NeedsUpdate(index.path(entry).to_owned()));
-                }
-                continue;
-            }
+        let Seen::There(stat) = seen else {
+            recorder.missing(at, seen);
+            continue;
         };
-        let gitlink = entry.mode.is_gitlink();
-        let moved = gitlink && {
-            let head = submodules::head(repo, index.path(entry));
+        let moved = entry.mode.is_gitlink() && {
+            let head = submodules::head(repo, recorder.index.path(entry));
             head.is_some_and(|head| head != entry.oid)
         };
         if verdict != Match::Same || moved {
-            refreshed.findings.push(Finding::NeedsUpdate(index.path(entry).to_owned()));
-            if options.really {
-                let path = index.path(entry).to_owned();
-                index.entries_mut()[at].flags.remove(Flags::ASSUME_VALID);
-                if index.monitor_answer() != MonitorAnswer::NotAsked {
-                    index.entries_mut()[at].flags.remove(Flags::FSMONITOR_VALID);
-                    if let Some(untracked) = &mut index.untracked {
-                        untracked.invalidate(path.as_bstr());
-                    }
-                }
-                refreshed.changed = true;
-            }
-            continue;
+            recorder.differs(at);
+        } else if as_it_was && !sets_assume_valid {
+            recorder.matches(at, entry.mode.is_gitlink());
+        } else {
+            recorder.update(at, &stat, sets_assume_valid);
         }
-        let entry = &mut index.entries_mut()[at];
-        if as_it_was && !sets_assume_valid {
-            if !gitlink {
-                entry.flags.insert(Flags::UPTODATE);
-                refreshed.changed |= index.set_fsmonitor_valid(at);
-            }
-            continue;
-        }
-        entry.stat = index_stat(&stat);
-        if sets_assume_valid {
-            entry.flags.insert(Flags::ASSUME_VALID);
-        }
-        if stat.file_type == FileType::File {
-            entry.flags.insert(Flags::UPTODATE);
-            index.set_fsmonitor_valid(at);
-        }
-        refreshed.changed = true;
     }
+    let Recorder { index, refreshed, .. } = recorder;
     if compares_all && (refreshed.changed || index.has_racy()) {
         let mut visited = visited.into_iter().peekable();
         for (at, entry) in index.entries_mut().iter_mut().enumerate() {
@@ -182,4 +128,86 @@ pub fn refresh(
         }
     }
     Ok(refreshed)
+}
+
+impl RefreshOptions {
+    fn skips(&self, entry: &Entry) -> bool {
+        entry.mode.is_tree() || (self.ignore_submodules && entry.mode.is_gitlink())
+    }
+}
+
+/// Returns true if the entry has to be compared with its file.
+fn needs_compare(index: &Index, entry: &Entry, options: &RefreshOptions) -> bool {
+    let trusting_flags = if options.really { Flags::empty() } else { Flags::ASSUME_VALID };
+    entry.stage == Stage::Normal
+        && !options.skips(entry)
+        && !entry.flags.intersects(trusting_flags | Flags::SKIP_WORKTREE | Flags::UPTODATE)
+        && !index.is_fsmonitor_valid(entry)
+}
+
+/// Records the result of each comparison in the index and in the findings.
+struct Recorder<'a> {
+    index: &'a mut Index,
+    options: &'a RefreshOptions,
+    refreshed: Refreshed,
+}
+
+impl Recorder<'_> {
+    fn unmerged(&mut self, at: usize) {
+        let path = self.index.path_at(at);
+        let findings = &mut self.refreshed.findings;
+        let is_repeated = matches!(findings.last(), Some(Finding::NeedsMerge(last)) if last == path);
+        if !self.options.unmerged && !is_repeated {
+            findings.push(Finding::NeedsMerge(path.to_owned()));
+        }
+    }
+
+    fn missing(&mut self, at: usize, seen: Seen) {
+        // `ENOENT` covers a path below a link, but not one below a file.
+        let missing = match seen {
+            Seen::Blocked(_, stat) => stat.file_type == FileType::Symlink,
+            Seen::Unknown => false,
+            Seen::Absent | Seen::There(_) => true,
+        };
+        if !(missing && self.options.ignore_missing) {
+            self.refreshed.findings.push(Finding::NeedsUpdate(self.index.path_at(at).to_owned()));
+        }
+    }
+
+    fn differs(&mut self, at: usize) {
+        let path = self.index.path_at(at).to_owned();
+        if self.options.really {
+            self.index.entries_mut()[at].flags.remove(Flags::ASSUME_VALID);
+            if self.index.monitor_answer() != MonitorAnswer::NotAsked {
+                self.index.entries_mut()[at].flags.remove(Flags::FSMONITOR_VALID);
+                if let Some(untracked) = &mut self.index.untracked {
+                    untracked.invalidate(path.as_bstr());
+                }
+            }
+            self.refreshed.changed = true;
+        }
+        self.refreshed.findings.push(Finding::NeedsUpdate(path));
+    }
+
+    /// Records that the entry and its stat data are right.
+    fn matches(&mut self, at: usize, is_gitlink: bool) {
+        if !is_gitlink {
+            self.index.entries_mut()[at].flags.insert(Flags::UPTODATE);
+            self.refreshed.changed |= self.index.set_fsmonitor_valid(at);
+        }
+    }
+
+    /// Gives the entry, whose content is right, the stat data of its file.
+    fn update(&mut self, at: usize, stat: &sys::Stat, sets_assume_valid: bool) {
+        let entry = &mut self.index.entries_mut()[at];
+        entry.stat = index_stat(stat);
+        if sets_assume_valid {
+            entry.flags.insert(Flags::ASSUME_VALID);
+        }
+        if stat.file_type == FileType::File {
+            entry.flags.insert(Flags::UPTODATE);
+            self.index.set_fsmonitor_valid(at);
+        }
+        self.refreshed.changed = true;
+    }
 }

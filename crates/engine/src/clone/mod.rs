@@ -35,8 +35,8 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use format::{ObjectId, config::Edit};
-use repo::Env;
+use format::{HashKind, ObjectId, config::Edit};
+use repo::{Env, Repository};
 use sys::{Refused, UserPath, by_path};
 
 use crate::checkout::Force;
@@ -44,8 +44,10 @@ use decisions::{checks_objects, default_branch};
 use destination::Destination;
 use junk::{Existed, Junk};
 use objects::Channel;
+use select::{RefOptions, Selection};
 use settings::OuterConfig;
 use skeleton::Notice;
+use store::SharedRepository;
 
 pub use alternates::Error as AlternatesError;
 pub use error::Error;
@@ -238,31 +240,10 @@ impl Prepared {
         }
         let channel = Channel::open(&self.source, local, &self.options, &ref_options, events)?;
         let selection = ref_options.select(channel.advertisement())?;
-        for name in &selection.funny {
-            events(Event::Error(&format!("* Ignoring funny ref '{name}' locally")));
-        }
-        if selection.empty {
-            events(Event::Warning("You appear to have cloned an empty repository."));
-        }
-        let advises = repo.config_bool("advice.defaultBranchName")?.unwrap_or(true)
-            && repo.env().boolean("GIT_ADVICE")?.unwrap_or(true);
-        if selection.default_branch_used && default_branch(&repo).is_none() && advises {
-            events(Event::DefaultBranch(ref_options.default_branch.as_bstr()));
-        }
+        report_selection(&repo, &ref_options, &selection, events)?;
         let hash = channel.hash();
         let fsync = publish::sync_policy(&repo);
-        let rebase = matches!(
-            repo.config_str("branch.autoSetupRebase").as_deref().map(Vec::as_slice),
-            Some(b"always" | b"remote")
-        );
-        let mut edits =
-            settings::clone_edits(&ref_options, self.source.url.as_bstr(), hash, rebase, &selection);
-        // Git records the filter even if it ignores it.
-        if let Some(filter) = &self.options.filter {
-            edits.extend(settings::partial_clone_edits(&ref_options, filter.expanded()));
-        }
-        let locks = store::LockOptions { shared, ..store::LockOptions::default() };
-        store::config::edit(&self.destination.git_dir.join("config"), &edits, &locks, &fsync)?;
+        self.write_config(&repo, &ref_options, &selection, hash, shared, &fsync)?;
         check_interrupt(interrupt)?;
 
         let wanted = objects::Wanted {
@@ -274,11 +255,7 @@ impl Prepared {
             borrowed: self.options.shared,
             shared,
             base_shared: made.shared,
-            linking: match (self.options.no_hardlinks, self.options.local) {
-                (true, _) => local::Linking::Never,
-                (false, Some(true)) => local::Linking::Required,
-                (false, _) => local::Linking::Preferred,
-            },
+            linking: self.linking(),
             workers: self.options.workers,
             follow_tags: ref_options.single_branch && ref_options.tags,
             reject_shallow: self.rejects_shallow(&repo)?,
@@ -327,6 +304,39 @@ impl Prepared {
         // change.
         let settings = if self.options.sparse { self.open(true)? } else { repo }.into_settings();
         Ok(Cloned { settings: Some(settings), ..self.cloned(worktree, Force::No, made.claim) })
+    }
+
+    /// Writes the configuration of the remote and of the first branch.
+    fn write_config(
+        &self,
+        repo: &Repository,
+        ref_options: &RefOptions,
+        selection: &Selection,
+        hash: HashKind,
+        shared: SharedRepository,
+        fsync: &store::Fsync,
+    ) -> Result<(), Error> {
+        let rebase = matches!(
+            repo.config_str("branch.autoSetupRebase").as_deref().map(Vec::as_slice),
+            Some(b"always" | b"remote")
+        );
+        let mut edits =
+            settings::clone_edits(ref_options, self.source.url.as_bstr(), hash, rebase, selection);
+        // Git records the filter even if it ignores it.
+        if let Some(filter) = &self.options.filter {
+            edits.extend(settings::partial_clone_edits(ref_options, filter.expanded()));
+        }
+        let locks = store::LockOptions { shared, ..store::LockOptions::default() };
+        store::config::edit(&self.destination.git_dir.join("config"), &edits, &locks, fsync)?;
+        Ok(())
+    }
+
+    fn linking(&self) -> local::Linking {
+        match (self.options.no_hardlinks, self.options.local) {
+            (true, _) => local::Linking::Never,
+            (false, Some(true)) => local::Linking::Required,
+            (false, _) => local::Linking::Preferred,
+        }
     }
 
     /// Removes an index that came with the template: it does not describe the worktree, which is
@@ -469,4 +479,25 @@ impl Prepared {
 
 fn check_interrupt(interrupt: &AtomicBool) -> Result<(), Error> {
     if interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+/// Reports refs with invalid names, an empty repository, and the name of the default branch.
+fn report_selection(
+    repo: &Repository,
+    ref_options: &RefOptions,
+    selection: &Selection,
+    events: &(dyn Fn(Event<'_>) + Sync),
+) -> Result<(), Error> {
+    for name in &selection.funny {
+        events(Event::Error(&format!("* Ignoring funny ref '{name}' locally")));
+    }
+    if selection.empty {
+        events(Event::Warning("You appear to have cloned an empty repository."));
+    }
+    let advises = repo.config_bool("advice.defaultBranchName")?.unwrap_or(true)
+        && repo.env().boolean("GIT_ADVICE")?.unwrap_or(true);
+    if selection.default_branch_used && default_branch(repo).is_none() && advises {
+        events(Event::DefaultBranch(ref_options.default_branch.as_bstr()));
+    }
+    Ok(())
 }

@@ -128,11 +128,11 @@ pub struct Worktree {
 /// Examines the worktree `root` of `repo`.
 ///
 /// If the file system monitor was queried ([`Index::monitor_answer`]), entries that it vouches for
-/// ([`Index::is_fsmonitor_valid`]) are not examined: they are clean. So are files marked up to date
-/// ([`Flags::UPTODATE`]). With [`MonitorAnswer::Changes`], directories that the untracked cache
-/// holds as valid are not read either: [`crate::look::monitor::apply`] has invalidated the changed
-/// ones. The monitor has to be queried before this function starts. A file found clean here may then be
-/// vouched for, because the next query reports any later change.
+/// ([`Index::is_fsmonitor_valid`]) are not examined: they are clean. So are files marked up to
+/// date ([`Flags::UPTODATE`]). With [`MonitorAnswer::Changes`], directories that the untracked
+/// cache holds as valid are not read either: [`crate::look::monitor::apply`] has invalidated the
+/// changed ones. The monitor has to be queried before this function starts. A file found clean
+/// here may then be vouched for, because the next query reports any later change.
 pub fn examine(
     repo: &Repository,
     root: &Dir,
