@@ -22,7 +22,7 @@ pub fn read_to_end(file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Resu
     let wanted = usize::try_from(expected).unwrap_or(usize::MAX).min(64 << 20).saturating_add(1);
     // Files in /proc report a size of 0.
     buffer.reserve(if expected == 0 { LEAST } else { wanted });
-    let mut read = more(file, buffer)?;
+    let mut read = read_some(file, buffer)?;
     // A read that returns less than expected may still be complete. A stat confirms it: a network
     // disk answers a stat from its cache, but sends another request for a read of zero bytes.
     if read as u64 == expected || read > 0 && (read as u64) < expected && stat_of(file)?.size == read as u64 {
@@ -30,12 +30,12 @@ pub fn read_to_end(file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Resu
     }
     while read != 0 {
         buffer.reserve(LEAST);
-        read = more(file, buffer)?;
+        read = read_some(file, buffer)?;
     }
     Ok(())
 }
 
-fn more(file: &File, buffer: &mut Vec<u8>) -> io::Result<usize> {
+fn read_some(file: &File, buffer: &mut Vec<u8>) -> io::Result<usize> {
     Ok(retried(Phase::Read, || rustix::io::read(file, spare_capacity(buffer)))?)
 }
 

@@ -118,7 +118,7 @@ pub(crate) fn stat_at<P>(dir: BorrowedFd<'_>, path: P, flags: AtFlags) -> io::Re
 where
     P: rustix::path::Arg + Copy,
 {
-    present(retried(Phase::Stat, || {
+    none_if_missing(retried(Phase::Stat, || {
         rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, WANTED).map(|statx| Stat::of(&statx))
     }))
 }
@@ -129,13 +129,13 @@ pub(crate) fn lstat_at<P>(dir: BorrowedFd<'_>, path: P) -> io::Result<Option<Sta
 where
     P: rustix::path::Arg + Copy,
 {
-    present(retried(Phase::Stat, || {
+    none_if_missing(retried(Phase::Stat, || {
         rustix::fs::statat(dir, path, AtFlags::SYMLINK_NOFOLLOW).map(|stat| Stat::of_all(&stat))
     }))
 }
 
 /// Turns `ENOENT` and `ENOTDIR` into `None`.
-fn present<T>(answer: Result<T, Errno>) -> io::Result<Option<T>> {
+fn none_if_missing<T>(answer: Result<T, Errno>) -> io::Result<Option<T>> {
     match answer {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),

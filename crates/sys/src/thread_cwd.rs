@@ -102,10 +102,7 @@ impl CwdGuard<'_, '_> {
 impl Drop for CwdGuard<'_, '_> {
     fn drop(&mut self) {
         // Without this, relative paths would resolve elsewhere from here on.
-        self.0
-            .process_cwd
-            .change_back()
-            .expect("nobody closes the directory that this process works in to it");
+        self.0.process_cwd.change_back().expect("the process may return to its own working directory");
     }
 }
 
@@ -118,25 +115,25 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a temporary directory");
         std::fs::create_dir_all(scratch.path().join("a/b")).expect("created");
         std::fs::write(scratch.path().join("a/b/file"), "four").expect("written");
-        let root = Dir::open(scratch.path()).expect("it is there");
-        let before = std::env::current_dir().expect("it is there");
-        let process_cwd = ProcessCwd::of(&root).expect("it is there");
+        let root = Dir::open(scratch.path()).expect("exists");
+        let before = std::env::current_dir().expect("exists");
+        let process_cwd = ProcessCwd::of(&root).expect("exists");
         let run_stats = || {
             let Ok(mut thread_cwd) = ThreadCwd::new(&process_cwd) else { return };
-            let here = thread_cwd.enter(b"a/b").expect("it is there");
-            assert_eq!(here.stat("file").expect("it can be looked at").map(|stat| stat.size), Some(4));
-            assert_eq!(here.stat("none").expect("it can be looked at"), None);
+            let here = thread_cwd.enter(b"a/b").expect("exists");
+            assert_eq!(here.stat("file").expect("can be read").map(|stat| stat.size), Some(4));
+            assert_eq!(here.stat("none").expect("can be read"), None);
             drop(here);
             assert!(thread_cwd.enter(b"a/b/file").is_err() && thread_cwd.enter(b"a/c").is_err());
-            assert_eq!(std::env::current_dir().expect("it is there"), before);
-            assert!(thread_cwd.enter(b"").expect("it is there").stat("a").expect("so is that").is_some());
-            assert_eq!(std::env::current_dir().expect("it is there"), before);
+            assert_eq!(std::env::current_dir().expect("exists"), before);
+            assert!(thread_cwd.enter(b"").expect("exists").stat("a").expect("exists").is_some());
+            assert_eq!(std::env::current_dir().expect("exists"), before);
         };
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(run_stats);
             }
         });
-        assert_eq!(std::env::current_dir().expect("it is there"), before);
+        assert_eq!(std::env::current_dir().expect("exists"), before);
     }
 }

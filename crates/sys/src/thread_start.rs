@@ -110,7 +110,7 @@ mod tests {
         thread::sleep(2 * START_TIME);
         assert!(start.is_due());
         start.yield_cpu_if_late();
-        assert!(!start.is_due(), "nobody is waited for any more");
+        assert!(!start.is_due(), "no thread is waited for any more");
         let start = ThreadStart::of(1);
         start.mark_started();
         thread::sleep(2 * START_TIME);

@@ -220,7 +220,7 @@ impl Overview {
         self.newest = self.newest.max(modified);
     }
 
-    fn and(self, other: Overview) -> Overview {
+    fn join(self, other: Overview) -> Overview {
         Overview {
             flags: self.flags | other.flags,
             unusual: self.unusual | other.unusual,

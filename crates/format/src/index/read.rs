@@ -168,7 +168,7 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
             (options.in_parallel)(&mut in_thread, &mut here);
             let (one, (two, caches)) = (one?, two?);
             let from = two.end;
-            let found = one.and(codec, content, two, count)?;
+            let found = one.join(codec, content, two, count)?;
             // The scan may have taken an extension for an entry.
             let caches = if found.end == from { caches } else { Caches::read(content, found.end, hash) };
             (found, caches)

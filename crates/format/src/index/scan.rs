@@ -125,7 +125,7 @@ impl Scan {
 
     /// Joins two scans into one of exactly `count` entries. `next` has the rest of them. It may
     /// have taken an extension for further entries, which are dropped.
-    pub(super) fn and(mut self, codec: Codec, data: &[u8], mut next: Scan, count: usize) -> Option<Scan> {
+    pub(super) fn join(mut self, codec: Codec, data: &[u8], mut next: Scan, count: usize) -> Option<Scan> {
         let rest = count.checked_sub(self.places.len())?;
         if self.end != next.start || rest > next.places.len() {
             return None;
@@ -137,7 +137,7 @@ impl Scan {
         self.end = next.places.get(rest).map_or(next.end, |place| place.entry(codec));
         next.places.truncate(rest);
         self.places.append(&mut next.places);
-        self.overview = self.overview.and(next.overview);
+        self.overview = self.overview.join(next.overview);
         Some(self)
     }
 }

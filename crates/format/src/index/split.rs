@@ -73,7 +73,7 @@ impl Decoded {
         let changes = Changes::read(&mut self, base.len())?;
         let pieces = changes.pieces(&base);
         changes.must_be_in_order(&pieces, &base)?;
-        self.index.overview = base.overview.zip(self.index.overview).map(|(one, two)| one.and(two));
+        self.index.overview = base.overview.zip(self.index.overview).map(|(one, two)| one.join(two));
         let stored = match &base.table {
             Table::Stored(stored) => changes.overlaid(stored, &pieces).map(Table::Stored),
             Table::Owned { .. } => None,

@@ -303,7 +303,7 @@ impl<'a> Transaction<'a> {
         // Another process may be removing directories that have become empty.
         let mut attempts = 3;
         loop {
-            let missing = match Lock::take_no_follow(&path, &options).map_err(kind_and_self) {
+            let missing = match Lock::take_no_follow(&path, &options).map_err(with_kind) {
                 Ok(lock) => {
                     return Ok(RefLock { options: self.options, name: name.to_owned(), lock: Some(lock) });
                 }
@@ -479,7 +479,7 @@ pub(super) fn above(name: &BStr) -> impl Iterator<Item = &BStr> {
     name.find_iter("/").map(|slash| name[..slash].as_bstr())
 }
 
-fn kind_and_self(error: crate::Error) -> (io::ErrorKind, crate::Error) {
+fn with_kind(error: crate::Error) -> (io::ErrorKind, crate::Error) {
     let kind = match &error {
         crate::Error::CannotLock { source, .. } => source.kind(),
         _ => io::ErrorKind::Other,

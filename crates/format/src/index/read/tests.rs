@@ -90,12 +90,12 @@ fn two_scans_join_wherever_the_second_begins() {
     for middle in (1_000..whole.end - 400).step_by(9_973) {
         let start = scan::guess_entry_start(codec, content, middle).expect("there are entries after it");
         assert!(start >= middle && start < middle + 100);
-        let both = scan_part(HEADER, start).and(codec, content, scan_part(start, content.len()), count);
+        let both = scan_part(HEADER, start).join(codec, content, scan_part(start, content.len()), count);
         let both = both.expect("it is where an entry is");
         assert_eq!((both.end, both.places.len()), (whole.end, count));
         // The first part does not end there, because no entry begins there.
         let wrong =
-            scan_part(HEADER, start + 8).and(codec, content, scan_part(start + 8, content.len()), count);
+            scan_part(HEADER, start + 8).join(codec, content, scan_part(start + 8, content.len()), count);
         assert!(wrong.is_none());
     }
 }
@@ -115,7 +115,7 @@ fn siblings_are_in_the_same_directory() {
     for middle in (HEADER..HEADER + 100 * 72).step_by(72) {
         let scan_part = |from, to| Scan::of(codec, content, from..to, index.len(), &|| ());
         let both =
-            scan_part(HEADER, middle).and(codec, content, scan_part(middle, content.len()), index.len());
+            scan_part(HEADER, middle).join(codec, content, scan_part(middle, content.len()), index.len());
         let places = both.map_or(Vec::new(), |both| both.places);
         assert!(middle == HEADER || places.len() == index.len());
         assert!(!places.iter().any(|place| place.follows_sibling()));
