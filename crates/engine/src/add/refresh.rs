@@ -9,7 +9,7 @@ use sys::{Dir, FileType};
 
 use crate::look::{
     LookError,
-    compare::{self, Looked, Positions},
+    compare::{self, Compared, Positions},
     facts::{Seen, Want},
     stat::{Match, index_stat},
     submodules,
@@ -90,7 +90,7 @@ pub fn refresh(
         let sets_assume_valid =
             options.really && options.assume_unchanged && !entry.flags.contains(Flags::ASSUME_VALID);
         let (seen, verdict, as_it_was) = match looked.next_if(|looked| looked.at == at) {
-            Some(Looked { seen, verdict, as_it_was, .. }) => (seen, verdict, as_it_was),
+            Some(Compared { seen, verdict, as_it_was, .. }) => (seen, verdict, as_it_was),
             None if !sets_assume_valid => {
                 recorder.index.entries_mut()[at].flags.insert(Flags::UPTODATE);
                 recorder.refreshed.changed |= recorder.index.set_fsmonitor_valid(at);

@@ -20,7 +20,7 @@ use sys::{
 use super::{Plan, Premise, Removal, Write, plan::Settings};
 use crate::look::{
     LookError, cache_tree,
-    content::{self, Lazy},
+    content::{self, LazyConverter},
     facts::{self, Seen, Want},
     pathspec::{Pathspecs, Seen as Matched},
     sparse::Patterns,
@@ -173,7 +173,7 @@ fn find_changed(
             _ => changed.push(at),
         }
     }
-    let same = content::same_content(worktree, index, &racy, &Lazy::new(repo, index))?;
+    let same = content::same_content(worktree, index, &racy, &LazyConverter::new(repo, index))?;
     changed.extend(racy.into_iter().zip(same).filter(|(_, same)| !same).map(|(at, _)| at));
     changed.sort_unstable();
     Ok(changed)

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::look::{
     LookError, cache_tree,
-    content::{Cleaning, Lazy},
+    content::{Cleaning, LazyConverter},
     facts::{self, Fact, Facts, Seen, Want},
     ignore::{self, Ignores},
     protect,
@@ -300,7 +300,7 @@ pub fn plan_with_submodules(
     follow: Option<&dyn Follow>,
 ) -> Result<Plan, PlanError> {
     let _phase = profile::span(Phase::Plan);
-    let cleaning = Lazy::new(repo, &index);
+    let cleaning = LazyConverter::new(repo, &index);
     let inputs = PlanInputs {
         trees: repo.objects(),
         root: worktree,

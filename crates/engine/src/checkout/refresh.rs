@@ -20,7 +20,7 @@ use crate::{
     diff::{self, Against, Differences, Missing, Scope, SubmoduleIgnore, Unchanged},
     look::{
         LookError,
-        compare::{Looked, Positions, compare},
+        compare::{Compared, Positions, compare},
         content,
         facts::{Seen, Want},
         pathspec::Pathspecs,
@@ -81,7 +81,7 @@ pub fn refresh(
         changes.insert(index.path(entry).to_owned(), ChangeKind::Unmerged);
     }
     let mut clean: Vec<(usize, sys::Stat)> = Vec::new();
-    for Looked { at, seen, verdict, .. } in found {
+    for Compared { at, seen, verdict, .. } in found {
         let entry = &index.entries()[at];
         let is_same = match (verdict, entry.mode.is_gitlink()) {
             (Match::Same, true) => {

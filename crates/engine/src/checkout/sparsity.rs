@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     guard::Guard,
-    look::{LookError, content::Lazy, ignore::Ignores, sparse::Patterns, trees::Kind},
+    look::{LookError, content::LazyConverter, ignore::Ignores, sparse::Patterns, trees::Kind},
 };
 
 /// Plans the changes of the worktree for new `patterns`.
@@ -46,7 +46,7 @@ pub fn plan_sparsity(
         report_all: true,
         recurse_submodules: false,
     };
-    let cleaning = Lazy::new(repo, &index);
+    let cleaning = LazyConverter::new(repo, &index);
     let mut worktree_queries = worktree_queries(repo, worktree, &index, &cleaning)?;
     let mut decided = Decider::new(&index, policy, &mut worktree_queries).run(Vec::new(), [])?;
     for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
@@ -71,7 +71,7 @@ pub fn has_untracked(
     dir: &BStr,
 ) -> Result<bool, LookError> {
     let _phase = profile::span(Phase::Plan);
-    let cleaning = Lazy::new(repo, index);
+    let cleaning = LazyConverter::new(repo, index);
     worktree_queries(repo, worktree, index, &cleaning)?.untracked_below(dir, false)
 }
 
@@ -89,7 +89,7 @@ fn worktree_queries<'a>(
     repo: &repo::Repository,
     worktree: &'a Dir,
     index: &'a Index,
-    cleaning: &'a Lazy<'a>,
+    cleaning: &'a LazyConverter<'a>,
 ) -> Result<WorktreeQueries<'a>, LookError> {
     let settings = Settings::of(repo)?;
     let excludes = crate::look::ignore::outside(repo)?;

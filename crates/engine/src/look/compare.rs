@@ -7,9 +7,9 @@ use format::index::Index;
 use sys::Dir;
 
 use super::{
-    content::{self, Lazy},
+    content::{self, LazyConverter},
     facts::{self, Seen, Want},
-    scan::{self, Note, Scan, ScanTarget, Sight},
+    scan::{self, Note, PathState, Scan, ScanTarget},
     stat::{Match, StatRules},
 };
 use crate::{crew::Tuning, look::LookError};
@@ -23,7 +23,7 @@ pub(crate) enum Positions<'a> {
 }
 
 /// An entry whose file does not match its stat data.
-pub(crate) struct Looked {
+pub(crate) struct Compared {
     /// The position of the entry.
     pub(crate) at: usize,
     /// The state of its path.
@@ -43,7 +43,7 @@ pub(crate) fn compare(
     index: &Index,
     asked: Positions<'_>,
     want: Want,
-) -> Result<Vec<Looked>, LookError> {
+) -> Result<Vec<Compared>, LookError> {
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(worktree);
     let never = AtomicBool::new(false);
@@ -55,15 +55,15 @@ pub(crate) fn compare(
     scan.run(scan::workers(repo)?);
     let notes = scan.into_notes();
     // If the path is missing, probe for what blocks it.
-    let is_there = |note: &Note| matches!(note.sight, Sight::There(_));
+    let is_there = |note: &Note| matches!(note.state, PathState::There(_));
     let absent: Vec<(&BStr, Want)> =
         notes.iter().filter(|note| !is_there(note)).map(|note| (index.path_at(note.at), want)).collect();
     let mut absent = facts::probe(worktree, index, &absent)?.into_iter();
-    let mut looked: Vec<Looked> = Vec::with_capacity(notes.len());
+    let mut looked: Vec<Compared> = Vec::with_capacity(notes.len());
     let mut unsure = Vec::new();
-    for Note { at, sight, verdict } in notes {
-        let (seen, verdict) = match sight {
-            Sight::There(stat) => (Seen::There(stat), verdict),
+    for Note { at, state, verdict } in notes {
+        let (seen, verdict) = match state {
+            PathState::There(stat) => (Seen::There(stat), verdict),
             _ => match absent.next().expect("each was asked about") {
                 Seen::There(stat) => {
                     let verdict = rules.compare(&index.entry(at), &stat, index.timestamp);
@@ -76,10 +76,10 @@ pub(crate) fn compare(
             unsure.push(looked.len());
         }
         let as_it_was = matches!(verdict, Match::Same | Match::Racy);
-        looked.push(Looked { at, seen, verdict, as_it_was });
+        looked.push(Compared { at, seen, verdict, as_it_was });
     }
     let entries: Vec<usize> = unsure.iter().map(|&number| looked[number].at).collect();
-    let same = content::same_content(worktree, index, &entries, &Lazy::new(repo, index))?;
+    let same = content::same_content(worktree, index, &entries, &LazyConverter::new(repo, index))?;
     for (&number, same) in unsure.iter().zip(same) {
         looked[number].verdict = if same { Match::Same } else { Match::Different };
     }

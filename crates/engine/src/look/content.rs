@@ -158,30 +158,30 @@ impl CleaningWorker for repo::convert::Worker {
 }
 
 /// A converter that is loaded, with the attributes, when the first content has to be converted.
-pub(crate) struct Lazy<'a> {
+pub(crate) struct LazyConverter<'a> {
     pub(crate) repo: &'a repo::Repository,
     pub(crate) index: &'a Index,
     pub(crate) converter: OnceLock<Result<Converter, Arc<repo::Error>>>,
     load: fn(&repo::Repository, &Index) -> Result<Converter, repo::Error>,
 }
 
-impl<'a> Lazy<'a> {
+impl<'a> LazyConverter<'a> {
     pub(crate) fn new(repo: &'a repo::Repository, index: &'a Index) -> Self {
-        Lazy { repo, index, converter: OnceLock::new(), load: Converter::for_compare }
+        LazyConverter { repo, index, converter: OnceLock::new(), load: Converter::for_compare }
     }
 
     /// Makes a converter for showing file contents. It warns if the conversion cannot be reversed.
     pub(crate) fn for_showing(repo: &'a repo::Repository, index: &'a Index) -> Self {
-        Lazy { load: Converter::for_showing, ..Lazy::new(repo, index) }
+        LazyConverter { load: Converter::for_showing, ..LazyConverter::new(repo, index) }
     }
 }
 
-impl Cleaning for Lazy<'_> {
+impl Cleaning for LazyConverter<'_> {
     fn worker(&self) -> Box<dyn CleaningWorker + '_> {
         let loaded = self.converter.get_or_init(|| (self.load)(self.repo, self.index).map_err(Arc::new));
         match loaded {
             Ok(converter) => Box::new(Converter::worker(converter)),
-            Err(error) => Box::new(Broken(error)),
+            Err(error) => Box::new(FailedConverter(error)),
         }
     }
 
@@ -191,9 +191,9 @@ impl Cleaning for Lazy<'_> {
 }
 
 /// Takes the place of a converter that could not be loaded.
-struct Broken<'a>(&'a Arc<repo::Error>);
+struct FailedConverter<'a>(&'a Arc<repo::Error>);
 
-impl CleaningWorker for Broken<'_> {
+impl CleaningWorker for FailedConverter<'_> {
     fn to_git<'a>(&mut self, _: &BStr, _: &'a [u8], _: &'a mut Vec<u8>) -> Result<&'a [u8], LookError> {
         Err(LookError::Converter(Arc::clone(self.0)))
     }

@@ -25,8 +25,8 @@ use crate::{
     crew::{Tuning, Workers},
     look::{
         LookError,
-        content::{self, Lazy},
-        scan::{Note, Scan, ScanTarget, Sight},
+        content::{self, LazyConverter},
+        scan::{Note, PathState, Scan, ScanTarget},
         stat::{Match, StatRules, index_stat},
         submodules,
     },
@@ -79,7 +79,7 @@ pub fn adopt(
     };
     let unsure: Vec<usize> = notes.iter().filter(|note| is_unsure(note)).map(|note| note.at).collect();
     report.read = unsure.len();
-    let same = content::same_content(root, index, &unsure, &Lazy::new(repo, index))?;
+    let same = content::same_content(root, index, &unsure, &LazyConverter::new(repo, index))?;
     let mut same = same.into_iter();
     let mut matching: Vec<(usize, Stat)> = Vec::new();
     // Racy entries whose content differs.
@@ -87,13 +87,13 @@ pub fn adopt(
     for note in &notes {
         let entry = &index.entry(note.at);
         let path = index.path(entry);
-        let stat = match &note.sight {
-            Sight::There(stat) => *stat,
-            Sight::Missing | Sight::Behind(_) => {
+        let stat = match &note.state {
+            PathState::There(stat) => *stat,
+            PathState::Missing | PathState::Behind(_) => {
                 report.missing.push(path.to_owned());
                 continue;
             }
-            Sight::Unreadable(error) => {
+            PathState::Unreadable(error) => {
                 let source = std::io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
                 return Err(LookError::Examine { path: path.to_owned(), source });
             }
@@ -149,8 +149,8 @@ fn scan_files(
         scan.run(Workers::Auto);
         let examined = scan.asked().count();
         let notes = scan.into_notes();
-        let newest = notes.iter().filter_map(|note| match (&note.sight, note.verdict) {
-            (Sight::There(stat), Match::Racy | Match::Touched) => u64::try_from(stat.mtime.0).ok(),
+        let newest = notes.iter().filter_map(|note| match (&note.state, note.verdict) {
+            (PathState::There(stat), Match::Racy | Match::Touched) => u64::try_from(stat.mtime.0).ok(),
             _ => None,
         });
         let waited_for = newest.filter(|&mtime| mtime <= (began + MAX_WAIT).as_secs()).max();

@@ -14,9 +14,9 @@ use crate::{
     crew::Tuning,
     look::{
         LookError,
-        content::{self, Cleaning as _, CleaningWorker, Lazy},
+        content::{self, Cleaning as _, CleaningWorker, LazyConverter},
         pathspec::{Pathspecs, Seen},
-        scan::{Note, Scan, ScanTarget, Sight, workers},
+        scan::{Note, PathState, Scan, ScanTarget, workers},
         stat::{Match, StatRules},
         submodules,
     },
@@ -74,12 +74,12 @@ pub fn changed(
             Stage::Normal => note.at..note.at + 1,
             _ => index.range_of(index.path_at(note.at)),
         };
-        let Note { at: first, sight, verdict } = note;
-        let stat = match sight {
-            Sight::There(stat) => stat,
+        let Note { at: first, state, verdict } = note;
+        let stat = match state {
+            PathState::There(stat) => stat,
             // `ls-files` is the only command that follows leading links, as the kernel does for
             // Git.
-            Sight::Behind(stat) => {
+            PathState::Behind(stat) => {
                 for at in entries {
                     let entry = &index.entry(at);
                     let is_same = entry.flags.contains(Flags::ASSUME_VALID)
@@ -96,11 +96,11 @@ pub fn changed(
                 }
                 continue;
             }
-            Sight::Missing => {
+            PathState::Missing => {
                 states.extend(entries.map(|at| (at, State::Missing)));
                 continue;
             }
-            Sight::Unreadable(error) => {
+            PathState::Unreadable(error) => {
                 let copy_error = || io::Error::from_raw_os_error(error.raw_os_error().unwrap_or_default());
                 states.extend(entries.map(|at| (at, State::Unreadable(copy_error()))));
                 continue;
@@ -127,7 +127,7 @@ pub fn changed(
             }
         }
     }
-    let same = content::same_content(root, index, &unsure, &Lazy::new(repo, index))?;
+    let same = content::same_content(root, index, &unsure, &LazyConverter::new(repo, index))?;
     let differ = unsure.into_iter().zip(same).filter(|(_, same)| !same);
     states.extend(differ.map(|(at, _)| (at, State::Modified)));
     states.sort_unstable_by_key(|(at, _)| *at);
@@ -177,7 +177,7 @@ fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Res
     let (Some(top), Some(slash)) = (repo.work_tree(), path.rfind_byte(b'/')) else { return Ok(false) };
     let examine = |source| LookError::Examine { path: path.to_owned(), source };
     let dir = Dir::open(&top.join(sys::os_str(&path[..slash]))).map_err(examine)?;
-    let cleaning = Lazy::new(repo, index);
+    let cleaning = LazyConverter::new(repo, index);
     let mut worker = PathConverter { path, worker: cleaning.worker() };
     let found = content::hash(&dir, path[slash + 1..].as_bstr(), entry, &mut worker);
     cleaning.say(worker.worker.take_messages());

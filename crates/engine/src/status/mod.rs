@@ -30,10 +30,10 @@ use crate::{
     diff::{Dirt, Missing, Pair, Side, SubmoduleIgnore},
     look::{
         LookError,
-        content::{self, Lazy},
+        content::{self, LazyConverter},
         copy_error,
         pathspec::Pathspecs,
-        scan::{Note, Scan, ScanTarget, Sight, sweep::Cold},
+        scan::{Note, PathState, Scan, ScanTarget, sweep::Cold},
         stat::{Match, StatRules, index_stat},
         submodules::{self, Submodules},
         untracked::{self, Excludes, Found},
@@ -240,13 +240,18 @@ impl Classifier<'_> {
         };
         let unsure: Vec<usize> =
             notes.iter().filter(|note| compared(note) && is_file(note)).map(|note| note.at).collect();
-        let same = content::same_content(self.root, self.index, &unsure, &Lazy::new(self.repo, self.index))?;
+        let same = content::same_content(
+            self.root,
+            self.index,
+            &unsure,
+            &LazyConverter::new(self.repo, self.index),
+        )?;
         let mut same = same.into_iter();
         let mut differ = Vec::new();
         for note in notes {
             let entry = &self.index.entry(note.at);
             if compared(&note) && is_file(&note) && same.next() == Some(true) {
-                if let Sight::There(stat) = &note.sight
+                if let PathState::There(stat) = &note.state
                     && index_stat(stat) != entry.stat
                 {
                     worktree.refreshed.push((note.at, index_stat(stat)));
@@ -254,16 +259,18 @@ impl Classifier<'_> {
                 continue;
             }
             differ.push(note.at);
-            match note.sight {
-                Sight::Unreadable(source) => {
+            match note.state {
+                PathState::Unreadable(source) => {
                     let path = self.index.path(entry);
                     // Git examines the file for each stage.
                     let stages = self.index.range_of(path).len();
                     let errors = (0..stages).map(|_| (path.to_owned(), copy_error(&source)));
                     worktree.unreadable.extend(errors);
                 }
-                Sight::There(stat) => self.add_changes(entry, Some(&stat), &mut worktree.changes)?,
-                Sight::Missing | Sight::Behind(_) => self.add_changes(entry, None, &mut worktree.changes)?,
+                PathState::There(stat) => self.add_changes(entry, Some(&stat), &mut worktree.changes)?,
+                PathState::Missing | PathState::Behind(_) => {
+                    self.add_changes(entry, None, &mut worktree.changes)?
+                }
             }
         }
         if let Some(examined) = examined {

@@ -19,7 +19,7 @@ use crate::{
     crew::{self, Tuning},
     look::{
         LookError,
-        content::{self, Buffers, Cleaning as _, CleaningWorker, Lazy},
+        content::{self, Buffers, Cleaning as _, CleaningWorker, LazyConverter},
     },
 };
 
@@ -89,7 +89,7 @@ impl File {
 /// The sources of contents.
 pub(in crate::diff) struct Contents<'a> {
     repo: &'a Repository,
-    worktree: Option<(&'a Dir, Lazy<'a>)>,
+    worktree: Option<(&'a Dir, LazyConverter<'a>)>,
     /// Loaded when the first file needs them.
     attributes: Mutex<Option<Attributes<&'a Repository, &'a Index>>>,
 }
@@ -104,7 +104,7 @@ struct Worker<'a> {
 
 impl<'a> Contents<'a> {
     pub(in crate::diff) fn new(repo: &'a Repository, worktree: Option<WorktreeFiles<'a>>) -> Contents<'a> {
-        let worktree = worktree.map(|files| (files.root, Lazy::new(repo, files.index)));
+        let worktree = worktree.map(|files| (files.root, LazyConverter::new(repo, files.index)));
         Contents { repo, worktree, attributes: Mutex::new(None) }
     }
 
@@ -113,7 +113,7 @@ impl<'a> Contents<'a> {
     pub(in crate::diff) fn with_warnings(repo: &'a Repository, files: WorktreeFiles<'a>) -> Contents<'a> {
         Contents {
             repo,
-            worktree: Some((files.root, Lazy::for_showing(repo, files.index))),
+            worktree: Some((files.root, LazyConverter::for_showing(repo, files.index))),
             attributes: Mutex::new(None),
         }
     }
@@ -227,7 +227,7 @@ impl<'a> Contents<'a> {
     }
 
     fn is_text_by_attribute(&self, path: &BString, by_content: bool) -> Result<bool, LookError> {
-        let Some((_, Lazy { index, .. })) = &self.worktree else { return Ok(by_content) };
+        let Some((_, LazyConverter { index, .. })) = &self.worktree else { return Ok(by_content) };
         // A panic during a lookup leaves valid attributes, at worst incomplete ones.
         let mut attributes = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
         let attributes = match &mut *attributes {

@@ -254,9 +254,9 @@ impl<'a> Checker<'a> {
                 if !matches!(error.kind(), NotFound | NotADirectory) {
                     self.warnings.push(unable(name.as_bstr(), &error));
                 }
-                self.of_the_index(name.as_bstr())
+                self.read_from_index(name.as_bstr())
             }
-            None => self.of_the_index(name.as_bstr()),
+            None => self.read_from_index(name.as_bstr()),
         };
         let content = content.unwrap_or_default();
         if content.len() >= LARGEST {
@@ -266,7 +266,7 @@ impl<'a> Checker<'a> {
         Source { name, rules: Rules::parse(&content, self.icase) }
     }
 
-    fn of_the_index(&self, path: &BStr) -> Option<Vec<u8>> {
+    fn read_from_index(&self, path: &BStr) -> Option<Vec<u8>> {
         let index = self.index?;
         let mut entries = index.entries_in(index.range_of(path));
         let entry = entries.find(|entry| entry.flags.contains(Flags::SKIP_WORKTREE))?;

@@ -145,14 +145,14 @@ fn users_rule_file(repo: &repo::Repository, file: &UserPath) -> Result<RuleFile,
 
 /// Rules for the whole worktree.
 #[derive(Clone, Debug, Default)]
-pub struct Everywhere {
+pub struct GlobalRules {
     /// From the command line: these override all files.
     pub first: Rules,
     /// From files outside of the worktree, the strongest first: all files inside override them.
     pub last: Vec<Rules>,
 }
 
-impl Everywhere {
+impl GlobalRules {
     /// Returns true if `path`, in a directory of `level`, is ignored. Directories above it were
     /// checked before.
     pub fn ignores(&self, level: Option<&Level>, path: &BStr, is_dir: bool) -> bool {
@@ -328,7 +328,7 @@ mod tests {
         let top = Level::new(rules("*.o\nsub/x\n"), 0, None);
         let sub = Level::new(rules("!keep.o\n/y\n"), 4, Some(Arc::clone(&top)));
         let everywhere =
-            Everywhere { first: Rules::of_patterns(["#first".into()], false), last: vec![rules("z\n")] };
+            GlobalRules { first: Rules::of_patterns(["#first".into()], false), last: vec![rules("z\n")] };
         let ignored = |path: &str| everywhere.ignores(Some(&sub), path.into(), false);
         assert!(ignored("sub/a.o") && ignored("sub/x") && ignored("sub/y") && ignored("sub/z"));
         assert!(ignored("sub/#first"));

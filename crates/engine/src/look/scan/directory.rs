@@ -10,7 +10,7 @@ use bstr::{BStr, ByteSlice as _};
 use format::index::Stage;
 use sys::{Dir, FileType, Stat, ThreadCwd};
 
-use super::{Note, Part, Scan, Sight};
+use super::{Note, Part, PathState, Scan};
 use crate::{
     crew::Pace,
     look::{
@@ -22,12 +22,12 @@ use crate::{
 
 /// A directory to examine.
 pub(super) struct Job {
-    pub(super) what: What,
+    pub(super) entries: JobEntries,
     /// The length of the directory's path with its slash.
     pub(super) prefix: usize,
 }
 
-pub(super) enum What {
+pub(super) enum JobEntries {
     /// The entries in and below the directory.
     All(Range<usize>),
     /// These files of the directory.
@@ -64,18 +64,18 @@ impl<'a> Scan<'a> {
         if self.interrupt.load(Ordering::Relaxed) {
             return;
         }
-        let entries = match job.what {
-            What::Files(files) => {
+        let entries = match job.entries {
+            JobEntries::Files(files) => {
                 let left = files.into_iter().filter(|&at| self.is_left(at));
                 return self.look_at(left, job.prefix, &mut || pace.step());
             }
-            What::All(entries) => entries,
+            JobEntries::All(entries) => entries,
         };
         let ScanWorker { listing, found, thread_cwd } = worker;
         let first = jobs.len();
         self.split(&entries, job.prefix, |part| match part {
             Part::File(at) => found.push((0, at)),
-            Part::Directory(entries, prefix) => jobs.push(Job { what: What::All(entries), prefix }),
+            Part::Directory(entries, prefix) => jobs.push(Job { entries: JobEntries::All(entries), prefix }),
         });
         let thread_cwd = thread_cwd.as_mut().filter(|_| !pace.is_slow());
         let path = self.path_of(entries.start, job.prefix);
@@ -246,9 +246,11 @@ impl<'a> Scan<'a> {
         }
         let file = |(nth, found): (usize, &(u64, usize))| (&self.index.path_at(found.1)[prefix..], Some(nth));
         let mut wanted: Vec<(&BStr, Option<usize>)> = found.iter().enumerate().map(file).collect();
-        wanted.extend(directories.iter().filter_map(|job| match &job.what {
-            What::All(entries) => Some((&self.index.path_at(entries.start)[prefix..job.prefix - 1], None)),
-            What::Files(_) => None,
+        wanted.extend(directories.iter().filter_map(|job| match &job.entries {
+            JobEntries::All(entries) => {
+                Some((&self.index.path_at(entries.start)[prefix..job.prefix - 1], None))
+            }
+            JobEntries::Files(_) => None,
         }));
         wanted.sort_unstable();
         found.iter_mut().for_each(|(ino, _)| *ino = u64::MAX);
@@ -282,20 +284,20 @@ impl<'a> Scan<'a> {
             Ok(Some(stat)) if matches_exactly(self.index, at, stat) => {
                 self.visited[at].store(true, Ordering::Relaxed);
             }
-            _ => self.note(at, Sight::of(found), notes),
+            _ => self.note(at, PathState::of(found), notes),
         }
     }
 
-    pub(super) fn note(&self, at: usize, sight: Sight, notes: &mut Vec<Note>) {
+    pub(super) fn note(&self, at: usize, state: PathState, notes: &mut Vec<Note>) {
         self.visited[at].store(true, Ordering::Relaxed);
         let entry = &self.index.entry(at);
-        let verdict = match &sight {
-            Sight::There(stat) => self.rules.compare(entry, stat, self.index.timestamp),
+        let verdict = match &state {
+            PathState::There(stat) => self.rules.compare(entry, stat, self.index.timestamp),
             _ => Match::Different,
         };
         let told = verdict != Match::Same || entry.mode.is_gitlink() || entry.stage != Stage::Normal;
         if told {
-            notes.push(Note { at, sight, verdict });
+            notes.push(Note { at, state, verdict });
         }
     }
 
@@ -304,26 +306,26 @@ impl<'a> Scan<'a> {
         const ELOOP: i32 = 40;
         let mut notes = Vec::new();
         for at in entries.filter(|&at| self.is_asked(at)) {
-            let sight = match error.kind() {
-                ErrorKind::NotFound => Sight::Missing,
+            let state = match error.kind() {
+                ErrorKind::NotFound => PathState::Missing,
                 // The last component is a link to something else than a directory, or an earlier
                 // one is not a directory.
                 ErrorKind::NotADirectory => self.behind_a_link(at),
                 _ if error.raw_os_error() == Some(ELOOP) => self.behind_a_link(at),
-                _ => Sight::Unreadable(copy_error(error)),
+                _ => PathState::Unreadable(copy_error(error)),
             };
-            self.note(at, sight, &mut notes);
+            self.note(at, state, &mut notes);
         }
         self.store_notes(notes);
     }
 
     /// Examines an entry whose directory is a symbolic link. Like Git, most callers treat it as
     /// missing, unless the links form a loop.
-    pub(super) fn behind_a_link(&self, at: usize) -> Sight {
+    pub(super) fn behind_a_link(&self, at: usize) -> PathState {
         match self.root.stat_below(self.index.path_at(at).as_bytes()) {
-            Ok(Some(stat)) => Sight::Behind(stat),
-            Ok(None) => Sight::Missing,
-            Err(error) => Sight::Unreadable(error),
+            Ok(Some(stat)) => PathState::Behind(stat),
+            Ok(None) => PathState::Missing,
+            Err(error) => PathState::Unreadable(error),
         }
     }
 
@@ -337,7 +339,9 @@ impl<'a> Scan<'a> {
 /// Leaves the first few files of a directory, and makes jobs of the others.
 pub(super) fn split_off_jobs(files: &mut Vec<(u64, usize)>, prefix: usize) -> Vec<Job> {
     let others = files.split_off(files.len().min(FILES_PER_JOB));
-    let job =
-        |files: &[(u64, usize)]| Job { what: What::Files(files.iter().map(|&(_, at)| at).collect()), prefix };
+    let job = |files: &[(u64, usize)]| Job {
+        entries: JobEntries::Files(files.iter().map(|&(_, at)| at).collect()),
+        prefix,
+    };
     others.chunks(FILES_PER_JOB).map(job).collect()
 }

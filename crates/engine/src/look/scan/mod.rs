@@ -27,7 +27,7 @@ use format::index::{Entry, Flags, Index, MonitorAnswer, Stage};
 use repo::Repository;
 use sys::{Dir, ProcessCwd, Stat};
 
-use self::directory::{Job, ScanWorker, What};
+use self::directory::{Job, JobEntries, ScanWorker};
 use super::scan::selection::Selection;
 use crate::{
     crew::{self, Tuning, Workers},
@@ -40,7 +40,7 @@ use crate::{
 
 /// The state of an entry's path.
 #[derive(Debug)]
-pub(crate) enum Sight {
+pub(crate) enum PathState {
     /// Nothing is there, or a component of the path is not a directory.
     Missing,
     There(Stat),
@@ -49,12 +49,12 @@ pub(crate) enum Sight {
     Unreadable(io::Error),
 }
 
-impl Sight {
-    fn of(found: io::Result<Option<Stat>>) -> Sight {
+impl PathState {
+    fn of(found: io::Result<Option<Stat>>) -> PathState {
         match found {
-            Ok(Some(stat)) => Sight::There(stat),
-            Ok(None) => Sight::Missing,
-            Err(error) => Sight::Unreadable(error),
+            Ok(Some(stat)) => PathState::There(stat),
+            Ok(None) => PathState::Missing,
+            Err(error) => PathState::Unreadable(error),
         }
     }
 }
@@ -64,7 +64,7 @@ impl Sight {
 pub(crate) struct Note {
     /// The position of the entry.
     pub(crate) at: usize,
-    pub(crate) sight: Sight,
+    pub(crate) state: PathState,
     pub(crate) verdict: Match,
 }
 
@@ -209,7 +209,7 @@ impl<'a> Scan<'a> {
         });
         let ahead = self.asked.before(all.end);
         if ahead > 0 {
-            self.work_through(vec![Job { what: What::All(all), prefix: 0 }], ahead, workers);
+            self.work_through(vec![Job { entries: JobEntries::All(all), prefix: 0 }], ahead, workers);
         }
         if let Some(asked) = asked {
             self.asked = asked;

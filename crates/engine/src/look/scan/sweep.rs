@@ -230,7 +230,7 @@ mod tests {
         crew::Tuning,
         look::{
             pathspec::Pathspecs,
-            scan::{ScanTarget, Sight},
+            scan::{PathState, ScanTarget},
             stat::StatRules,
         },
     };
@@ -240,13 +240,13 @@ mod tests {
         let notes = scan.into_notes().into_iter();
         notes
             .map(|note| {
-                let sight = match &note.sight {
-                    Sight::Missing => "missing".to_owned(),
-                    Sight::Behind(stat) => format!("behind a link: {:?} {}", stat.file_type, stat.size),
-                    Sight::There(stat) => format!("{:?} {}", stat.file_type, stat.size),
-                    Sight::Unreadable(error) => error.to_string(),
+                let state = match &note.state {
+                    PathState::Missing => "missing".to_owned(),
+                    PathState::Behind(stat) => format!("behind a link: {:?} {}", stat.file_type, stat.size),
+                    PathState::There(stat) => format!("{:?} {}", stat.file_type, stat.size),
+                    PathState::Unreadable(error) => error.to_string(),
                 };
-                (note.at, format!("{sight} {:?}", note.verdict))
+                (note.at, format!("{state} {:?}", note.verdict))
             })
             .collect()
     }

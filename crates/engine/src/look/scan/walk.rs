@@ -6,7 +6,7 @@ use bstr::BStr;
 use format::index::Stage;
 use sys::{Dir, FileType, ProcessCwd, ThreadCwd};
 
-use super::{Note, Part, Scan, Sight, directory::split_off_jobs};
+use super::{Note, Part, PathState, Scan, directory::split_off_jobs};
 use crate::{
     crew::Pace,
     look::{
@@ -48,7 +48,7 @@ impl Observer for Scan<'_> {
                 // It may be a submodule.
                 Part::File(at) => match listed.find(&self.index.path_at(at)[prefix..]) {
                     Some((_, ino)) => files.push((ino, at)),
-                    None => self.note(at, Sight::Missing, &mut notes),
+                    None => self.note(at, PathState::Missing, &mut notes),
                 },
                 Part::Directory(entries, length) => {
                     let name = &self.index.path_at(entries.start)[prefix..length - 1];
@@ -59,8 +59,8 @@ impl Observer for Scan<'_> {
                         None => false,
                     };
                     for at in entries.filter(|&at| self.is_left(at)) {
-                        let sight = if is_link { self.behind_a_link(at) } else { Sight::Missing };
-                        self.note(at, sight, &mut notes);
+                        let state = if is_link { self.behind_a_link(at) } else { PathState::Missing };
+                        self.note(at, state, &mut notes);
                     }
                 }
             });

@@ -46,7 +46,7 @@ use crate::{
     crew::{self, Pace, Tuning, Workers},
     look::{
         handle::Handle,
-        ignore::{self, Everywhere, Level, Rules},
+        ignore::{self, GlobalRules, Level, Rules},
         pathspec::{Pathspecs, Reach, Seen},
     },
 };
@@ -123,7 +123,7 @@ pub enum Nested {
 /// The sources of ignore rules.
 #[derive(Clone, Debug, Default)]
 pub struct Excludes {
-    everywhere: Everywhere,
+    global: GlobalRules,
     /// The contents of `info/exclude` and `core.excludesFile`, if these and `.gitignore` files are
     /// the only sources.
     standard: Option<[Option<Vec<u8>>; 2]>,
@@ -140,8 +140,8 @@ impl Excludes {
         let last = outside.iter().flatten().map(|content| Rules::parse(content, icase)).collect();
         let only = Excludes::only(repo, first)?;
         let standard = first.is_empty().then_some(outside);
-        let everywhere = Everywhere { last, ..only.everywhere };
-        Ok(Excludes { everywhere, standard, inside: Some(".gitignore".into()) })
+        let global = GlobalRules { last, ..only.global };
+        Ok(Excludes { global, standard, inside: Some(".gitignore".into()) })
     }
 
     /// These sources, without use of the untracked cache.
@@ -152,14 +152,14 @@ impl Excludes {
     /// Only `patterns`.
     pub fn only(repo: &Repository, patterns: &[BString]) -> Result<Excludes, repo::Error> {
         let first = Rules::of_patterns(patterns.iter().map(|pattern| pattern.as_bstr()), folds_case(repo)?);
-        Ok(Excludes { everywhere: Everywhere { first, last: Vec::new() }, standard: None, inside: None })
+        Ok(Excludes { global: GlobalRules { first, last: Vec::new() }, standard: None, inside: None })
     }
 
     /// The rules of `sources`.
     pub fn of(sources: &ignore::check::Sources) -> Excludes {
         let last = sources.last.iter().rev().map(|source| source.rules.clone()).collect();
-        let everywhere = Everywhere { first: sources.first.clone(), last };
-        Excludes { everywhere, standard: None, inside: sources.per_directory.clone() }
+        let global = GlobalRules { first: sources.first.clone(), last };
+        Excludes { global, standard: None, inside: sources.per_directory.clone() }
     }
 }
 
@@ -437,7 +437,7 @@ impl Walk<'_> {
     }
 
     fn is_ignored(&self, level: Option<&Level>, path: &BStr, is_dir: bool) -> bool {
-        self.excludes.everywhere.ignores(level, path, is_dir)
+        self.excludes.global.ignores(level, path, is_dir)
     }
 }
 

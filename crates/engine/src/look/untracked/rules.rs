@@ -254,11 +254,11 @@ impl Walk<'_> {
                 }
             }
         }
-        self.of_the_index(path.as_bstr())
+        self.read_from_index(path.as_bstr())
     }
 
     /// Returns the content of an entry that is not checked out.
-    fn of_the_index(&self, path: &BStr) -> Option<Vec<u8>> {
+    fn read_from_index(&self, path: &BStr) -> Option<Vec<u8>> {
         let at = self.tracked.skipped(path)?;
         let entry = &self.index.entry(at);
         debug_assert!(entry.flags.contains(Flags::SKIP_WORKTREE), "only such are told of");
