@@ -19,6 +19,7 @@ pub(crate) mod checkout;
 mod checkout_index;
 mod clean;
 pub(crate) mod clone;
+mod count_objects;
 pub(crate) mod diff;
 pub(crate) mod ls_files;
 mod names;
@@ -54,6 +55,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     update_index::COMMAND,
     check_attr::COMMAND,
     check_ignore::COMMAND,
+    count_objects::COMMAND,
     diff::FILES,
     diff::INDEX,
     ls_files::COMMAND,

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::term::console;
+use crate::term::{console, text::bytes::readable};
 
 /// A counter that shows itself. Shared by threads.
 pub(crate) struct Progress {
@@ -63,7 +63,7 @@ impl Progress {
         // Git counts in units of 1,024 bytes and 1/1,024 seconds.
         let time = (self.started.elapsed().as_secs_f64() * 1024.0) as u64;
         let rate = bytes / time.max(1) * 1024;
-        self.finish_with(done, total, &format!(", {} | {}/s, done.\n", humane(bytes), humane(rate)));
+        self.finish_with(done, total, &format!(", {} | {}/s, done.\n", readable(bytes), readable(rate)));
     }
 
     fn finish_with(&self, done: usize, total: usize, end: &str) {
@@ -83,17 +83,5 @@ impl Progress {
         shown.width = counters.len();
         shown.percent = Some(percent);
         console::raw(format!("{}: {counters}{end:>clear$}", self.title).as_bytes());
-    }
-}
-
-/// Bytes as Git tells them.
-fn humane(bytes: u64) -> String {
-    let hundredths = |unit: u64| format!("{}.{:02}", bytes / unit, bytes % unit * 100 / unit);
-    match bytes {
-        0x4000_0001.. => format!("{} GiB", hundredths(1 << 30)),
-        0x10_0001.. => format!("{} MiB", hundredths(1 << 20)),
-        0x401.. => format!("{} KiB", hundredths(1 << 10)),
-        1 => "1 byte".to_owned(),
-        _ => format!("{bytes} bytes"),
     }
 }

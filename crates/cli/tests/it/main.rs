@@ -15,6 +15,7 @@ mod clone;
 mod clone_collisions;
 mod complaints;
 mod conflicts;
+mod count_objects;
 mod diff;
 mod diff_lines;
 mod diff_random;

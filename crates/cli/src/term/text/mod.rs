@@ -1,5 +1,6 @@
 //! Texts made of values: the words are Git's, as scripts and people know them.
 
+pub(crate) mod bytes;
 pub(crate) mod color;
 pub(crate) mod columns;
 pub(crate) mod relative;

@@ -1,0 +1,67 @@
+//! The directory of packs: how much the packs hold, and files that do not belong there.
+
+use std::{ffi::OsString, path::Path};
+
+use bstr::ByteSlice as _;
+use format::idx::Idx;
+use repo::Repository;
+use sys::by_path;
+
+use super::Counts;
+
+/// Files beside a pack that share its name.
+const SUFFIXES: &[&str] = &[".idx", ".rev", ".pack", ".bitmap", ".keep", ".promisor", ".mtimes"];
+
+/// Counts the packs in `dir`, which messages call `shown`.
+pub(super) fn count(counts: &mut Counts, repo: &Repository, dir: &Path, shown: &Path) {
+    let mut of_packs = Vec::new();
+    for (name, _) in by_path::list(dir).unwrap_or_default() {
+        let bytes = name.as_encoded_bytes();
+        if SUFFIXES.iter().any(|suffix| bytes.ends_with(suffix.as_bytes())) {
+            of_packs.push(name);
+        } else if !is_multi_pack_index(bytes) {
+            counts.add_garbage("garbage found", &dir.join(&name), &shown.join(&name));
+        }
+    }
+    of_packs.sort_unstable();
+    for group in of_packs.chunk_by(|one, other| stem(one) == stem(other)) {
+        let has =
+            |suffix: &str| group.iter().any(|name| name.as_encoded_bytes().ends_with(suffix.as_bytes()));
+        let reason = match (has(".pack"), has(".idx")) {
+            (true, true) => {
+                add_pack(counts, repo, dir, &group[0]);
+                continue;
+            }
+            (true, false) => "no corresponding .idx",
+            (false, true) => "no corresponding .pack",
+            (false, false) => "no corresponding .idx or .pack",
+        };
+        group.iter().for_each(|name| counts.add_garbage(reason, &dir.join(name), &shown.join(name)));
+    }
+}
+
+fn is_multi_pack_index(name: &[u8]) -> bool {
+    name == b"multi-pack-index"
+        || name == b"multi-pack-index.d"
+        || name.starts_with(b"multi-pack-index") && (name.ends_with(b".bitmap") || name.ends_with(b".rev"))
+}
+
+/// The name without its suffix.
+fn stem(name: &OsString) -> &[u8] {
+    let name = name.as_encoded_bytes();
+    &name[..name.rfind_byte(b'.').unwrap_or(name.len())]
+}
+
+/// Adds a pack, unless its index cannot be read.
+fn add_pack(counts: &mut Counts, repo: &Repository, dir: &Path, name: &OsString) {
+    let file = |suffix: &str| dir.join(sys::os_str(&[stem(name), suffix.as_bytes()].concat()));
+    let (pack, index) = (file(".pack"), file(".idx"));
+    let map = by_path::open(&index).and_then(|file| sys::Map::of(&file));
+    let Some(objects) = map.ok().and_then(|map| Some(Idx::parse(map, repo.hash()).ok()?.count())) else {
+        return;
+    };
+    let size = |path: &Path| by_path::stat_followed(path).ok().flatten().map_or(0, |stat| stat.size);
+    counts.packs += 1;
+    counts.packed += u64::from(objects);
+    counts.pack_size += size(&pack) + size(&index);
+}

@@ -1,0 +1,40 @@
+//! `count-objects` beside Git.
+
+use testkit::Oracle;
+
+use crate::SAPWOOD;
+
+#[test]
+fn prints_what_git_prints() {
+    let scripts = [
+        "true",
+        "git gc -q",
+        "git repack -q",
+        "git repack -q; echo 3 >c; git add c; git commit -qm 2; git repack -q; git multi-pack-index write",
+        "rm -rf .git/objects; mkdir .git/objects",
+        "echo x >.git/objects/pack/tmp_pack_x; echo y >.git/objects/pack/pack-1.idx; echo z >.git/objects/pack/p.keep",
+        "git repack -q; echo x >.git/objects/pack/pack-2.pack; mkdir -p .git/objects/00; echo >.git/objects/00/nonsense",
+        "mkdir -p .git/objects/11/00000000000000000000000000000000000000",
+        "git clone -q --bare . .git/other; echo \"$PWD/.git/other/objects\" >.git/objects/info/alternates",
+        "echo /nowhere >.git/objects/info/alternates",
+        "git -c worktree.useRelativePaths=true worktree add -q linked; touch .git/worktrees/linked/config",
+        "printf not-an-index >.git/objects/pack/pack-3.idx; touch .git/objects/pack/pack-3.pack",
+    ];
+    for script in scripts {
+        let oracle = Oracle::new(SAPWOOD, |repo| {
+            repo.write("a", "1\n");
+            repo.write("dir/b", "2\n");
+            repo.commit("one");
+            let mut shell = repo.command("sh".as_ref());
+            let made = shell.args(["-ec", script]).output().expect("a shell");
+            assert!(made.status.success(), "{script}: {}", String::from_utf8_lossy(&made.stderr));
+        });
+        for options in [&[][..], &["-v"], &["-H"], &["-vH"], &["x"], &["--no-verbose"]] {
+            let args = [&["count-objects"], options].concat();
+            oracle.same_as(script, &args);
+            if script.contains("worktree") {
+                oracle.same_in("linked", &args);
+            }
+        }
+    }
+}
