@@ -9,7 +9,7 @@ use bstr::{BStr, ByteSlice as _};
 use engine::{
     checkout::Plan,
     look::LookError,
-    sparse::{self, Course, Patterns, Trees},
+    sparse::{self, Patterns, Purpose, Trees},
 };
 use format::{
     ObjectId,
@@ -143,14 +143,14 @@ pub(crate) fn fill(repo: &Repository, index: &mut Index) -> Result<(), Failure> 
     }
 }
 
-/// Makes as much of `index` full as `course` needs.
+/// Makes as much of `index` full as `purpose` needs.
 pub(crate) fn settle(
     repo: &Repository,
     index: &mut Index,
-    course: &dyn Fn(&BStr) -> Course,
+    purpose: &dyn Fn(&BStr) -> Purpose,
 ) -> Result<(), Failure> {
     match index.sparse {
-        true => sparse::settle(repo, index, course).map_err(unreadable),
+        true => sparse::settle(repo, index, purpose).map_err(unreadable),
         false => Ok(()),
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 use engine::{
     checkout::{Attributes, ConflictSide, Operation, PathOptions, PathPlan, plan_paths},
     pathspec::Pathspecs,
-    sparse::Course,
+    sparse::Purpose,
 };
 use format::index::Index;
 use repo::Repository;
@@ -60,13 +60,13 @@ pub(crate) fn run(
         side: request.side,
     };
     let whole = match source {
-        _ if options.include_sparse => Course::Files,
-        None => Course::None,
-        Some(source) if options.overlay => Course::Compare(source.tree),
-        Some(source) => Course::OneWay(source.tree),
+        _ if options.include_sparse => Purpose::Files,
+        None => Purpose::None,
+        Some(source) if options.overlay => Purpose::Compare(source.tree),
+        Some(source) => Purpose::OneWay(source.tree),
     };
     let patterns = work.before.is_some().then(|| work.patterns()).transpose()?.flatten();
-    work.settle(patterns.as_deref(), &|dir| specs.course(dir, whole))?;
+    work.settle(patterns.as_deref(), &|dir| specs.purpose(dir, whole))?;
     let index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
     let planned = plan_paths(repo, work.worktree(), index, &options)
         .map_err(|error| work.explain(error.into(), Operation::Plumbing, 1))?;

@@ -18,7 +18,7 @@ use engine::{
         rewrites,
     },
     pathspec::Pathspecs,
-    sparse::Course,
+    sparse::Purpose,
     status::{self, Worktree},
 };
 use format::{
@@ -141,7 +141,7 @@ fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     // What does not differ is wanted file by file, too.
     let fill = if request.unchanged == Unchanged::Listed { Fill::AtOnce } else { Fill::Later };
     let Read { mut index, before, .. } = load(run, &repo, &settings, &root, fill)?;
-    sparse_index::settle(&repo, &mut index, &|_| Course::Compare(tree))?;
+    sparse_index::settle(&repo, &mut index, &|_| Purpose::Compare(tree))?;
     let worktree = match request.cached {
         true => Worktree::default(),
         false => examine(run, &repo, &root, &index, &specs, &request, None)?,

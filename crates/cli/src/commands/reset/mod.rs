@@ -9,7 +9,7 @@ use engine::{
     checkout::{ChangedEntry, Files, Force, IndexOptions, Merge, Operation, PlanOptions, Sparse, plan_index},
     look::LookError,
     pathspec::Pathspecs,
-    sparse::Course,
+    sparse::Purpose,
     switch::{self, ResetReason, names, state},
 };
 use format::ObjectId;
@@ -473,11 +473,11 @@ impl Reset<'_> {
             pathspecs: (!specs.is_empty()).then_some(specs),
             intent_to_add: self.request.intent_to_add,
         };
-        let course = |dir: &BStr| match patterns {
-            Some(_) => specs.course(dir, Course::OneWay(tree)),
-            None => Course::Files,
+        let purpose = |dir: &BStr| match patterns {
+            Some(_) => specs.purpose(dir, Purpose::OneWay(tree)),
+            None => Purpose::Files,
         };
-        work.settle(patterns.as_deref(), &course)?;
+        work.settle(patterns.as_deref(), &purpose)?;
         let index = std::mem::replace(&mut work.index, format::index::Index::empty(self.repo.hash()));
         let plan = plan_index(self.repo, index, &options).map_err(|error| match error {
             LookError::InvalidPath(path) => {

@@ -14,7 +14,7 @@ use engine::{
     crew::Deferred,
     diff::{self, Collapsed, Dirt, Pair, Status, SubmoduleIgnore, renames},
     pathspec::Pathspecs,
-    sparse::{self, Course},
+    sparse::{self, Purpose},
     status::{self, Touched},
     switch::operations::{Operations, operations},
     untracked::{self, Directories, Excludes, Nested},
@@ -333,7 +333,7 @@ fn collect_beside(
         true => {
             let tip = wait_for(tip)?;
             match tip.tree {
-                Some(tree) => sparse_index::settle(repo, &mut index, &|_| Course::Compare(tree))?,
+                Some(tree) => sparse_index::settle(repo, &mut index, &|_| Purpose::Compare(tree))?,
                 None => sparse_index::fill(repo, &mut index)?,
             }
             Ok(tip)
@@ -478,7 +478,7 @@ fn uses_cache(
 fn records_cache(run: &Invocation, repo: &Repository) -> Result<bool, Failure> {
     Ok(match is_true(run, "GIT_FORCE_UNTRACKED_CACHE") {
         Some(forced) => forced,
-        None => untracked::cache::wish(repo)? == untracked::cache::Wish::Write,
+        None => untracked::cache::setting(repo)? == untracked::cache::CacheSetting::Write,
     })
 }
 

@@ -5,7 +5,7 @@
 use std::time::SystemTime;
 
 use bstr::ByteSlice as _;
-use engine::untracked::cache::{self, Wish};
+use engine::untracked::cache::{self, CacheSetting};
 use format::index::{Flags, Fsmonitor, Index, MonitorAnswer, Version};
 use repo::Repository;
 
@@ -140,8 +140,8 @@ impl Update<'_> {
 
     fn untracked(&mut self) -> Result<(), Failure> {
         let Some(cache) = self.whole.untracked else { return Ok(()) };
-        let (wish, on) = (cache::wish(self.repo)?, cache == Cache::On);
-        if wish == if on { Wish::Remove } else { Wish::Write } {
+        let (setting, on) = (cache::setting(self.repo)?, cache == Cache::On);
+        if setting == if on { CacheSetting::Remove } else { CacheSetting::Write } {
             let (is, verb) = if on { ("false", "enable") } else { ("true", "disable") };
             console::warning(format!(
                 "core.untrackedCache is set to {is}; remove or change it, if you really want to {verb} the untracked cache"

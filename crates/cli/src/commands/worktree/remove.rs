@@ -13,7 +13,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     guard,
-    sparse::Course,
+    sparse::Purpose,
     trash::{self, Trash},
     worktree::{
         admin::{self, Found},
@@ -113,11 +113,11 @@ fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<
     };
     let mut index = apply::load_beside(&repo, &settings, &root, Tell::Hint)?;
     let head = repo.head()?.oid();
-    let course = match head {
-        Some(head) => Course::Compare(repo.tree_of(head)?),
-        None => Course::Files,
+    let purpose = match head {
+        Some(head) => Purpose::Compare(repo.tree_of(head)?),
+        None => Purpose::Files,
     };
-    sparse_index::settle(&repo, &mut index, &|_| course)?;
+    sparse_index::settle(&repo, &mut index, &|_| purpose)?;
     match changes::any(&repo, &root, &index, head, untracked)? {
         false => Ok(()),
         true => Err(Failure::Fatal(text!(

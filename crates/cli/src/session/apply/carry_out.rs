@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::checkout::{
     self, Action, ExecuteOptions, IndexOptions, Links, Outcome, Plan, PlanOptions, StepError,
 };
-use engine::{checkout::Cleared, diff::Pair, sparse::Course};
+use engine::{checkout::Cleared, diff::Pair, sparse::Purpose};
 use format::{ObjectId, index::Index};
 
 use super::{Done, Filled, Recorded, Rest, Work, load_index};
@@ -68,7 +68,7 @@ impl Work<'_> {
         let done = self.plan_and_carry_out(options, refusal)?;
         if done != Done::Planned {
             if !self.stopped {
-                sparse_index::settle(self.repo, &mut self.index, &|_| Course::OneWay(tree))?;
+                sparse_index::settle(self.repo, &mut self.index, &|_| Purpose::OneWay(tree))?;
                 let options = IndexOptions { tree, pathspecs: None, intent_to_add: false, sparse: None };
                 let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
                 self.index = checkout::plan_index(self.repo, index, &options)?.index;
@@ -215,7 +215,7 @@ impl Work<'_> {
     }
 
     fn list_changes(&mut self, tree: ObjectId) -> Result<(), Failure> {
-        sparse_index::settle(self.repo, &mut self.index, &|_| Course::Compare(tree))?;
+        sparse_index::settle(self.repo, &mut self.index, &|_| Purpose::Compare(tree))?;
         let found = checkout::local_changes(self.repo, &self.worktree, &self.index, tree)?;
         for warning in &found.warnings {
             console::warning(warning);

@@ -4,7 +4,7 @@ use bstr::{BStr, ByteSlice as _, ByteVec as _};
 use engine::{
     checkout::{self, Files, Follow, Merge, Operation, Plan, PlanError, PlanOptions, RefusalKind, Sparse},
     look::LookError,
-    sparse::{self, Course, Patterns},
+    sparse::{self, Patterns, Purpose},
 };
 use format::index::{Entry, Index};
 
@@ -35,10 +35,10 @@ impl<'a> Work<'a> {
         }
         match (&options.sparse, options.files, &options.merge) {
             (Sparse::Given(patterns), Files::Update, Merge::OneWay { target }) => {
-                self.settle(Some(patterns), &|_| Course::OneWay(*target))?;
+                self.settle(Some(patterns), &|_| Purpose::OneWay(*target))?;
             }
             (Sparse::Given(patterns), Files::Update, Merge::TwoWay { head: Some(head), target }) => {
-                self.settle(Some(patterns), &|_| Course::TwoWay(*head, *target))?;
+                self.settle(Some(patterns), &|_| Purpose::TwoWay(*head, *target))?;
             }
             _ => sparse_index::fill(self.repo, &mut self.index)?,
         }
@@ -59,14 +59,14 @@ impl<'a> Work<'a> {
         Ok(plan)
     }
 
-    /// Makes as much of a sparse index full as `course` needs. Where that is some of it, or files outside of the cone (`patterns`)
+    /// Makes as much of a sparse index full as `purpose` needs. Where that is some of it, or files outside of the cone (`patterns`)
     /// are in it, what Git does depends on which of its steps has made it full by then: as `git` it is left to Git.
     pub(crate) fn settle(
         &mut self,
         patterns: Option<&Patterns>,
-        course: &dyn Fn(&BStr) -> Course,
+        purpose: &dyn Fn(&BStr) -> Purpose,
     ) -> Result<(), Failure> {
-        sparse_index::settle(self.repo, &mut self.index, course)?;
+        sparse_index::settle(self.repo, &mut self.index, purpose)?;
         let Some(before) = self.before.as_ref().filter(|_| self.run.program == Program::Git) else {
             return Ok(());
         };

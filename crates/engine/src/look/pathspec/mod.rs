@@ -18,7 +18,7 @@ use format::{
     wildmatch::{self, literal_length, wildmatch},
 };
 
-use crate::look::sparse::{Course, Patterns};
+use crate::look::sparse::{Patterns, Purpose};
 pub use attr::Attributes;
 use magic::Magic;
 
@@ -347,15 +347,15 @@ impl Pathspecs {
 
     /// Returns what is selected of a directory that is a single entry of a sparse index: `whole` if
     /// a directory above it is selected, nothing, or possibly a part.
-    pub fn course(&self, dir: &BStr, whole: Course) -> Course {
+    pub fn purpose(&self, dir: &BStr, whole: Purpose) -> Purpose {
         // The content of a directory may have attributes that the directory lacks.
         if self.ask_attributes() {
-            return Course::Files;
+            return Purpose::Files;
         }
         match self.reach(dir) {
-            Reach::None => Course::None,
+            Reach::None => Purpose::None,
             Reach::Whole if !self.items.iter().any(|item| item.exclude) => whole,
-            _ => Course::Files,
+            _ => Purpose::Files,
         }
     }
 

@@ -19,4 +19,4 @@ pub use cone::Cone;
 pub use expand::{collapsed, expand, is_inside};
 pub use patterns::{LoadError, Loaded, Patterns, is_on, load, path};
 pub use present::{clear, clear_present, present};
-pub use settle::{Course, settle};
+pub use settle::{Purpose, settle};

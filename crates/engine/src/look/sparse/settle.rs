@@ -19,7 +19,7 @@ use crate::look::LookError;
 
 /// The purpose of comparing trees with the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
+pub enum Purpose {
     /// It does not concern this directory, which stays as it is.
     None,
     /// It needs files in the directory.
@@ -32,16 +32,16 @@ pub enum Course {
     TwoWay(ObjectId, ObjectId),
 }
 
-impl Course {
+impl Purpose {
     /// Returns the tree that a directory with the tree `held` becomes, or `None` if that needs the
     /// single files.
     fn tree(self, held: ObjectId, dir: &BStr, trees: &mut Trees<'_>) -> Result<Option<ObjectId>, LookError> {
         Ok(match self {
-            Course::None => Some(held),
-            Course::Files => None,
-            Course::Compare(tree) => trees.find(tree, dir)?.filter(|found| *found == held),
-            Course::OneWay(target) => trees.find(target, dir)?,
-            Course::TwoWay(head, target) => match (trees.find(head, dir)?, trees.find(target, dir)?) {
+            Purpose::None => Some(held),
+            Purpose::Files => None,
+            Purpose::Compare(tree) => trees.find(tree, dir)?.filter(|found| *found == held),
+            Purpose::OneWay(target) => trees.find(target, dir)?,
+            Purpose::TwoWay(head, target) => match (trees.find(head, dir)?, trees.find(target, dir)?) {
                 (Some(old), Some(new)) if old == new => Some(held),
                 (Some(old), Some(new)) if old == held => Some(new),
                 _ => None,
@@ -50,20 +50,20 @@ impl Course {
     }
 }
 
-/// Expands the directories of the sparse `index` of which `course` may concern a part. The others
-/// stay single entries, of the trees they become. `course` is called with the path, which has a
+/// Expands the directories of the sparse `index` of which `purpose` may concern a part. The others
+/// stay single entries, of the trees they become. `purpose` is called with the path, which has a
 /// slash at the end.
 pub fn settle(
     repo: &Repository,
     index: &mut Index,
-    course: &dyn Fn(&BStr) -> Course,
+    purpose: &dyn Fn(&BStr) -> Purpose,
 ) -> Result<(), LookError> {
     let mut trees = Trees { reader: repo.objects().reader(), read: HashMap::new() };
     let dirs: Vec<BString> = collapsed(index).map(BStr::to_owned).collect();
     let mut becomes = Vec::with_capacity(dirs.len());
     let entries = index.entries().iter().filter(|entry| entry.mode.is_tree());
     for (dir, entry) in dirs.iter().zip(entries) {
-        becomes.push(course(index.path(entry)).tree(entry.oid, dir.as_bstr(), &mut trees)?);
+        becomes.push(purpose(index.path(entry)).tree(entry.oid, dir.as_bstr(), &mut trees)?);
     }
     let mut closed = dirs.iter().zip(&becomes).filter_map(|(dir, tree)| Some((dir, (*tree)?))).peekable();
     if closed.peek().is_none() {

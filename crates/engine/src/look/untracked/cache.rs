@@ -11,7 +11,7 @@ use super::Directories;
 
 /// The effect of `core.untrackedCache` on every index that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum CacheSetting {
     /// The index keeps its cache or stays without one, also if the setting is not a boolean.
     Keep,
     /// The index gets a cache.
@@ -21,16 +21,16 @@ pub enum Wish {
 }
 
 /// Reads the setting, or `feature.manyFiles`.
-pub fn wish(repo: &Repository) -> Result<Wish, repo::Error> {
+pub fn setting(repo: &Repository) -> Result<CacheSetting, repo::Error> {
     if repo.config_str("core.untrackedCache").is_some() {
         return Ok(match repo.config_bool("core.untrackedCache") {
-            Ok(Some(true)) => Wish::Write,
-            Ok(Some(false)) => Wish::Remove,
-            _ => Wish::Keep,
+            Ok(Some(true)) => CacheSetting::Write,
+            Ok(Some(false)) => CacheSetting::Remove,
+            _ => CacheSetting::Keep,
         });
     }
     let many_files = repo.config_bool("feature.manyFiles")?.unwrap_or(false);
-    Ok(if many_files { Wish::Write } else { Wish::Keep })
+    Ok(if many_files { CacheSetting::Write } else { CacheSetting::Keep })
 }
 
 /// Returns the place in which a cache of this worktree is valid, in Git's words. Without a worktree
@@ -54,10 +54,10 @@ pub fn add(repo: &Repository, index: &mut Index) -> bool {
 /// Applies `core.untrackedCache`, as Git does whenever it reads an index. Returns true if the index
 /// was changed.
 pub fn settle(repo: &Repository, index: &mut Index) -> Result<bool, repo::Error> {
-    Ok(match wish(repo)? {
-        Wish::Keep => false,
-        Wish::Write => add(repo, index),
-        Wish::Remove => index.untracked.take().is_some(),
+    Ok(match setting(repo)? {
+        CacheSetting::Keep => false,
+        CacheSetting::Write => add(repo, index),
+        CacheSetting::Remove => index.untracked.take().is_some(),
     })
 }
 
