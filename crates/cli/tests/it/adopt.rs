@@ -1,4 +1,5 @@
-//! `adopt`: after a copy, an archive or a reflink the next status is clean and reads no file; what differs shows.
+//! Tests of `adopt`: after a copy, an archive or a reflink, the next status is clean and reads no
+//! file. Files whose content differs are still reported.
 
 use std::{
     fs,
@@ -40,7 +41,7 @@ fn adopt(repo: &Repo<'_>, args: &[&str]) -> Run {
     repo.run(SAPWOOD.as_ref(), &[&["adopt"], args].concat())
 }
 
-/// The inode and change time of everything but the Git directory, and what is in it.
+/// Returns the path, inode, change time and content of every file outside the Git directory.
 fn everything(dir: &Path) -> Vec<(PathBuf, u64, i64, i64, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).expect("a directory") {
@@ -57,8 +58,10 @@ fn everything(dir: &Path) -> Vec<(PathBuf, u64, i64, i64, Vec<u8>)> {
     found
 }
 
-/// Status is clean, and it does not read: were a file read, another content of the same size would show, which it does not
-/// while the stat data that count stay as they are.
+/// Checks that status is clean and reads no file.
+///
+/// The content of each file is replaced by other bytes of the same size, and the stat data that Git
+/// compares is kept. A command that reads a file would report it as modified.
 fn is_clean_unread(repo: &Repo<'_>) {
     let by_stat = ["-c", "core.trustctime=false", "-c", "core.checkStat=minimal"];
     for file in FILES {
@@ -133,7 +136,8 @@ fn what_differs_shows() {
     assert_eq!(adopt(&repo, &["-q"]).stdout, "");
 }
 
-/// A file with the very stat data that were recorded, of which only the racy rule tells that it was written since.
+/// The stat data of the file equals the recorded one. Only the racy rule shows that the file was
+/// written since.
 #[test]
 fn a_racy_file_that_differs() {
     let sandbox = Sandbox::new();

@@ -1,4 +1,4 @@
-//! Alternates that are gone: nothing is taken for empty, and Git's complaint is said.
+//! Alternates that are missing: sapwood treats no repository as empty, and prints Git's message.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use testkit::{Oracle, Repo};
 
 use crate::{SAPWOOD, switch::two_branches};
 
-/// All objects are in an object directory beside the repository, as in a shared clone.
+/// Moves all objects to an object directory outside of the repository, as in a shared clone.
 fn shared(repo: &Repo<'_>) {
     two_branches(repo);
     let objects = repo.join(".git/objects");
@@ -22,7 +22,7 @@ fn without_its_alternate() -> Oracle {
     oracle
 }
 
-/// A branch whose commit is missing is not one that is yet to be born: HEAD, its reflog and the branch stay.
+/// A branch whose commit is missing is not an unborn branch: HEAD, its reflog and the branch stay.
 #[test]
 fn a_branch_whose_commit_is_missing_is_not_unborn() {
     for args in [
@@ -56,7 +56,7 @@ fn a_branch_whose_commit_is_missing_is_not_unborn() {
     }
 }
 
-/// An upstream whose commit is missing is gone, and no reason to fail.
+/// An upstream whose commit is missing is reported as gone, and the command succeeds.
 #[test]
 fn an_upstream_whose_commit_is_missing_is_gone() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -78,7 +78,8 @@ fn an_upstream_whose_commit_is_missing_is_gone() {
     }
 }
 
-/// HEAD can leave such a branch for one whose commit is there, and the branch keeps its reflog.
+/// HEAD can move from a branch whose commit is missing to a branch whose commit exists. The first
+/// branch keeps its reflog.
 #[test]
 fn a_branch_whose_commit_is_missing_keeps_its_reflog() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

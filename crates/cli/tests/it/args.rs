@@ -1,4 +1,4 @@
-//! Command lines that do not get as far as a command's work.
+//! Command lines that fail or end before a command starts.
 
 use testkit::Sandbox;
 
@@ -28,7 +28,7 @@ fn global_options_and_their_mistakes() {
     assert_eq!(run(&["-C", "nowhere", "switch"]).code, 128);
 }
 
-/// Git's usage texts, and one line more of our own.
+/// The usage texts are Git's, except for one added line about `--dry-run`.
 #[test]
 fn usage_is_gits_but_for_the_dry_run() {
     let sandbox = Sandbox::new();

@@ -1,8 +1,8 @@
-//! Commands ask beforehand about all that may fail for a reason known by then: a command that fails
-//! so leaves worktree, index and `.git` as they were.
+//! Commands check every known reason for failure before they write. A command that fails for such a
+//! reason leaves worktree, index and `.git` as they were.
 //!
-//! Git says the same words and exits with the same code. Where Git asks later, and has written by
-//! then, the last of its words are compared: see SHORTCOMINGS.md.
+//! sapwood prints Git's words and exits with Git's code. Where Git checks later and has already
+//! written something, only the last line of its output is compared: see SHORTCOMINGS.md.
 
 use std::{
     collections::BTreeMap,
@@ -18,24 +18,24 @@ use testkit::{Oracle, Repo, Run};
 
 use crate::SAPWOOD;
 
-/// When Git finds out.
+/// The moment when Git detects the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Git {
-    /// Before it writes, as sapwood.
+    /// Before Git writes, like sapwood.
     Beforehand,
-    /// After it has written something.
+    /// After Git has written something.
     Later,
-    /// Like the previous one, but Git removes the files that it has written.
+    /// After Git has written files, which it removes again.
     Removed,
-    /// It has no such command.
+    /// Never: Git has no such command.
     Never,
 }
 use Git::{Beforehand, Later, Never, Removed};
 
-/// A reason to fail, and the commands that it keeps from being done.
+/// A reason to fail, and the commands that fail for it.
 struct Reason {
     name: &'static str,
-    /// Puts it in the way.
+    /// Creates the obstacle in the repository.
     arrange: fn(&Repo<'_>),
     date: &'static str,
     commands: &'static [(&'static [&'static str], Git)],
@@ -43,7 +43,8 @@ struct Reason {
 
 const GOOD_DATE: &str = "1112911993 -0700";
 
-/// Two branches that differ in files, some of which a filter is named for, a tag, and a branch to follow.
+/// Creates two branches whose files differ, some of them with a filter attribute, a tag, and a
+/// branch to track.
 fn setup(repo: &Repo<'_>) {
     repo.write("a", "one\n");
     repo.write("dir/b", "one\n");
@@ -67,9 +68,9 @@ fn lock(repo: &Repo<'_>, name: &str) {
     repo.write(format!(".git/{name}.lock"), "");
 }
 
-/// Git would clean by it, and has no command to smudge.
+/// Makes a required filter that can clean but not smudge.
 fn require_a_filter(repo: &Repo<'_>) {
-    // Not as young as the index: nobody has to look into it.
+    // Dates the file before the index, so that no command reads it.
     let file = fs::File::options().write(true).open(repo.join("dir/f.x")).expect("a file");
     file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)).expect("a time");
     repo.git(&["update-index", "-q", "--refresh"]);
@@ -100,7 +101,7 @@ const REASONS: &[Reason] = &[
             (&["worktree", "add", "../linked"], Later),
             (&["worktree", "add", "-b", "b", "../linked"], Later),
             (&["worktree", "add", "--detach", "../linked"], Later),
-            // Git removes the files that it made until then.
+            // Git removes the files that it has created so far.
             (&["clone", ".", "../cloned"], Removed),
         ],
     },
@@ -262,7 +263,8 @@ fn nothing_is_written_before_what_may_fail_was_asked() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The fault of a command, if it has one.
+/// Runs a command with Git and with sapwood, and returns a description of the fault, if there is
+/// one.
 fn judge(reason: &Reason, args: &[&str], git: Git) -> Option<String> {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         setup(repo);
@@ -301,7 +303,8 @@ fn run(mut command: Command, args: &[&str], date: &str) -> Run {
     Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() }
 }
 
-/// The exit code, and what was said but for hints, or of what Git said later the last of it.
+/// Returns the exit code and the messages without hints. Unless Git checks before it writes, only
+/// the last line is returned.
 fn words(oracle: &Oracle, run: &Run, git: Git) -> (i32, String) {
     let mut text = run.stderr.to_str_lossy().into_owned();
     for repo in [oracle.git(), oracle.ours()] {
@@ -316,7 +319,8 @@ fn words(oracle: &Oracle, run: &Run, git: Git) -> (i32, String) {
     (run.code, lines.join("\n"))
 }
 
-/// All that is in the directory that the repository is in: kind and mode, inode and time of files, and content.
+/// Returns kind and mode, inode and content of every file in the directory that holds the
+/// repository.
 fn everything(repo: &Repo<'_>) -> BTreeMap<BString, (u32, u64, BString)> {
     let mut found = BTreeMap::new();
     collect(repo.path.parent().expect("below the sandbox"), &mut found);
@@ -336,7 +340,7 @@ fn collect(dir: &Path, found: &mut BTreeMap<BString, (u32, u64, BString)>) {
     }
 }
 
-/// A date that nobody needs may be anything: nothing is logged.
+/// A date may be invalid when no reflog entry is written.
 #[test]
 fn a_date_that_is_not_needed_is_not_looked_at() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -362,7 +366,8 @@ fn a_date_that_is_not_needed_is_not_looked_at() {
     }
 }
 
-/// The committer comes from the same places as in Git. A reflog gets a line even without a name.
+/// The committer comes from the same sources as in Git. A reflog entry is written even without a
+/// name.
 #[test]
 fn reflogs_name_the_committer_as_gits_do() {
     let settings: &[&[&str]] = &[

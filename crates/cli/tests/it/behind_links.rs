@@ -1,4 +1,5 @@
-//! Tracked files whose directory gave way to a link to the same files: they are gone, wherever the link is and whoever asks.
+//! Tracked files whose directory was replaced by a link to the same files. Every command reports
+//! them as deleted, wherever the link points.
 
 use std::fs;
 
@@ -8,7 +9,8 @@ use crate::SAPWOOD;
 
 #[test]
 fn nothing_is_looked_at_through_a_link() {
-    // What is replaced: a directory with directories alone, one deeper, one with files.
+    // The replaced directory: one that holds only directories, one deeper, and one that holds
+    // files.
     for replaced in ["a", "a/b", "a/b/d3"] {
         for preload in ["true", "false"] {
             let oracle = Oracle::new(SAPWOOD, |repo| {

@@ -1,5 +1,6 @@
-//! Words that mean a branch: commands and words, each with each, beside Git: the same words, exit code, refs,
-//! reflogs and configuration, in the repository and in the worktrees that were made.
+//! Arguments that name a branch: every command with every word, compared with Git. Messages, exit
+//! code, refs, reflogs and configuration must be equal, in the repository and in the worktrees
+//! created.
 
 use std::{collections::BTreeMap, fmt, fs, path::Path, process::Stdio};
 
@@ -11,7 +12,7 @@ use crate::{
     shim::{Shim, finished},
 };
 
-/// `{}` is the word.
+/// Command lines; `{}` stands for the word.
 const COMMANDS: &[&str] = &[
     "checkout {}",
     "checkout {} --",
@@ -87,14 +88,14 @@ const WORDS: &[&str] = &[
     "-x",
 ];
 
-/// The branch that HEAD is on, and the branch before it.
+/// The branch of HEAD, and the branch before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum At {
-    /// `main`, and `was` before.
+    /// `main`, after `was`.
     Branch,
-    /// `main`, and the branch `@` before.
+    /// `main`, after the branch `@`.
     Returned,
-    /// A commit, and `topic` before.
+    /// A detached commit, after `topic`.
     Detached,
 }
 
@@ -134,7 +135,7 @@ fn prepare(place: &Repo<'_>, at: At) {
     assert_eq!(run.code, 0, "{}", run.stderr);
 }
 
-/// The files that say where everything is.
+/// Returns the contents of all files of refs, reflogs and configuration.
 fn state(place: &Path) -> BTreeMap<String, BString> {
     let mut found = BTreeMap::new();
     let mut dirs = vec![place.to_owned()];
@@ -168,8 +169,11 @@ fn run(place: &Repo<'_>, repo: &Repo<'_>, program: &str, case: &Case) -> (Run, B
     (run, state(&place.path))
 }
 
-/// Git takes a start that is `@` by way of `@{-1}` for HEAD, and a branch called ORIG_HEAD for what HEAD was; a new worktree
-/// called `@` it does not find. See SHORTCOMINGS.md.
+/// Returns true if sapwood knowingly differs from Git for this case; see SHORTCOMINGS.md.
+///
+/// - Git reads a start point that resolves to the branch `@` through `@{-1}` as HEAD.
+/// - Git reads a branch called ORIG_HEAD as the previous value of HEAD.
+/// - Git does not find a new worktree called `@`.
 fn is_left_out(case: &Case) -> bool {
     let is_start = ["-b new", "-B topic", "-c new", "-C topic"].iter().any(|new| case.command.contains(new));
     let adds = case.command.starts_with("worktree add");
@@ -215,7 +219,7 @@ fn each_command_with_each_word() {
     compare(cases, 60);
 }
 
-/// Runs `slice` of the cases, each in copies of its own.
+/// Runs `slice` of the cases, each in its own copies of the repository.
 fn compare(cases: Vec<Case>, slice: usize) {
     let bases = Sandbox::new();
     let place = |at: At| bases.repo(&format!("{at:?}"));

@@ -1,4 +1,5 @@
-//! `check-attr`: values from everywhere, the order of all of them, and what is said of bad lines.
+//! Tests of `check-attr`: attributes from every source, their order, and the messages about bad
+//! lines.
 
 use testkit::{Oracle, Repo};
 
@@ -106,7 +107,7 @@ fn a_co_process() {
     shim.was_native(&args);
 }
 
-/// Attributes are those of the path, whatever is behind a link on the way.
+/// Attributes belong to the path as given, even if a directory of it is a symbolic link.
 #[test]
 fn behind_a_link() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -139,7 +140,7 @@ fn what_is_handed_over() {
     shim.was_handed_over(args, "number of arguments");
 }
 
-/// A tree that is named, by whatever means, stands for the worktree's files.
+/// A tree named by option, setting or global option replaces the worktree's files.
 #[test]
 fn attributes_of_a_tree() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

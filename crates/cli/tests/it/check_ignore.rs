@@ -1,4 +1,5 @@
-//! `check-ignore`: which rule it is, what is said, and that each path is answered before the next is asked.
+//! Tests of `check-ignore`: the rule that matches, the output, and the order of answers. Each path
+//! is answered before the next one is read.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -10,7 +11,7 @@ use testkit::{Oracle, Repo};
 
 use crate::{SAPWOOD, shim::Shim};
 
-/// Rules of all kinds and places.
+/// Writes ignore rules of all kinds to every place where Git reads rules.
 fn rules(repo: &Repo<'_>) {
     repo.write("users", "\n# comment\n*.user\n");
     repo.git(&["config", "core.excludesFile", "users"]);
@@ -73,7 +74,7 @@ fn every_rule_by_its_file_and_line() {
     }
 }
 
-/// A rule of blanks is the empty name's.
+/// A rule that consists of blanks matches the empty name.
 #[test]
 fn names_with_a_slash_at_the_end() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -153,7 +154,8 @@ fn names_on_standard_input() {
     }
 }
 
-/// Exit code, standard output, standard error without the place of the repository.
+/// Runs the command with `input`. Returns exit code, standard output and standard error, with the
+/// repository's path replaced.
 pub(crate) fn fed(
     repo: &Repo<'_>,
     program: &str,
@@ -163,7 +165,7 @@ pub(crate) fn fed(
     let mut command = if program == "git" { repo.git_command() } else { repo.command(program.as_ref()) };
     let command = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it can be run");
-    // It may have ended by then.
+    // The process may have ended already.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("it ends");
     let text =
@@ -171,7 +173,7 @@ pub(crate) fn fed(
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Asks one path, waits for the answer, and only then asks the next.
+/// Sends one path, waits for the answer, and only then sends the next path.
 pub(crate) fn in_turns(command: &mut std::process::Command, turns: &[(&str, &str)]) {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it can be run");
     let mut input = child.stdin.take().expect("a pipe");
@@ -197,7 +199,7 @@ fn a_co_process() {
     shim.was_native(&args);
 }
 
-/// As [`in_turns`]; the index is cut short after the first answer, and there is no second.
+/// Like [`in_turns`], but truncates the index after the first answer and expects no second answer.
 pub(crate) fn without_its_index(repo: &Repo<'_>, args: &[&str], [one, two]: [&str; 2]) {
     let index = repo.join(".git/index");
     let before = std::fs::read(&index).expect("there");
@@ -227,7 +229,7 @@ fn a_co_process_whose_index_is_cut_short() {
     without_its_index(&oracle.ours(), &["check-ignore", "--stdin", "-v", "-n"], ["x.o", "z"]);
 }
 
-/// Git makes a sparse index full to look at what is tracked, and says so.
+/// Git expands a sparse index to find out which paths are tracked, and prints advice about it.
 #[test]
 fn a_sparse_index() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -254,7 +256,7 @@ fn a_sparse_index() {
     all();
     oracle.both(|repo| repo.write(".git/info/sparse-checkout", "a/b\n"));
     all();
-    // None of its directories is outside of the cone.
+    // No directory is outside of the cone.
     oracle.both(|repo| drop(repo.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "in", "out"])));
     all();
 }

@@ -1,4 +1,4 @@
-//! `clean`: what goes, what stays, and what is said.
+//! Tests of `clean`: the files it removes, the files it keeps, and its output.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -6,7 +6,8 @@ use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
 
-/// Tracked, untracked and ignored files, directories of each mixture, repositories among them.
+/// Creates tracked, untracked and ignored files, directories with every mixture of them, and nested
+/// repositories.
 fn litter(repo: &Repo<'_>) {
     repo.write(".gitignore", "*.o\nout/\n!keep.o\n/top-only\nwith space\\ \n");
     repo.write("tracked", "1\n");
@@ -56,7 +57,7 @@ fn litter(repo: &Repo<'_>) {
     std::os::unix::fs::symlink("../src", repo.path.join("dir/link")).expect("a link");
 }
 
-/// Every case at least twice: what would be done, and doing it.
+/// Runs every case as a dry run and for real.
 fn each(dir: &str, cases: &[&[&str]]) {
     for case in cases {
         let oracle = Oracle::new(SAPWOOD, litter);
@@ -115,7 +116,7 @@ fn some_paths() {
 #[test]
 fn from_below() {
     each("src", &[&[], &["-d"], &["-dx"], &["-X"], &["../dir", "deep"], &["-d", "."], &["..", "-x"]]);
-    // What we stand in stays.
+    // The current directory is not removed.
     each("dir", &[&["-d"], &["."], &["-d", ".."]]);
     each("mixed/sub", &[&["-d"], &["-dx", ":/"]]);
 }
@@ -150,7 +151,8 @@ fn settings_that_count() {
 fn the_index_in_the_way() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         litter(repo);
-        // A directory in a file's place, a file in a directory's, a .gitignore that is not in the worktree.
+        // A directory replaces a file, a file is no longer tracked, and a skip-worktree .gitignore
+        // is missing.
         repo.remove("tracked");
         repo.write("tracked/below", "x\n");
         repo.write("tracked/below.o", "x\n");
@@ -185,7 +187,7 @@ fn what_cannot_be_read_or_removed() {
             }
         });
     };
-    // Root may do all of it: then there is only less to see.
+    // Root ignores these permissions, so as root the test checks less.
     chmod(0o555);
     let run = |args: &[&str]| {
         let (theirs, ours) = (oracle.git().try_git(args), oracle.ours().run(SAPWOOD.as_ref(), args));

@@ -1,5 +1,5 @@
-//! Clones by Git and by sapwood are twins: same files, modes and contents but for the index's stat
-//! data, same words, same exit code.
+//! A clone by Git and a clone by sapwood are equal: files, modes, contents, messages and exit code.
+//! Only the stat data of the index differs.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -8,11 +8,12 @@ use testkit::{Repo, Run, Sandbox};
 
 use crate::SAPWOOD;
 
-/// A sandbox with repositories of many kinds to clone from.
+/// Creates a sandbox with repositories of many kinds to clone from.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     let home = sandbox.repo("home");
-    // Git before 2.41 writes no reverse index unless told; the default branch's name depends on it, too.
+    // Git before 2.41 writes no reverse index by default, and its default branch name depends on
+    // the configuration.
     home.write(".gitconfig", "[pack]\n\twriteReverseIndex = true\n[init]\n\tdefaultBranch = main\n");
     home.write("template/description", "a template\n");
     home.write("template/info/exclude", "*~\n");
@@ -60,7 +61,8 @@ fn fill(repo: &Repo<'_>) {
     repo.commit("two");
 }
 
-/// Everything below `root`: mode and content. The index is left out, its stat data must differ.
+/// Returns mode and content of everything below `root`. The content of the index is left out
+/// because its stat data must differ.
 pub(crate) fn tree(root: &Path) -> BTreeMap<BString, (u32, BString)> {
     use std::os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _};
     let mut found = BTreeMap::new();
@@ -86,14 +88,14 @@ pub(crate) fn tree(root: &Path) -> BTreeMap<BString, (u32, BString)> {
     found
 }
 
-/// The places where Git and sapwood work, taken out of what was said and written.
+/// Replaces the working directories of Git and sapwood in messages and files by one placeholder.
 fn plain(sandbox: &Sandbox, text: &BString) -> BString {
     let root = sandbox.path().display().to_string();
     let text = text.replace(format!("{root}/git/"), "<here>/").replace(format!("{root}/ours/"), "<here>/");
     text.replace("sapwood", "git").into()
 }
 
-/// What `clone -v` says, less the last line, which Git does not have.
+/// Returns the output of `clone -v` without its last line, the rate, which Git does not print.
 #[track_caller]
 fn without_rate(said: &BString) -> BString {
     let lines: Vec<&str> = said.to_str().expect("text").lines().collect();
@@ -108,7 +110,8 @@ fn without_rate(said: &BString) -> BString {
     rest.iter().map(|line| format!("{line}\n")).collect::<String>().into()
 }
 
-/// Clones with both, from and into fresh directories, and compares. Returns what sapwood said.
+/// Clones with both programs, in fresh directories, and compares the results. Returns the run of
+/// sapwood.
 #[track_caller]
 fn twins(sandbox: &Sandbox, prepare: impl Fn(&Repo<'_>), args: &[&str]) -> Run {
     let mut all = vec!["clone"];
@@ -162,8 +165,8 @@ fn twins(sandbox: &Sandbox, prepare: impl Fn(&Repo<'_>), args: &[&str]) -> Run {
     ours
 }
 
-/// Whether the Git at hand is older than the one whose behaviour is taken as the truth: some options
-/// did something else then.
+/// Returns true if the Git under test is older than the reference release. Some options did
+/// something else then.
 fn is_old(sandbox: &Sandbox) -> bool {
     sandbox.git_version() < (2, 55)
 }
@@ -209,7 +212,7 @@ fn through_the_protocol_and_from_bundles() {
     }
     same(&sandbox, &["--no-local", "../plain", "copy"]);
     same(&sandbox, &["--reference", "../plain", "../thin.bundle", "copy"]);
-    // What is missing is said with another last line.
+    // The last line of the message about missing commits differs from Git's.
     let refused = sandbox.repo("ours").run(Path::new(SAPWOOD), &["clone", "../thin.bundle", "thin"]);
     assert_eq!(refused.code, 128);
     assert!(refused.stderr.to_string().contains("Repository lacks these prerequisite commits:\n"));
@@ -261,7 +264,8 @@ fn options() {
     twins(&sandbox, |here| fs::create_dir(here.join("copy")).expect("made"), &["--bare", "../plain", "copy"]);
 }
 
-/// History and objects left out by the other side: what is asked for, and what is written about it.
+/// Clones that leave out history or objects: the requests to the server and the configuration
+/// written.
 #[test]
 fn shallow_and_partial() {
     let sandbox = sandbox();
@@ -284,7 +288,7 @@ fn shallow_and_partial() {
         args.extend([source.as_str(), "copy"]);
         same(&sandbox, &args);
     }
-    // What is needed to fill the worktree comes in one more pack.
+    // The objects that the worktree needs arrive in one more pack.
     let run =
         sandbox.repo("ours").run(Path::new(SAPWOOD), &["clone", "-q", "--filter=blob:none", &plain, "full"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -296,7 +300,7 @@ fn shallow_and_partial() {
     full.git(&["fsck"]);
 }
 
-/// What Git leaves to other commands of its own.
+/// Options for which Git runs other commands of its own.
 #[test]
 fn errands() {
     let sandbox = sandbox();
@@ -433,7 +437,7 @@ fn an_unfinished_clone_is_finished_and_strangers_are_left_alone() {
     let copy = sandbox.repo("copy");
     let marker = format!("{}\n{source}\n", i32::MAX);
 
-    // Killed while the worktree was being written.
+    // A clone that was killed while it wrote the worktree.
     root.git(&["clone", "-q", "plain", "copy"]);
     copy.write(".git/sapwood-clone", &marker);
     copy.remove(".git/index");
@@ -446,13 +450,14 @@ fn an_unfinished_clone_is_finished_and_strangers_are_left_alone() {
     assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "?? notes\n");
     assert!(!copy.exists(".git/sapwood-clone") && !copy.exists(".git/index.lock"));
 
-    // Finished: nothing is touched any more.
+    // The clone is finished, so a second run changes nothing.
     let refused = root.run(Path::new(SAPWOOD), &clone);
     assert_eq!(refused.code, 128);
     let text = "fatal: destination path 'copy' already exists and is not an empty directory.\n";
     assert_eq!(refused.stderr, text);
 
-    // Killed before there were refs; with a branch that somebody made since, it is theirs.
+    // A clone that was killed before it wrote refs. It is refused while it holds a branch that
+    // somebody created since.
     root.remove("copy");
     copy.write(".git/sapwood-clone", &marker);
     copy.write(".git/HEAD", "ref: refs/heads/unfinished-clone\n");

@@ -1,5 +1,5 @@
-//! Clones onto a file system that ignores case: the paths that collide are listed as Git lists them, and
-//! of each group the same one is left.
+//! Clones onto a case-insensitive file system. The colliding paths are listed as Git lists them,
+//! and the same path of each group survives.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ use crate::SAPWOOD;
 fn the_last_in_index_order_survives_and_all_are_listed() {
     let sandbox = Sandbox::new();
     let source = sandbox.init("source");
-    // Made in the index: the source may lie on any file system.
+    // The names are created in the index only, because the source may lie on any file system.
     for (path, content) in [
         ("README", "upper"),
         ("readme", "lower"),

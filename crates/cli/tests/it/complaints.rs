@@ -1,4 +1,5 @@
-//! Warnings are printed as often as Git prints them. Settings without a value are refused in Git's words.
+//! Warnings are printed as often as Git prints them. Settings without a value are refused in Git's
+//! words.
 
 use std::{
     fs::File,
@@ -10,7 +11,7 @@ use testkit::{Oracle, Repo, Sandbox};
 
 use crate::SAPWOOD;
 
-/// Attributes of `f` and `g`, and settings, that make their conversion fail.
+/// Attributes of `f` and `g`, with settings, that make their conversion fail.
 const BROKEN: [(&str, &[[&str; 2]]); 4] = [
     ("working-tree-encoding=UTF-16", &[]),
     ("working-tree-encoding=none", &[]),
@@ -40,7 +41,7 @@ const COMMANDS: &[&[&str]] = &[
     &["clean", "-fd"],
 ];
 
-/// Two branches that differ in `h`.
+/// Creates two branches that differ in `h`.
 fn branches(repo: &Repo<'_>) {
     repo.write("f", "one\n");
     repo.write("g", "two\n");
@@ -52,7 +53,8 @@ fn branches(repo: &Repo<'_>) {
     repo.git(&["checkout", "-q", "main"]);
 }
 
-/// Brings all back and breaks it anew; `f` and `g` look changed, each time in another second.
+/// Restores the worktree and breaks the conversion again. `f` and `g` look changed; `age` gives
+/// them another modification time in each call.
 fn break_conversion(
     repo: &Repo<'_>,
     (attributes, settings): (&str, &[[&str; 2]]),
@@ -115,7 +117,7 @@ const TEXTS: &[&str] = &[
     "extensions.objectFormat",
 ];
 
-/// Those that write nothing where they die.
+/// Commands that have written nothing when they fail.
 const READERS: &[&[&str]] = &[
     &["status", "-s"],
     &["ls-files"],
@@ -144,7 +146,7 @@ fn settings_without_a_value() {
     let mut refused = 0;
     for key in TEXTS {
         for command in READERS {
-            // Git looks for hooks there only if it has to compare content.
+            // Git reads the hooks path only if it has to compare content.
             if *key == "core.hooksPath" && command[0] == "diff-files" {
                 continue;
             }
@@ -172,7 +174,7 @@ fn settings_without_a_value() {
     repo.write("f", "one\n");
     assert!(refused > TEXTS.len() * READERS.len(), "only {refused} refused");
     repo.write(".git/config", &config);
-    // Where Git dies after the first write, nothing is written.
+    // Where Git fails after its first write, sapwood writes nothing.
     for command in [&["switch", "-c", "new"][..], &["checkout", "other"], &["reset", "--hard", "other"]] {
         let run = repo.run(Path::new(SAPWOOD), &[&["-c", "core.hooksPath"], command].concat());
         let words = "error: missing value for 'core.hookspath'\n\

@@ -1,10 +1,11 @@
-//! `--ours`, `--theirs` and `--merge`: one side of a conflict, and switches that may have to merge.
+//! `--ours`, `--theirs` and `--merge`: checkout of one side of a conflict, and switches that may
+//! have to merge.
 
 use testkit::{Oracle, Repo, Sandbox};
 
 use crate::{SAPWOOD, shim::Shim, switch::two_branches};
 
-/// A merge that stopped: every way in which two sides can differ.
+/// Creates a stopped merge with every way in which two sides can differ.
 fn stopped_merge(repo: &Repo<'_>) {
     repo.write("both", "base\n");
     repo.write("deleted by them", "base\n");
@@ -64,7 +65,8 @@ fn one_side() {
         for program in [SAPWOOD, &shim.program()] {
             let oracle = Oracle::copies_of(program, &template);
             oracle.same(line);
-            // What was written is known to be: nothing is written twice.
+            // The index has the stat data of the file just written, so the second run writes
+            // nothing.
             oracle.same_as("again", line);
             oracle.same_as("after it", &["checkout", "--theirs", "both"]);
         }
@@ -72,10 +74,10 @@ fn one_side() {
     }
 }
 
-/// What the user does to a worktree.
+/// A change that the user makes in a worktree.
 type Edit = fn(&Repo<'_>);
 
-/// Two branches, and what the user has beside them.
+/// Creates two branches, and local changes by `edit`.
 fn edited(repo: &Repo<'_>, edit: Edit) {
     two_branches(repo);
     repo.git(&["switch", "-q", "topic"]);

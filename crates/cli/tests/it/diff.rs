@@ -1,4 +1,4 @@
-//! `diff-files` and `diff-index`: what is listed, and how.
+//! `diff-files` and `diff-index`: the entries they list, and the format of the list.
 
 mod finds;
 mod sparse;
@@ -12,7 +12,7 @@ use testkit::{Oracle, Repo};
 
 use crate::{SAPWOOD, diff_random::NEWEST, index_info};
 
-/// Gives a file a time long ago, so that nothing depends on when it was written.
+/// Sets a fixed modification time long ago, so that no result depends on the time of the write.
 fn age(repo: &Repo<'_>, path: &str, seconds: u64) {
     let file = std::fs::File::open(repo.join(path)).expect("the file exists");
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 + seconds);
@@ -23,7 +23,7 @@ fn lines(from: usize, to: usize) -> String {
     (from..to).map(|number| format!("line {number}\n")).collect()
 }
 
-/// One path of each kind of difference, unmerged ones left out.
+/// Creates one path for each kind of difference, except for unmerged paths.
 fn changed(repo: &Repo<'_>) {
     let files =
         ["modified", "touched", "same size", "gone", "sub/moved", "executable", "becomes a link", "ä"];
@@ -68,14 +68,14 @@ fn changed(repo: &Repo<'_>) {
     repo.remove("skipped");
     repo.git(&["update-index", "--assume-unchanged", "assumed"]);
     repo.git(&["update-index", "--skip-worktree", "skipped"]);
-    // Renames without the index: what is only intended to be added is new.
+    // Prepares renames that the index does not record. An intent-to-add entry counts as new.
     repo.remove("sub/moved");
     repo.write("sub/deep/moved", lines(81, 97));
     repo.write("intended and gone", "x\n");
     repo.git(&["add", "-N", "sub/deep/moved", "intended and gone"]);
     repo.remove("intended and gone");
     repo.git(&["rm", "-q", "--cached", "link", "intended anew"]);
-    // The index has it as the commit has, and yet it is not in it.
+    // Its content equals the commit's, but as an intent-to-add entry it is not part of the index.
     repo.git(&["add", "-N", "intended anew"]);
 }
 
@@ -141,7 +141,7 @@ fn files_of_every_kind() {
     for args in FILES {
         oracle.same(&[&["diff-files"], *args].concat());
     }
-    // The file has a name only now that it is a source.
+    // Git prints the file's name here only because it is the source of a copy.
     let run = oracle.same(&["diff-files", "-C", "-R", "--", "touched", "gone"]);
     assert!(run.stderr.contains_str("feeding unmodified touched"), "{}", run.stderr);
     for args in [&["--relative"][..], &["--relative", "-M"], &["--name-only", "."], &["../gone"], &["moved"]]
@@ -156,7 +156,7 @@ fn trees_against_files_and_index() {
     let both: Vec<&[&str]> = FILES.iter().copied().filter(|args| !args.contains(&"-q")).collect();
     for args in both {
         let at = args.iter().position(|arg| !arg.starts_with('-') || *arg == "--").unwrap_or(args.len());
-        // A value that is an argument of its own stays with its option.
+        // The separate value of `-l` stays with its option.
         let at = if args.contains(&"-l") { args.len() } else { at };
         let (options, paths) = args.split_at(at);
         oracle.same(&[&["diff-index"], options, &["HEAD"], paths].concat());
@@ -196,7 +196,8 @@ fn options_that_do_not_go_together() {
     assert!(run.stderr.starts_with(b"fatal: options '--name-only'"), "{}", run.stderr);
 }
 
-/// Options of diffs cluster, those of revisions do not, and the command gets what nobody else knows of a cluster.
+/// Short options of diffs can be clustered; those of revisions cannot. The command parses the rest
+/// of a cluster that neither of the two parsers knows.
 #[test]
 fn options_in_clusters() {
     let oracle = Oracle::new(SAPWOOD, changed);
@@ -269,7 +270,7 @@ fn options_in_clusters() {
     }
 }
 
-/// Names that the file system does not take: nobody can tell what is there.
+/// The file system rejects these names as too long, so their state is unknown.
 #[test]
 fn files_that_cannot_be_looked_at() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -300,7 +301,7 @@ fn files_that_cannot_be_looked_at() {
     }
 }
 
-/// What cannot be looked at: said by `diff-files`, gone for `diff-index`.
+/// A path whose `lstat` fails is an error for `diff-files` and deleted for `diff-index`.
 #[test]
 fn behind_a_link_in_a_circle() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

@@ -1,13 +1,14 @@
-//! `-G` on random files: whether a line was changed is a matter of how Git's diff aligns them.
+//! Tests of `-G` on random files. Git's line alignment decides which lines count as changed.
 
 use testkit::{Repo, Sandbox};
 
 use crate::{SAPWOOD, diff_random::NEWEST, full, random::Random};
 
-/// So many lines of each file are marks. They come in the same order in both, so that whether they are changed is up to the diff.
+/// The number of marked lines in each file. Their order is equal in both versions, so the diff
+/// decides which of them count as changed.
 const MARKS: usize = 8;
 
-/// Two versions of a file.
+/// The two versions of a file.
 type Versions = [Vec<String>; 2];
 
 fn fresh(random: &mut Random) -> String {
@@ -18,7 +19,7 @@ fn lines(random: &mut Random, count: usize, kinds: usize) -> Vec<String> {
     (0..count).map(|_| random.below(kinds).to_string()).collect()
 }
 
-/// Puts the marks anywhere.
+/// Inserts the marks at random places of both versions.
 fn mark(versions: &mut Versions, random: &mut Random) {
     for lines in versions {
         let mut places: Vec<usize> = (0..MARKS).map(|_| random.below(lines.len() + 1)).collect();
@@ -29,7 +30,8 @@ fn mark(versions: &mut Versions, random: &mut Random) {
     }
 }
 
-/// Lines of some kinds, of which some are others, in another order, gone or new.
+/// Creates an old version of random lines. In the new version lines are replaced, reordered,
+/// removed or added.
 fn shuffled(random: &mut Random, most: usize) -> Versions {
     let kinds = [2, 3, 10, 50, 5000][random.below(5)];
     let count = 1 + random.below(most);
@@ -74,7 +76,8 @@ fn shuffled(random: &mut Random, most: usize) -> Versions {
     versions
 }
 
-/// The marks are common lines, amid more or less of what the other version does not have.
+/// Creates versions whose marks are repeated lines, between a varying number of lines that the
+/// other version lacks.
 fn common(random: &mut Random) -> Versions {
     let mut versions = Versions::default();
     for number in 0..MARKS {
@@ -98,7 +101,7 @@ fn common(random: &mut Random) -> Versions {
     versions
 }
 
-/// Mostly the same line, and the marks about where they were.
+/// Creates versions in which most lines are equal. The marks stay near their old places.
 fn monotonous(random: &mut Random, least: usize) -> Versions {
     let (rare, kinds) = ([5, 10, 20, 33][random.below(4)], [2, 3, 20, 500][random.below(4)]);
     let line = |random: &mut Random| match random.below(rare) {
@@ -151,7 +154,7 @@ fn lines_of_random_files() {
             })
             .collect();
         if full() {
-            // Only searches in long files are impatient.
+            // Git's diff gives up early only in long files.
             files.extend((0..4).map(|_| monotonous(&mut random, 35_000)));
         }
         write(&repo, &files, 0);

@@ -1,4 +1,4 @@
-//! `diff-files` and `diff-index` of random repositories, with random options.
+//! `diff-files` and `diff-index` with random options in random repositories.
 
 use testkit::{Repo, Sandbox};
 
@@ -7,7 +7,7 @@ use crate::{SAPWOOD, full, random::Random};
 const NAMES: [&str; 12] =
     ["a", "b", "c", "sub/a", "sub/b", "sub/deep/a", "dir/c", "dir/d", "e", "f", "sub/x", "ä"];
 
-/// One of a few contents, with some lines changed.
+/// Returns one of a few contents, with some lines changed.
 fn content(random: &mut Random) -> String {
     let kind = random.below(5);
     let count = [0, 1, 8, 30, 30, 30][random.below(6)];
@@ -31,7 +31,7 @@ fn write(repo: &Repo<'_>, path: &str, random: &mut Random) {
     }
 }
 
-/// Some changes of the worktree.
+/// Makes some changes in the worktree.
 fn mess(repo: &Repo<'_>, random: &mut Random) {
     for _ in 0..random.below(9) {
         let (path, other) = (NAMES[random.below(NAMES.len())], NAMES[random.below(NAMES.len())]);
@@ -40,7 +40,7 @@ fn mess(repo: &Repo<'_>, random: &mut Random) {
         match random.below(8) {
             0 | 1 => write(repo, path, random),
             2 if is_there(&file) => repo.remove(path),
-            // The time is another: it has to be looked at.
+            // The file has a new modification time, so its content has to be compared.
             3 if file.is_file() && !file.is_symlink() => {
                 let text = std::fs::read(&file).expect("a file");
                 repo.write(path, text);
@@ -103,7 +103,7 @@ fn make(repo: &Repo<'_>, random: &mut Random) {
     }
 }
 
-/// A submodule that is a copy of another.
+/// Returns index information for a second submodule at the commit of the first.
 fn gitlink(repo: &Repo<'_>) -> String {
     let commit = repo.git(&["-C", "one", "rev-parse", "HEAD"]).stdout;
     format!("160000,{},three", String::from_utf8_lossy(commit.trim_ascii()))
@@ -178,12 +178,12 @@ const NEEDLES: &[&[&str]] = &[
     &["--find-object=HEAD:sub"],
 ];
 
-/// Lists of an older Git differ in places.
+/// The oldest Git whose output is compared; older ones print some lists differently.
 pub(crate) const NEWEST: (u32, u32) = (2, 55);
 
 const FORMATS: &[&[&str]] = &[&[], &["--name-only"], &["--name-status"], &["-s"]];
 
-/// A command line; `can_be_within` is whether `--relative` may be.
+/// Returns a random command line. `--relative` is used only if `can_be_within` is true.
 fn line(random: &mut Random, can_be_within: bool) -> Vec<&'static str> {
     let mut args: Vec<&str> = match random.below(4) {
         0 | 1 => vec!["diff-files"],
@@ -228,7 +228,7 @@ fn random_options_of_random_repositories() {
         }
         let repo = sandbox.init("repo");
         make(&repo, &mut random);
-        // Git dies of what is unmerged elsewhere.
+        // With `--relative`, Git fails if a path outside of the directory is unmerged.
         let can_be_within = repo.git(&["ls-files", "-u"]).stdout.is_empty();
         for _ in 0..36 {
             let args = line(&mut random, can_be_within);

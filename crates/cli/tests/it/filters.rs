@@ -1,4 +1,4 @@
-//! What long-running filters are told about a checkout, and what becomes of one that fails.
+//! Requests to long-running filters during a checkout, and the handling of filters that fail.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use testkit::{FILTER_PROTOCOL, Oracle, Repo, Sandbox};
 
 use crate::SAPWOOD;
 
-/// A filter process that changes nothing and writes what it is told about each file to `.git/told`.
-/// Files with "slow" in their names are delayed.
+/// A filter process that changes nothing and writes each request to `.git/told`. Files with "slow"
+/// in their names are delayed.
 const PROCESS: &str = r#"
 my %late;
 while (1) {
@@ -33,7 +33,7 @@ while (1) {
 }
 "#;
 
-/// Branches that differ in every file, and tags of each kind.
+/// Creates branches that differ in every file, and tags of each kind.
 fn history(repo: &Repo<'_>) {
     repo.write(".git/filter.pl", [FILTER_PROTOCOL, PROCESS].concat());
     repo.git(&["config", "filter.log.process", "perl .git/filter.pl"]);
@@ -58,7 +58,7 @@ fn history(repo: &Repo<'_>) {
     repo.git(&["tag", "both", "topic"]);
 }
 
-/// What the filter was told since it was last asked, sorted: in which order files are filtered is free.
+/// Returns the requests since the last call, sorted, because the order of files is not defined.
 fn told(repo: &Repo<'_>) -> Vec<String> {
     if !repo.exists(".git/told") {
         return Vec::new();
@@ -110,7 +110,7 @@ fn filters_are_told_what_git_tells_them() {
         requests += ours.len();
         with_ref += ours.iter().filter(|line| line.contains(" ref=")).count();
     }
-    // From the index there is nothing to tell.
+    // A checkout from the index sends no ref or tree.
     for args in [&["restore", "."][..], &["checkout", "--", "."], &["checkout", "-f"], &["reset", "--hard"]] {
         oracle.both(|repo| {
             repo.remove("a.up");
@@ -145,7 +145,7 @@ fn filters_are_told_what_is_cloned() {
     }
 }
 
-/// A required filter that fails ends everything, as with Git; `fail` breaks it.
+/// Creates a repository with a required filter, which fails while the file `fail` exists.
 fn with_required_filter(repo: &Repo<'_>) {
     repo.write("a", "one\n");
     repo.write("gone", "one\n");
@@ -164,8 +164,8 @@ fn with_required_filter(repo: &Repo<'_>) {
     repo.write(".git/fail", "");
 }
 
-/// What was done by then is up to the workers (Git's as well). Git forgets it; ours is in the index, so
-/// that the command can be run again.
+/// The files written before the failure depend on the workers, with Git too. Git does not record
+/// them. sapwood records them in the index, so that the command can be run again.
 #[test]
 fn a_required_filter_that_fails_ends_everything() {
     for (args, moved) in [
@@ -194,7 +194,7 @@ fn a_required_filter_that_fails_ends_everything() {
             assert_eq!(head(&repo), before, "{args:?}");
             assert!(!repo.exists(".git/index.lock") && !repo.exists("b"), "{args:?}");
         }
-        // What the index says is there is there (`restore` without `--staged` removes more).
+        // Each entry that the index has is on disk (`restore` without `--staged` removes more).
         let repo = oracle.ours();
         assert_eq!(
             repo.git(&["diff-files", "--name-only", "--diff-filter=D", "--", ".", ":!gone"]).stdout,
@@ -232,7 +232,7 @@ fn a_clone_says_that_a_required_filter_failed() {
     assert_eq!(sandbox.repo("new").read(".git/HEAD"), "ref: refs/heads/main\n");
 }
 
-/// All that a filter is told, from its start on, in the order of Git.
+/// Command lines whose whole conversation with the filter is compared with Git's.
 const CONVERSATIONS: &[(&str, &[&str])] = &[
     ("", &["switch", "topic"]),
     ("", &["checkout", "--detach", "light"]),
@@ -271,7 +271,8 @@ const CONVERSATIONS: &[(&str, &[&str])] = &[
 
 #[test]
 fn each_command_talks_to_a_filter_as_git_does() {
-    // Files are compared by several workers, so in no order; they are written in that of the index.
+    // Several workers compare files, so these requests have no order. Files are written in index
+    // order.
     let told = |repo: &Repo<'_>| {
         let told = if repo.exists("../told") { repo.read("../told") } else { Default::default() };
         let mut lines: Vec<String> = told.to_string().lines().map(str::to_owned).collect();
@@ -294,7 +295,7 @@ fn each_command_talks_to_a_filter_as_git_does() {
                 repo.join(".git/filter.pl").display()
             );
             repo.git(&["config", "filter.log.process", &filter]);
-            // A file as young as the index would be cleaned again.
+            // A file as new as the index would be cleaned again.
             shell("find . -name '*.up' -exec touch -d 2020-01-01 {} +");
             repo.git(&["update-index", "-q", "--refresh"]);
             shell(before);

@@ -1,4 +1,5 @@
-//! Files whose stat data alone differ from the index: force writes them anew, as Git does; what does not force leaves them.
+//! Files of which only the stat data differs from the index: forced commands write them again, as
+//! Git does; other commands leave them.
 
 use std::{
     fs,
@@ -46,7 +47,7 @@ fn made(repo: &Repo<'_>) {
     repo.git(&["branch", "other"]);
 }
 
-/// Nothing of what Git records changes.
+/// Changes only stat data that Git does not record.
 fn touched(repo: &Repo<'_>) {
     let chmod = |name: &str, mode| {
         fs::set_permissions(repo.join(name), fs::Permissions::from_mode(mode)).expect("it is ours");

@@ -1,5 +1,6 @@
-//! File system monitors: less work, Git's words about those that fail, and none that is believed where a file is overwritten.
-//! That the answers are the same as without one is for `edits`.
+//! File system monitors: they save work, their failures are reported in Git's words, and none is
+//! trusted before a file is overwritten. The module `edits` checks that answers are equal with and
+//! without a monitor.
 
 use std::{
     fs,
@@ -13,7 +14,8 @@ use testkit::{Oracle, Repo, Run, Sandbox};
 
 use crate::{SAPWOOD, shim::Shim};
 
-/// A monitor that knows what the test did: each line of `.git/changes` is a path, and the token is their number.
+/// A monitor that reports the test's own changes: each line of `.git/changes` is a path, and the
+/// token is the number of lines.
 const HONEST: &str = "\
 #!/bin/sh
 test \"$1\" = 2 || exit 1
@@ -25,7 +27,7 @@ case $2 in
 esac
 ";
 
-/// What Git says of the same worktree without any cache, and without writing anything.
+/// Returns Git's answer for the same worktree without any cache. Git writes nothing.
 fn truth(repo: &Repo<'_>, args: &[&str]) -> Run {
     let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "--no-optional-locks"];
     let mut line = plain.to_vec();
@@ -43,7 +45,7 @@ fn begin(repo: &Repo<'_>) {
     repo.commit("second");
 }
 
-/// Whoever lists files shows who is vouched for, and what is modified, as Git does.
+/// Listings of files show entries marked as valid, and modified files, as Git does.
 #[test]
 fn files_are_listed_as_by_git() {
     let sandbox = Sandbox::new();
@@ -77,11 +79,11 @@ fn files_are_listed_as_by_git() {
     shim.was_native(&["ls-files", "-f"]);
 }
 
-/// Git's daemon in a repository, for as long as this lives.
+/// Git's daemon in a repository. It is stopped on drop.
 struct Daemon<'a>(&'a Repo<'a>);
 
 impl<'a> Daemon<'a> {
-    /// `None` (and a line that says so) where there is none, or where it hears nothing.
+    /// Starts the daemon. Returns `None`, and prints a line, where it cannot be started.
     fn start(repo: &'a Repo<'a>) -> Option<Daemon<'a>> {
         let started = repo.try_git(&["fsmonitor--daemon", "start"]);
         if started.code != 0 {
@@ -118,7 +120,7 @@ fn a_daemon_that_is_gone_is_started_again() {
     assert_eq!(repo.try_git(&["fsmonitor--daemon", "status"]).code, 0);
 }
 
-/// Asserted in looks, not in time: what the monitor does not name is not looked at.
+/// Counts system calls instead of time: paths that the monitor does not report are not read.
 #[test]
 fn looks_are_in_proportion_to_changes() {
     let looks = |files: usize, changed: usize| {
@@ -137,7 +139,7 @@ fn looks_are_in_proportion_to_changes() {
             assert_eq!(run.code, 0, "{}", run.stderr);
             run
         };
-        // The first one looks at all; the second finds the index older than no file.
+        // The first run reads everything; the second run finds all files older than the index.
         let later = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
         for number in 0..files {
             let file =
@@ -214,7 +216,7 @@ fn monitors_that_fail_and_their_words() {
     assert_eq!((has_token(&oracle.git()), has_token(&oracle.ours())), (false, false));
 }
 
-/// A socket that talks nonsense, or ends in the middle, is no monitor: everything is looked at.
+/// A socket that sends invalid or truncated answers is not trusted: every file is compared.
 #[test]
 fn a_daemon_that_makes_no_sense() {
     let sandbox = Sandbox::new();
@@ -237,13 +239,13 @@ fn a_daemon_that_makes_no_sense() {
             while !question.ends_with(b"0000") && stream.read_exact(&mut byte).is_ok() {
                 question.push(byte[0]);
             }
-            // Whoever asked may be gone.
+            // The client may have disconnected.
             drop(stream.write_all(answer));
             question
         });
         repo.write("d/a", format!("{answer:?}"));
         let run = repo.run(SAPWOOD.as_ref(), &["status", "-s"]);
-        // If nobody asked, this ends the wait.
+        // Ends the wait if there was no client.
         drop(UnixStream::connect(&socket));
         let question = served.join().expect("served");
         fs::remove_file(&socket).expect("it is there");
@@ -256,7 +258,8 @@ fn a_daemon_that_makes_no_sense() {
     }
 }
 
-/// Its word shows nothing, and overwrites nothing: the file itself is looked at.
+/// A monitor that misses a change hides it from status, but the file is compared before it is
+/// overwritten.
 #[test]
 fn a_monitor_that_lies_loses_nothing() {
     let sandbox = Sandbox::new();
@@ -272,7 +275,7 @@ fn a_monitor_that_lies_loses_nothing() {
     assert_eq!(repo.read("a"), "mine\n");
 }
 
-/// A directory in which nothing was becomes a repository, of which the monitor names what is in `.git`.
+/// An empty directory becomes a repository, and the monitor reports the paths inside its `.git`.
 #[test]
 fn a_repository_that_comes_into_being() {
     let sandbox = Sandbox::new();
@@ -316,13 +319,14 @@ fn what_no_monitor_can_watch_is_gits() {
     shim.was_native(&args);
 }
 
-/// Entries are looked up in the file, which nobody changes in place. Whoever does gets no answer, rather than a wrong one.
+/// Entries are read from the index file on demand. If another program truncates the file in place,
+/// the command fails instead of giving a wrong answer.
 #[test]
 fn an_index_that_is_cut_short_while_the_monitor_is_asked() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     begin(&repo);
-    // More than is written at once.
+    // More than fits into one write.
     let blob = repo.git(&["rev-parse", "HEAD:a"]).stdout;
     let lines: String =
         (0..2000).map(|n| format!("100644 {} 0\tmore/{n:060}\n", blob.trim_end().as_bstr())).collect();

@@ -1,4 +1,5 @@
-//! No command overwrites or deletes its own repository, however worktree and Git directory are named.
+//! No command overwrites or deletes its own repository, however worktree and Git directory are
+//! named.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -9,23 +10,24 @@ use crate::{
     shim::{Shim, finished},
 };
 
-/// A way to name a worktree and its repository.
+/// A layout of a worktree and its repository.
 struct Way {
-    /// Made in the worktree of a plain repository, by a shell.
+    /// A shell script, run in the worktree of a normal repository.
     setup: &'static str,
-    /// Where commands run, below the repository's place.
+    /// The directory in which commands run, relative to the repository's parent.
     dir: &'static str,
     variables: &'static [(&'static str, &'static str)],
     globals: &'static [&'static str],
-    /// The Git directory, or what else must stay, below the repository's place.
+    /// The Git directory, or another directory that must stay, relative to the repository's parent.
     own: &'static str,
-    /// A path of the index that leads into it. Without one the worktree itself is the repository's.
+    /// A path in the index that leads into it. If `None`, the worktree itself lies in the
+    /// repository.
     tracked: Option<&'static str>,
 }
 
 const WAY: Way = Way { setup: "", dir: "", variables: &[], globals: &[], own: "repo.git", tracked: None };
 
-/// Ways in which Git deletes or overwrites its own repository.
+/// Layouts in which Git deletes or overwrites its own repository.
 const UNSAFE: &[Way] = &[
     Way {
         setup: "mv .git repo.git",
@@ -36,7 +38,7 @@ const UNSAFE: &[Way] = &[
     Way {
         setup: "mv .git repo.git",
         variables: &[("GIT_DIR", "repo.git")],
-        // In the place of the whole directory.
+        // In place of the whole directory.
         tracked: Some("repo.git"),
         ..WAY
     },
@@ -106,7 +108,7 @@ const UNSAFE: &[Way] = &[
     Way { variables: &[("GIT_DIR", ".git"), ("GIT_WORK_TREE", "d/../.git/refs")], own: ".git", ..WAY },
 ];
 
-/// The command that each of them runs.
+/// The commands run in each layout.
 const COMMANDS: &[&[&str]] = &[
     &["clean", "-ndx"],
     &["clean", "-fdx"],
@@ -138,7 +140,7 @@ fn run(program: &Path, at: &Repo<'_>, way: &Way, args: &[&str]) -> Run {
     finished(command.envs(way.variables.iter().copied()).args(way.globals).args(args))
 }
 
-/// Every file below, but for what Git writes whenever it changes the index.
+/// Returns every file below `root` except for the index, which Git rewrites.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let (mut found, mut dirs) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(dir) = dirs.pop() {
@@ -216,7 +218,7 @@ fn what_is_beside_the_repository_goes() {
     told.sort_unstable();
     assert_eq!(told, ["Removing u", "Removing x/1", "Removing x/y/2", "Removing z/"]);
     assert!(repo.exists("x/y/repo.git/HEAD") && !repo.exists("x/1") && !repo.exists("z"));
-    // Named as something to be left, it is left without a word.
+    // If the options exclude the repository, it stays without a message.
     let cleaned = run(SAPWOOD.as_ref(), &repo, &way, &["clean", "-fdx", "-e", "repo.git"]);
     assert_eq!((cleaned.code, cleaned.stderr.as_slice()), (0, &b""[..]));
 }
@@ -262,7 +264,7 @@ fn a_worktree_that_holds_it_is_neither_removed_nor_moved() {
     }
 }
 
-/// Ways in which nothing of the repository is in reach: as Git.
+/// Layouts in which no part of the repository can be reached: results equal Git's.
 const SAFE: &[Way] = &[
     WAY,
     Way { variables: &[("GIT_DIR", ".git")], ..WAY },

@@ -1,4 +1,5 @@
-//! Hooks: when they run, with what arguments, and that those of the configuration come before that of the directory.
+//! Hooks: the moment and the arguments of each call. Hooks of the configuration run before the hook
+//! in the hooks directory.
 
 use std::{ffi::OsStr, path::Path};
 
@@ -6,7 +7,8 @@ use testkit::{Oracle, Repo, Sandbox};
 
 use crate::SAPWOOD;
 
-/// Hooks that say how they were called; where to is what the commands' own standard error shows.
+/// Installs hooks that print their arguments. The standard error of the command shows the stream
+/// that they print to.
 fn hooked(repo: &Repo<'_>) {
     repo.write("a", "1\n");
     repo.write("dir/b", "1\n");
@@ -46,7 +48,7 @@ fn in_the_directory() {
         oracle.same(args);
     }
     oracle.same_in("dir", &["reset", "--hard"]);
-    // A hook that fails stops nothing but the exit code of a checkout.
+    // A hook that fails changes only the exit code of a checkout.
     oracle.both(|repo| {
         for event in ["post-index-change", "post-checkout"] {
             repo.write_executable(format!(".git/hooks/{event}"), "#!/bin/sh\nexit 7\n");
@@ -80,7 +82,7 @@ fn in_the_configuration() {
     oracle.same(&["switch", "main"]);
 }
 
-/// Says how it was called, with all that Git says of a repository.
+/// A hook that writes its arguments and the repository variables that Git sets to `$HOME/calls`.
 const WITNESS: &str = "#!/bin/sh
 {
     echo \"== ${0##*/} $*\"; pwd; readlink /proc/self/fd/0 | sed s/:.*//
@@ -90,8 +92,8 @@ case ${0##*/} in smudge) exec cat ;; esac
 echo \"out of $0\"; echo \"err of $0\" >&2
 ";
 
-/// `topic` is another commit than `main`; `../linked` is a worktree, `../bare.git` a bare clone, `../template` holds the hooks. `git` writes the
-/// calls into the copy's own home.
+/// Creates a repository whose branches `main` and `topic` differ. `../linked` is a worktree,
+/// `../bare.git` a bare clone, and `../template` holds the hooks.
 fn witnessed(repo: &Repo<'_>) {
     repo.write("a", "1\n");
     repo.write("dir/b", "1\n");
@@ -112,7 +114,7 @@ fn witnessed(repo: &Repo<'_>) {
     }
 }
 
-/// Before, and a command line, in which `$G` is Git.
+/// Pairs of a script that prepares the repository and a command line, in which `$G` is Git.
 const SURROUNDINGS: &[(&str, &str)] = &[
     ("", "$G switch topic"),
     ("", "cd dir; $G switch topic"),

@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM: what was done is recorded, nothing is left locked, and the command can be run again.
+//! SIGINT and SIGTERM: finished work is recorded, no lock is left, and the command can be run
+//! again.
 
 use std::{os::unix::process::ExitStatusExt as _, process::Command, time::Duration};
 
@@ -6,7 +7,7 @@ use testkit::{Repo, Sandbox};
 
 use crate::SAPWOOD;
 
-/// `slow` has ten files that a filter takes its time to write.
+/// Creates the branch `slow` with ten files whose filter takes long.
 fn slow_branch(repo: &Repo<'_>) {
     repo.git(&["config", "filter.slow.smudge", "sleep 0.2; cat"]);
     repo.git(&["config", "filter.slow.clean", "cat"]);

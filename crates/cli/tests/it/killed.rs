@@ -1,5 +1,5 @@
-//! Killed with SIGKILL at random moments of a switch and of a clone: the repository opens, `git fsck` is
-//! clean, a stale lock is named, and the same command run again finishes.
+//! Kills a switch and a clone with SIGKILL at random moments. The repository opens, `git fsck` is
+//! clean, a stale lock is reported, and the same command completes when it runs again.
 
 use std::{
     path::Path,
@@ -11,7 +11,7 @@ use testkit::{Repo, Sandbox, shared_data};
 
 use crate::{SAPWOOD, full, random::Random};
 
-/// Runs the program and kills it after `delay`; whether it was still running.
+/// Runs the program and kills it after `delay`. Returns true if it was still running.
 fn kill_after(repo: &Repo<'_>, args: &[&str], delay: Duration) -> bool {
     let mut child = repo.command(Path::new(SAPWOOD)).args(args).spawn().expect("the program starts");
     std::thread::sleep(delay);
@@ -32,7 +32,7 @@ fn moment(random: &mut Random, whole: Duration) -> Duration {
     Duration::from_micros(random.next() % whole.as_micros().max(1) as u64)
 }
 
-/// Checks that Git can work with what was left, and takes stale locks away as Git's text says.
+/// Checks that Git can work with the repository.
 fn usable(repo: &Repo<'_>, context: &str) {
     usable_objects(repo, context);
     let status = repo.try_git(&["--no-optional-locks", "status", "--porcelain"]);
@@ -41,7 +41,7 @@ fn usable(repo: &Repo<'_>, context: &str) {
 
 fn usable_objects(repo: &Repo<'_>, context: &str) {
     let fsck = repo.try_git(&["fsck", "--no-dangling", "--connectivity-only"]);
-    // Of a clone that has no refs yet it says that HEAD's branch is unborn.
+    // In a clone without refs, fsck reports that HEAD's branch is unborn.
     let faults: Vec<&str> =
         fsck.stderr.to_str().expect("text").lines().filter(|line| !line.starts_with("notice: ")).collect();
     assert_eq!((fsck.code, faults), (0, Vec::new()), "{context}: fsck");
@@ -121,8 +121,8 @@ fn a_clone_can_be_killed_at_any_moment() {
         if copy.exists(".git/HEAD") {
             usable(&copy, &context);
         }
-        // The marker comes with the repository and goes last: without it the clone is whole, and is
-        // refused as Git refuses it.
+        // The marker is created with the repository and removed last. Without it the clone is
+        // complete, and a second clone is refused as Git refuses it.
         let whole = copy.exists(".git") && !copy.exists(".git/sapwood-clone");
         let run = root.run(Path::new(SAPWOOD), &clone);
         if whole {
@@ -145,7 +145,7 @@ fn a_clone_can_be_killed_at_any_moment() {
     assert!(interrupted > 0, "no run was killed in time: the test shows nothing");
 }
 
-/// Moments too short to be met by chance, made by hand from the pieces of a whole clone.
+/// Moments that are too short to be hit at random are built from the parts of a complete clone.
 #[test]
 fn a_clone_goes_on_from_every_moment_a_kill_can_leave() {
     let sandbox = Sandbox::new();
@@ -157,7 +157,7 @@ fn a_clone_goes_on_from_every_moment_a_kill_can_leave() {
     let (copy, bare) = (sandbox.repo("copy"), sandbox.repo("bare"));
     let url = source.join("").display().to_string();
     let url = url.trim_end_matches('/');
-    // The id of a process that lives: it is not what counts.
+    // The id of a running process; clone ignores the id.
     let marker = format!("{}\n{url}\n", std::process::id());
     let scrap = format!(".clone-{}", std::process::id());
     let marked = format!("{scrap}/sapwood-clone");
@@ -217,7 +217,7 @@ fn a_clone_goes_on_from_every_moment_a_kill_can_leave() {
     assert!(!bare.exists("sapwood-clone") && !bare.exists(&scrap), "half moved in: something is left");
 }
 
-/// What a kill after the refs and before the index leaves, and what the user did since.
+/// The state left by a kill after the refs and before the index, with later changes of the user.
 struct Half<'a> {
     copy: Repo<'a>,
     root: Repo<'a>,
@@ -234,7 +234,7 @@ impl<'a> Half<'a> {
         Half { copy, root, clone: clone("-q") }
     }
 
-    /// The clone again, with something in the way.
+    /// Runs the clone again, and expects it to stop at `paths`.
     fn blocked(&self, context: &str, paths: &[&str]) {
         let run = self.root.run(Path::new(SAPWOOD), &self.clone);
         let mut said: String = paths
@@ -251,12 +251,12 @@ impl<'a> Half<'a> {
         assert!(self.copy.exists(".git/sapwood-clone"), "{context}: the clone is not finished");
     }
 
-    /// The clone again, to its end.
+    /// Runs the clone again, and expects it to complete.
     fn finished(&self, context: &str, status: &str) {
         let run = self.root.run(Path::new(SAPWOOD), &self.clone);
         assert_eq!((run.code, run.stderr.to_string()), (0, String::new()), "{context}");
         assert_eq!(self.status(), status, "{context}");
-        // What the index says of the files is not believed here.
+        // Read the tree anew, so that every file is compared.
         self.copy.git(&["read-tree", "HEAD"]);
         assert_eq!(self.status(), status, "{context}, all compared");
         assert!(!self.copy.exists(".git/sapwood-clone"), "{context}: the marker is left");
@@ -311,7 +311,7 @@ fn a_clone_gone_on_with_leaves_the_users_bytes() {
     copy.write("sub/work", "in the submodule\n");
     let kept = ["whole", "nothing", "run-whole", "link", "sub/work"];
     let inodes: Vec<u64> = kept.iter().map(|path| half.inode(path)).collect();
-    // The user's: changed, longer, new in the place of an entry of another type, and elsewhere.
+    // Files of the user: changed, longer, of another type than the entry, and at other paths.
     copy.write("edited", "content of edited\nand more\n");
     copy.write("mine/new", "mine\n");
     copy.symlink("begun", "link-moved");
@@ -353,7 +353,7 @@ fn a_clone_gone_on_with_leaves_the_users_bytes() {
     for path in ["dir-taken", "edited", "link-moved", "mine/new", "taken", "under"] {
         copy.remove(path);
     }
-    // Half of one was written when the next was killed.
+    // The clone was killed again, in the middle of this file.
     copy.write("edited", "con");
     half.finished("moved away", "?? untracked\n");
     assert_eq!(copy.read("edited"), "content of edited\n");
@@ -388,7 +388,7 @@ fn a_clone_gone_on_with_compares_what_would_be_written() {
     copy.write("whole.big", &big);
     let whole = ["whole.crlf", "whole.up", "whole.big"];
     let inodes = whole.map(|path| half.inode(path));
-    // The same for Git, but nothing that a clone would have left.
+    // Git takes these files for equal, but a clone would not have written these bytes.
     copy.write("mine.crlf", "one\ntwo\n");
     copy.write("mine.up", "lower\n");
     let longer = [&big[..], b"x"].concat();
@@ -412,7 +412,7 @@ fn a_clone_gone_on_with_compares_what_would_be_written() {
     assert_eq!(copy.read("mine.up"), "LOWER\n");
 }
 
-/// What is in the index was seen to be finished, or staged by the user since.
+/// An index entry means that the file was complete, or that the user has staged it since.
 #[test]
 fn a_clone_gone_on_with_keeps_what_the_index_holds() {
     let sandbox = Sandbox::new();

@@ -1,5 +1,5 @@
-//! Changes of an entry's file: each state of a file, link or submodule, under each mark and each `ignore` setting, is asked of each
-//! command that tells it.
+//! Changes to the files of entries: each state of a file, link or submodule, with each flag and
+//! each `ignore` setting, in each command that reports it.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
 
-/// Makes `<mark>/<kind>-<state>` for each, and a branch `same` in which nothing else is than in `main`, and `changed` in which `base` is.
+/// A script that creates `<mark>/<kind>-<state>` for each combination, a branch `same` that equals
+/// `main`, and a branch `changed` in which only `base` differs.
 const STATES: &str = r#"
 set -e
 files="same touched rewritten modsame modsize exec gone emptydir fulldir repodir tolink tofifo noparent parentfile parentlink parentlinkout"
@@ -88,7 +89,8 @@ fn shell(repo: &Repo<'_>, script: &str) {
     assert_eq!(run.code, 0, "{}", run.stderr);
 }
 
-/// Each command goes through all states. Where one changes an index or a file, it does so in both copies.
+/// Each command runs over all states. A command that changes an index or a file does so in both
+/// copies.
 #[test]
 fn every_command_judges_every_state_as_git_does() {
     let oracle = Oracle::new(SAPWOOD, |repo| shell(repo, STATES));
@@ -124,14 +126,15 @@ fn every_command_judges_every_state_as_git_does() {
         listed += run.stdout.lines().count();
     }
     assert!(listed > 1000, "{listed} lines");
-    // Git takes a file behind a link for the entry's if its stat data are the same (see behind_links.rs).
+    // Git compares a file behind a link with the entry by its stat data alone (see
+    // behind_links.rs).
     oracle.both(|repo| shell(repo, "rm */f-parentlink/d"));
     for args in [&["reset", "--hard"][..], &["checkout", "same"]] {
         oracle.same(args);
     }
 }
 
-/// A broken submodule stops no command that need not look into it.
+/// A broken submodule stops no command that need not read it.
 #[test]
 fn no_look_into_a_submodule_that_is_assumed_unchanged() {
     let broken = [
@@ -164,8 +167,9 @@ fn no_look_into_a_submodule_that_is_assumed_unchanged() {
     }
 }
 
-/// A tool that rewrote files with other line ends (`text=auto`) changed their sizes, which is a change to Git whatever would be stored; where the
-/// size is none that was recorded, what would be stored decides.
+/// A tool has rewritten files with other line endings (`text=auto`). Git takes another size for a
+/// change, whatever content would be stored. If no size was recorded, the content that would be
+/// stored decides.
 #[test]
 fn other_line_ends_are_judged_as_by_git() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -174,7 +178,7 @@ fn other_line_ends_are_judged_as_by_git() {
             repo.write(name, "one\ntwo\n");
         }
         repo.commit("lf");
-        // A blob with carriage returns is kept as it is.
+        // A blob with carriage returns is stored as it is.
         repo.write(".git/info/attributes", "* -text\n");
         for name in ["cr", "crunrecorded"] {
             repo.write(name, "one\r\ntwo\r\n");

@@ -1,4 +1,5 @@
-//! `ls-files`: every selection and form, in every order of things, against Git; and who reads no more ends it.
+//! Tests of `ls-files`: every selection and format, compared with Git; and the exit when no process
+//! reads the output.
 
 mod submodules;
 
@@ -8,7 +9,8 @@ use testkit::{Oracle, Repo};
 
 use crate::{SAPWOOD, index_info, shim::Shim};
 
-/// Entries of every kind, changed, deleted, replaced and unmerged; files that are untracked, ignored and in the way.
+/// Creates entries of every kind: changed, deleted, replaced and unmerged, and files that are
+/// untracked, ignored or in the way of an entry.
 fn mess(repo: &Repo<'_>) {
     repo.write(".gitignore", "*.o\nbuild/\n");
     repo.write("a", "1\n");
@@ -172,7 +174,8 @@ fn pathspecs() {
     oracle.same_in("dir/sub", &["ls-files", "-co", "../..", "-t"]);
 }
 
-/// Who asks which pathspecs match nothing gets what one names exactly once, in whatever lists it stands; what one leaves out exactly is left out once.
+/// With `--error-unmatch`, a pathspec that is exactly a path counts as matched once, in whatever
+/// list the path is. An exact exclusion excludes it once.
 #[test]
 fn what_matches_nothing() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -300,7 +303,7 @@ fn stat_data_as_git_shows_them() {
     assert_eq!(repo.try_git(&args), repo.run(SAPWOOD.as_ref(), &args));
 }
 
-/// What a link stands in the way of, in Git's eyes.
+/// Paths behind a link, as Git treats them.
 #[test]
 fn through_links() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -315,11 +318,11 @@ fn through_links() {
         repo.remove("moved/gone");
         repo.remove("e");
         repo.symlink("e", "e");
-        // A directory in a file's place is one, to the rules.
+        // For the ignore rules, a directory in place of a file is a directory.
         repo.remove("x");
         repo.write("x/below", "1\n");
         repo.write(".gitignore", "*\n!*/\n");
-        // Rules behind a link are rules.
+        // Ignore files behind a link are read.
         repo.write("moved/.gitignore", "!same\n");
     });
     for args in [
@@ -333,7 +336,7 @@ fn through_links() {
     }
 }
 
-/// A submodule that is not checked out does not keep what is asked for in it from being found.
+/// A submodule that is not checked out does not hide the paths below it.
 #[test]
 fn directories_in_submodules() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -350,7 +353,8 @@ fn directories_in_submodules() {
     oracle.same(&["ls-files", "-o", "m/sub/file", "m/sub/nothing"]);
 }
 
-/// What is above the directory that pathspecs have in common is judged as if nothing of it were in the index.
+/// Directories above the common directory of the pathspecs are treated as if the index had no entry
+/// of them.
 #[test]
 fn below_what_the_index_knows() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -374,7 +378,7 @@ fn below_what_the_index_knows() {
         repo.git(&["init", "-q", "hidden"]);
         repo.write("hidden/in/file", "1\n");
     });
-    // Without a first one to compare with there is no directory that all are in.
+    // With an exclusion first there is no common directory.
     oracle.same(&["ls-files", "-o", "--exclude-standard", "--", ":!plain/in/q", "plain/in/x.o"]);
     for dir in ["repo", "fake", "plain", "ignored", "hidden", "none"] {
         for below in ["in", "out", "gone", "file", "gone/deep"] {
@@ -397,7 +401,7 @@ fn below_what_the_index_knows() {
     }
 }
 
-/// Files that cannot be looked at are told of also where they are not asked for, unless there is one pathspec alone.
+/// Errors of `lstat` are reported also outside of the pathspecs, unless there is only one pathspec.
 #[test]
 fn files_that_cannot_be_looked_at() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -433,7 +437,7 @@ fn files_that_cannot_be_looked_at() {
     }
 }
 
-/// Of what a file stands in the way of the next merged entry alone is asked.
+/// For a file in the way of a directory, Git checks only the next merged entry.
 #[test]
 fn what_would_be_killed() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -483,7 +487,8 @@ fn sparse_indexes() {
     ] {
         oracle.same(&[&["ls-files"], args].concat());
     }
-    // Patterns by hand, which the index does not follow yet: of the cone, of a part of it, of less, and none.
+    // Patterns written by hand, which the index does not follow yet: of a whole cone, of a part of
+    // it, of less, and none.
     for patterns in ["/*\n!/*/\n/out/\n", "/*\n!/*/\n/out/\n!/out/*/\n", "/*\n!/*/\n", ""] {
         oracle.both(|repo| repo.write(".git/info/sparse-checkout", patterns));
         for args in
@@ -516,7 +521,7 @@ fn through_the_shim() {
     }
 }
 
-/// Git ends by SIGPIPE if nobody reads what it lists: a script that uses `pipefail` sees it.
+/// Git ends by SIGPIPE if no process reads its output; a script that uses `pipefail` sees it.
 #[test]
 fn nobody_reads() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

@@ -1,4 +1,5 @@
-//! The program against Git: same command, same repository, same result.
+//! Tests of the program against Git: one command, run by both in equal repositories, has equal
+//! results.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -80,7 +81,7 @@ use std::{
 /// The program under test.
 const SAPWOOD: &str = env!("CARGO_BIN_EXE_sapwood");
 
-/// Gives the index entries, as lines for `update-index --index-info`.
+/// Adds index entries from lines for `update-index --index-info`.
 fn index_info(repo: &testkit::Repo<'_>, lines: &str) {
     repo.write(".git/lines", lines);
     let script = "git update-index --index-info <.git/lines";
@@ -88,7 +89,8 @@ fn index_info(repo: &testkit::Repo<'_>, lines: &str) {
     assert!(shell.success(), "the index takes these");
 }
 
-/// Whether the slow matrices run whole (`SAPWOOD_TEST_FULL`), or the slice that fits into CI.
+/// Returns true if the slow matrices run in full (`SAPWOOD_TEST_FULL`). Otherwise a slice of them
+/// runs.
 fn full() -> bool {
     std::env::var_os("SAPWOOD_TEST_FULL").is_some()
 }
@@ -97,8 +99,8 @@ fn common_factor(one: usize, other: usize) -> usize {
     if other == 0 { one } else { common_factor(other, one % other) }
 }
 
-/// Runs `check` on all cases, or, unless [`full`], on `slice` of them spread evenly; on two threads.
-/// Fails at the end with the cases that failed.
+/// Runs `check` on two threads for all cases, or, unless [`full`], for `slice` of them spread
+/// evenly. Fails at the end and lists the cases that failed.
 fn bounded<C: std::fmt::Display + Sync>(cases: Vec<C>, slice: usize, check: impl Fn(&C) + Sync) {
     // A stride that shares no factor with the number of cases meets every value of each dimension.
     let least = if full() { 1 } else { (cases.len() / slice).max(1) };

@@ -1,5 +1,5 @@
-//! The transition matrix: what a path is before, what it is to become, what is in its way, by which
-//! command, at one and at eight workers; Git in a twin of the repository says what is right.
+//! The transition matrix: the kind of a path before and after, its local state, and the command, at
+//! one and at eight workers. Git's result in a copy of the repository is the expected one.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use testkit::{Oracle, Repo, Sandbox};
 
 use crate::{SAPWOOD, bounded};
 
-/// What the path `p` is in a commit.
+/// The kind of the path `p` in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Absent,
@@ -21,40 +21,40 @@ enum Kind {
 const KINDS: [Kind; 6] =
     [Kind::Absent, Kind::File, Kind::Executable, Kind::Symlink, Kind::Directory, Kind::Submodule];
 
-/// What happened in the worktree or the index since.
+/// The local change in the worktree or the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing.
+    /// No change.
     Clean,
-    /// Touched: same content, other times.
+    /// Same content, other times.
     Touched,
-    /// Another content in the worktree.
+    /// Other content in the worktree.
     Dirty,
-    /// Another content in worktree and index.
+    /// Other content in worktree and index.
     Staged,
-    /// The content of the target already staged by hand.
+    /// The content of the target, staged by the user.
     StagedAsTarget,
-    /// Gone from the worktree.
+    /// Deleted from the worktree.
     Deleted,
-    /// Gone from worktree and index.
+    /// Deleted from worktree and index.
     RemovedFromIndex,
-    /// An untracked file where the path is, or inside if it is a directory.
+    /// An untracked file at the path, or inside if the path is a directory.
     UntrackedFile,
-    /// An untracked directory with a file in the path's place.
+    /// An untracked directory with a file, in place of the path.
     UntrackedDirectory,
-    /// As `UntrackedFile`, ignored.
+    /// Like `UntrackedFile`, but ignored.
     IgnoredFile,
-    /// As `UntrackedDirectory`, ignored.
+    /// Like `UntrackedDirectory`, but ignored.
     IgnoredDirectory,
-    /// An untracked symlink in the path's place.
+    /// An untracked symbolic link in place of the path.
     UntrackedSymlink,
-    /// An untracked symlink to a directory in the path's place.
+    /// An untracked symbolic link to a directory in place of the path.
     LinkToDirectory,
-    /// As `Dirty`, but assumed unchanged.
+    /// Like `Dirty`, but assumed unchanged.
     AssumedUnchanged,
-    /// Untracked in the worktree, and to be added some time: only where nothing was.
+    /// An untracked file with an intent-to-add entry, only where the path was absent.
     IntendedToAdd,
-    /// A submodule that is checked out; else as `Clean`.
+    /// A submodule that is checked out; like `Clean` for other kinds.
     Populated,
 }
 
@@ -106,7 +106,7 @@ fn branch(kind: Kind) -> String {
     format!("{kind:?}").to_lowercase()
 }
 
-/// Makes `p` of this kind in worktree and index.
+/// Creates `p` of this kind in worktree and index.
 fn put(repo: &Repo<'_>, kind: Kind) {
     match kind {
         Kind::Absent => {}
@@ -127,7 +127,7 @@ fn put(repo: &Repo<'_>, kind: Kind) {
     repo.git(&["add", "-A", "."]);
 }
 
-/// A repository with a branch of each kind; that of `from` is checked out.
+/// Creates a repository with a branch for each kind, and checks out the branch of `from`.
 fn template(repo: &Repo<'_>, from: Kind) {
     repo.write("keep", "keep\n");
     repo.write("z/keep", "keep\n");
@@ -160,7 +160,7 @@ fn disturb(repo: &Repo<'_>, case: &Case) {
         State::Touched => {
             let path = if inside { "p/inner" } else { "p" };
             if repo.exists(path) && !matches!(case.from, Kind::Symlink | Kind::Submodule) {
-                // Long ago: within one tick Git itself could not tell, and would answer by chance.
+                // A time long ago. Within one clock tick Git's own answer depends on chance.
                 let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
                 let file = std::fs::File::options().append(true).open(repo.join(path)).expect("there");
                 file.set_modified(long_ago).expect("our own file");
@@ -235,7 +235,7 @@ fn disturb(repo: &Repo<'_>, case: &Case) {
     }
 }
 
-/// The same at any number of workers.
+/// The results at any number of workers are equal.
 const WORKERS: [&[&str]; 2] = [
     &["-c", "checkout.workers=1"],
     &["-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=0"],

@@ -1,4 +1,4 @@
-//! Objects that are somewhere else, or that others stand for: alternates and `refs/replace/`.
+//! Objects that are stored elsewhere or replaced: alternates and `refs/replace/`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use testkit::{Oracle, Repo, Sandbox};
 
 use crate::SAPWOOD;
 
-/// `main` and `topic` with two files, and three commits on `spare` to replace others with.
+/// Creates `main` and `topic` with two files, and three commits on `spare` to replace others with.
 fn history(repo: &Repo<'_>) {
     let commit = |word: &str| {
         repo.write("a", format!("{word}\n"));
@@ -48,7 +48,7 @@ fn missing_alternates_are_told_of_and_stop_nothing() {
         &["reset", "-q", "--", "a"],
         &["status"],
         &["status", "-s", "--", "nosuch"],
-        // No object is looked for.
+        // These commands read no object.
         &["ls-files", "-s"],
         &["switch", "nosuch"],
         &["switch"],
@@ -85,7 +85,7 @@ fn a_list_of_alternates_that_cannot_be_read_stops_nothing() {
     assert!(said.contains_str("warning: unable to access '.git/objects/info/alternates': "), "{said}");
 }
 
-/// What tells where objects are, and what stands for them, is read when the first one is looked for.
+/// Alternates and replacements are read when the first object is read.
 #[test]
 fn who_looks_for_no_object_needs_neither_alternates_nor_replacements() {
     let oracle = Oracle::new(SAPWOOD, history);
@@ -106,7 +106,8 @@ fn who_looks_for_no_object_needs_neither_alternates_nor_replacements() {
     ] {
         oracle.same(args);
     }
-    // Git takes what it cannot read for nothing. Another object may be meant.
+    // Git ignores replacements that it cannot read. sapwood refuses, because another object may be
+    // meant.
     let run = oracle.ours().run(Path::new(SAPWOOD), &["status"]);
     assert_eq!(run.code, 128, "{run:?}");
     assert!(run.stderr.contains_str("refs/replace/': Too many levels of symbolic links"), "{run:?}");
@@ -120,7 +121,7 @@ fn commits_and_trees_are_replaced() {
         repo.git(&["replace", "main^{tree}", "spare^{tree}"]);
         repo.git(&["replace", "topic:dir", "spare:dir"]);
         repo.git(&["update-ref", "refs/other/replaced", "spare"]);
-        // In packed-refs as well as in files of their own.
+        // The replacements are in packed-refs as well as in loose refs.
         repo.git(&["pack-refs", "--all"]);
         repo.git(&["replace", "spare~1", "main~1"]);
         repo.git(&["update-index", "-q", "--refresh"]);
@@ -144,9 +145,9 @@ fn commits_and_trees_are_replaced() {
     assert_eq!(oracle.ours().read("a"), "second\n");
 }
 
-/// The file gets the replacement's content, the index keeps the name of what is replaced. When Git next
-/// looks at the content itself it takes the file for changed, so `status` depends on the clock and is
-/// not compared.
+/// The file has the replacement's content, and the index keeps the id of the replaced blob. If Git
+/// compares the content later, it takes the file for changed. So `status` depends on the clock and
+/// is not compared.
 #[test]
 fn blobs_are_replaced_in_the_worktree_alone() {
     let oracle = Oracle::new(SAPWOOD, history);

@@ -1,4 +1,4 @@
-//! `checkout -- <paths>` and `restore`: what they do and what they say.
+//! `checkout -- <paths>` and `restore`: their results and their output.
 
 use testkit::{Oracle, Repo};
 
@@ -137,7 +137,8 @@ fn what_cannot_be_written_is_not_counted() {
     oracle.same(&["checkout", "lost"]);
 }
 
-/// Restoring goes by the attribute files of the worktree, as they were before; a switch by those it brings.
+/// Restoring uses the attribute files of the worktree as they were before. A switch uses the
+/// attribute files of its target.
 #[test]
 fn attributes_of_the_worktree_come_first() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -159,7 +160,7 @@ fn attributes_of_the_worktree_come_first() {
         &["checkout", "--", "*.txt"][..],
         &["checkout", "HEAD", "--", "*.txt"],
         &["restore", "*.txt"],
-        // The files that say so are restored as well.
+        // The attribute files themselves are restored as well.
         &["restore", "."],
         &["checkout", "--", "."],
         &["restore", ".gitattributes", "a.txt", "dir/a.txt"],

@@ -1,4 +1,5 @@
-//! Pathspecs that ask for attributes (`:(attr:...)`): random ones, in random repositories with files of attributes everywhere.
+//! Random pathspecs with attributes (`:(attr:...)`) in random repositories with attribute files in
+//! many places.
 
 use testkit::{Oracle, Repo, Sandbox};
 
@@ -81,7 +82,7 @@ fn pick<'a>(random: &mut Random, of: &[&'a str]) -> &'a str {
     of[random.below(of.len())]
 }
 
-/// Some lines for a file of attributes; `macros` is whether they may be defined here.
+/// Returns some lines for an attribute file. Macros are defined only if `macros` is true.
 fn attributes(random: &mut Random, macros: bool) -> String {
     let mut lines = String::new();
     if macros && random.below(2) == 0 {
@@ -94,7 +95,7 @@ fn attributes(random: &mut Random, macros: bool) -> String {
     lines
 }
 
-/// What is in `made` depends on the dice alone.
+/// Creates a repository that depends only on `random`.
 fn make(repo: &Repo<'_>, random: &mut Random) {
     repo.git(&["init", "-q", "-b", "main", "one"]);
     repo.git(&["-C", "one", "commit", "-q", "--allow-empty", "-m", "first"]);
@@ -138,7 +139,7 @@ fn make(repo: &Repo<'_>, random: &mut Random) {
         let lines = attributes(random, false);
         repo.write("others/.gitattributes", lines);
     }
-    // The index has some that the worktree does not have.
+    // Leaves some attribute files only in the index.
     if random.below(3) == 0 && repo.exists(".gitattributes") {
         repo.remove(".gitattributes");
     }
@@ -156,7 +157,7 @@ fn make(repo: &Repo<'_>, random: &mut Random) {
     }
 }
 
-/// A pathspec, and now and then some more.
+/// Returns one pathspec, sometimes more.
 fn pathspecs(random: &mut Random) -> Vec<String> {
     const NAMES: [&str; 18] = [
         "",
@@ -178,7 +179,8 @@ fn pathspecs(random: &mut Random) -> Vec<String> {
         "dir/",
         "others/deep",
     ];
-    // Git looks behind the end of what is left out where all the rest is in a directory below it.
+    // If all other pathspecs lie in a directory below an exclusion, Git reads past the end of the
+    // exclusion.
     const WITHOUT_SLASH: usize = 11;
     let excludes = random.below(3) == 0;
     let names = if excludes { &NAMES[..WITHOUT_SLASH] } else { &NAMES[..] };
@@ -253,7 +255,8 @@ fn random_attributes_of_random_repositories() {
     assert!(found > seeds as usize * 20, "{found} answers: the dice are loaded");
 }
 
-/// A bare repository has the attributes that are set everywhere, and no other; where one that is not is in its own directory, the index has some.
+/// A bare repository has only the attributes of `info/attributes` and of the configuration. A
+/// repository that is not bare, in its own Git directory, also has those of the index.
 #[test]
 fn without_a_worktree() {
     let sandbox = Sandbox::new();

@@ -1,4 +1,5 @@
-//! Pathspecs as Git hands them to its own processes (`:(prefix:<n>)`), and those that stand as they are from the root: random ones.
+//! Random pathspecs in the form that Git passes to its own processes (`:(prefix:<n>)`), and
+//! pathspecs from the root.
 
 use bstr::ByteSlice as _;
 use testkit::{Repo, Sandbox};
@@ -118,7 +119,7 @@ fn random_prefixes_and_what_stands_from_the_root() {
                 sandbox.repo(pick(&mut random, &["repo", "repo", "repo", "repo/sub", "repo/sub/deep"]));
             let (theirs, ours) = (place.try_git(&args), place.run(SAPWOOD.as_ref(), &args));
             let case = format!("seed {seed}: {args:?}; git left, ours right");
-            // Git's own mistakes: the line names it, and where it is in the source.
+            // A bug in Git: its message names the line of its source.
             if theirs.stderr.starts_with(b"BUG: ") {
                 let said = ours.stderr.strip_prefix(b"fatal: ").expect("a refusal");
                 assert!(theirs.stderr.ends_with(said), "{case}: {} {}", theirs.stderr, ours.stderr);
@@ -139,7 +140,7 @@ fn random_prefixes_and_what_stands_from_the_root() {
     assert!(died > seeds as usize * 20, "{died} deaths: the dice are loaded");
 }
 
-/// Only what has no wildcard is done with when it was a whole path.
+/// Only a pathspec without wildcards is finished once it has matched a whole path.
 #[test]
 fn a_file_that_is_named_like_a_pattern() {
     let sandbox = Sandbox::new();

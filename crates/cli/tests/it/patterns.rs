@@ -1,4 +1,5 @@
-//! Wildcards mean the same everywhere: in ignore rules, attributes, pathspecs, sparse patterns, orders of a diff and conditions.
+//! Wildcards match equally in all places: ignore rules, attributes, pathspecs, sparse patterns,
+//! order files of a diff and conditions of the configuration.
 
 use std::{ffi::OsStr, io::Write as _, os::unix::ffi::OsStrExt as _, path::Path, process::Stdio};
 
@@ -7,9 +8,9 @@ use testkit::{Oracle, Repo, Sandbox, wildcards::Dice};
 
 use crate::{SAPWOOD, full};
 
-/// Corners of the grammar, which matchers disagree about.
+/// Special cases of the grammar, on which matchers disagree.
 const PATTERNS: &[&str] = &[
-    // Ranges whose ends are out of order, or missing.
+    // Ranges whose ends are out of order or missing.
     "[z-a]",
     "[!z-a]",
     "[^z-a]",
@@ -205,7 +206,7 @@ fn the_short_form_of_magic() {
     assert!(unknown > 20, "only {unknown} unknown");
 }
 
-/// Runs a program with what it is to read; gives all that it printed, and its exit code.
+/// Runs a program with an input. Returns all of its output and its exit code.
 fn answer(repo: &Repo<'_>, program: &Path, args: &[&[u8]], input: &[u8]) -> (BString, Option<i32>) {
     let mut command = repo.command(program);
     command.args(args.iter().map(|arg| OsStr::from_bytes(arg)));
@@ -248,7 +249,7 @@ fn at_random() {
         repo.git(&["read-tree", "--empty"]);
         answer(&repo, Path::new(&git), &[b"update-index", b"-z", b"--index-info"], &entries);
         let mut asked: Vec<BString> = (0..300).map(|_| dice.path_or_directory()).collect();
-        // Magic that does not exist would end the command.
+        // A path that begins with unknown magic would end the command.
         asked.retain(|path| !path.starts_with(b":"));
         let patterns: Vec<BString> = (0..200).map(|_| dice.pattern(&asked)).collect();
         repo.write(".git/info/exclude", patterns.join(&b"\n"[..]));

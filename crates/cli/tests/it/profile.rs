@@ -1,4 +1,5 @@
-//! `--profile` against what `strace` and `perf trace` see, and the shape of what it prints.
+//! `--profile`: its counts compared with those of `strace` and `perf trace`, and the format of its
+//! output.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +13,8 @@ use testkit::{Repo, Sandbox};
 
 use crate::SAPWOOD;
 
-/// Two branches: files, links, an executable, deep directories, converted line ends; half of it only on one of them.
+/// Creates two branches with files, links, an executable, deep directories and converted line
+/// endings. One branch lacks half of them.
 fn two_branches(repo: &Repo<'_>) {
     repo.write(".gitattributes", "*.txt text eol=crlf\n");
     for number in 0..120 {
@@ -30,7 +32,7 @@ fn two_branches(repo: &Repo<'_>) {
     repo.commit("many");
 }
 
-/// The table's lines: count, milliseconds, on and off the CPU, and the share.
+/// The lines of the table: count, milliseconds, on and off the CPU, and the share.
 type Table = BTreeMap<String, Vec<f64>>;
 
 fn table(output: &Output) -> Table {
@@ -48,7 +50,7 @@ fn table(output: &Output) -> Table {
     lines.map(line).collect()
 }
 
-/// The phase that a system call belongs to.
+/// Returns the phase that a system call belongs to.
 fn phase(call: &str) -> Option<&'static str> {
     Some(match call {
         "open" | "openat" | "openat2" | "creat" => "open",
@@ -65,10 +67,12 @@ fn phase(call: &str) -> Option<&'static str> {
     })
 }
 
-/// What was called between the first look at the thread's clock, where the profile begins, and the last, where it ends.
+/// Returns the calls between the first read of the thread's clock, where the profile begins, and
+/// the last one, where it ends.
 fn traced(trace: &Path) -> Vec<String> {
     let text = fs::read_to_string(trace).expect("written by strace");
-    // "123 openat(..." or "123 <... openat resumed>...", the second of which is the end of a call.
+    // A line is "123 openat(..." or "123 <... openat resumed>...". The second form is the end of a
+    // call.
     let calls =
         text.lines().filter_map(|line| line.split_once(' ').map(|(_, call)| call.trim_start().to_owned()));
     let calls: Vec<String> = calls.filter(|call| !call.starts_with('<')).collect();
@@ -78,7 +82,7 @@ fn traced(trace: &Path) -> Vec<String> {
     calls[first..=last].to_vec()
 }
 
-/// What tests print is shown only if they fail; this is to be seen.
+/// Writes to standard error directly: the output of a test that passes is not shown.
 fn skipped(test: &str, why: &str) {
     writeln!(std::io::stderr(), "SKIPPED profile::{test}: {why}").expect("standard error is open");
 }
@@ -119,10 +123,11 @@ fn compare(repo: &Repo<'_>, trace: &Path, args: &[&str]) {
     }
 }
 
-/// Whether a call is surely ours: in the worktree, at the index or at objects. What gix and the standard library call by
-/// themselves is elsewhere: at refs, at the configuration, where the repository is looked for.
+/// Returns true if a call is certainly made by sapwood: in the worktree, at the index or at
+/// objects. Calls of gix and of the standard library concern other files: refs, the configuration,
+/// and repository discovery.
 fn is_counted(call: &str, root: &Path) -> bool {
-    // "openat(AT_FDCWD</where/we/are>, "path", ...": only the path says where.
+    // In "openat(AT_FDCWD</where/we/are>, "path", ..." only the path names the file.
     let call = match call.split_once("AT_FDCWD<") {
         Some((_, rest)) => rest.split_once('>').map_or(rest, |(_, rest)| rest),
         None => call,
@@ -165,12 +170,13 @@ fn counts_are_strace_s() {
 
 fn perf(repo: &Repo<'_>, summary: &Path) -> Command {
     let mut command = repo.command("perf".as_ref());
-    // Not in order, the end of a call that comes before its beginning is not counted.
+    // Without sorting, a call whose end is reported before its beginning is not counted.
     command.args(["trace", "--summary", "--sort-events", "-o"]).arg(summary).arg("--");
     command
 }
 
-/// The calls by phase, all threads together; `None` if some were lost. A line of it: `openat 77 36 1.334 ...`.
+/// Returns the calls by phase, for all threads together; `None` if events were lost. A line is
+/// `openat 77 36 1.334 ...`.
 fn summed(summary: &Path) -> Option<BTreeMap<&'static str, usize>> {
     let text = fs::read_to_string(summary).unwrap_or_default();
     let mut calls = BTreeMap::new();
@@ -186,7 +192,8 @@ fn summed(summary: &Path) -> Option<BTreeMap<&'static str, usize>> {
     (!calls.is_empty() && !text.contains("LOST")).then_some(calls)
 }
 
-/// Of each phase what the profile tells and what `perf` sees; `None` if it cannot, or never sees all.
+/// Returns the profile's count and `perf`'s count of each phase; `None` if `perf` is missing, or
+/// loses events each time.
 fn perfed(
     repo: &Repo<'_>,
     summary: &Path,
@@ -208,8 +215,8 @@ fn perfed(
     None
 }
 
-/// A summary has no order, so what goes before the profile and after it, and what the standard library does, is in it. It is
-/// as much where there is nothing to do.
+/// A summary has no order, so it includes the calls before and after the profile and those of the
+/// standard library. A run with nothing to do makes as many of them.
 #[test]
 fn counts_are_perf_s() {
     let sandbox = Sandbox::new();

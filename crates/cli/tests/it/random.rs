@@ -1,6 +1,6 @@
-//! Reproducible random numbers: a test that fails today fails tomorrow.
+//! Reproducible random numbers.
 
-/// splitmix64
+/// The generator splitmix64.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -16,7 +16,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Less than `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }

@@ -1,4 +1,5 @@
-//! `read-tree` and `checkout-index`: what they do and what they say. Which merge does what is the engine's test.
+//! `read-tree` and `checkout-index`: their results and their output. The engine's tests cover the
+//! merge rules.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -6,7 +7,8 @@ use testkit::{Oracle, Repo, Run};
 
 use crate::SAPWOOD;
 
-/// Three branches off one commit: each side changes, adds and removes; one path is a directory on one side.
+/// Creates three branches from one commit. Each side changes, adds and removes files, and one path
+/// is a directory on one side.
 fn sides(repo: &Repo<'_>) {
     for name in ["both", "gone", "left", "right", "dir/x", "dir/y"] {
         repo.write(name, format!("{name}\n"));
@@ -30,7 +32,7 @@ fn sides(repo: &Repo<'_>) {
     repo.commit("ours");
 }
 
-/// Stages of a path as a merge leaves them.
+/// Leaves the stages of a conflict in the index.
 fn conflict(repo: &Repo<'_>) {
     repo.try_git(&["merge", "theirs"]);
 }
@@ -83,7 +85,7 @@ fn merges_and_what_comes_of_them() {
     }
 }
 
-/// The cache-tree, which the state does not show, says nothing wrong.
+/// Checks that the cache-tree, which the compared state does not include, has no wrong trees.
 #[track_caller]
 fn same_tree(oracle: &Oracle, context: &str) {
     let written = |repo: &Repo<'_>| repo.try_git(&["write-tree"]);
@@ -123,7 +125,8 @@ fn an_index_is_written_elsewhere_and_from_below() {
     oracle.same_in("dir", &["read-tree", "-m", "-u", "main", "theirs"]);
 }
 
-/// One entry of each kind, some in the worktree, some not, one changed, one unmerged.
+/// Creates one entry of each kind: some are in the worktree, some are missing, one is changed, one
+/// is unmerged.
 fn entries(repo: &Repo<'_>) {
     sides(repo);
     repo.remove("left");
@@ -200,7 +203,7 @@ fn stages_are_checked_out() {
     }
 }
 
-/// A line of `--temp`, its names replaced by what is in the files.
+/// Returns the lines of `--temp`, with the names of files replaced by their contents.
 fn contents(repo: &Repo<'_>, run: &Run) -> Vec<String> {
     let line = |line: &str| {
         let (names, path) = line.split_once('\t').expect("names and a path");

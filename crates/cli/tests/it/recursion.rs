@@ -1,4 +1,5 @@
-//! `--recurse-submodules`: submodules go along with their superproject, as with Git, or it is refused.
+//! `--recurse-submodules`: submodules are updated with their superproject, as by Git, or the
+//! command is refused.
 
 use std::{os::unix::process::ExitStatusExt as _, path::Path, process::Command};
 
@@ -9,8 +10,9 @@ use crate::{SAPWOOD, full, shim::Shim};
 
 const ALLOWED: [&str; 2] = ["-c", "protocol.file.allow=always"];
 
-/// `main` has the submodule `sub` at its first commit, `next` at its second, `deep` at its third, which has a submodule of
-/// its own; `none` has none, `file` and `dir` something else in its place. All of them were checked out once.
+/// Creates a history. `main` has the submodule `sub` at its first commit, `next` at its second.
+/// `deep` has it at its third, which has a submodule of its own. `none` has none; `file` and `dir`
+/// have another kind of entry in its place. All of them were checked out once.
 fn history(repo: &Repo<'_>) {
     for (name, commits) in [("../inner.git", ["i1", "i2", "i3"]), ("../sub.git", ["one", "two", "three"])] {
         repo.git(&["init", "-q", "-b", "main", name]);
@@ -63,7 +65,8 @@ fn history(repo: &Repo<'_>) {
     repo.git(&["checkout", "-q", "--recurse-submodules", "main"]);
 }
 
-/// What there is to see of submodules: HEAD, the last line of its reflog, whose worktree it is, index, worktree.
+/// Returns the state of the submodules: HEAD, the last line of its reflog, the configured worktree,
+/// index and worktree.
 fn within(repo: &Repo<'_>) -> Vec<String> {
     let mut seen = Vec::new();
     for (path, modules) in [("sub", ".git/modules/sub"), ("sub/inner", ".git/modules/sub/modules/inner")] {
@@ -84,7 +87,7 @@ fn within(repo: &Repo<'_>) -> Vec<String> {
     seen
 }
 
-/// The same from both, submodules included.
+/// Runs the command on both sides and compares the results, submodules included.
 #[track_caller]
 fn same(oracle: &Oracle, args: &[&str]) -> Run {
     let run = oracle.same(args);
@@ -155,12 +158,12 @@ fn changes_in_submodules_are_refused() {
     same(&oracle, &["reset", "--hard", "--recurse-submodules", "deep"]);
     oracle.both(|repo| repo.write("sub/inner/changes", "mine\n"));
     same(&oracle, &["checkout", "--recurse-submodules", "-f", "main"]);
-    // Without a word about it they stay where they are.
+    // Without the option, submodules stay at their commits.
     same(&oracle, &["checkout", "next"]);
     same(&oracle, &["restore", "--recurse-submodules", "sub"]);
 }
 
-/// Git overwrites all of it.
+/// sapwood keeps these files; Git overwrites all of them.
 #[test]
 fn what_is_the_users_in_a_submodule_stays() {
     let sandbox = Sandbox::new();
@@ -186,7 +189,7 @@ fn what_is_the_users_in_a_submodule_stays() {
         assert_eq!((refused.code, repo.read("sub/inner/changes")), (1, "mine\n".into()));
         assert!(refused.stderr.contains_str("Entry 'sub/inner/changes' not uptodate"), "{}", refused.stderr);
     }
-    // Nothing is changed if a submodule is not there to be checked out.
+    // If a submodule cannot be checked out, nothing is changed.
     repo.git(&["checkout", "-q", "-f", "--recurse-submodules", "none"]);
     std::fs::rename(repo.join(".git/modules/sub"), repo.join(".git/kept")).expect("renamed");
     let refused = run(&["checkout", "--recurse-submodules", "main"]);
@@ -220,7 +223,8 @@ fn what_only_git_can_do_is_its_own() {
     shim.was_handed_over(&args, "there is a hook 'reference-transaction'");
 }
 
-/// `deep` and `deeper` have the same nested submodule, which was there once and then was not checked out again.
+/// Creates `deep` and `deeper` with the same nested submodule, which was checked out once and is
+/// not now.
 fn nested_is_not_there(repo: &Repo<'_>) {
     history(repo);
     repo.git(&["checkout", "-q", "--recurse-submodules", "-b", "deeper", "deep"]);
@@ -241,7 +245,7 @@ fn a_nested_submodule_that_is_not_there_comes() {
     assert_eq!(oracle.ours().read("sub/inner/changes"), "i3\n");
     let oracle = Oracle::new(SAPWOOD, nested_is_not_there);
     assert_eq!(same(&oracle, &["checkout", "--recurse-submodules", "main"]).code, 0);
-    // What is in its place stays, and so it does not come.
+    // An untracked file in its place stays, and the submodule is not checked out.
     let oracle = Oracle::new(SAPWOOD, nested_is_not_there);
     let repo = oracle.ours();
     repo.write("sub/inner/changes", "mine\n");
@@ -250,17 +254,17 @@ fn a_nested_submodule_that_is_not_there_comes() {
     assert!(!repo.exists("sub/inner/.git"));
 }
 
-/// The calls that change something, before each of which a run is killed. A file that is created is written to, so that
-/// `openat` need not be among them.
+/// The calls that change something; a run is killed before each of them. `openat` need not be among
+/// them, because each new file is also written to.
 const CHANGING: [&str; 8] = ["write", "mkdir", "rename", "renameat", "unlink", "unlinkat", "rmdir", "fchmod"];
 
-/// Kills a run before its `nth` call of this name; whether it came so far.
+/// Kills a run before its `nth` call of this name. Returns true if the run made so many calls.
 fn killed_before(repo: &Repo<'_>, call: &str, nth: usize, args: &[&str]) -> bool {
     let inject = format!("inject={call}:signal=KILL:when={nth}");
     let mut command = repo.command("strace".as_ref());
     command.args(["-f", "--seccomp-bpf", "-o", "/dev/null", "-e", &inject, SAPWOOD]).args(args);
     let output = command.output().expect("strace can be run");
-    // strace ends as the run did.
+    // strace exits like the program that it traces.
     match (output.status.code(), output.status.signal()) {
         (Some(0), _) => false,
         (_, Some(9)) => true,
@@ -268,7 +272,7 @@ fn killed_before(repo: &Repo<'_>, call: &str, nth: usize, args: &[&str]) -> bool
     }
 }
 
-/// Whether what was killed can be done again.
+/// Checks that the command of a killed run can be repeated.
 fn done_again(repo: &Repo<'_>, to: &str, context: &str) {
     for dir in [".git", ".git/modules/sub", ".git/modules/sub/modules/inner"] {
         for lock in ["index.lock", "HEAD.lock", "config.lock"] {
@@ -313,7 +317,8 @@ fn killed_on_the_way_it_can_be_done_again() {
     }
 }
 
-/// Where Git, killed between making the directory of a submodule and connecting it, fails ever after.
+/// A kill between the creation of a submodule's directory and its connection leaves an empty
+/// directory. Git fails from then on.
 #[test]
 fn an_empty_directory_is_no_submodule() {
     let sandbox = Sandbox::new();

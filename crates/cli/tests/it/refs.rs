@@ -1,4 +1,5 @@
-//! Names of refs that are broken, lead nowhere, or are something else: what commands say of them.
+//! Broken and dangling refs, and arguments that name other files: the messages of commands about
+//! them.
 
 use std::{fs, path::Path};
 
@@ -44,7 +45,7 @@ fn what_is_left_behind_is_not_known_where_a_ref_is_broken() {
     oracle.same(&["checkout", "main"]);
 }
 
-/// Whatever says what time it is here, or says nothing, or nonsense.
+/// The time zone: named, unset, empty, or invalid.
 #[test]
 fn reflogs_have_local_time_as_git_has_it() {
     let sandbox = Sandbox::new();
@@ -83,7 +84,7 @@ fn reflogs_have_local_time_as_git_has_it() {
     assert_eq!(zone(Path::new(SAPWOOD), Some("XYZ9")), "-0900");
 }
 
-/// `main` leads to `trunk`, as when a branch was renamed and its old name is to be understood still.
+/// Makes `main` a symbolic ref to `trunk`, as after a rename that keeps the old name usable.
 fn aliased(repo: &Repo<'_>) {
     for number in 0..3 {
         repo.write("f", format!("{number}\n"));
@@ -116,7 +117,8 @@ fn a_symbolic_branch_is_the_one_it_leads_to() {
     }
 }
 
-/// From where Git works, which is the top of the worktree, if it knows one, or where it was told.
+/// Paths are relative to the directory in which Git works: the top of the worktree if there is one,
+/// or the directory given by an option.
 #[test]
 fn files_of_the_git_directory_are_named_as_git_names_them() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -124,11 +126,11 @@ fn files_of_the_git_directory_are_named_as_git_names_them() {
         repo.commit("one");
         let relative = ["-c", "worktree.useRelativePaths=true"];
         repo.git(&[&relative[..], &["worktree", "add", "-q", "-b", "other", "linked"]].concat());
-        // Nobody's lock: the directory stays.
+        // A stale lock keeps the directory.
         fs::create_dir_all(repo.join(".git/refs/heads/x")).expect("made");
         fs::write(repo.join(".git/refs/heads/x/y.lock"), "").expect("written");
         repo.write(".git/info/exclude", "ignored\nlinked\n");
-        // A log of what is gone.
+        // The reflog of a deleted branch.
         fs::create_dir_all(repo.join(".git/logs/refs/heads/z")).expect("made");
         fs::write(repo.join(".git/logs/refs/heads/z/y"), "").expect("written");
     });

@@ -1,4 +1,5 @@
-//! Settings that mean nothing: refused as by Git, whether the command needs them or not, wherever they stand.
+//! Settings with invalid values are refused as by Git, even if the command does not use them, in
+//! whatever file they are.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use testkit::{Repo, Sandbox};
 
 use crate::SAPWOOD;
 
-/// Read by every command.
+/// Settings that every command reads.
 const EVERYWHERE: &[&str] = &[
     "core.fileMode",
     "core.trustctime",
@@ -60,7 +61,7 @@ const EVERYWHERE: &[&str] = &[
     "advice.ofNoKind",
 ];
 
-/// Read by those that tell differences.
+/// Settings that commands with differences read.
 const DIFFERENCES: &[&str] = &[
     "diff.renameLimit",
     "diff.suppressBlankEmpty",
@@ -69,7 +70,7 @@ const DIFFERENCES: &[&str] = &[
     "core.warnAmbiguousRefs",
 ];
 
-/// Read by `status`, but not by plumbing.
+/// Settings that `status` reads, but plumbing does not.
 const FOR_PEOPLE: &[&str] = &[
     "diff.mnemonicPrefix",
     "diff.noPrefix",
@@ -85,7 +86,7 @@ const FOR_PEOPLE: &[&str] = &[
 
 const VALUES: &[&str] = &["=x", "=", "=3", "=-1", "=true", "=1g", "=99999999999999999999", "=never", ""];
 
-/// What makes other words of the same values, and no error: `core.fileMode` a change of mode, say.
+/// Values that change the output without an error.
 const QUIET: &[&str] = &["core.abbrev=1g", "core.untrackedCache=true", "core.untrackedCache=3"];
 
 const COMMANDS: [&[&str]; 3] = [&["ls-files"], &["diff-index", "--cached", "HEAD"], &["status", "-s"]];
@@ -129,7 +130,7 @@ fn it_is_said_where_that_is() {
         "[core]\n\tabbrev = x\n",
         "[core]\n\tsafecrlf = x\n",
         "[push]\n\tdefault = a\\\nb\n",
-        // The first of two, and one that another overrides.
+        // The first of two settings, and one that another overrides.
         "[core]\n\tcheckStat = x\n\tabbrev = 3\n\tcheckStat = default\n",
         "[core]\n\tcommitGraph = x\n\tcommitGraph = false\n",
         "[core]\n\tcheckStat = x",

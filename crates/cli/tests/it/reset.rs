@@ -1,10 +1,10 @@
-//! `reset`: what it does and what it says.
+//! Tests of `reset`: its results and its output.
 
 use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
 
-/// Three commits, a merge conflict waiting, and files of each kind.
+/// Creates three commits, a branch that conflicts, and files of each kind.
 fn history(repo: &Repo<'_>) {
     repo.write("a", "one\n");
     repo.write("dir/b", "one\n");
@@ -24,7 +24,7 @@ fn history(repo: &Repo<'_>) {
     repo.git(&["switch", "-q", "main"]);
 }
 
-/// Changes of every sort.
+/// Makes changes of every kind.
 fn local_changes(repo: &Repo<'_>) {
     repo.write("kept", "changed\n");
     repo.write("untracked", "untracked\n");

@@ -1,4 +1,5 @@
-//! What a command asks of a network disk, where each question takes its time: never more than Git asks.
+//! The requests of a command to a network disk, each of which costs a round trip: never more than
+//! Git's.
 
 use std::{
     fs::File,
@@ -38,7 +39,7 @@ fn git_asks_a_network_disk_no_less() {
     repo.git(&["branch", "--no-track", "up"]);
     repo.git(&["commit", "-q", "--allow-empty", "-m", "ahead"]);
     repo.git(&["branch", "-q", "--set-upstream-to", "up"]);
-    // What is as young as the index would be read.
+    // Files as new as the index would be read.
     let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     for file in files {
         File::open(repo.join(file)).and_then(|file| file.set_modified(long_ago)).expect("ours");
@@ -59,7 +60,8 @@ fn git_asks_a_network_disk_no_less() {
     }
 }
 
-/// The call that finds nothing more in a directory is one for each of them.
+/// Counts calls that list directories: the last call, which finds no more entries, would be one
+/// more for each directory.
 #[test]
 fn a_listing_is_read_no_further_than_the_last_tracked_name() {
     if let Err(unusable) = weather::usable() {
@@ -78,6 +80,6 @@ fn a_listing_is_read_no_further_than_the_last_tracked_name() {
     assert_eq!((told.code, told.stdout), (0, "".into()));
     let asked = mount.counts().since(&before);
     assert!(asked.of(Operation::Opendir) >= 4, "{asked}");
-    // Of packs it is to be known that there are no more.
+    // The listing of the pack directory is read to its end.
     assert!(asked.of(Operation::Readdir) <= asked.of(Operation::Opendir) + 1, "{asked}");
 }

@@ -1,5 +1,6 @@
-//! Settings that count in one place only, and paths in settings: where each is read from, and from which directory it leads.
-//! Every row runs beside Git in a copy of the same directory: see [`crate::environments`].
+//! Settings that are read in one scope only, and paths in settings: the source of each, and the
+//! directory that relative paths start from. Every row runs with Git and with sapwood in a copy of
+//! the same directory: see [`crate::environments`].
 
 use std::sync::{
     Mutex,
@@ -8,7 +9,7 @@ use std::sync::{
 
 use crate::environments::world::Stage;
 
-/// Runs `(setup, script)`, the script with `$G` as the program; all that is said and done must be the same.
+/// Runs each `(setup, script)`, with `$G` as the program; output and files must be equal.
 fn same(rows: &[(String, String)]) {
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
@@ -116,7 +117,7 @@ fn extensions_elsewhere_mean_nothing() {
         );
         all.push((format!("git config --global extensions.{extension}"), script.to_owned()));
         all.push((own, script.to_owned()));
-        // Version 1 knows fewer that are not refused by both, each in its words.
+        // Version 1 has fewer extensions that both programs accept.
         all.push((format!("git -C top config extensions.{extension} || true"), script.to_owned()));
     }
     all.extend(rows(
@@ -332,7 +333,8 @@ fn a_clone_reads_settings_when_git_does() {
     let mut all = Vec::new();
     for setting in settings {
         for condition in conditions {
-            // Git reads these two between: the remote has its address, HEAD is on no branch.
+            // Git reads these two sections in between: the remote has its URL, and HEAD is on no
+            // branch.
             if condition.starts_with("hasconfig")
                 && ["[index]", "[feature]"].iter().any(|it| setting.starts_with(it))
             {
@@ -345,7 +347,7 @@ fn a_clone_reads_settings_when_git_does() {
         }
         all.push((format!("{from}printf \"{setting}\\n\" >>home/.gitconfig"), script.to_owned()));
     }
-    // A switch and a new worktree read settings at the moment that Git does.
+    // A switch and a new worktree read settings at the same moment as Git.
     for setting in settings {
         let setup = format!(
             "{from}printf '[includeIf \"onbranch:topic\"]\\n\\tpath = more\\n' >>home/.gitconfig; printf \"{setting}\\n\" >home/more; \
@@ -384,7 +386,7 @@ fn a_clone_heeds_the_formats_that_are_asked_for() {
     }
     all.push(("true".to_owned(), "GIT_DEFAULT_HASH=sha256 $G clone --template= top new".to_owned()));
     same(&all);
-    // sapwood refuses a format that it cannot make, and leaves nothing.
+    // sapwood refuses a format that it cannot create, and leaves no files.
     let stage = Stage::new();
     for given in [
         "GIT_DEFAULT_REF_FORMAT=reftable $G",

@@ -1,4 +1,5 @@
-//! `core.sharedRepository`: the mode of every file and directory that is made, beside Git's, under several umasks.
+//! `core.sharedRepository`: the mode of every new file and directory equals Git's, under several
+//! umasks.
 
 use std::{
     collections::BTreeMap, fmt, fs, io::Write as _, os::unix::fs::PermissionsExt as _, path::Path,
@@ -52,7 +53,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// Git's side and the shim's, each a directory with `repo` in it.
+/// The sides of Git and of the shim, each a directory with `repo` in it.
 struct Sides {
     sandbox: Sandbox,
     shim: Shim,
@@ -91,7 +92,7 @@ impl Sides {
         Run { code: run.code, stdout: plain(run.stdout), stderr: plain(run.stderr) }
     }
 
-    /// Runs `args` on both sides: words, exit codes and modes are the same.
+    /// Runs `args` on both sides, and compares messages, exit codes and modes.
     #[track_caller]
     fn same(&self, context: &Case, args: &[&str]) {
         let [theirs, ours] = ["git", "our"].map(|side| self.run(side, args));
@@ -110,7 +111,7 @@ fn configure(file: &Path, value: &str) {
     writeln!(file, "[core]\n\tsharedRepository {value}").expect("written");
 }
 
-/// Every file and directory with its mode in octal, and the text of configuration.
+/// Returns every file and directory with its mode in octal, and the content of configuration files.
 fn modes(top: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut dirs = vec![top.to_owned()];
@@ -118,7 +119,7 @@ fn modes(top: &Path) -> BTreeMap<String, String> {
         for entry in fs::read_dir(&dir).expect("listed") {
             let path = entry.expect("an entry").path();
             let mut name = path.strip_prefix(top).expect("below").display().to_string();
-            // Named by the stat data it holds.
+            // Its name is a hash over the stat data in it.
             if let Some((dir, _)) = name.split_once("sharedindex.") {
                 name = format!("{dir}sharedindex");
             }
@@ -141,7 +142,7 @@ fn cases(values: impl Iterator<Item = Option<&'static str>>) -> Vec<Case> {
     values.flat_map(|value| UMASKS.iter().map(move |umask| Case { value, umask })).collect()
 }
 
-/// Words, separated by spaces.
+/// Splits a line into arguments at spaces.
 fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
@@ -180,7 +181,7 @@ fn what_commands_make() {
 fn what_a_clone_makes() {
     bounded(cases(VALUES.iter().copied()), 12, |case| {
         let sides = Sides::new(case);
-        // In the template, in the user's configuration, and as an option.
+        // The setting is in the template, in the user's configuration, and an option.
         for side in ["git", "our"] {
             let place = sides.sandbox.repo(side);
             place.write("template/description", "a template\n");
@@ -230,7 +231,7 @@ fn values_that_mean_nothing() {
     }
 }
 
-/// A file that is written anew keeps its mode.
+/// A file that is rewritten keeps its mode.
 #[test]
 fn what_is_replaced() {
     let sides = Sides::new(&Case { value: Some("= group"), umask: "077" });

@@ -1,4 +1,4 @@
-//! What is found among differences: rewrites, renames and copies, texts and objects; and in which order it is shown.
+//! Rewrites, renames, copies, pickaxe searches and object searches, and the order of their output.
 
 use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo};
@@ -6,7 +6,8 @@ use testkit::{Oracle, Repo};
 use super::{changed, lines};
 use crate::SAPWOOD;
 
-/// Files that were written anew, swapped, moved over another, that kept a part, or became something else.
+/// Creates files that are rewritten, swapped, moved over another file, partly kept, or changed in
+/// kind.
 fn rewritten(repo: &Repo<'_>) {
     repo.write("anew", lines(0, 60));
     repo.write("half", lines(100, 160));
@@ -206,7 +207,7 @@ fn what_has_to_do_with_a_text_or_an_object() {
     assert!(run.stdout.contains_str("\tbinary\n"), "{}", run.stdout);
 }
 
-/// What one character is, the environment says.
+/// The locale defines the size of one character.
 #[test]
 fn characters_of_the_environment() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -230,7 +231,8 @@ fn characters_of_the_environment() {
     }
 }
 
-/// Of several that come from one file the last that is shown is the rename, and what is not shown was still made of it.
+/// If several files come from one source, the last one shown is the rename. Files that are not
+/// shown still count as made from it.
 #[test]
 fn copies_in_another_order_and_without_some() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -312,7 +314,7 @@ fn in_another_order() {
     }
 }
 
-/// What is said of line ends that would not come back: of each file that is read, in order.
+/// Warnings about line endings that would not round-trip: one for each file read, in order.
 #[test]
 fn line_ends_that_would_not_come_back() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

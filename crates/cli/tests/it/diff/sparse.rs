@@ -1,4 +1,5 @@
-//! Differences in sparse indexes where directories are sources of copies, pairs themselves, or looked into: random ones.
+//! Random differences in sparse indexes: directory entries that are sources of copies, that are one
+//! side of a pair, or that have to be expanded.
 
 use testkit::{Repo, Sandbox};
 
@@ -64,7 +65,7 @@ fn make(repo: &Repo<'_>, random: &mut Random) {
             _ => {}
         }
     }
-    // Directories with what others have.
+    // Writes directories with the content of other paths.
     for dir in ["out/new", "out/deep2"] {
         if random.below(2) == 0 {
             repo.write(format!("{dir}/y"), &contents[9]);

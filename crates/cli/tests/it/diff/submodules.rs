@@ -1,11 +1,11 @@
-//! Submodules, and what is said of `.gitmodules`.
+//! Submodules, and the messages about `.gitmodules`.
 
 use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo};
 
 use crate::{SAPWOOD, index_info};
 
-/// What a `.gitmodules` that cannot be read is told of, and how often.
+/// An unreadable `.gitmodules` is reported as often as Git reports it.
 #[test]
 fn gitmodules_that_cannot_be_read() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -21,14 +21,15 @@ fn gitmodules_that_cannot_be_read() {
         oracle.same(&[&["diff-index"], args].concat());
         oracle.same(&[&["diff-index", "--ignore-submodules=dirty"], args].concat());
     }
-    // Nobody is asked about one that is missing and counts as it is in the index.
+    // With `-m`, a missing submodule counts as unchanged, and its configuration is not read.
     oracle.same(&["diff-index", "-m", "HEAD", "--", "gone"]);
     oracle.same(&["diff-index", "-m", "HEAD"]);
     oracle.same(&["diff-files"]);
     oracle.same(&["status", "-s"]);
 }
 
-/// Submodules: untouched, with another commit, with a change, with an untracked file, gone, staged.
+/// Creates submodules: untouched, at another commit, with a change, with an untracked file,
+/// missing, and staged.
 fn with_submodules(repo: &Repo<'_>) {
     let source = repo.path.join("../source");
     if !source.exists() {
@@ -43,7 +44,7 @@ fn with_submodules(repo: &Repo<'_>) {
     for name in names {
         let add = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../source", name];
         repo.git(&add);
-        // What Git makes of the address is the copy's own.
+        // Git would resolve the URL to a path inside of the copy, so a relative URL is set.
         repo.git(&["config", &format!("submodule.{name}.url"), "../source"]);
     }
     repo.git(&["config", "-f", ".gitmodules", "submodule.all.ignore", "all"]);
@@ -79,7 +80,7 @@ fn submodules() {
         oracle.same(&[&["diff-index"], options, &["HEAD"], paths].concat());
         oracle.same(&[&["diff-index", "--cached"], options, &["HEAD~0"], paths].concat());
     }
-    // What nobody is to look at; and where the tree has a file.
+    // Adds assume-unchanged submodules, and paths that are files in the tree.
     oracle.both(|repo| {
         repo.git(&["update-index", "--assume-unchanged", "dirty", "littered"]);
         let blob = repo.git(&["rev-parse", "HEAD:.gitmodules"]).stdout.trim().to_str_lossy().into_owned();
@@ -123,7 +124,7 @@ fn submodules() {
     }
 }
 
-/// What is called `.git` in a submodule and is no repository.
+/// The `.git` of the submodule is not a repository.
 #[test]
 fn submodules_that_are_broken() {
     let oracle = Oracle::new(SAPWOOD, with_submodules);
@@ -145,7 +146,8 @@ fn submodules_that_are_broken() {
     oracle.same(&["status", "-s"]);
 }
 
-/// A conflict about a submodule's commit: HEAD there is ours, theirs, or another's, and what is in it was changed.
+/// Conflicts about a submodule's commit. HEAD of the submodule is our commit, their commit, or
+/// another one, and its files were changed.
 #[test]
 fn unmerged_submodules() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

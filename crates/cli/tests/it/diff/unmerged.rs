@@ -1,4 +1,4 @@
-//! Paths that are unmerged.
+//! Unmerged paths.
 
 use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo};
@@ -6,7 +6,7 @@ use testkit::{Oracle, Repo};
 use super::lines;
 use crate::{SAPWOOD, index_info};
 
-/// Both sides changed one file, one of them removed another.
+/// Creates conflicts: both sides changed one file, and one side removed another.
 fn conflicted(repo: &Repo<'_>) {
     for path in ["both", "ours", "theirs", "sub/both", "kept"] {
         repo.write(path, lines(0, 20));
@@ -52,7 +52,8 @@ fn unmerged_paths() {
     oracle.same(&["diff-index", "--merge-base", "--cached", "side"]);
 }
 
-/// Sides of a conflict that are of other kinds than its file, where links are regular files, and where not; a repository in its place.
+/// Conflicts whose stages differ in kind from the file in the worktree, with and without symbolic
+/// links, and with a repository in place of the file.
 #[test]
 fn unmerged_paths_of_other_kinds() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -72,7 +73,7 @@ fn unmerged_paths_of_other_kinds() {
             + &of_path("socket", "100644", "100755");
         index_info(repo, &lines);
         ["empty", "gone", "place"].iter().for_each(|path| repo.remove(path));
-        // To Git it is an empty file.
+        // Git treats a socket as an empty file.
         std::os::unix::net::UnixListener::bind(repo.join("socket")).expect("a short name");
         repo.git(&["init", "-q", "-b", "main", "place"]);
         repo.git(&["-C", "place", "commit", "-q", "--allow-empty", "-m", "inner"]);

@@ -1,10 +1,12 @@
-//! Whose fault it is that Git, which believes its daemon and its caches, is wrong: the daemon's that missed something, or sapwood's that wrote what
-//! misleads.
+//! Finds out why Git, which trusts its monitor daemon and its caches, gives a wrong answer: the
+//! daemon missed a change, or sapwood wrote a misleading index.
 //!
-//! Before sapwood does something Git is asked, and where it is wrong its caches are thrown away; so it begins with an index that misleads
-//! nobody. If Git is wrong afterwards about what did not happen meanwhile, sapwood wrote it. And if sapwood was the last to write, the daemon that missed nothing (it
-//! names what Git is wrong about) is no excuse either. Without the daemon nobody is asked whose fault it is: what Git with its caches says wrongly there is
-//! forgiven, and counted.
+//! Before sapwood runs, Git is run with its caches. If its answer is wrong, the caches are
+//! discarded, so sapwood starts from an index that misleads nobody. If Git is then wrong about a
+//! path that has not changed meanwhile, sapwood's index is at fault. If sapwood was the last
+//! writer, and the daemon names a path that Git is wrong about, sapwood's index is at fault too.
+//! Without the daemon the cause is not determined: wrong answers of Git with its caches are only
+//! counted.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +23,7 @@ use testkit::Repo;
 
 use super::judge::{PLAIN, copy_index};
 
-/// Who wrote the index.
+/// The program that wrote the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writer {
     Git,
@@ -30,19 +32,19 @@ pub(super) enum Writer {
 
 pub(super) struct Audit<'a> {
     repo: &'a Repo<'a>,
-    /// Git's daemon tells of changes.
+    /// Git's daemon reports changes.
     has_daemon: bool,
     writer: Writer,
-    /// The index as it was last.
+    /// The bytes of the index after the last command.
     index: Option<Vec<u8>>,
-    /// Git with its caches was wrong, and they were thrown away.
+    /// The number of times that Git with its caches was wrong and the caches were discarded.
     pub(super) git_was_wrong: usize,
 }
 
-/// What the untracked cache and all marks serve.
+/// A status command that uses the untracked cache and all flags of the entries.
 const ALL: [&str; 4] = ["status", "--porcelain=v2", "-z", "--no-renames"];
 
-/// It answers before it has heard of everything at times.
+/// The daemon sometimes answers before it has received all events.
 const ATTEMPTS: usize = 3;
 
 impl<'a> Audit<'a> {
@@ -50,14 +52,15 @@ impl<'a> Audit<'a> {
         Audit { repo, has_daemon, writer: Writer::Git, index: None, git_was_wrong: 0 }
     }
 
-    /// From here on nobody is misled by what is in the index. An error if that was sapwood's doing.
+    /// Ensures that the index misleads nobody from here on. Returns an error if sapwood wrote a
+    /// misleading index.
     pub(super) fn settle(&mut self) -> Result<(), String> {
         if self.has_daemon {
             let mut wrong = self.misled();
             if !wrong.is_empty() && self.writer == Writer::Sapwood {
                 let named = self.named_by_daemon();
                 wrong.retain(|path| named.iter().any(|name| are_related(name, path)));
-                // Now that the daemon tells of them.
+                // Run Git once more, now that the daemon has reported these paths.
                 let again = if wrong.is_empty() { BTreeSet::new() } else { self.misled() };
                 wrong.retain(|path| again.contains(path));
                 if !wrong.is_empty() {
@@ -74,7 +77,8 @@ impl<'a> Audit<'a> {
         Ok(())
     }
 
-    /// `writer` has done something, and `happened` to files meanwhile. An error if it is sapwood and misleads.
+    /// Checks the index after a command of `writer`, during which the paths in `happened` changed.
+    /// Returns an error if sapwood wrote an index that misleads Git.
     pub(super) fn judge(&mut self, writer: Writer, happened: &[BString]) -> Result<(), String> {
         let now = self.bytes();
         let before = std::mem::replace(&mut self.index, now);
@@ -93,10 +97,12 @@ impl<'a> Audit<'a> {
         }
     }
 
-    /// Git with its caches was wrong: what was written of the worktree beside the entries goes.
+    /// Discards the caches of Git after a wrong answer: everything in the index besides the
+    /// entries.
     pub(super) fn forgive(&mut self) {
         self.git_was_wrong += 1;
-        // With the daemon and an untracked cache it ends itself by a BUG where the top of the worktree was touched, and leaves its lock.
+        // With the daemon and an untracked cache, Git aborts with a BUG message if the top
+        // directory was touched, and leaves its lock.
         let _ = fs::remove_file(self.repo.join(".git/index.lock"));
         self.repo.git(&[&PLAIN[1..], &["update-index", "--force-write-index"]].concat());
         self.writer = Writer::Git;
@@ -107,7 +113,8 @@ impl<'a> Audit<'a> {
         fs::read(self.repo.join(".git/index")).ok()
     }
 
-    /// What Git, with its caches, is wrong about however often it is asked. Nothing if it ends itself.
+    /// Returns the paths that Git with its caches reports wrongly in every attempt. Returns none if
+    /// Git aborts.
     fn misled(&self) -> BTreeSet<BString> {
         let copy = copy_index(self.repo, "audit", Some(UNIX_EPOCH + Duration::from_secs(1)));
         let mut plain = self.repo.git_command();
@@ -134,7 +141,8 @@ impl<'a> Audit<'a> {
         wrong.unwrap_or_default()
     }
 
-    /// What happened since the token that stands in the index. Nothing if it does not answer.
+    /// Returns the paths that the daemon reports since the token in the index. Returns none if the
+    /// daemon does not answer.
     fn named_by_daemon(&self) -> Vec<BString> {
         let Some(token) = self.bytes().and_then(|index| token(&index)) else { return Vec::new() };
         let socket = self.repo.join(".git/fsmonitor--daemon.ipc");
@@ -143,7 +151,7 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// Whether one is the other, or in it; everything is in `/`.
+/// Returns true if the paths are equal or one is inside of the other; `/` contains every path.
 fn are_related(one: &BString, other: &BString) -> bool {
     let [one, other] = [one, other].map(|path| path.trim_end_with(|letter| letter == '/'));
     let is_in = |inner: &[u8], outer: &[u8]| {
@@ -166,7 +174,7 @@ fn path_of(record: &BString) -> BString {
     record.splitn(fields, |byte| *byte == b' ').last().expect("there is one").into()
 }
 
-/// The token of the extension, version 2.
+/// Returns the token of version 2 of the extension.
 fn token(index: &[u8]) -> Option<BString> {
     let at = index.rfind(b"FSMN\0")?;
     let rest = index.get(at + 12..)?;

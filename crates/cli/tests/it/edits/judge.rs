@@ -1,4 +1,4 @@
-//! Whether what sapwood says is what is true.
+//! Checks that sapwood's answers are correct.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -15,7 +15,7 @@ use testkit::Repo;
 use super::{audit::Writer, life::Life};
 use crate::{SAPWOOD, sparse_index::tree_of_entries};
 
-/// What a command said.
+/// The output of a command.
 #[derive(PartialEq, Eq)]
 struct Said {
     code: Option<i32>,
@@ -23,7 +23,7 @@ struct Said {
     stderr: BString,
 }
 
-/// A command, from where it is run.
+/// A command line, and the directory that it runs in.
 struct Question {
     args: Vec<OsString>,
     dir: Vec<u8>,
@@ -35,7 +35,7 @@ pub(super) struct Judge<'a> {
     asked: usize,
 }
 
-/// What Git says without any cache.
+/// Options that make Git answer without any cache.
 pub(super) const PLAIN: [&str; 5] =
     ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"];
 
@@ -49,7 +49,7 @@ impl<'a> Judge<'a> {
         format!("{} questions; Git with its caches was wrong {wrong} times", self.asked)
     }
 
-    /// After a step.
+    /// Runs the checks that follow a step.
     pub(super) fn check(&mut self, life: &mut Life<'_>, number: usize) {
         let question = status(life);
         let settled = life.audit.settle();
@@ -66,7 +66,7 @@ impl<'a> Judge<'a> {
             }
         }
         if life.has_daemon() {
-            // It answers before it has heard of everything at times, whoever asks.
+            // The daemon sometimes answers before it has received all events.
             let mut git = self.repo.git_command();
             git.env("GIT_OPTIONAL_LOCKS", "0");
             if self.ask(git, &question).stdout != truth.stdout {
@@ -93,7 +93,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What believes the stat data of the index as it is.
+    /// Runs commands that trust the stat data in the index.
     fn plumbing(&mut self, life: &mut Life<'_>, number: usize) {
         let question = plumbing(life);
         let refreshes = question.args.iter().any(|arg| arg == "--refresh");
@@ -110,7 +110,7 @@ impl<'a> Judge<'a> {
         life.wrote(Writer::Sapwood);
     }
 
-    /// What Git says of an index that it believes nothing of the worktree.
+    /// Returns Git's answer with an index whose stat data it does not trust.
     fn truth(&mut self, question: &Question) -> Said {
         let mut git = self.repo.git_command();
         let time = UNIX_EPOCH + Duration::from_secs(1);
@@ -127,9 +127,10 @@ impl<'a> Judge<'a> {
         command.current_dir(self.repo.join(&question.dir));
         let output = command.args(globals).args(&question.args).output().expect("it starts");
         let plain = |text: Vec<u8>| BString::from(text.replace("sapwood", "git"));
-        // How much is there is not said of an index that is sparse, and Git makes one sparse that it finds full.
+        // Git does not print the percentage for a sparse index, and makes an index sparse that it
+        // finds full.
         let is_share = |line: &[u8]| line.starts_with(b"You are in a sparse checkout");
-        // A name of two lines is one of what is said by the line.
+        // A name with a line feed is escaped, so that messages can be compared line by line.
         let stderr = output.stderr.replace("n\nl", "n\\nl");
         let (mut stdout, mut stderr) = (plain(output.stdout), plain(stderr));
         if stdout.contains_str("\nYou are in a sparse checkout") {
@@ -141,15 +142,16 @@ impl<'a> Judge<'a> {
                 .into();
         }
         let says_nothing = |line: &[u8]| {
-            // Ignore files and attributes that were not opened, as a cache or a pathspec made it needless.
+            // Warnings about ignore and attribute files that one program did not open, because a
+            // cache or a pathspec made it needless.
             let is_of_rules = line.starts_with(b"warning: unable to access '")
                 && !line.contains_str(".gitmodules")
                 || line.contains_str(".gitignore': ")
                 || line.contains_str(".gitattributes': ");
-            // The daemon ends itself when it has missed something, whoever is asking.
+            // The daemon exits when it has missed events; either program may notice.
             is_of_rules
                 || line == b"error: could not read IPC response\n"
-                // Of an index that Git would rather have sparse.
+                // Git prints this for an index that it tries to make sparse.
                 || line.contains_str(": unmerged (")
         };
         let lines = stderr.lines_with_terminator().filter(|line| !says_nothing(line));
@@ -174,7 +176,7 @@ impl<'a> Judge<'a> {
             question.args,
             said.stderr
         );
-        // Git dies of what is unmerged outside of the directory of `diff-index --relative`.
+        // Git fails if a path outside of the directory of `diff-index --relative` is unmerged.
         let is_known_to_die =
             || question.args.iter().any(|arg| arg.as_encoded_bytes().starts_with(b"--relative"));
         if truth == said || truth.code.is_none() && is_known_to_die() {
@@ -208,23 +210,26 @@ impl<'a> Judge<'a> {
         );
     }
 
-    /// The entries with their marks.
+    /// Returns the entries with their flags.
     fn entries(&self) -> BString {
         self.repo.git(&["-c", "core.fsmonitor=false", "ls-files", "-s", "-t", "-v", "-z"]).stdout
     }
 
-    /// Git finds the repository in order, and no tree that the index knows of is another than its entries are.
+    /// Checks that Git finds the repository sound, and that each cached tree matches the index
+    /// entries.
     pub(super) fn is_sound(&self, life: &mut Life<'_>) {
         life.tell();
         let git = |args: &[&str]| self.repo.try_git(&[&PLAIN[..], args].concat());
-        // To make the index sparse in memory it writes trees, which it then says are missing, once.
+        // To make the index sparse in memory, Git writes trees. It then reports them as missing
+        // once.
         let fsck = || git(&["fsck", "--no-dangling", "--no-progress"]);
         let fsck = Some(fsck()).filter(|run| run.code == 0).unwrap_or_else(fsck);
         assert_eq!(fsck.code, 0, "{}: {}\n{:#?}", self.case, fsck.stderr, life.log);
         let tree = git(&["write-tree"]);
         let staged = |intended: &str| git(&["diff-index", "--cached", intended, "HEAD"]).stdout;
         let nothing_is_intended = staged("--ita-visible-in-index") == staged("--ita-invisible-in-index");
-        // A link of this name can be merged, but not be given. Git's reset leaves its entry out, and takes the tree for the index' all the same.
+        // Git can merge a link of this name but refuses to add one. `git reset` leaves out its
+        // entry and still records the tree as cached.
         let name = tree.stdout.trim().to_str_lossy().into_owned();
         let linked = tree.code == 0 && git(&["ls-tree", &name, ".gitmodules"]).stdout.starts_with(b"120000");
         if tree.code == 0 && nothing_is_intended && !linked {
@@ -234,7 +239,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// A copy of the index, as old as the original unless said otherwise.
+/// Copies the index. The copy has the modification time of the original, or `time`.
 pub(super) fn copy_index(repo: &Repo<'_>, name: &str, time: Option<SystemTime>) -> PathBuf {
     let (index, copy) = (repo.join(".git/index"), repo.join(format!(".git/{name}")));
     match fs::copy(&index, &copy) {
@@ -243,7 +248,7 @@ pub(super) fn copy_index(repo: &Repo<'_>, name: &str, time: Option<SystemTime>) 
             let file = File::options().append(true).open(&copy);
             file.and_then(|file| file.set_modified(time.expect("it is there"))).expect("ours");
         }
-        // There is none.
+        // There is no index.
         Err(_) => drop(fs::remove_file(&copy)),
     }
     copy
@@ -253,7 +258,7 @@ fn with(question: &mut Question, args: &[&str]) {
     question.args.extend(args.iter().map(OsString::from));
 }
 
-/// Pathspecs, sometimes.
+/// Adds pathspecs to one invocation in five.
 fn narrow(life: &mut Life<'_>, question: &mut Question) {
     if !life.once_in(5) {
         return;

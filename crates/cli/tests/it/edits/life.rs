@@ -1,4 +1,4 @@
-//! What users, editors and Git do to a worktree, at random.
+//! Random changes that users, editors and Git make to a worktree.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -23,10 +23,10 @@ use super::{
 };
 use crate::{SAPWOOD, random::Random};
 
-/// Names that come often, so that edits meet.
+/// Frequent names, so that edits meet at the same paths.
 const NAMES: [&[u8]; 10] = [b"a", b"b", b"d", b"out", b"a.o", b"B", b"a-b", b"a.b", b"x y", b"link"];
 
-/// Names that are hard to write.
+/// Names that need quoting or escaping.
 const ODD_NAMES: [&[u8]; 16] = [
     b"n\nl",
     b"q\"t",
@@ -48,7 +48,7 @@ const ODD_NAMES: [&[u8]; 16] = [
 
 const CONTENTS: [&str; 9] = ["", "1\n", "2\n", "x\n", "no end", "three\n", "1\n2\n3\n", "side\n", "\0\n"];
 
-/// What renames are found by.
+/// Lines of the files in which renames are detected.
 pub(super) const LINES: [&str; 12] = [
     "the first line\n",
     "the second one\n",
@@ -102,9 +102,9 @@ pub(super) struct Life<'a> {
     pub(super) random: Random,
     watch: Watch<'a>,
     pub(super) audit: Audit<'a>,
-    /// Seconds that no file had yet.
+    /// The number of modification times handed out; each file gets a second of its own.
     moments: u64,
-    /// What was done, last of all.
+    /// The actions so far, the latest one last.
     pub(super) log: Vec<String>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Life<'a> {
         from[self.random.below(from.len())]
     }
 
-    /// Whether Git's daemon tells of changes.
+    /// Returns true if Git's daemon reports changes.
     pub(super) fn has_daemon(&self) -> bool {
         self.cache.daemon()
     }
@@ -157,7 +157,7 @@ impl<'a> Life<'a> {
         if self.once_in(6) { self.pick(&ODD_NAMES) } else { self.pick(&NAMES) }
     }
 
-    /// Something that is there.
+    /// Returns a random path that exists.
     fn found(&mut self) -> Option<Vec<u8>> {
         let count = self.watch.view.len();
         let at = (count > 0).then(|| self.random.below(count))?;
@@ -166,7 +166,7 @@ impl<'a> Life<'a> {
         (!is_inside).then(|| found.clone())
     }
 
-    /// Anything, there or not.
+    /// Returns a random path, which may exist or not.
     pub(super) fn path(&mut self) -> Vec<u8> {
         if self.once_in(3)
             && let Some(found) = self.found()
@@ -178,7 +178,8 @@ impl<'a> Life<'a> {
         names.join(&b'/')
     }
 
-    /// Whether a path is, or is in, another repository or what looks like one.
+    /// Returns true if a path is, or lies in, a nested repository or a directory that looks like
+    /// one.
     fn is_nested(&self, path: &[u8]) -> bool {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let mut dirs = ends.chain([path.len()]);
@@ -190,7 +191,7 @@ impl<'a> Life<'a> {
         ends.map(|end| self.place(&path[..end])).any(|above| above.is_symlink())
     }
 
-    /// A directory of the repository that is there; the top often.
+    /// Returns a random directory of the repository, often its top.
     pub(super) fn directory(&mut self) -> Vec<u8> {
         let is_dir = |mode: u32| mode & 0o170_000 == 0o040_000;
         let found = self.watch.view.iter().filter(|(path, sight)| is_dir(sight.0) && !self.is_nested(path));
@@ -205,7 +206,7 @@ impl<'a> Life<'a> {
         self.repo.join(path)
     }
 
-    /// Makes the directories of a path, in the place of what is in the way.
+    /// Creates the parent directories of a path, and removes files in their place.
     fn make_way(&self, path: &[u8]) -> io::Result<()> {
         for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             let above = self.place(&path[..at]);
@@ -237,7 +238,7 @@ impl<'a> Life<'a> {
         self.pick(&CONTENTS).into()
     }
 
-    /// Another second than any file had, long ago: no index is as old.
+    /// Sets a modification time long ago that no other file has. It is older than every index.
     fn age(&mut self, place: &Path) {
         if place.symlink_metadata().is_ok_and(|meta| meta.is_file() || meta.is_dir()) {
             self.moments += 1;
@@ -259,19 +260,20 @@ impl<'a> Life<'a> {
         self.age(dir);
     }
 
-    /// Whether something would be taken for what was at another place if it were moved there: links have the times they have.
+    /// Returns true if a file moved to another place could not be told from the file that was
+    /// there. Links keep their times.
     fn is_twin(&self, place: &Path) -> bool {
         self.minimal && place.symlink_metadata().is_ok_and(|meta| !meta.is_file())
     }
 
-    /// Where inodes do not count something moved would be taken for what was there, if it had its time and size.
+    /// Without inodes in the comparison, a moved file with the same time and size looks unchanged.
     fn age_moved(&mut self) {
         if self.minimal {
             self.age_all(&self.repo.path.clone());
         }
     }
 
-    /// A few things happen, and whoever tells of them is told.
+    /// Makes a few changes, and reports them to the monitor.
     pub(super) fn step(&mut self, number: usize) {
         for _ in 0..=self.random.below(3) {
             let path = self.path();
@@ -289,7 +291,7 @@ impl<'a> Life<'a> {
         self.watch.look();
     }
 
-    /// What needs no process.
+    /// Changes that need no process.
     fn edit(&mut self, kind: usize, path: &[u8]) -> io::Result<()> {
         let place = self.place(path);
         match kind {
@@ -302,7 +304,8 @@ impl<'a> Life<'a> {
                 fs::write(place, self.content())
             }
             4 | 5 => {
-                // In place, of the same size; often in the tick of what was before.
+                // Overwrites in place with the same size, often within one clock tick of the write
+                // before.
                 let size =
                     place.symlink_metadata().map(|meta| if meta.is_file() { meta.size() } else { 0 })?;
                 for _ in 0..=self.random.below(2) {
@@ -393,7 +396,8 @@ impl<'a> Life<'a> {
                 self.clear(path)?;
                 UnixListener::bind(place).map(drop)
             }
-            // The daemon hears of a change by the name it was made by, not by the other ones.
+            // The daemon reports a change under the name used for it, and not under other hard
+            // links.
             27 if !self.cache.daemon() && place.symlink_metadata()?.is_file() => {
                 let other = self.path();
                 if !other.starts_with(path) {
@@ -408,9 +412,10 @@ impl<'a> Life<'a> {
                 self.make_way(what.as_bytes())?;
                 fs::write(self.repo.join(what), content)
             }
-            // Without an index that should be sparse Git tells of directories as of files.
+            // Without an index that should be sparse, Git reports directories as files.
             29 if !self.cache.cone() && self.once_in(40) => fs::remove_file(self.repo.join(".git/index")),
-            // The same files, but behind a link. Of one in a submodule's place Git dies.
+            // Moves a directory and puts a link to it in its place. Git fails if the place is a
+            // submodule's.
             30 | 31 if path != b"sub" && place.symlink_metadata()?.is_dir() => {
                 let other = self.path();
                 let nested = other.starts_with(path) || path.starts_with(&other[..]);
@@ -424,7 +429,7 @@ impl<'a> Life<'a> {
                 self.age_moved();
                 symlink(to, place)
             }
-            // And back.
+            // Moves the directory back.
             32 if place.symlink_metadata()?.is_symlink() && place.is_dir() => {
                 let from = fs::read_link(&place)?;
                 if from.is_absolute() && from.starts_with(&self.repo.path) && from != self.repo.path {
@@ -448,11 +453,12 @@ impl<'a> Life<'a> {
         if is_dir { dir } else { Vec::new() }
     }
 
-    /// A repository in the worktree, or what looks like one.
+    /// Creates a repository in the worktree, or a directory that looks like one.
     fn nest(&mut self, path: &[u8]) -> io::Result<()> {
         self.make_way(path)?;
         let place = self.place(path);
-        // A link may lead anywhere, to the root of the file system, too: nothing is made there.
+        // A link may lead out of the worktree, even to the root of the file system. Nothing is
+        // created there.
         let root = self.place(b"").canonicalize()?;
         if place.is_symlink() && !place.canonicalize().is_ok_and(|place| place.starts_with(root)) {
             return Ok(());
@@ -468,7 +474,8 @@ impl<'a> Life<'a> {
             }
             1 => fs::create_dir_all(git),
             _ => {
-                // What comes last makes it one, but what it is in has changed since it was looked at all the same.
+                // HEAD comes last and turns the directory into a repository; the parent directory
+                // has changed since the last scan all the same.
                 for dir in ["objects", "refs/heads"] {
                     fs::create_dir_all(git.join(dir))?;
                 }
@@ -477,10 +484,10 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// What Git or sapwood does.
+    /// Runs a random command of Git or sapwood.
     fn command(&mut self, path: &[u8]) -> io::Result<()> {
         let mut line = self.line(path)?;
-        // What sapwood can do Git can as well.
+        // Git can run each of sapwood's commands as well.
         if matches!(line.program, Program::Sapwood) && self.once_in(2) {
             line.program = Program::Git;
         }
@@ -498,11 +505,11 @@ impl<'a> Life<'a> {
             0..=3 => Line::new(Git, &["add", "-f"]).on_path(),
             4 => Line::new(Git, &["add", "-A"]),
             5 => Line::new(Git, &["add", "-u"]),
-            // Where it makes such an index sparse again Git writes one entry over and over.
+            // Git writes an entry repeatedly when it makes such an index sparse again.
             6 if !self.cache.cone() => Line::new(Git, &["add", "-N"]).on_path(),
             7 => Line::new(Git, &["rm", "-r", "-q", "-f", "--cached"]).on_path(),
             8 => {
-                // The file stays: nothing on disk tells that it is untracked now.
+                // The file stays on disk, where nothing shows that it is untracked now.
                 let mut line = Line::new(Sapwood, &["update-index", "--force-remove", "--"]);
                 let found = self.found().unwrap_or(path.into());
                 line.args.push(OsStr::from_bytes(&found).into());
@@ -512,7 +519,7 @@ impl<'a> Life<'a> {
             10 => {
                 let mut other = self.path();
                 if self.cache.is_watched() && self.is_behind_a_link(&other) {
-                    // Git then vouches for a name at which nothing is.
+                    // Git then marks a name as valid that does not exist.
                     other = self.name().to_vec();
                 }
                 let mut line = Line::new(Git, &["mv", "-f", "--"]);
@@ -567,7 +574,7 @@ impl<'a> Life<'a> {
         })
     }
 
-    /// Runs Git or sapwood for what it does; it may well refuse.
+    /// Runs a command, which may fail.
     fn run(&mut self, line: &Line) -> io::Result<()> {
         let mut command = match line.program {
             Program::Git => self.repo.git_command(),
@@ -580,12 +587,12 @@ impl<'a> Life<'a> {
             self.must(settled);
         }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-        // Whoever has refused does not read.
+        // A command that has failed does not read its input.
         let _ = child.stdin.take().expect("a pipe").write_all(&line.input);
         let output = child.wait_with_output()?;
         let ended = output.status.code().is_some_and(|code| code != 101);
         if !ended && matches!(line.program, Program::Git) {
-            // A bug of its own: it ends itself, and leaves its lock.
+            // A bug of Git: it aborts and leaves its lock.
             let _ = fs::remove_file(self.repo.join(".git/index.lock"));
         } else {
             assert!(ended, "{:#?} {line:?} {}", self.log, output.stderr.escape_ascii());
@@ -601,7 +608,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// A command is done: it may have written the index.
+    /// Checks the index after a command that may have written it.
     pub(super) fn wrote(&mut self, writer: Writer) {
         let happened = if self.has_daemon() { self.watch.look() } else { Vec::new() };
         let judged = self.audit.judge(writer, &happened);
@@ -614,11 +621,11 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Stages of a path.
+    /// Returns a command that adds conflict stages for a path.
     fn conflict(&mut self, path: &[u8]) -> Line {
         let stages = self.pick(&[&[1, 2, 3][..], &[2, 3], &[1, 2], &[1, 3], &[2], &[3], &[1]]);
         let mut line = Line::new(Program::Git, &["update-index", "-z", "--index-info"]);
-        // Else what is there stays beside them.
+        // Removes the entry at stage 0, which would stay otherwise.
         line.input = [format!("0 {} 0\t", "0".repeat(40)).as_bytes(), path, b"\0"].concat();
         for stage in stages {
             let mode = self.pick(&["100644", "100755", "120000", "100644", "100755", "120000", "160000"]);
@@ -628,7 +635,7 @@ impl<'a> Life<'a> {
         line
     }
 
-    /// A repository with a commit where there is none; then Git takes it for a submodule if it is added.
+    /// Creates a repository with a commit at a path. Git adds it as a submodule.
     fn repository(&mut self, path: &[u8]) -> io::Result<Line> {
         let place = self.place(path);
         self.clear(path)?;
@@ -662,13 +669,13 @@ impl<'a> Life<'a> {
         Line::new(Program::Sapwood, &[&["sparse-checkout"], how].concat())
     }
 
-    /// Files came, or went, without an edit: a command did it.
+    /// Reports files that a command created or removed.
     pub(super) fn tell(&mut self) {
         self.watch.look();
     }
 }
 
-/// One command.
+/// A command line.
 #[derive(Debug)]
 struct Line {
     program: Program,
@@ -680,7 +687,7 @@ struct Line {
 #[derive(Clone, Copy, Debug)]
 enum Program {
     Git,
-    /// Or Git.
+    /// Sapwood, or sometimes Git in its place.
     Sapwood,
 }
 

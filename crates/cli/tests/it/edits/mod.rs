@@ -1,8 +1,10 @@
-//! Random edits: after each step `status`, `diff-files`, `diff-index`, `ls-files`, `check-ignore` and `update-index --refresh` say
-//! what Git says, whatever cache spares them looks, and whoever wrote the index before: Git and sapwood do in turns.
+//! Random edits. After each step `status`, `diff-files`, `diff-index`, `ls-files`, `check-ignore`
+//! and `update-index --refresh` answer as Git does, whatever cache is in use and whichever program
+//! wrote the index last: Git and sapwood take turns.
 //!
-//! The truth is what Git says without caches and with an index as old as can be, so that it believes no stat data: what either has
-//! written of files and directories can hide nothing. A case is its number. Where it fails its directory stays, to be looked at.
+//! The expected answer is Git's without caches and with an index of the oldest possible date, so
+//! that Git trusts no stat data. Nothing that either program has recorded can hide a change. A case
+//! is its seed. The directory of a failing case is kept for inspection.
 
 mod audit;
 mod judge;
@@ -18,7 +20,7 @@ use judge::Judge;
 use life::Life;
 use watch::Watch;
 
-/// What spares looks, or stores the index in another way.
+/// The cache that saves scans, or the form of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cache {
     None,
@@ -64,7 +66,7 @@ impl Cache {
         matches!(self, Cache::SparseIndex | Cache::SparseIndexUntracked)
     }
 
-    /// Whether there is a file system monitor.
+    /// Returns true if there is a file system monitor.
     fn is_watched(self) -> bool {
         self.daemon() || matches!(self, Cache::HookV1 | Cache::HookV2 | Cache::HookV2Untracked)
     }
@@ -85,11 +87,11 @@ impl fmt::Display for Case {
     }
 }
 
-/// What of the configuration does not change during a walk.
+/// The configuration of one run, which does not change.
 #[derive(Clone, Debug)]
 struct Settings {
     lines: Vec<&'static str>,
-    /// Inodes and change times do not count: only another second tells files of one size apart.
+    /// Inodes and change times are not compared. Files of equal size differ only by their seconds.
     minimal: bool,
     /// The index may be split.
     splits: bool,
@@ -100,7 +102,8 @@ impl Settings {
         let mut lines = vec![
             "advice.addEmbeddedRepo=false",
             "advice.statusUoption=false",
-            // Git says it again and again, or not, as it expands the index for reasons of its own.
+            // Git prints this advice irregularly, because it expands the index for other reasons
+            // too.
             "advice.sparseIndexExpanded=false",
             "commit.gpgSign=false",
             "fsck.gitmodulesSymlink=ignore",
@@ -122,15 +125,17 @@ impl Settings {
             sometimes.into_iter().filter(|(_, times)| random.below(*times) == 0).map(|(line, _)| line),
         );
         if cache.split() {
-            // Git then writes an index that nobody can read: the name of the shared one is null, and left out.
+            // Git then writes an unreadable index: the hash of the shared index is null and left
+            // out.
             lines.retain(|line| *line != "index.skipHash=true");
         }
         if cache.is_watched() {
-            // What Git adds under a corrected name it vouches for, though nothing has that name where case counts.
+            // Git marks an entry that it adds under a corrected name as valid, although no file has
+            // that name on a case-sensitive file system.
             lines.retain(|line| *line != "core.ignoreCase=true");
         }
         if cache.untracked() {
-            // A directory that changes twice in a second is then the recorded one.
+            // A directory that changes twice in a second then matches the recorded stat data.
             lines.retain(|line| *line != "core.checkStat=minimal");
             lines.push("core.untrackedCache=true");
         } else if random.below(3) == 0 {
@@ -150,7 +155,7 @@ impl Settings {
     }
 }
 
-/// Some history, a branch to merge, a submodule, and the cache.
+/// Creates some history, a branch to merge, a submodule, and the cache.
 fn begin(repo: &Repo<'_>, cache: Cache, settings: &Settings) {
     for line in &settings.lines {
         let (name, value) = line.split_once('=').expect("name and value");
@@ -204,7 +209,7 @@ fn begin(repo: &Repo<'_>, cache: Cache, settings: &Settings) {
 }
 
 fn walk(case: &Case, steps: usize) {
-    // Where a case fails this is all one has.
+    // The sandbox of a failing case is kept for inspection.
     let sandbox = ManuallyDrop::new(Sandbox::new());
     walk_in(&sandbox, case, steps);
     drop(ManuallyDrop::into_inner(sandbox));
@@ -213,7 +218,7 @@ fn walk(case: &Case, steps: usize) {
 fn walk_in(sandbox: &Sandbox, case: &Case, steps: usize) {
     let mut random = Random::new(case.seed);
     let settings = Settings::new(case.cache, &mut random);
-    // Nor are nested repositories tidied up.
+    // Disables maintenance in nested repositories as well.
     sandbox.repo("home").write(".gitconfig", "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n");
     let repo = sandbox.init("repo");
     begin(&repo, case.cache, &settings);
@@ -229,7 +234,8 @@ fn walk_in(sandbox: &Sandbox, case: &Case, steps: usize) {
     println!("{case}: {}", judge.summary(&life));
 }
 
-/// The seeds to walk by: those of `SAPWOOD_TEST_SEED` (one, or a range as `200..308`), else the same ones always.
+/// Returns the seeds to run: `SAPWOOD_TEST_SEED` (a number, or a range like `200..308`), or a fixed
+/// range.
 fn seeds() -> Range<u64> {
     let Ok(asked) = std::env::var("SAPWOOD_TEST_SEED") else { return 0..108 };
     let number = |text: &str| text.parse().expect("a seed is a number");

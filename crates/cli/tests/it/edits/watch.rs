@@ -1,4 +1,5 @@
-//! What is in the worktree, looked at by the test itself: so a hook can tell the truth of what changed.
+//! Scans the worktree for the test itself, so that a monitor hook can report exactly the changed
+//! paths.
 
 use std::{
     collections::BTreeMap,
@@ -15,20 +16,20 @@ use testkit::Repo;
 
 use super::Cache;
 
-/// Everything that is told of a path by the file system.
+/// The stat data and content hash of a path.
 type Sight = (u32, u64, u64, (i64, i64), (i64, i64), u64);
 
-/// By path from the worktree's top.
+/// The state of each path, relative to the worktree's top.
 pub(super) type View = BTreeMap<Vec<u8>, Sight>;
 
-/// Who tells of changes.
+/// The program that reports changes to Git.
 enum Teller {
     Nobody,
-    /// Files in a directory, each named by the time at which it was written.
+    /// A hook of version 1: files in a directory, each named by the time of its write.
     ByTime,
-    /// One file; the token is its length.
+    /// A hook of version 2: one file, whose length is the token.
     ByLength,
-    /// The daemon hears for itself.
+    /// The daemon receives events itself.
     Daemon,
 }
 
@@ -38,7 +39,8 @@ pub(super) struct Watch<'a> {
     pub(super) view: View,
 }
 
-/// Paths that changed at or after a time, in nanoseconds. Git's clock may be a little before ours.
+/// Prints paths that changed at or after a time in nanoseconds. The clock of Git may be slightly
+/// behind.
 const BY_TIME: &str = "\
 #!/bin/sh
 test \"$1\" = 1 || exit 1
@@ -62,7 +64,7 @@ esac
 ";
 
 impl<'a> Watch<'a> {
-    /// `None` (and a line that says so) where Git's daemon does not start.
+    /// Starts the monitor. Returns `None`, and prints a line, if Git's daemon does not start.
     pub(super) fn start(repo: &'a Repo<'a>, cache: Cache) -> Option<Watch<'a>> {
         let hook = |script: &str, version: &str| {
             repo.write_executable(".git/monitor", script);
@@ -94,7 +96,7 @@ impl<'a> Watch<'a> {
         Some(Watch { repo, teller, view: look(&repo.path) })
     }
 
-    /// Looks again, and tells what changed; these paths.
+    /// Scans again, reports the changed paths to the monitor and returns them.
     pub(super) fn look(&mut self) -> Vec<BString> {
         let now = look(&self.repo.path);
         let mut changed: Vec<&[u8]> = Vec::new();
@@ -137,7 +139,7 @@ fn look(root: &Path) -> View {
             if name == b".git" {
                 continue;
             }
-            // A repository that is nested may be tidied up by a Git of its own.
+            // Git's maintenance may remove files of a nested repository during the scan.
             let Ok(meta) = path.symlink_metadata() else { continue };
             let mut hasher = DefaultHasher::new();
             if meta.is_symlink() {
@@ -148,7 +150,7 @@ fn look(root: &Path) -> View {
             let times = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
             let sight = (meta.mode(), meta.ino(), meta.size(), times.0, times.1, hasher.finish());
             if meta.is_dir() {
-                // What happens in it is told of what is in it.
+                // A directory's own times are left out; changes in it show in its entries.
                 view.insert(name.to_vec(), (meta.mode(), meta.ino(), 0, (0, 0), (0, 0), 0));
                 visit(root, &path, view);
             } else {

@@ -1,6 +1,7 @@
-//! Random environments beside Git: variables, settings in every scope, and the current directory in each place. Git and the
-//! program under test run the same command in the same place, one after the other; exit code, words, and every byte of the
-//! worktree, of each Git directory and of all that is around them must be the same.
+//! Random environments compared with Git: variables, settings in every scope, and current
+//! directories. Git and the program under test run the same command at the same path, one after the
+//! other. Exit code, messages, and every byte of the worktree, the Git directories and their
+//! surroundings must be equal.
 
 pub(crate) mod world;
 
@@ -20,14 +21,15 @@ use bstr::ByteSlice as _;
 use self::world::{Snapshot, Stage, differences, said};
 use crate::{SAPWOOD, random::Random};
 
-/// A value that every variable and every setting may have, beside its own.
+/// A value that every variable and every setting may have.
 const ANYWHERE: &[&str] = &[""];
 
-/// Objects that do not belong to the repository, once objects that are not there are told as Git tells them:
-/// `@/other/.git/objects`, `@/plain`; for `GIT_COMMON_DIR` `@/other/.git` and `@/bare.git`, for `GIT_INDEX_FILE` `@/top/.git/index`.
+/// Object directories of other repositories. They can be added once missing objects are reported as
+/// Git reports them: `@/other/.git/objects`, `@/plain`; for `GIT_COMMON_DIR` `@/other/.git` and
+/// `@/bare.git`, for `GIT_INDEX_FILE` `@/top/.git/index`.
 const OBJECTS_ELSEWHERE: &[&str] = &[];
 
-/// Current directories. `@` stands for the directory that holds all of them.
+/// Current directories. `@` stands for the directory that holds all repositories.
 const DIRECTORIES: &[&str] = &[
     "@/top",
     "@/top",
@@ -125,7 +127,7 @@ const SETTINGS: &[(&str, &[&str])] = &[
     ("extensions.unheardOf", &["1"]),
 ];
 
-/// Where a setting stands.
+/// The place of a setting.
 #[derive(Clone, Copy, Debug)]
 enum Scope {
     File(&'static str),
@@ -149,7 +151,7 @@ const SCOPES: &[Scope] = &[
     Scope::Count,
 ];
 
-/// Commands that change or show much.
+/// Commands that change or print much.
 const COMMANDS: &[&[&str]] = &[
     &["status"],
     &["status", "--porcelain=v2", "--branch", "--ignored"],
@@ -213,23 +215,23 @@ impl Case {
             (one(&mut random, SCOPES), name, value(&mut random, values, &[]))
         });
         let settings: Vec<(Scope, &str, &str)> = settings.collect();
-        // From outside of the worktree a relative index leads elsewhere: see SHORTCOMINGS.md.
+        // Outside of the worktree, a relative index path resolves differently: see SHORTCOMINGS.md.
         let names_worktree = variables.iter().any(|(name, _)| *name == "GIT_WORK_TREE")
             || settings.iter().any(|(_, name, _)| *name == "core.worktree");
-        // sapwood refuses the empty string; Git takes it for an index without entries.
+        // sapwood refuses an empty index path; Git reads it as an index without entries.
         variables.retain(|(name, value)| {
             *name != "GIT_INDEX_FILE" || value.starts_with('@') || !(names_worktree || value.is_empty())
         });
         Case { number, directory, variables, settings, command: one(&mut random, COMMANDS) }
     }
 
-    /// Makes the world, and runs the command there.
+    /// Creates the world and runs the command there.
     fn run(&self, stage: &Stage, program: &Path) -> (testkit::Run, Snapshot) {
         let run = said(self.prepare(stage, program));
         (run, stage.snapshot())
     }
 
-    /// Makes the world, and the command that is to run there.
+    /// Creates the world, and returns the command to run there.
     fn prepare(&self, stage: &Stage, program: &Path) -> Command {
         stage.reset();
         let mut command = stage.command(program);
@@ -261,8 +263,8 @@ impl Case {
         command
     }
 
-    /// Returns what differs from Git. Where the command would change the repository itself, sapwood
-    /// refuses it, and must leave everything as it was.
+    /// Returns the differences from Git. Where the command would change the repository itself,
+    /// sapwood refuses it, and must leave everything as it was.
     fn differences(&self, stage: &Stage) -> Vec<String> {
         let ours = self.run(stage, SAPWOOD.as_ref());
         if is_guarded(&ours.0) {

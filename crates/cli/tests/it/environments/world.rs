@@ -1,4 +1,4 @@
-//! A directory with repositories of every kind, made once and copied for each run.
+//! A directory with repositories of every kind, created once and copied for each run.
 
 use std::{
     collections::BTreeMap,
@@ -13,16 +13,17 @@ use testkit::{Run, Sandbox};
 
 use crate::SAPWOOD;
 
-/// Where one thread works. All runs happen at the same path, so that messages can be compared as they are.
+/// The directory of one thread. All runs use the same path, so that messages can be compared as
+/// they are.
 pub(crate) struct Stage {
     sandbox: Sandbox,
 }
 
-/// Everything below the world: mode and content by path. Stat data in an index do not count.
+/// Mode and content by path of everything below the world. The stat data of an index are left out.
 pub(crate) type Snapshot = BTreeMap<BString, (u32, BString)>;
 
 impl Stage {
-    /// Makes the repositories.
+    /// Creates the repositories.
     pub(crate) fn new() -> Stage {
         let stage = Stage { sandbox: Sandbox::new() };
         fs::create_dir_all(stage.world().join("home")).expect("a new directory");
@@ -38,7 +39,7 @@ impl Stage {
         self.sandbox.repo("stage/world")
     }
 
-    /// The directory that commands see. What is around it holds nothing of value.
+    /// Returns the directory that the commands see. Its surroundings are empty.
     pub(crate) fn world(&self) -> PathBuf {
         self.sandbox.path().join("stage/world")
     }
@@ -47,12 +48,12 @@ impl Stage {
         self.sandbox.path().join("kept")
     }
 
-    /// `@` in a text stands for the world.
+    /// Replaces `@` in a text by the path of the world.
     pub(crate) fn place(&self, text: &str) -> String {
         text.replace('@', self.world().to_str().expect("a plain path"))
     }
 
-    /// The world as it was made.
+    /// Restores the world to its first state.
     pub(crate) fn reset(&self) {
         let stage = self.sandbox.path().join("stage");
         let _ = fs::remove_dir_all(&stage);
@@ -60,7 +61,7 @@ impl Stage {
         copy_tree(&self.kept(), &self.world()).expect("the world can be copied");
     }
 
-    /// A command in the world, with its own home and settings.
+    /// Returns a command in the world, with its own home directory and settings.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = self.repo().command(program);
         command
@@ -74,12 +75,12 @@ impl Stage {
         command
     }
 
-    /// The real Git.
+    /// Returns the path of Git.
     pub(crate) fn git(&self) -> PathBuf {
         self.repo().git_command().get_program().into()
     }
 
-    /// Everything around the world, too: nothing may come there.
+    /// Returns a snapshot of the world and its surroundings, where no command may create files.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let root = self.sandbox.path().join("stage");
         let mut found = Snapshot::new();
@@ -89,8 +90,8 @@ impl Stage {
 }
 
 impl Stage {
-    /// Runs the script `setup`, then `script` with each program as `$G`. What is not the same, each time in the world as it
-    /// was made.
+    /// Runs the script `setup`, then `script` with each program as `$G`, each time in a fresh
+    /// world. Returns the differences.
     pub(crate) fn compare_scripts(&self, setup: &str, script: &str) -> Vec<String> {
         let [theirs, ours] = [self.git(), SAPWOOD.into()].map(|program| {
             self.reset();
@@ -104,7 +105,7 @@ impl Stage {
         differences(&theirs, &ours)
     }
 
-    /// The answer of the program under test when it refuses to run `script`.
+    /// Runs `script`, which the program under test refuses, and returns its message.
     pub(crate) fn refused(&self, script: &str) -> String {
         self.reset();
         let before = self.snapshot();
@@ -117,7 +118,7 @@ impl Stage {
     }
 }
 
-/// The differences between two runs.
+/// Returns the differences between two runs.
 pub(crate) fn differences(theirs: &(Run, Snapshot), ours: &(Run, Snapshot)) -> Vec<String> {
     let ((theirs, their_world), (ours, our_world)) = (theirs, ours);
     let mut found = Vec::new();
@@ -140,7 +141,8 @@ pub(crate) fn differences(theirs: &(Run, Snapshot), ours: &(Run, Snapshot)) -> V
     found
 }
 
-/// Git's words, and the words that sapwood may use instead: SHORTCOMINGS.md has the reasons.
+/// Messages of Git, and the messages that sapwood may print instead: SHORTCOMINGS.md has the
+/// reasons.
 const OTHER_WORDS: &[(&str, &str)] = &[
     ("fatal: not a git repository: (null)", "fatal: not a git repository: "),
     ("fatal: this operation must be run in a work tree", "fatal: cannot open '"),
@@ -150,7 +152,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
         "fatal: unable to set up work tree using invalid config",
         "fatal: this operation must be run in a work tree",
     ),
-    // Git names a file of the Git directory from inside of it.
+    // Git names a file of the Git directory by a path relative to it.
     (" in file ./config", " in file /"),
     ("fatal: this operation must be run in a work tree", "fatal: unable to access '"),
     ("unable to map index file", "fatal: this operation must be run in a work tree"),
@@ -160,7 +162,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("index file smaller than expected", "fatal: cannot open '"),
     ("fatal: unknown index entry format", "fatal: index file corrupt"),
     ("fatal: unable to write new index file", "fatal: could not rename '"),
-    // An object that is not there.
+    // A missing object.
     ("fatal: Could not parse object", " not found"),
     ("fatal: Could not parse object", "fatal: ambiguous argument"),
     ("fatal: bad object", " not found"),
@@ -172,8 +174,9 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("fatal: failed to unpack tree object", "fatal: Not a valid object name"),
 ];
 
-/// Returns true for equal words, or [`OTHER_WORDS`]. Not compared are complaints about alternates, which Git repeats with
-/// each process, and locks that Git finds when it looks for untracked files while it holds them.
+/// Returns true for equal messages, and for pairs in [`OTHER_WORDS`]. Two kinds of lines are
+/// ignored: messages about alternates, which Git repeats for each process, and locks that Git lists
+/// as untracked while it holds them itself.
 fn are_the_same_words(theirs: &BString, ours: &BString) -> bool {
     let plain = |text: &BString| -> Vec<BString> {
         let is_noise = |line: &&[u8]| {
@@ -188,11 +191,11 @@ fn are_the_same_words(theirs: &BString, ours: &BString) -> bool {
         OTHER_WORDS.iter().any(|(git, other)| theirs.contains_str(git) && ours.contains_str(other))
     };
     let all_known = theirs.iter().zip(&ours).all(|(theirs, ours)| theirs == ours || is_known(theirs, ours));
-    // The advice after an unknown revision is longer.
+    // The advice after an unknown revision is longer in Git.
     all_known && (theirs.len() == ours.len() || !theirs.is_empty() && theirs.first() != ours.first())
 }
 
-/// The output of a command, without the program's name.
+/// Runs a command and returns its output, with the program's name replaced.
 pub(crate) fn said(mut command: Command) -> Run {
     use std::os::unix::process::ExitStatusExt as _;
     let output = command.output().expect("the program can be run");
@@ -201,7 +204,8 @@ pub(crate) fn said(mut command: Command) -> Run {
     Run { code, stdout: plain(output.stdout), stderr: plain(output.stderr) }
 }
 
-/// `top` with a linked worktree, a submodule, an embedded repository and local changes; others beside it.
+/// Creates `top` with a linked worktree, a submodule, an embedded repository and local changes, and
+/// other repositories beside it.
 const MAKE: &str = r#"
 git() { "$GIT" "$@"; }
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always
@@ -226,7 +230,7 @@ echo u >linked/lu
 mkdir plain; echo p >plain/p; ln -s top alias; cp top/.git/index index
 "#;
 
-/// Copies a directory with all it holds; files keep their times.
+/// Copies a directory recursively; files keep their times.
 fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -268,7 +272,8 @@ fn collect(root: &Path, dir: &Path, found: &mut Snapshot) {
     }
 }
 
-/// The version of an index and its entries, without their stat data; the bytes of what is no index.
+/// Returns the version of an index and its entries without their stat data. Returns the bytes
+/// unchanged if they are no index.
 fn entries_of(index: &[u8]) -> BString {
     let number = |at: usize| -> Option<usize> {
         let bytes = index.get(at..at + 4)?;
@@ -283,7 +288,7 @@ fn entries_of(index: &[u8]) -> BString {
             let fixed = at + if is_extended { 64 } else { 62 };
             let mut name = index.get(fixed..)?;
             if version == 4 {
-                // Paths here are short: what is cut off the one before fits one byte.
+                // The paths here are short, so the length of the removed suffix fits one byte.
                 let (&cut, rest) = name.split_first()?;
                 path.truncate(path.len().checked_sub(usize::from(cut))?);
                 name = rest;

@@ -1,4 +1,4 @@
-//! Which operations fail, how, and when: data.
+//! The data of the fault matrix: which operations fail, with which error, and at which call.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use testkit::weather::{At, Counts, Errno, Fault, Nth, Operation, What};
 use super::rig::{Command, Who};
 use crate::random::Random;
 
-/// An error number by its name.
+/// An error number, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trouble {
     Io,
@@ -17,7 +17,7 @@ pub(super) enum Trouble {
     TooManyOpen,
     Stale,
     Interrupted,
-    /// A write of a few bytes.
+    /// A write of only a few bytes.
     Short,
 }
 
@@ -44,13 +44,13 @@ impl Trouble {
         }
     }
 
-    /// It is nothing that anybody need be told of.
+    /// Returns true if the program recovers from the failure and reports nothing.
     pub(super) fn is_absorbed(self) -> bool {
         matches!(self, Interrupted | Short)
     }
 }
 
-/// What can become of which operation. What a full disk refuses it goes on refusing.
+/// The failures of each operation. A full disk stays full.
 const TROUBLES: &[(Operation, &[Trouble])] = &[
     (Operation::Lookup, &[Io, Access, Stale, Interrupted]),
     (Operation::Getattr, &[Io, Stale, Interrupted]),
@@ -105,8 +105,8 @@ impl fmt::Display for Case {
     }
 }
 
-/// The cases of a command that needs `counts` of each operation: the first, the middle and the last of each kind,
-/// and `more` anywhere.
+/// Returns the cases of a command that needs `counts` of each operation: the first, the middle and
+/// the last call of each kind, and `more` calls at random.
 pub(super) fn of(
     command: Command,
     workers: usize,
@@ -126,7 +126,7 @@ pub(super) fn of(
         places.dedup();
         for &trouble in troubles {
             for &place in &places {
-                // The kernel reads once more by itself what it could not read ahead.
+                // The kernel repeats a read by itself after a failed read-ahead.
                 let lasts = matches!(trouble, NoSpace | Quota | Short)
                     || (operation == Operation::Read && trouble != Interrupted);
                 let nth = if lasts { Nth::From(place) } else { Nth::Only(place) };
@@ -137,12 +137,12 @@ pub(super) fn of(
     cases
 }
 
-/// A look at refs of a kind that fails, each of them in turn.
+/// A kind of read of refs that fails; each call of the kind fails in turn.
 pub(super) struct Look {
     pub(super) number: usize,
     pub(super) command: Command,
     operation: Operation,
-    /// packed-refs, or all that is loose.
+    /// packed-refs, or all loose refs.
     at: At,
 }
 
@@ -154,7 +154,7 @@ impl Look {
         vec![Fault { operation, at: self.at.clone(), nth: Nth::Only(nth), what: Self::TROUBLE.what() }]
     }
 
-    /// All kinds.
+    /// Returns all kinds.
     pub(super) fn all() -> Vec<Look> {
         use Operation::{Getattr, Lookup, Open, Opendir, Read, Readdir};
         let places = [At::Below("repo/.git/refs".into()), At::Path("repo/.git/packed-refs".into())];
@@ -177,7 +177,8 @@ impl fmt::Display for Look {
     }
 }
 
-/// What a disk refuses at one place, always, by what the place is to the command: there Git's run can be compared.
+/// An operation that always fails at one path. The path is the same for Git, so its run can be
+/// compared.
 pub(super) struct Place {
     pub(super) number: usize,
     pub(super) command: Command,
@@ -200,10 +201,11 @@ impl fmt::Display for Place {
     }
 }
 
-/// Where, what is asked for there, and what becomes of it.
+/// A path, the operation on it, and its failures.
 type Struck = (&'static str, Operation, &'static [Trouble]);
 
-/// In the repository that a command works on; `BLOB`, `PACK` and `PACK_INDEX` are where a file's content comes from.
+/// Paths in the repository that a command works on. `BLOB`, `PACK` and `PACK_INDEX` stand for the
+/// source of a file's content.
 const PLACES: &[Struck] = &[
     ("both/1", Operation::Create, &[Io, NoSpace, Quota, Access]),
     ("both/1", Operation::Write, &[Io, NoSpace, Quota, Stale]),
@@ -237,7 +239,7 @@ const PLACES: &[Struck] = &[
     ("PACK_INDEX", Operation::Read, &[Io]),
 ];
 
-/// Of a clone: in the source, and in what is made.
+/// Paths of a clone: in the source, and in the copy.
 const CLONE_PLACES: &[Struck] = &[
     ("copy", Operation::Mkdir, &[Io, NoSpace, Access]),
     ("copy/both/1", Operation::Create, &[Io, NoSpace, Access]),
@@ -255,7 +257,7 @@ const CLONE_PLACES: &[Struck] = &[
     ("repo.bundle", Operation::Read, &[Io]),
 ];
 
-/// All places, where `of_content` says where a blob, a pack and its index are.
+/// Returns all cases. `of_content` returns the path of a blob, a pack and its index.
 pub(super) fn places(of_content: impl Fn(&str) -> String) -> Vec<Place> {
     let mut all = Vec::new();
     let commands = [Command::Paths, Command::Switch, Command::Reset, Command::Clone, Command::CloneBundle];

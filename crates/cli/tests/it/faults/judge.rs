@@ -1,4 +1,4 @@
-//! What must hold after a run that met a fault, and after the same run without it.
+//! Checks of a run with a fault, and of a second run without it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{
     rig::{Command, Node, Ran, Seen, Stage, Who, World},
 };
 
-/// What is wrong with a run and what it left; nothing, if all is as it should be.
+/// The errors found in a run and in the state it left. Empty if there are none.
 pub(super) struct Verdict(pub(super) Vec<String>);
 
 impl Verdict {
@@ -25,7 +25,7 @@ impl Verdict {
     }
 }
 
-/// Judges a run of the program, then runs it again in fair weather.
+/// Checks a run of the program, then runs it again without faults.
 pub(super) fn judge(
     world: &World,
     stage: &Stage<'_>,
@@ -39,7 +39,8 @@ pub(super) fn judge(
     let Ran { run, struck, .. } = ran;
     verdict.require(matches!(run.code, 0 | 1 | 128 | 255), || format!("it ended by {}", run.code));
     verdict.require(!run.stderr.contains_str("panicked"), || "it panicked".into());
-    // Git, too, takes a disk on which it may not make a link for one that has none.
+    // If the disk denies the creation of a link, Git too treats it as a disk without symbolic
+    // links.
     let no_links =
         struck.iter().flat_map(|struck| &struck.paths).any(|path| path.ends_with(b"symlink-probe"));
     if no_links && trouble == Trouble::Access {
@@ -55,7 +56,7 @@ pub(super) fn judge(
     if run.code == 0 {
         same(&mut verdict, "it said that all is done", &with_what_stays(before, after, &run.stderr), &seen);
     } else if trouble == Trouble::TooManyOpen && struck.is_empty() {
-        // The system's own limit; the rig did not see where it was met.
+        // The limit is the system's own, so the disk did not record the failure.
         verdict.require(run.stderr.contains_str("Too many open files"), || "it does not say why".into());
     } else if child_failed(command, &run.stderr, struck) {
         verdict.require(run.code == 128, || "a child's failure has an exit code of its own".into());
@@ -67,8 +68,8 @@ pub(super) fn judge(
     if run.code == 0 {
         return verdict;
     }
-    // The index could not be written, or HEAD not be moved, when all else was done: as Git's, the same command then
-    // takes its own work for somebody's. Forced, it goes on from there.
+    // The index could not be written, or HEAD not be moved, after all other work. As with Git, a
+    // second run then treats its own files as the user's. With `-f` it continues.
     let refuses = struck
         .iter()
         .flat_map(|struck| &struck.paths)
@@ -86,15 +87,16 @@ pub(super) fn judge(
     verdict
 }
 
-/// What Git's end of a run means for ours.
+/// Returns the exit code that sapwood should have for Git's exit code.
 pub(super) fn expected(place: &Place, git: i32) -> i32 {
     let stays = place.operation == Operation::Unlink && place.path.ends_with("old/1");
     let loose = place.operation == Operation::Read && is_loose(&place.path);
     match (place.command, git) {
-        // Git says what it could not write, and calls it a success. What it could not remove is one.
+        // Git reports a file that it could not write, and exits with 0. For a file that it could
+        // not remove, sapwood does so too.
         (Command::Checkout | Command::Switch, 0) if !stays => 1,
-        // Git dies of a map that cannot be read, of which we do not make one for a loose object: the file that is to hold it is not
-        // written, as above.
+        // Git is killed when it reads a mapped loose object that cannot be read. sapwood does not
+        // map loose objects: it does not write the file and continues, as above.
         (Command::Checkout | Command::Switch, 135) if loose => 1,
         (_, 135) => 128,
         (_, git) => git,
@@ -107,15 +109,16 @@ fn is_loose(path: &str) -> bool {
     })
 }
 
-/// Where a switch has done its work already.
+/// Paths that a switch writes after all other work.
 const TOO_LATE: &[&str] =
     &[".git/index", ".git/index.lock", ".git/HEAD", ".git/HEAD.lock", ".git/logs/HEAD", ".git"];
 
-/// No lock, no file for the time being, nothing that nobody knows.
+/// Checks that no lock, temporary file or unknown file is left.
 fn tidy(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen, ran: &Ran) {
     for name in &seen.git_dir {
         let is_known = before.git_dir.contains(name) || after.git_dir.contains(name);
-        // The mark of a clone that can be gone on with; a source that seemed to be elsewhere for a moment sends a pack.
+        // The marker of an unfinished clone may stay. A source that looked remote for a moment
+        // sends a pack.
         let pack = [".pack", ".idx", ".rev"].iter().any(|end| name.ends_with_str(end));
         let may_be = name == "sapwood-clone" || name.starts_with(b"objects/pack/pack-") && pack;
         verdict.require(is_known || may_be || stays(name, ran), || {
@@ -124,7 +127,8 @@ fn tidy(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen, ran
     }
 }
 
-/// A lock whose removal was what failed stays, as Git's does, and Git's words say so.
+/// Returns true for a lock whose removal failed. It stays as Git's lock does, and a warning names
+/// it.
 fn stays(name: &BString, Ran { run, struck, .. }: &Ran) -> bool {
     let place = BString::from([b".git/", name.as_slice()].concat());
     let mut removals = struck.iter().filter(|struck| struck.operation == Operation::Unlink);
@@ -135,7 +139,8 @@ fn stays(name: &BString, Ran { run, struck, .. }: &Ran) -> bool {
         })
 }
 
-/// Each file is gone, or wholly what it was or what it was to become; the user's are what they were.
+/// Checks that each file is missing, in its old state, or in its new state, and that the user's
+/// files are unchanged.
 fn whole(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen) {
     for (path, node) in &seen.worktree {
         let known = [before.worktree.get(path), after.worktree.get(path)];
@@ -161,7 +166,7 @@ fn whole(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen) {
     }
 }
 
-/// What the index says of each file is so, as Git reads it.
+/// Checks that the index describes each file correctly, as read by Git.
 fn index_is_true(
     verdict: &mut Verdict,
     world: &World,
@@ -191,7 +196,7 @@ fn index_is_true(
     }
 }
 
-/// Whether a file is not what its entry in the index says.
+/// Returns true if a file differs from its entry in the index.
 fn differs(world: &World, path: &BString, entry: &BString, node: Option<&Node>) -> bool {
     let words: Vec<&str> = entry.to_str().expect("text").split(' ').collect();
     let blob = &world.blobs[&BString::from(words[1])];
@@ -208,8 +213,8 @@ fn differs(world: &World, path: &BString, entry: &BString, node: Option<&Node>) 
     }
 }
 
-/// A file that could not be removed stays, with a warning, and is untracked, as in Git. Where another is to take its place, or its
-/// directory's, it is removed once more, which the disk may not refuse.
+/// Adds the files that could not be removed: they stay, untracked and with a warning, as in Git. A
+/// file in the way of another one has to be removed a second time, which must succeed.
 fn with_what_stays(before: &Seen, after: &Seen, stderr: &BString) -> Seen {
     let mut expected = after.clone();
     for (path, node) in &before.worktree {
@@ -222,12 +227,12 @@ fn with_what_stays(before: &Seen, after: &Seen, stderr: &BString) -> Seen {
     expected
 }
 
-/// Whether `path` lies below `dir`.
+/// Returns true if `path` lies below `dir`.
 fn is_above(dir: &BString, path: &BString) -> bool {
     path.strip_prefix(dir.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// The state is the one that Git reaches where nothing fails.
+/// Checks that the state is the one that Git reaches without faults.
 fn same(verdict: &mut Verdict, when: &str, expected: &Seen, seen: &Seen) {
     let files = |seen: &Seen| seen.worktree.keys().cloned().collect::<Vec<_>>();
     verdict.require(files(expected) == files(seen), || {
@@ -243,8 +248,9 @@ fn same(verdict: &mut Verdict, when: &str, expected: &Seen, seen: &Seen) {
     });
 }
 
-/// A clone of a bundle has the real Git look whether all objects came. If that one is struck it says so in its own way, which has no
-/// reason in it, and does not try again what was interrupted; Git's clone, which asks the same, ends as ours then.
+/// Returns true if the real Git, which checks a bundle's clone for missing objects, met the fault.
+/// Its message has no reason in it, and it does not retry an interrupted call. Git's own clone runs
+/// the same check and ends in the same way.
 fn child_failed(command: Command, stderr: &BString, struck: &[Struck]) -> bool {
     let mut lines = stderr.lines().rev();
     let asked = "fatal: remote did not send all necessary objects".as_bytes();
@@ -255,18 +261,18 @@ fn child_failed(command: Command, stderr: &BString, struck: &[Struck]) -> bool {
         && paths.iter().all(|path| path == "copy" || path.starts_with(b"copy/.git"))
 }
 
-/// The message names a path that was struck, and the reason.
+/// Checks that the message names a path that failed, and the reason.
 fn explained(verdict: &mut Verdict, stderr: &BString, struck: &[Struck], trouble: Trouble) {
     let errno = trouble.errno().expect("what has none is absorbed");
     let reason = std::io::Error::from_raw_os_error(errno).to_string();
     let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
     verdict.require(stderr.contains_str(&reason), || format!("it does not say why ({reason})"));
     let named = struck.iter().flat_map(|struck| &struck.paths).any(|path| {
-        // The file, or the directory it is in.
+        // The name of the file or of its directory.
         let mut names = path.rsplit(|byte| *byte == b'/').take(2);
         names.any(|name| stderr.contains_str(name.strip_suffix(b".lock").unwrap_or(name)))
     });
-    // A ref is a name for the files it may be in.
+    // A ref stands for the files that may hold it.
     let named = named || stderr.contains_str("unable to resolve reference '");
     verdict.require(named, || format!("it names none of {struck:?}"));
 }

@@ -1,6 +1,7 @@
-//! The fault matrix: every operation that a clone, a checkout, a switch and a reset ask of their disk fails, in every way, at
-//! the first, the middle and the last time; the command ends as Git's would, says what and why, leaves nothing
-//! behind that is half done, and, run again, finishes.
+//! The fault matrix: every operation that a clone, a checkout, a switch and a reset request from
+//! their disk fails in every way, at the first, the middle and the last call. The command exits
+//! like Git, names the path and the reason, leaves nothing half done, and completes when it runs
+//! again.
 
 mod cases;
 mod judge;
@@ -16,7 +17,7 @@ use self::{
 };
 use crate::{bounded, full, random::Random};
 
-/// Nothing can be shown where there is no FUSE.
+/// Returns `None` where FUSE is not available.
 fn world() -> Option<World> {
     if let Err(unusable) = weather::usable() {
         println!("skipped: {unusable}");
@@ -25,7 +26,8 @@ fn world() -> Option<World> {
     Some(World::new())
 }
 
-/// Which cases a slice would meet changes with every operation that a command does more or less: whole, or not at all.
+/// Runs in full or not at all: the choice of cases in a slice would change with every operation
+/// that a command gains or loses.
 #[test]
 fn each_operation_may_fail() {
     if !full() {
@@ -66,8 +68,8 @@ fn check(world: &World, case: &Case) {
     );
 }
 
-/// `SAPWOOD_TEST_FAULTS` chooses those to be looked into, between semicolons: numbers, or pieces of their descriptions
-/// (`unlink: Io`; `Clone, 1 workers, read`).
+/// Keeps the cases named by `SAPWOOD_TEST_FAULTS`, which are separated by semicolons: numbers, or
+/// parts of their descriptions (`unlink: Io`; `Clone, 1 workers, read`).
 fn only_chosen<C: fmt::Display>(cases: &mut Vec<C>, number: impl Fn(&C) -> usize) {
     let Ok(wanted) = std::env::var("SAPWOOD_TEST_FAULTS") else { return };
     let wanted: Vec<&str> = wanted.split(';').map(str::trim).filter(|piece| !piece.is_empty()).collect();
@@ -80,12 +82,14 @@ fn only_chosen<C: fmt::Display>(cases: &mut Vec<C>, number: impl Fn(&C) -> usize
     });
 }
 
-/// How many operations of a kind are struck beside the first, the middle and the last: `SAPWOOD_TEST_PLACES`, 2 by default.
+/// Returns the number of calls of each kind that fail besides the first, the middle and the last:
+/// `SAPWOOD_TEST_PLACES`, 2 by default.
 fn places() -> usize {
     std::env::var("SAPWOOD_TEST_PLACES").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
 }
 
-/// A ref that cannot be looked at is not missing, and has no older value: topic has one among the packed.
+/// A ref that cannot be read is not missing, and its older value is not used: `topic` has an older
+/// value in packed-refs.
 #[test]
 fn each_look_at_refs_may_fail() {
     let Some(world) = world() else { return };
@@ -115,7 +119,7 @@ fn it_ends_as_git_does() {
     bounded(all, 50, |place| compare(&world, place));
 }
 
-/// Git under the same fault, and what of its end is ours.
+/// Runs Git and sapwood with the same fault, and compares their exit codes.
 fn compare(world: &World, place: &Place) {
     let run = |who: Who, name: &str| {
         let stage = world.stage(&format!("{name}-{}", place.number), place.command);
@@ -141,7 +145,7 @@ fn compare(world: &World, place: &Place) {
     );
 }
 
-/// Few file descriptors make a command slower, or fail as a whole: nothing in between.
+/// With few file descriptors a command either gets slower or fails cleanly.
 #[test]
 fn descriptors_may_run_out() {
     let Some(world) = world() else { return };

@@ -1,7 +1,9 @@
-//! One command on a disk with weather: the repository it finds, what the disk did to it, what it left.
+//! The fixture of one command on a disk with faults: the repository before the run, the operations
+//! that failed, and the state afterwards.
 //!
-//! The repository is made once, by Git, and copied for each case to a directory that is then mounted. What is left is looked at
-//! in that directory, beside the mount, so that looking disturbs nothing.
+//! Git creates the repository once. It is copied for each case to a directory, which is then
+//! mounted through the faulty disk. The state afterwards is read from that directory directly, so
+//! that reading it meets no fault.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,10 +21,10 @@ use testkit::{
 
 use crate::SAPWOOD;
 
-/// A run that takes longer hangs: the slowest takes a second or two where nothing else runs.
+/// The time limit in seconds. The slowest run takes a second or two on an idle machine.
 const SECONDS: &str = "180";
 
-/// What is run.
+/// The command that is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Command {
     Clone,
@@ -61,17 +63,17 @@ impl Command {
         matches!(self, Command::Clone | Command::CloneCopying | Command::CloneBundle)
     }
 
-    /// Where it is run, from the disk's root.
+    /// Returns the directory of the run, relative to the root of the disk.
     fn place(self) -> &'static str {
         if self.is_clone() { "" } else { "repo" }
     }
 
-    /// The repository it works on.
+    /// Returns the repository that the command changes.
     pub(super) fn target(self) -> &'static str {
         if self.is_clone() { "copy" } else { "repo" }
     }
 
-    /// Local changes that the command is to overwrite.
+    /// Makes local changes that the command overwrites.
     fn prepare(self, repo: &Path) {
         let write = |path: &str| fs::write(repo.join(path), "changed\n").expect("a copy");
         match self {
@@ -89,11 +91,11 @@ impl Command {
     }
 }
 
-/// Who runs.
+/// The program that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
     Git,
-    /// With so many workers.
+    /// Sapwood with this number of workers.
     Sapwood(usize),
 }
 
@@ -104,7 +106,7 @@ pub(super) enum Node {
     Link(BString),
 }
 
-/// What can be seen of a repository.
+/// The state of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) worktree: BTreeMap<BString, Node>,
@@ -112,20 +114,20 @@ pub(super) struct Seen {
     pub(super) git_dir: BTreeSet<BString>,
     /// `git ls-files --stage`, by path.
     pub(super) index: BTreeMap<BString, BString>,
-    /// HEAD as it is written, and refs by name.
+    /// The content of HEAD, and refs by name.
     pub(super) refs: BTreeMap<BString, BString>,
 }
 
-/// All that cases have in common.
+/// Data shared by all cases.
 pub(super) struct World {
     sandbox: Sandbox,
-    /// What the program under test finds and what Git makes of it where nothing fails.
+    /// The state before each command, and the state after Git has run it without faults.
     pub(super) before: BTreeMap<Command, Seen>,
     pub(super) after: BTreeMap<Command, Seen>,
     pub(super) blobs: BTreeMap<BString, BString>,
 }
 
-/// What became of one run.
+/// The result of one run.
 pub(super) struct Ran {
     pub(super) run: Run,
     pub(super) struck: Vec<Struck>,
@@ -159,7 +161,8 @@ impl World {
         world
     }
 
-    /// A copy at `name`, as the command is to find it. Its index knows the files.
+    /// Creates a copy at `name` in the state before the command. The index has the stat data of the
+    /// files.
     fn copy(&self, name: &str, command: Command) {
         let place = self.sandbox.path().join(name);
         fs::create_dir_all(place.parent().expect("below the sandbox")).expect("a directory");
@@ -171,7 +174,7 @@ impl World {
         command.prepare(&repo.path);
     }
 
-    /// Where the content of `both/1` comes from: a loose object, or a pack.
+    /// Returns the source of the content of `both/1`: a loose object, or a pack.
     pub(super) fn path_of(&self, what: &str) -> String {
         let git_dir = self.sandbox.path().join("template/repo/.git");
         let ends = match what {
@@ -187,7 +190,7 @@ impl World {
         format!("repo/.git/{}", found.expect("objects were packed"))
     }
 
-    /// A disk for one case, `name`, with fair weather.
+    /// Returns a disk without faults for the case `name`.
     pub(super) fn stage(&self, name: &str, command: Command) -> Stage<'_> {
         let backing = format!("{name}/backing");
         self.copy(&backing, command);
@@ -199,24 +202,25 @@ impl World {
 }
 
 impl Stage<'_> {
-    /// Runs the command with these faults, which are gone afterwards.
+    /// Runs the command with these faults, and removes them afterwards.
     pub(super) fn run(&self, who: Who, faults: Vec<Fault>) -> Ran {
         self.run_as(who, self.command.args(), faults, None)
     }
 
-    /// Runs the command in fair weather, with `-f`.
+    /// Runs the command without faults and with `-f`.
     pub(super) fn run_forced(&self, who: Who) -> Ran {
         let (name, rest) = self.command.args().split_first().expect("a command");
         self.run_as(who, &[&[*name, "-f"], rest].concat(), Vec::new(), None)
     }
 
-    /// Runs the command with no more than so many file descriptors.
+    /// Runs the command with a limit on file descriptors.
     pub(super) fn run_limited(&self, who: Who, descriptors: u64) -> Ran {
         self.run_as(who, self.command.args(), Vec::new(), Some(descriptors))
     }
 
     fn run_as(&self, who: Who, args: &[&str], faults: Vec<Fault>, descriptors: Option<u64>) -> Ran {
-        // Nothing fails for whoever starts the program: it goes where it is to run by itself.
+        // The process that starts the program must not touch the disk, so the program changes the
+        // directory itself.
         let place = self.world.sandbox.repo(&format!("{}/disk/{}", self.name, self.command.place()));
         let git = place.git_command().get_program().to_owned();
         let program = match who {
@@ -245,7 +249,7 @@ impl Stage<'_> {
         Ran { run, struck, counts: self.mount.counts().since(&earlier) }
     }
 
-    /// The repository it worked on, where nothing fails.
+    /// Returns the repository that the command changed, without faults.
     pub(super) fn target(&self) -> Repo<'_> {
         self.world.sandbox.repo(&format!("{}/backing/{}", self.name, self.command.target()))
     }
@@ -254,7 +258,7 @@ impl Stage<'_> {
         see(&self.target())
     }
 
-    /// Whether the user's repository that is cloned from is as it was.
+    /// Returns true if the source of the clone is unchanged.
     pub(super) fn source_is_untouched(&self) -> bool {
         let source = self.world.sandbox.repo(&format!("{}/backing/repo", self.name));
         let template = self.world.sandbox.repo("template/repo");
@@ -262,7 +266,7 @@ impl Stage<'_> {
             && names(&source.join(".git")) == names(&template.join(".git"))
     }
 
-    /// Unmounts, and takes everything away.
+    /// Unmounts the disk and removes the copy.
     pub(super) fn strike(self) {
         let place = self.world.sandbox.path().join(&self.name);
         drop(self.mount);
@@ -270,7 +274,8 @@ impl Stage<'_> {
     }
 }
 
-/// Two branches that differ in content, mode, kind and place; objects in a pack and loose; files of the user's.
+/// Creates two branches that differ in content, mode, kind and path, packed and loose objects, and
+/// the user's files.
 fn template(sandbox: &Sandbox) {
     let repo = sandbox.init("template/repo");
     for (key, value) in [("core.bigFileThreshold", "100k"), ("core.fsync", "all")] {
@@ -301,7 +306,7 @@ fn template(sandbox: &Sandbox) {
         repo.write(format!("new/{number}/file"), format!("new {number}\n"));
     }
     repo.write("both/0.crlf", "one\ntwo\nthree\n");
-    // Streamed, and not to be had by one read or write.
+    // Large enough to be streamed, and to need more than one read or write.
     let big: Vec<u8> =
         (0..60_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     repo.write("both/big", big);
@@ -318,7 +323,7 @@ fn template(sandbox: &Sandbox) {
     repo.write("users", "the user's\n");
     repo.write("same/users", "the user's\n");
     repo.write("old/users.ignored", "the user's\n");
-    // So that nothing is as young as the index.
+    // Makes the files older than the index.
     let files = tree(&repo.path, false).into_keys().map(|path| repo.join(path));
     let aged = Process::new("touch").args(["-h", "-d@1100000000"]).args(files).status();
     assert!(aged.expect("touch can be run").success());
@@ -326,7 +331,7 @@ fn template(sandbox: &Sandbox) {
     repo.git(&["bundle", "create", "-q", "../repo.bundle", "HEAD", "main", "topic"]);
 }
 
-/// All blobs by name.
+/// Returns all blobs by name.
 fn blobs(repo: &Repo<'_>) -> BTreeMap<BString, BString> {
     let all = repo.git(&["cat-file", "--batch-all-objects", "--batch"]).stdout;
     let (mut rest, mut blobs) = (all.as_slice(), BTreeMap::new());
@@ -357,7 +362,7 @@ fn see(repo: &Repo<'_>) -> Seen {
     }
 }
 
-/// Files and links below a directory; `.git` only `with_git`.
+/// Returns the files and links below a directory; those in `.git` only if `with_git` is true.
 fn tree(root: &Path, with_git: bool) -> BTreeMap<BString, Node> {
     let (mut found, mut open) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(dir) = open.pop() {

@@ -2,7 +2,7 @@
 
 use super::{Field, Held, everywhere, harmless_clone, source};
 
-/// What ends in a carriage return is quoted, or it would be read without it.
+/// A value that ends in a carriage return is quoted, because it would be read without it otherwise.
 #[test]
 fn carriage_returns_are_kept() {
     everywhere(|sandbox, field| {
@@ -21,7 +21,7 @@ fn carriage_returns_are_kept() {
     });
 }
 
-/// A branch that follows one of a remote with such a name.
+/// Creates a branch that tracks a branch of the remote with such a URL.
 fn upstream(field: &mut Field<'_>, url: &str) {
     let line = ["-C", "work", "checkout", "-q", "-b", "x", "--track", "there/evil"];
     field.same(&line, |repo| {

@@ -1,9 +1,11 @@
-//! Repositories made to do harm: the published attacks on Git's clone and checkout, each with Git, with
-//! sapwood and with the shim, at 1 and 8 workers, on a normal file system and on one that ignores case.
+//! Hostile repositories: the published attacks on Git's clone and checkout. Each attack runs with
+//! Git, sapwood and the shim, at 1 and 8 workers, on a case-sensitive and on a case-insensitive
+//! file system.
 //!
-//! What Git refuses is refused in its words and with its exit code; what is left is the same; nothing is
-//! written outside, and no hook of the attacker's runs. What sapwood itself does not do yet (recursing into
-//! submodules) it must refuse by name, with nothing done; the shim must be Git all the same.
+//! sapwood refuses the same commands as Git, with the same message and exit code, and leaves the
+//! same files. Nothing is written outside of the target, and no hook of the attacker runs. Commands
+//! that sapwood does not support (recursion into submodules) fail with a message that names them,
+//! and change nothing; the shim hands them over to Git.
 
 mod configuration;
 mod owners;
@@ -24,14 +26,14 @@ use testkit::{CaseInsensitive, Repo, Run, Sandbox};
 
 use crate::{SAPWOOD, shim::Shim};
 
-/// Where an attack is tried.
+/// The file system on which an attack is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Normal,
     IgnoringCase,
 }
 
-/// Who is attacked.
+/// The program that is attacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Program {
     Git,
@@ -47,23 +49,23 @@ const RUNS: &[(Program, &str)] = &[
     (Program::Shim, "8"),
 ];
 
-/// What was left: name to (type, content or target).
+/// The files left behind: name to (type, content or target).
 type Tree = BTreeMap<BString, Thing>;
 
 type Thing = (char, BString);
 
-/// A place to be attacked in, for as long as this lives.
+/// A directory in which attacks are run. It is unmounted on drop.
 struct Field<'a> {
     sandbox: &'a Sandbox,
     place: Place,
     shim: Shim,
     _mount: Option<CaseInsensitive>,
-    /// Directories made so far: each run gets its own.
+    /// The number of directories created so far; each run gets its own.
     tried: usize,
 }
 
 impl<'a> Field<'a> {
-    /// `None` where there is no such file system.
+    /// Returns `None` where there is no such file system.
     fn new(sandbox: &'a Sandbox, place: Place) -> Option<Field<'a>> {
         let point = sandbox.path().join("field");
         fs::create_dir(&point).expect("a new directory");
@@ -74,13 +76,14 @@ impl<'a> Field<'a> {
         Some(Field { sandbox, place, shim: Shim::new(), _mount: mount, tried: 0 })
     }
 
-    /// Tries `line` with everyone, each in a directory that `prepare` made; returns what Git did.
+    /// Runs `line` with each program, each in a directory filled by `prepare`, and compares the
+    /// results. Returns Git's run.
     #[track_caller]
     fn same(&mut self, line: &[&str], prepare: impl Fn(&Repo<'_>)) -> Run {
         self.same_with(&[], line, prepare)
     }
 
-    /// As [`Field::same`], with variables set.
+    /// Like [`Field::same`], with environment variables.
     #[track_caller]
     fn same_with(&mut self, env: &[(&str, &str)], line: &[&str], prepare: impl Fn(&Repo<'_>)) -> Run {
         let mut expected: Option<(Run, Tree)> = None;
@@ -109,7 +112,8 @@ impl<'a> Field<'a> {
         expected.expect("Git was the first").0
     }
 
-    /// `None` if the file system failed: lowntfs-3g at times leaves a name that cannot be looked at.
+    /// Returns `None` if the file system failed: lowntfs-3g sometimes creates a name that cannot be
+    /// looked up.
     #[track_caller]
     fn attempt(
         &mut self,
@@ -121,7 +125,7 @@ impl<'a> Field<'a> {
         prepare: &impl Fn(&Repo<'_>),
     ) -> Option<Attempt> {
         self.tried += 1;
-        // Of one length, for places stand in files whose size may count.
+        // All names have one length, because files hold paths and their sizes may matter.
         let repo = self.sandbox.repo(&format!("field/{:03}", self.tried));
         let prepared = catch_unwind(AssertUnwindSafe(|| {
             fs::create_dir(&repo.path).expect("a new directory");
@@ -166,7 +170,7 @@ impl<'a> Field<'a> {
         Run { code: run.code, stdout: plain(run.stdout), stderr: plain(run.stderr) }
     }
 
-    /// Everything in the sandbox, but what is in the field's directories.
+    /// Returns everything in the sandbox except for the directories of the runs.
     fn outside(&self) -> Tree {
         let (root, field) = (self.sandbox.path(), self.sandbox.path().join("field"));
         let mut tree = Tree::new();
@@ -179,21 +183,21 @@ impl<'a> Field<'a> {
     }
 }
 
-/// One run: what was there, what was said, what was left.
+/// One run: the files before, the output, and the files after.
 struct Attempt {
     before: Tree,
     run: Run,
     after: Tree,
 }
 
-/// Names with what is there in one tree and in the other, where that is not the same.
+/// Returns the names that differ, with their states in both trees.
 fn differing<'a>(one: &'a Tree, other: &'a Tree) -> Vec<(&'a BString, [Option<&'a Thing>; 2])> {
     let names: std::collections::BTreeSet<&BString> = one.keys().chain(other.keys()).collect();
     let both = names.into_iter().map(|name| (name, [one.get(name), other.get(name)]));
     both.filter(|(_, [one, other])| one != other).collect()
 }
 
-/// Runs `attack` in each place there is.
+/// Runs `attack` on each file system that is available.
 fn everywhere(attack: impl Fn(&Sandbox, &mut Field<'_>)) {
     for place in [Place::Normal, Place::IgnoringCase] {
         let sandbox = Sandbox::new();
@@ -202,7 +206,7 @@ fn everywhere(attack: impl Fn(&Sandbox, &mut Field<'_>)) {
     }
 }
 
-/// What was left in a directory, but objects and indexes.
+/// Returns the files in a directory, without objects and indexes.
 fn look(dir: &Path) -> io::Result<Tree> {
     let mut tree = Tree::new();
     let in_git_dir = |path: &Path| path.as_os_str().as_bytes().contains_str(".git/");
@@ -211,7 +215,8 @@ fn look(dir: &Path) -> io::Result<Tree> {
     for (_, content) in tree.values_mut() {
         *content = content.replace(place, plain).into();
     }
-    // The stat data of two runs differ; and a clone that cannot be filled keeps the index of what could be.
+    // The stat data of two runs differ. A clone that cannot be checked out keeps the index of the
+    // files written.
     tree.retain(|path, _| !(path.contains_str(".git/") && path.ends_with(b"/index")));
     Ok(tree)
 }
@@ -237,7 +242,7 @@ fn collect(root: &Path, dir: &Path, tree: &mut Tree, wanted: &dyn Fn(&Path) -> b
     Ok(())
 }
 
-/// What a hostile tree holds.
+/// The entries of a hostile tree.
 #[derive(Clone, Copy, Debug)]
 enum Held<'a> {
     File(&'a str),
@@ -246,7 +251,7 @@ enum Held<'a> {
     Commit(&'a str),
 }
 
-/// The commit of a tree with these paths, whatever their names; made without a worktree.
+/// Commits a tree with these paths, whatever their names, without a worktree. Returns the commit.
 fn commit(repo: &Repo<'_>, entries: &[(&str, Held<'_>)]) -> String {
     let tree = tree(repo, entries);
     repo.git(&["commit-tree", "-m", "hostile", &tree]).stdout.trim().to_str_lossy().into_owned()
@@ -285,12 +290,12 @@ fn fed(repo: &Repo<'_>, args: &[&str], input: &str) -> String {
     output.stdout.trim().to_str_lossy().into_owned()
 }
 
-/// A hook that shows that it ran.
+/// Returns a hook that leaves a file when it runs.
 fn hook(sandbox: &Sandbox) -> String {
     format!("#!/bin/sh\ntouch '{}'\n", sandbox.path().join("pwned").display())
 }
 
-/// A repository with a harmless `main` and the branch `evil`, and its path.
+/// Creates a repository with a harmless `main` and the branch `evil`. Returns its path.
 fn source(sandbox: &Sandbox, name: &str, evil: &[(&str, Held<'_>)]) -> String {
     let repo = sandbox.init(name);
     repo.write("README", "harmless\n");
@@ -300,7 +305,7 @@ fn source(sandbox: &Sandbox, name: &str, evil: &[(&str, Held<'_>)]) -> String {
     repo.path.display().to_string()
 }
 
-/// A clone of the harmless branch, as `work`.
+/// Clones the harmless branch to `work`.
 fn harmless_clone(repo: &Repo<'_>, url: &str) {
     repo.git(&["clone", "-q", "--shared", "--template=", "-b", "main", url, "work"]);
 }

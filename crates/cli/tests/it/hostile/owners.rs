@@ -1,4 +1,5 @@
-//! Repositories that belong to somebody else: CVE-2022-24765 (`safe.directory`) and 2024-32004, 2024-32020.
+//! Repositories of another owner: CVE-2022-24765 (`safe.directory`), CVE-2024-32004 and
+//! CVE-2024-32020.
 
 use std::os::unix::fs::chown;
 
@@ -8,7 +9,7 @@ use super::{Field, Held, everywhere, hook, source};
 
 const OTHER: (&str, &str) = ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
 
-/// CVE-2022-24765: a `.git` of somebody else's above where a command is run.
+/// CVE-2022-24765: a `.git` of another owner above the current directory.
 #[test]
 fn a_repository_of_somebody_elses() {
     everywhere(|sandbox, field| {
@@ -17,7 +18,7 @@ fn a_repository_of_somebody_elses() {
         let prepare = |repo: &Repo<'_>| {
             repo.git(&["clone", "-q", "--shared", "--template=", &url, "work"]);
             repo.write_executable("work/.git/hooks/post-checkout", &hook);
-            // What the repository itself says is not asked.
+            // The configuration of the repository itself is ignored.
             repo.git(&["-C", "work", "config", "safe.directory", "*"]);
             std::fs::create_dir(repo.join("work/dir")).expect("made");
         };
@@ -37,7 +38,7 @@ fn a_repository_of_somebody_elses() {
     });
 }
 
-/// The user's own configuration is.
+/// The user's own configuration is read.
 fn declared(field: &mut Field<'_>, url: &str) {
     let prepare = |repo: &Repo<'_>| {
         repo.git(&["clone", "-q", "--shared", "--template=", url, "work"]);
@@ -50,7 +51,7 @@ fn declared(field: &mut Field<'_>, url: &str) {
     }
 }
 
-/// The same with a real other owner, where we may make one.
+/// The repository really belongs to another owner, if this process may change owners.
 #[test]
 fn a_repository_that_was_given_away() {
     everywhere(|sandbox, field| {
@@ -72,7 +73,8 @@ fn a_repository_that_was_given_away() {
             assert!(given(&repo.join("work")) && given(&repo.join("work/.git")));
         });
         assert_eq!(run.code, 128, "{}", run.stderr);
-        // CVE-2024-32004 and 32020: cloned from, by whatever transport, or by its very objects.
+        // CVE-2024-32004 and CVE-2024-32020: the source of a clone, over any transport, or by
+        // linking its objects.
         for line in [
             &["clone", "--template=", "given", "work"][..],
             &["clone", "--template=", "--bare", "given/.git", "work"],
@@ -82,14 +84,14 @@ fn a_repository_that_was_given_away() {
                 repo.git(&["clone", "-q", "--template=", &url, "given"]);
                 assert!(given(&repo.join("given")) && given(&repo.join("given/.git")));
             });
-            // What asks a process to serve it is not asked whose it is.
+            // With a server process the client does not check the owner.
             let expected = if line.contains(&"--no-local") { 0 } else { 128 };
             assert_eq!(run.code, expected, "{line:?}: {}", run.stderr);
         }
     });
 }
 
-/// CVE-2022-24765's younger brother: a bare repository that came with a worktree.
+/// Related to CVE-2022-24765: a bare repository inside of a worktree.
 #[test]
 fn a_bare_repository_in_a_worktree() {
     everywhere(|sandbox, field| {

@@ -1,5 +1,5 @@
-//! Sources of a clone on this machine that are made to give away, or to run, what is not theirs:
-//! CVE-2022-39253, 2023-22490, 2024-32004, 2024-32021.
+//! Local sources of a clone that try to expose the user's files or to run programs: CVE-2022-39253,
+//! CVE-2023-22490, CVE-2024-32004, CVE-2024-32021.
 
 use testkit::{Repo, Sandbox};
 
@@ -10,7 +10,8 @@ fn secret(sandbox: &Sandbox) -> String {
     sandbox.path().join("secret").display().to_string()
 }
 
-/// CVE-2022-39253 and 2024-32021: links in the object directory would be followed, or linked to.
+/// CVE-2022-39253 and CVE-2024-32021: links in the object directory that a clone would follow or
+/// hard-link.
 #[test]
 fn links_among_the_objects() {
     everywhere(|sandbox, field| {
@@ -31,7 +32,7 @@ fn links_among_the_objects() {
     });
 }
 
-/// CVE-2022-39253 once more, and 2023-22490: the object directory itself is the link.
+/// CVE-2022-39253 and CVE-2023-22490: the object directory itself is a link.
 #[test]
 fn a_link_for_the_object_directory() {
     everywhere(|sandbox, field| {

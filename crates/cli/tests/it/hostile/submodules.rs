@@ -1,11 +1,12 @@
-//! Submodules whose names or places lead into the repository, or into one another: CVE-2018-11235,
-//! 2019-1349, 2019-1350, 2019-1387, 2024-32002, 2025-48384.
+//! Submodules whose names or paths lead into the repository or into one another: CVE-2018-11235,
+//! CVE-2019-1349, CVE-2019-1350, CVE-2019-1387, CVE-2024-32002, CVE-2025-48384.
 
 use testkit::{Repo, Sandbox};
 
 use super::{Field, Held, everywhere, harmless_clone, hook, source};
 
-/// A repository to be a submodule that brings a hook along where an attacker wants it; its commit.
+/// Creates a repository that serves as a submodule and brings a hook to the paths that an attacker
+/// needs. Returns its path and its commit.
 fn submodule(sandbox: &Sandbox) -> (String, String) {
     let repo = sandbox.init("submodule");
     repo.write_executable("hooks/post-checkout", hook(sandbox));
@@ -17,7 +18,7 @@ fn submodule(sandbox: &Sandbox) -> (String, String) {
 }
 
 fn attack(field: &mut Field<'_>, url: &str) {
-    // Submodules from this machine are allowed, so that nothing else stops the attack.
+    // Local submodules are allowed, so that no other check stops the attack.
     let allowed = &[("GIT_ALLOW_PROTOCOL", "file")];
     let clone = ["clone", "--template=", "-q", "-b", "evil", url, "work"];
     field.same_with(allowed, &[&clone[..], &["--recurse-submodules"]].concat(), |_| {});
@@ -35,7 +36,7 @@ fn section(name: &str, path: &str, url: &str) -> String {
     format!("[submodule \"{name}\"]\n\tpath = {path}\n\turl = {url}\n")
 }
 
-/// CVE-2018-11235: the name leads out of `.git/modules`, to a repository that came with the tree.
+/// CVE-2018-11235: the name leads out of `.git/modules` to a repository in the tree.
 #[test]
 fn a_name_that_leads_out_of_modules() {
     everywhere(|sandbox, field| {
@@ -59,7 +60,8 @@ fn a_name_that_leads_out_of_modules() {
     });
 }
 
-/// CVE-2019-1387: one submodule's repository within another's; 2019-1349: two of one name.
+/// CVE-2019-1387: the repository of one submodule lies within another's. CVE-2019-1349: two
+/// submodules have one name.
 #[test]
 fn submodules_in_one_anothers_repository() {
     everywhere(|sandbox, field| {
@@ -82,7 +84,7 @@ fn submodules_in_one_anothers_repository() {
     });
 }
 
-/// CVE-2019-1350: arguments of the processes that Git starts, with what a shell would stumble over.
+/// CVE-2019-1350: names with shell metacharacters as arguments of the processes that Git starts.
 #[test]
 fn names_that_want_quotes() {
     everywhere(|sandbox, field| {
@@ -97,7 +99,8 @@ fn names_that_want_quotes() {
     });
 }
 
-/// CVE-2024-32002: a submodule below a directory that, without case, is a link into the repository.
+/// CVE-2024-32002: a submodule below a directory. On a case-insensitive file system the directory's
+/// name is a link into the repository.
 #[test]
 fn a_submodule_behind_a_link_of_the_same_name() {
     everywhere(|sandbox, field| {
@@ -116,7 +119,7 @@ fn a_submodule_behind_a_link_of_the_same_name() {
     });
 }
 
-/// CVE-2025-48384: a carriage return at the end of a path, lost on the way through a configuration file.
+/// CVE-2025-48384: a carriage return at the end of a path, which a configuration file would lose.
 #[test]
 fn a_path_that_ends_in_a_carriage_return() {
     everywhere(|sandbox, field| {

@@ -1,11 +1,12 @@
-//! Trees whose names or links lead into the repository: CVE-2014-9390, 2019-1351 to 1354, 2021-21300.
+//! Trees whose names or links lead into the repository: CVE-2014-9390, CVE-2019-1351 to
+//! CVE-2019-1354, CVE-2021-21300.
 
 use bstr::ByteSlice as _;
 use testkit::{FILTER_PROTOCOL, Repo};
 
 use super::{Field, Held, everywhere, harmless_clone, hook, source};
 
-/// Every way a whole branch or its files come into a harmless clone.
+/// Commands that bring a whole branch or its files into a harmless clone.
 const LINES: &[&[&str]] = &[
     &["-C", "work", "checkout", "-q", "origin/evil"],
     &["-C", "work", "switch", "-f", "evil"],
@@ -23,8 +24,9 @@ fn attack(field: &mut Field<'_>, url: &str, settings: &[&str]) {
     }
 }
 
-/// CVE-2014-9390: `.git` in another spelling, which a file system that ignores case (or more) takes for it.
-/// CVE-2019-1352 and 1353: its short name and its streams, on NTFS, wherever it is mounted.
+/// CVE-2014-9390: other spellings of `.git` that a case-insensitive file system takes for it.
+/// CVE-2019-1352 and CVE-2019-1353: its short name and its streams on NTFS, wherever NTFS is
+/// mounted.
 #[test]
 fn names_that_are_the_git_directory_by_another_name() {
     everywhere(|sandbox, field| {
@@ -53,7 +55,7 @@ fn names_that_are_the_git_directory_by_another_name() {
     });
 }
 
-/// A `.gitmodules` that is a link, in every disguise.
+/// A `.gitmodules` that is a link, in every spelling.
 #[test]
 fn links_called_gitmodules() {
     everywhere(|sandbox, field| {
@@ -69,8 +71,8 @@ fn links_called_gitmodules() {
     });
 }
 
-/// CVE-2019-1351 and 1354: names that are drives, devices or several components on Windows are names like
-/// others elsewhere.
+/// CVE-2019-1351 and CVE-2019-1354: names that are drives, devices or several components on
+/// Windows. They are ordinary names on other systems.
 #[test]
 fn names_that_are_paths_elsewhere() {
     everywhere(|sandbox, field| {
@@ -80,8 +82,8 @@ fn names_that_are_paths_elsewhere() {
     });
 }
 
-/// The plain form of CVE-2021-21300: a link into the repository, and files that a file system that ignores
-/// case would put behind it.
+/// The plain form of CVE-2021-21300: a link into the repository, and files that a case-insensitive
+/// file system would write through it.
 #[test]
 fn files_behind_a_link_of_the_same_name() {
     everywhere(|sandbox, field| {
@@ -104,7 +106,7 @@ fn files_behind_a_link_of_the_same_name() {
     });
 }
 
-/// A link out of the worktree instead.
+/// A link out of the worktree.
 #[test]
 fn files_behind_a_link_that_leads_out() {
     everywhere(|sandbox, field| {
@@ -123,7 +125,7 @@ fn files_behind_a_link_that_leads_out() {
     });
 }
 
-/// What was tracked as a directory is a link by now, in the user's own worktree.
+/// A tracked directory that has become a link in the user's own worktree.
 #[test]
 fn a_directory_that_became_a_link_is_not_followed() {
     everywhere(|sandbox, field| {
@@ -140,7 +142,7 @@ fn a_directory_that_became_a_link_is_not_followed() {
     });
 }
 
-/// A filter that answers late: what it delays is written last, when the links are there (CVE-2021-21300).
+/// A filter that delays files: they are written last, when the links exist (CVE-2021-21300).
 #[test]
 fn delayed_files_behind_a_link() {
     const LATE: &str = r#"

@@ -1,10 +1,11 @@
-//! What is in submodules (`--recurse-submodules`).
+//! Entries of submodules (`--recurse-submodules`).
 
 use testkit::{Oracle, Repo};
 
 use crate::{SAPWOOD, index_info, shim::Shim};
 
-/// Submodules one in the other: checked out, by their own directory or an absorbed one; gone but kept; inactive; never cloned.
+/// Creates nested submodules: checked out with their own or an absorbed Git directory, removed but
+/// with their Git directory kept, inactive, and never cloned.
 fn nested(repo: &Repo<'_>) {
     let made = |dir: &str, name: &str| {
         repo.git(&["init", "-q", "-b", "main", dir]);
@@ -89,7 +90,7 @@ fn what_is_in_submodules() {
     oracle.same(&recurse);
 }
 
-/// The attributes of what is in a submodule are those of whole paths.
+/// Attributes of a submodule's entries are matched against whole paths.
 #[test]
 fn attributes_of_what_is_in_submodules() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -116,12 +117,14 @@ fn attributes_of_what_is_in_submodules() {
     ];
     check(&lists);
     check(&[&[":(attr:bar)one", ":(exclude,attr:foo)"], &["one", ":(exclude,attr:bar)"]]);
-    // The index of the superproject has it. What leaves out is first asked of a submodule's entry, and Git then has that submodule's index.
+    // The attributes now come from the superproject's index. Git matches an exclusion first against
+    // the submodule's entry, and reads the submodule's index from then on.
     oracle.both(|repo| repo.remove(".gitattributes"));
     check(&lists);
 }
 
-/// Whose rules, attributes, objects, digits, index and monitor it is that say what is shown of what is in submodules.
+/// Creates submodules that differ in rules, attributes, objects, abbreviation, index and monitor,
+/// all of which influence the listing.
 fn mixed(repo: &Repo<'_>) {
     nested(repo);
     repo.write(".gitattributes", "*.txt text\none/*.c eol=lf\n");
@@ -131,7 +134,7 @@ fn mixed(repo: &Repo<'_>) {
     repo.write("out/below/file", "1\n");
     repo.write("in/file", "1\n");
     for at in ["one", "two"] {
-        // Names that begin alike, in some only.
+        // Names with a common prefix, in some submodules only.
         for number in 0..150 {
             repo.write(format!("{at}/many/{number}"), format!("{at} {number}\n"));
         }
@@ -201,7 +204,7 @@ fn what_is_shown_of_what_is_in_submodules() {
     all(&[]);
     all(&["-c", "core.abbrev=6"]);
     all(&["-C", "sub"]);
-    // What tells that nothing changed is asked of a submodule as well, from the top of it all.
+    // The monitor of a submodule is queried as well, from the top of the superproject.
     oracle.both(|repo| {
         repo.write_executable(".git/monitor", "#!/bin/sh\npwd >>asked\nprintf 'token\\0file.txt\\0'\n");
         let monitor = repo.join(".git/monitor");
@@ -234,7 +237,7 @@ fn what_is_shown_of_what_is_in_submodules() {
     all(&[]);
 }
 
-/// A pathspec that means directories means each stage that is a submodule.
+/// A pathspec that matches directories matches each stage that is a submodule.
 #[test]
 fn stages_of_another_kind() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
