@@ -17,7 +17,7 @@ fn prints_what_git_prints() {
         "mkdir -p .git/objects/11/00000000000000000000000000000000000000",
         "git clone -q --bare . .git/other; echo \"$PWD/.git/other/objects\" >.git/objects/info/alternates",
         "echo /nowhere >.git/objects/info/alternates",
-        "git -c worktree.useRelativePaths=true worktree add -q linked; touch .git/worktrees/linked/config",
+        "git worktree add -q .git/linked; touch .git/worktrees/linked/config",
         "printf not-an-index >.git/objects/pack/pack-3.idx; touch .git/objects/pack/pack-3.pack",
     ];
     for script in scripts {
@@ -33,7 +33,7 @@ fn prints_what_git_prints() {
             let args = [&["count-objects"], options].concat();
             oracle.same_as(script, &args);
             if script.contains("worktree") {
-                oracle.same_in("linked", &args);
+                oracle.same_in(".git/linked", &args);
             }
         }
     }
