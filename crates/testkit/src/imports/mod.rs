@@ -59,7 +59,8 @@ pub struct Imports {
 }
 
 impl Imports {
-    /// Reads all modules below `root`, a crate's `src` directory. Binaries below `bin/` are left out.
+    /// Reads all modules below `root`, a crate's `src` directory. Binaries below `bin/` are left
+    /// out.
     pub fn read(root: &Path) -> Imports {
         let sources = Sources::read(root);
         let mut imports = BTreeSet::new();
@@ -92,8 +93,8 @@ impl Imports {
     }
 
     /// Circles of modules, a module being the first `depth` parts of a file's module path: at depth
-    /// 1, `status/scan/mod.rs` belongs to `status` and `guard.rs` to `guard`. The crate root is left
-    /// out.
+    /// 1, `status/scan/mod.rs` belongs to `status` and `guard.rs` to `guard`. The crate root is
+    /// left out.
     pub fn circles_at(&self, depth: usize) -> Vec<Circle> {
         self.circles_of(|file| module_at(file, depth))
     }
@@ -129,8 +130,8 @@ impl Imports {
         circles
     }
 
-    /// Imports that lead from a lower floor to a higher one. `floor` gives a file's floor, the lowest
-    /// being 0, or `None` for a file that belongs to no floor.
+    /// Imports that lead from a lower floor to a higher one. `floor` gives a file's floor, the
+    /// lowest being 0, or `None` for a file that belongs to no floor.
     pub fn upward(&self, floor: impl Fn(&str) -> Option<usize>) -> Vec<&Import> {
         let is_upward = |import: &&Import| match (floor(&import.from), floor(&import.to)) {
             (Some(from), Some(to)) => from < to,
@@ -140,7 +141,8 @@ impl Imports {
     }
 }
 
-/// The first `depth` parts of a file's module path, joined by `/`; the empty string for the crate root.
+/// The first `depth` parts of a file's module path, joined by `/`; the empty string for the crate
+/// root.
 pub fn module_at(file: &str, depth: usize) -> String {
     let module = module_of(file);
     module[..module.len().min(depth)].join("/")

@@ -11,7 +11,8 @@ pub(super) enum Token {
     Punct(char),
 }
 
-/// The tokens of `text`, each with its line. Comments, lifetimes and character literals are left out.
+/// The tokens of `text`, each with its line. Comments, lifetimes and character literals are left
+/// out.
 pub(super) fn tokens(text: &str) -> Vec<(Token, usize)> {
     let chars: Vec<char> = text.chars().collect();
     let mut found = Vec::new();
