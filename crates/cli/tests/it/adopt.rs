@@ -85,7 +85,7 @@ fn is_clean(repo: &Repo<'_>) {
 }
 
 #[test]
-fn every_way_of_coming_from_elsewhere() {
+fn adopts_copies_archives_and_reflinks() {
     for (way, script) in [
         ("copied", "cp -r original there"),
         ("archived", "mkdir there; tar -C original -cf all.tar .; tar -C there -xf all.tar"),
@@ -115,7 +115,7 @@ fn every_way_of_coming_from_elsewhere() {
 }
 
 #[test]
-fn what_differs_shows() {
+fn reports_files_that_differ_or_are_missing() {
     let sandbox = Sandbox::new();
     original(&sandbox);
     assert!(shell(&sandbox, "cp -r original there"));
@@ -139,7 +139,7 @@ fn what_differs_shows() {
 /// The stat data of the file equals the recorded one. Only the racy rule shows that the file was
 /// written since.
 #[test]
-fn a_racy_file_that_differs() {
+fn reports_a_racy_file_that_differs() {
     let sandbox = Sandbox::new();
     let repo = original(&sandbox);
     let time = SystemTime::now() + Duration::from_secs(3600);
@@ -164,7 +164,7 @@ fn a_racy_file_that_differs() {
 }
 
 #[test]
-fn an_index_from_a_tree() {
+fn builds_the_index_from_a_tree() {
     let sandbox = Sandbox::new();
     let repo = original(&sandbox);
     repo.remove(".git/index");
@@ -178,7 +178,7 @@ fn an_index_from_a_tree() {
 }
 
 #[test]
-fn what_is_not_to_be_looked_at() {
+fn skips_assume_unchanged_and_skip_worktree_entries() {
     let sandbox = Sandbox::new();
     original(&sandbox);
     assert!(shell(

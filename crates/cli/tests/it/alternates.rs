@@ -24,7 +24,7 @@ fn without_its_alternate() -> Oracle {
 
 /// A branch whose commit is missing is not an unborn branch: HEAD, its reflog and the branch stay.
 #[test]
-fn a_branch_whose_commit_is_missing_is_not_unborn() {
+fn does_not_treat_a_branch_with_a_missing_commit_as_unborn() {
     for args in [
         &["switch", "-c", "new"][..],
         &["switch", "-C", "new"],
@@ -58,7 +58,7 @@ fn a_branch_whose_commit_is_missing_is_not_unborn() {
 
 /// An upstream whose commit is missing is reported as gone, and the command succeeds.
 #[test]
-fn an_upstream_whose_commit_is_missing_is_gone() {
+fn reports_an_upstream_with_a_missing_commit_as_gone() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         two_branches(repo);
         repo.git(&["branch", "-q", "--set-upstream-to", "topic"]);
@@ -81,7 +81,7 @@ fn an_upstream_whose_commit_is_missing_is_gone() {
 /// HEAD can move from a branch whose commit is missing to a branch whose commit exists. The first
 /// branch keeps its reflog.
 #[test]
-fn a_branch_whose_commit_is_missing_keeps_its_reflog() {
+fn keeps_the_reflog_of_a_branch_with_a_missing_commit() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         two_branches(repo);
         let commit = repo.git(&["rev-parse", "HEAD"]).stdout.to_string();

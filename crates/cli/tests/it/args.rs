@@ -5,7 +5,7 @@ use testkit::Sandbox;
 use crate::SAPWOOD;
 
 #[test]
-fn an_unknown_command_is_named() {
+fn names_an_unknown_command() {
     let sandbox = Sandbox::new();
     let run = sandbox.repo("").run(SAPWOOD.as_ref(), &["frobnicate"]);
     assert_eq!(run.code, 1);
@@ -14,7 +14,7 @@ fn an_unknown_command_is_named() {
 }
 
 #[test]
-fn global_options_and_their_mistakes() {
+fn parses_global_options_and_rejects_unknown_ones() {
     let sandbox = Sandbox::new();
     let run = |args: &[&str]| sandbox.repo("").run(SAPWOOD.as_ref(), args);
     assert_eq!(run(&["--version"]).code, 0);
@@ -30,7 +30,7 @@ fn global_options_and_their_mistakes() {
 
 /// The usage texts are Git's, except for one added line about `--dry-run`.
 #[test]
-fn usage_is_gits_but_for_the_dry_run() {
+fn usage_equals_gits_except_for_the_dry_run_option() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     if sandbox.git_version() < (2, 55) {

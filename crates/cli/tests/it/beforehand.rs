@@ -253,7 +253,7 @@ const REASONS: &[Reason] = &[
 ];
 
 #[test]
-fn nothing_is_written_before_what_may_fail_was_asked() {
+fn writes_nothing_before_all_preconditions_are_checked() {
     let mut wrong = Vec::new();
     for reason in REASONS {
         for &(args, git) in reason.commands {
@@ -342,7 +342,7 @@ fn collect(dir: &Path, found: &mut BTreeMap<BString, (u32, u64, BString)>) {
 
 /// A date may be invalid when no reflog entry is written.
 #[test]
-fn a_date_that_is_not_needed_is_not_looked_at() {
+fn ignores_an_invalid_date_that_is_not_used() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         setup(repo);
         repo.git(&["config", "core.logAllRefUpdates", "false"]);
@@ -369,7 +369,7 @@ fn a_date_that_is_not_needed_is_not_looked_at() {
 /// The committer comes from the same sources as in Git. A reflog entry is written even without a
 /// name.
 #[test]
-fn reflogs_name_the_committer_as_gits_do() {
+fn reflog_names_the_same_committer_as_git() {
     let settings: &[&[&str]] = &[
         &[],
         &["-c", "user.useConfigOnly=true"],

@@ -8,7 +8,7 @@ use testkit::Oracle;
 use crate::SAPWOOD;
 
 #[test]
-fn nothing_is_looked_at_through_a_link() {
+fn does_not_follow_a_link_that_replaces_a_directory() {
     // The replaced directory: one that holds only directories, one deeper, and one that holds
     // files.
     for replaced in ["a", "a/b", "a/b/d3"] {

@@ -185,7 +185,7 @@ fn is_left_out(case: &Case) -> bool {
 const STATES: [At; 3] = [At::Branch, At::Returned, At::Detached];
 
 #[test]
-fn words_that_were_taken_for_others() {
+fn resolves_words_that_were_once_misread() {
     let mut cases = Vec::new();
     for (command, word) in [
         ("checkout -b {}", "@"),
@@ -208,7 +208,7 @@ fn words_that_were_taken_for_others() {
 }
 
 #[test]
-fn each_command_with_each_word() {
+fn resolves_every_word_in_every_command_as_git_does() {
     let mut cases = Vec::new();
     for at in STATES {
         for command in COMMANDS {

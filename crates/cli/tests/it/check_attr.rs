@@ -51,7 +51,7 @@ const PATHS: &[&str] = &[
 ];
 
 #[test]
-fn values_and_their_order() {
+fn lists_values_in_gits_order() {
     let oracle = Oracle::new(SAPWOOD, attributes);
     for options in [
         &["-a", "--"][..],
@@ -77,7 +77,7 @@ fn values_and_their_order() {
 }
 
 #[test]
-fn names_on_standard_input() {
+fn reads_paths_from_standard_input() {
     let oracle = Oracle::new(SAPWOOD, attributes);
     let plain = "a.m\nsub/a.m\n\"q\\040t\"\nsub/f.x\na.u\n";
     for (input, args) in [
@@ -97,7 +97,7 @@ fn names_on_standard_input() {
 }
 
 #[test]
-fn a_co_process() {
+fn answers_each_path_before_the_next_one_is_sent() {
     let oracle = Oracle::new(SAPWOOD, attributes);
     let shim = Shim::new();
     let turns = [("a.m", "a.m: one: 1"), ("sub/f.x", "sub/f.x: one: unspecified"), ("b.m", "b.m: one: 1")];
@@ -109,7 +109,7 @@ fn a_co_process() {
 
 /// Attributes belong to the path as given, even if a directory of it is a symbolic link.
 #[test]
-fn behind_a_link() {
+fn ignores_attribute_files_behind_a_link() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         attributes(repo);
         repo.write("sub/deep/.gitattributes", "*.m linked\n");
@@ -124,14 +124,14 @@ fn behind_a_link() {
 }
 
 #[test]
-fn a_co_process_whose_index_is_cut_short() {
+fn fails_when_the_index_is_truncated_between_two_paths() {
     let oracle = Oracle::new(SAPWOOD, attributes);
     let args = ["check-attr", "--stdin", "--cached", "builtin_objectmode"];
     without_its_index(&oracle.ours(), &args, ["a.m", "sub/f.x"]);
 }
 
 #[test]
-fn what_is_handed_over() {
+fn hands_over_a_wrong_number_of_arguments() {
     let oracle = Oracle::new(SAPWOOD, attributes);
     let shim = Shim::new();
     let args = &["check-attr"][..];
@@ -142,7 +142,7 @@ fn what_is_handed_over() {
 
 /// A tree named by option, setting or global option replaces the worktree's files.
 #[test]
-fn attributes_of_a_tree() {
+fn reads_attributes_from_a_tree() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         attributes(repo);
         repo.git(&["branch", "old"]);
@@ -165,7 +165,7 @@ fn attributes_of_a_tree() {
 }
 
 #[test]
-fn the_attribute_that_every_file_has() {
+fn reports_builtin_objectmode() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         attributes(repo);
         repo.write_executable("run", "x");
@@ -184,7 +184,7 @@ fn the_attribute_that_every_file_has() {
 }
 
 #[test]
-fn a_bare_repository_has_the_attributes_of_a_tree() {
+fn reads_attributes_in_a_bare_repository() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         attributes(repo);
         repo.git(&["init", "-q", "--bare", "-b", "main", "bare.git"]);

@@ -59,7 +59,7 @@ const PATHS: &[&str] = &[
 ];
 
 #[test]
-fn every_rule_by_its_file_and_line() {
+fn names_the_matching_rule_by_file_and_line() {
     let oracle = Oracle::new(SAPWOOD, rules);
     for options in [&["-v", "-n"][..], &["-v"], &[], &["--no-index", "-v", "-n"]] {
         oracle.same(&[&["check-ignore"], options, PATHS].concat());
@@ -76,7 +76,7 @@ fn every_rule_by_its_file_and_line() {
 
 /// A rule that consists of blanks matches the empty name.
 #[test]
-fn names_with_a_slash_at_the_end() {
+fn matches_names_with_a_trailing_slash() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("there/file", "1\n");
         for (dir, rules) in
@@ -95,7 +95,7 @@ fn names_with_a_slash_at_the_end() {
 }
 
 #[test]
-fn mistakes() {
+fn rejects_wrong_arguments() {
     let oracle = Oracle::new(SAPWOOD, rules);
     for args in [
         &["-z", "x"][..],
@@ -131,7 +131,7 @@ fn mistakes() {
 }
 
 #[test]
-fn names_on_standard_input() {
+fn reads_paths_from_standard_input() {
     let oracle = Oracle::new(SAPWOOD, rules);
     let plain = "x.o\n\"a\\tb.o\"\nkeep.o\nout/y\nx.user";
     let bad = "x.o\n\"open\n";
@@ -189,7 +189,7 @@ pub(crate) fn in_turns(command: &mut std::process::Command, turns: &[(&str, &str
 }
 
 #[test]
-fn a_co_process() {
+fn answers_each_path_before_the_next_one_is_sent() {
     let oracle = Oracle::new(SAPWOOD, rules);
     let shim = Shim::new();
     let turns = [("x.o", ".gitignore:1:*.o\tx.o"), ("z", "::\tz"), ("x.user", "users:3:*.user\tx.user")];
@@ -224,14 +224,14 @@ pub(crate) fn without_its_index(repo: &Repo<'_>, args: &[&str], [one, two]: [&st
 }
 
 #[test]
-fn a_co_process_whose_index_is_cut_short() {
+fn fails_when_the_index_is_truncated_between_two_paths() {
     let oracle = Oracle::new(SAPWOOD, rules);
     without_its_index(&oracle.ours(), &["check-ignore", "--stdin", "-v", "-n"], ["x.o", "z"]);
 }
 
 /// Git expands a sparse index to find out which paths are tracked, and prints advice about it.
 #[test]
-fn a_sparse_index() {
+fn expands_a_sparse_index_as_git_does() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write(".gitignore", "*.o\n");
         for path in ["in/a", "out/a", "out/deep/b.o"] {

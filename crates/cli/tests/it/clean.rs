@@ -67,7 +67,7 @@ fn each(dir: &str, cases: &[&[&str]]) {
 }
 
 #[test]
-fn every_mode() {
+fn removes_the_same_files_in_every_mode() {
     each(
         "",
         &[
@@ -89,7 +89,7 @@ fn every_mode() {
 }
 
 #[test]
-fn some_paths() {
+fn removes_only_the_paths_given() {
     each(
         "",
         &[
@@ -114,7 +114,7 @@ fn some_paths() {
 }
 
 #[test]
-fn from_below() {
+fn runs_in_a_subdirectory() {
     each("src", &[&[], &["-d"], &["-dx"], &["-X"], &["../dir", "deep"], &["-d", "."], &["..", "-x"]]);
     // The current directory is not removed.
     each("dir", &[&["-d"], &["."], &["-d", ".."]]);
@@ -122,7 +122,7 @@ fn from_below() {
 }
 
 #[test]
-fn refusals() {
+fn refuses_as_git_does() {
     let oracle = Oracle::new(SAPWOOD, litter);
     oracle.same(&["clean"]);
     oracle.same(&["clean", "-f", "--no-force", "-d"]);
@@ -134,7 +134,7 @@ fn refusals() {
 }
 
 #[test]
-fn settings_that_count() {
+fn obeys_settings() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         litter(repo);
         repo.write("../excludes", "new\n/dir\n");
@@ -148,7 +148,7 @@ fn settings_that_count() {
 }
 
 #[test]
-fn the_index_in_the_way() {
+fn handles_files_that_differ_in_kind_from_the_index() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         litter(repo);
         // A directory replaces a file, a file is no longer tracked, and a skip-worktree .gitignore
@@ -166,7 +166,7 @@ fn the_index_in_the_way() {
 }
 
 #[test]
-fn what_cannot_be_read_or_removed() {
+fn reports_what_it_cannot_read_or_remove() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("tracked", "1\n");
         repo.commit("first");
@@ -207,7 +207,7 @@ fn what_cannot_be_read_or_removed() {
 }
 
 #[test]
-fn many_directories_at_once() {
+fn cleans_many_directories_in_parallel() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("d0/tracked", "1\n");
         repo.commit("first");

@@ -177,7 +177,7 @@ fn same(sandbox: &Sandbox, args: &[&str]) -> Run {
 }
 
 #[test]
-fn repositories_of_every_kind() {
+fn clones_repositories_of_every_kind() {
     let sandbox = sandbox();
     let kinds =
         ["plain", "empty", "sha256", "detached", "headless", "packed", "shallow", "borrower", "linked"];
@@ -197,7 +197,7 @@ fn repositories_of_every_kind() {
 }
 
 #[test]
-fn through_the_protocol_and_from_bundles() {
+fn clones_through_the_protocol_and_from_bundles() {
     let sandbox = sandbox();
     let url = |name: &str| format!("file://{}", sandbox.path().join(name).display());
     let sources =
@@ -267,7 +267,7 @@ fn options() {
 /// Clones that leave out history or objects: the requests to the server and the configuration
 /// written.
 #[test]
-fn shallow_and_partial() {
+fn makes_shallow_and_partial_clones() {
     let sandbox = sandbox();
     sandbox.repo("plain").git(&["config", "uploadpack.allowFilter", "true"]);
     sandbox.repo("plain").git(&["config", "uploadpack.allowAnySHA1InWant", "true"]);
@@ -302,7 +302,7 @@ fn shallow_and_partial() {
 
 /// Options for which Git runs other commands of its own.
 #[test]
-fn errands() {
+fn runs_the_extra_steps_of_dissociate_sparse_and_submodules() {
     let sandbox = sandbox();
     same(&sandbox, &["--dissociate", "--reference", "../plain", "../packed", "copy"]);
     same(&sandbox, &["--dissociate", "-s", "../plain", "copy"]);
@@ -325,7 +325,7 @@ fn errands() {
 }
 
 #[test]
-fn refusals_leave_nothing_behind() {
+fn leaves_nothing_behind_when_it_refuses() {
     let sandbox = sandbox();
     for args in [
         &["../nowhere"][..],
@@ -359,7 +359,7 @@ fn refusals_leave_nothing_behind() {
 }
 
 #[test]
-fn what_is_not_supported_is_named() {
+fn names_unsupported_transports_and_options() {
     let sandbox = sandbox();
     let here = sandbox.repo("plain");
     for (args, named) in [
@@ -384,7 +384,7 @@ fn what_is_not_supported_is_named() {
 }
 
 #[test]
-fn a_symbolic_link_among_objects_is_refused() {
+fn refuses_a_symbolic_link_among_objects() {
     let sandbox = sandbox();
     let plain = sandbox.repo("plain");
     plain.symlink("/etc/passwd", ".git/objects/00/link");
@@ -393,7 +393,7 @@ fn a_symbolic_link_among_objects_is_refused() {
 }
 
 #[test]
-fn somebody_elses_repository_is_refused_unless_declared_safe() {
+fn refuses_a_repository_of_another_owner_unless_declared_safe() {
     let sandbox = sandbox();
     let source = sandbox.repo("plain");
     if std::os::unix::fs::chown(source.join(".git"), Some(12345), None).is_err() {
@@ -413,7 +413,7 @@ fn somebody_elses_repository_is_refused_unless_declared_safe() {
 }
 
 #[test]
-fn damage_is_reported_and_the_clone_stays() {
+fn keeps_the_clone_and_reports_a_missing_object() {
     let sandbox = sandbox();
     let source = sandbox.repo("plain");
     let blob = source.git(&["rev-parse", "HEAD:dir/b"]).stdout.trim().to_str_lossy().into_owned();
@@ -429,7 +429,7 @@ fn damage_is_reported_and_the_clone_stays() {
 }
 
 #[test]
-fn an_unfinished_clone_is_finished_and_strangers_are_left_alone() {
+fn finishes_an_unfinished_clone_but_keeps_foreign_branches() {
     let sandbox = sandbox();
     let root = sandbox.repo("");
     let clone = ["clone", "plain", "copy"];
@@ -472,7 +472,7 @@ fn an_unfinished_clone_is_finished_and_strangers_are_left_alone() {
 }
 
 #[test]
-fn a_dry_run_changes_nothing() {
+fn dry_run_changes_nothing() {
     let sandbox = sandbox();
     let before = tree(&sandbox.path());
     let run = sandbox.repo("").run(Path::new(SAPWOOD), &["clone", "--dry-run", "plain", "copy"]);

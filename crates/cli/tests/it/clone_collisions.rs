@@ -8,7 +8,7 @@ use testkit::{CaseInsensitive, Sandbox};
 use crate::SAPWOOD;
 
 #[test]
-fn the_last_in_index_order_survives_and_all_are_listed() {
+fn keeps_the_last_colliding_path_and_lists_all() {
     let sandbox = Sandbox::new();
     let source = sandbox.init("source");
     // The names are created in the index only, because the source may lie on any file system.

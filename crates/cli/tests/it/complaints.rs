@@ -76,7 +76,7 @@ fn break_conversion(
 }
 
 #[test]
-fn each_look_tells_what_cannot_be_converted() {
+fn reports_conversion_failures_as_often_as_git() {
     let contents = [["one\n", "two\n"], ["One\n", "Two\n"], ["longer\n", "longer\n"]];
     for (number, (attributes, settings)) in BROKEN.into_iter().enumerate() {
         let oracle = Oracle::new(SAPWOOD, branches);
@@ -132,7 +132,7 @@ const READERS: &[&[&str]] = &[
 ];
 
 #[test]
-fn settings_without_a_value() {
+fn refuses_settings_without_a_value() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     repo.write(".gitattributes", "f filter=x diff=x\n");

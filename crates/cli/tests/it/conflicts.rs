@@ -38,7 +38,7 @@ fn stopped_merge(repo: &Repo<'_>) {
 }
 
 #[test]
-fn one_side() {
+fn checks_out_one_side_of_a_conflict() {
     let sandbox = Sandbox::new();
     let template = sandbox.init("template");
     stopped_merge(&template);
@@ -88,7 +88,7 @@ fn edited(repo: &Repo<'_>, edit: Edit) {
 }
 
 #[test]
-fn a_switch_that_may_merge() {
+fn switches_unless_local_changes_must_be_merged() {
     let shim = Shim::new();
     let cases: [(&str, Edit, bool); 5] = [
         ("clean", |_| {}, true),
@@ -132,7 +132,7 @@ fn a_switch_that_may_merge() {
 }
 
 #[test]
-fn what_does_not_go_with_a_merge() {
+fn rejects_options_that_exclude_a_merge() {
     let oracle = Oracle::new(SAPWOOD, two_branches);
     for line in [
         &["checkout", "-f", "-m", "topic"][..],

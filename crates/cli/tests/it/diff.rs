@@ -136,7 +136,7 @@ const FILES: &[&[&str]] = &[
 ];
 
 #[test]
-fn files_of_every_kind() {
+fn lists_every_kind_of_change() {
     let oracle = Oracle::new(SAPWOOD, changed);
     for args in FILES {
         oracle.same(&[&["diff-files"], *args].concat());
@@ -151,7 +151,7 @@ fn files_of_every_kind() {
 }
 
 #[test]
-fn trees_against_files_and_index() {
+fn compares_trees_with_files_and_index() {
     let oracle = Oracle::new(SAPWOOD, changed);
     let both: Vec<&[&str]> = FILES.iter().copied().filter(|args| !args.contains(&"-q")).collect();
     for args in both {
@@ -170,7 +170,7 @@ fn trees_against_files_and_index() {
 }
 
 #[test]
-fn options_that_do_not_go_together() {
+fn rejects_options_that_exclude_each_other() {
     let oracle = Oracle::new(SAPWOOD, changed);
     let options: &[&[&str]] = &[
         &["--name-only", "--name-status"],
@@ -199,7 +199,7 @@ fn options_that_do_not_go_together() {
 /// Short options of diffs can be clustered; those of revisions cannot. The command parses the rest
 /// of a cluster that neither of the two parsers knows.
 #[test]
-fn options_in_clusters() {
+fn parses_clustered_short_options() {
     let oracle = Oracle::new(SAPWOOD, changed);
     if testkit::Sandbox::new().git_version() < NEWEST {
         println!("skipped: this Git is old");
@@ -272,7 +272,7 @@ fn options_in_clusters() {
 
 /// The file system rejects these names as too long, so their state is unknown.
 #[test]
-fn files_that_cannot_be_looked_at() {
+fn reports_names_the_file_system_rejects() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("file", "x\n");
         repo.write("sub/file", "x\n");
@@ -303,7 +303,7 @@ fn files_that_cannot_be_looked_at() {
 
 /// A path whose `lstat` fails is an error for `diff-files` and deleted for `diff-index`.
 #[test]
-fn behind_a_link_in_a_circle() {
+fn handles_a_symbolic_link_loop() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         ["a", "d/a", "d/b", "e"].iter().for_each(|path| repo.write(path, "1\n"));
         repo.commit("first");

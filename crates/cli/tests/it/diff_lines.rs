@@ -134,7 +134,7 @@ fn write(repo: &Repo<'_>, files: &[Versions], version: usize) {
 }
 
 #[test]
-fn lines_of_random_files() {
+fn finds_the_same_changed_lines_as_git() {
     let (rounds, count) = if full() { (20, 40) } else { (1, 40) };
     let (mut found, mut looked_at) = (0, 0);
     for seed in 0..rounds {

@@ -216,7 +216,7 @@ fn line(random: &mut Random, can_be_within: bool) -> Vec<&'static str> {
 }
 
 #[test]
-fn random_options_of_random_repositories() {
+fn diffs_random_repositories_as_git_does() {
     let seeds = if full() { 300 } else { 18 };
     let (mut copies, mut limited, mut found, mut rewritten) = (0, 0, 0, 0);
     for seed in 0..seeds {

@@ -71,7 +71,7 @@ fn told(repo: &Repo<'_>) -> Vec<String> {
 }
 
 #[test]
-fn filters_are_told_what_git_tells_them() {
+fn sends_filters_the_same_requests_as_git() {
     let oracle = Oracle::new(SAPWOOD, history);
     let mut with_ref = 0;
     let mut requests = 0;
@@ -125,7 +125,7 @@ fn filters_are_told_what_git_tells_them() {
 }
 
 #[test]
-fn filters_are_told_what_is_cloned() {
+fn sends_filters_the_same_requests_in_a_clone() {
     let sandbox = Sandbox::new();
     history(&sandbox.init("source"));
     let root = sandbox.repo("");
@@ -167,7 +167,7 @@ fn with_required_filter(repo: &Repo<'_>) {
 /// The files written before the failure depend on the workers, with Git too. Git does not record
 /// them. sapwood records them in the index, so that the command can be run again.
 #[test]
-fn a_required_filter_that_fails_ends_everything() {
+fn stops_when_a_required_filter_fails() {
     for (args, moved) in [
         (&["switch", "main"][..], true),
         (&["checkout", "-q", "main"], true),
@@ -213,7 +213,7 @@ fn a_required_filter_that_fails_ends_everything() {
 }
 
 #[test]
-fn a_clone_says_that_a_required_filter_failed() {
+fn clone_reports_a_failed_required_filter() {
     let sandbox = Sandbox::new();
     let source = sandbox.init("source");
     with_required_filter(&source);
@@ -270,7 +270,7 @@ const CONVERSATIONS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn each_command_talks_to_a_filter_as_git_does() {
+fn sends_filters_the_same_conversation_as_git() {
     // Several workers compare files, so these requests have no order. Files are written in index
     // order.
     let told = |repo: &Repo<'_>| {

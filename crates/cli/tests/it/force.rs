@@ -64,7 +64,7 @@ fn touched(repo: &Repo<'_>) {
 }
 
 #[test]
-fn force_writes_what_is_only_stat_dirty() {
+fn force_rewrites_files_with_changed_stat_data() {
     let mut cases = Vec::new();
     for setting in SETTINGS {
         for command in COMMANDS {

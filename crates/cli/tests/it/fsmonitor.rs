@@ -47,7 +47,7 @@ fn begin(repo: &Repo<'_>) {
 
 /// Listings of files show entries marked as valid, and modified files, as Git does.
 #[test]
-fn files_are_listed_as_by_git() {
+fn lists_files_under_a_monitor_as_git_does() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     begin(&repo);
@@ -101,7 +101,7 @@ impl Drop for Daemon<'_> {
 }
 
 #[test]
-fn a_daemon_that_is_gone_is_started_again() {
+fn restarts_a_daemon_that_is_gone() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     begin(&repo);
@@ -122,7 +122,7 @@ fn a_daemon_that_is_gone_is_started_again() {
 
 /// Counts system calls instead of time: paths that the monitor does not report are not read.
 #[test]
-fn looks_are_in_proportion_to_changes() {
+fn reads_in_proportion_to_changes() {
     let looks = |files: usize, changed: usize| {
         let sandbox = Sandbox::new();
         let repo = sandbox.init("repo");
@@ -171,7 +171,7 @@ fn looks_are_in_proportion_to_changes() {
 }
 
 #[test]
-fn monitors_that_fail_and_their_words() {
+fn reports_failing_monitors_as_git_does() {
     let hooks = [
         ("#!/bin/sh\ntest $1 = 1 || exit 1\nprintf 'a\\0'\n", None),
         ("#!/bin/sh\ntest $1 = 1 || exit 1\nprintf '/\\0'\n", Some("1")),
@@ -218,7 +218,7 @@ fn monitors_that_fail_and_their_words() {
 
 /// A socket that sends invalid or truncated answers is not trusted: every file is compared.
 #[test]
-fn a_daemon_that_makes_no_sense() {
+fn distrusts_a_daemon_with_invalid_answers() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     begin(&repo);
@@ -261,7 +261,7 @@ fn a_daemon_that_makes_no_sense() {
 /// A monitor that misses a change hides it from status, but the file is compared before it is
 /// overwritten.
 #[test]
-fn a_monitor_that_lies_loses_nothing() {
+fn overwrites_no_file_that_a_monitor_missed() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     begin(&repo);
@@ -277,7 +277,7 @@ fn a_monitor_that_lies_loses_nothing() {
 
 /// An empty directory becomes a repository, and the monitor reports the paths inside its `.git`.
 #[test]
-fn a_repository_that_comes_into_being() {
+fn shows_a_new_nested_repository() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     begin(&repo);
@@ -304,7 +304,7 @@ fn a_repository_that_comes_into_being() {
 }
 
 #[test]
-fn what_no_monitor_can_watch_is_gits() {
+fn hands_over_a_monitor_in_a_bare_repository() {
     let shim = Shim::new();
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
@@ -322,7 +322,7 @@ fn what_no_monitor_can_watch_is_gits() {
 /// Entries are read from the index file on demand. If another program truncates the file in place,
 /// the command fails instead of giving a wrong answer.
 #[test]
-fn an_index_that_is_cut_short_while_the_monitor_is_asked() {
+fn fails_when_the_monitor_truncates_the_index() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     begin(&repo);

@@ -158,7 +158,7 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn the_repository_stays_however_it_is_named() {
+fn keeps_its_own_repository_in_every_layout() {
     for way in UNSAFE {
         let sandbox = Sandbox::new();
         plain(&sandbox, "repo");
@@ -197,7 +197,7 @@ fn the_repository_stays_however_it_is_named() {
 }
 
 #[test]
-fn what_is_beside_the_repository_goes() {
+fn cleans_around_its_own_repository() {
     let sandbox = Sandbox::new();
     plain(&sandbox, "repo");
     let repo = sandbox.repo("repo");
@@ -224,7 +224,7 @@ fn what_is_beside_the_repository_goes() {
 }
 
 #[test]
-fn sparse_worktrees_keep_it() {
+fn keeps_its_own_repository_in_a_sparse_worktree() {
     for command in [&["sparse-checkout", "set", "d"][..], &["sparse-checkout", "clean", "-f"]] {
         let sandbox = Sandbox::new();
         plain(&sandbox, "repo");
@@ -248,7 +248,7 @@ fn sparse_worktrees_keep_it() {
 }
 
 #[test]
-fn a_worktree_that_holds_it_is_neither_removed_nor_moved() {
+fn refuses_to_remove_or_move_a_worktree_that_holds_the_repository() {
     for command in [&["worktree", "remove", "-f", "wt"][..], &["worktree", "move", "wt", "elsewhere"]] {
         let sandbox = Sandbox::new();
         plain(&sandbox, "repo");
@@ -285,7 +285,7 @@ const SAFE: &[Way] = &[
 ];
 
 #[test]
-fn where_it_is_out_of_reach_all_is_as_with_git() {
+fn behaves_as_git_when_the_repository_is_out_of_reach() {
     for way in SAFE {
         let sandbox = Sandbox::new();
         for side in ["git", "ours"] {

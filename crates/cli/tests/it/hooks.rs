@@ -42,7 +42,7 @@ const CALLS: &[&[&str]] = &[
 ];
 
 #[test]
-fn in_the_directory() {
+fn runs_hooks_of_the_hooks_directory() {
     let oracle = Oracle::new(SAPWOOD, hooked);
     for args in CALLS {
         oracle.same(args);
@@ -59,7 +59,7 @@ fn in_the_directory() {
 }
 
 #[test]
-fn in_the_configuration() {
+fn runs_hooks_of_the_configuration() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         hooked(repo);
         for (name, value) in [
@@ -169,7 +169,7 @@ const SURROUNDINGS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn surroundings_are_those_of_git() {
+fn runs_hooks_in_the_same_environment_as_git() {
     let sandbox = Sandbox::new();
     let git = sandbox.repo("").git_command().get_program().to_owned();
     let sh = Path::new("/bin/sh");

@@ -22,7 +22,7 @@ fn slow_branch(repo: &Repo<'_>) {
 }
 
 #[test]
-fn a_signal_stops_cleanly() {
+fn stops_cleanly_at_a_signal() {
     for (name, number) in [("INT", 2), ("TERM", 15)] {
         let sandbox = Sandbox::new();
         let repo = sandbox.init("repo");

@@ -52,7 +52,7 @@ fn make_dir(repo: &Repo<'_>, name: &str) {
 }
 
 #[test]
-fn a_switch_can_be_killed_at_any_moment() {
+fn switch_recovers_from_a_kill_at_any_moment() {
     let Some(bundle) = shared_data("libgit2.bundle") else { return };
     let sandbox = Sandbox::new();
     sandbox.repo("").git(&["clone", "-q", &bundle.display().to_string(), "repo"]);
@@ -101,7 +101,7 @@ fn a_switch_can_be_killed_at_any_moment() {
 }
 
 #[test]
-fn a_clone_can_be_killed_at_any_moment() {
+fn clone_recovers_from_a_kill_at_any_moment() {
     let Some(bundle) = shared_data("libgit2.bundle") else { return };
     let sandbox = Sandbox::new();
     let root = sandbox.repo("");
@@ -147,7 +147,7 @@ fn a_clone_can_be_killed_at_any_moment() {
 
 /// Moments that are too short to be hit at random are built from the parts of a complete clone.
 #[test]
-fn a_clone_goes_on_from_every_moment_a_kill_can_leave() {
+fn clone_resumes_from_every_state_a_kill_can_leave() {
     let sandbox = Sandbox::new();
     let source = sandbox.init("source");
     source.write("a/file", "one\n");
@@ -274,7 +274,7 @@ impl<'a> Half<'a> {
 }
 
 #[test]
-fn a_clone_gone_on_with_leaves_the_users_bytes() {
+fn resumed_clone_keeps_the_users_files() {
     let sandbox = Sandbox::new();
     let source = sandbox.init("source");
     for name in ["begun", "edited", "empty", "mine/new", "missing", "under/file", "whole"] {
@@ -360,7 +360,7 @@ fn a_clone_gone_on_with_leaves_the_users_bytes() {
 }
 
 #[test]
-fn a_clone_gone_on_with_compares_what_would_be_written() {
+fn resumed_clone_compares_the_bytes_it_would_write() {
     let sandbox = Sandbox::new();
     let source = sandbox.init("source");
     source.write(".gitattributes", "*.crlf eol=crlf\n*.up filter=up\n");
@@ -414,7 +414,7 @@ fn a_clone_gone_on_with_compares_what_would_be_written() {
 
 /// An index entry means that the file was complete, or that the user has staged it since.
 #[test]
-fn a_clone_gone_on_with_keeps_what_the_index_holds() {
+fn resumed_clone_keeps_files_with_index_entries() {
     let sandbox = Sandbox::new();
     let source = sandbox.init("source");
     for name in ["a", "b", "c", "staged"] {
@@ -439,7 +439,7 @@ fn a_clone_gone_on_with_keeps_what_the_index_holds() {
 }
 
 #[test]
-fn a_clone_stopped_by_a_filter_is_finished_when_the_filter_works() {
+fn resumed_clone_completes_after_a_filter_is_repaired() {
     let sandbox = Sandbox::new();
     let source = sandbox.init("source");
     source.write(".gitattributes", "*.up filter=up\n");

@@ -92,7 +92,7 @@ fn shell(repo: &Repo<'_>, script: &str) {
 /// Each command runs over all states. A command that changes an index or a file does so in both
 /// copies.
 #[test]
-fn every_command_judges_every_state_as_git_does() {
+fn reports_every_state_as_git_does() {
     let oracle = Oracle::new(SAPWOOD, |repo| shell(repo, STATES));
     let mut listed = 0;
     for line in [
@@ -136,7 +136,7 @@ fn every_command_judges_every_state_as_git_does() {
 
 /// A broken submodule stops no command that need not read it.
 #[test]
-fn no_look_into_a_submodule_that_is_assumed_unchanged() {
+fn does_not_read_a_submodule_that_is_assumed_unchanged() {
     let broken = [
         ("a link to it", "mv sub ../sub; ln -s ../sub sub"),
         ("another link", "rm -rf sub; ln -s lib sub"),
@@ -171,7 +171,7 @@ fn no_look_into_a_submodule_that_is_assumed_unchanged() {
 /// change, whatever content would be stored. If no size was recorded, the content that would be
 /// stored decides.
 #[test]
-fn other_line_ends_are_judged_as_by_git() {
+fn compares_other_line_endings_as_git_does() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write(".gitattributes", "* text=auto\n");
         for name in ["lf", "unrecorded"] {

@@ -83,7 +83,7 @@ fn mess(repo: &Repo<'_>) {
 }
 
 #[test]
-fn selections() {
+fn lists_every_selection() {
     let oracle = Oracle::new(SAPWOOD, mess);
     for args in [
         &[][..],
@@ -177,7 +177,7 @@ fn pathspecs() {
 /// With `--error-unmatch`, a pathspec that is exactly a path counts as matched once, in whatever
 /// list the path is. An exact exclusion excludes it once.
 #[test]
-fn what_matches_nothing() {
+fn reports_pathspecs_that_match_nothing() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         mess(repo);
         let blob = repo.git(&["rev-parse", ":a"]).stdout.to_string();
@@ -228,7 +228,7 @@ fn what_matches_nothing() {
 }
 
 #[test]
-fn formats() {
+fn prints_every_format() {
     let oracle = Oracle::new(SAPWOOD, mess);
     for format in [
         "%(path)",
@@ -249,7 +249,7 @@ fn formats() {
 }
 
 #[test]
-fn mistakes() {
+fn rejects_wrong_options() {
     let oracle = Oracle::new(SAPWOOD, mess);
     for args in [&["-i"][..], &["-io"], &["-d", "-i", "-x", "a"], &["-o", "-X", "missing"], &["--abbrev=x"]] {
         oracle.same(&[&["ls-files"], args].concat());
@@ -257,7 +257,7 @@ fn mistakes() {
 }
 
 #[test]
-fn trees_laid_under() {
+fn lists_with_a_tree() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         mess(repo);
         repo.git(&["rm", "-q", "--cached", "run", "dir/sub/c", "link"]);
@@ -296,7 +296,7 @@ fn submodules() {
 }
 
 #[test]
-fn stat_data_as_git_shows_them() {
+fn prints_stat_data_as_git_does() {
     let oracle = Oracle::new(SAPWOOD, mess);
     let repo = oracle.git();
     let args = ["ls-files", "--debug", "-s"];
@@ -305,7 +305,7 @@ fn stat_data_as_git_shows_them() {
 
 /// Paths behind a link, as Git treats them.
 #[test]
-fn through_links() {
+fn lists_paths_behind_links() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         for path in ["d/same", "d/touched", "d/other", "d/gone", "e/a", "x", "y"] {
             repo.write(path, "1\n");
@@ -338,7 +338,7 @@ fn through_links() {
 
 /// A submodule that is not checked out does not hide the paths below it.
 #[test]
-fn directories_in_submodules() {
+fn runs_in_directories_of_submodules() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         let blob = "d00491fd7e5bb6fa28c517a0bb32b8b506539d4d";
         index_info(repo, &format!("160000 {blob} 0\tm\n160000 {blob} 3\tn\n"));
@@ -356,7 +356,7 @@ fn directories_in_submodules() {
 /// Directories above the common directory of the pathspecs are treated as if the index had no entry
 /// of them.
 #[test]
-fn below_what_the_index_knows() {
+fn lists_paths_below_a_common_directory() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         for dir in ["repo", "fake", "plain", "ignored"] {
             repo.write(format!("{dir}/file"), "1\n");
@@ -403,7 +403,7 @@ fn below_what_the_index_knows() {
 
 /// Errors of `lstat` are reported also outside of the pathspecs, unless there is only one pathspec.
 #[test]
-fn files_that_cannot_be_looked_at() {
+fn reports_files_whose_lstat_fails() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         let long = "n".repeat(256);
         index_info(
@@ -439,7 +439,7 @@ fn files_that_cannot_be_looked_at() {
 
 /// For a file in the way of a directory, Git checks only the next merged entry.
 #[test]
-fn what_would_be_killed() {
+fn lists_files_in_the_way_of_directories() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         for path in ["a/x", "b/x", "b-c", "u/x"] {
             repo.write(path, "1\n");
@@ -463,7 +463,7 @@ fn what_would_be_killed() {
 }
 
 #[test]
-fn sparse_indexes() {
+fn lists_sparse_indexes() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         for path in ["in/a", "out/a", "out/deep/b", "top"] {
             repo.write(path, "1\n");
@@ -502,7 +502,7 @@ fn sparse_indexes() {
 }
 
 #[test]
-fn through_the_shim() {
+fn runs_natively_through_the_shim() {
     let oracle = Oracle::new(SAPWOOD, mess);
     let (shim, repo) = (Shim::new(), oracle.git());
     for (args, why) in [
@@ -523,7 +523,7 @@ fn through_the_shim() {
 
 /// Git ends by SIGPIPE if no process reads its output; a script that uses `pipefail` sees it.
 #[test]
-fn nobody_reads() {
+fn ends_by_sigpipe_when_the_output_is_closed() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("some", "1\n");
         repo.commit("first");

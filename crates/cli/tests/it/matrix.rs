@@ -249,7 +249,7 @@ fn run(case: &Case, made: &Repo<'_>) {
 }
 
 #[test]
-fn every_transition_is_gits() {
+fn makes_every_transition_as_git_does() {
     let sandbox = Sandbox::new();
     let made = KINDS.map(|from| {
         let repo = sandbox.init(&branch(from));

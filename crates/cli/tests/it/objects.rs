@@ -25,7 +25,7 @@ fn history(repo: &Repo<'_>) {
 }
 
 #[test]
-fn missing_alternates_are_told_of_and_stop_nothing() {
+fn reports_missing_alternates_and_continues() {
     let oracle = Oracle::new(SAPWOOD, history);
     oracle.both(|repo| {
         repo.write(
@@ -68,7 +68,7 @@ fn missing_alternates_are_told_of_and_stop_nothing() {
 }
 
 #[test]
-fn a_list_of_alternates_that_cannot_be_read_stops_nothing() {
+fn continues_without_an_unreadable_list_of_alternates() {
     let oracle = Oracle::new(SAPWOOD, history);
     oracle.both(|repo| repo.write(".git/objects/info/alternates/in-its-place", ""));
     for args in [
@@ -87,7 +87,7 @@ fn a_list_of_alternates_that_cannot_be_read_stops_nothing() {
 
 /// Alternates and replacements are read when the first object is read.
 #[test]
-fn who_looks_for_no_object_needs_neither_alternates_nor_replacements() {
+fn reads_alternates_and_replacements_only_with_the_first_object() {
     let oracle = Oracle::new(SAPWOOD, history);
     oracle.both(|repo| {
         repo.symlink("alternates", ".git/objects/info/alternates");
@@ -114,7 +114,7 @@ fn who_looks_for_no_object_needs_neither_alternates_nor_replacements() {
 }
 
 #[test]
-fn commits_and_trees_are_replaced() {
+fn replaces_commits_and_trees() {
     let oracle = Oracle::new(SAPWOOD, history);
     oracle.both(|repo| {
         repo.git(&["replace", "topic", "spare~2"]);
@@ -149,7 +149,7 @@ fn commits_and_trees_are_replaced() {
 /// compares the content later, it takes the file for changed. So `status` depends on the clock and
 /// is not compared.
 #[test]
-fn blobs_are_replaced_in_the_worktree_alone() {
+fn replaces_blobs_in_the_worktree_only() {
     let oracle = Oracle::new(SAPWOOD, history);
     oracle.both(|repo| {
         repo.git(&["switch", "-q", "topic"]);
@@ -171,7 +171,7 @@ fn blobs_are_replaced_in_the_worktree_alone() {
 }
 
 #[test]
-fn the_namespace_of_replacements_can_be_another() {
+fn reads_replacements_from_another_namespace() {
     let sandbox = Sandbox::new();
     let made: Vec<Repo<'_>> = ["git", "ours"].map(|name| sandbox.init(name)).into();
     let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
@@ -207,7 +207,7 @@ fn the_namespace_of_replacements_can_be_another() {
 }
 
 #[test]
-fn alternates_of_the_environment_start_at_the_top_of_the_worktree() {
+fn resolves_alternates_of_the_environment_at_the_top_of_the_worktree() {
     let sandbox = Sandbox::new();
     let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
     let answers = [("git", git.as_str()), ("ours", SAPWOOD)].map(|(name, program)| {

@@ -31,7 +31,7 @@ fn oracle() -> Oracle {
 }
 
 #[test]
-fn from_the_index() {
+fn checks_out_paths_from_the_index() {
     let oracle = oracle();
     oracle.same(&["checkout", "a"]);
     oracle.same(&["checkout", "--", "a"]);
@@ -54,7 +54,7 @@ fn from_the_index() {
 }
 
 #[test]
-fn from_a_tree() {
+fn checks_out_paths_from_a_tree() {
     let oracle = oracle();
     oracle.same(&["checkout", "v1", "--", "a"]);
     oracle.same(&["checkout", "v1", "dir"]);
@@ -85,7 +85,7 @@ fn restore() {
 }
 
 #[test]
-fn words_that_may_be_two_things() {
+fn resolves_arguments_that_name_both_a_revision_and_a_path() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         history(repo);
         repo.write("v1", "a file called like a tag\n");
@@ -100,7 +100,7 @@ fn words_that_may_be_two_things() {
 }
 
 #[test]
-fn unmerged_paths() {
+fn handles_unmerged_paths() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         history(repo);
         repo.git(&["switch", "-q", "-c", "topic", "v1"]);
@@ -120,7 +120,7 @@ fn unmerged_paths() {
 }
 
 #[test]
-fn what_cannot_be_written_is_not_counted() {
+fn does_not_count_paths_it_cannot_write() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         for path in ["a", "b", "lost"] {
             repo.write(path, path);
@@ -140,7 +140,7 @@ fn what_cannot_be_written_is_not_counted() {
 /// Restoring uses the attribute files of the worktree as they were before. A switch uses the
 /// attribute files of its target.
 #[test]
-fn attributes_of_the_worktree_come_first() {
+fn uses_attributes_of_the_worktree_first() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write(".gitattributes", "*.txt text\n");
         repo.write("dir/.gitattributes", "*.txt eol=crlf\n");

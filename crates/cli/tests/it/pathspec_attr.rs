@@ -230,7 +230,7 @@ fn answer(run: &testkit::Run) -> (i32, bstr::BString, bstr::BString) {
 }
 
 #[test]
-fn random_attributes_of_random_repositories() {
+fn lists_random_attribute_pathspecs_as_git_does() {
     let seeds = if full() { 60 } else { 6 };
     let mut found = 0;
     for seed in 0..seeds {
@@ -258,7 +258,7 @@ fn random_attributes_of_random_repositories() {
 /// A bare repository has only the attributes of `info/attributes` and of the configuration. A
 /// repository that is not bare, in its own Git directory, also has those of the index.
 #[test]
-fn without_a_worktree() {
+fn matches_attributes_without_a_worktree() {
     let sandbox = Sandbox::new();
     for seed in 0..3 {
         let mut random = Random::new(seed);
@@ -300,7 +300,7 @@ const CHANGES: [&[&str]; 12] = [
 ];
 
 #[test]
-fn random_attributes_of_what_is_changed() {
+fn changes_random_attribute_pathspecs_as_git_does() {
     let seeds = if full() { 200 } else { 24 };
     for seed in 0..seeds {
         let mut random = Random::new(seed);

@@ -38,7 +38,7 @@ fn oracle() -> Oracle {
 }
 
 #[test]
-fn paths_of_a_file() {
+fn reads_paths_from_a_file() {
     for file in ["lines", "nul", "open", "magic", "empty", "blank", "bad", "gone", ":(optional)gone", "dir"] {
         let oracle = oracle();
         let file = format!("--pathspec-from-file={file}");
@@ -58,7 +58,7 @@ fn paths_of_a_file() {
 }
 
 #[test]
-fn names_are_from_where_we_are() {
+fn resolves_paths_from_the_current_directory() {
     let oracle = oracle();
     oracle.same_in("dir", &["checkout", "v1", "--pathspec-from-file=from-here"]);
     oracle.same_in("dir", &["reset", "--pathspec-from-file", "from-here"]);
@@ -67,7 +67,7 @@ fn names_are_from_where_we_are() {
 }
 
 #[test]
-fn what_goes_with_what() {
+fn rejects_options_that_exclude_a_pathspec_file() {
     let oracle = oracle();
     for line in [
         "restore --pathspec-from-file=lines a",
@@ -94,7 +94,7 @@ fn what_goes_with_what() {
 }
 
 #[test]
-fn paths_of_the_standard_input() {
+fn reads_paths_from_standard_input() {
     let oracle = oracle();
     let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
     let answers = [(oracle.git(), git.as_str()), (oracle.ours(), SAPWOOD)].map(|(repo, program)| {

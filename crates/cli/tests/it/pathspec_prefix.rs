@@ -102,7 +102,7 @@ fn pathspec(random: &mut Random) -> String {
 }
 
 #[test]
-fn random_prefixes_and_what_stands_from_the_root() {
+fn matches_random_prefixes_as_git_does() {
     let (mut found, mut died) = (0, 0);
     let seeds = if full() { 30 } else { 4 };
     for seed in 0..seeds {
@@ -142,7 +142,7 @@ fn random_prefixes_and_what_stands_from_the_root() {
 
 /// Only a pathspec without wildcards is finished once it has matched a whole path.
 #[test]
-fn a_file_that_is_named_like_a_pattern() {
+fn matches_a_pattern_against_every_path() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     TRACKED.iter().for_each(|path| repo.write(path, path));
@@ -155,7 +155,7 @@ fn a_file_that_is_named_like_a_pattern() {
 }
 
 #[test]
-fn as_git() {
+fn hands_over_prefixes_that_git_rejects() {
     let shim = Shim::new();
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");

@@ -95,7 +95,7 @@ fn names(repo: &Repo<'_>) {
 }
 
 #[test]
-fn an_ignored_file_is_kept() {
+fn matches_ignore_rules() {
     let oracle = Oracle::new(SAPWOOD, |_| {});
     for (number, pattern) in PATTERNS.iter().enumerate() {
         let fold = number % 2 == 0;
@@ -114,7 +114,7 @@ fn an_ignored_file_is_kept() {
 }
 
 #[test]
-fn tracked_paths_are_selected() {
+fn matches_pathspecs_and_attributes() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         names(repo);
         repo.commit("first");
@@ -135,7 +135,7 @@ fn tracked_paths_are_selected() {
 }
 
 #[test]
-fn sparse_patterns_and_orders() {
+fn matches_sparse_patterns_and_order_files() {
     let setup = |repo: &Repo<'_>| {
         names(repo);
         repo.commit("first");
@@ -155,7 +155,7 @@ fn sparse_patterns_and_orders() {
 }
 
 #[test]
-fn conditions_of_the_configuration() {
+fn matches_conditions_of_the_configuration() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("\u{e9}", "1\n");
         repo.commit("first");
@@ -191,7 +191,7 @@ fn conditions_of_the_configuration() {
 }
 
 #[test]
-fn the_short_form_of_magic() {
+fn parses_the_short_form_of_magic() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     let mut unknown = 0;
@@ -221,7 +221,7 @@ fn answer(repo: &Repo<'_>, program: &Path, args: &[&[u8]], input: &[u8]) -> (BSt
 }
 
 #[test]
-fn at_random() {
+fn matches_random_patterns() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     std::fs::create_dir_all(repo.join(".git/info")).expect("made");

@@ -93,7 +93,7 @@ fn can_trace() -> bool {
         .status()
         .is_ok_and(|status| status.success());
     if !can {
-        skipped("counts_are_strace_s", "strace cannot be run");
+        skipped("counts_equal_those_of_strace", "strace cannot be run");
     }
     can
 }
@@ -140,7 +140,7 @@ fn is_counted(call: &str, root: &Path) -> bool {
 }
 
 #[test]
-fn counts_are_strace_s() {
+fn counts_equal_those_of_strace() {
     if !can_trace() {
         return;
     }
@@ -218,7 +218,7 @@ fn perfed(
 /// A summary has no order, so it includes the calls before and after the profile and those of the
 /// standard library. A run with nothing to do makes as many of them.
 #[test]
-fn counts_are_perf_s() {
+fn counts_equal_those_of_perf() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     let summary = sandbox.path().join("summary");
@@ -236,7 +236,7 @@ fn counts_are_perf_s() {
         let filled = perfed(&repo, &summary, &args, emptied);
         let idle = perfed(&repo, &summary, &args, refreshed);
         let (Some(filled), Some(idle)) = (filled, idle) else {
-            skipped("counts_are_perf_s", "perf trace cannot be run, or loses events");
+            skipped("counts_equal_those_of_perf", "perf trace cannot be run, or loses events");
             return;
         };
         for (phase, (told, seen)) in &filled {
@@ -260,7 +260,7 @@ fn profiled(repo: &Repo<'_>, args: &[&str]) -> Output {
 }
 
 #[test]
-fn phases_add_up() {
+fn phases_add_up_to_the_total() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     two_branches(&repo);
@@ -288,7 +288,7 @@ fn phases_add_up() {
 }
 
 #[test]
-fn the_picture_is_well_formed_and_overwrites_nothing_else() {
+fn draws_a_well_formed_picture_and_overwrites_no_other_file() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     two_branches(&repo);
@@ -332,7 +332,7 @@ fn the_picture_is_well_formed_and_overwrites_nothing_else() {
 }
 
 #[test]
-fn only_sapwood_s_own_name_has_it() {
+fn has_no_profile_option_under_the_name_git() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     two_branches(&repo);

@@ -38,7 +38,7 @@ fn conflict(repo: &Repo<'_>) {
 }
 
 #[test]
-fn merges_and_what_comes_of_them() {
+fn merges_trees_as_git_does() {
     let lines = [
         "read-tree base",
         "read-tree base main theirs",
@@ -93,7 +93,7 @@ fn same_tree(oracle: &Oracle, context: &str) {
 }
 
 #[test]
-fn mistakes_of_read_tree() {
+fn rejects_wrong_arguments_of_read_tree() {
     let oracle = Oracle::new(SAPWOOD, sides);
     for line in [
         "read-tree",
@@ -116,7 +116,7 @@ fn mistakes_of_read_tree() {
 }
 
 #[test]
-fn an_index_is_written_elsewhere_and_from_below() {
+fn writes_another_index_file_and_runs_in_a_subdirectory() {
     let oracle = Oracle::new(SAPWOOD, sides);
     oracle.same_in("dir", &["read-tree", "--index-output=other", "theirs"]);
     oracle
@@ -136,7 +136,7 @@ fn entries(repo: &Repo<'_>) {
 }
 
 #[test]
-fn entries_are_checked_out() {
+fn checks_out_entries() {
     let lines = [
         "checkout-index -a",
         "checkout-index -q -a",
@@ -175,7 +175,7 @@ fn entries_are_checked_out() {
 }
 
 #[test]
-fn links_in_the_way_are_not_followed() {
+fn does_not_follow_links_in_the_way() {
     for line in ["checkout-index -a", "checkout-index -f -a", "checkout-index -f --prefix=out/ -a"] {
         let oracle = Oracle::new(SAPWOOD, entries);
         oracle.both(|repo| {
@@ -190,7 +190,7 @@ fn links_in_the_way_are_not_followed() {
 }
 
 #[test]
-fn stages_are_checked_out() {
+fn checks_out_stages() {
     for line in [
         "checkout-index -a",
         "checkout-index --stage=2 -f -a",
@@ -217,7 +217,7 @@ fn contents(repo: &Repo<'_>, run: &Run) -> Vec<String> {
 }
 
 #[test]
-fn temporary_files() {
+fn writes_temporary_files() {
     for line in [
         "checkout-index --temp -a",
         "checkout-index --temp left link",
@@ -240,7 +240,7 @@ fn temporary_files() {
 
 /// Stock builds of Git compare whole seconds, and trust an index that was written later.
 #[test]
-fn a_file_changed_within_the_second_of_the_index_stays_changed_for_git() {
+fn keeps_a_racy_file_changed_for_git() {
     let sandbox = testkit::Sandbox::new();
     let repo = sandbox.init("repo");
     repo.git(&["config", "core.trustctime", "false"]);

@@ -96,7 +96,7 @@ fn same(oracle: &Oracle, args: &[&str]) -> Run {
 }
 
 #[test]
-fn submodules_go_along() {
+fn updates_submodules_with_the_superproject() {
     let oracle = Oracle::new(SAPWOOD, history);
     let on = ["-c", "submodule.recurse=true"];
     for args in [
@@ -132,7 +132,7 @@ fn submodules_go_along() {
 }
 
 #[test]
-fn changes_in_submodules_are_refused() {
+fn refuses_changes_in_submodules() {
     let oracle = Oracle::new(SAPWOOD, history);
     let all: &[&[&str]] = &[
         &["checkout", "--recurse-submodules", "next"],
@@ -165,7 +165,7 @@ fn changes_in_submodules_are_refused() {
 
 /// sapwood keeps these files; Git overwrites all of them.
 #[test]
-fn what_is_the_users_in_a_submodule_stays() {
+fn keeps_the_users_files_in_submodules() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     history(&repo);
@@ -200,7 +200,7 @@ fn what_is_the_users_in_a_submodule_stays() {
 }
 
 #[test]
-fn what_only_git_can_do_is_its_own() {
+fn hands_over_unsupported_submodules() {
     let shim = Shim::new();
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
@@ -239,7 +239,7 @@ fn nested_is_not_there(repo: &Repo<'_>) {
 }
 
 #[test]
-fn a_nested_submodule_that_is_not_there_comes() {
+fn checks_out_a_missing_nested_submodule() {
     let oracle = Oracle::new(SAPWOOD, nested_is_not_there);
     assert_eq!(same(&oracle, &["checkout", "--recurse-submodules", "deep"]).code, 0);
     assert_eq!(oracle.ours().read("sub/inner/changes"), "i3\n");
@@ -289,7 +289,7 @@ fn done_again(repo: &Repo<'_>, to: &str, context: &str) {
 }
 
 #[test]
-fn killed_on_the_way_it_can_be_done_again() {
+fn recovers_from_a_kill_before_each_changing_call() {
     let can_trace = Command::new("strace").args(["-o", "/dev/null", "true"]).status();
     if !can_trace.is_ok_and(|status| status.success()) {
         println!("skipped: strace cannot be run");
@@ -320,7 +320,7 @@ fn killed_on_the_way_it_can_be_done_again() {
 /// A kill between the creation of a submodule's directory and its connection leaves an empty
 /// directory. Git fails from then on.
 #[test]
-fn an_empty_directory_is_no_submodule() {
+fn does_not_take_an_empty_directory_for_a_submodule() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     history(&repo);

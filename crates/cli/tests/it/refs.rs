@@ -22,7 +22,7 @@ fn setup(repo: &Repo<'_>) {
 }
 
 #[test]
-fn broken_and_dangling_ones_are_passed_over() {
+fn passes_over_broken_and_dangling_refs() {
     let oracle = Oracle::new(SAPWOOD, setup);
     for name in ["broken", "packed", "dangling", "config", "COMMIT_EDITMSG", "objects", "refs"] {
         for command in [&["checkout"][..], &["switch"], &["switch", "-c", "new"], &["reset", "--hard"]] {
@@ -36,7 +36,7 @@ fn broken_and_dangling_ones_are_passed_over() {
 }
 
 #[test]
-fn what_is_left_behind_is_not_known_where_a_ref_is_broken() {
+fn leaves_a_detached_commit_despite_a_broken_ref() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         setup(repo);
         repo.git(&["checkout", "-q", "--detach"]);
@@ -47,7 +47,7 @@ fn what_is_left_behind_is_not_known_where_a_ref_is_broken() {
 
 /// The time zone: named, unset, empty, or invalid.
 #[test]
-fn reflogs_have_local_time_as_git_has_it() {
+fn reflog_has_the_same_time_zone_as_git() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     repo.write("f", "1\n");
@@ -99,7 +99,7 @@ fn aliased(repo: &Repo<'_>) {
 }
 
 #[test]
-fn a_symbolic_branch_is_the_one_it_leads_to() {
+fn follows_a_symbolic_branch() {
     for steps in [
         &[&["status"][..], &["status", "-sb"], &["status", "--porcelain=v2", "--branch"]][..],
         &[&["reset", "--hard", "HEAD~1"], &["reset", "--soft", "trunk@{1}"], &["reset", "--mixed", "side"]],
@@ -120,7 +120,7 @@ fn a_symbolic_branch_is_the_one_it_leads_to() {
 /// Paths are relative to the directory in which Git works: the top of the worktree if there is one,
 /// or the directory given by an option.
 #[test]
-fn files_of_the_git_directory_are_named_as_git_names_them() {
+fn names_files_of_the_git_directory_as_git_does() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("sub/f", "1\n");
         repo.commit("one");

@@ -98,7 +98,7 @@ fn compare(repo: &Repo<'_>, args: &[&str]) {
 }
 
 #[test]
-fn what_means_nothing_is_refused() {
+fn refuses_invalid_values() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     repo.write("file", "x\n");
@@ -117,7 +117,7 @@ fn what_means_nothing_is_refused() {
 }
 
 #[test]
-fn it_is_said_where_that_is() {
+fn names_the_place_of_an_invalid_value() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     repo.write("file", "x\n");

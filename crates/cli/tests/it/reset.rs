@@ -34,7 +34,7 @@ fn local_changes(repo: &Repo<'_>) {
 }
 
 #[test]
-fn every_mode_with_local_changes() {
+fn resets_local_changes_in_every_mode() {
     for mode in ["--soft", "--mixed", "--hard", "--merge", "--keep", "-q"] {
         for target in ["HEAD", "HEAD~1", "HEAD~2", "topic"] {
             let oracle = Oracle::new(SAPWOOD, history);
@@ -46,7 +46,7 @@ fn every_mode_with_local_changes() {
 }
 
 #[test]
-fn refusals() {
+fn refuses_as_git_does() {
     let oracle = Oracle::new(SAPWOOD, history);
     oracle.both(|repo| repo.write("a", "changed\n"));
     oracle.same(&["reset", "--merge", "HEAD~1"]);
@@ -61,7 +61,7 @@ fn refusals() {
 }
 
 #[test]
-fn in_the_middle_of_a_merge() {
+fn resets_a_stopped_merge() {
     for args in [
         &["reset"][..],
         &["reset", "--hard"],
@@ -80,7 +80,7 @@ fn in_the_middle_of_a_merge() {
 }
 
 #[test]
-fn paths() {
+fn resets_paths() {
     let oracle = Oracle::new(SAPWOOD, history);
     oracle.both(local_changes);
     oracle.same(&["reset", "--", "added"]);
@@ -98,7 +98,7 @@ fn paths() {
 }
 
 #[test]
-fn an_unborn_branch() {
+fn resets_an_unborn_branch() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("a", "a\n");
         repo.git(&["add", "a"]);
@@ -113,7 +113,7 @@ fn an_unborn_branch() {
 }
 
 #[test]
-fn detached_and_action() {
+fn resets_a_detached_head() {
     let oracle = Oracle::new(SAPWOOD, history);
     oracle.both(|repo| {
         repo.git(&["checkout", "-q", "--detach"]);
@@ -123,7 +123,7 @@ fn detached_and_action() {
 }
 
 #[test]
-fn within_the_git_directory() {
+fn runs_in_the_git_directory() {
     let oracle = Oracle::new(SAPWOOD, history);
     oracle.both(|repo| {
         repo.write("a", "changed\n");
@@ -139,7 +139,7 @@ fn within_the_git_directory() {
 }
 
 #[test]
-fn the_subject_in_the_encoding_of_logs() {
+fn prints_the_subject_in_the_encoding_of_logs() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         history(repo);
         repo.git(&["-c", "i18n.commitEncoding=ISO-8859-1", "commit", "-q", "--allow-empty", "-m", "\u{e4}"]);

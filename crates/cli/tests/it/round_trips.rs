@@ -26,7 +26,7 @@ const COMMANDS: [&[&str]; 8] = [
 ];
 
 #[test]
-fn git_asks_a_network_disk_no_less() {
+fn sends_no_more_requests_than_git() {
     if let Err(unusable) = weather::usable() {
         println!("skipped: {unusable}");
         return;
@@ -63,7 +63,7 @@ fn git_asks_a_network_disk_no_less() {
 /// Counts calls that list directories: the last call, which finds no more entries, would be one
 /// more for each directory.
 #[test]
-fn a_listing_is_read_no_further_than_the_last_tracked_name() {
+fn lists_directories_only_up_to_the_last_tracked_name() {
     if let Err(unusable) = weather::usable() {
         println!("skipped: {unusable}");
         return;

@@ -38,7 +38,7 @@ fn rows(setups: &[&str], scripts: &[&str]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn worktree_config_is_the_repositorys_own_word() {
+fn reads_worktree_config_only_from_the_repository() {
     let setups = [
         "git config --global extensions.worktreeConfig true",
         "git config --global extensions.worktreeConfig nonsense",
@@ -79,7 +79,7 @@ fn worktree_config_is_the_repositorys_own_word() {
 }
 
 #[test]
-fn the_format_is_upgraded_by_what_the_repository_says() {
+fn upgrades_the_format_by_the_repositorys_own_settings() {
     let setups = [
         "git config --global extensions.relativeWorktrees true",
         "git config --global core.repositoryFormatVersion 1",
@@ -96,7 +96,7 @@ fn the_format_is_upgraded_by_what_the_repository_says() {
 }
 
 #[test]
-fn extensions_elsewhere_mean_nothing() {
+fn ignores_extensions_outside_of_the_repository() {
     let extensions = [
         "objectFormat sha256",
         "refStorage reftable",
@@ -137,7 +137,7 @@ fn extensions_elsewhere_mean_nothing() {
 }
 
 #[test]
-fn safe_directory_is_asked_from_where_the_user_is() {
+fn resolves_safe_directory_from_the_current_directory() {
     let values = [
         ".",
         "./",
@@ -196,7 +196,7 @@ fn safe_directory_is_asked_from_where_the_user_is() {
 }
 
 #[test]
-fn relative_paths_lead_from_where_git_works() {
+fn resolves_relative_paths_as_git_does() {
     let places = "for d in top top/d linked linked/d plain; do mkdir -p @/$d; echo '*.ign' >@/$d/rules; \
                   echo 't text eol=crlf' >@/$d/attributes; mkdir -p @/$d/hooks; \
                   printf '#!/bin/sh\\necho '$d' $PWD\\n' >@/$d/hooks/post-checkout; chmod +x @/$d/hooks/post-checkout; \
@@ -304,7 +304,7 @@ fn relative_paths_lead_from_where_git_works() {
 }
 
 #[test]
-fn a_clone_reads_settings_when_git_does() {
+fn clone_reads_settings_at_the_time_git_does() {
     let settings = [
         "[core]\\n autocrlf = true",
         "[core]\\n eol = crlf",
@@ -361,7 +361,7 @@ fn a_clone_reads_settings_when_git_does() {
 }
 
 #[test]
-fn a_clone_heeds_the_formats_that_are_asked_for() {
+fn clone_obeys_the_requested_formats() {
     let mut all = Vec::new();
     for value in ["files", "sha1", "nonsense"] {
         for name in ["GIT_DEFAULT_REF_FORMAT", "GIT_DEFAULT_HASH", "GIT_REFERENCE_BACKEND"] {

@@ -148,7 +148,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn what_commands_make() {
+fn creates_files_with_gits_modes() {
     bounded(cases(VALUES.iter().copied()), 12, |case| {
         let sides = Sides::new(case);
         for line in [
@@ -178,7 +178,7 @@ fn what_commands_make() {
 }
 
 #[test]
-fn what_a_clone_makes() {
+fn clones_with_gits_modes() {
     bounded(cases(VALUES.iter().copied()), 12, |case| {
         let sides = Sides::new(case);
         // The setting is in the template, in the user's configuration, and an option.
@@ -214,7 +214,7 @@ fn what_a_clone_makes() {
 }
 
 #[test]
-fn values_that_mean_nothing() {
+fn refuses_invalid_values() {
     for case in cases(BAD.iter().map(|value| Some(*value))) {
         let sides = Sides::new(&case);
         for line in [
@@ -233,7 +233,7 @@ fn values_that_mean_nothing() {
 
 /// A file that is rewritten keeps its mode.
 #[test]
-fn what_is_replaced() {
+fn keeps_the_mode_of_a_rewritten_file() {
     let sides = Sides::new(&Case { value: Some("= group"), umask: "077" });
     let context = Case { value: Some("= group"), umask: "077" };
     sides.same(&context, &words("worktree add -q ../wt topic"));

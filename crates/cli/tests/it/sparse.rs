@@ -1,4 +1,4 @@
-//! Sparse worktrees: what goes and comes, what is left and said, and `sparse-checkout` itself.
+//! Sparse worktrees: files added and removed, files kept, the output, and `sparse-checkout` itself.
 
 use testkit::{Oracle, Repo};
 
@@ -23,7 +23,7 @@ fn file(repo: &Repo<'_>) -> Vec<u8> {
     std::fs::read(repo.path.join(".git/info/sparse-checkout")).unwrap_or_default()
 }
 
-/// The worktree, the index with its marks, and the files that say so.
+/// Compares the worktree, the index with its flags, and the sparse configuration files.
 fn same(oracle: &Oracle, args: &[&str]) {
     oracle.same(args);
     let marks = |repo: &Repo<'_>| repo.git(&["ls-files", "-t", "--stage"]).stdout;

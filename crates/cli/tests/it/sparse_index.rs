@@ -1,4 +1,4 @@
-//! Sparse indexes: what Git wrote is read, what is written Git reads, and both write the same.
+//! Sparse indexes: each program reads the other's index, and both write equal ones.
 
 use std::{io::Write as _, path::Path, process::Stdio};
 
@@ -62,7 +62,7 @@ fn same(oracle: &Oracle, args: &[&str]) -> Run {
     run
 }
 
-/// What is outside costs nothing: it need not even be there.
+/// Directories outside of the cone are not read; their objects may even be missing.
 #[test]
 fn who_asks_about_the_inside_reads_nothing_of_the_outside() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -95,7 +95,7 @@ fn who_asks_about_the_inside_reads_nothing_of_the_outside() {
         assert_eq!(oracle.git().try_git(args), run, "{args:?}");
         assert_eq!(run.code, 0, "{args:?}: {run:?}");
     }
-    // What is asked about it does read.
+    // Commands whose answer includes that directory do read it.
     let run = repo.run(SAPWOOD.as_ref(), &["ls-files"]);
     assert_ne!(run.code, 0, "{run:?}");
 }
@@ -224,7 +224,7 @@ fn what_is_there_outside_makes_it_full() {
     }
 }
 
-/// Whoever lists tells that the index is made full.
+/// Commands that list files report that the index is expanded.
 #[test]
 fn what_takes_the_place_of_a_directory_leaves_it_sparse() {
     let sandbox = Sandbox::new();
@@ -415,7 +415,8 @@ fn random_walks_with_a_sparse_index() {
     let mut random = Random::new(12);
     for _ in 0..if full() { 600 } else { 60 } {
         let branch = format!("b{}", random.below(6));
-        // What is staged or untracked comes and goes again: a switch that meets it is no matter of the sparse index.
+        // Staged and untracked files are removed again, because a switch that meets them is not
+        // tested here.
         let (args, stages): (&[&str], bool) = match random.below(12) {
             0..4 => (&["switch", &branch], false),
             4 => (&["checkout", "-q", "-f", &branch], false),
@@ -458,7 +459,7 @@ fn differences_in_directories_that_are_one_entry() {
         repo.write("in/f", "2\n");
         repo.commit("second");
         repo.git(&["sparse-checkout", "set", "--sparse-index", "in"]);
-        // What the index has nothing of, and a file in the place of one.
+        // Paths that the index lacks, and a file in place of a directory.
         for path in ["none", "none/deep", "in/none", "way"] {
             repo.write(format!("{path}/a/b/f"), "1\n");
             repo.write(format!("{path}/f"), "1\n");

@@ -1,5 +1,5 @@
-//! A split index stays one, becomes one or is given up as with Git. When a new shared index is made is not compared: both
-//! count what is in the old one, but not in the same way.
+//! A split index is kept, created or given up as by Git. The moment when a new shared index is
+//! written is not compared, because the two programs count the entries of the old one differently.
 
 use testkit::{Oracle, Repo};
 

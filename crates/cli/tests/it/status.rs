@@ -407,7 +407,7 @@ fn sparse_worktrees() {
     oracle.same(&["status", "-uall"]);
 }
 
-/// What a status learns stays, unless it may not.
+/// `status` writes refreshed stat data to the index, unless that is forbidden.
 #[test]
 fn stat_data_come_up_to_date() {
     let stale = |oracle: &Oracle| {
@@ -438,7 +438,7 @@ fn stat_data_come_up_to_date() {
         let expected = if refreshes { "" } else { "file\n" };
         assert_eq!(stale(&oracle), (expected.into(), expected.into()), "{args:?}");
     }
-    // A lock is no reason to fail, and nobody's but its owner's to remove.
+    // A lock does not make the command fail, and only its owner removes it.
     touch(&oracle, 3);
     oracle.both(|repo| repo.write(".git/index.lock", ""));
     oracle.same(&["status"]);
@@ -446,7 +446,7 @@ fn stat_data_come_up_to_date() {
     oracle.both(|repo| repo.remove(".git/index.lock"));
 }
 
-/// What cannot be looked at is told in the order of the index, and of `.gitmodules` where the first submodule is.
+/// Errors of `lstat` are reported in index order, and that of `.gitmodules` at the first submodule.
 #[test]
 fn in_the_order_of_the_index() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -466,7 +466,8 @@ fn in_the_order_of_the_index() {
     }
 }
 
-/// `-v` says nothing more in formats for scripts; in the long one come patches, by all that is configured for them.
+/// In formats for scripts `-v` adds nothing. In the long format it adds patches with all configured
+/// options.
 #[test]
 fn verbosely() {
     let oracle = Oracle::new(SAPWOOD, changed);
@@ -508,7 +509,7 @@ fn verbosely() {
     every();
 }
 
-/// What is configured has to mean something, also where the command line says otherwise.
+/// Settings must be valid, even if the command line overrides them.
 #[test]
 fn settings_that_mean_nothing() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

@@ -1,6 +1,7 @@
-//! What `status` asks of the kernel, told by `strace`: in proportion to what has to be looked at, and nothing else.
+//! Counts the system calls of `status` with `strace`: they grow with the files to compare, and with
+//! nothing else.
 //!
-//! Two trees of different sizes are compared, so that what every run costs cancels out.
+//! Two trees of different sizes are compared, so that the fixed cost of a run cancels out.
 
 use std::{
     fs,
@@ -64,7 +65,7 @@ fn calls(repo: &Repo<'_>, args: &[&str]) -> Calls {
     calls
 }
 
-/// What a command says, and calls.
+/// Returns the output of a command and its calls.
 fn traced(repo: &Repo<'_>, args: &[&str]) -> (String, Calls) {
     let trace = repo.join(".git/trace");
     let mut command = repo.command(Path::new("strace"));
@@ -95,7 +96,7 @@ fn traced(repo: &Repo<'_>, args: &[&str]) -> (String, Calls) {
     (String::from_utf8(output.stdout).expect("plain names"), calls)
 }
 
-/// What the larger of two trees costs more than the smaller.
+/// Returns the additional calls for the larger of two trees.
 fn more(cache: bool, args: &[&str]) -> (Calls, usize, usize) {
     let sandbox = Sandbox::new();
     // Both are too many for one worker to begin with: how many there can be is asked of the kernel, too.

@@ -1,4 +1,4 @@
-//! Submodules that are left alone: what a switch says of them, and what becomes of their directories.
+//! Submodules without `--recurse-submodules`: the output of a switch, and their directories.
 
 use bstr::ByteSlice as _;
 use testkit::{Oracle, Repo, Run};
@@ -19,7 +19,7 @@ fn history(repo: &Repo<'_>) {
     repo.commit("none");
     repo.git(&["branch", "none"]);
     repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", sub, "sub"]);
-    // What Git makes of the address is the copy's own.
+    // Git would resolve the URL to a path inside of the copy, so a relative URL is set.
     repo.git(&["config", "submodule.sub.url", sub]);
     repo.git(&["-C", "sub", "checkout", "-q", "--detach", "one"]);
     repo.git(&["add", "sub"]);

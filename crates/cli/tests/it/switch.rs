@@ -1,4 +1,4 @@
-//! `switch` and `checkout <branch>`: what they do and what they say.
+//! `switch` and `checkout <branch>`: their results and their output.
 
 use std::path::Path;
 
@@ -415,7 +415,7 @@ fn a_stale_lock_is_named() {
         let advice =
             format!("hint: if no other process uses the repository, remove the lock file: rm -f '{path}'\n");
         let said = said.strip_suffix(&advice).unwrap_or_else(|| panic!("{lock}: no advice in {said}"));
-        // Of a branch that HEAD leads to, Git says that HEAD could not be locked.
+        // For a branch that HEAD points to, Git reports that it could not lock HEAD.
         let same_words = args[0] != "reset";
         if same_words && oracle.git().try_git(&["--version"]).stdout.to_string().contains("2.55") {
             let there = oracle.git().join("").display().to_string();

@@ -96,7 +96,7 @@ const CASES: &[Case] = &[
         "--template=TL",
         "",
     ),
-    // Where it is.
+    // The location of the template.
     ("echo x >T/y", "--template=./T/", ""),
     ("echo x >T/y", "--template=$PWD/T", ""),
     ("echo x >T/y", "--template=", "GIT_TEMPLATE_DIR=T"),
@@ -156,7 +156,7 @@ fn templates_of_every_kind() {
     }
 }
 
-/// A clone ends, and leaves nothing, where the template has a directory in place of a file.
+/// A clone fails and leaves no files if the template has a directory in place of a file.
 #[test]
 fn what_cannot_be_written() {
     for setup in ["mkdir T/HEAD", "mkdir T/config", "echo x >T/config.lock"] {

@@ -1,4 +1,5 @@
-//! Files of a repository's state that are there and cannot be read, or say nothing sensible: they are not taken for missing.
+//! State files of a repository that cannot be read, or whose content is invalid, are not treated as
+//! missing.
 
 use std::fs;
 
@@ -67,7 +68,7 @@ fn rules_that_cannot_be_read_and_are_not_needed() {
     }
 }
 
-/// History is cut off where the file says; where it says nothing sensible nobody knows.
+/// An invalid list of shallow commits is an error, because the cut in the history is unknown.
 #[test]
 fn a_bad_list_of_shallow_commits() {
     for content in ["garbage\n", "0123\n", "\n", "\u{1}"] {
@@ -123,7 +124,7 @@ fn a_list_of_shallow_commits_that_cannot_be_read() {
     assert!(run.stderr.contains_str("/.git/shallow': Too many levels of symbolic links"), "{}", run.stderr);
 }
 
-/// Where an operation's file says nothing sensible, there is nothing to end: what was asked for is done to its end.
+/// If the file of an operation is invalid, there is no operation to end, and the command completes.
 #[test]
 fn files_of_operations_that_say_nothing() {
     let shapes: [fn(&Repo<'_>, &str); 2] = [|repo, path| repo.write(path, "garbage\n"), becomes_a_directory];

@@ -1,4 +1,5 @@
-//! The untracked cache against Git's: what is told with it, and how much of it holds, which Git counts in its traces.
+//! The untracked cache compared with Git's: the output, and the directories that remain valid,
+//! which Git counts in its traces.
 
 use std::{
     fs,
@@ -21,7 +22,7 @@ fn age(repo: &Repo<'_>, step: usize, paths: &[&str]) {
     }
 }
 
-/// What `status` tells, and the figures of its look for untracked files.
+/// Returns the output of `status`, and the figures of its scan for untracked files.
 fn traced(repo: &Repo<'_>, mut command: Command, args: &[&str]) -> (String, Vec<String>) {
     let target = repo.join(".git/trace");
     command.args(["status", "--porcelain"]).args(args).env("GIT_TRACE2_PERF", &target);
@@ -37,7 +38,7 @@ fn traced(repo: &Repo<'_>, mut command: Command, args: &[&str]) -> (String, Vec<
     (output.stdout.as_bstr().to_string(), text.lines().filter(is_figure).map(last).collect())
 }
 
-/// What happens, and the paths that it changes.
+/// A change, and the paths that it touches.
 type Step = (fn(&Repo<'_>), &'static [&'static str]);
 
 const STEPS: &[Step] = &[
@@ -102,7 +103,7 @@ fn counts_are_gits(config: &[(&str, &str)], args: &[&str]) {
         same(&format!("after step {number}"));
         same(&format!("after step {number}, again"));
     }
-    // What one has recorded the other can use.
+    // Each program can use the cache that the other has written.
     let (ours, git) = (oracle.ours(), oracle.git());
     let expected = traced(&ours, ours.git_command(), args);
     assert_eq!(traced(&git, git.command(Path::new(SAPWOOD)), args), expected);

@@ -1,6 +1,7 @@
-//! `update-index` against Git in one worktree, each with an index of its own: what is said, and every byte of the index.
+//! `update-index` compared with Git in one worktree, each with its own index: the output and every
+//! byte of the index.
 //!
-//! The files are old, so that no entry is racy and stat data are the same for both.
+//! The files are old, so that no entry is racy and the stat data are equal.
 
 use std::{
     fs,
@@ -42,7 +43,8 @@ impl<'a> Twins<'a> {
             write(&repo, path, &format!("{path}\n"));
         }
         repo.symlink("a", "link");
-        // Whether a file is as young as the index decides where it stands in a split one.
+        // In a split index, the place of an entry depends on whether its file is as new as the
+        // index.
         let touched = repo.run("touch".as_ref(), &["-h", "-d", "@1200000000", "link"]);
         assert_eq!(touched.code, 0, "{}", touched.stderr);
         repo.git(&["add", "-A"]);
@@ -66,7 +68,7 @@ impl<'a> Twins<'a> {
         command.args(args).env("GIT_INDEX_FILE", self.repo.join(index));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it can be run");
-        // Who does not read it is right, too.
+        // A program need not read its input.
         let _ = child.stdin.take().expect("piped").write_all(stdin.unwrap_or_default());
         let output = child.wait_with_output().expect("our child");
         Run {
@@ -265,7 +267,7 @@ fn paths_from_the_standard_input() {
     twins.is_whole();
 }
 
-/// So many that more than one looks at them, and what is wrong with one of them is found among the others.
+/// So many paths that several workers read them; the errors of single paths are still found.
 #[test]
 fn many_paths_that_were_named_at_once() {
     let sandbox = Sandbox::new();
@@ -292,7 +294,7 @@ fn many_paths_that_were_named_at_once() {
     (400..600).for_each(|number| write(repo, &path(number), "new\n"));
     twins.same_given(Some(&named(300..600)), &["--verbose", "--stdin"]);
     twins.same_given(Some(&named(300..600)), &["--verbose", "--add", "--stdin"]);
-    // What is behind a link is not there, whoever looks.
+    // Paths behind a link count as missing for every worker.
     repo.remove("3");
     repo.symlink("4", "3");
     twins.same_given(Some(&named(0..400)), &["--verbose", "--remove", "--stdin"]);
@@ -376,7 +378,7 @@ fn what_differs_from_head_again() {
     write(repo, "b", "not staged\n");
     twins.same(&["--verbose", "-g", "dir"]);
     twins.same(&["--again", "*x", ":!new"]);
-    // What is only named need not come back from the repository.
+    // With `--info-only` the content need not be readable from the repository.
     write(repo, ".gitattributes", "*.crlf text\n*.wide text working-tree-encoding=UTF-16\n");
     write(repo, "a.crlf", "one\r\ntwo\r\n");
     write(repo, "a.wide", "odd");

@@ -18,7 +18,7 @@ use crate::{
     shim::{Shim, finished},
 };
 
-/// Whose copy a step runs in: `side` is the directory that holds `repo` and the worktrees beside it.
+/// A copy in which a step runs: a directory that holds `repo` and the worktrees beside it.
 struct Side<'a> {
     name: &'static str,
     repo: Repo<'a>,
@@ -47,7 +47,7 @@ impl<'a> Side<'a> {
         sandbox.repo(&format!("{}/{place}", self.name))
     }
 
-    /// What it said, without the name of its place.
+    /// Returns the output with the copy's path replaced.
     fn plain(&self, run: Run, top: &Path) -> Run {
         let name = top.join(self.name).into_os_string().into_string().expect("a plain name");
         let plain = |text: bstr::BString| text.replace(&name, "<place>").into();
@@ -307,7 +307,7 @@ fn what_is_large_goes_into_the_trash_and_then_away() {
     assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "");
     eventually("the trash is emptied", || !repo.exists(".git/sapwood"));
 
-    // What was not finished is finished by whoever comes next.
+    // The next command completes an unfinished removal.
     repo.write(".git/sapwood/trash/1-0/0/file", "left");
     assert_eq!(shim.run(&repo, &["worktree", "prune"]).code, 0);
     eventually("an old trash is emptied", || !repo.exists(".git/sapwood"));
@@ -403,7 +403,7 @@ fn one_place_is_one_worktrees() {
     }
 }
 
-/// What is mounted inside a worktree is not the worktree's.
+/// A file system mounted inside of a worktree does not belong to it.
 #[test]
 fn mounts_are_not_entered() {
     let sandbox = Sandbox::new();

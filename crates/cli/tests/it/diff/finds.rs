@@ -54,7 +54,7 @@ fn rewritten(repo: &Repo<'_>) {
 }
 
 #[test]
-fn rewrites() {
+fn detects_rewrites() {
     let oracle = Oracle::new(SAPWOOD, rewritten);
     let options: &[&[&str]] = &[
         &["-B"],
@@ -112,7 +112,7 @@ fn rewrites() {
 }
 
 #[test]
-fn what_has_to_do_with_a_text_or_an_object() {
+fn finds_changes_by_text_or_object() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         changed(repo);
         repo.write("binary", b"a\0needle needle");
@@ -209,7 +209,7 @@ fn what_has_to_do_with_a_text_or_an_object() {
 
 /// The locale defines the size of one character.
 #[test]
-fn characters_of_the_environment() {
+fn matches_characters_of_the_locale() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("one", "\u{e9}\n");
         repo.write("bytes", b"\xe9\n");
@@ -234,7 +234,7 @@ fn characters_of_the_environment() {
 /// If several files come from one source, the last one shown is the rename. Files that are not
 /// shown still count as made from it.
 #[test]
-fn copies_in_another_order_and_without_some() {
+fn detects_copies_under_another_order_and_selection() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("from", lines(0, 30));
         repo.commit("one");
@@ -261,7 +261,7 @@ fn copies_in_another_order_and_without_some() {
 }
 
 #[test]
-fn in_another_order() {
+fn sorts_by_an_order_file() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         changed(repo);
         repo.git(&["config", "diff.orderFile", "not for plumbing"]);
@@ -316,7 +316,7 @@ fn in_another_order() {
 
 /// Warnings about line endings that would not round-trip: one for each file read, in order.
 #[test]
-fn line_ends_that_would_not_come_back() {
+fn warns_of_line_endings_that_do_not_round_trip() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         for path in ["a", "b", "binary", "by attribute", "gone", "large", "own", "same"] {
             repo.write(path, format!("{path}\none\n"));

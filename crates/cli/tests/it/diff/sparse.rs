@@ -90,7 +90,7 @@ fn make(repo: &Repo<'_>, random: &mut Random) {
 }
 
 #[test]
-fn random_sparse_indexes() {
+fn diffs_random_sparse_indexes_as_git_does() {
     let lines: [&[&str]; 6] = [
         &["diff-files"],
         &["diff-index", "HEAD"],

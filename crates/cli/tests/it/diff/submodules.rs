@@ -7,7 +7,7 @@ use crate::{SAPWOOD, index_info};
 
 /// An unreadable `.gitmodules` is reported as often as Git reports it.
 #[test]
-fn gitmodules_that_cannot_be_read() {
+fn reports_an_unreadable_gitmodules_as_often_as_git() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         with_submodules(repo);
         repo.git(&["-C", "same", "checkout", "-q", "--detach", "HEAD"]);
@@ -126,7 +126,7 @@ fn submodules() {
 
 /// The `.git` of the submodule is not a repository.
 #[test]
-fn submodules_that_are_broken() {
+fn handles_submodules_that_are_not_repositories() {
     let oracle = Oracle::new(SAPWOOD, with_submodules);
     for content in ["nonsense\n", "gitdir: \n", "gitdir: nowhere\n", ""] {
         oracle.both(|repo| repo.write("dirty/.git", content));
@@ -149,7 +149,7 @@ fn submodules_that_are_broken() {
 /// Conflicts about a submodule's commit. HEAD of the submodule is our commit, their commit, or
 /// another one, and its files were changed.
 #[test]
-fn unmerged_submodules() {
+fn lists_unmerged_submodules() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         with_submodules(repo);
         repo.git(&["checkout", "-q", "-b", "side"]);

@@ -32,7 +32,7 @@ fn conflicted(repo: &Repo<'_>) {
 }
 
 #[test]
-fn unmerged_paths() {
+fn lists_unmerged_paths() {
     let oracle = Oracle::new(SAPWOOD, conflicted);
     let sides = ["-0", "-1", "-2", "-3", "--base", "--ours", "--theirs"];
     for side in sides {
@@ -55,7 +55,7 @@ fn unmerged_paths() {
 /// Conflicts whose stages differ in kind from the file in the worktree, with and without symbolic
 /// links, and with a repository in place of the file.
 #[test]
-fn unmerged_paths_of_other_kinds() {
+fn lists_unmerged_paths_that_differ_in_kind() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         ["a", "gone", "link", "place"].iter().for_each(|path| repo.write(path, "1\n"));
         repo.write("empty", "");

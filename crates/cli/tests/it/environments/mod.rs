@@ -307,7 +307,7 @@ fn append(file: &str, name: &str, value: &str) {
 const CASES: (u64, u64) = (3000, 150);
 
 #[test]
-fn random_environments() {
+fn behaves_as_git_in_random_environments() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = number("SAPWOOD_TEST_FIRST").unwrap_or(0);
     let count = number("SAPWOOD_TEST_COUNT").unwrap_or(if crate::full() { CASES.0 } else { CASES.1 });

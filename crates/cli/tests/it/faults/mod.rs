@@ -29,7 +29,7 @@ fn world() -> Option<World> {
 /// Runs in full or not at all: the choice of cases in a slice would change with every operation
 /// that a command gains or loses.
 #[test]
-fn each_operation_may_fail() {
+fn recovers_from_a_failure_of_each_operation() {
     if !full() {
         println!("skipped: `just faults` runs it");
         return;
@@ -91,7 +91,7 @@ fn places() -> usize {
 /// A ref that cannot be read is not missing, and its older value is not used: `topic` has an older
 /// value in packed-refs.
 #[test]
-fn each_look_at_refs_may_fail() {
+fn recovers_from_a_failure_of_each_read_of_refs() {
     let Some(world) = world() else { return };
     let mut all = Look::all();
     only_chosen(&mut all, |look| look.number);
@@ -112,7 +112,7 @@ fn each_look_at_refs_may_fail() {
 }
 
 #[test]
-fn it_ends_as_git_does() {
+fn exits_as_git_does_under_the_same_fault() {
     let Some(world) = world() else { return };
     let mut all = cases::places(|what| world.path_of(what));
     only_chosen(&mut all, |place| place.number);
@@ -147,7 +147,7 @@ fn compare(world: &World, place: &Place) {
 
 /// With few file descriptors a command either gets slower or fails cleanly.
 #[test]
-fn descriptors_may_run_out() {
+fn fails_cleanly_without_file_descriptors() {
     let Some(world) = world() else { return };
     let mut commands: Vec<(usize, Command, u64)> = Vec::new();
     for command in Command::ALL {

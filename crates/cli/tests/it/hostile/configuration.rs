@@ -4,7 +4,7 @@ use super::{Field, Held, everywhere, harmless_clone, source};
 
 /// A value that ends in a carriage return is quoted, because it would be read without it otherwise.
 #[test]
-fn carriage_returns_are_kept() {
+fn keeps_a_trailing_carriage_return() {
     everywhere(|sandbox, field| {
         let url = source(sandbox, "source\r", &[("file", Held::File("1"))]);
         let lines: &[&[&str]] = &[

@@ -11,7 +11,7 @@ const OTHER: (&str, &str) = ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
 
 /// CVE-2022-24765: a `.git` of another owner above the current directory.
 #[test]
-fn a_repository_of_somebody_elses() {
+fn refuses_a_repository_of_another_owner() {
     everywhere(|sandbox, field| {
         let hook = hook(sandbox);
         let url = source(sandbox, "source", &[("file", Held::File("1"))]);
@@ -53,7 +53,7 @@ fn declared(field: &mut Field<'_>, url: &str) {
 
 /// The repository really belongs to another owner, if this process may change owners.
 #[test]
-fn a_repository_that_was_given_away() {
+fn refuses_a_repository_given_to_another_owner() {
     everywhere(|sandbox, field| {
         let url = source(sandbox, "source", &[("file", Held::File("1"))]);
         let given = |path: &std::path::Path| chown(path, Some(12345), Some(12345)).is_ok();
@@ -93,7 +93,7 @@ fn a_repository_that_was_given_away() {
 
 /// Related to CVE-2022-24765: a bare repository inside of a worktree.
 #[test]
-fn a_bare_repository_in_a_worktree() {
+fn refuses_a_bare_repository_in_a_worktree() {
     everywhere(|sandbox, field| {
         let url = source(sandbox, "source", &[("file", Held::File("1"))]);
         let line = ["-c", "safe.bareRepository=explicit", "-C", "bare", "reset", "--soft", "evil"];

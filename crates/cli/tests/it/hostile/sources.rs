@@ -13,7 +13,7 @@ fn secret(sandbox: &Sandbox) -> String {
 /// CVE-2022-39253 and CVE-2024-32021: links in the object directory that a clone would follow or
 /// hard-link.
 #[test]
-fn links_among_the_objects() {
+fn refuses_links_among_the_objects() {
     everywhere(|sandbox, field| {
         let secret = secret(sandbox);
         let url = source(sandbox, "source", &[("file", Held::File("1"))]);
@@ -34,7 +34,7 @@ fn links_among_the_objects() {
 
 /// CVE-2022-39253 and CVE-2023-22490: the object directory itself is a link.
 #[test]
-fn a_link_for_the_object_directory() {
+fn refuses_a_link_as_the_object_directory() {
     everywhere(|sandbox, field| {
         let url = source(sandbox, "source", &[("file", Held::File("1"))]);
         for options in [&[][..], &["--no-hardlinks"], &["--no-local"]] {
@@ -50,7 +50,7 @@ fn a_link_for_the_object_directory() {
 
 /// CVE-2024-32004: a source whose configuration and hooks would run programs while it is read.
 #[test]
-fn a_source_that_would_run_programs() {
+fn runs_no_program_of_the_source() {
     everywhere(|sandbox, field| {
         let hook = hook(sandbox);
         let url = source(sandbox, "source", &[("file", Held::File("1"))]);

@@ -38,7 +38,7 @@ fn section(name: &str, path: &str, url: &str) -> String {
 
 /// CVE-2018-11235: the name leads out of `.git/modules` to a repository in the tree.
 #[test]
-fn a_name_that_leads_out_of_modules() {
+fn refuses_a_name_that_leads_out_of_modules() {
     everywhere(|sandbox, field| {
         let (url, commit) = submodule(sandbox);
         let hook = hook(sandbox);
@@ -63,7 +63,7 @@ fn a_name_that_leads_out_of_modules() {
 /// CVE-2019-1387: the repository of one submodule lies within another's. CVE-2019-1349: two
 /// submodules have one name.
 #[test]
-fn submodules_in_one_anothers_repository() {
+fn refuses_submodules_inside_one_another() {
     everywhere(|sandbox, field| {
         let (url, commit) = submodule(sandbox);
         for (number, (one, other)) in
@@ -86,7 +86,7 @@ fn submodules_in_one_anothers_repository() {
 
 /// CVE-2019-1350: names with shell metacharacters as arguments of the processes that Git starts.
 #[test]
-fn names_that_want_quotes() {
+fn quotes_names_with_shell_metacharacters() {
     everywhere(|sandbox, field| {
         let (url, commit) = submodule(sandbox);
         let modules = section("a 'b' $(touch pwned)", "su'b $(touch pwned)", &url);
@@ -102,7 +102,7 @@ fn names_that_want_quotes() {
 /// CVE-2024-32002: a submodule below a directory. On a case-insensitive file system the directory's
 /// name is a link into the repository.
 #[test]
-fn a_submodule_behind_a_link_of_the_same_name() {
+fn refuses_a_submodule_behind_a_link_of_the_same_name() {
     everywhere(|sandbox, field| {
         let (url, commit) = submodule(sandbox);
         let modules = section("x/y", "A/modules/x", &url);
@@ -121,7 +121,7 @@ fn a_submodule_behind_a_link_of_the_same_name() {
 
 /// CVE-2025-48384: a carriage return at the end of a path, which a configuration file would lose.
 #[test]
-fn a_path_that_ends_in_a_carriage_return() {
+fn refuses_a_path_that_ends_in_a_carriage_return() {
     everywhere(|sandbox, field| {
         let (url, commit) = submodule(sandbox);
         let modules = format!("[submodule \"sub\"]\n\tpath = \"sub\r\"\n\turl = {url}\n");

@@ -28,7 +28,7 @@ fn attack(field: &mut Field<'_>, url: &str, settings: &[&str]) {
 /// CVE-2019-1352 and CVE-2019-1353: its short name and its streams on NTFS, wherever NTFS is
 /// mounted.
 #[test]
-fn names_that_are_the_git_directory_by_another_name() {
+fn refuses_other_names_of_the_git_directory() {
     everywhere(|sandbox, field| {
         let hook = hook(sandbox);
         let program = Held::Program(&hook);
@@ -57,7 +57,7 @@ fn names_that_are_the_git_directory_by_another_name() {
 
 /// A `.gitmodules` that is a link, in every spelling.
 #[test]
-fn links_called_gitmodules() {
+fn refuses_links_called_gitmodules() {
     everywhere(|sandbox, field| {
         for (number, path) in [".gitmodules", ".GITMODULES", "gitmod~1", "GI7EBA~1"].into_iter().enumerate() {
             let url = source(
@@ -74,7 +74,7 @@ fn links_called_gitmodules() {
 /// CVE-2019-1351 and CVE-2019-1354: names that are drives, devices or several components on
 /// Windows. They are ordinary names on other systems.
 #[test]
-fn names_that_are_paths_elsewhere() {
+fn accepts_names_that_are_paths_on_windows() {
     everywhere(|sandbox, field| {
         let held = [("C:\\a", Held::File("a")), ("\u{e4}:tmp", Held::File("b")), ("..\\x", Held::File("c"))];
         let url = source(sandbox, "source", &[&held[..], &[("NUL", Held::File("d"))]].concat());
@@ -85,7 +85,7 @@ fn names_that_are_paths_elsewhere() {
 /// The plain form of CVE-2021-21300: a link into the repository, and files that a case-insensitive
 /// file system would write through it.
 #[test]
-fn files_behind_a_link_of_the_same_name() {
+fn writes_no_file_through_a_link_of_the_same_name() {
     everywhere(|sandbox, field| {
         let hook = hook(sandbox);
         let url = source(
@@ -108,7 +108,7 @@ fn files_behind_a_link_of_the_same_name() {
 
 /// A link out of the worktree.
 #[test]
-fn files_behind_a_link_that_leads_out() {
+fn writes_no_file_through_a_link_out_of_the_worktree() {
     everywhere(|sandbox, field| {
         let url = source(
             sandbox,
@@ -127,7 +127,7 @@ fn files_behind_a_link_that_leads_out() {
 
 /// A tracked directory that has become a link in the user's own worktree.
 #[test]
-fn a_directory_that_became_a_link_is_not_followed() {
+fn does_not_follow_a_directory_that_became_a_link() {
     everywhere(|sandbox, field| {
         let url = source(sandbox, "source", &[("d/file", Held::File("new")), ("e/x/y", Held::File("new"))]);
         let prepare = |repo: &Repo<'_>| {
@@ -144,7 +144,7 @@ fn a_directory_that_became_a_link_is_not_followed() {
 
 /// A filter that delays files: they are written last, when the links exist (CVE-2021-21300).
 #[test]
-fn delayed_files_behind_a_link() {
+fn writes_no_delayed_file_through_a_link() {
     const LATE: &str = r#"
 my %late;
 while (1) {

@@ -46,7 +46,7 @@ fn nested(repo: &Repo<'_>) {
 }
 
 #[test]
-fn what_is_in_submodules() {
+fn lists_entries_of_submodules() {
     let oracle = Oracle::new(SAPWOOD, nested);
     let recurse = ["ls-files", "--recurse-submodules"];
     let shim = Shim::new();
@@ -92,7 +92,7 @@ fn what_is_in_submodules() {
 
 /// Attributes of a submodule's entries are matched against whole paths.
 #[test]
-fn attributes_of_what_is_in_submodules() {
+fn matches_attributes_in_submodules() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         nested(repo);
         repo.write(".gitattributes", "*.txt foo\none/* bar\n/sub baz\noff baz\n");
@@ -161,7 +161,7 @@ const EVERYTHING: &str = "--format=%(objectmode) %(objectname) %(objecttype) %(o
      %(eolinfo:index) %(eolinfo:worktree) %(eolattr)";
 
 #[test]
-fn what_is_shown_of_what_is_in_submodules() {
+fn prints_entries_of_submodules_as_git_does() {
     let oracle = Oracle::new(SAPWOOD, mixed);
     let shim = Shim::new();
     let all = |settings: &[&str]| {
@@ -239,7 +239,7 @@ fn what_is_shown_of_what_is_in_submodules() {
 
 /// A pathspec that matches directories matches each stage that is a submodule.
 #[test]
-fn stages_of_another_kind() {
+fn matches_unmerged_submodules() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         let blob = "d00491fd7e5bb6fa28c517a0bb32b8b506539d4d";
         repo.write("there", "1\n");

@@ -1,4 +1,5 @@
-//! Who does the work: the log tells, and the words are Git's either way.
+//! The shim's decision to run a command natively or to hand it over. The log records it, and the
+//! output is Git's in both cases.
 
 use std::{fs, process::Command};
 
@@ -47,7 +48,8 @@ fn native_commands_are_gits_to_the_byte() {
     }
 }
 
-/// Both streams in one file: Git's results come after its messages, and before what a hook says.
+/// With both streams in one file, Git's results come after its messages and before the output of
+/// hooks.
 #[test]
 fn results_come_when_gits_do() {
     let shim = Shim::new();
@@ -134,7 +136,7 @@ fn attributes_in_pathspecs_are_native() {
     shim.was_native(&bare);
 }
 
-/// What `switch -q` leaves of files that were touched: nothing for `diff-files` to list.
+/// The stat data that `switch -q` refreshes: `diff-files` lists no files afterwards.
 #[test]
 fn a_quiet_switch_refreshes_as_git_does() {
     let shim = Shim::new();
@@ -276,7 +278,7 @@ fn settings_and_states_that_are_handed_over() {
     shim.was_handed_over(&[], "submodule 'inner': it cannot be opened");
 }
 
-/// `status` looks, so that little is against it; what is, is about how settings combine.
+/// `status` writes little, so few settings prevent it. Those that do depend on their combination.
 #[test]
 fn when_status_is_native() {
     let shim = Shim::new();
@@ -308,7 +310,8 @@ fn when_status_is_native() {
     }
 }
 
-/// Which version a new index has is heeded; what is none is warned of, when it is written.
+/// The configured version of a new index is used. An invalid one causes a warning when the index is
+/// written.
 #[test]
 fn the_version_of_a_new_index() {
     let shim = Shim::new();
@@ -361,7 +364,7 @@ fn the_version_of_a_new_index() {
     }
 }
 
-/// Variables that trace or test make no difference to who does the work.
+/// Variables for traces and tests do not change the decision.
 #[test]
 fn traces_do_not_decide() {
     let shim = Shim::new();
@@ -427,7 +430,7 @@ fn clones() {
     let run = shim.run(&repo, &["clone", "-q", "--template=template", ".", "plain"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     shim.was_native(&["HEAD"]);
-    // What is refused at once is refused here.
+    // A clone that fails at once fails natively.
     for args in [
         &["clone", "nowhere"][..],
         &["clone", ".", "a"],
@@ -439,7 +442,8 @@ fn clones() {
     }
 }
 
-/// A partial clone is no obstacle, and what is missing comes in one fetch; where it cannot come, nothing changes.
+/// A partial clone is no obstacle, and missing objects come in one fetch. If the fetch fails,
+/// nothing changes.
 #[test]
 fn partial_clones() {
     let shim = Shim::new();
@@ -467,7 +471,7 @@ fn partial_clones() {
     assert_eq!(std::fs::read_dir(sandbox.path().join("ours")).expect("listed").count(), 1, "only .git");
 }
 
-/// Refs that are not in files: Git's, and refused by name.
+/// Reftable repositories are handed over, and sapwood itself refuses them.
 #[test]
 fn reftable_is_handed_over() {
     let shim = Shim::new();

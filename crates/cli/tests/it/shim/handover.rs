@@ -1,4 +1,4 @@
-//! Becoming the real Git: the same process, and no circles.
+//! The handover to the real Git: it keeps the process and never loops.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ fn standard_input_is_left_to_who_reads_it() {
     fed("git checkout --pathspec-from-file=-", "a\n");
     assert_eq!(repo.read("a"), "two\n");
     assert_eq!(fed("git hash-object --stdin", "one\n"), b"5626abf0f72e58d7a153368ba57db4c673c0e171\n");
-    // A native command leaves it to whoever comes after.
+    // A native command leaves standard input to the next command.
     assert_eq!(fed("git reset -q --hard; git switch -q topic; cat", "left\n"), b"left\n");
 }
 
@@ -100,7 +100,7 @@ fn terminals() {
     assert!(on_terminal(&ours, "git switch v1").stdout.contains_str("\x1b[33mhint: If you want"));
 }
 
-/// Nobody calls himself for ever, whatever PATH holds.
+/// The shim never calls itself in a loop, whatever PATH holds.
 #[test]
 fn no_circles() {
     let shim = Shim::new();
@@ -195,7 +195,7 @@ fn hooks_find_gits_programs() {
     shim.was_native(&[]);
 }
 
-/// What is plainly Git's costs one search for it: nothing of the repository is looked at.
+/// Commands that only Git knows cost one search for Git: no file of the repository is read.
 #[test]
 fn handing_over_opens_nothing_of_the_repository() {
     let shim = Shim::new();

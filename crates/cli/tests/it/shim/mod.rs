@@ -1,5 +1,5 @@
-//! sapwood as `git`, first on PATH, against Git: the same words, exit codes and repositories, whoever
-//! did the work; and the log says who did.
+//! sapwood as `git`, first on PATH, compared with Git: output, exit codes and repositories are
+//! equal, and the log names the program that ran.
 
 use std::{
     fs,
@@ -96,7 +96,8 @@ fn one(sandbox: &Sandbox) -> Repo<'_> {
     repo
 }
 
-/// Git and the shim in one repository that the command does not change: the same in every byte.
+/// Runs Git and the shim in one repository that the command does not change, and compares the
+/// output.
 #[track_caller]
 fn same(shim: &Shim, repo: &Repo<'_>, args: &[&str]) -> Run {
     let (theirs, ours) = (repo.try_git(args), shim.run(repo, args));

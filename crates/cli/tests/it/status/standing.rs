@@ -70,7 +70,7 @@ fn branches_and_what_they_follow() {
     each(&oracle, "");
 }
 
-/// What HEAD was detached at is in its reflog, which concerns nobody who is not told.
+/// Only formats that print the detached commit read it from HEAD's reflog.
 #[test]
 fn a_reflog_is_read_by_formats_that_tell_of_it() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

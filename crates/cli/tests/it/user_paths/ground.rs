@@ -55,7 +55,8 @@ impl Ground {
         Ground(sandbox)
     }
 
-    /// Runs a program in `dir` of a fresh copy, after `prepare`. What it said names the place and the program as nobody's.
+    /// Runs a program in `dir` of a fresh copy, after `prepare`. The names of the program are
+    /// replaced in its output.
     pub(super) fn run(
         &self,
         program: Program,
@@ -129,7 +130,8 @@ fn collect(root: &Path, dir: &Path, found: &mut Snapshot) {
     }
 }
 
-/// Of an index its entries (mode, object and path), as the times in it differ; anything else as it is.
+/// Returns the entries of an index (mode, object and path), because its times differ. Other content
+/// is returned unchanged.
 fn entries(content: Vec<u8>) -> Vec<u8> {
     let word = |at: usize| u32::from_be_bytes(content[at..at + 4].try_into().expect("four bytes"));
     if !content.starts_with(b"DIRC") || word(4) > 3 {

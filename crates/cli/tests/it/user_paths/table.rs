@@ -41,7 +41,7 @@ pub(super) struct Row {
     pub(super) lead: &'static str,
     /// Is run with `/`, too: only where the command writes nothing, whatever the path is, as that is the disk of the machine.
     pub(super) takes_root: bool,
-    /// The values that a difference is listed for may be as with Git too: commands differ.
+    /// A listed difference may be absent, because commands differ.
     pub(super) is_way: bool,
     /// Values, how they differ, and why.
     pub(super) differs: &'static [(&'static [Value], Differs, &'static str)],
