@@ -7,7 +7,8 @@ use testkit::{Oracle, Repo, Run, Sandbox};
 
 use crate::{SAPWOOD, full, random::Random};
 
-/// Directories in and out of the cone, and branches that differ within, without, and in what is there.
+/// Directories in and out of the cone, and branches that differ within, without, and in what is
+/// there.
 fn history(repo: &Repo<'_>) {
     for path in [
         "top",
@@ -42,7 +43,7 @@ fn history(repo: &Repo<'_>) {
     repo.git(&["switch", "-q", "main"]);
 }
 
-/// The same, sparse by Git.
+/// Creates the same history and makes the index sparse with Git.
 fn sparse(repo: &Repo<'_>) {
     history(repo);
     repo.git(&["sparse-checkout", "set", "--sparse-index", "in", "way/in"]);

@@ -1,4 +1,5 @@
-//! The directory that a command was started in stays, also if `-C` or `--work-tree` leads elsewhere.
+//! The directory that a command was started in stays, also if `-C` or `--work-tree` leads
+//! elsewhere.
 
 use testkit::{Oracle, Repo};
 

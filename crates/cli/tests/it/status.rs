@@ -68,7 +68,7 @@ fn changed(repo: &Repo<'_>) {
     repo.write("nested/file", "x\n");
 }
 
-/// The same in every format.
+/// Compares every format.
 fn each(oracle: &Oracle, dir: &str) {
     for format in [
         &[][..],

@@ -16,7 +16,8 @@ use crate::SAPWOOD;
 
 const FILES: usize = 5;
 
-/// A tree of `dirs` directories with some files each, older than its index, which has an untracked cache if asked for.
+/// A tree of `dirs` directories with some files each, older than its index, which has an untracked
+/// cache if asked for.
 fn tree<'s>(sandbox: &'s Sandbox, name: &str, dirs: usize, cache: bool) -> Repo<'s> {
     let repo = sandbox.init(name);
     for dir in 0..dirs {
@@ -28,7 +29,7 @@ fn tree<'s>(sandbox: &'s Sandbox, name: &str, dirs: usize, cache: bool) -> Repo<
     repo.commit("all");
     let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     age(&repo.path, long_ago);
-    // Who is traced seems to wait for a slow disk, which is asked otherwise: by listings.
+    // Under strace the disk seems slow, and sapwood would list directories instead of calling lstat.
     repo.git(&["config", "core.preloadIndex", "false"]);
     if cache {
         repo.git(&["config", "core.untrackedCache", "true"]);
@@ -78,8 +79,8 @@ fn traced(repo: &Repo<'_>, args: &[&str]) -> (String, Calls) {
     assert!(output.status.success(), "{output:?}");
     let text = fs::read_to_string(&trace).expect("it wrote it");
     fs::remove_file(&trace).expect("it is there");
-    // Each call once; whether a thread waits is asked of the kernel by time, not by what there is to do, as is the number of
-    // processors by the C library, when threads meet in its heap.
+    // Each call once; whether a thread waits is asked of the kernel by time, not by what there is
+    // to do, as is the number of processors by the C library, when threads meet in its heap.
     let of = |names: &[&str]| {
         let begins = |line: &&str| {
             // The process is named where there are threads.
@@ -99,7 +100,8 @@ fn traced(repo: &Repo<'_>, args: &[&str]) -> (String, Calls) {
 /// Returns the additional calls for the larger of two trees.
 fn more(cache: bool, args: &[&str]) -> (Calls, usize, usize) {
     let sandbox = Sandbox::new();
-    // Both are too many for one worker to begin with: how many there can be is asked of the kernel, too.
+    // Both are too many for one worker to begin with: how many there can be is asked of the kernel,
+    // too.
     let (few, many) = (100, 140);
     let small = calls(&tree(&sandbox, "small", few, cache), args);
     let large = calls(&tree(&sandbox, "large", many, cache), args);

@@ -1,4 +1,5 @@
-//! Clones with templates of every kind, beside Git's: words, exit codes, and every file with its mode.
+//! Clones with templates of every kind, beside Git's: words, exit codes, and every file with its
+//! mode.
 
 use std::{collections::BTreeMap, process::Stdio};
 

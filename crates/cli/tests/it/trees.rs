@@ -1,5 +1,5 @@
-//! Random trees: names of every byte but NUL and slash, deep and wide, files becoming directories and
-//! back, mode changes. Checked out by sapwood and by Git they are the same.
+//! Random trees: names of every byte but NUL and slash, deep and wide, files becoming directories
+//! and back, mode changes. Checked out by sapwood and by Git they are the same.
 
 use std::{collections::BTreeMap, fs, io::Write as _, path::Path, process::Stdio};
 
@@ -22,7 +22,7 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
     let few =
         prop_oneof![Just(b"a".to_vec()), Just(b"b".to_vec()), Just(b"a.b".to_vec()), Just(b"a-b".to_vec())];
     let long = Just(vec![b'n'; 255]);
-    // What Git refuses to put in an index is another test's business.
+    // Other tests cover names that Git refuses in an index.
     prop_oneof![4 => any_byte, 6 => few, 1 => long].prop_filter("a name Git allows", |name| {
         let lower = name.to_ascii_lowercase();
         name != b"."

@@ -120,7 +120,7 @@ impl<'a> Twins<'a> {
     /// Git finds all that our index names.
     #[track_caller]
     fn is_whole(&self) {
-        // Of a copy: it writes down what trees it made.
+        // Uses a copy, because `write-tree` records trees in the index.
         const COPY: &str = ".git/index-copy";
         fs::copy(self.repo.join(OURS), self.repo.join(COPY)).expect("copied");
         let run = self.run(None, COPY, None, &["write-tree"]);
@@ -267,7 +267,8 @@ fn paths_from_the_standard_input() {
     twins.is_whole();
 }
 
-/// So many paths that several workers read them; the errors of single paths are still found.
+/// There are so many paths that several workers read them; the errors of single paths are still
+/// found.
 #[test]
 fn many_paths_that_were_named_at_once() {
     let sandbox = Sandbox::new();
@@ -389,7 +390,7 @@ fn what_differs_from_head_again() {
         }
     }
     repo.remove(".gitattributes");
-    // What the refresh finds is forgotten, but where it comes last.
+    // The result of a refresh is discarded unless it comes last.
     twins.same(&["--refresh", "-g", "dir"]);
     twins.same(&["--refresh", "dir/x", "-g", "dir"]);
     twins.same(&["--refresh"]);

@@ -1,5 +1,6 @@
-//! Every path that a user can name, each with values that are easy to get wrong: exit code, words, and all that is on the disk
-//! afterwards, in the Git directory and around the repository too, are as with Git.
+//! Every path that a user can name, each with values that are easy to get wrong: exit code, words,
+//! and all that is on the disk afterwards, in the Git directory and around the repository too, are
+//! as with Git.
 
 mod ground;
 mod table;

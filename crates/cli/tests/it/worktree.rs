@@ -81,8 +81,8 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Runs each line in both copies: the same words, exit codes and files after each. A line that begins with `@<dir>` runs
-/// there; one that begins with `!` is a shell's.
+/// Runs each line in both copies: the same words, exit codes and files after each. A line that
+/// begins with `@<dir>` runs there; one that begins with `!` is a shell's.
 fn agree(lines: &[&str]) {
     let (sandbox, shim) = (Sandbox::new(), Shim::new());
     let top = sandbox.path();

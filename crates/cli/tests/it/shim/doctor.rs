@@ -1,4 +1,5 @@
-//! `sapwood doctor` beside the shim: they have to agree about each command in each kind of repository.
+//! `sapwood doctor` beside the shim: they have to agree about each command in each kind of
+//! repository.
 
 use bstr::ByteSlice as _;
 use testkit::{Repo, Sandbox};

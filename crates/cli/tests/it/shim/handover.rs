@@ -53,7 +53,8 @@ fn handing_over_is_becoming() {
 
     // Masks; how many signals are queued (`SigQ`) is the user's other processes' doing.
     let signals = ["-c", "alias.signals=!grep '^Sig[BCIP]' /proc/self/status", "signals"];
-    // By a shell, as the shim is called here: how a program is started shows in the signals it finds ignored.
+    // By a shell, as the shim is called here: how a program is started shows in the signals it
+    // finds ignored.
     let theirs =
         finished(repo.command("/bin/sh".as_ref()).args(["-c", "exec git \"$@\"", "sh"]).args(signals));
     assert_eq!(theirs, shim.run(&repo, &signals), "git left, shim right");

@@ -18,7 +18,8 @@ mod doctor;
 mod handover;
 mod install;
 
-/// A directory with `bin/git`, the shim, and `run`, which calls it as a shell would with `bin` first.
+/// A directory with `bin/git`, the shim, and `run`, which calls it as a shell would with `bin`
+/// first.
 pub(crate) struct Shim(TempDir);
 
 impl Shim {

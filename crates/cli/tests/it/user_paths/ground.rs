@@ -1,4 +1,5 @@
-//! A directory with repositories in it that is put back before each run, so that Git and sapwood work in the same place.
+//! A directory with repositories in it that is put back before each run, so that Git and sapwood
+//! work in the same place.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +33,8 @@ pub(super) struct Ground(Sandbox);
 const PLACE: &str = "place";
 const KEPT: &str = "kept";
 
-/// Makes the repositories: `src` to clone; `repo`, which has files of each kind that a path may lead to; `wt`, a worktree of it.
+/// Makes the repositories: `src` to clone; `repo`, which has files of each kind that a path may
+/// lead to; `wt`, a worktree of it.
 const SETUP: &str = r"
 echo parent >parent-file
 git init -q -b main src; echo s >src/s; git -C src add s; git -C src commit -qm s

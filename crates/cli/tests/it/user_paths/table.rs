@@ -22,8 +22,8 @@ pub(super) enum Differs {
     Words,
     /// sapwood refuses and leaves everything as it is.
     Refused,
-    /// The worktree is the repository itself: Git writes into it, sapwood leaves it as it is. Where no
-    /// step leads there, the words differ at most.
+    /// The worktree is the repository itself: Git writes into it, sapwood leaves it as it is. Where
+    /// no step leads there, the words differ at most.
     Guarded,
     /// Not run.
     NotRun,
@@ -39,7 +39,8 @@ pub(super) struct Row {
     pub(super) good: &'static str,
     /// The way from where the path starts to the directory with `afile` and others in it.
     pub(super) lead: &'static str,
-    /// Is run with `/`, too: only where the command writes nothing, whatever the path is, as that is the disk of the machine.
+    /// Is run with `/`, too: only where the command writes nothing, whatever the path is, as that
+    /// is the disk of the machine.
     pub(super) takes_root: bool,
     /// A listed difference may be absent, because commands differ.
     pub(super) is_way: bool,
@@ -90,7 +91,8 @@ const fn file(file: &'static str, before: &'static str, good: &'static str, comm
     Row::new(Way::File(file, before), command, good)
 }
 
-/// Commands that change nothing, and look at no more than the repository has, wherever the worktree is.
+/// Commands that change nothing, and look at no more than the repository has, wherever the worktree
+/// is.
 pub(super) const READERS: &[&str] = &["ls-files -s", "worktree list --porcelain", "check-ignore b.log"];
 
 pub(super) const COMMANDS: &[&str] = &[
