@@ -29,7 +29,7 @@ fn tree<'s>(sandbox: &'s Sandbox, name: &str, dirs: usize, cache: bool) -> Repo<
     repo.commit("all");
     let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     age(&repo.path, long_ago);
-    // Under strace the disk seems slow, and sapwood would list directories instead of calling lstat.
+    // Under strace the disk seems slow, and sapwood would list directories instead of lstat.
     repo.git(&["config", "core.preloadIndex", "false"]);
     if cache {
         repo.git(&["config", "core.untrackedCache", "true"]);

@@ -7,7 +7,7 @@ use testkit::{Repo, Sandbox};
 
 use crate::SAPWOOD;
 
-/// Returns event and thread of each trace line of a checkout of 8 files by `workers` workers, in order.
+/// Returns event and thread of each trace line of a checkout of 8 files, in order.
 fn traced(repo: &Repo<'_>, workers: &str, target: &str) -> Vec<(String, String)> {
     let (workers, target) = (format!("checkout.workers={workers}"), repo.join(target));
     let mut command = repo.command(Path::new(SAPWOOD));
