@@ -6,7 +6,7 @@ check:
     cargo clippy --workspace --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
 
-# all tests, with Git's newest release as the oracle
+# all tests, with Git 2.55 as the oracle
 test *args:
     .ci/test {{args}}
 
@@ -50,20 +50,20 @@ fuzz:
 # a day of user, editors, a job and agents, on Git and on the shim: the same, and how fast
 day *args:
     .ci/oracle
-    cargo build --release
-    PATH="$PWD/target/oracle/bin:$PATH" cargo run --release -p lab -- day {{args}}
+    cargo build --profile dist
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --profile dist -p lab -- day {{args}}
 
 # sapwood, Git and gix side by side (needs root: loop mounts)
 bench *args:
-    cargo build --release
-    cargo run --release -p lab -- checkout {{args}}
+    cargo build --profile dist
+    cargo run --profile dist -p lab -- checkout {{args}}
 
 # the same on slow disks (needs root: mounts); --tree names a repository or bundle
 weather *args:
-    cargo build --release
-    cargo run --release -p lab -- weather {{args}}
+    cargo build --profile dist
+    cargo run --profile dist -p lab -- weather {{args}}
 
 # status beside Git's and gix's, warm and on slow disks (needs root: mounts)
 status *args:
-    cargo build --release
-    cargo run --release -p lab -- status {{args}}
+    cargo build --profile dist
+    cargo run --profile dist -p lab -- status {{args}}
