@@ -1,6 +1,7 @@
-//! Hooks: those configured (`hook.<name>.event`, `.command`), then that of the hooks directory. Source: githooks(5), git-hook(1).
+//! Hooks: the configured ones (`hook.<name>.event`, `.command`), then the one in the hooks
+//! directory. Source: githooks(5), git-hook(1).
 //!
-//! What they print goes to standard error, as with Git; their standard input is empty.
+//! The output of a hook goes to standard error, as with Git. Its standard input is empty.
 
 use std::{
     io,
@@ -23,7 +24,7 @@ use crate::{
     },
 };
 
-/// What was changed with an index that has been written.
+/// The kind of change that was written with the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Changed {
     /// The worktree, by a merge of trees.
@@ -51,7 +52,7 @@ pub(crate) fn post_checkout(
     Hooks::here(repo, settings).run("post-checkout", &args)
 }
 
-/// As [`post_checkout`], in a worktree that was just made, at `top`: it finds its repository by itself.
+/// Like [`post_checkout`], for a new worktree at `top`: the hook finds its repository by itself.
 pub(crate) fn post_checkout_of_new(
     repo: &Repository,
     settings: &Settings,
@@ -73,7 +74,8 @@ pub(crate) fn post_index_change(
     Hooks::here(repo, settings).run("post-index-change", &args).map(drop)
 }
 
-/// What `command` (a program, or a line for the shell) says on standard output; `None` if it fails. It has our standard input.
+/// Returns the standard output of `command` (a program, or a line for the shell), or `None` if it
+/// fails. The command inherits standard input.
 pub(crate) fn answer(
     repo: &Repository,
     settings: &Settings,
@@ -95,7 +97,7 @@ pub(crate) fn answer(
     }
 }
 
-/// Says that a program could not be started, as Git says it of one that it looked for in the `PATH`, or not.
+/// Reports a program that could not be started, in Git's words.
 fn not_started(command: &BStr, error: &io::Error) {
     let reason = crate::term::text::os_error(error);
     match command.contains(&b'/') {
@@ -104,7 +106,8 @@ fn not_started(command: &BStr, error: &io::Error) {
     }
 }
 
-/// How a program ended, as a shell has it. Of which signal it died is said, unless the user, or who reads its output, may have meant it.
+/// Returns the exit code that a shell would give. Reports the signal of which the program died,
+/// except signals that the user or the reader of the output may have sent.
 fn exit_code(status: ExitStatus, command: &BStr) -> u8 {
     let Some(signal) = status.signal() else { return status.code().map_or(1, |code| code as u8) };
     if ![SIGINT, SIGQUIT, SIGPIPE].contains(&signal) {
@@ -113,7 +116,7 @@ fn exit_code(status: ExitStatus, command: &BStr) -> u8 {
     u8::try_from(128 + signal).unwrap_or(1)
 }
 
-/// The commands configured for `event`, in no order that counts: the shim sees to it that there is one at most.
+/// Returns the commands configured for `event`. The shim makes sure that there is at most one.
 pub(crate) fn configured(repo: &Repository, event: &str) -> Vec<BString> {
     let names = repo.config_names().filter_map(|key| key.strip_prefix(b"hook.")?.strip_suffix(b".event"));
     let names = names.filter_map(|name| name.to_str().ok());
@@ -138,7 +141,8 @@ impl<'a> Hooks<'a> {
         Hooks { repo, settings, dir: repo.child_dir() }
     }
 
-    /// Runs all hooks of this name. Their exit codes, one over the other; none is run after one that could not be started.
+    /// Runs all hooks of this name and combines their exit codes. Stops at a hook that cannot be
+    /// started.
     fn run(&self, name: &str, args: &[String]) -> Result<u8, Failure> {
         let mut commands: Vec<(Command, BString)> = configured(self.repo, name)
             .into_iter()
@@ -204,7 +208,7 @@ impl<'a> Hooks<'a> {
     }
 }
 
-/// Runs `command`; one that the kernel does not know how to run is a script for the shell, as in Git.
+/// Runs `command`. A file that the kernel cannot execute is run as a shell script, as in Git.
 fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
     const EXEC_FORMAT_ERROR: i32 = 8;
     match run(&mut command) {
@@ -215,7 +219,8 @@ fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>)
     }
 }
 
-/// A command as Git starts those of the configuration: by itself if it is one word, else in a shell that hands the arguments on.
+/// Returns a command as Git starts those of the configuration: directly if it is one word, else in
+/// a shell that passes the arguments on.
 fn in_a_shell(text: &BStr, args: &[String]) -> Command {
     let bytes = sys::os_str(text);
     if !text.iter().any(|byte| b"|&;<>()$`\\\"' \t\n*?[#~=%".contains(byte)) {

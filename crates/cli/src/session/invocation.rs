@@ -1,4 +1,4 @@
-//! What stands before the command: `sapwood -C dir -c key=value ... <command> [<args>]`.
+//! The options before the command: `sapwood -C dir -c key=value ... <command> [<args>]`.
 
 use std::{
     cell::{Cell, OnceCell},
@@ -42,7 +42,7 @@ impl Program {
 
 /// One run of the program: where, with what environment, and what was asked.
 pub(crate) struct Invocation {
-    /// Whose words are spoken.
+    /// The name under which the program was called.
     pub(crate) program: Program,
     /// The command's name.
     pub(crate) command: BString,
@@ -75,8 +75,8 @@ pub(crate) struct Invocation {
 }
 
 impl Invocation {
-    /// Takes the global options off the command line. Nothing is printed or changed: `-C` counts once
-    /// [`Invocation::enter`] is called.
+    /// Parses the global options. Prints and changes nothing: `-C` takes effect in
+    /// [`Invocation::enter`].
     pub(crate) fn parse(
         program: Program,
         args: impl Iterator<Item = OsString>,

@@ -1,4 +1,5 @@
-//! One run of a command: the invocation, the repository, the settings, and the parts that commands share.
+//! One run of a command: the invocation, the repository, the settings, and the parts that commands
+//! share.
 
 pub(crate) mod apply;
 pub(crate) mod hooks;

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Whether standard output gets colours: by the setting `key`, or by `color.ui`.
+/// Returns true if standard output gets colours: by the setting `key`, or by `color.ui`.
 pub(crate) fn wants_color(run: &Invocation, repo: &Repository, key: &str) -> Result<bool, Failure> {
     let key = if repo.config_str(key).is_some() { key } else { "color.ui" };
     let is =
@@ -25,7 +25,7 @@ pub(crate) fn wants_color(run: &Invocation, repo: &Repository, key: &str) -> Res
     Ok(!never && takes_colors(run, repo)?)
 }
 
-/// Whether standard output is a terminal that has colours, or a pager before one.
+/// Returns true if standard output is a terminal with colours, or a pager.
 fn takes_colors(run: &Invocation, repo: &Repository) -> Result<bool, Failure> {
     let is_paged = run.variable("GIT_PAGER_IN_USE").and_then(|value| repo::parse_bool(Some(value.as_bstr())));
     let shows = std::io::stdout().is_terminal()
@@ -33,7 +33,7 @@ fn takes_colors(run: &Invocation, repo: &Repository) -> Result<bool, Failure> {
     Ok(shows && !matches!(run.variable("TERM"), None | Some(b"dumb")))
 }
 
-/// Whether there are columns here.
+/// Returns true if lists are shown in columns.
 pub(crate) fn shows_columns(columns: Columns, run: &Invocation) -> bool {
     let is_paged = || {
         let variable = run.variable("GIT_PAGER_IN_USE");

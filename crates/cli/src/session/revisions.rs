@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What Git says of a ref that is called like an object.
+/// Git's warning about a ref that has the form of an object name.
 const OBJECT_NAME_WARNING: &str = "\
 Git normally never creates a ref that ends with 40 hex characters
 because it will be ignored when you just specify 40-hex. These refs

@@ -1,7 +1,8 @@
-//! The sparse index, for all commands alike: full in memory, and sparse again when it is written, where Git's would be.
+//! The sparse index, for all commands: full in memory, and written sparse where Git's would be.
 //!
-//! Git expands an index only where it must, and says so: a hint, and a region `ensure_full_index` in the trace. Here both stand
-//! for Git's reasons, not for what is done in memory, so that they are where users of Git expect them.
+//! Git expands an index only if it must, and reports it: a hint, and a region `ensure_full_index`
+//! in the trace. sapwood prints both where Git would expand, not where it expands in memory, so
+//! that users of Git find them where they expect them.
 
 use std::sync::atomic::Ordering;
 
@@ -41,20 +42,21 @@ sparse-checkout reapply' may assist in this cleanup.";
 pub(crate) struct Read {
     pub(crate) index: Index,
     pub(crate) before: Option<Index>,
-    /// What its file was; `None` if there was none, or it was not read here.
+    /// The fingerprint of the file; `None` if the file is missing or was not read here.
     pub(crate) seen: Option<Fingerprint>,
     /// It is not on disk as the configuration wants it.
     pub(crate) differs_on_disk: bool,
 }
 
-/// Whether an expansion that Git would tell of is told.
+/// Tells if the hint about an expansion is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tell {
     Hint,
     Nothing,
 }
 
-/// The patterns, if the configuration wants the index sparse: it is `index.sparse`, and the patterns are a cone.
+/// Returns the patterns if the configuration wants a sparse index: `index.sparse` is set, and the
+/// patterns are a cone.
 pub(crate) fn wanted(repo: &Repository) -> Result<Option<Patterns>, Failure> {
     let is = |key: &str| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(false));
     if !is("index.sparse")? || !is("core.sparseCheckoutCone")? {
@@ -64,17 +66,20 @@ pub(crate) fn wanted(repo: &Repository) -> Result<Option<Patterns>, Failure> {
     Ok(loaded.filter(|patterns| patterns.cone().is_some()))
 }
 
-/// Whether an index is made full before it is known what is to be done with it.
+/// The time at which an index is expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
     AtOnce,
-    /// Whoever uses it does what it takes: [`settle`], or [`fill`]. It is marked as sparse till then.
+    /// The caller expands what it needs, with [`settle`] or [`fill`]. The index stays marked as
+    /// sparse till then.
     Later,
-    /// The same, and what came into the cone meanwhile stays as it is: nothing of the worktree rests on it.
+    /// As `Later`, and entries that came into the cone meanwhile stay unchanged: the command does
+    /// not use the worktree.
     Asked,
 }
 
-/// Makes what was read full. With `worktree`, entries whose files are there are not skipped any more.
+/// Expands an index that was read. With `worktree`, entries whose files exist lose the
+/// skip-worktree flag.
 pub(crate) fn read(
     repo: &Repository,
     settings: &Settings,
@@ -101,7 +106,7 @@ pub(crate) fn read(
     if before.is_none() {
         expanded(repo, settings, &index, tell)?;
     }
-    // What is inside of the cone comes into the worktree, file by file.
+    // Entries inside of the cone get files in the worktree.
     let is_inside = |entry: &Entry| {
         entry.mode.is_tree() && patterns.as_ref().is_none_or(|by| by.includes(index.path(entry)))
     };
@@ -122,7 +127,7 @@ pub(crate) fn read(
     Ok(Read { index, before, seen: None, differs_on_disk: false })
 }
 
-/// Whether no directory that stands as one entry is in the worktree, nor in the cone.
+/// Returns true if no directory that is one entry exists in the worktree or lies in the cone.
 pub(crate) fn is_as_it_should_be(
     repo: &Repository,
     index: &Index,
@@ -194,7 +199,8 @@ fn tell_unmerged(index: &Index) {
     }
 }
 
-/// Makes `index` for being written as sparse as `patterns` have it and Git's would be, or full. What is given back is full.
+/// Shapes `index` for writing: sparse by `patterns` where Git's would be, or full. Returns the full
+/// index.
 pub(crate) fn shape(
     repo: &Repository,
     settings: &Settings,
@@ -247,13 +253,13 @@ impl Trees for Objects<'_> {
     }
 }
 
-/// Whether `path` is in a directory that is one entry of the index `before`.
+/// Returns true if `path` lies in a directory that is one entry of the index `before`.
 pub(crate) fn is_collapsed(before: Option<&Index>, path: &BStr) -> bool {
     before
         .is_some_and(|before| sparse::is_inside(before, path.trim_end_with(|letter| letter == '/').as_bstr()))
 }
 
-/// Whether something in a directory that is one entry of `before` is another in `after`.
+/// Returns true if an entry in a directory that is one entry of `before` differs in `after`.
 pub(crate) fn changes(before: &Index, after: &Index) -> bool {
     let nodes = after.cache_tree.as_ref();
     before.entries().iter().filter(|entry| entry.mode.is_tree()).any(|entry| {
@@ -264,7 +270,7 @@ pub(crate) fn changes(before: &Index, after: &Index) -> bool {
     })
 }
 
-/// Where a directory that is one entry of `before` is to become a file, Git forgets what is staged in it.
+/// If a directory that is one entry of `before` becomes a file, Git drops the entries staged in it.
 pub(crate) fn yield_to_files(
     repo: &Repository,
     before: &Index,
@@ -278,7 +284,7 @@ pub(crate) fn yield_to_files(
     }
     let mut edits = Vec::new();
     for dir in sparse::collapsed(before) {
-        // What is one entry still will be a tree.
+        // A directory that still is one entry will be a tree.
         if index.position(text!(dir, "/").as_bstr(), Stage::Normal).is_ok() {
             continue;
         }
@@ -293,7 +299,8 @@ pub(crate) fn yield_to_files(
     Ok(())
 }
 
-/// And the file takes over from the directory that it is not in the worktree, though it may be in the cone.
+/// The file inherits from the directory that it is missing in the worktree, even inside of the
+/// cone.
 pub(crate) fn leave_replaced(before: &Index, plan: &mut Plan) {
     for dir in sparse::collapsed(before) {
         let found = plan.index.range_of(dir);
@@ -306,7 +313,8 @@ pub(crate) fn leave_replaced(before: &Index, plan: &mut Plan) {
     }
 }
 
-/// A directory that is one entry of `before` is replaced as a whole, and its files are none of the worktree's.
+/// A directory that is one entry of `before` is replaced as a whole. Its files stay out of the
+/// worktree.
 pub(crate) fn keep_out(before: &Index, plan: &mut Plan) {
     let below: Vec<_> = sparse::collapsed(before).map(|dir| plan.index.range_below(dir)).collect();
     for range in &below {

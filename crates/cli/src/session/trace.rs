@@ -1,8 +1,10 @@
-//! `GIT_TRACE2_EVENT` and `GIT_TRACE2_PERF`: what a run did, in Git's formats, a line for each event; and `sapwood --verbose`.
+//! `GIT_TRACE2_EVENT` and `GIT_TRACE2_PERF`: the events of a run, in Git's formats; and `sapwood
+//! --verbose`.
 //!
-//! The beginning and the end of the run, its command, the threads of the engine, which come as spans of `tracing`
-//! ([`Events`]), and how many of them a phase has (`data` of the category `workers`). Without the variables nothing listens, and a
-//! span costs a load. A file that cannot be written changes nothing.
+//! Events are the beginning and the end of the run, its command, the engine's threads, which arrive
+//! as spans of `tracing` ([`Events`]), and the number of threads of each phase (`data` of the
+//! category `workers`). Without the variables nothing listens, and a span costs one load. A file
+//! that cannot be written changes nothing.
 
 use std::{
     collections::HashMap,
@@ -52,7 +54,7 @@ enum Format {
     Perf,
 }
 
-/// What is written: the words of a line in each format.
+/// The words of one line, in each format.
 struct Line<'l> {
     event: &'static str,
     thread: &'l str,
@@ -78,7 +80,7 @@ impl<'l> Line<'l> {
 }
 
 impl Trace {
-    /// Begins. What `run` starts from now on belongs to this run.
+    /// Starts the trace. Programs that `run` starts from now on belong to this run.
     pub(crate) fn start(run: &mut Invocation, argv: &[OsString], started: Instant) -> Trace {
         let session = session(&run.env);
         let variables = [("GIT_TRACE2_EVENT", Format::Event), ("GIT_TRACE2_PERF", Format::Perf)];
@@ -145,7 +147,8 @@ pub(crate) fn data(regions: usize, category: &'static str, label: &str, value: &
     tracing::info!(target: "data", regions, category, label, value);
 }
 
-/// What a look for untracked files was like, in the directory that all that was meant is in.
+/// Reports the figures of a search for untracked files, in the directory that holds all selected
+/// paths.
 pub(crate) fn walk(regions: usize, path: &BStr, found: &Found) {
     let figure = |label: &str, number: usize| data(regions, "read_directory", label, &number.to_string());
     let cache = found.upkeep.unwrap_or_default();
@@ -237,8 +240,9 @@ impl Sink {
         }
     }
 
-    /// The columns of Git's documentation: time and place in the source (which is Git's, so empty), depth, thread, event,
-    /// repository, seconds since the run began and since the thing began, category, message.
+    /// The columns of Git's documentation: time and source position (empty here), depth, thread,
+    /// event, repository, seconds since the run began and since the region began, category,
+    /// message.
     fn perf(&self, line: &Line<'_>) -> String {
         let time = wall_clock();
         let depth = self.session.matches('/').count();

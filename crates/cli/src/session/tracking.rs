@@ -28,11 +28,11 @@ pub(crate) fn report(repo: &Repository, settings: &Settings, branch: &BStr) -> R
     Ok(())
 }
 
-/// What is to be said of a branch.
+/// The report about a branch.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) lines: Vec<BString>,
-    /// Of the configuration, without `warning: `.
+    /// Warnings about the configuration, without `warning: `.
     pub(crate) warnings: Vec<String>,
 }
 

@@ -20,8 +20,9 @@ use crate::{
 };
 
 impl Work<'_> {
-    /// Plans and carries out. A refusal gives the exit code `refusal`. With `changes`, local changes
-    /// relative to that tree are listed at the end; the work must have been refreshed then.
+    /// Plans, executes and records a change. A refusal gives the exit code `refusal`. With
+    /// `changes`, lists the local changes relative to that tree at the end; the caller must have
+    /// refreshed the index.
     pub(crate) fn perform(
         mut self,
         options: &PlanOptions,
@@ -33,7 +34,8 @@ impl Work<'_> {
             return Ok(done);
         }
         self.finish(Recorded::Yes)?;
-        // Where objects have become unreadable meanwhile nobody can say what changed; the files that are not there were named.
+        // If objects have become unreadable, the changes are unknown. The unreadable files were
+        // reported.
         if let Some(tree) = changes.filter(|_| sys::unreadable_map().is_none()) {
             if done != Done::Complete {
                 self.refresh()?;
@@ -43,8 +45,8 @@ impl Work<'_> {
         Ok(done)
     }
 
-    /// Plans, carries out and records for a clone. `goes_on` says whether it can be gone on with: not when all is
-    /// done, nor when what should be there can never be.
+    /// Plans, executes and records the worktree of a clone. Sets `goes_on` to true if a later run
+    /// can resume the clone: files are missing that can still be written.
     pub(crate) fn fill(mut self, options: &PlanOptions, goes_on: &mut bool) -> Result<Filled, Failure> {
         self.links = Links::GiveWay;
         self.rest = Rest::Again;
@@ -134,7 +136,8 @@ impl Work<'_> {
             return Err(Failure::fatal(message));
         }
         let mut report = checkout::execute(self.repo, &self.worktree, cleared, &options)?;
-        // The plan was made of what could be read; a file for which that does not hold is a step that failed.
+        // The plan used only pages that could be read. A later file that cannot be read is a failed
+        // step.
         sys::mark_unreadable_maps_reported();
         if !report.interrupted {
             progress.finish(total, total);
@@ -207,7 +210,8 @@ impl Work<'_> {
         self.carry_out(plan)
     }
 
-    /// What a partial clone left out and the plan needs comes at once, before anything is changed.
+    /// Fetches the objects that the plan needs and a partial clone left out, before anything is
+    /// changed.
     fn fetch_missing(&self, plan: &Plan) -> Result<(), Failure> {
         let entries = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
         let blobs = entries.filter(|entry| !entry.mode.is_gitlink());

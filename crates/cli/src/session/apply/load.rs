@@ -51,14 +51,15 @@ pub(crate) fn load_beside(
     }
 }
 
-/// The index as it is on disk, with an untracked cache, and with what a file system monitor said, or without as the configuration wants it: it may be sparse.
+/// Reads the index from disk with its untracked cache and its monitor data, or without them if the
+/// configuration says so. The index may be sparse.
 pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
     Ok(load(repo, settings)?.index)
 }
 
 struct Loaded {
     index: Index,
-    /// What its file was.
+    /// The fingerprint of the index file.
     seen: Option<Fingerprint>,
     /// The configuration made another of it.
     settled: bool,

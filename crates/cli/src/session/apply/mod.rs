@@ -1,9 +1,9 @@
-//! One change of worktree and index, from lock to commit: what the commands share.
+//! One change of worktree and index, from lock to commit.
 //!
-//! Order: `index.lock`, the index, the plan; steps; the index as it then truly is, committed. A
-//! refusal, an error while planning, or a signal before the first step leaves everything as it was,
-//! and the lock gone. A signal later, or an error that Git dies of, stops the steps; what was done is
-//! recorded, then the process ends by the signal or with that error.
+//! Order: `index.lock`, the index, the plan, the steps, the commit of the index as it then is. A
+//! refusal, an error while planning, or a signal before the first step leaves everything unchanged
+//! and removes the lock. A later signal, or an error of which Git dies, stops the steps. The steps
+//! done so far are recorded; then the process ends by the signal or with the error.
 
 mod carry_out;
 mod load;
@@ -54,17 +54,17 @@ pub(crate) struct Work<'a> {
     lock: Option<store::Lock>,
     /// Why there is no lock, if that is to be said when one is needed.
     unlocked: Option<store::Error>,
-    /// What is refused is to be merged, which is not done here.
+    /// Refused changes need a merge, which sapwood does not do here.
     pub(crate) merges: bool,
     /// Set by a clone: see [`Links`].
     links: Links,
     /// Show `Updating files`.
     pub(crate) progress: bool,
-    /// What long-running filters are told about where the files come from.
+    /// The source of the files, for long-running filters.
     pub(crate) metadata: Metadata,
     /// The moment at which process filters may deliver files.
     pub(crate) delays: Delays,
-    /// Whose attributes files are written by.
+    /// The place from which attributes are read.
     pub(crate) attributes: Attributes,
     /// Say nothing of refusals.
     pub(crate) quiet: bool,
@@ -72,23 +72,24 @@ pub(crate) struct Work<'a> {
     pub(crate) output: Option<PathBuf>,
     /// Submodules go along.
     pub(crate) recurses: bool,
-    /// Where this worktree is in that of its superproject, with a slash at the end, if it is moved with it.
+    /// The place of this worktree in its superproject, with a slash at the end, if the superproject
+    /// moves it.
     pub(crate) lead_of_submodule: BString,
     submodules: Option<Submodules<'a>>,
-    /// What of their local changes may be lost.
+    /// The local changes that may be lost in submodules.
     force_on_submodules: Force,
-    /// What stands before paths in messages, and before names on disk.
+    /// The texts before paths in messages, and before names on disk.
     prefix: BString,
     lead: BString,
     /// The index, as loaded or as last planned.
     pub(crate) index: Index,
     /// It is not on disk as the configuration wants it.
     pub(crate) differs_on_disk: bool,
-    /// Whether it is written split.
+    /// True to write a split index.
     pub(crate) split: Option<bool>,
     /// The sparse index that it was, if Git's would be that still.
     pub(crate) before: Option<Index>,
-    /// Whether it is written sparse.
+    /// The patterns by which the index is written sparse.
     pub(crate) collapse: Collapse,
     /// Entries written.
     pub(crate) written: usize,
@@ -96,7 +97,7 @@ pub(crate) struct Work<'a> {
     collided: Vec<BString>,
     /// The steps ended before their time: by a signal, or for the reason given.
     pub(crate) stopped: bool,
-    /// What the hook is told.
+    /// The changes that the hook is told about.
     pub(crate) changed: Changed,
     fatal: Option<String>,
     /// Something that is not ours was found where an entry belongs, and stays.
@@ -110,7 +111,7 @@ pub(crate) struct Work<'a> {
 /// See [`Work::foresee`].
 pub(crate) type Foresee<'a> = Box<dyn FnOnce() -> Result<(), Failure> + 'a>;
 
-/// What became of it.
+/// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     /// Nothing: it was a dry run, and the plan has been printed.
@@ -119,11 +120,11 @@ pub(crate) enum Done {
     Complete,
     /// Some steps failed; their errors have been printed.
     Incomplete,
-    /// The same, and what was not done is for the same command to do, run again: see [`Rest::Again`].
+    /// As `Incomplete`, and the same command, run again, does the rest: see [`Rest::Again`].
     Unfinished,
 }
 
-/// What is made of steps that failed and may not fail the next time.
+/// The treatment of steps that failed and may succeed the next time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// The index says what should be there, as Git's: what is not is a local change.
@@ -133,7 +134,7 @@ pub(crate) enum Rest {
     Again,
 }
 
-/// What became of a clone's worktree.
+/// The result of filling a clone's worktree.
 #[derive(Debug)]
 pub(crate) struct Filled {
     pub(crate) done: Done,
@@ -143,7 +144,7 @@ pub(crate) struct Filled {
     pub(crate) collided: Vec<BString>,
 }
 
-/// Whether a change of the index is written to disk.
+/// Tells if a change of the index is written to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
     /// It is.
@@ -165,7 +166,8 @@ impl<'a> Work<'a> {
         Ok(work)
     }
 
-    /// The same, and a sparse index is not yet made full: [`Work::perform`] does so as far as the plan needs it.
+    /// As [`Work::start`], but a sparse index stays sparse: [`Work::perform`] expands what the plan
+    /// needs.
     pub(crate) fn start_sparse(
         run: &'a Invocation,
         repo: &'a Repository,
@@ -177,7 +179,7 @@ impl<'a> Work<'a> {
         Work::start_at(root, run, repo, settings, locking, Loaded::Index(Tell::Hint))
     }
 
-    /// For who changes the index alone: there need not be a worktree. A sparse index is not yet made full.
+    /// Starts a change of the index alone. No worktree is needed. A sparse index stays sparse.
     pub(crate) fn start_index_only(
         run: &'a Invocation,
         repo: &'a Repository,
@@ -189,7 +191,8 @@ impl<'a> Work<'a> {
         Work::start_at(root, run, repo, settings, locking, Loaded::Index(Tell::Hint))
     }
 
-    /// The same for who may find that there is nothing to write: that the index is locked is said in [`Work::finish`].
+    /// Like [`Work::start_index_only`], for a command that may find nothing to write:
+    /// [`Work::finish`] reports a locked index.
     pub(crate) fn start_index_perhaps(
         run: &'a Invocation,
         repo: &'a Repository,
@@ -199,7 +202,7 @@ impl<'a> Work<'a> {
         Work::start_at(root, run, repo, settings, Locking::IfFree, Loaded::Index(Tell::Hint))
     }
 
-    /// Whether the index cannot be written.
+    /// Returns true if the index is locked by another process.
     pub(crate) fn is_locked_out(&self) -> bool {
         self.unlocked.is_some()
     }
@@ -291,8 +294,8 @@ impl<'a> Work<'a> {
         &self.worktree
     }
 
-    /// Files are written to `place`, if there is one, under names that begin with `lead`; what is said of them
-    /// begins with `prefix`.
+    /// Writes files to `place` if it is given, under names that begin with `lead`. Messages begin
+    /// with `prefix`.
     pub(crate) fn go_elsewhere(&mut self, place: Option<(PathBuf, sys::Dir)>, prefix: &[u8], lead: &[u8]) {
         if let Some(place) = place {
             (self.root, self.worktree) = place;
@@ -301,7 +304,8 @@ impl<'a> Work<'a> {
         (self.prefix, self.lead) = (prefix.into(), lead.into());
     }
 
-    /// What belongs in the worktree, if it is sparse; Git's warnings about that are told.
+    /// Returns the sparse patterns, if the worktree is sparse, and prints Git's warnings about
+    /// them.
     pub(crate) fn patterns(&self) -> Result<Option<Arc<Patterns>>, Failure> {
         let Some(loaded) = sparse::load(self.repo)? else { return Ok(None) };
         loaded.warnings.iter().for_each(console::warning);
@@ -320,14 +324,14 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Compares every entry with its file, but for those that the file system monitor vouches for; those that match are marked so, and their stat data is
-    /// brought up to date.
+    /// Compares every entry with its file, except those that the file system monitor vouches for.
+    /// Marks entries that match, and updates their stat data.
     pub(crate) fn refresh(&mut self) -> Result<Vec<ChangedEntry>, Failure> {
         self.ask_monitor()?;
         Ok(checkout::refresh(self.repo, &self.worktree, &mut self.index)?)
     }
 
-    /// What the file system monitor vouches for need not be looked at to be left as it is.
+    /// Asks the file system monitor which files have not changed.
     pub(crate) fn ask_monitor(&mut self) -> Result<(), Failure> {
         monitor::refresh(self.run, self.repo, self.settings, &mut self.index).map(drop)
     }
@@ -344,14 +348,14 @@ enum Locking {
     Never,
 }
 
-/// What a work begins with.
+/// The index that a change begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loaded {
     Index(Tell),
     Nothing,
 }
 
-/// What an index is made sparse by when it is written.
+/// The patterns that make an index sparse when it is written.
 #[derive(Clone, Debug)]
 pub(crate) enum Collapse {
     /// The configuration.

@@ -1,4 +1,4 @@
-//! What is to be done, or why not.
+//! Planning of a change, and the messages of a refusal.
 
 use bstr::{BStr, ByteSlice as _, ByteVec as _};
 use engine::{
@@ -47,7 +47,7 @@ impl<'a> Work<'a> {
         }
         let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
         self.changed = Changed::Worktree;
-        // What is not looked at, and what is forced, is not asked.
+        // Submodules are not examined if files are ignored.
         self.submodules = self.submodules_of(&index)?.filter(|_| options.files != Files::Ignore);
         self.force_on_submodules = options.force;
         let follow = self.submodules.as_ref().map(|submodules| submodules as &dyn Follow);
@@ -59,8 +59,9 @@ impl<'a> Work<'a> {
         Ok(plan)
     }
 
-    /// Makes as much of a sparse index full as `purpose` needs. Where that is some of it, or files outside of the cone (`patterns`)
-    /// are in it, what Git does depends on which of its steps has made it full by then: as `git` it is left to Git.
+    /// Expands as much of a sparse index as `purpose` needs. If only some directories need it, or
+    /// if files outside of the cone (`patterns`) are in the index, Git's result depends on the step
+    /// in which it expanded the index. Called as `git`, sapwood leaves that to Git.
     pub(crate) fn settle(
         &mut self,
         patterns: Option<&Patterns>,
@@ -93,7 +94,7 @@ impl<'a> Work<'a> {
         Submodules::new(run, repo, settings, index, lead).map(Some)
     }
 
-    /// What stopped planning, said in Git's way.
+    /// Turns an error of planning into Git's words.
     pub(crate) fn explain(&self, error: PlanError, operation: Operation, refusal: u8) -> Failure {
         match error {
             PlanError::Refused(_) if self.merges => Failure::unsupported("a merge of local changes"),

@@ -47,7 +47,7 @@ impl Work<'_> {
         self.fatal.take().map_or(Ok(()), |message| Err(Failure::fatal(message)))
     }
 
-    /// Makes the index sparse where Git's would be. What is given back is full.
+    /// Makes the index sparse where Git's would be. Returns the full index.
     fn make_sparse(&mut self) -> Result<Option<Index>, Failure> {
         if self.split == Some(true) {
             sparse_index::fill(self.repo, &mut self.index)?;
@@ -78,7 +78,8 @@ impl Work<'_> {
         }
     }
 
-    /// Git makes the index full to change what is in a directory that stands as one entry: `after` is the index as it will be.
+    /// Git expands the index to change entries below a directory that is one entry. `after` is the
+    /// index after the change.
     pub(crate) fn changes_collapsed(&mut self, after: &Index) -> Result<(), Failure> {
         match self.before.as_ref().is_some_and(|before| sparse_index::changes(before, after)) {
             true => self.needs_full(),

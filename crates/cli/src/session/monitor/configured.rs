@@ -57,7 +57,7 @@ impl Unfit {
     }
 }
 
-/// What is configured. `GIT_TEST_FSMONITOR` stands for a setting that is not there.
+/// Returns the configured monitor. `GIT_TEST_FSMONITOR` replaces a missing setting.
 pub(crate) fn configured(repo: &Repository) -> Result<Monitor, repo::Error> {
     // Anything that is no boolean is a path.
     let program = match repo.config_bool("core.fsmonitor") {
@@ -95,7 +95,7 @@ fn daemon(repo: &Repository, top: &Path) -> Result<Monitor, repo::Error> {
     })
 }
 
-/// Where Git's daemon listens: in the Git directory, or where the user says if that is on another machine.
+/// Returns the socket of Git's daemon: in the Git directory, or where the user configured it.
 pub(super) fn socket(repo: &Repository, top: &Path) -> Result<PathBuf, repo::Error> {
     let is_remote: io::Result<bool> = by_path::is_remote(repo.git_dir());
     if !matches!(is_remote, Ok(true)) {

@@ -1,6 +1,8 @@
-//! Git's own monitor, `git fsmonitor--daemon`: one question to its socket, in pkt-lines. It is started if it is not there.
+//! Git's own monitor, `git fsmonitor--daemon`: one query to its socket, in packet lines. sapwood
+//! starts the daemon if it is not running.
 //!
-//! Nothing here waits for ever: a daemon that does not listen within a second, or does not answer within a minute, has not answered.
+//! Every wait is bounded: a daemon that does not listen within a second, or does not answer within
+//! a minute, counts as failed.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -27,20 +29,21 @@ use crate::{
 /// How long it may take to listen, once it was started or while it is busy.
 const LISTENS_WITHIN: Duration = Duration::from_secs(1);
 
-/// How long nobody may listen at a socket that is there: a daemon that is starting listens as soon as it has made it. Git waits here, too, as long as for one that is
-/// busy, which does not refuse; so each look after a daemon was killed would take a second.
+/// Timeout for a socket at which nobody listens. A starting daemon listens as soon as it has made
+/// the socket. Git waits as long as for a busy daemon, which does not refuse; every command after
+/// the daemon was killed would then wait a second.
 const REFUSES_WITHIN: Duration = Duration::from_millis(100);
 
-/// How long it may take to answer; it waits a second at most for the file system to have told it all.
+/// Timeout for the answer. The daemon waits at most a second for the file system's events.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is kept instead of a token when it did not answer, and asked with where there is none. No daemon takes it for one of its own.
+/// The token that replaces a missing one. No daemon accepts it as its own.
 const NO_TOKEN: &str = "builtin:fake";
 
-/// Whether a socket that is not there may come yet.
+/// The treatment of a missing socket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Ends,

@@ -1,9 +1,10 @@
-//! The file system monitor of a run: what is configured, asking it, and its answer put to the index
-//! ([`engine::monitor`]).
+//! The file system monitor of a run: its configuration, the query, and the answer applied to the
+//! index ([`engine::look::monitor`]).
 //!
-//! It is asked once, after the index was read and before anything is looked at. A monitor that fails, or is not there, only makes the
-//! command slower: everything is looked at, and nothing is vouched for. Its word spares looks; it never stands for the look
-//! before a file is overwritten or removed. Source: git-config(1) `core.fsmonitor`, git-fsmonitor--daemon(1).
+//! sapwood queries it once, after reading the index and before examining files. A monitor that
+//! fails or is missing only makes the command slower: every file is examined. Its answer never
+//! replaces the check before a file is overwritten or removed. Source: git-config(1)
+//! `core.fsmonitor`, git-fsmonitor--daemon(1).
 
 mod configured;
 mod daemon;
@@ -26,17 +27,17 @@ use crate::{
 pub(crate) use configured::{Monitor, configured};
 pub(crate) use engine::monitor::WriteIndex;
 
-/// When an index was read: what it holds for a monitor goes if none is configured any more, as in Git.
+/// Drops the monitor data of an index that was just read, if no monitor is configured, as Git does.
 pub(crate) fn settle(repo: &Repository, index: &mut Index) -> Result<WriteIndex, Failure> {
     let is_gone = index.fsmonitor.is_some() && matches!(configured(repo)?, Monitor::None | Monitor::Unfit(_));
     Ok(if is_gone { monitor::remove(index) } else { WriteIndex::NotNeeded })
 }
 
-/// Asks the monitor what happened since `index` was written, if there is one and it was not asked yet, and makes the index say so; where none is
-/// configured, what the index holds for one goes. The answer is whether that alone is worth writing the index.
+/// Asks the monitor for the changes since `index` was written, and applies them. Without a
+/// configured monitor, drops the monitor data of the index. Returns true if this alone is worth
+/// writing the index.
 ///
-/// Afterwards what [`Index::is_fsmonitor_valid`] need not be looked at, and what was looked at and found clean is to be
-/// vouched for ([`Index::vouch`]).
+/// Afterwards, entries marked valid need no check, and entries found clean are to be marked valid.
 pub(crate) fn refresh(
     run: &Invocation,
     repo: &Repository,
@@ -46,7 +47,8 @@ pub(crate) fn refresh(
     refresh_submodule(run, (repo, settings), (repo, settings), index)
 }
 
-/// The same for the index of a submodule: the monitor is the one that is configured there, and it is asked as that of the superproject `top`, as by Git.
+/// Like [`refresh`], for the index of a submodule: asks the monitor configured there, as part of
+/// the superproject `top`, as Git does.
 pub(crate) fn refresh_submodule(
     run: &Invocation,
     top: (&Repository, &Settings),

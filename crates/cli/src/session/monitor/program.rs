@@ -1,4 +1,5 @@
-//! A monitor that is a program: the hook `fsmonitor-watchman`, versions 1 and 2. Source: githooks(5).
+//! A monitor that is a program: the hook `fsmonitor-watchman`, versions 1 and 2. Source:
+//! githooks(5).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,9 +12,10 @@ use crate::{
     term::{console, failure::Failure},
 };
 
-/// Asks what happened since `token`; without one, since now, which only tells whether it answers and what to ask with next.
+/// Asks for the changes since `token`; without a token, since now, which tells only if the program
+/// answers, and the next token.
 ///
-/// Where `core.fsmonitorHookVersion` does not say which version it is of, it is tried as of the newer one first.
+/// If `core.fsmonitorHookVersion` does not name the version, tries the newer one first.
 pub(super) fn ask(
     repo: &Repository,
     settings: &Settings,
@@ -21,7 +23,7 @@ pub(super) fn ask(
     token: Option<BString>,
 ) -> Result<Answer, Failure> {
     let version = version(repo)?;
-    // What happens while it is asked has to be told the next time.
+    // Changes during the query have to be reported by the next one.
     let now = now();
     let token = token.unwrap_or_else(|| now.clone());
     let answer = |version: &str| {

@@ -1,7 +1,9 @@
-//! `sapwood --profile[=<file>] <command>`: where the time went, as a table on standard error and, if a file is named, as a picture.
+//! `sapwood --profile[=<file>] <command>`: where the time went, as a table on standard error and,
+//! if the user names a file, as a picture.
 //!
-//! The file is looked at before the command and written after it. Nothing is ever overwritten but an older profile. What cannot be
-//! written is a warning: the command has done its work, and its exit code stands.
+//! The file is checked before the command and written after it. It replaces only an older profile.
+//! A file that cannot be written causes a warning: the command has done its work, and its exit code
+//! stands.
 
 mod picture;
 mod table;
@@ -16,7 +18,7 @@ use crate::term::{
     text::os_error,
 };
 
-/// What was asked for.
+/// The form of the profile that the user asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Profile {
     /// Nothing.
@@ -60,7 +62,7 @@ impl Profile {
     }
 }
 
-/// What a picture ends with, which tells it from other files.
+/// The last line of a picture, by which sapwood recognises its own files.
 const MARK: &str = "<!-- a profile of sapwood -->\n";
 
 /// Nothing is there, or an older profile.
@@ -71,7 +73,7 @@ fn may_be_written(path: &std::path::Path) -> bool {
         Ok(Some(stat)) if stat.file_type == sys::FileType::File => {
             matches!(by_path::read(path), Ok(Some(content)) if content.ends_with(MARK.as_bytes()))
         }
-        // What is wrong is said when it is written.
+        // Errors are reported when the file is written.
         Ok(Some(_)) => false,
         Err(_) => true,
     }

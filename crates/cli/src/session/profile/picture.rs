@@ -1,6 +1,7 @@
 //! The picture: a bar for each phase, and below it each thread over time.
 //!
-//! Its size is bounded: time is cut into columns, fewer the more threads there are, and one path holds all rectangles of one colour.
+//! Its size is bounded: time is cut into columns, fewer with more threads, and one path holds all
+//! rectangles of one colour.
 
 use std::fmt::Write as _;
 
@@ -25,7 +26,7 @@ const COLUMNS: usize = 8000;
 const COLUMNS_OF_LANE: usize = 256;
 /// Ticks of the axis at most.
 const TICKS: u64 = 12;
-/// What is off the CPU is paler.
+/// Time off the CPU is paler.
 const PALE: &str = "0.35";
 
 /// A column of a lane: where it begins, in nanoseconds, and what fills it.

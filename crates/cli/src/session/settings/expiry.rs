@@ -3,8 +3,8 @@
 use bstr::{BStr, ByteSlice as _};
 use engine::worktree::prune::Expire;
 
-/// A point in time as `--expire` takes it: `never`, `now`, or so many seconds to weeks ago. `None` for
-/// other dates of Git's.
+/// Parses a date of `--expire`: `never`, `now`, or a number of seconds to weeks ago. Returns `None`
+/// for other dates of Git's.
 pub(crate) fn expire_date(text: &BStr) -> Option<Expire> {
     match text.as_bytes() {
         b"never" | b"false" => return Some(Expire::At(0)),

@@ -53,16 +53,17 @@ pub(crate) struct Settings {
     pub(crate) fsync: Fsync,
     /// `core.sharedRepository`, `core.lockfilePid`
     pub(crate) locks: LockOptions,
-    /// The same for files of configuration, which many may change at once: as long as for packed-refs
-    /// (`core.packedRefsTimeout`), another file that all worktrees share.
+    /// Like `locks`, for configuration files, which several processes may change at once. The
+    /// timeout is that of packed-refs (`core.packedRefsTimeout`), another file that all worktrees
+    /// share.
     pub(crate) config_locks: LockOptions,
     /// `GIT_ADVICE`
     advice: bool,
     /// `core.looseCompression`, `core.compression`
     loose_level: i32,
-    /// What of `GIT_INDEX_VERSION` and `index.version` names a version that there is not.
+    /// The name of `GIT_INDEX_VERSION` or `index.version`, if it holds an unknown version.
     wrong_version: Option<&'static str>,
-    /// Whether it was said that a sparse index is made full: that is said once.
+    /// True after the hint that a sparse index was expanded. It is printed once.
     pub(crate) told_of_expansion: AtomicBool,
 }
 
@@ -127,7 +128,7 @@ impl Settings {
                     .map(|value| repo::parse_bool(Some(value.as_bstr())))
                 {
                     Some(Some(true)) => Some(true),
-                    // What means nothing is neither, and no error.
+                    // A value that is no boolean counts as unset.
                     _ => repo.config_bool("core.splitIndex").ok().flatten(),
                 },
                 max_percent_change: repo
@@ -147,17 +148,20 @@ impl Settings {
         })
     }
 
-    /// For a command that looks an answer up in the index, and neither changes it nor acts upon it: entries stay in the file. Before anything is told
-    /// [`failure::must_have_been_readable`](crate::term::failure::must_have_been_readable) has to be asked.
+    /// For a command that reads single entries of the index and neither changes nor acts upon it:
+    /// entries stay in the file. The command calls
+    /// [`failure::must_have_been_readable`](crate::term::failure::must_have_been_readable) before
+    /// it prints an answer.
     pub(crate) fn for_answers(self) -> Settings {
         let index_read = ReadOptions { access: Access::Lookups, ..self.index_read };
         Settings { index_read, ..self }
     }
 
-    /// How `index` is written, which is about to be; a warning if it is new and its version is none.
+    /// Returns the options for writing `index`. Warns if the index is new and the configured
+    /// version is unknown.
     pub(crate) fn index_to_write(&self, index: &Index, split: Option<bool>) -> WriteOptions {
         if let Some(source) = self.wrong_version.filter(|_| index.version.is_none()) {
-            // Of each file.
+            // One warning for each file.
             for _ in 0..1 + usize::from(split == Some(true)) {
                 console::warning(format!("{source} set, but the value is invalid.\nUsing version 3"));
             }
@@ -202,7 +206,7 @@ impl Settings {
         })
     }
 
-    /// Whether the advice `advice.<name>` is wanted.
+    /// Returns true if the advice `advice.<name>` is wanted.
     pub(crate) fn advises(&self, repo: &Repository, name: &str) -> Result<bool, Failure> {
         Ok(self.advice && repo.config_bool(&format!("advice.{name}"))?.unwrap_or(true))
     }
@@ -223,7 +227,7 @@ fn workers(number: i32) -> Workers {
     }
 }
 
-/// A number as C's `strtoul` reads it to its end, and what an `unsigned int` keeps of that: the low half.
+/// Parses a number as C's `strtoul` does and keeps the low half, as an `unsigned int` does.
 fn unsigned(text: &[u8]) -> Option<u32> {
     let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().take_while(is_space).count()..];
@@ -234,7 +238,7 @@ fn unsigned(text: &[u8]) -> Option<u32> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // What is too large is the largest there is.
+    // A number that is too large becomes the largest one.
     let number = std::str::from_utf8(digits).ok()?.parse::<u64>();
     let number = number.map_or(u64::MAX, |number| if is_negative { number.wrapping_neg() } else { number });
     u32::try_from(number & u64::from(u32::MAX)).ok()
@@ -253,7 +257,7 @@ fn index_threads(repo: &Repository) -> Result<usize, repo::Error> {
 
 /// A level that there is not is as none: Git dies of it whatever it is asked to do.
 fn loose_level(repo: &Repository) -> Result<i32, repo::Error> {
-    // What zlib calls its default.
+    // The default level of zlib.
     const ZLIBS: i32 = 6;
     let level = match repo.config_int("core.looseCompression")? {
         None => repo.config_int("core.compression")?,

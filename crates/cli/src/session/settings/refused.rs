@@ -1,7 +1,8 @@
-//! Settings that a command refuses before it does anything, whether it needs them or not.
+//! Settings that a command refuses before it does anything, even if it does not need them.
 //!
-//! Git's commands go through all that is configured, in order, and die of the first value that means nothing; what they only ask for when they need it
-//! (`repo_config_get_*`) they die of then, and only if no later value overrides it. Source: git-config(1), and what Git says of each value.
+//! Git's commands read the whole configuration in order and die of the first invalid value.
+//! Settings that they read only on demand (`repo_config_get_*`) kill them then, and only if no
+//! later value overrides the invalid one. Source: git-config(1), and Git's message for each value.
 
 use std::path::Path;
 
@@ -40,7 +41,7 @@ pub(crate) enum Reader {
     Clone,
 }
 
-/// What a value has to be.
+/// The form of a valid value.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Bool,
@@ -53,7 +54,7 @@ enum Kind {
     Count,
     /// A size, not negative.
     Size,
-    /// Of compression.
+    /// A compression level.
     Level,
     /// A least length of names, or a word for one.
     Abbreviation,
@@ -61,11 +62,12 @@ enum Kind {
     Text,
     /// At least one character.
     Character,
-    /// One of these words; Git's words for others, without `error: `, in which NUL stands for the value.
+    /// One of these words. The text is Git's message for others, without `error: `; NUL stands for
+    /// the value.
     Word(&'static [&'static str], &'static str),
-    /// The same, in any case.
+    /// Like `Word`, in any case.
     AnyCase(&'static [&'static str], &'static str),
-    /// What `diff.wsErrorHighlight` is a list of.
+    /// A list of `diff.wsErrorHighlight`.
     Highlight,
     /// As `Word`, and it is fatal.
     Mode(&'static [&'static str], &'static str),
@@ -200,7 +202,7 @@ fn is_of_diff_driver(key: &[u8]) -> bool {
     matches!(item, b"funcname" | b"xfuncname" | b"command" | b"textconv" | b"wordregex" | b"algorithm")
 }
 
-/// The advice that there is, in lower case: of other names nothing is said. Source: git-config(1), `advice.*`.
+/// The known advice, in lower case. Git ignores other names. Source: git-config(1), `advice.*`.
 const ADVICE: [&str; 47] = [
     "addembeddedrepo",
     "addemptypathspec",
@@ -353,7 +355,7 @@ impl Kind {
 /// The least length of an abbreviated name.
 const LEAST_LENGTH: i32 = 4;
 
-/// What is wrong with a value, told; and where it is.
+/// Returns the failure for an invalid value, with the place of the setting.
 fn refused(top: Option<&Path>, configured: &Configured<'_>, wrong: &str) -> Failure {
     console::error(wrong);
     unparsable(top, configured)

@@ -1,5 +1,6 @@
-//! The two names by which a submodule's worktree and its repository know each other: the file `.git` in the one, and
-//! `core.worktree` in the configuration of the other. Each is replaced whole, and only if it is wrong.
+//! The links between a submodule's worktree and its repository: the file `.git` in the one, and
+//! `core.worktree` in the configuration of the other. Each is replaced as a whole, and only if it
+//! is wrong.
 
 use std::{
     io::{self, Write as _},
@@ -22,12 +23,12 @@ use crate::{
 
 const WORKTREE: &str = "core.worktree";
 
-/// What becomes the file `.git`, in the submodule's repository: a worktree that is being made holds nothing else when we are
-/// killed. Only who has locked the superproject's index writes it.
+/// The temporary file that becomes `.git`, kept in the submodule's repository, so that a kill
+/// leaves nothing in the new worktree. Only the holder of the superproject's index lock writes it.
 const SCRAP: &str = "sapwood-gitfile";
 
-/// Where the repository of the submodule called `name` belongs. Refused if it would be within another's, as `a/b` is in
-/// that of `a`.
+/// Returns the place of the repository of the submodule `name`. Refuses a place within another
+/// repository, such as `a/b` within `a`.
 pub(super) fn place(repo: &Repository, name: &BStr) -> Result<PathBuf, Failure> {
     // A name is never a path by itself, whatever it begins with.
     let below = |name: &[u8]| {
@@ -86,7 +87,7 @@ pub(super) fn connect(work_tree: &Path, git_dir: &Path, settings: &Settings) -> 
     Ok(())
 }
 
-/// What is in `gitfile` becomes `line`, by way of `scrap`.
+/// Replaces the content of `gitfile` by `line`, by way of `scrap`.
 fn publish(line: &BStr, scrap: &Path, gitfile: &Path) -> io::Result<()> {
     match by_path::remove_file(scrap) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -97,7 +98,7 @@ fn publish(line: &BStr, scrap: &Path, gitfile: &Path) -> io::Result<()> {
     let closed = sys::close(file);
     let done = written.and(closed).and_then(|()| by_path::rename(scrap, gitfile));
     if done.is_err() {
-        // What failed first is what is told.
+        // The first error is the one to report.
         let _ = by_path::remove_file(scrap);
     }
     done

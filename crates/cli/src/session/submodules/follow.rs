@@ -43,17 +43,17 @@ pub(crate) struct Submodules<'a> {
     repo: &'a Repository,
     settings: &'a Settings,
     top: PathBuf,
-    /// What stands before paths in the words of what goes on in a submodule.
+    /// The text before paths in messages about the submodule.
     lead: BString,
-    /// What `.gitmodules` says, as it is at the time.
+    /// The current content of `.gitmodules`.
     modules: RefCell<Modules>,
-    /// What is wrong with it was told, which is when it is first needed.
+    /// True after its errors were reported, which happens when it is first needed.
     told: Cell<bool>,
-    /// What it will say, if that changes.
+    /// Its content after the change, if that differs.
     after: RefCell<Option<Modules>>,
 }
 
-/// What is at a submodule's path.
+/// The state of a submodule's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Populated {
     No,
@@ -63,7 +63,7 @@ enum Populated {
     Directory,
 }
 
-/// What becomes of nested submodules that were cloned once, and are not checked out.
+/// The treatment of nested submodules that were cloned before and are not checked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nested {
     AsTheyAre,
@@ -135,8 +135,9 @@ impl<'a> Submodules<'a> {
         }
     }
 
-    /// Nothing is at `path`, or an empty directory. Git fails at the latter for want of a repository in it, and so does
-    /// not get over being killed between making the directory and connecting it.
+    /// Returns true if `path` is missing or an empty directory. Git fails at an empty directory,
+    /// because it holds no repository, and so does not recover from a kill between making the
+    /// directory and connecting it.
     fn is_bare_place(&self, path: &BStr) -> bool {
         let dir = self.dir(path);
         match by_path::stat(&dir) {
@@ -261,7 +262,8 @@ impl<'a> Submodules<'a> {
         Ok(done)
     }
 
-    /// What Git would die of in the middle is found before anything is changed. `plan` is the superproject's.
+    /// Finds errors of which Git would die in the middle, before anything is changed. `plan` is the
+    /// superproject's.
     pub(crate) fn prepare(&self, plan: &Plan) -> Result<(), Failure> {
         for removal in plan.removals.iter().filter(|removal| removal.gitlink) {
             self.may_act(removal.path.as_bstr())?;
@@ -271,7 +273,8 @@ impl<'a> Submodules<'a> {
         let goes: HashSet<&BStr> = taken_away(plan).collect();
         let above = |path: &BStr| path.find_iter("/").any(|slash| goes.contains(path[..slash].as_bstr()));
         for (_, path, _) in links(plan) {
-            // What is there now, or above it, is not what will be there: `enter` looks again.
+            // The current content of the path or its parents will be replaced: `enter` checks
+            // again.
             if !goes.contains(path) && !above(path) {
                 self.may_act(path)?;
             }
@@ -301,7 +304,8 @@ impl<'a> Submodules<'a> {
         Ok(())
     }
 
-    /// Empties the worktrees of the submodules that the plan removes. With force, changes in them are lost.
+    /// Empties the worktrees of the submodules that the plan removes. With force, their changes are
+    /// lost.
     pub(crate) fn leave(&self, plan: &Plan, force: Force) -> Result<(), Failure> {
         for removal in plan.removals.iter().filter(|removal| removal.gitlink) {
             self.run.interrupt.check()?;
@@ -338,8 +342,8 @@ impl<'a> Submodules<'a> {
         Ok(())
     }
 
-    /// Moves the submodules that the plan writes, after the superproject's own files were written, and says in `report` which
-    /// were not reached. Returns whether all could be moved.
+    /// Moves the submodules that the plan writes, after the superproject's own files. Records in
+    /// `report` those that were not reached. Returns true if all could be moved.
     pub(crate) fn enter(&self, plan: &Plan, report: &mut Report, force: Force) -> Result<bool, Failure> {
         let mut all = true;
         let mut ended = Ok(());
@@ -376,7 +380,8 @@ impl<'a> Submodules<'a> {
         let from = match self.populated(path) {
             Populated::No => {
                 connect::connect(&self.dir(path), &place, self.settings)?;
-                // What a killed run, or `submodule deinit`, left in its index says nothing of what is there now.
+                // The index of a killed run, or of `submodule deinit`, does not describe the
+                // current files.
                 let forced = Force::OverwriteUntracked;
                 if !self.read_tree(path, Errand::Forget, forced, Start::Nothing, None)? {
                     return Err(Failure::fatal("could not reset submodule index"));
@@ -405,8 +410,8 @@ impl<'a> Submodules<'a> {
         Ok(true)
     }
 
-    /// The submodule and all active ones within it know their repositories, and are known. Returns whether those that come could be
-    /// checked out.
+    /// Connects the submodule and all active ones within it with their repositories. Returns true
+    /// if the new ones could be checked out.
     fn connect(&self, path: &BStr, place: &Path, without: Nested) -> Result<bool, Failure> {
         connect::connect(&self.dir(path), place, self.settings)?;
         let run = self.within(path);

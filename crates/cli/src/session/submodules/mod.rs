@@ -1,12 +1,13 @@
-//! `--recurse-submodules`: submodules go along with their superproject.
+//! `--recurse-submodules`: submodules follow their superproject.
 //!
-//! Order: while a change of the superproject is planned, each submodule that it moves is asked whether it can be moved,
-//! where Git asks ([`Submodules`]); [`Submodules::prepare`] asks what is left to ask. Then the worktrees of submodules that go
-//! are emptied, the superproject's own files changed, and the submodules that come or change moved, in the order of the
-//! index. Moving one is `read-tree` in it, which is the same once more for those nested in it; its HEAD moves last.
+//! Order: while a change of the superproject is planned, each affected submodule is checked, where
+//! Git checks it ([`Submodules`]); [`Submodules::prepare`] checks the rest. Then the worktrees of
+//! removed submodules are emptied, the superproject's files are changed, and new and changed
+//! submodules are moved, in the order of the index. Moving a submodule is `read-tree` in it, which
+//! handles nested ones the same way; its HEAD moves last.
 //!
-//! A submodule that could not be moved shows as changed afterwards, and hides no other.
-//! Design: docs/design/submodules.md.
+//! A submodule that could not be moved shows as changed afterwards, and hides no other. Design:
+//! docs/design/submodules.md.
 
 mod connect;
 mod follow;
@@ -20,33 +21,34 @@ use repo::Repository;
 pub(crate) use self::follow::Submodules;
 use crate::term::{args::Survey, console::text, failure::Failure};
 
-/// What the option says, `--no-recurse-submodules` being `!on`.
+/// Parses the value of the option; `--no-recurse-submodules` has `on` false.
 pub(crate) fn parse(on: bool, value: Option<BString>) -> Result<bool, Failure> {
     let Some(value) = value.filter(|_| on) else { return Ok(on) };
     repo::parse_bool(Some(value.as_bstr()))
         .ok_or_else(|| Failure::Fatal(text!("bad recurse-submodules argument: ", value)))
 }
 
-/// What a whole command line says, if anything.
+/// Returns the last value of the option on a command line, if it was given.
 pub(crate) fn asked(survey: &Survey) -> Result<Option<bool>, Failure> {
     let given = survey.options.iter().filter(|given| given.name == "--recurse-submodules");
     let each = given.map(|given| parse(given.on, given.value.clone()));
     each.into_iter().try_fold(None, |_, asked| asked.map(Some))
 }
 
-/// Whether submodules go along: as `asked`, else as `submodule.recurse` says.
+/// Returns true if submodules are included: as `asked`, else by `submodule.recurse`.
 pub(crate) fn wanted(asked: Option<bool>, repo: &Repository) -> Result<bool, Failure> {
     let configured = repo.config_bool("submodule.recurse")?;
     Ok(asked.or(configured).unwrap_or(false))
 }
 
-/// Where the repository of the submodule of this name is kept in that of its superproject, if it is there.
+/// Returns the place of the repository of this submodule inside that of its superproject, if it
+/// exists.
 pub(crate) fn kept(repo: &Repository, name: Option<&BString>) -> Option<PathBuf> {
     let place = repo.git_dir().join("modules").join(sys::os_str(name?));
     repo.is_git_directory(&place).then_some(place)
 }
 
-/// Whether the configuration makes some submodule active; no other is ever touched.
+/// Returns true if the configuration makes some submodule active. Inactive ones are never touched.
 pub(crate) fn may_be_active(repo: &Repository) -> bool {
     repo.config_names().any(|name| {
         let about = name.strip_prefix(b"submodule.");

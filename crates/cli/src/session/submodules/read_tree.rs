@@ -1,7 +1,8 @@
-//! Merging trees into the index and the worktree, as `read-tree` does: for the command, and for submodules that follow
-//! their superproject.
+//! Merging trees into the index and the worktree, as `read-tree` does: for the command, and for
+//! submodules that follow their superproject.
 //!
-//! Order: the index lock; the trees; the plan; then the steps and the index, as in [`super::super::apply`].
+//! Order: the index lock; the trees; the plan; then the steps and the index, as in
+//! [`super::super::apply`].
 
 use std::path::PathBuf;
 
@@ -28,7 +29,7 @@ use crate::{
     },
 };
 
-/// As many trees as Git merges at once.
+/// The largest number of trees that Git merges at once.
 const MOST_TREES: usize = 8;
 
 #[derive(Default)]
@@ -51,7 +52,7 @@ pub(crate) struct Request {
     pub(crate) lead: BString,
 }
 
-/// What is to be done in a submodule that goes along with its superproject.
+/// The task in a submodule that follows its superproject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
     /// To see whether its worktree can be moved.
@@ -62,8 +63,8 @@ pub(crate) enum Errand {
     Forget,
 }
 
-/// Does it: the worktree goes from the first of two `trees` to the second, or with `force` to the only one, whatever is
-/// there. `lead` is the submodule's place.
+/// Performs the task. The worktree moves from the first of two `trees` to the second, or with
+/// `force` to the only one, whatever it holds. `lead` is the submodule's place.
 pub(crate) fn in_submodule(
     run: &Invocation,
     errand: Errand,
@@ -139,7 +140,7 @@ pub(crate) fn carry_out(run: &Invocation, request: &Request, names: &[BString]) 
 }
 
 impl Request {
-    /// What the index holds counts.
+    /// Returns true if the content of the index matters.
     fn merges(&self) -> bool {
         self.merge || self.reset || self.prefix.is_some()
     }
