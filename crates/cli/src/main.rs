@@ -61,7 +61,8 @@ fn dispatch(run: &Invocation) -> Result<u8, Failure> {
     commands::start(run, command.ok_or_else(|| commands::unknown(run.command.as_bstr()))?)
 }
 
-/// Nothing was done well if a mapped file could not be read and nobody was told; whatever else was said of it, this is why.
+/// Fails a run in which a mapped file could not be read and nobody reported it: this is the cause
+/// of any other message.
 fn readable(result: Result<u8, Failure>) -> Result<u8, Failure> {
     let Some((path, error)) = sys::unreported_unreadable_map() else { return result };
     let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));

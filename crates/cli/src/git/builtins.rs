@@ -1,7 +1,8 @@
-//! The names of Git's own commands: no alias can hide them, so their arguments need no configuration to
-//! be understood.
+//! The names of Git's own commands. No alias can hide them, so their arguments are understood
+//! without the configuration.
 
-/// Whether `name` is one. Those of the newest Git, sorted; a test asks it for its list.
+/// Returns true if `name` is one of them. The list is that of the newest Git, sorted; a test
+/// compares it with Git's.
 pub(crate) fn is_builtin(name: &[u8]) -> bool {
     BUILTINS.binary_search_by(|builtin| builtin.as_bytes().cmp(name)).is_ok()
 }

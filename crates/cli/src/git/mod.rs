@@ -1,12 +1,11 @@
-//! The real Git: where it is, and becoming it.
+//! The real Git: finding it, and becoming it.
 //!
-//! `SAPWOOD_GIT`, then the setting `sapwood.git` (never a repository's own: it names a program), then
-//! PATH: the first `git` behind the last directory in which PATH has this very program, by whatever link.
-//! Because the search only ever goes on from where we are, two shims on one PATH hand on to each other
-//! in PATH's order and cannot come back. Where that is not certain (the path was given, this program is
-//! not on PATH, or what was found is a script or another program's link), the step is counted in
-//! `SAPWOOD_SHIM_STEPS`; [`MOST_STEPS`] of them, one after the other or each waiting for the next, are a
-//! circle.
+//! Order: `SAPWOOD_GIT`; the setting `sapwood.git` (never a repository's own: it names a program);
+//! PATH: the first `git` behind the last directory in which PATH has this program, by whatever
+//! link. The search only goes on from our own place, so two shims on one PATH hand on in PATH's
+//! order and cannot come back. If that is not certain (the user named the path, this program is not
+//! on PATH, or the program found is a script or another program's link), the step is counted in
+//! `SAPWOOD_SHIM_STEPS`. After [`MOST_STEPS`] nested or consecutive steps the search is a loop.
 
 use std::{
     collections::HashMap,
@@ -134,8 +133,8 @@ pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
     (stat.file_type == FileType::File && stat.mode & 0o111 != 0).then_some((stat.dev, stat.ino))
 }
 
-/// A script, or a program by another name that acts on the one it is called by (as tool version managers
-/// do): it may look for a `git` of its own.
+/// Returns true for a script, or a program under another name that acts on the name it is called by
+/// (as tool version managers do): it may look for a `git` of its own.
 fn may_call_others(path: &Path) -> bool {
     let mut start = [0; 2];
     let read = by_path::open(path).and_then(|mut file| file.read_exact(&mut start));

@@ -1,8 +1,9 @@
-//! Native or not: a function of the command line, the configuration and the repository.
+//! The decision between native and handed over: a function of the command line, the configuration
+//! and the repository.
 //!
-//! Order, cheapest first: the command's name (and, if Git has no such command, what it is an alias
-//! of); the options and arguments; the configuration; the files; what the arguments mean; the index.
-//! Nothing is printed or changed, and nothing is read from the standard input.
+//! Order, cheapest first: the command's name (and, if Git has no such command, the command that it
+//! is an alias of); the options and arguments; the configuration; the files; the meaning of the
+//! arguments; the index. Nothing is printed or changed, and standard input is not read.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
@@ -17,8 +18,8 @@ use crate::{
     session::invocation::Invocation,
 };
 
-/// Returns `Ok` if the command is native in full. An alias in `run` is replaced by its command, and the repository stays
-/// open in `run`.
+/// Returns `Ok` if the command is native in full. An alias in `run` is replaced by its command, and
+/// the repository stays open in `run`.
 pub(super) fn decide(run: &mut Invocation, git: Option<&RealGit>) -> Result<(), Reason> {
     if run.paginate {
         return Err(Reason::Option("--paginate".into()));
@@ -54,8 +55,8 @@ fn unknown(run: &Invocation) -> Reason {
     Reason::Command(run.command.to_string())
 }
 
-/// Replaces an alias that is nothing but a native command and some arguments. Programs called
-/// `git-<name>` come before it, as with Git; whatever needs quotes, a shell or a second look is Git's.
+/// Replaces an alias that is a native command and plain arguments. Programs called `git-<name>`
+/// come before it, as with Git. Aliases with quotes or shell code are left to Git.
 fn alias(run: &mut Invocation, git: Option<&RealGit>) -> Result<&'static Command, Reason> {
     let name = run.command.to_str().map_err(|_| unknown(run))?.to_owned();
     let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -68,7 +69,7 @@ fn alias(run: &mut Invocation, git: Option<&RealGit>) -> Result<&'static Command
         return Err(unknown(run));
     }
     let repo = run.look_for_repository().map_err(|_| unknown(run))?;
-    // The newer spelling, `[alias "name"] command = ...`, is left to Git, which knows which one counts.
+    // Git resolves the newer spelling, `[alias "name"] command = ...`, together with the older one.
     let has_other = repo.config_names().any(|key| {
         key.strip_prefix(b"alias.")
             .is_some_and(|rest| rest.eq_ignore_ascii_case(format!("{name}.command").as_bytes()))
@@ -102,8 +103,8 @@ fn first(reasons: impl IntoIterator<Item = Reason>) -> Result<(), Reason> {
     reasons.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Whether Git would show hints in colour here: a terminal that has some. The native commands do not
-/// ask for `color.ui`, and leave `color.advice` to Git.
+/// Returns true if Git would show hints in colour here: on a terminal that has colours. The native
+/// commands do not read `color.ui`, and leave `color.advice` to Git.
 pub(super) fn colours_hints(run: &Invocation) -> bool {
     use std::io::IsTerminal as _;
     std::io::stderr().is_terminal() && !matches!(run.variable("TERM"), None | Some(b"dumb"))

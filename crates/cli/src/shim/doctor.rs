@@ -1,6 +1,8 @@
-//! `sapwood doctor`: which commands are native in a repository, why others are not, and what slows it down.
+//! `sapwood doctor`: which commands are native in a repository, why others are not, and what slows
+//! it down.
 //!
-//! It changes nothing. The reasons come from the checks by which the shim decides ([`Candidate::reasons`]).
+//! It changes nothing. The reasons come from the checks by which the shim decides
+//! ([`Candidate::reasons`]).
 
 use bstr::BString;
 use repo::Repository;
@@ -27,7 +29,8 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// Runs the command. The exit code is 0 if the repository hands over no command that is native in part.
+/// Runs the command. The exit code is 0 if the repository hands over no command that is native in
+/// part.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if !args.is_empty() {
         return Err(Failure::Misused("sapwood doctor takes no arguments".into()));

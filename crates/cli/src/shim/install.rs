@@ -1,8 +1,8 @@
 //! `sapwood shim install`, `status` and `remove`: a link called `git`, and the line that puts its
 //! directory first on PATH.
 //!
-//! The line goes to standard output and all else to standard error, so `eval "$(sapwood shim install)"`
-//! switches it on for one shell. Nothing that is not a link to sapwood is ever replaced or removed.
+//! The line goes to standard output and all else to standard error, so `eval "$(sapwood shim
+//! install)"` switches it on for one shell. Only links to sapwood are replaced or removed.
 
 use std::{
     ffi::OsStr,
@@ -163,7 +163,7 @@ pub(super) fn first_git(run: &Invocation) -> Option<PathBuf> {
     programs.into_iter().find(|path| git::identity(path).is_some())
 }
 
-/// What is in effect here. The exit code is 0 if `git` is sapwood.
+/// Prints the state of the shim. The exit code is 0 if `git` is sapwood.
 fn status(run: &Invocation) -> Result<u8, Failure> {
     let first = first_git(run);
     let active = first.as_deref().is_some_and(is_this_program);

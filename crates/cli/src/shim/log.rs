@@ -1,8 +1,8 @@
 //! `SAPWOOD_SHIM_LOG=FILE`: a line of JSON for each invocation.
 //!
-//! The line is appended by one `write` to a file opened with `O_APPEND`, so lines of processes side by
-//! side do not mix. Bytes that are not UTF-8 stand as U+FFFD. A log that cannot be written changes
-//! nothing: Git has no such failure.
+//! One `write` appends the line to a file opened with `O_APPEND`, so lines of parallel processes do
+//! not mix. Bytes that are not UTF-8 become U+FFFD. A log that cannot be written changes nothing:
+//! Git has no such failure.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -15,7 +15,7 @@ use super::Reason;
 use crate::git::Env;
 use crate::term::text::json;
 
-/// What became of an invocation.
+/// The outcome of an invocation.
 pub(super) enum Outcome<'a> {
     /// It ran here.
     Native {

@@ -1,10 +1,10 @@
-//! The binary called as `git`: what sapwood does as Git does it runs here, everything else becomes the
-//! real Git.
+//! The binary called as `git`: it runs the commands that sapwood serves as Git does, and becomes
+//! the real Git for all others.
 //!
-//! Order: the name we were called by; `SAPWOOD_SHIM`; the whole command line, the configuration and
-//! the repository, of which nothing is changed ([`decide`]); then either the command, in this process,
-//! or `exec` of the real Git with the arguments, the environment, the directory and the standard input
-//! as they came. In doubt it is the real Git. Design: docs/design/shim.md.
+//! Order: the name of the program; `SAPWOOD_SHIM`; the decision ([`decide`]), which reads the
+//! command line, the configuration and the repository and changes nothing; then the command in this
+//! process, or `exec` of the real Git with the original arguments, environment, directory and
+//! standard input. In doubt it is the real Git. Design: docs/design/shim.md.
 
 mod decide;
 mod doctor;
@@ -30,10 +30,11 @@ use crate::{
     },
 };
 
-/// The commands that manage the shim. They read the table of all others, and so stand outside of it.
+/// The commands that manage the shim. They read the table of all others, and so stand outside of
+/// it.
 pub(crate) const COMMANDS: &[Command] = &[install::COMMAND, doctor::COMMAND];
 
-/// What `SAPWOOD_SHIM` says.
+/// The value of `SAPWOOD_SHIM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switch {
     On,
@@ -62,8 +63,8 @@ pub(crate) fn called_as_git(argv0: Option<&OsString>) -> Option<OsString> {
     (name == "git" || name.as_bytes().starts_with(b"git-")).then(|| name.to_owned())
 }
 
-/// Returns true if the command has changed and read nothing when its plan needs the real Git: standard input that it read
-/// would be gone.
+/// Returns true if a command whose plan needs the real Git has changed and read nothing so far.
+/// Standard input that it read would be gone.
 fn can_start_again(run: &Invocation) -> bool {
     let reads = |arg: &BString| arg == "--stdin" || arg.starts_with(b"--pathspec-f");
     let plans_first = commands::find(run.command.as_bstr()).is_some_and(|command| command.traits.plans_first);
@@ -78,7 +79,7 @@ struct Call {
     log: Log,
 }
 
-/// Runs as `git`. Returns the exit code, or does not return: the process has become another program.
+/// Runs as `git`. Returns the exit code, or does not return if the process becomes another program.
 pub(crate) fn run(name: OsString, argv: Vec<OsString>, started: Instant) -> u8 {
     let env: Env = std::env::vars_os().collect();
     let log = Log::new(&env, &argv, started);

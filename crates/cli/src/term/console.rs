@@ -38,15 +38,16 @@ pub(crate) fn out_raw(bytes: &[u8]) {
     }
 }
 
-/// What waits for [`flush`]: standard output is the process's, and so is its buffer.
+/// The output that waits for [`flush`]: standard output belongs to the process, and so does its
+/// buffer.
 static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
 fn held() -> MutexGuard<'static, Option<Vec<u8>>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Holds results back until [`flush`], as Git's do unless they go to a terminal: where both streams end
-/// in one file, messages come first.
+/// Holds results back until [`flush`], as Git does unless they go to a terminal. If both streams
+/// end in one file, messages come first.
 pub(crate) fn hold_results() {
     if !std::io::stdout().is_terminal() {
         *held() = Some(Vec::new());
@@ -62,8 +63,8 @@ pub(crate) fn flush() {
     let _ = std::io::stdout().lock().flush();
 }
 
-/// The results of a command that does nothing but list: gathered, and written as they become many. Here a write that fails
-/// is an error, and who reads no more ends the command, as Git's.
+/// The results of a command that only lists, written in large pieces. A failed write is an error
+/// here. If the reader is gone, the command ends, as Git's.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     bytes: Vec<u8>,
@@ -83,7 +84,8 @@ impl Listing {
         if self.bytes.len() < Listing::FULL { Ok(()) } else { self.write("standard output") }
     }
 
-    /// Writes everything, unless some of it may be made of an index that could not be read. `what` an error calls it.
+    /// Writes everything, unless a part may come from an index that could not be read. `what` names
+    /// the output in an error.
     pub(crate) fn write(&mut self, what: &str) -> Result<(), Failure> {
         failure::must_have_been_readable()?;
         if self.bytes.is_empty() {
@@ -135,7 +137,8 @@ pub(crate) fn warning(message: impl AsRef<[u8]>) {
 /// The errors about alternates have been said: Git says them once a process.
 static COMPLAINED: AtomicBool = AtomicBool::new(false);
 
-/// What Git says when it first looks for an object: it stops nothing.
+/// Prints the warnings and errors that Git prints when it first looks for an object. They stop
+/// nothing.
 pub(crate) fn complaints(repo: &repo::Repository) {
     COMPLAINED.store(true, Ordering::Relaxed);
     repo.objects().errors().iter().for_each(error);

@@ -24,14 +24,15 @@ pub(crate) enum Failure {
     Advised(Box<Failure>, String),
     /// Warnings, and the failure that they come before.
     Warned(Vec<BString>, Box<Failure>),
-    /// The repository holds something that sapwood cannot serve, which planning found: nothing was done. It has a `fatal:` like the first.
+    /// Planning found something in the repository that sapwood does not serve. Nothing was done.
+    /// Printed like `Fatal`.
     Unserved(&'static str),
     /// A signal stopped us: the process ends by it, as the shell expects.
     Signal(i32),
 }
 
-/// Returns an error if a page of a mapped index could not be read after the index was opened. A command that reads only parts
-/// of the index calls this before it prints an answer.
+/// Returns an error if a page of a mapped index could not be read after the index was opened. A
+/// command that reads only parts of the index calls this before it prints an answer.
 pub(crate) fn must_have_been_readable() -> Result<(), Failure> {
     match sys::unreported_unreadable_map() {
         None => Ok(()),
@@ -46,7 +47,8 @@ pub(crate) fn unserved_if(asked: bool, what: &str) -> Result<(), Failure> {
     if asked { Err(Failure::unsupported(what)) } else { Ok(()) }
 }
 
-/// Refuses an option that only has a meaning with `--patch`, if it was asked for: sapwood does not serve `--patch`.
+/// Refuses an option that only has a meaning with `--patch`, if it was asked for: sapwood does not
+/// serve `--patch`.
 pub(crate) fn requires_patch_if(asked: bool, option: &str) -> Result<(), Failure> {
     if asked { Err(Failure::requires(option, "--patch")) } else { Ok(()) }
 }
@@ -80,7 +82,8 @@ impl Failure {
         Failure::fatal("this operation must be run in a work tree")
     }
 
-    /// The top of the worktree cannot be opened. Git, which changes to it, takes one that is not there for none.
+    /// Returns the failure for a worktree whose top cannot be opened. Git, which changes to it,
+    /// treats a missing one as no worktree.
     pub(crate) fn cannot_open(dir: &std::path::Path) -> impl Fn(std::io::Error) -> Failure + '_ {
         use std::io::ErrorKind::{NotADirectory, NotFound};
         move |error| match error.kind() {
@@ -89,7 +92,8 @@ impl Failure {
         }
     }
 
-    /// For a name that means nothing: what Git says of it, unless it may mean something that cannot be read.
+    /// Returns the failure for an unknown name: Git's message, unless the name may stand for
+    /// something that cannot be read.
     pub(crate) fn of_name(error: repo::Error, otherwise: Failure) -> Failure {
         if error.is_unreadable() || error.is_final() { error.into() } else { otherwise }
     }
@@ -118,7 +122,7 @@ impl Failure {
         }
     }
 
-    /// Whether it will say this.
+    /// Returns true if the failure prints this text.
     pub(crate) fn mentions(&self, text: &str) -> bool {
         use bstr::ByteSlice as _;
         match self {

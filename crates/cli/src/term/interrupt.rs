@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::term::failure::Failure;
 
-/// Whether a signal came, and which. The default has no handlers: a signal ends the process.
+/// The signal that arrived, if any. The default has no handlers: a signal ends the process.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt {
     raised: Arc<AtomicBool>,

@@ -1,4 +1,5 @@
-//! The terminal side of the program: arguments, output, failures, progress, text. It imports nothing else of this crate.
+//! The terminal side of the program: arguments, output, failures, progress, text. It imports
+//! nothing else of this crate.
 
 pub(crate) mod args;
 pub(crate) mod console;

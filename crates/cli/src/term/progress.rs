@@ -1,7 +1,8 @@
-//! `Updating files:  42% (n/m)` on standard error; of what has a size, the last one tells how many bytes came how fast.
+//! `Updating files:  42% (n/m)` on standard error. For downloads the last line shows bytes and
+//! throughput.
 //!
-//! Nothing shows before a delay (two seconds, `GIT_PROGRESS_DELAY`), then each new percent does, and
-//! at least one line a second; the last one ends in `, done.` if any was shown.
+//! Nothing shows before a delay (two seconds, `GIT_PROGRESS_DELAY`). Then each new percent does,
+//! and at least one line a second. The last one ends in `, done.` if any was shown.
 
 use std::{
     sync::Mutex,
@@ -35,8 +36,8 @@ impl Progress {
         Progress { title, started, from: started + delay, shown: visible.then(Mutex::default) }
     }
 
-    /// So many done of so many. Cheap when there is nothing to show; a thread that finds another
-    /// one at it goes on.
+    /// Shows `done` of `total`. Cheap if nothing is to be shown. A thread does not wait for another
+    /// one that is showing.
     pub(crate) fn update(&self, done: usize, total: usize) {
         let Some(shown) = &self.shown else { return };
         let Ok(mut shown) = shown.try_lock() else { return };

@@ -23,7 +23,7 @@ usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
            [--config-env=<name>=<envvar>] [--verbose] [--profile[=<file>]]
            <command> [<args>]";
 
-/// What an option takes.
+/// The value that an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Takes {
     /// Nothing.
@@ -316,8 +316,8 @@ pub(crate) enum Grammar {
     Mixed,
     /// As `Mixed`, but the first `--` stays among the arguments.
     MixedWithDashes,
-    /// Options come first and are read one at a time, as Git's commands for revisions do. The number is that of the
-    /// revisions which options may follow.
+    /// Options come first and are read one at a time, as Git's commands for revisions do. The
+    /// number is that of the revisions which options may follow.
     Revisions(usize),
 }
 
@@ -443,14 +443,14 @@ pub(crate) enum Stop {
     Help(String),
     /// A mistake: the message without `error: `, and the usage if it is to follow.
     Mistake {
-        /// What is wrong.
+        /// The message.
         message: BString,
         /// Printed after it on standard error.
         usage: Option<String>,
     },
 }
 
-/// What [`Walk::next`] comes to.
+/// One result of [`Walk::next`].
 #[derive(Clone, Debug)]
 pub(crate) enum Item<K> {
     /// An option.
@@ -461,12 +461,13 @@ pub(crate) enum Item<K> {
     Argument(BString),
 }
 
-/// A command line taken apart from left to right, for commands in which an option counts for what comes after it.
+/// A command line read from left to right, for commands in which an option applies to the words
+/// after it.
 pub(crate) struct Walk<'a, K: 'static> {
     table: &'a Table<K>,
     all: usize,
     queue: std::slice::Iter<'a, BString>,
-    /// Of switches that came in one word.
+    /// Switches of the current word that were not returned yet.
     waiting: std::collections::VecDeque<Event<K>>,
     /// Only arguments follow.
     ended: bool,
@@ -613,7 +614,7 @@ impl<K: Copy> Table<K> {
         self.event(option, on, arg, queue)
     }
 
-    /// What a long option comes to that was written without `no-` (`on`), or with it.
+    /// Returns the event of a long option, written with (`on` is false) or without `no-`.
     fn event<'a>(
         &self,
         option: &Opt<K>,

@@ -1,19 +1,19 @@
-//! Arguments the way Git's commands read them that take revisions: one option at a time, by whoever knows it.
+//! Arguments as Git's commands for revisions read them: one option at a time.
 //!
-//! Nothing may be abbreviated. The options of all diffs cluster (`-Rz`). Those of revisions are taken at their word, and so are the command's own,
-//! which get what nobody else knew: also the end of a cluster (`-Rq`). A `--` ends it all, wherever it is; and so does the first word that
-//! can be no revision.
+//! No option may be abbreviated. The options of all diffs cluster (`-Rz`). The options of revisions
+//! and those of the command are whole words; the command's own come last, and may end a cluster
+//! (`-Rq`). A `--` anywhere ends the options, and so does the first word that cannot be a revision.
 
 use bstr::{BStr, BString, ByteSlice as _};
 
 use super::{Event, Opt, Parsed, Stop, Table};
 
-/// Who takes an option.
+/// The part of Git that reads an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
     /// Git's parse-options.
     Options,
-    /// What reads revisions, before anybody else.
+    /// The revision parser, first.
     Revisions,
     /// The command, after everybody else.
     Command,
@@ -23,7 +23,8 @@ const UNKNOWN_OR_PART: &[u8] =
     b"' is not supported by sapwood yet, or not in this form (see SHORTCOMINGS.md)";
 
 impl<K: Copy> Table<K> {
-    /// Takes arguments apart of which so many may be revisions: options may follow these, but no path. The rest has the `--`, if there is one.
+    /// Parses arguments of which `revisions` may be revisions. Options may follow these, but no
+    /// path. The rest keeps the `--`, if there is one.
     pub(super) fn one_by_one(&self, args: &[BString], revisions: usize) -> Result<Parsed<K>, Stop> {
         if matches!(args, [only] if only == "-h") {
             return Err(Stop::Help(self.help()));
@@ -94,7 +95,7 @@ impl<K: Copy> Table<K> {
         Ok(())
     }
 
-    /// The option of this name, and whether it is one without `no-`: negated if it is called otherwise.
+    /// Returns the option of this name, and true if it is written without `no-`.
     fn whole(&self, name: &BStr) -> Option<(&Opt<K>, bool)> {
         let named = |name: &BStr| {
             let mut others = self.options.iter().filter(|option| option.spec.reader != Reader::Command);
@@ -124,7 +125,7 @@ impl<K: Copy> Opt<K> {
         self
     }
 
-    /// Whether it is one that is taken at its word, and this word.
+    /// Returns true if the option is read as a whole word, and `arg` is that word.
     fn is_the_word(&self, arg: &BStr) -> bool {
         self.spec.reader != Reader::Options && arg.as_bytes() == self.spec.parts().0.as_bytes()
     }

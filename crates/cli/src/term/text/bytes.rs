@@ -1,6 +1,7 @@
 //! Sizes in bytes, as Git prints them for people.
 
-/// Returns a size in the unit that fits it, with two decimals: `1.50 MiB`. Like Git, rounds KiB and MiB, and cuts GiB off.
+/// Returns a size in the unit that fits it, with two decimals: `1.50 MiB`. Like Git, rounds KiB and
+/// MiB, and truncates GiB.
 pub(crate) fn readable(bytes: u64) -> String {
     let decimals = |bytes: u64, unit: u64| format!("{}.{:02}", bytes / unit, bytes % unit * 100 / unit);
     match bytes {

@@ -1,11 +1,13 @@
-//! Colours as they are configured, and the sequences that a terminal takes for them. Source: git-config(1), "color".
+//! Colours as they are configured, and the sequences that a terminal takes for them. Source:
+//! git-config(1), "color".
 
 use bstr::{BStr, BString, ByteSlice as _};
 
 /// Ends whatever was begun.
 pub(crate) const RESET: &str = "\x1b[m";
 
-/// The sequence for a colour as it is configured; empty for none at all. `None`: it is not in the grammar.
+/// Returns the sequence of a configured colour, empty for no colour, or `None` if the value is not
+/// in the grammar.
 pub(crate) fn parse(value: &BStr) -> Option<BString> {
     let (mut resets, mut colors, mut attributes) = (false, Vec::new(), Vec::new());
     for word in value.fields_with(|letter| letter.is_ascii_whitespace()) {

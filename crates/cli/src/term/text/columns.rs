@@ -1,4 +1,5 @@
-//! Lists in columns, as `column.ui` and `--column` ask for them. Source: git-config(1) and git-column(1).
+//! Lists in columns, as `column.ui` and `--column` ask for them. Source: git-config(1) and
+//! git-column(1).
 
 use bstr::{BStr, BString, ByteSlice as _};
 
@@ -62,8 +63,8 @@ impl Columns {
         Ok(())
     }
 
-    /// `items` in lines of `width`, each led by `indent` and ended by `end`, a blank at least between two items. What an item is wide is
-    /// what it is long: it holds nothing but ASCII.
+    /// Lays `items` out in lines of `width`, each between `indent` and `end`, with at least a blank
+    /// between two items. Items are ASCII: their width is their length.
     pub(crate) fn lay_out(self, items: &[BString], width: usize, indent: &BStr, end: &BStr) -> BString {
         const PADDING: usize = 1;
         let mut out = Vec::new();

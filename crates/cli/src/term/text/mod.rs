@@ -8,7 +8,7 @@ pub(crate) mod sideband;
 
 use std::io;
 
-/// What the C library says of an error, without Rust's `(os error n)`.
+/// Returns the C library's message for an error, without Rust's `(os error n)`.
 pub(crate) fn os_error(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error ") {

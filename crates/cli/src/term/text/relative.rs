@@ -2,7 +2,8 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 
-/// `path`, from the root of the worktree, as seen from the directory `prefix` (with a slash at its end, or empty).
+/// Returns `path`, relative to the worktree's root, as seen from the directory `prefix` (with a
+/// slash at its end, or empty).
 pub(crate) fn relative(path: &BStr, prefix: &BStr) -> BString {
     if prefix.strip_prefix(path.as_bytes()).is_some_and(|rest| rest.starts_with(b"/")) {
         // A file, once, where now a directory is that one stands in.

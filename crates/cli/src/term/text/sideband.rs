@@ -13,7 +13,7 @@ impl Sideband {
         Sideband { terminal, line: Vec::new() }
     }
 
-    /// What to print now that these bytes have come.
+    /// Returns the lines that are complete after these bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         for &byte in bytes {
@@ -26,7 +26,7 @@ impl Sideband {
         out
     }
 
-    /// What is left at the end.
+    /// Returns the rest at the end.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         if !self.line.is_empty() {
@@ -46,8 +46,8 @@ impl Sideband {
     }
 }
 
-/// The other side's bytes must not drive the terminal: of control characters only tabs and colours pass, as with
-/// Git's default of `sideband.allowControlCharacters`. What is behind a NUL is not shown.
+/// Cleans the other side's bytes, which must not drive the terminal. Only tabs and colours pass, as
+/// with Git's default of `sideband.allowControlCharacters`. Bytes after a NUL are dropped.
 fn sanitize(line: &[u8], out: &mut Vec<u8>) {
     let mut rest = line.split(|&byte| byte == 0).next().unwrap_or_default();
     while let Some((&byte, after)) = rest.split_first() {
