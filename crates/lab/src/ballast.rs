@@ -1,9 +1,10 @@
-//! Memory in the same state before each run.
+//! Keeps the machine's memory in the same state before each run.
 //!
-//! A virtual machine's host takes back what the guest has free, within seconds. The first touch of a page is then
-//! up to five times dearer, so that one and the same checkout takes 2.1 s or 3.0 s. Between the runs, free
-//! memory is therefore kept in use, and let go of while a run takes it. The kernel's limits for dirty pages, which follow from what
-//! it could reclaim, are fixed meanwhile at what they would be without.
+//! The host of a virtual machine reclaims the guest's free memory within seconds. The first touch
+//! of a reclaimed page is then up to five times slower, so the same checkout takes 2.1 s in one
+//! run and 3.0 s in the next. The lab therefore occupies free memory between runs, and releases it
+//! while a run allocates. The kernel derives its limits for dirty pages from the memory it could
+//! reclaim. While the ballast exists, the limits are fixed at their values without it.
 
 use std::{
     fs,
@@ -17,35 +18,38 @@ use memmap2::{Advice, MmapMut};
 
 use crate::{Error, measure::must};
 
-/// See the module.
+/// Memory held between runs, and the kernel settings to restore. See the module's description.
 pub(crate) struct Ballast {
     held: Vec<MmapMut>,
     limits: Vec<Limit>,
 }
 
-/// `vm.NAME_ratio`, in percent, which stood there before.
+/// The previous value of `vm.NAME_ratio`, in percent.
 struct Limit {
     name: &'static str,
     ratio: u64,
 }
 
-/// What is taken and let go of at once, bytes.
+/// The unit of allocation and release, in bytes.
 const SLICE: usize = 64 << 20;
-/// What a run finds free at each moment, bytes: so much that the kernel need not reclaim.
+/// The memory kept free during a run, in bytes: enough that the kernel need not reclaim.
 const FREE: u64 = 7 << 29;
-/// At first all but this is taken, bytes, so that what is free later has been touched, too.
+/// The memory left free by the first fill, in bytes. That fill goes below `FREE`, so that the
+/// memory released afterwards has been touched, too.
 const LEAST_FREE: u64 = 3 << 29;
-/// A run takes some ten MB in this time, and is not to be slowed down by being watched.
+/// The interval between two checks of free memory during a run. A run allocates some ten MB in
+/// this time, and more frequent checks would slow it down.
 const PERIOD: Duration = Duration::from_millis(10);
 
 impl Ballast {
-    /// Fixes the limits and takes what is free, also from the page cache: files are to be warmed after this.
+    /// Fixes the limits for dirty pages and occupies free memory. This evicts the page cache, so
+    /// callers warm files afterwards.
     pub(crate) fn new() -> Result<Ballast, Error> {
         let available = memory("MemAvailable:")?;
         let mut ballast = Ballast { held: Vec::new(), limits: Vec::new() };
         for name in ["dirty_background", "dirty"] {
             let ratio = read(&format!("/proc/sys/vm/{name}_ratio"))?.trim().parse().unwrap_or(0);
-            // Zero: it is fixed already.
+            // Zero means that the limit is already fixed in bytes.
             if ratio > 0 {
                 ballast.limits.push(Limit { name, ratio });
                 write(&format!("/proc/sys/vm/{name}_bytes"), available / 100 * ratio)?;
@@ -55,7 +59,7 @@ impl Ballast {
         Ok(ballast)
     }
 
-    /// Takes what is free but for what a run shall find. What earlier runs have left to be written is written first.
+    /// Writes back the dirty pages of earlier runs, then occupies free memory down to `FREE`.
     pub(crate) fn fill(&mut self) -> Result<(), Error> {
         self.fill_to(FREE)
     }
@@ -65,7 +69,7 @@ impl Ballast {
         while memory("MemFree:")? > left + SLICE as u64 {
             let mut slice =
                 MmapMut::map_anon(SLICE).map_err(|source| Error::Setup(format!("ballast: {source}")))?;
-            // Taking and giving back becomes much cheaper. Only a hint.
+            // Huge pages make allocation and release much cheaper. A refusal is harmless.
             let _ = slice.advise(Advice::HugePage);
             slice.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
             self.held.push(slice);
@@ -76,7 +80,7 @@ impl Ballast {
         Ok(())
     }
 
-    /// Does `work` and meanwhile lets go of what it takes.
+    /// Runs `work` and meanwhile releases memory whenever less than `FREE` is free.
     pub(crate) fn during<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -106,7 +110,7 @@ impl Drop for Ballast {
     }
 }
 
-/// A line of /proc/meminfo, in bytes.
+/// Returns one line of /proc/meminfo, in bytes.
 fn memory(name: &str) -> Result<u64, Error> {
     let text = read("/proc/meminfo")?;
     let kibibytes = text

@@ -1,4 +1,5 @@
-//! `lab checkout`: clone, full checkout, v6.1 to v6.12 and back, small switches, packed and loose.
+//! `lab checkout`: measures clone, full checkout, v6.1 to v6.12 and back, and small switches, with
+//! packed and loose objects.
 
 use std::{
     collections::BTreeMap,
@@ -21,13 +22,13 @@ use crate::{
 pub(crate) struct Args {
     #[command(flatten)]
     repository: corpus::Which,
-    /// Fewer file systems, cases and runs.
+    /// Use fewer file systems, cases and runs.
     #[arg(long)]
     quick: bool,
     /// Compare with the targets; exit 1 if one is missed.
     #[arg(long)]
     check: bool,
-    /// How often each tool runs each case.
+    /// Number of runs for each tool and case.
     #[arg(long)]
     runs: Option<usize>,
     /// Only these file systems.
@@ -39,10 +40,10 @@ pub(crate) struct Args {
     /// The sapwood binary; by default the one beside this program.
     #[arg(long)]
     sapwood: Option<PathBuf>,
-    /// The gix binary (gitoxide); left out if it is not there.
+    /// The gix binary (gitoxide); gix is left out if this does not run.
     #[arg(long, default_value = "gix")]
     gix: PathBuf,
-    /// Where images and mount points are made.
+    /// The directory for images and mount points.
     #[arg(long)]
     scratch: Option<PathBuf>,
 }
@@ -51,13 +52,13 @@ pub(crate) struct Args {
 enum Case {
     /// Clone of a local path on the same file system.
     Clone,
-    /// Everything into an empty tree, objects packed.
+    /// Full checkout into an empty tree, packed objects.
     Full,
-    /// Everything into an empty tree, objects loose.
+    /// Full checkout into an empty tree, loose objects.
     Loose,
-    /// Old to new and back.
+    /// Switch from old to new and back.
     Move,
-    /// 10, 100 and 1,000 files.
+    /// Switches that change 10, 100 and 1,000 files.
     Small,
 }
 
@@ -176,7 +177,7 @@ impl Lab {
         tools
     }
 
-    /// `checkout -q -f --detach REVISION` or `checkout -q REVISION`, as this tool takes it.
+    /// Builds the invocation of `tool` with `args`; Git also gets its number of workers.
     fn invocation(&self, tool: &Tool, args: &[&str], cwd: &Path) -> Invocation {
         match tool {
             Tool::Sapwood => Invocation::new(&self.sapwood, args, cwd),
@@ -195,7 +196,7 @@ impl Lab {
         self.ballast.during(|| measure(invocation)).map(Sample::from)
     }
 
-    /// A clone that shares the objects, nothing checked out.
+    /// Makes a clone that shares the objects of `source`, without a checkout.
     fn empty_tree(&self, source: &Path, at: &Path) -> Result<(), Error> {
         let (from, to) = (source.display().to_string(), at.display().to_string());
         must(Path::new("git"), &["clone", "-q", "-s", "-n", &from, &to], Path::new("/"))?;
@@ -249,7 +250,8 @@ impl Lab {
                     let into = tree.display().to_string();
                     let args =
                         ["free", "index", "-i", &index, "checkout-exclusive", "-k", "-r", &git_dir, &into];
-                    // It refuses the three names of the tree that Windows reserves (aux.c, aux.h), and says so.
+                    // gix refuses the three files whose names Windows reserves (aux.c, aux.h), and
+                    // exits with 1.
                     Invocation { accepted: &[0, 1], ..self.invocation(&tool, &args, volume.path()) }
                 } else {
                     self.empty_tree(&source, &tree)?;
@@ -288,7 +290,7 @@ impl Lab {
         Ok(())
     }
 
-    /// All tools work on one tree in turn; each goes there and back.
+    /// Switches one tree with each tool in turn; each tool switches to the change and back.
     fn small(&mut self, file_system: FileSystem) -> Result<(), Error> {
         let volume = Volume::fresh(file_system, &self.scratch)?;
         let tree = volume.path().join("tree");
@@ -315,7 +317,8 @@ impl Lab {
     }
 }
 
-/// A tool that is fast because it did not do the work shall not pass for a winner. Looked at once a case.
+/// Fails if `git status` finds the tree dirty, so that a tool that skips work cannot win. Only the
+/// first run of a case is checked, and gix never.
 fn verify(run: usize, tool: &Tool, tree: &Path) -> Result<(), Error> {
     if run > 0 || matches!(tool, Tool::Gix) {
         return Ok(());
@@ -329,7 +332,7 @@ fn verify(run: usize, tool: &Tool, tree: &Path) -> Result<(), Error> {
     Err(Error::Setup(format!("{} left the tree dirty: {first:?}", tool.name())))
 }
 
-/// Prints each target with what was measured; whether all are met.
+/// Prints each target beside the measured figure. Returns true if all targets are met.
 fn check(results: &Results, file_systems: &[FileSystem]) -> bool {
     let mut all_met = true;
     let mut line = |name: String, measured: f64, target: f64| {

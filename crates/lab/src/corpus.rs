@@ -1,7 +1,8 @@
-//! The repositories measured: one packed, one loose, with known refs.
+//! Prepares the repositories to measure: one with packed and one with loose objects, with known
+//! refs.
 //!
-//! `refs/heads/lab` (HEAD) is the tree checked out in full, `refs/lab/old` an older one, and
-//! `refs/lab/change-N` differ from the first in N files spread over the tree.
+//! `refs/heads/lab` (HEAD) is the tree for full checkouts, `refs/lab/old` an older one.
+//! `refs/lab/change-N` differs from the first in N files spread over the tree.
 
 use std::{
     fs,
@@ -21,10 +22,10 @@ pub(crate) struct Corpus {
     pub(crate) loose: PathBuf,
 }
 
-/// How many files the small switches change.
+/// The numbers of files that the small switches change.
 pub(crate) const CHANGES: [usize; 3] = [10, 100, 1000];
 
-/// Where everything the lab makes is kept.
+/// Returns the directory for all files that the lab creates.
 pub(crate) fn directory() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").filter(|dir| !dir.is_empty());
     target.map_or_else(|| PathBuf::from("target"), PathBuf::from).join("lab")
@@ -38,10 +39,10 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// Which repository.
+/// The options that select a repository.
 #[derive(clap::Args)]
 pub(crate) struct Which {
-    /// A repository to measure on; without it the linux tree of Debian's source packages.
+    /// The repository to measure on; without it, the linux tree from Debian's source packages.
     #[arg(long)]
     repo: Option<PathBuf>,
     /// The older revision of --repo.
@@ -61,7 +62,7 @@ impl Which {
     }
 }
 
-/// What a corpus is made of.
+/// The repository and revisions from which a corpus is prepared.
 pub(crate) struct Origin {
     source: PathBuf,
     old: String,
@@ -70,18 +71,19 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// All of it.
+    /// Prepares the packed and the loose repository.
     pub(crate) fn corpus(&self) -> Result<Corpus, Error> {
         prepare(&self.source, &self.old, &self.new, &self.dir)
     }
 
-    /// The packed repository alone.
+    /// Prepares only the packed repository.
     pub(crate) fn packed(&self) -> Result<PathBuf, Error> {
         pack(&self.source, &self.old, &self.new, &self.dir)
     }
 }
 
-/// Linux v6.1 and v6.12, from Debian's packages `linux-source-6.1` and `linux-source-6.12`.
+/// Returns Linux v6.1 and v6.12, from Debian's packages `linux-source-6.1` and
+/// `linux-source-6.12`.
 pub(crate) fn linux() -> Result<Origin, Error> {
     let dir = absolute(&directory())?.join("linux");
     let source = dir.join("source.git");
@@ -116,7 +118,7 @@ pub(crate) fn linux() -> Result<Origin, Error> {
     Ok(Origin { source, old: "v6.1".into(), new: "v6.12".into(), dir })
 }
 
-/// Any repository; `old` and `new` are revisions of it.
+/// Returns the origin for any repository; `old` and `new` are revisions of it.
 fn of_repository(repo: &Path, old: &str, new: &str) -> Result<Origin, Error> {
     let source = fs::canonicalize(repo).map_err(|error| Error::Io {
         what: "cannot open",
@@ -128,7 +130,8 @@ fn of_repository(repo: &Path, old: &str, new: &str) -> Result<Origin, Error> {
     Ok(Origin { source, old: old.to_owned(), new: new.to_owned(), dir })
 }
 
-/// A repository made up of `files` small files in directories, with an older commit that has fewer of them.
+/// Generates a repository of `files` small files in directories. Its older commit has only some of
+/// the files.
 pub(crate) fn made(files: usize, dir: &Path) -> Result<Origin, Error> {
     let dir = absolute(&dir.join(format!("made-{files}")))?;
     let source = dir.join("source.git");
@@ -149,7 +152,8 @@ pub(crate) fn made(files: usize, dir: &Path) -> Result<Origin, Error> {
     Ok(Origin { source, old: "main~1".into(), new: "main".into(), dir })
 }
 
-/// A repository of `files` tiny files, `fullness` in each directory: for what costs by the file, not by the byte.
+/// Generates a repository of `files` tiny files, `fullness` in each directory. It serves to
+/// measure costs per file rather than per byte.
 pub(crate) fn wide(files: usize, fullness: usize, dir: &Path) -> Result<PathBuf, Error> {
     let source = dir.join(format!("wide-{files}.git"));
     if !source.exists() {
@@ -168,7 +172,8 @@ pub(crate) fn wide(files: usize, fullness: usize, dir: &Path) -> Result<PathBuf,
     Ok(source)
 }
 
-/// Whether `what` of a corpus is still to be made; what there is of it goes then.
+/// Returns true if the repository `what` has no stamp and must be prepared. In that case, removes
+/// the incomplete one.
 fn is_to_make(what: &Path, stamp: &Path) -> bool {
     if stamp.exists() {
         return false;
@@ -182,7 +187,7 @@ fn stamp(path: &Path) -> Result<(), Error> {
     fs::write(path, "").map_err(|source| Error::Io { what: "cannot write", path: path.to_owned(), source })
 }
 
-/// The packed repository alone.
+/// Prepares the packed repository.
 fn pack(source: &Path, old: &str, new: &str, dir: &Path) -> Result<PathBuf, Error> {
     let packed = dir.join("packed.git");
     let done = dir.join(format!("packed-{}-{}", old.replace('/', "_"), new.replace('/', "_")));
@@ -245,7 +250,7 @@ fn prepare(source: &Path, old: &str, new: &str, dir: &Path) -> Result<Corpus, Er
     Ok(Corpus { packed, loose })
 }
 
-/// Commits a change of `count` regular files, spread evenly, as `refs/lab/change-COUNT`.
+/// Commits a change to `count` regular files, spread evenly, as `refs/lab/change-COUNT`.
 pub(crate) fn change(repo: &Path, base: &str, count: usize) -> Result<(), Error> {
     let listing = must(Path::new("git"), &["ls-tree", "-rz", base], repo)?;
     let files: Vec<&[u8]> = listing
@@ -285,7 +290,7 @@ fn import(repo: &Path, stream: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// What files of a commit hold.
+/// Reads the contents of files of a commit.
 fn blobs<'a>(
     repo: &Path,
     commit: &str,

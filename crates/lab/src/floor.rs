@@ -1,4 +1,5 @@
-//! The floor: the same files written from memory by two threads, nothing decoded, nothing recorded.
+//! Measures the floor: two threads write the same files from memory, without decoding objects or
+//! recording an index.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +20,8 @@ struct File {
     content: Vec<u8>,
 }
 
-/// Seconds to write the files of `revision` below `into`; reading them first is not counted.
+/// Returns the seconds it takes to write the files of `revision` below `into`. The time to read
+/// them is not included.
 pub(crate) fn measure(repo: &Path, revision: &str, into: &Path) -> Result<Sample, Error> {
     let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
     let args =
@@ -30,7 +32,7 @@ pub(crate) fn measure(repo: &Path, revision: &str, into: &Path) -> Result<Sample
     wall.map(Sample::wall_only).map_err(|error| Error::Setup(format!("floor: {error}")))
 }
 
-/// `lab floor REPO REVISION DIR`: prints the seconds.
+/// Runs `lab floor REPO REVISION DIR` and prints the seconds.
 pub(crate) fn child(repo: &Path, revision: &str, into: &Path) -> Result<ExitCode, Error> {
     let directories = load(repo, revision)?;
     let groups: Vec<_> = directories.into_iter().collect();

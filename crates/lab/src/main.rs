@@ -1,6 +1,6 @@
-//! Peers side by side: sapwood, Git and gix on the same work, each run on a fresh file system.
+//! Measures sapwood, Git and gix on the same work, each run on a fresh file system.
 //!
-//! Needs root for loop mounts. Nothing here is a test: figures are reported, and only `--check`
+//! The lab needs root for loop mounts. It is not a test: it reports figures, and only `--check`
 //! compares them with the targets of the project.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
@@ -20,7 +20,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
-/// What went wrong: one sentence that names the command or path.
+/// A failure of the lab, as one sentence that names the command or path.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{what} {}: {source}", .path.display())]
@@ -42,13 +42,14 @@ struct Args {
 enum Command {
     /// Clone, full checkout and switches.
     Checkout(checkout::Args),
-    /// A day of user, editors, a job and agents, on Git and on the shim: the same, and how fast.
+    /// Replay a day of a user, editors, a job and agents on Git and on the shim, compare results
+    /// and times.
     Day(day::Args),
     /// Clone, full checkout and switches on slow disks.
     Weather(weather::Args),
     /// Status, warm and on slow disks with cold caches.
     Status(status::Args),
-    /// Make the linux repository from Debian's source packages and print where it is.
+    /// Make the linux repository from Debian's source packages and print its path.
     Corpus,
     /// Run a command and print its resource use as JSON (used by the other commands).
     #[command(hide = true)]
@@ -56,7 +57,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
-    /// Write the files of a commit from memory: the floor (used by the others).
+    /// Write the files of a commit from memory: the floor (used by the other commands).
     #[command(hide = true)]
     Floor { repo: PathBuf, revision: String, into: PathBuf },
 }

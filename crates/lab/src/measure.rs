@@ -1,8 +1,9 @@
-//! One run of one command: wall, user and system time, peak RSS, peak anonymous memory.
+//! Measures one run of one command: wall, user and system time, peak RSS, peak anonymous memory.
 //!
-//! The command runs below a small process of our own, whose only child it is, so that
-//! `getrusage(RUSAGE_CHILDREN)` speaks of it (and its children) alone. Anonymous memory is sampled from
-//! /proc every few milliseconds, summed over the command and its children.
+//! The command runs below a small process of our own and is its only child.
+//! `getrusage(RUSAGE_CHILDREN)` in that process therefore covers only the command and the
+//! command's children. Anonymous memory is sampled from /proc every 30 ms, summed over the command
+//! and its children.
 
 use std::{
     fs,
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Times in seconds, memory in KiB.
+/// The resources a command used: times in seconds, memory in KiB.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Usage {
     pub(crate) wall: f64,
@@ -25,11 +26,11 @@ pub(crate) struct Usage {
     pub(crate) sys: f64,
     pub(crate) peak_rss: i64,
     pub(crate) peak_anonymous: i64,
-    /// The command's exit code; -1 for a signal.
+    /// The command's exit code, or -1 if a signal ended it.
     pub(crate) code: i32,
 }
 
-/// A command with its directory and its hermetic environment.
+/// A command with its arguments and its working directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Invocation {
     pub(crate) program: String,
@@ -54,7 +55,8 @@ impl Invocation {
     }
 }
 
-/// No user or system configuration, a fixed identity and clock.
+/// Removes user and system configuration from a command's environment, and sets a fixed identity
+/// and date.
 pub(crate) fn hermetic(command: &mut Command) -> &mut Command {
     command
         .env("HOME", "/nonexistent")
@@ -71,7 +73,7 @@ pub(crate) fn hermetic(command: &mut Command) -> &mut Command {
         .env("GIT_COMMITTER_DATE", "1700000000 +0000")
 }
 
-/// Runs a command for its effect; its output is shown only if it fails.
+/// Runs a command outside of measurements and returns its output; a failure is an error.
 pub(crate) fn must(program: &Path, args: &[&str], cwd: &Path) -> Result<Vec<u8>, Error> {
     let invocation = Invocation::new(program, args, cwd);
     let output = hermetic(&mut Command::new(program))
@@ -86,7 +88,7 @@ pub(crate) fn must(program: &Path, args: &[&str], cwd: &Path) -> Result<Vec<u8>,
     Err(Error::Command { command: invocation.line(), detail })
 }
 
-/// Runs and measures; an exit code that is not accepted is an error.
+/// Runs a command and measures it; an exit code that is not accepted is an error.
 pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
     let failed = |detail: String| Error::Command { command: invocation.line(), detail };
     let me = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
@@ -130,10 +132,11 @@ pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
     Ok(usage)
 }
 
-/// How many files a program may have open, as most systems have it. A lab that serves a disk takes more for itself.
+/// The limit of open files for a measured command, the default on most systems. The lab itself
+/// raises its limit when it serves a disk.
 const OPEN_FILES: u64 = 1024;
 
-/// `lab measure -- COMMAND…`
+/// Runs `lab measure -- COMMAND…` and prints the usage as JSON.
 pub(crate) fn child(command: &[String]) -> Result<ExitCode, Error> {
     let Some((program, args)) = command.split_first() else {
         return Err(Error::Setup("measure: no command".into()));
@@ -162,7 +165,8 @@ pub(crate) fn child(command: &[String]) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// KiB of anonymous memory of all processes below `root`, itself left out. Cheap, as it is asked while the clock runs.
+/// Returns the anonymous memory of all processes below `root` in KiB, without `root` itself. It is
+/// kept cheap because it runs during the measurement.
 fn anonymous_of_descendants(root: u32) -> i64 {
     let mut pending = children(root);
     let mut sum = 0;
@@ -175,7 +179,7 @@ fn anonymous_of_descendants(root: u32) -> i64 {
     sum
 }
 
-/// The processes that the threads of this one have started and that still run.
+/// Returns the running processes that the threads of process `id` have started.
 fn children(id: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());

@@ -31,7 +31,7 @@ impl From<Usage> for Sample {
     }
 }
 
-/// Which figure: a case on a file system by a tool.
+/// The identity of a figure: a case on a file system by a tool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Key {
     pub(crate) case: String,
@@ -39,7 +39,7 @@ pub(crate) struct Key {
     pub(crate) tool: String,
 }
 
-/// Everything measured in one go.
+/// All samples of one call of the lab.
 #[derive(Default)]
 pub(crate) struct Results {
     samples: BTreeMap<Key, Vec<Sample>>,
@@ -66,7 +66,7 @@ impl Results {
         self.samples.entry(key).or_default().push(sample);
     }
 
-    /// Median of one figure of a tool, if it was measured.
+    /// Returns the median of one figure of a tool, if it was measured.
     pub(crate) fn median(
         &self,
         case: &str,
@@ -78,7 +78,8 @@ impl Results {
         self.samples.get(&key).map(|samples| median(samples.iter().map(of).collect()))
     }
 
-    /// The tool with the least median wall time among those whose name starts with `prefix`.
+    /// Returns the tool with the least median wall time among the tools whose names start with
+    /// `prefix`.
     pub(crate) fn best(&self, case: &str, file_system: &'static str, prefix: &str) -> Option<(String, f64)> {
         let of_case = self.samples.iter().filter(|(key, _)| {
             key.case == case && key.file_system == file_system && key.tool.starts_with(prefix)
@@ -88,7 +89,7 @@ impl Results {
             .min_by(|left, right| left.1.total_cmp(&right.1))
     }
 
-    /// Prints the table: medians, and the spread of wall times as least to most.
+    /// Prints the table: medians, and the spread of wall times from least to most.
     pub(crate) fn print(&self) {
         println!(
             "{:<16} {:<6} {:<10} {:>3} {:>8} {:>17} {:>8} {:>8} {:>9} {:>9}",
@@ -115,7 +116,7 @@ impl Results {
         }
     }
 
-    /// Writes every sample.
+    /// Writes all samples as JSON.
     pub(crate) fn write_json(&self, path: &Path, versions: &BTreeMap<String, String>) -> Result<(), Error> {
         let rows = self.samples.iter().map(|(key, samples)| Row {
             key,
@@ -128,7 +129,7 @@ impl Results {
     }
 }
 
-/// Cores, processor and kernel.
+/// Returns the number of cores, the processor and the kernel as one line.
 pub(crate) fn machine() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
@@ -137,7 +138,7 @@ pub(crate) fn machine() -> String {
     format!("{cores} cores,{}, kernel {}", model.trim_start_matches([' ', '\t', ':']), kernel.trim())
 }
 
-/// The middle one, or between the two in the middle.
+/// Returns the median; for an even number of values, the mean of the middle two.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

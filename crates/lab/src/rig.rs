@@ -1,4 +1,4 @@
-//! Fresh file systems and warm page caches.
+//! Creates fresh file systems and warms page caches.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{Error, measure::must};
 
-/// A kind of file system a run is made on.
+/// A kind of file system to measure on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FileSystem {
@@ -34,10 +34,10 @@ impl FileSystem {
     }
 }
 
-/// A mounted, empty file system; unmounted and deleted when dropped.
+/// A mounted file system, initially empty. It is unmounted when dropped, and its image is deleted.
 pub(crate) struct Volume {
     mount: PathBuf,
-    /// What is deleted with it.
+    /// The image to delete after unmounting.
     image: Option<PathBuf>,
     is_mounted: bool,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Volume {
 const SIZE: &str = "10G";
 
 impl Volume {
-    /// Makes a new one. Image and mount point are below `scratch`.
+    /// Makes and mounts an empty file system. Image and mount point are below `scratch`.
     pub(crate) fn fresh(file_system: FileSystem, scratch: &Path) -> Result<Volume, Error> {
         let here = Path::new("/");
         let mount = scratch.join(format!("mount-{}", file_system.name()));
@@ -55,7 +55,7 @@ impl Volume {
             source,
         })?;
         let at = mount.display().to_string();
-        // What an interrupted run left mounted; there is nothing to unmount as a rule.
+        // An interrupted run may have left mounts here. Usually there are none.
         while Command::new("umount").arg("-q").arg(&mount).status().is_ok_and(|status| status.success()) {}
         if file_system == FileSystem::Tmpfs {
             must(Path::new("mount"), &["-t", "tmpfs", "-o", &format!("size={SIZE}"), "tmpfs", &at], here)?;
@@ -65,7 +65,7 @@ impl Volume {
         let file = image.display().to_string();
         must(Path::new("truncate"), &["-s", SIZE, &file], here)?;
         match file_system {
-            // Room for more than a million files, tiny as they may be.
+            // One inode per 4 KiB leaves room for more than a million tiny files.
             FileSystem::Ext4 => must(Path::new("mkfs.ext4"), &["-q", "-F", "-i", "4096", &file], here)?,
             FileSystem::Xfs => must(Path::new("mkfs.xfs"), &["-q", "-f", &file], here)?,
             _ => must(Path::new("mkfs.btrfs"), &["-q", "-f", &file], here)?,
@@ -74,14 +74,14 @@ impl Volume {
         Ok(Volume { mount, image: Some(image), is_mounted: true })
     }
 
-    /// Mounts an image that is there, and is to stay.
+    /// Mounts an existing image, which is not deleted afterwards.
     pub(crate) fn of_image(image: &Path, at: &Path) -> Result<Volume, Error> {
         let [image, mount] = [image, at].map(|path| path.display().to_string());
         must(Path::new("mount"), &["-o", "loop", &image, &mount], Path::new("/"))?;
         Ok(Volume { mount: at.to_owned(), image: None, is_mounted: true })
     }
 
-    /// Unmounts; the image stays.
+    /// Unmounts the file system and keeps the image.
     pub(crate) fn keep(mut self) -> Result<(), Error> {
         self.image = None;
         self.is_mounted = false;

@@ -1,4 +1,5 @@
-//! A short day in a small repository: the shim is Git, whoever calls, and however many at once.
+//! Runs a short `lab day` in a small repository: the shim must give Git's results for all callers,
+//! also concurrent ones.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -8,7 +9,7 @@ use std::{path::Path, process::Command};
 fn a_short_day() {
     let lab = Path::new(env!("CARGO_BIN_EXE_lab"));
     let sapwood = lab.with_file_name("sapwood");
-    // Words are compared, so it has to be the Git whose words they are.
+    // Outputs are compared, so the test needs the Git version whose output sapwood reproduces.
     let Some(git) = std::env::var_os("SAPWOOD_TEST_GIT").filter(|_| sapwood.exists()) else {
         println!("skipped: no SAPWOOD_TEST_GIT, or no {}", sapwood.display());
         return;

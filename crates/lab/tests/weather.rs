@@ -1,4 +1,5 @@
-//! `lab weather` on a small tree: each sample is taken, counted and told, and what is missing is said.
+//! Runs `lab weather` on a small tree: it takes, counts and reports each sample, and names the
+//! targets it could not measure.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -32,7 +33,7 @@ fn a_small_tree_on_a_network_mount() {
         .arg(&repo.path)
         .arg("--git")
         .arg(git)
-        // Only Git is measured.
+        // The test measures only Git, so sapwood can be a stand-in.
         .arg("--sapwood")
         .arg(&stand_in)
         .arg("--scratch")
@@ -42,7 +43,7 @@ fn a_small_tree_on_a_network_mount() {
         .expect("it can be run");
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    // Not all that the targets are about was measured.
+    // Exit code 2: some targets were not measured.
     assert_eq!(output.status.code(), Some(2), "{said}{errors}");
     assert!(said.contains("small: 40 files in 7 directories, 6 in the fullest (Spread)"), "{said}{errors}");
     for case in ["clone", "full", "switch-10"] {
@@ -60,7 +61,7 @@ fn a_small_tree_on_a_network_mount() {
     for row in json["rows"].as_array().expect("a list") {
         for sample in row["samples"].as_array().expect("a list") {
             assert!(sample["operations"].as_u64() > Some(20), "{row:#}");
-            // At least one after the other, a millisecond each.
+            // At least ten requests are sequential, and each takes a millisecond.
             assert!(sample["wall"].as_f64() > Some(0.01), "{row:#}");
         }
     }

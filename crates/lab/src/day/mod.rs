@@ -1,9 +1,10 @@
-//! `lab day`: a day in a repository, on Git and on the shim, in two copies: the same words, the same end,
-//! and how long each took in the commands that sapwood serves.
+//! `lab day`: replays a day of work in two copies of a repository, one with Git and one with the
+//! shim. It compares outputs and final states, and times the commands that sapwood serves.
 //!
-//! Order, for each run: two fresh copies; each act in one and then in the other (who is first changes from act
-//! to act); then the agents, all at once, in one and then in the other; then what is left is compared. A
-//! difference is printed and makes the exit code 1.
+//! Each run makes two fresh copies. It replays each act in both copies; the copy that goes first
+//! alternates from act to act. Then all agents work concurrently, first in Git's copy, then in the
+//! shim's. At the end the states of both copies are compared. Any difference is printed and makes
+//! the exit code 1.
 
 mod script;
 mod side;
@@ -30,31 +31,31 @@ use crate::{
 pub(crate) struct Args {
     #[command(flatten)]
     repository: corpus::Which,
-    /// Make a repository of so many files instead.
+    /// Generate a repository with this many files instead.
     #[arg(long, conflicts_with = "repo")]
     made: Option<usize>,
-    /// Calls of Git by user, editors and job.
+    /// Number of Git calls by user, editors and job.
     #[arg(long, default_value_t = 500)]
     commands: usize,
-    /// Agents at work at once.
+    /// Number of concurrent agents.
     #[arg(long, default_value_t = 8)]
     agents: usize,
-    /// Worktrees that each of them makes.
+    /// Number of worktrees that each agent makes.
     #[arg(long, default_value_t = 2)]
     worktrees: usize,
-    /// How often the whole day.
+    /// Number of runs of the whole day.
     #[arg(long, default_value_t = 3)]
     runs: usize,
     /// The sapwood binary; by default the one beside this program.
     #[arg(long)]
     sapwood: Option<PathBuf>,
-    /// The real Git.
+    /// The real Git binary.
     #[arg(long, default_value = "git")]
     git: PathBuf,
-    /// Where the copies are made.
+    /// The directory for the two copies.
     #[arg(long)]
     scratch: Option<PathBuf>,
-    /// Write the figures there.
+    /// Write the figures to this file as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
     /// Exit with 1 if the shim takes more than half of Git's time.
@@ -62,7 +63,7 @@ pub(crate) struct Args {
     check: bool,
 }
 
-/// Seconds in one command on both sides, in one run.
+/// The time of one command on both sides in one run, in seconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Walls {
     calls: usize,
@@ -79,12 +80,12 @@ struct Document {
     runs: Vec<Table>,
     native: BTreeMap<String, (usize, usize)>,
     differences: usize,
-    /// The commands that sapwood serves, natively or not.
+    /// The commands that sapwood serves, native or handed over to Git.
     #[serde(skip)]
     served: BTreeSet<String>,
 }
 
-/// `lab day`
+/// Runs `lab day`.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let absolute = |path: &Path| {
         path.canonicalize().map_err(|source| Error::Io { what: "cannot find", path: path.into(), source })
@@ -142,11 +143,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
 
 struct Day {
     served: BTreeSet<String>,
-    /// Git's, the shim's.
+    /// Git's side, then the shim's side.
     sides: [Side; 2],
     table: Table,
     differences: usize,
-    /// Seconds into the day, as Git is told.
+    /// Seconds into the day, passed to Git as part of its dates.
     clock: usize,
 }
 
@@ -165,7 +166,7 @@ impl Day {
         Ok(())
     }
 
-    /// One act on both sides.
+    /// Replays one act on both sides.
     fn step(&mut self, act: &Act) -> Result<(), Error> {
         self.clock += 1;
         let first = self.clock % 2;
@@ -179,7 +180,7 @@ impl Day {
         Ok(())
     }
 
-    /// All agents at once on one side, then on the other.
+    /// Runs all agents concurrently on one side, then on the other.
     fn agents(&mut self, ground: &Ground, args: &Args) -> Result<(), Error> {
         let scripts: Vec<Vec<Act>> =
             (0..args.agents).map(|agent| script::agent(ground, agent, args.worktrees)).collect();
@@ -244,7 +245,8 @@ impl Day {
     }
 }
 
-/// The command's name in a line: behind the options with values that the script uses.
+/// Returns the name of the command in a line. Skips `-C` and `-c`, the only global options with
+/// values that the script uses.
 fn command(line: &[String]) -> &str {
     let mut words = line.iter().map(String::as_str);
     while let Some(word) = words.next() {
@@ -256,7 +258,7 @@ fn command(line: &[String]) -> &str {
     ""
 }
 
-/// Files that all branches have, spread over the tree.
+/// Lists files that exist on all branches, spread over the tree.
 fn ground(git: &Path, side: &Side) -> Result<Ground, Error> {
     const FILES: usize = 997;
     let list = |revision: &str| -> Result<Vec<String>, Error> {
@@ -278,7 +280,8 @@ fn ground(git: &Path, side: &Side) -> Result<Ground, Error> {
 }
 
 impl Document {
-    /// Prints the table; returns the median over the runs of the shim's time by Git's.
+    /// Prints the table. Returns the ratio of the shim's time to Git's, as the median over the
+    /// runs.
     fn print(&self) -> f64 {
         let totals: Vec<Walls> = self
             .runs

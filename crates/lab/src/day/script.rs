@@ -1,32 +1,34 @@
-//! What happens on the day: who does what, in which order. The same for each side, and each time.
+//! The script of the day: the acts of all participants, in order. It is identical for both sides
+//! and for every run.
 //!
-//! The user works on branches; the editors ask and act as VS Code (`extensions/git/src/git.ts`) and
-//! JetBrains' IDEs (their "Version Control | Console") do; the job checks out as `actions/checkout` does; agents
-//! work in worktrees of their own. Nothing here may end differently in two runs of the same Git: no two
-//! agents touch what is shared but by making and removing worktrees.
+//! The user works on branches. The editors query and act as VS Code (`extensions/git/src/git.ts`)
+//! and JetBrains' IDEs (their "Version Control | Console") do. The job checks out as
+//! `actions/checkout` does. The agents work in worktrees of their own. Two runs with the same Git
+//! must give the same results. Therefore agents change shared state only by adding and removing
+//! worktrees.
 
 use std::collections::VecDeque;
 
-/// One thing done.
+/// One step of the script.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    /// `git` with these arguments, in the repository.
+    /// A call of `git` with these arguments, in the repository.
     Git(Vec<String>),
-    /// A line is added to a file.
+    /// Appends a line to a file.
     Edit(String),
-    /// A file that is not tracked.
+    /// Writes an untracked file.
     Litter(String),
-    /// A directory beside the repository goes.
+    /// Removes a directory beside the repository.
     Remove(String),
 }
 
-/// What the script is made for.
+/// The properties of the repository that the script depends on.
 pub(super) struct Ground {
-    /// Tracked regular files that every branch has, in the order they are taken.
+    /// Tracked regular files that exist on every branch, in the order of their use.
     pub(super) files: Vec<String>,
 }
 
-/// The day of user, editors and job: acts with `commands` calls of Git.
+/// Returns the acts of user, editors and job, with `commands` calls of Git.
 pub(super) fn day(ground: &Ground, commands: usize) -> Vec<Act> {
     let mut acts = VecDeque::new();
     let mut files = ground.files.iter().cycle().cloned();
@@ -51,7 +53,7 @@ fn calls(acts: &VecDeque<Act>) -> usize {
     acts.iter().filter(|act| matches!(act, Act::Git(_))).count()
 }
 
-/// A call, its words parted by spaces; `{}` stands for `word`.
+/// Builds a call from words separated by spaces; `word` replaces `{}`.
 fn git(line: &str, word: &str) -> Act {
     Act::Git(line.split(' ').map(|part| part.replace("{}", word)).collect())
 }
@@ -89,7 +91,7 @@ fn user(acts: &mut VecDeque<Act>, round: usize, [one, two, three]: [String; 3]) 
         git("switch --detach change-100", ""),
         git("switch -q main", ""),
         git("stash pop", ""),
-        // Refused: what is edited differs.
+        // Git refuses this switch: the edited file differs between the branches.
         git("switch old", ""),
         git("switch -m no-such-branch", ""),
         git("checkout -f main", ""),
@@ -170,7 +172,7 @@ fn job(acts: &mut VecDeque<Act>, round: usize) {
     ]);
 }
 
-/// The acts of one agent: worktrees made, worked in, and removed.
+/// Returns the acts of one agent, which makes worktrees, works in them and removes them.
 pub(super) fn agent(ground: &Ground, number: usize, rounds: usize) -> Vec<Act> {
     let mut acts = Vec::new();
     for round in 0..rounds {
@@ -197,8 +199,9 @@ pub(super) fn agent(ground: &Ground, number: usize, rounds: usize) -> Vec<Act> {
     acts
 }
 
-/// A worktree that stays while agents make and remove theirs: the directory of all worktrees is removed with
-/// the last one, and who makes one at that moment fails, as with Git.
+/// Returns the acts that add and remove a worktree that exists while agents add and remove theirs.
+/// Git removes the directory of all worktrees with the last worktree, and a concurrent `git
+/// worktree add` would fail.
 pub(super) fn keeper() -> [Act; 2] {
     [
         git("worktree add -q --detach --no-checkout ../keeper main", ""),

@@ -16,14 +16,14 @@ use crate::{
     measure::{hermetic, must},
 };
 
-/// Where it is, and how `git` is found.
+/// The directory of one side and the search path on which it finds `git`.
 pub(super) struct Side {
     pub(super) name: &'static str,
     root: PathBuf,
     path: std::ffi::OsString,
 }
 
-/// What one call did.
+/// The result of one call of Git.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) line: Vec<String>,
@@ -34,11 +34,11 @@ pub(super) struct Call {
     pub(super) wall: f64,
 }
 
-/// Everything that is left in the end, by name.
+/// The final state of a side: contents by name.
 pub(super) type State = BTreeMap<String, Vec<u8>>;
 
 impl Side {
-    /// Makes the copy. `first` stands before the real Git on PATH.
+    /// Makes the copy. `first` is a program that PATH offers as `git` before the real one.
     pub(super) fn make(
         name: &'static str,
         scratch: &Path,
@@ -86,7 +86,7 @@ impl Side {
         self.root.join("log")
     }
 
-    /// Does it. `clock` is what Git is told the time is.
+    /// Performs one act. `clock` is added to the dates that Git records, in seconds.
     pub(super) fn act(&self, act: &Act, clock: usize) -> Result<Option<Call>, Error> {
         let repo = self.repo();
         match act {
@@ -137,7 +137,8 @@ impl Side {
         })
     }
 
-    /// Calls of each command so far, and how many of them were native; from the shim's log.
+    /// Counts the calls of each command so far and how many of them were native, from the shim's
+    /// log.
     pub(super) fn native(&self) -> BTreeMap<String, (usize, usize)> {
         let mut commands = BTreeMap::new();
         for line in fs::read_to_string(self.log()).unwrap_or_default().lines() {
@@ -150,7 +151,8 @@ impl Side {
         commands
     }
 
-    /// What is left: HEAD, refs, index, worktree, reflogs, configuration, and the names of what else there is.
+    /// Collects the final state: HEAD, refs, index, worktree, reflogs, configuration, and the
+    /// names of the entries beside the repository.
     pub(super) fn state(&self, git: &Path) -> Result<State, Error> {
         let repo = self.repo();
         let mut state = State::new();

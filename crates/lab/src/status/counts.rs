@@ -1,4 +1,4 @@
-//! What a run asks of the kernel, told by strace.
+//! Counts the system calls of a run with strace.
 
 use std::{collections::BTreeMap, fmt, fs, path::Path};
 
@@ -7,7 +7,7 @@ use crate::{
     measure::{Invocation, must},
 };
 
-/// Calls by kind.
+/// The number of system calls of each kind.
 pub(super) struct Counts {
     stats: u64,
     opens: u64,
@@ -22,7 +22,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Runs it once more, under strace.
+/// Runs the command under strace and counts its calls.
 pub(super) fn of(invocation: &Invocation) -> Result<Counts, Error> {
     let summary = std::env::temp_dir().join(format!("sapwood-lab-{}", std::process::id()));
     let to = summary.display().to_string();
@@ -38,7 +38,7 @@ pub(super) fn of(invocation: &Invocation) -> Result<Counts, Error> {
     Ok(parse(&text))
 }
 
-/// A table with the number of calls in the fourth column and the name in the last.
+/// Parses strace's summary: the number of calls is in the fourth column, the name in the last.
 fn parse(text: &str) -> Counts {
     let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
     for line in text.lines() {

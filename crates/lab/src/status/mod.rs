@@ -1,8 +1,10 @@
-//! `lab status`: what `status` costs, warm and on slow disks with cold caches, every tool beside the others.
+//! `lab status`: measures `status` with all tools, warm and on slow disks with cold caches.
 //!
-//! All tools look at one tree in turn, the order turned around from run to run, each as it finds it: nobody leaves a fresher index to the
-//! next. First with a plain index, then with an untracked cache that is valid, on the local disk with Git's file system monitor, too. Where FUSE serves the disk each sample has a mount of its own,
-//! where a block device does, or the local disk is to be cold, caches are dropped.
+//! All tools run on one tree in turn, and their order is reversed from run to run. No tool writes
+//! the index, so each tool finds the same index. The first series has a plain index, the second a
+//! valid untracked cache. On the local disk a third series has Git's file system monitor, too. If
+//! FUSE serves the disk, each sample gets a mount of its own. On block devices, and for the cold
+//! local disk, caches are dropped.
 
 mod counts;
 mod targets;
@@ -34,28 +36,29 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A repository or bundle to measure on; may be given several times. Without it the linux tree of Debian's source packages.
+    /// A repository or bundle to measure on; may be given several times. Without it, the linux
+    /// tree from Debian's source packages.
     #[arg(long = "tree")]
     trees: Vec<PathBuf>,
-    /// A made tree of so many files in directories of sixteen or so, too.
+    /// Also measure a generated tree with this many files, about sixteen in a directory.
     #[arg(long)]
     made: Option<usize>,
     /// Only these disks; by default the local one, warm and cold, nfs, ebs and hdd.
     #[arg(long = "on", value_enum)]
     disks: Vec<Disk>,
-    /// So many untracked files among the tracked ones.
+    /// Number of untracked files scattered among the tracked ones.
     #[arg(long, default_value_t = 0)]
     loose: usize,
-    /// How many files were changed since the commit.
+    /// Numbers of files changed since the commit.
     #[arg(long = "changes", value_delimiter = ',', default_value = "0,10,10000")]
     changes: Vec<usize>,
-    /// Only these: what is looked for that is not tracked.
+    /// Only these modes of untracked files.
     #[arg(long = "untracked", value_delimiter = ',', value_enum)]
     untracked: Vec<Untracked>,
     /// Only these tools: git, gix, sapwood, git-cache, sapwood-cache, git-monitor, sapwood-monitor.
     #[arg(long = "tool")]
     tools: Vec<Tool>,
-    /// How often each tool runs each case; on the local disk five times that.
+    /// Number of runs for each tool and case; five times that on the local disk.
     #[arg(long, default_value_t = 3)]
     runs: usize,
     /// Compare with the targets; exit 1 if one is missed, 2 if one was not measured.
@@ -64,18 +67,18 @@ pub(crate) struct Args {
     /// The sapwood binary; by default the one beside this program.
     #[arg(long)]
     sapwood: Option<PathBuf>,
-    /// The gix binary (gitoxide); left out if it is not there.
+    /// The gix binary (gitoxide); gix is left out if this does not run.
     #[arg(long, default_value = "gix")]
     gix: PathBuf,
     /// The git binary.
     #[arg(long, default_value = "git")]
     git: PathBuf,
-    /// Where disks are made; by default in memory what is served.
+    /// The directory for disks; by default memory for disks that FUSE serves.
     #[arg(long)]
     scratch: Option<PathBuf>,
 }
 
-/// What is looked for that is not tracked.
+/// The untracked files that `status` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Untracked {
     No,
@@ -94,9 +97,9 @@ impl Untracked {
 }
 
 const DISKS: [Disk; 5] = [Disk::Local, Disk::Cold, Disk::Nfs, Disk::Ebs, Disk::Hdd];
-/// Files in a directory of a made tree.
+/// The number of files in a directory of a generated tree.
 const FULLNESS: usize = 17;
-/// On a warm disk, where a run takes a tenth of a second.
+/// The factor for the number of runs on a warm disk, where a run takes a tenth of a second.
 const MORE_RUNS: usize = 5;
 
 struct Lab<'a> {
@@ -156,14 +159,15 @@ impl Lab<'_> {
                 let at = ground.fast()?.join("tree");
                 must(Path::new("git"), &["update-index", kind.option()], &at)?;
                 let _monitor = (kind == Kind::Monitor).then(|| Monitor::start(&at)).transpose()?;
-                // Twice: what is as young as the index is not believed, and the place is part of the cache.
+                // Run it twice: the cache distrusts directories as recent as the index, and it
+                // records the path of the worktree.
                 for _ in 0..2 {
                     thread::sleep(Duration::from_millis(1100));
                     self.measured(&mut ground, |tools, at| tools.filling(kind, at))?;
                 }
                 for untracked in [Untracked::Normal, Untracked::No, Untracked::All] {
                     let asked = self.args.untracked.is_empty() || self.args.untracked.contains(&untracked);
-                    // Both caches are of one way of looking.
+                    // Both caches are valid for one mode of untracked files only.
                     if asked && (kind == Kind::Plain || untracked == Untracked::Normal) {
                         self.case(tree, disk, &mut ground, (kind, untracked, count))?;
                     }
@@ -223,14 +227,14 @@ impl Lab<'_> {
     }
 }
 
-/// Git's daemon, while it is configured.
+/// A running daemon of Git's file system monitor. It is stopped and unconfigured when dropped.
 struct Monitor<'a>(&'a Path);
 
 impl<'a> Monitor<'a> {
     fn start(at: &'a Path) -> Result<Self, Error> {
         let git = Path::new("git");
         must(git, &["config", "core.fsmonitor", "true"], at)?;
-        // The daemon goes home, where there is one.
+        // The daemon changes to HOME, which must exist.
         must(Path::new("env"), &["HOME=/", "git", "fsmonitor--daemon", "start"], at)?;
         Ok(Monitor(at))
     }
@@ -247,7 +251,7 @@ impl Drop for Monitor<'_> {
     }
 }
 
-/// Makes untracked files in the directories of the tree, as many in each.
+/// Makes `count` untracked files, spread evenly over the directories of the tree.
 fn scatter(at: &Path, count: usize) -> Result<(), Error> {
     if count == 0 {
         return Ok(());
@@ -263,7 +267,8 @@ fn scatter(at: &Path, count: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes the rule out of the tree's ignore file that Debian adds, by which all of linux is ignored, so that nobody would look for anything.
+/// Removes the rule `/*` that Debian adds to the ignore file of linux. It ignores the whole tree,
+/// so no tool would search for untracked files.
 fn tracked_only(at: &Path) -> Result<(), Error> {
     let file = at.join(".gitignore");
     let failed = |source| Error::Io { what: "cannot change", path: file.clone(), source };
@@ -276,7 +281,8 @@ fn tracked_only(at: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Appends a line to files spread over the tree, until so many are `changed`, which are numbers of files.
+/// Appends a line to files spread over the tree, until `count` files are changed. `changed` holds
+/// the positions of changed files in the listing.
 fn change(at: &Path, changed: &mut BTreeSet<usize>, count: usize) -> Result<(), Error> {
     let listing = must(Path::new("git"), &["ls-files", "-sz"], at)?;
     let text = String::from_utf8_lossy(&listing);

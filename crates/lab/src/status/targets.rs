@@ -1,10 +1,11 @@
-//! What the project has set itself, beside what was measured.
+//! Compares measured figures with the project's targets for `status`.
 
 use std::process::ExitCode;
 
 use crate::weather::{ground::Disk, table::Table, trees::Tree};
 
-/// A case on a disk: our tool, whose it is held against, and at most what part of that.
+/// A disk, a case, our tool, the tool to compare with, and the highest accepted ratio of their
+/// times.
 type Target = (Disk, &'static str, &'static str, &'static str, f64);
 
 const TARGETS: [Target; 17] = [
@@ -27,12 +28,13 @@ const TARGETS: [Target; 17] = [
     (Disk::Throttled, "unormal-0", "sapwood", "git", 1.0),
 ];
 
-/// With many untracked files.
+/// The target for a tree with many untracked files.
 const LOOSE: Target = (Disk::Local, "uall-0", "sapwood", "git", 0.6);
-/// Of a tree like linux, with a monitor and ten changes, s.
+/// The target for a tree like linux with a monitor and ten changes, in seconds.
 const MONITORED: f64 = 0.015;
 
-/// Prints each target for each tree.
+/// Prints each target for each tree. Returns the exit code: 1 if one is missed, 2 if one was not
+/// measured.
 pub(super) fn check(table: &Table, trees: &[Tree], loose: bool) -> ExitCode {
     let (mut missed, mut unknown) = (false, false);
     println!();

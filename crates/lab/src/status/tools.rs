@@ -1,4 +1,4 @@
-//! The tools, and how each is asked.
+//! The measured tools and their invocations.
 
 use std::{
     fmt,
@@ -13,18 +13,18 @@ use crate::{
     weather::{Versions, tools::Programs},
 };
 
-/// What the index holds beside its entries.
+/// The extensions of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Plain,
-    /// An untracked cache that is valid.
+    /// A valid untracked cache.
     Cache,
-    /// That, and what Git's file system monitor said, which runs.
+    /// An untracked cache and the data of Git's file system monitor, whose daemon runs.
     Monitor,
 }
 
 impl Kind {
-    /// What sees to it that the index has an untracked cache, or none.
+    /// Returns the option of `git update-index` that adds or removes the untracked cache.
     pub(super) fn option(self) -> &'static str {
         match self {
             Kind::Plain => "--no-untracked-cache",
@@ -40,7 +40,7 @@ enum Program {
     Gix,
 }
 
-/// A program, and what index it finds.
+/// A program and the kind of index that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tool(Program, Kind);
 
@@ -70,7 +70,7 @@ impl FromStr for Tool {
     }
 }
 
-/// Where the tools are, and which are to be measured.
+/// The paths of the programs, and the tools to measure.
 pub(super) struct Tools {
     git: PathBuf,
     sapwood: PathBuf,
@@ -90,17 +90,17 @@ impl Tools {
         Ok(Tools { git: git.to_owned(), sapwood, gix, asked: asked.to_vec(), versions })
     }
 
-    /// Those to be measured with such an index.
+    /// Returns the tools to measure with this kind of index.
     pub(super) fn of(&self, kind: Kind, untracked: Untracked) -> Vec<Tool> {
         let serves = |tool: &Tool| {
-            // gix has no such option.
+            // gix has no option for untracked files.
             let knows = tool.0 != Program::Gix || self.gix.is_some() && untracked == Untracked::Normal;
             tool.1 == kind && knows && (self.asked.is_empty() || self.asked.contains(tool))
         };
         ALL.iter().map(|(_, tool)| *tool).filter(serves).collect()
     }
 
-    /// The answer is for a program, and nothing is written.
+    /// Builds a `status` with machine-readable output that does not write the index.
     pub(super) fn status(&self, tool: Tool, untracked: Untracked, at: &Path) -> Invocation {
         let args = ["--no-optional-locks", "status", "--porcelain", untracked.option()];
         match tool.0 {
@@ -112,7 +112,7 @@ impl Tools {
         }
     }
 
-    /// Brings the index up to date, and fills its cache.
+    /// Builds the Git command that refreshes the index and fills its cache.
     pub(super) fn filling(&self, kind: Kind, at: &Path) -> Invocation {
         let setting = match kind {
             Kind::Plain => "core.untrackedCache=keep",

@@ -1,4 +1,4 @@
-//! Slow block devices, made of Debian's packages, for runs with cold caches.
+//! Sets up slow block devices from Debian's packages, for runs with cold caches.
 
 use std::{
     fs,
@@ -13,32 +13,34 @@ use crate::{
     measure::{Invocation, must},
 };
 
-/// What makes it slow.
+/// The kind of slow block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slow {
-    /// It is as fast as the machine's own disk; only its caches are cold.
+    /// The machine's own disk, not slowed down, with cold caches.
     Cold,
     Delayed(Serves),
     Throttled,
 }
 
-/// How a delayed device serves what is asked for at the same time.
+/// The way a delayed device serves concurrent requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Serves {
-    /// The loop device reads through its own page cache, one thing after the other, and 128 KiB where 4 are asked for. The next 128 are
-    /// asked for meanwhile, over another of the four connections that `nbdfuse` has if nobody says how many.
+    /// The loop device reads through its own page cache, one request at a time, and reads 128 KiB
+    /// when 4 KiB are requested. Read-ahead requests the next 128 KiB over another of the four
+    /// connections, which is `nbdfuse`'s default number.
     OneByOne,
-    /// It passes on what the kernel asks for, as it is and at once (`--direct-io`); ten requests are served at a time, which is `nbdfuse`'s bound.
+    /// The loop device passes on the kernel's requests unchanged and at once (`--direct-io`). Ten
+    /// requests are served concurrently, which is `nbdfuse`'s limit.
     Queue,
 }
 
-/// What a read of the delayed device takes; a write takes a fifth.
+/// The latencies of the delayed device; a write takes a fifth of a read.
 const DELAYS: [&str; 2] = ["rdelay=5ms", "wdelay=1ms"];
-/// Reads a second of the throttled device.
+/// The number of reads a second that the throttled device allows.
 const READS: u32 = 400;
 
-/// An image mounted behind nbdkit's delay filter: `nbdkit`, which `nbdfuse` shows as a file, which a loop device shows
-/// as a disk.
+/// An image mounted behind nbdkit's delay filter. `nbdkit` serves the image, `nbdfuse` presents it
+/// as a file, and a loop device presents that file as a disk.
 pub(super) struct Delayed {
     server: Child,
     shown: PathBuf,
@@ -102,7 +104,7 @@ impl Drop for Delayed {
         if let Err(error) = self.take_down() {
             eprintln!("lab: {error}");
         }
-        // The loop device lets go of the file a little later than it says.
+        // The loop device releases the file slightly after `losetup -d` returns, so retry.
         let start = Instant::now();
         let shown = self.shown.display().to_string();
         while must(Path::new("fusermount3"), &["-u", &shown], Path::new("/")).is_err() {
@@ -118,13 +120,13 @@ impl Drop for Delayed {
     }
 }
 
-/// A cgroup (version 1) whose reads of one device are rationed.
+/// A cgroup (version 1) that limits the rate of reads from one device.
 pub(super) struct Throttle {
     group: PathBuf,
 }
 
 impl Throttle {
-    /// Of the device that is mounted at `at`.
+    /// Limits the reads of the device that is mounted at `at`.
     pub(super) fn on(at: &Path) -> Result<Throttle, Error> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -139,7 +141,7 @@ impl Throttle {
         Ok(throttle)
     }
 
-    /// The same, run by a shell that goes into the group first.
+    /// Returns the invocation wrapped in a shell that joins the group first.
     pub(super) fn within(&self, invocation: Invocation) -> Invocation {
         let join = "echo $$ >\"$0\"/cgroup.procs && exec \"$@\"";
         let mut args =
@@ -157,7 +159,7 @@ impl Drop for Throttle {
     }
 }
 
-/// How many reads the device that is mounted at `at` has done.
+/// Returns the number of reads that the device mounted at `at` has done.
 pub(super) fn reads(at: &Path) -> Result<u64, Error> {
     let (major, minor) = device(at)?;
     let path = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
@@ -166,21 +168,21 @@ pub(super) fn reads(at: &Path) -> Result<u64, Error> {
         path: path.clone(),
         source,
     })?;
-    // They are the first of its numbers.
+    // The first number of the line counts reads.
     let reads = text.split_whitespace().next().and_then(|number| number.parse().ok());
     reads.ok_or_else(|| Error::Setup(format!("{} holds no numbers", path.display())))
 }
 
-/// The device that is mounted at `at`, by its numbers.
+/// Returns the major and minor number of the device that is mounted at `at`.
 fn device(at: &Path) -> Result<(u64, u64), Error> {
     use std::os::unix::fs::MetadataExt as _;
     let failed = |source| Error::Io { what: "cannot look at", path: at.to_owned(), source };
     let device = fs::metadata(at).map_err(failed)?.dev();
-    // Loop devices and their minor numbers fit into the old form of the number.
+    // Loop devices and their minor numbers fit into the old encoding of device numbers.
     Ok((device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xfff00))
 }
 
-/// What was written is on the disk, and nothing of it in memory.
+/// Writes dirty pages to the disk, then drops the kernel's caches.
 pub(super) fn drop_caches() -> Result<(), Error> {
     must(Path::new("sync"), &[], Path::new("/"))?;
     let path = Path::new("/proc/sys/vm/drop_caches");

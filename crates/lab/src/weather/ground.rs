@@ -1,4 +1,5 @@
-//! A disk a run is made on: reached fast while it is prepared, through its weather while the clock runs.
+//! The disks to measure on. Preparation accesses a disk at full speed; a measured run accesses it
+//! with simulated latency.
 
 use std::{
     fs,
@@ -21,23 +22,24 @@ use crate::{
 /// A kind of disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Disk {
-    /// 1 ms, 64 at once.
+    /// 1 ms latency, queue depth 64.
     Nfs,
-    /// 3 ms, 128 at once.
+    /// 3 ms latency, queue depth 128.
     Efs,
-    /// 0.5 ms, 32 at once.
+    /// 0.5 ms latency, queue depth 32.
     Ebs,
-    /// One arm.
+    /// Rotational disk with one arm.
     Hdd,
-    /// ext4 on a loop device, caches warm.
+    /// ext4 on a loop device, warm caches.
     Local,
-    /// The same, caches cold.
+    /// ext4 on a loop device, cold caches.
     Cold,
-    /// ext4 on a block device that takes 5 ms for each read (nbdkit's delay filter), one after the other, caches cold.
+    /// ext4 on a block device with 5 ms latency for each read (nbdkit's delay filter), one read at
+    /// a time, cold caches.
     Delayed,
-    /// The same that serves ten at once.
+    /// Like `delayed`, but ten requests are served concurrently.
     Queued,
-    /// ext4 on a block device with 400 reads a second (a cgroup's throttle), caches cold.
+    /// ext4 on a block device limited to 400 reads a second (a cgroup's throttle), cold caches.
     Throttled,
 }
 
@@ -58,7 +60,7 @@ impl Disk {
         }
     }
 
-    /// Whether FUSE serves it.
+    /// Returns true if FUSE serves the disk.
     pub(crate) fn is_served(self) -> bool {
         self.profile().is_some()
     }
@@ -68,18 +70,18 @@ impl Disk {
     }
 }
 
-/// A disk with what was put on it. Removed when dropped.
+/// A disk and its contents, removed when dropped.
 pub(crate) enum Ground {
-    /// A directory, served with weather.
+    /// A directory that FUSE serves with simulated latency.
     Served { profile: Profile, dir: PathBuf },
-    /// A file system of its own.
+    /// A loop-mounted file system.
     Local(Volume),
     /// An image behind a slow block device.
     Block { slow: Slow, image: PathBuf, at: PathBuf, volume: Option<Volume> },
 }
 
 impl Ground {
-    /// An empty one below `scratch`.
+    /// Makes an empty disk below `scratch`.
     pub(crate) fn fresh(disk: Disk, scratch: &Path) -> Result<Ground, Error> {
         if let Some(profile) = disk.profile() {
             let dir = scratch.join("served");
@@ -102,7 +104,7 @@ impl Ground {
         Ok(Ground::Block { slow, image, at, volume: Some(volume) })
     }
 
-    /// Where it is prepared and looked at.
+    /// Returns the path at which the disk is accessible at full speed, for preparation and checks.
     pub(crate) fn fast(&mut self) -> Result<PathBuf, Error> {
         Ok(match self {
             Ground::Served { dir, .. } => dir.join("backing"),
@@ -116,7 +118,8 @@ impl Ground {
         })
     }
 
-    /// Runs what `invocation` makes of the place where the disk is, and measures it.
+    /// Calls `invocation` with the path of the mounted disk, runs the resulting command and
+    /// measures it.
     pub(crate) fn measured(
         &mut self,
         invocation: impl FnOnce(&Path) -> Invocation,
@@ -130,7 +133,8 @@ impl Ground {
                 };
                 let mount = Mount::new(profile, dir).map_err(failed(dir))?;
                 let usage = measure::run(&invocation(mount.path()))?;
-                // What still waits to be written belongs to the counts, not to the time: nobody waits for it.
+                // Ending the mount flushes delayed writes. They belong to the counts, not to the
+                // time: no tool waits for them.
                 let report = mount.report();
                 mount.end().map_err(failed(dir))?;
                 Ok(Sample::new(usage, Some(&report)))
@@ -189,7 +193,7 @@ impl Drop for Ground {
             Ground::Served { dir, .. } => remove(dir),
             Ground::Local(_) => Ok(()),
             Ground::Block { image, volume, .. } => {
-                // Its own drop unmounts, and removes what it made itself.
+                // The volume's own drop unmounts it and removes an image that it created.
                 drop(volume.take());
                 let _ = fs::remove_file(image);
                 Ok(())

@@ -1,8 +1,9 @@
-//! `lab weather`: clone, full checkout and switches on slow disks, every tool beside the others.
+//! `lab weather`: measures clone, full checkout and switches with all tools on slow disks.
 //!
-//! Each sample is taken with cold caches of the disk: a mount of its own where FUSE serves it, dropped caches where a block device
-//! does. Objects lie on a fast disk, but for what a clone copies: what is measured is the writing of the
-//! tree. The order of the tools is turned around from run to run.
+//! Each sample starts with cold caches of the disk. If FUSE serves the disk, each sample gets a
+//! mount of its own; on block devices, caches are dropped. Objects lie on a fast disk, except for
+//! those that a clone copies, so the figures show the cost of writing the tree. The order of the
+//! tools is reversed from run to run.
 
 mod block;
 pub(crate) mod ground;
@@ -34,10 +35,11 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A repository or bundle to measure on; may be given several times. Without it the linux tree of Debian's source packages.
+    /// A repository or bundle to measure on; may be given several times. Without it, the linux
+    /// tree from Debian's source packages.
     #[arg(long = "tree")]
     trees: Vec<PathBuf>,
-    /// Only these disks. The two block devices are measured only if they are asked for.
+    /// Only these disks. Block devices other than the local one are measured only on request.
     #[arg(long = "on", value_enum)]
     disks: Vec<Disk>,
     /// Only these tools: sapwood, gix, git-N or sapwood-N for N workers.
@@ -46,13 +48,14 @@ pub(crate) struct Args {
     /// Only these cases.
     #[arg(long = "case", value_enum)]
     cases: Vec<Case>,
-    /// How many files the switches change; more than half of the tree's is left out.
+    /// Numbers of files that the switches change; a number above half of the tree's files is left
+    /// out.
     #[arg(long = "files", value_delimiter = ',')]
     files: Vec<usize>,
-    /// How often each tool runs each case.
+    /// Number of runs for each tool and case.
     #[arg(long)]
     runs: Option<usize>,
-    /// Fewer disks, tools, switches and runs.
+    /// Use fewer disks, tools, switches and runs.
     #[arg(long)]
     quick: bool,
     /// Compare with the targets; exit 1 if one is missed, 2 if one was not measured.
@@ -61,32 +64,34 @@ pub(crate) struct Args {
     /// The sapwood binary; by default the one beside this program.
     #[arg(long)]
     sapwood: Option<PathBuf>,
-    /// The gix binary (gitoxide); left out if it is not there.
+    /// The gix binary (gitoxide); gix is left out if this does not run.
     #[arg(long, default_value = "gix")]
     gix: PathBuf,
     /// The git binary.
     #[arg(long, default_value = "git")]
     git: PathBuf,
-    /// Do not hold the machine's memory in one state for the local disk: others work here, too.
+    /// Do not keep the machine's memory in a fixed state for the local disk, because other
+    /// programs use this machine.
     #[arg(long)]
     shared: bool,
-    /// Where disks are made. By default in memory what is served, so that only the weather makes it slow, and where `lab
-    /// checkout` has them the others.
+    /// The directory for disks. By default, memory for disks that FUSE serves, so that only the
+    /// simulated latency slows them down, and the directory of `lab checkout` for others.
     #[arg(long)]
     scratch: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Case {
-    /// Clone of a repository on a fast disk, without a checkout of its own.
+    /// Clone of a repository on a fast disk, including the checkout.
     Clone,
-    /// Everything into an empty tree.
+    /// Full checkout into an empty tree.
     Full,
-    /// Some files, and back.
+    /// Switch that changes some files, and back.
     Switch,
 }
 
-/// What the source documents measured, and twice and half as many as the largest of it.
+/// The numbers of files in Git's published figures (see `published`), and two and a half times the
+/// largest.
 const SWITCHES: [usize; 9] = [10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 const QUICK_SWITCHES: [usize; 3] = [10, 100, 5000];
 
@@ -131,7 +136,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
                 None if disk.is_served() => "/dev/shm/sapwood-weather".into(),
                 None => corpus::directory().join("scratch"),
             })?;
-            // On the others it does not show.
+            // The state of memory makes no visible difference on slow disks.
             lab.ballast = (disk == Disk::Local && !args.shared).then(Ballast::new).transpose()?;
             for case in &cases {
                 eprintln!("lab: {case:?} of {} on {}", tree.name, disk.name());
@@ -159,7 +164,8 @@ impl Lab {
         self.table.add(key, sample, disk, tree.files_of(case));
     }
 
-    /// Runs on a disk what is made of the place where that is.
+    /// Calls `invocation` with the path of the mounted disk, runs the resulting command and
+    /// measures it.
     fn measured(
         &mut self,
         ground: &mut Ground,
@@ -202,7 +208,7 @@ impl Lab {
         Ok(())
     }
 
-    /// All tools work on one tree in turn; each goes there and back.
+    /// Switches one tree with each tool in turn; each tool switches to the change and back.
     fn switches(&mut self, tree: &Tree, disk: Disk) -> Result<(), Error> {
         let mut ground = Ground::fresh(disk, &self.scratch)?;
         let at = ground.fast()?.join("tree");
@@ -226,7 +232,8 @@ impl Lab {
     }
 }
 
-/// A tool that is fast because it did not do the work shall not pass for a winner. Looked at where it costs nothing.
+/// Fails if `git status` finds the tree dirty, so that a tool that skips work cannot win. Callers
+/// pass a path with full speed.
 fn verify(tree: &Path, tool: Tool) -> Result<(), Error> {
     let status = must(Path::new("git"), &["status", "--porcelain"], tree)?;
     let text = String::from_utf8_lossy(&status);
@@ -236,5 +243,5 @@ fn verify(tree: &Path, tool: Tool) -> Result<(), Error> {
     }
 }
 
-/// Programs and what they call themselves.
+/// The version text of each program, by its path.
 pub(crate) type Versions = BTreeMap<String, String>;

@@ -1,7 +1,8 @@
-//! What was measured when parallel checkout came to Git: commit 7531e4b66e ("parallel-checkout: add configuration options"), on
-//! linux v5.8, caches cold. Other machines and other disks than ours: it is the ratios that can be laid side by side.
+//! Figures published when Git gained parallel checkout: commit 7531e4b66e ("parallel-checkout: add
+//! configuration options"), on linux v5.8, caches cold. The machines and disks differ from ours,
+//! so only the ratios are comparable.
 
-/// One line: what, sequential and parallel seconds with their deviations, speed-up.
+/// A label, sequential and parallel seconds with their deviations, and the speed-up.
 type Line<What> = (What, (f64, f64), (f64, f64), f64);
 
 const CHECKOUTS: [(&str, [Line<&str>; 3]); 4] = [
@@ -39,7 +40,8 @@ const CHECKOUTS: [(&str, [Line<&str>; 3]); 4] = [
     ),
 ];
 
-/// Files written by `checkout -f` on the local SSD: sequential, 10 workers (ms, with their deviations), speed-up.
+/// By number of files that `checkout -f` writes on the local SSD: milliseconds sequential and with
+/// 10 workers, with their deviations, and the speed-up.
 const THRESHOLD: [Line<usize>; 8] = [
     (10, (772.3, 12.6), (769.0, 13.6), 1.00),
     (20, (780.5, 15.8), (775.2, 9.2), 1.01),

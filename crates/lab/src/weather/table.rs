@@ -1,4 +1,5 @@
-//! Samples by tree, disk, case and tool: medians and spread, operations a file, and how late answers were.
+//! Samples by tree, disk, case and tool: medians and spread, operations per file, and the lateness
+//! of answers.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -20,11 +21,11 @@ pub(crate) struct Sample {
     pub(crate) sys: f64,
     /// KiB
     pub(crate) peak_rss: i64,
-    /// Requests the disk served; 0 where nobody counts.
+    /// The number of requests the disk served; 0 if they are not counted.
     pub(crate) operations: u64,
-    /// Which, most frequent first.
+    /// The kinds of requests, most frequent first.
     pub(crate) served: String,
-    /// How late answers were, us: median, 99th percentile.
+    /// The lateness of answers in microseconds: median and 99th percentile.
     pub(crate) late: (u64, u64),
 }
 
@@ -38,7 +39,7 @@ impl Sample {
         Sample { wall, user, sys, peak_rss, operations, served, late }
     }
 
-    /// As counted by the disk's own device.
+    /// Returns the sample with the number of reads that the block device counted.
     pub(crate) fn with_reads(self, reads: u64) -> Sample {
         Sample { operations: reads, served: format!("{reads} reads"), ..self }
     }
@@ -49,7 +50,7 @@ impl Sample {
     }
 }
 
-/// What was measured.
+/// The identity of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Key {
     pub(crate) tree: String,
@@ -58,7 +59,7 @@ pub(crate) struct Key {
     pub(crate) tool: String,
 }
 
-/// Everything measured in one go.
+/// All samples of one call of the lab.
 #[derive(Default)]
 pub(crate) struct Table {
     rows: BTreeMap<Key, Row>,
@@ -67,9 +68,9 @@ pub(crate) struct Table {
 #[derive(Default)]
 struct Row {
     samples: Vec<Sample>,
-    /// How many files the case writes.
+    /// The number of files the case writes.
     files: usize,
-    /// The place in the report.
+    /// The disk, which determines the row's place in the report.
     order: Option<Disk>,
 }
 
@@ -103,13 +104,14 @@ impl Table {
         row.order = Some(disk);
     }
 
-    /// The median time of one tool.
+    /// Returns the median wall time of one tool, if it was measured.
     pub(crate) fn wall(&self, tree: &str, disk: Disk, case: &str, tool: &str) -> Option<f64> {
         let key = Key { tree: tree.into(), disk: disk.name(), case: case.into(), tool: tool.into() };
         self.rows.get(&key).map(|row| row.median(|sample| sample.wall))
     }
 
-    /// The least median among the tools whose name begins so.
+    /// Returns the tool with the least median wall time among the tools whose names start with
+    /// `prefix`.
     pub(crate) fn best(&self, tree: &str, disk: Disk, case: &str, prefix: &str) -> Option<(String, f64)> {
         let of_case = self.rows.iter().filter(|(key, _)| {
             (key.tree.as_str(), key.disk, key.case.as_str()) == (tree, disk.name(), case)
@@ -120,8 +122,8 @@ impl Table {
             .min_by(|left, right| left.1.total_cmp(&right.1))
     }
 
-    /// Prints the table; the last column is the median beside that of Git's best number of workers, `MB` the largest resident size of
-    /// any one process of the tool.
+    /// Prints the table. The last column is the ratio of the median to that of Git's best number
+    /// of workers. `MB` is the largest resident size of any one process of the tool.
     pub(crate) fn print(&self) {
         println!(
             "{:<10} {:<9} {:<12} {:<11} {:>2} {:>9} {:>19} {:>6} {:>9} {:>14} {:>7}",
@@ -138,7 +140,7 @@ impl Table {
             "/ git"
         );
         let mut rows: Vec<_> = self.rows.iter().collect();
-        // By what is compared, then by time.
+        // Sort by the compared case, then by time.
         rows.sort_by(|(left, of_left), (right, of_right)| {
             let group = |key: &Key, row: &Row| (key.tree.clone(), row.order, row.files, key.case.clone());
             let wall = |row: &Row| row.median(|sample| sample.wall);
@@ -168,7 +170,7 @@ impl Table {
         }
     }
 
-    /// Writes every sample.
+    /// Writes all samples as JSON.
     pub(crate) fn write_json(&self, path: &Path, versions: &Versions) -> Result<(), Error> {
         let rows = self.rows.iter().map(|(key, row)| Written {
             key,

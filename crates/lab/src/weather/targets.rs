@@ -1,4 +1,4 @@
-//! What the project has set itself on slow disks, beside what was measured.
+//! Compares measured figures with the project's targets for slow disks.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use super::{
     trees::{Shape, Tree},
 };
 
-/// Against whom our time is held.
+/// The figure that our time is compared with.
 #[derive(Clone, Copy)]
 enum Against {
     GitsBest,
@@ -18,7 +18,7 @@ enum Against {
 
 struct Target {
     disk: Disk,
-    /// None: any shape.
+    /// The shape of tree the target applies to; `None` means any shape.
     shape: Option<Shape>,
     case: &'static str,
     against: Against,
@@ -57,7 +57,8 @@ enum Verdict {
     Missed,
 }
 
-/// Prints each target for each tree.
+/// Prints each target for each tree. Returns the exit code: 1 if one is missed, 2 if one was not
+/// measured.
 pub(super) fn check(table: &Table, trees: &[Tree]) -> ExitCode {
     let mut worst = Verdict::Met;
     println!();

@@ -1,4 +1,4 @@
-//! The tools, and how each is asked for the same work.
+//! The measured tools and their invocations for the same work.
 
 use std::{fmt, fs, path::Path, path::PathBuf, str::FromStr};
 
@@ -8,12 +8,12 @@ use crate::{
     measure::{Invocation, must},
 };
 
-/// Who does the work.
+/// A measured program with its number of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tool {
-    /// With its own settings.
+    /// sapwood with its default number of workers.
     Sapwood,
-    /// With so many workers.
+    /// sapwood with a fixed number of workers.
     SapwoodWith(usize),
     Git(usize),
     Gix,
@@ -50,16 +50,16 @@ const GIT_WORKERS: [usize; 5] = [1, 2, 8, 32, 64];
 const FAR_WORKERS: [usize; 4] = [2, 8, 32, 128];
 const LOCAL_WORKERS: [usize; 4] = [1, 2, 4, 8];
 
-/// The programs beside Git, and what all of them call themselves.
+/// The paths of sapwood and gix, and the versions of all programs.
 pub(crate) struct Programs {
     pub(crate) sapwood: PathBuf,
-    /// If it is there.
+    /// `None` if gix does not run.
     pub(crate) gix: Option<PathBuf>,
     pub(crate) versions: Versions,
 }
 
 impl Programs {
-    /// `sapwood` is by default the one beside this program.
+    /// Finds the programs. `sapwood` is by default the one beside this program.
     pub(crate) fn find(git: &Path, sapwood: Option<&Path>, gix: &Path) -> Result<Programs, Error> {
         let beside = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
         let sapwood = sapwood.map_or_else(|| beside.with_file_name("sapwood"), Path::to_owned);
@@ -77,7 +77,7 @@ impl Programs {
     }
 }
 
-/// Where the tools are, and which are to be measured.
+/// The paths of the programs, and the tools to measure.
 pub(super) struct Tools {
     git: PathBuf,
     sapwood: PathBuf,
@@ -102,7 +102,7 @@ impl Tools {
         Ok(Tools { git: git.to_owned(), sapwood, gix, asked: asked.to_vec(), quick, versions })
     }
 
-    /// Those to be measured on a disk, in the order of this run.
+    /// Returns the tools to measure on a disk, in the order of this run.
     pub(super) fn in_turn(&self, run: usize, disk: Disk) -> Vec<Tool> {
         let mut tools = self.asked.clone();
         if tools.is_empty() && self.quick {
@@ -147,7 +147,7 @@ impl Tools {
         let [index, objects, into] = [&tree.index, &tree.packed, at].map(|path| path.display().to_string());
         let args = ["free", "index", "-i", &index, "checkout-exclusive", "-k", "-r", &objects, &into];
         let above = at.parent().expect("below a mount point");
-        // It refuses names that Windows reserves (aux.c of linux), and says so.
+        // gix refuses names that Windows reserves (aux.c of linux), and exits with 1.
         Invocation { accepted: &[0, 1], ..self.invocation(tool, &args, above) }
     }
 

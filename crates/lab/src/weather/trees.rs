@@ -1,4 +1,5 @@
-//! The trees measured: `refs/lab/new`, and `refs/lab/change-N`, which differs from it in N files spread over it.
+//! Prepares the trees to measure: `refs/lab/new`, and `refs/lab/change-N`, which differs from it
+//! in N files spread over the tree.
 
 use std::{
     collections::HashMap,
@@ -13,24 +14,25 @@ use crate::{Error, corpus, measure::must};
 /// A prepared repository, on a fast disk.
 pub(crate) struct Tree {
     pub(crate) name: String,
-    /// Bare, in one pack.
+    /// A bare repository with a single pack.
     pub(crate) packed: PathBuf,
-    /// An index of the tree, with nothing of the disk in it.
+    /// An index of the tree without stat data.
     pub(crate) index: PathBuf,
-    /// How many files the switches change.
+    /// The numbers of files that the switches change.
     pub(crate) changes: Vec<usize>,
     pub(crate) files: usize,
     pub(crate) directories: usize,
-    /// How many files the fullest directory holds itself.
+    /// The number of files directly in the fullest directory.
     fullest: usize,
 }
 
-/// Where files lie, as far as it decides how many can be made at once.
+/// The distribution of files over directories, which limits how many can be created concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// In many directories.
+    /// The files are spread over many directories.
     Spread,
-    /// A fifth or more in one directory, in which the kernel makes one at a time.
+    /// One directory holds a fifth of the files or more. The kernel creates entries of one
+    /// directory one at a time.
     Crowded,
 }
 
@@ -39,22 +41,22 @@ impl Tree {
         if self.fullest * 5 >= self.files { Shape::Crowded } else { Shape::Spread }
     }
 
-    /// How many files a case writes.
+    /// Returns the number of files that a case writes.
     pub(crate) fn files_of(&self, case: &str) -> usize {
         case.strip_prefix("switch-").and_then(|count| count.parse().ok()).unwrap_or(self.files)
     }
 
-    /// A repository with these objects and an empty tree.
+    /// Makes a repository with these objects and an empty tree.
     pub(crate) fn empty_at(&self, at: &Path) -> Result<(), Error> {
         let (from, to) = (self.packed.display().to_string(), at.display().to_string());
         let git = |args: &[&str], cwd: &Path| must(Path::new("git"), args, cwd).map(drop);
         git(&["clone", "-q", "-s", "-n", &from, &to], Path::new("/"))?;
         git(&["fetch", "-q", "origin", "refs/lab/*:refs/lab/*"], at)?;
-        // Of a file written through a mount with delayed writes, another mount tells another ctime.
+        // A file written through a mount with delayed writes has another ctime on the next mount.
         git(&["config", "core.trustctime", "false"], at)
     }
 
-    /// The same with everything checked out.
+    /// Makes a repository with these objects and a full checkout.
     pub(crate) fn full_at(&self, at: &Path) -> Result<(), Error> {
         self.empty_at(at)?;
         let checkout = ["-c", "checkout.workers=2", "checkout", "-q", "-f", "--detach", "refs/lab/new"];
@@ -63,8 +65,9 @@ impl Tree {
     }
 }
 
-/// Writes the index of a tree again when the second in which its files were written is over. Otherwise whoever comes
-/// next has to read them: Git does not trust files as young as the index.
+/// Waits until the second of the last file writes is over, then rewrites the index. Git does not
+/// trust the stat data of files as recent as the index, so without this the next tool would have
+/// to read them.
 pub(crate) fn settle(at: &Path) -> Result<(), Error> {
     thread::sleep(Duration::from_millis(1100));
     must(Path::new("git"), &["read-tree", "-m", "HEAD"], at).map(drop)
@@ -81,13 +84,13 @@ impl fmt::Display for Tree {
     }
 }
 
-/// Linux from Debian's source packages.
+/// Prepares linux from Debian's source packages.
 pub(crate) fn linux(counts: &[usize]) -> Result<Tree, Error> {
     let packed = corpus::linux()?.packed()?;
     prepare("linux", &packed, "refs/heads/lab", counts)
 }
 
-/// A repository or a bundle.
+/// Prepares a repository or a bundle.
 pub(crate) fn of(path: &Path, counts: &[usize]) -> Result<Tree, Error> {
     let path = fs::canonicalize(path).map_err(|source| Error::Io {
         what: "cannot open",
