@@ -1,4 +1,5 @@
-//! Names on standard input, each dealt with before the next is waited for, so that another program can ask one at a time.
+//! Names on standard input. Each is handled before the next is read, so that another program can
+//! send one at a time.
 
 use std::io::{BufRead as _, BufReader, StdinLock};
 
@@ -19,7 +20,7 @@ impl Names {
         Names { input: BufReader::with_capacity(64 << 10, std::io::stdin().lock()), nul }
     }
 
-    /// The next one. Before there is anything to be waited for, `results`, which an error calls `what`, are written.
+    /// Returns the next name. Before it waits, writes `results`, which an error calls `what`.
     pub(crate) fn next(&mut self, results: &mut Listing, what: &str) -> Result<Option<BString>, Failure> {
         let end = if self.nul { b'\0' } else { b'\n' };
         let mut line = BString::default();

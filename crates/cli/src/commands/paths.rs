@@ -1,5 +1,4 @@
-//! `checkout [<tree>] -- <paths>` and `restore`: paths of the worktree, the index or both, from a tree
-//! or from the index.
+//! Pathspecs on the command line, and words that may be files or revisions.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -71,7 +70,7 @@ fn parse_by(
     parser(args, repo.prefix(), root.as_bstr(), defaults).map_err(|error| Failure::Fatal(error.message))
 }
 
-/// Who knows attributes, if a pathspec may ask for them.
+/// Returns the attributes, if a pathspec may ask for them.
 fn attributes(
     run: &Invocation,
     args: &[BString],
@@ -89,7 +88,8 @@ fn attributes(
     Ok(Some(Arc::new(pathspec::Attributes::new(repo, index, |line| console::note(line))?)))
 }
 
-/// Whether a word names something in the worktree, as Git asks to tell revisions from paths.
+/// Returns true if a word names something in the worktree, by Git's rule for telling revisions from
+/// paths.
 pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure> {
     let Some(root) = repo.work_tree() else { return Ok(false) };
     let (word, prefix) = match word.strip_prefix(b":/") {
@@ -127,8 +127,9 @@ fn use_dashes(run: &Invocation) -> String {
     )
 }
 
-/// Returns true if a word that is a revision may be a file, too: Git does not look within a Git directory, nor outside of the worktree,
-/// where some commands still are when they read their arguments.
+/// Returns true if a word that is a revision may be a file, too: Git does not look within a Git
+/// directory, nor outside of the worktree, where some commands still are when they read their
+/// arguments.
 fn looks_for_files(run: &Invocation, repo: &Repository) -> bool {
     let Some(root) = repo.work_tree() else { return false };
     let git_dir = sys::by_path::canonical(repo.git_dir()).unwrap_or_else(|_| repo.git_dir().to_owned());

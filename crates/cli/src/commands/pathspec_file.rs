@@ -1,5 +1,5 @@
-//! `--pathspec-from-file`: pathspecs from a file or the standard input, one a line and in quotes if need be, or
-//! each ended by NUL. Where nothing is in it, it is as if no paths had been given.
+//! `--pathspec-from-file`: pathspecs from a file or standard input, one a line and quoted if need
+//! be, or each ended by NUL. An empty file counts as no paths.
 
 use std::io::Read as _;
 
@@ -17,16 +17,16 @@ use crate::{
 /// The two options as they were given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathspecFile {
-    /// `--pathspec-from-file`; `-` is the standard input. A missing file that is `:(optional)` leaves the one
-    /// before it; `--no-pathspec-from-file` means nothing to Git.
+    /// `--pathspec-from-file`; `-` is standard input. A missing file that is `:(optional)` leaves
+    /// the one before it; `--no-pathspec-from-file` has no effect, as in Git.
     pub(crate) files: Vec<BString>,
     /// `--pathspec-file-nul`
     pub(crate) nul: bool,
 }
 
 impl PathspecFile {
-    /// The paths: those `given` as arguments, or those in the file. Both is a mistake, and so is the file with the
-    /// option `apart`.
+    /// Returns the paths: those `given` as arguments, or those in the file. Both is a mistake, and
+    /// so is the file with the option `apart`.
     pub(crate) fn or(
         &self,
         given: Pathspecs,
@@ -101,7 +101,7 @@ fn element(line: &[u8], nul: bool) -> Result<BString, Failure> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
     match line.first() {
-        // What follows the closing quote does not count.
+        // Bytes after the closing quote are ignored.
         Some(b'"') => match format::unquote(line) {
             Some((plain, _)) => Ok(plain),
             None => Err(Failure::Fatal(text!("line is badly quoted: ", line))),

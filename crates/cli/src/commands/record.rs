@@ -1,7 +1,7 @@
 //! The record of a command: everything the program knows of it before it runs.
 //!
-//! Dispatch, `-h`, `help`, the manual, shell completion, the shim's decision and `doctor` read records. A command's name
-//! stands in its record and nowhere else.
+//! Dispatch, `-h`, `help`, shell completion, the shim's decision and `doctor` read records. A
+//! command's name stands in its record and nowhere else.
 
 use bstr::{BStr, BString};
 
@@ -68,7 +68,8 @@ impl<'a> Candidate<'a> {
 /// Finds reasons in the settings, the environment and the state of the repository.
 pub(crate) type Check = fn(&Candidate<'_>) -> Vec<Reason>;
 
-/// Finds a reason in a command line that was parsed without a mistake. The arguments are as the user gave them.
+/// Finds a reason in a command line that was parsed without a mistake. The arguments are as the
+/// user gave them.
 pub(crate) type LineCheck = fn(&Survey, &[BString]) -> Option<Reason>;
 
 /// One command, or one subcommand.
@@ -126,7 +127,8 @@ pub(crate) enum Revisions {
 pub(crate) struct Traits {
     /// The command runs outside of any repository.
     pub(crate) outside: bool,
-    /// The command changes nothing before its plan stands: if the plan needs the real Git, the shim can still hand over.
+    /// The command changes nothing before its plan stands: if the plan needs the real Git, the shim
+    /// can still hand over.
     pub(crate) plans_first: bool,
     /// Pathspecs with `attr:` are native.
     pub(crate) attributes: bool,

@@ -8,8 +8,8 @@ use crate::{commands::record::Command, session::invocation::Invocation, term::fa
 /// The record of the command that sapwood starts to empty the trash. It prints nothing.
 pub(super) const COMMAND: Command = Command { name: "empty-trash", run, ..Command::BASE };
 
-/// Has the trash of a repository emptied, if there is something in it that nobody is deleting: what was just
-/// discarded, or what somebody was not allowed to finish.
+/// Starts a process that empties the trash of a repository, if it holds something that no process
+/// is deleting: content that was just discarded, or the rest of an interrupted run.
 pub(crate) fn empty_behind_us(common: &Path) {
     if !engine::trash::is_waiting(common) {
         return;
@@ -18,7 +18,7 @@ pub(crate) fn empty_behind_us(common: &Path) {
         sys::spawn_detached(&program, "sapwood".as_ref(), &[COMMAND.name.as_ref(), common.as_os_str()])
     });
     if started.is_err() {
-        // What is stuck stays for the next one to find.
+        // A later run retries files that cannot be deleted.
         let _ = engine::trash::empty(common, workers(), &AtomicBool::new(false));
     }
 }
@@ -32,7 +32,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(u8::from(emptied.is_err()))
 }
 
-/// As many as there are cores: they give way to everybody else.
+/// Returns the number of threads: one for each core. They run at low priority.
 pub(crate) fn workers() -> usize {
     sys::cores()
 }

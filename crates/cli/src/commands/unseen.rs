@@ -1,4 +1,5 @@
-//! What is said of the worktree beside the answer: files that could not be looked at, and `.gitmodules`.
+//! Messages about the worktree beside the answer: files that could not be examined, and
+//! `.gitmodules`.
 
 use bstr::ByteSlice as _;
 use engine::{
@@ -9,7 +10,8 @@ use format::index::Index;
 
 use crate::term::console::{self, text};
 
-/// Tells it in the order of the index, as Git, which goes along it, and reads `.gitmodules` where the first submodule is.
+/// Prints them in the order of the index, as Git does, which reads `.gitmodules` at the first
+/// submodule.
 pub(super) fn tell(index: &Index, pathspecs: &Pathspecs, worktree: &Worktree) {
     let is_meant = |&at: &usize| {
         pathspecs.is_empty()

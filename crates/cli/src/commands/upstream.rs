@@ -79,7 +79,8 @@ pub(crate) fn foresee(
     })
 }
 
-/// Returns true if a branch that follows `upstream` is to be rebased onto it (`branch.autoSetupRebase`).
+/// Returns true if a branch that follows `upstream` is to be rebased onto it
+/// (`branch.autoSetupRebase`).
 fn rebases(repo: &Repository, upstream: &Upstream) -> Result<bool, Failure> {
     let rebase = match repo.config_str("branch.autoSetupRebase").as_ref().map(|value| value.as_bytes()) {
         Some(b"always") => true,

@@ -1,8 +1,9 @@
-//! `sapwood adopt`: takes a worktree that came from elsewhere (a cache, a copy, a reflink) for the index's, so that the next status
-//! reads no file.
+//! `sapwood adopt`: accepts a worktree from elsewhere (a cache, a copy, a reflink) as the index's,
+//! so that the next status reads no file.
 //!
-//! Order: the lock; the index, or one made from a tree where there is none; every file is verified; the index with their stat data. Nothing in the
-//! worktree is changed. Exit code: 0 if the worktree is the index's, 1 if something differs or is missing.
+//! Order: the lock; the index, or one made from a tree if there is none; the verification of every
+//! file; the index with the new stat data. Nothing in the worktree is changed. Exit code: 0 if the
+//! worktree matches the index, 1 if something differs or is missing.
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
@@ -94,7 +95,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if let Some(tree) = &request.from {
         make(&repo, &mut work, tree)?;
     }
-    // What a monitor elsewhere said of files elsewhere counts for nothing here.
+    // The monitor's data describe files of another place.
     work.index.fsmonitor = None;
     work.index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
     let patience = if request.dry_run { Patience::Hurry } else { Patience::Wait };
@@ -102,7 +103,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let report = adopt::adopt(&repo, work.worktree(), &mut index, patience, run.interrupt.flag())?;
     work.index = index;
     run.interrupt.check()?;
-    // What was read was racy, or is adopted: an index that is younger than the files spares reading them again.
+    // A file was read because its entry was racy or is adopted. An index younger than the files
+    // spares reading them again.
     if !request.dry_run && (report.read > 0 || request.from.is_some()) {
         work.finish(Recorded::Yes)?;
     }

@@ -1,7 +1,8 @@
 //! `sapwood check-attr`: the attributes of paths.
 //!
-//! Order: arguments; the index, the tree that attributes are read from if one is named, and the attribute files of everywhere; then one path after another, each answered before the
-//! next is read. Nothing is changed.
+//! Order: arguments; the index, the tree with the attributes if the user names one, and the global
+//! attribute files; then one path after another, each answered before the next is read. Nothing is
+//! changed.
 
 use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
@@ -84,7 +85,7 @@ pub(super) const COMMAND: Command = Command {
 /// The attribute that nobody sets: every file has it.
 const OBJECT_MODE: &str = "builtin_objectmode";
 
-/// What an error calls the output.
+/// The name of the output in an error.
 const OUTPUT: &str = "'attribute to stdout'";
 
 #[derive(Default)]
@@ -157,7 +158,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         true => check.all_of_stdin(),
         false => files.iter().try_for_each(|file| check.path(file.as_bstr())),
     };
-    // What was found before a mistake is told.
+    // The answers before a mistake are printed.
     let written = check.listing.write(OUTPUT);
     done.and(written)?;
     Ok(0)
@@ -186,7 +187,8 @@ impl Request {
         }
     }
 
-    /// The tree that attributes are read from, by the option, a variable or a setting. What cannot be one (a blob) has none.
+    /// Returns the tree with the attributes: from the option, a variable or a setting. An object
+    /// that has no tree (a blob) counts as none.
     fn tree(&self, run: &Invocation, repo: &Repository) -> Result<Option<ObjectId>, Failure> {
         let resolve = |name: &BStr| repo.resolve(name).ok().flatten();
         let named = match (&self.source, run.variable("GIT_ATTR_SOURCE")) {
@@ -210,7 +212,7 @@ struct Check<'a> {
     git_dir: BString,
     /// It may be sparse.
     index: &'a Index,
-    /// The same, made full, once something was asked for that is in a directory that stands as one entry.
+    /// The expanded index, once the user asks for something in a directory that is one entry.
     full: Option<Index>,
     cached: bool,
     nul: bool,
@@ -267,7 +269,8 @@ impl Check<'_> {
 }
 
 impl Check<'_> {
-    /// The mode that the file at `path` has, or would have in the index; with `--cached` the index's, if it has one.
+    /// Returns the mode that the file at `path` has, or would have in the index; with `--cached`
+    /// the mode in the index.
     fn mode(&mut self, path: &BStr) -> Result<Option<String>, Failure> {
         if self.cached && self.full.is_none() && self.index.sparse && sparse::is_inside(self.index, path) {
             sparse_index::expanded(self.repo, self.settings, self.index, Tell::Hint)?;
@@ -302,7 +305,7 @@ impl Check<'_> {
         Ok(Some(shown(mode)))
     }
 
-    /// Whether there is a repository in a directory, with a commit.
+    /// Returns true if the directory holds a repository with a commit.
     fn is_repository(&self, path: &BStr) -> bool {
         let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
         let found = self.repo.submodule(path).ok().flatten();

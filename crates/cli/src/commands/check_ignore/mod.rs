@@ -1,7 +1,7 @@
 //! `sapwood check-ignore`: which rule ignores a path.
 //!
-//! Order: arguments; the index and the rules of everywhere; then one path after another, each answered before the next is
-//! read. Nothing is changed.
+//! Order: arguments; the index and the global rules; then one path after another, each answered
+//! before the next is read. Nothing is changed.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -71,7 +71,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// What an error calls the output.
+/// The name of the output in an error.
 const OUTPUT: &str = "'check-ignore to stdout'";
 
 #[derive(Default)]
@@ -130,7 +130,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         true => check.all_of_stdin(),
         false => check.paths(&rest),
     };
-    // What was found before a mistake is told.
+    // The answers before a mistake are printed.
     let written = check.listing.write(OUTPUT);
     done.and(written)?;
     Ok(u8::from(!check.ignored))
@@ -161,7 +161,8 @@ struct Check<'a> {
     /// Positions in it.
     submodules: Vec<usize>,
     worktree: &'a sys::Dir,
-    /// What was seen last to be a directory, no link on the way, with a slash at its end. Like Git's it is believed until another one is met.
+    /// The last path that was found to be a directory, without a link on the way, with a slash at
+    /// its end. Like Git, trusts it until another one is found.
     directory: BString,
     quote_path: bool,
     checker: Checker<'a>,
@@ -206,7 +207,7 @@ impl Check<'_> {
             let known = path[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
             self.directory.truncate(known);
             for slash in path[known..].find_iter("/").map(|slash| known + slash) {
-                // What is above has been seen.
+                // The directories above were checked.
                 let found = self.worktree.stat_below(path[..slash].as_bytes()).ok().flatten();
                 match found.map(|stat| stat.file_type) {
                     Some(sys::FileType::Symlink) => {
@@ -242,7 +243,7 @@ impl Check<'_> {
     }
 
     fn path(&mut self, spec: &Pathspecs, path: &BStr, original: &BStr) -> Result<(), Failure> {
-        // What is tracked is not ignored.
+        // Tracked paths are not ignored.
         let is_tracked = spec.match_any(self.index);
         let found = if is_tracked { None } else { self.checker.find(path, None) };
         let found = found.filter(|found| self.request.verbose || !found.negative);

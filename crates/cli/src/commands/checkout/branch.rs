@@ -1,8 +1,9 @@
 //! Switching: the worktree and the index to another commit, then HEAD.
 //!
-//! Order: checks that need no lock; plan, refusals; whether refs can be changed; execute, record; only then refs, state
-//! files and the `post-checkout` hook. If files could not be written, HEAD still moves and the exit code is 1,
-//! as with Git; if a signal came, what was done is recorded and HEAD stays.
+//! Order: checks that need no lock; the plan and refusals; the check that refs can be changed;
+//! execution and record; then refs, state files and the `post-checkout` hook. If files could not be
+//! written, HEAD still moves and the exit code is 1, as with Git. After a signal the finished steps
+//! are recorded and HEAD stays.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -66,8 +67,9 @@ pub(crate) fn run(
     switch.go(source)
 }
 
-/// Whether local changes are in the way of switching to what `name` stands for, so that `-m` has something to
-/// merge; `None` if `name` is no commit. Only looks; a conflicted index needs no merge, it is refused.
+/// Returns true if local changes are in the way of switching to `name`, so that `-m` has something
+/// to merge, or `None` if `name` is no commit. Changes nothing. A conflicted index needs no merge:
+/// it is refused.
 pub(crate) fn needs_a_merge(
     run: &Invocation,
     repo: &Repository,
@@ -101,7 +103,7 @@ pub(crate) fn needs_a_merge(
 struct Old {
     /// Full name of the branch, born or not.
     branch: Option<BString>,
-    /// The branch does not exist yet. A branch that exists can lack a commit, too: the object may be
+    /// The branch does not exist yet. A branch that exists can lack a commit too, if the object is
     /// missing.
     is_unborn: bool,
     commit: Option<ObjectId>,
@@ -470,7 +472,7 @@ fn cannot_detach_head(error: switch::Error) -> Failure {
     }
 }
 
-/// What Git tells whoever detaches HEAD without saying `--detach`.
+/// Git's advice after HEAD was detached without `--detach`.
 pub(crate) const DETACHED: &str = "\
 You are in 'detached HEAD' state. You can look around, make experimental
 changes and commit them, and you can discard any commits you make in this

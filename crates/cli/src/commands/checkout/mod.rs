@@ -101,7 +101,7 @@ fn run(
 }
 
 impl Request {
-    /// What the arguments mean, whether all goes together, and on to the work.
+    /// Resolves the arguments, checks the request, and starts the work.
     fn finish(
         mut self,
         run: &Invocation,

@@ -1,4 +1,5 @@
-//! Reasons for which `checkout`, `switch` and `restore` are left to the real Git: merges of local changes.
+//! Reasons for which `checkout`, `switch` and `restore` are left to the real Git: merges of local
+//! changes.
 
 use bstr::{BStr, BString, ByteSlice as _};
 
@@ -13,8 +14,8 @@ use crate::{
     term::args::{Given, Survey},
 };
 
-/// Forms of `--merge`, `--conflict`, `--ours` and `--theirs` that are not native. sapwood serves a switch to one named
-/// branch or commit, and a checkout of one side.
+/// Forms of `--merge`, `--conflict`, `--ours` and `--theirs` that are not native. sapwood serves a
+/// switch to one named branch or commit, and a checkout of one side.
 pub(super) fn conflicts(survey: &Survey, _: &[BString]) -> Option<Reason> {
     const BESIDE_MERGE: &[&str] = &[
         "-b",
@@ -58,8 +59,8 @@ fn merged_with(survey: &Survey) -> Option<&BStr> {
     }
 }
 
-/// `-m` with nothing to merge is a plain switch. The switch is planned in a repository opened for that alone, so that the
-/// command prints its warnings once.
+/// `-m` with nothing to merge is a plain switch. The switch is planned in a repository opened for
+/// that alone, so that the command prints its warnings once.
 pub(super) fn merge(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(name) = candidate.survey.and_then(merged_with) else { return Vec::new() };
     // Planning may fetch objects, and nothing is fetched before the decision.

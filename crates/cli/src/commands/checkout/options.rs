@@ -1,5 +1,5 @@
-//! The options of `checkout`, `switch` and `restore`, in the order their help lists them. What they mean
-//! is said by [`super::Request`].
+//! The options of `checkout`, `switch` and `restore`, in the order of their help. They fill a
+//! [`super::request::Request`].
 
 use engine::checkout::ConflictSide;
 

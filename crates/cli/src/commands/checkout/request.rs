@@ -28,7 +28,7 @@ pub(crate) enum Variant {
     Restore,
 }
 
-/// What was asked, as far as the options say.
+/// The request, as the options state it.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) variant: Variant,
@@ -91,7 +91,7 @@ pub(crate) enum NewBranchKind {
     Orphan,
 }
 
-/// What an argument names.
+/// The object that an argument names.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// As given, `-` and `@{-N}` replaced by the branch they mean.
@@ -102,7 +102,7 @@ pub(crate) struct Source {
     pub(crate) commit: Option<ObjectId>,
     /// Its tree.
     pub(crate) tree: ObjectId,
-    /// What long-running filters are told about it.
+    /// The source of the files, for long-running filters.
     pub(crate) metadata: Metadata,
 }
 
@@ -139,7 +139,7 @@ pub(super) fn describe_source(
     Ok(source)
 }
 
-/// What `name`, which resolves to `oid`, is.
+/// Describes `name`, which resolves to `oid`.
 pub(crate) fn describe(repo: &Repository, name: &BStr, oid: ObjectId) -> Result<Source, Failure> {
     let given = if name == "@" { BStr::new("HEAD") } else { name };
     // A tag comes before a branch of the same name here, though the branch is checked out.
@@ -226,7 +226,7 @@ impl Request {
         if self.variant == Variant::Switch { 'c' } else { 'b' }
     }
 
-    /// Whether nothing but HEAD is asked to change: `switch -c x`, `checkout -b x`.
+    /// Returns true if only HEAD is to change: `switch -c x`, `checkout -b x`.
     pub(crate) fn only_makes_a_branch(&self) -> bool {
         self.variant == Variant::Switch || self.plain_new_branch
     }
@@ -236,7 +236,7 @@ impl Request {
         self.merge.unwrap_or(self.conflict)
     }
 
-    /// Whether progress is to show.
+    /// Returns true if progress is shown.
     pub(crate) fn shows_progress(&self) -> bool {
         use std::io::IsTerminal as _;
         self.progress.unwrap_or_else(|| !self.quiet && std::io::stderr().is_terminal())

@@ -1,4 +1,5 @@
-//! `checkout [<tree>] -- <paths>` and `restore`: paths of the worktree, the index or both, from a tree or from the index.
+//! `checkout [<tree>] -- <paths>` and `restore`: paths of the worktree, the index or both, from a
+//! tree or from the index.
 
 use crate::{
     commands::checkout::request::{Request, Source, Variant},
@@ -22,7 +23,7 @@ use engine::{
 use format::index::Index;
 use repo::Repository;
 
-/// What is to be restored.
+/// The parts to restore.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Targets {
     pub(crate) index: bool,

@@ -1,5 +1,5 @@
-//! What goes with what: the arguments and options of one request against each other and against the
-//! refs. Nothing is changed; each rule that is broken ends in Git's message for it.
+//! Rules for arguments and options that go together, and for refs. Nothing is changed. Each broken
+//! rule ends in Git's message for it.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{pathspec::Pathspecs, switch::names};
@@ -55,7 +55,7 @@ impl Request {
         Ok(())
     }
 
-    /// What unmerged paths are to become can be said in one way.
+    /// Checks that only one option says how to resolve unmerged paths.
     pub(super) fn check_incompatible(&self) -> Result<(), Failure> {
         let ways = [self.side.is_some(), self.force, self.merges()];
         match ways.into_iter().filter(|&way| way).count() {

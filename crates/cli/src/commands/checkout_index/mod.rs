@@ -1,7 +1,8 @@
-//! `sapwood checkout-index`: entries of the index, whatever their stage, as files.
+//! `sapwood checkout-index`: entries of the index, of any stage, as files.
 //!
-//! Order: options; the index; paths, as they are given; files. What is wrong with one path does not stop the others,
-//! but for a mistake that Git dies of: what came before that is done all the same.
+//! Order: options; the index; paths, in the order of the arguments; files. A failure of one path
+//! does not stop the others, except an error of which Git dies: the paths before it are written all
+//! the same.
 
 use std::{
     io::Read as _,
@@ -107,7 +108,7 @@ const TABLE: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
-/// What a directory cannot be made for where something else stands.
+/// The error of a directory that cannot be made because something else is there.
 const EEXIST: i32 = 17;
 
 /// Which entries of a path are meant.
@@ -190,7 +191,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// What came of one path that was asked for, in order.
+/// The result for one requested path, in order.
 enum Asked {
     /// These entries of it.
     Entries(Vec<usize>),
@@ -201,7 +202,7 @@ enum Asked {
 }
 
 impl Request {
-    /// What is asked for, in the order in which Git comes to it.
+    /// Finds the requested entries, in the order in which Git does.
     fn asked(
         &self,
         repo: &Repository,
@@ -397,7 +398,8 @@ impl Checkout<'_> {
         Ok(if done == Done::Incomplete { 1 } else { code })
     }
 
-    /// Says what there is to say, in order. `verdicts` are those of the entries; with none, none was looked at.
+    /// Prints the messages in order. `verdicts` are those of the entries; empty if no entry was
+    /// written.
     fn tell(&self, index: &Index, asked: Vec<Asked>, verdicts: &[Verdict]) -> Result<u8, Failure> {
         let mut verdicts = verdicts.iter();
         let mut code = 0;

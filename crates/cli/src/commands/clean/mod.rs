@@ -1,6 +1,7 @@
-//! `sapwood clean`: removes what is untracked.
+//! `sapwood clean`: removes untracked files.
 //!
-//! Order: arguments; the walk; what was found goes, then each thing is told of. Nothing that is tracked is touched, no lock taken.
+//! Order: arguments; the walk; the removal, then a line for each path. Tracked files are never
+//! touched. No lock is taken.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -109,7 +110,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if request.ignored_too && request.only_ignored {
         return Err(Failure::fatal("options '-x' and '-X' cannot be used together"));
     }
-    // What is named is to go, a directory too.
+    // Named paths are removed, even directories.
     request.directories |= !rest.is_empty();
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Columns, Reader::Clean, Reader::Hooks])?;
@@ -137,7 +138,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// What is to go.
+/// Finds the paths to remove.
 fn find(
     run: &Invocation,
     repo: &Repository,
@@ -172,7 +173,7 @@ fn find(
 }
 
 fn tell(repo: &Repository, settings: &Settings, request: &Request, doomed: &BStr, event: &Event) {
-    // What is below a path is said as that path is.
+    // Messages about a path below a removed one name that path.
     let said = |path: &BStr| {
         let said = text!(relative(doomed, repo.prefix()), path[doomed.len()..]);
         format::quote(said.as_bstr(), settings.quote_path)

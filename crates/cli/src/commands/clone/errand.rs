@@ -1,4 +1,5 @@
-//! What Git's own clone leaves to other commands of Git's, and so does ours: it runs the real Git.
+//! The parts of a clone that Git's clone leaves to other commands of Git: sapwood runs the real Git
+//! for them.
 
 use std::{
     io::Write as _,
@@ -19,7 +20,8 @@ use crate::{
     },
 };
 
-/// Does it in the repository that is being made. Whether it went well; Git has said what did not.
+/// Runs the helper command in the new repository. Returns true if it succeeds; Git prints the
+/// errors.
 pub(super) fn run(run: &Invocation, prepared: &Prepared, errand: HelperCommand<'_>) -> bool {
     let Some(mut git) = here(run, prepared.git_dir(), prepared.work_tree()) else {
         // Without a Git nobody can be asked.

@@ -1,8 +1,8 @@
 //! `sapwood clone`.
 //!
-//! Order: options; what is to be cloned and where to ([`clone::prepare`], which touches nothing); the
-//! clone without its worktree; the worktree, by the same road as `checkout`; the `post-checkout` hook.
-//! A failure before the worktree leaves nothing behind, one after it leaves the clone, and says so.
+//! Order: options; source and destination ([`clone::prepare`], which changes nothing); the clone
+//! without its worktree; the worktree, as in `checkout`; the `post-checkout` hook. A failure before
+//! the worktree leaves nothing behind. A later one leaves the clone, and says so.
 
 use std::{path::PathBuf, time::Instant};
 
@@ -247,7 +247,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// What was asked, beside the engine's options.
+/// The request, beside the engine's options.
 #[derive(Default)]
 struct Request {
     options: Options,
@@ -294,8 +294,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     request.finish(run, prepared)
 }
 
-/// Looks at what `run` would clone, and where to. Touches nothing. `None`: it will be refused, as Git
-/// refuses it.
+/// Examines the source and the destination of a clone. Changes nothing. Returns `None` if the
+/// command will refuse it as Git does.
 fn look(run: &Invocation, args: &[BString]) -> Result<Option<Prepared>, Failure> {
     let mut request = Request::of(TABLE.parse(args)?)?;
     if request.is_contradictory() {
@@ -422,7 +422,7 @@ impl Request {
     }
 }
 
-/// What a dry run prints.
+/// Returns the text of a dry run.
 fn planned(prepared: &Prepared) -> BString {
     let (what, path) = match &prepared.source().kind {
         Kind::Repository { git_dir } => ("repository", git_dir),
@@ -454,8 +454,8 @@ fn default_template(run: &Invocation) -> Option<PathBuf> {
         .find(|templates| templates.is_dir())
 }
 
-/// Fills the worktree. Whatever goes wrong from here on, the clone stays. `goes_on` is set if the
-/// same command can finish it: what was in the way may be taken away, a filter mended, a disk answer.
+/// Fills the worktree. The clone stays after any failure from here on. Sets `goes_on` if the same
+/// command can finish it later: the obstacle may be removed, the filter mended, the disk answer.
 fn check_out(
     run: &Invocation,
     cloned: &mut Cloned,
@@ -487,7 +487,7 @@ fn check_out(
         })
 }
 
-/// What Git dies of if the worktree of a clone could not be filled.
+/// Git's message if the worktree of a clone could not be filled.
 const UNFILLED: &str = "unable to checkout working tree";
 
 fn fill(

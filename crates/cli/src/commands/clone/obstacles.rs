@@ -1,5 +1,5 @@
-//! Reasons for which a clone is left to the real Git: only from a repository that is plainly there, and only to a place
-//! where nothing is. A clone that Git refuses right away is refused here.
+//! Reasons for which a clone is left to the real Git. sapwood clones only from a repository that
+//! plainly exists, and only to an empty place. A clone that Git refuses at once is refused here.
 
 use std::path::Path;
 
@@ -52,8 +52,8 @@ fn counts(setting: &BStr) -> bool {
         || name.starts_with(b"include")
 }
 
-/// Finds settings of the remote that the clone will have, from outside and from `--config`. sapwood understands only the
-/// refs to fetch.
+/// Finds settings of the remote that the clone will have, from outside and from `--config`. sapwood
+/// understands only the refs to fetch.
 fn remote(remote: &BString, outside: &StandaloneConfig, parameters: &[&BString]) -> Vec<Reason> {
     let prefix = [b"remote.", remote.as_slice(), b"."].concat();
     let mut pairs: Vec<(BString, Vec<BString>)> = Vec::new();
@@ -142,7 +142,8 @@ fn files_of_template(dir: &Path) -> Vec<Reason> {
     found
 }
 
-/// Finds states of the cloned repository that sapwood does not understand, or reports in other words than Git.
+/// Finds states of the cloned repository that sapwood does not understand, or reports in other
+/// words than Git.
 fn states_of_source(source: &Repository) -> Vec<Reason> {
     let unknown = source.config_names().filter(|name| is_unknown(name));
     let mut found: Vec<_> = unknown.map(|name| Reason::Setting(name.to_string())).collect();

@@ -1,4 +1,4 @@
-//! `GIT_TRACE_PACKET` and `GIT_TRACE_PACKFILE`: what is said to the other side and what it answers, in Git's format.
+//! `GIT_TRACE_PACKET` and `GIT_TRACE_PACKFILE`: the dialogue with the other side, in Git's format.
 //!
 //! A file that cannot be written changes nothing.
 
@@ -17,7 +17,7 @@ use crate::session::{invocation::Invocation, trace};
 /// Where lines begin, after the time and where in the program they come from.
 const COLUMN: usize = 40;
 
-/// What sees everything; `None` without the variables.
+/// Returns the tracer of all packets, or `None` without the variables.
 pub(super) fn tracer(run: &Invocation) -> Option<Tracer> {
     let (lines, packs) = (target(run, "GIT_TRACE_PACKET"), target(run, "GIT_TRACE_PACKFILE"));
     if lines.is_none() && packs.is_none() {

@@ -1,4 +1,4 @@
-//! What a clone says: events and errors as Git's texts.
+//! The messages of a clone: events and errors in Git's words.
 
 use std::{io, sync::Mutex, time::Duration};
 

@@ -1,7 +1,8 @@
-//! `sapwood count-objects`: the number of loose objects, and with `-v` what the object directory holds.
+//! `sapwood count-objects`: the number of loose objects, and with `-v` the content of the object
+//! directory.
 //!
-//! Order: arguments; files that linked worktrees should not have; loose objects; packs; the answer. Nothing is changed. A
-//! file that cannot be looked at is garbage, as for Git.
+//! Order: arguments; files that linked worktrees should not have; loose objects; packs; the answer.
+//! Nothing is changed. A file that cannot be examined is garbage, as for Git.
 
 mod packs;
 

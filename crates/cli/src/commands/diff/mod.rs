@@ -1,7 +1,8 @@
-//! `sapwood diff-files` and `sapwood diff-index`: the plumbing's lists of what differs.
+//! `sapwood diff-files` and `sapwood diff-index`: the plumbing's lists of differences.
 //!
-//! Order: arguments; index; what differs; renames among it; their order; what is shown of that. Nothing is written, and no lock taken: the index is
-//! not refreshed, so a file that was touched is listed until somebody refreshes it.
+//! Order: arguments; index; differences; renames among them; their order; output. Nothing is
+//! written, and no lock is taken. The index is not refreshed, so a touched file is listed until
+//! another command refreshes the index.
 
 mod options;
 mod order;
@@ -138,7 +139,7 @@ fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     console::complaints(&repo);
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
-    // What does not differ is wanted file by file, too.
+    // Unchanged entries are needed file by file too.
     let fill = if request.unchanged == Unchanged::Listed { Fill::AtOnce } else { Fill::Later };
     let Read { mut index, before, .. } = load(run, &repo, &settings, &root, fill)?;
     sparse_index::settle(&repo, &mut index, &|_| Purpose::Compare(tree))?;
@@ -186,7 +187,7 @@ fn resolve_objects(repo: &Repository, settings: &Settings, request: &mut Request
     Ok(())
 }
 
-/// What is meant of what there is.
+/// Returns the selected pathspecs and the submodule policy.
 fn scope<'a>(request: &Request, pathspecs: &'a Pathspecs) -> diff::Scope<'a> {
     let submodules = request.ignore_submodules.map_or(SubmoduleIgnore::BySubmodule, SubmoduleIgnore::Given);
     diff::Scope { pathspecs, submodules, unchanged: request.unchanged }
@@ -205,7 +206,8 @@ fn load(
     Ok(read)
 }
 
-/// What differs between index and worktree, of `unmerged` paths from that stage, too; stat data that are not the file's are a difference.
+/// Finds the differences between index and worktree; of `unmerged` paths from that stage too. Stat
+/// data that differ from the file's are a difference.
 fn examine(
     run: &Invocation,
     repo: &Repository,
@@ -285,7 +287,7 @@ fn is_a_range(word: &BStr) -> bool {
     word.starts_with(b"^") || [&b".."[..], b"^@", b"^!", b"^-"].iter().any(|mark| word.contains_str(mark))
 }
 
-/// What is behind a `--`, or the words that are no revisions.
+/// Parses the words after `--`, or the words that are no revisions.
 fn pathspecs(
     run: &Invocation,
     repo: &Repository,
@@ -327,7 +329,8 @@ fn words(candidate: &Candidate<'_>, variant: Variant) -> Vec<Reason> {
     found.map(Reason::command_line).into_iter().collect()
 }
 
-/// Finds an argument that should be a tree and is none, or a path that does not exist or is a revision too.
+/// Finds an argument that should be a tree and is none, or a path that does not exist or is a
+/// revision too.
 fn obstacle(run: &Invocation, repo: &Repository, variant: Variant, args: &[BString]) -> Option<&'static str> {
     let Ok(request) = Request::parse(variant, args) else {
         return Some("options or arguments that do not go together");
@@ -444,7 +447,8 @@ fn finish(
     Ok(u8::from(request.exit_code && !pairs.is_empty()))
 }
 
-/// Leaves what Git has found when it knows that there is a difference. Of a tree and the worktree it looks at the paths of the tree first.
+/// Keeps the pair that Git has found when it stops at the first difference. Between a tree and the
+/// worktree it looks at the paths of the tree first.
 fn leave_the_first(pairs: &mut Vec<Pair>, is_of_trees_first: bool) {
     if is_of_trees_first {
         pairs.sort_by_key(|pair| pair.old.is_none());

@@ -1,6 +1,7 @@
-//! The options of `diff-files` and `diff-index`, as far as they are native, and how they are written.
+//! The native options of `diff-files` and `diff-index`, and their grammar.
 //!
-//! Git takes some of these options at their word and others in clusters, none abbreviated, and none after the first path.
+//! Git reads some of these options as whole words and others in clusters. None is abbreviated, and
+//! none follows the first path.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::{
@@ -338,7 +339,7 @@ impl Variant {
     }
 }
 
-/// What is printed of each pair.
+/// The form in which pairs are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Raw,
@@ -358,19 +359,19 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Whether a change of this letter is shown, or makes all be.
+    /// Returns true if a change of this letter is shown, or causes all to be shown.
     pub(super) fn takes(&self, letter: u8) -> bool {
         let is_wanted = self.only.is_empty() && !self.all_or_none || self.only.contains(&letter);
         is_wanted && !self.without.contains(&letter) || self.is_undone()
     }
 
-    /// Whether nothing is left of what was asked for: then nothing was.
+    /// Returns true if the letters exclude everything that they include: then no filter applies.
     fn is_undone(&self) -> bool {
         let is_excluded = |letter| self.without.contains(letter);
         !self.all_or_none && !self.only.is_empty() && self.only.iter().all(is_excluded)
     }
 
-    /// Whether it leaves out nothing.
+    /// Returns true if the filter excludes nothing.
     fn is_none(&self) -> bool {
         self.only.is_empty() && self.without.is_empty() && !self.all_or_none || self.is_undone()
     }
@@ -395,7 +396,7 @@ impl Filter {
     }
 }
 
-/// What becomes of what comes before the path that is to be shown first.
+/// The treatment of pairs before the path to show first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum From {
     /// It comes last.
@@ -404,19 +405,19 @@ pub(super) enum From {
     Only,
 }
 
-/// Whether a file has to be there.
+/// Tells if a file has to exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Needed,
     Optional,
 }
 
-/// What is looked for in the pairs.
+/// The text or object to search for in the pairs.
 #[derive(Debug)]
 pub(super) enum Needle {
     /// It is not as often on both sides.
     Text(BString),
-    /// What matches is not.
+    /// Places that match, counted on both sides.
     Matches(BString),
     /// A line that matches was removed or added.
     Lines(BString),
@@ -424,12 +425,12 @@ pub(super) enum Needle {
     Objects,
 }
 
-/// What was asked for.
+/// The request.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) kind: Kind,
     pub(super) nul: bool,
-    /// How many digits names have at least; `Some(None)` is for the configuration to say. Without it, all.
+    /// The least number of digits of object names; `Some(None)`: as configured; `None`: all digits.
     pub(super) abbrev: Option<Option<usize>>,
     pub(super) line_prefix: BString,
     pub(super) rewrites: Option<rewrites::Scores>,
@@ -441,7 +442,7 @@ pub(super) struct Request {
     pub(super) limit: Option<usize>,
     /// The directory; `Some(None)` is where we are.
     pub(super) relative: Option<Option<BString>>,
-    /// Of directories that are one entry of the index.
+    /// The depth in directories that are one entry of the index.
     pub(super) depth: Depth,
     pub(super) reverse: bool,
     pub(super) exit_code: bool,
@@ -481,12 +482,13 @@ pub(super) fn unserved(what: &str) -> Stop {
 }
 
 impl Request {
-    /// Whether Git looks no further than the first difference.
+    /// Returns true if Git stops at the first difference.
     pub(super) fn is_quick(&self) -> bool {
         self.is_quiet && self.filter.is_none()
     }
 
-    /// Whether it is known how often Git reads a file, and so warns of its line ends: not where it looks for renames.
+    /// Returns true if sapwood knows how often Git reads a file, and so warns of its line ends: not
+    /// while searching for renames.
     pub(super) fn tells_of_line_ends(&self) -> bool {
         self.detect.is_none()
     }

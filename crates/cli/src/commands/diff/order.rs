@@ -1,4 +1,5 @@
-//! In which order pairs are shown: by the patterns of a file (`-O`), then from a path on (`--rotate-to`, `--skip-to`).
+//! The order of pairs: by the patterns of a file (`-O`), then rotated to a path (`--rotate-to`,
+//! `--skip-to`).
 
 use std::{io::Read as _, path::PathBuf};
 
@@ -14,7 +15,7 @@ use crate::{
     term::{console::text, failure::Failure, text::os_error},
 };
 
-/// Puts `pairs` into the order that was asked for. Where there are none, nothing is read and no path missed.
+/// Puts `pairs` into the requested order. Without pairs, reads no file and reports no missing path.
 pub(super) fn arrange(
     run: &Invocation,
     repo: &Repository,
@@ -53,7 +54,8 @@ fn place_of(
     request: &Request,
     file: &BStr,
 ) -> (BString, Result<PathBuf, Refused>) {
-    // Git is at the top of the worktree and names the file from there. What could be the standard input is a file there.
+    // Git is at the top of the worktree and names the file from there. `-` is a file there, not
+    // standard input.
     let is_from_top = file.starts_with(b"/") || file == "-";
     let prefix = if is_from_top { BStr::new("") } else { repo.prefix() };
     let name = text!(prefix, file);

@@ -17,13 +17,14 @@ pub(super) struct Format {
     pub(super) nul: bool,
     /// `core.quotePath`
     pub(super) quote_path: bool,
-    /// So many digits at least; `None`: all.
+    /// The least number of digits; `None`: all.
     pub(super) digits: Option<usize>,
-    /// Dots follow what was abbreviated (`GIT_PRINT_SHA1_ELLIPSIS`): to so many digits, or to what was found enough.
+    /// Dots follow an abbreviated name (`GIT_PRINT_SHA1_ELLIPSIS`): by the requested digits, or by
+    /// the digits that make it unique.
     pub(super) ellipsis: Option<Dots>,
     /// Before each line.
     pub(super) lead: BString,
-    /// What paths are shown without.
+    /// The prefix that is cut off paths.
     pub(super) base: BString,
 }
 

@@ -11,7 +11,7 @@ use crate::term::{console::text, failure::Failure};
 /// The width of `%(objectsize:padded)`.
 const SIZE_WIDTH: usize = 7;
 
-/// What stands for `entry`, without the end of the line.
+/// Appends the line for `entry`, without its end.
 pub(super) fn line(
     show: &mut Show<'_>,
     form: &BStr,

@@ -1,7 +1,8 @@
-//! `sapwood ls-files`: what is in the index, and what is not.
+//! `sapwood ls-files`: the paths in the index, and those outside.
 //!
-//! Order: arguments; the index; paths that are not in it, the killed ones, then entry by entry, then what conflicts were. Nothing
-//! is changed. A sparse index is made full where Git's would be: when a directory that stands as one entry would be shown.
+//! Order: arguments; the index; untracked paths, killed paths, then entry by entry, then resolved
+//! conflicts. Nothing is changed. A sparse index is expanded where Git's would be: when a directory
+//! that is one entry would be shown.
 
 mod format;
 mod prune;
@@ -172,7 +173,8 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Makes a sparse index full if what stands as one entry among these is not to be listed as such.
+    /// Expands a sparse index if a directory in `range` that is one entry must not be listed as
+    /// such.
     fn fill_to_list(&mut self, range: Range<usize>) -> Result<(), Failure> {
         let is_collapsed = |index: &Index| range.clone().any(|at| index.mode_at(at).is_tree());
         match !self.request.sparse && self.index.sparse && is_collapsed(&self.index) {
@@ -209,14 +211,14 @@ impl List<'_> {
         recursion.list((repo, settings), index, BStr::new(""), show)
     }
 
-    /// What tells which entries are ignored, if only these are listed.
+    /// Returns the checker of ignore rules, if only ignored entries are listed.
     fn checker(&self, sources: Sources) -> Result<Option<Checker<'_>>, Failure> {
         let worktree = self.repo.work_tree().map(|_| self.root);
         let checker = || Checker::new(self.repo, worktree, Some(&self.index), sources);
         Ok(self.request.ignored.then(checker).transpose()?)
     }
 
-    /// What is not in the index.
+    /// Lists the paths that are not in the index.
     fn outside(&mut self, sources: &Sources, show: &mut Show<'_>) -> Result<(), Failure> {
         let options = untracked::Options {
             directories: self.request.directories(),
@@ -233,7 +235,7 @@ impl List<'_> {
         self.run.interrupt.check()?;
         let goes = |warning: &&Warning| {
             let path = warning.path();
-            // What all pathspecs have in common is tried, whatever it is.
+            // The common directory of all pathspecs is examined first.
             let path =
                 path.strip_suffix(b"/").filter(|_| path == self.specs.common_directory()).unwrap_or(path);
             self.request.others || leads_to_killed(&self.index, &self.range(), path.as_bstr())
@@ -285,7 +287,7 @@ impl List<'_> {
     fn entries(&mut self, sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
         let request = self.request;
         self.fill_to_list(self.range())?;
-        // What would be listed if nothing left it out makes a pathspec one that matched something.
+        // A pathspec matched if something that it selects would be listed without the exclusions.
         let asked = match request.error_unmatch {
             true => &self.specs.without_exclusions(),
             false => self.specs,
@@ -334,7 +336,7 @@ impl List<'_> {
             let entry = &index.entry(at);
             let is_shown = request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal);
             if let Some(checker) = &mut checker {
-                // Of a directory is what is one in the worktree, whatever the entry is.
+                // The worktree decides if a path is a directory, not the entry.
                 let ignored = checker.find(path, None).is_some_and(|found| !found.negative);
                 checker.take_warnings().iter().for_each(console::warning);
                 if !ignored {
@@ -395,7 +397,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// What conflicts were before they were resolved.
+    /// Lists the conflicts before their resolution.
     fn resolved(&mut self, show: &mut Show<'_>) -> Result<(), Failure> {
         let Some(undo) = &self.index.resolve_undo else { return Ok(()) };
         for (path, stages) in &undo.paths {
@@ -426,8 +428,8 @@ impl List<'_> {
     }
 }
 
-/// Whether an entry that pathspecs ask for is shown in one more list: who wants to know which of them match nothing asks each only until it was all of a
-/// path.
+/// Returns true if an entry that pathspecs select is shown in another list. To find pathspecs that
+/// match nothing, each is tried only until it matched a whole path.
 fn has_its_turn(request: &Request, specs: &Pathspecs, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
     !request.error_unmatch || specs.is_empty() || specs.matches_in_turn(path, mode, seen)
 }
@@ -436,20 +438,22 @@ fn cannot_lstat(path: &BStr, error: &std::io::Error) {
     console::error(text!("cannot lstat '", path, "': ", crate::term::text::os_error(error)));
 }
 
-/// Whether what is at `path` has to go if the entries `within` are checked out: a directory above it is a file there, or it a directory.
+/// Returns true if the file at `path` has to go when the entries `within` are checked out: a
+/// directory above it is a file there, or it is a directory there.
 fn is_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
     let is_file = |path: &BStr| index.position(path, Stage::Normal).is_ok_and(|at| within.contains(&at));
     let above = path.find_iter("/").any(|slash| is_file(path[..slash].as_bstr()));
     if above || path.ends_with(b"/") {
         return above;
     }
-    // Of what is below it Git asks the next merged entry alone, be that another name's.
+    // Git compares with the next merged entry only, even if it has another name.
     let next = (index.seek(0, path)..index.len()).find(|&at| index.stage_at(at) == Stage::Normal);
     let rest = next.and_then(|next| index.path_at(next).strip_prefix(path.as_bytes()));
     rest.is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// Whether Git comes to `path` if it looks for nothing else: it enters a directory that is a file among the entries `within`, or has something in.
+/// Returns true if Git enters `path` while it looks for killed files only: a directory that is a
+/// file among the entries `within`, or holds an entry.
 fn leads_to_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
     let meets = |range: Range<usize>| range.start.max(within.start) < range.end.min(within.end);
     let mut dirs = path.find_iter("/").map(|slash| path[..slash].as_bstr());

@@ -1,5 +1,6 @@
-//! What Git leaves of the index before it lists anything: the entries that begin with the directory all pathspecs have in common, without
-//! the slash at its end. What is above that directory is then judged as if the index knew nothing of it.
+//! The part of the index that Git keeps before it lists anything: the entries that begin with the
+//! common directory of all pathspecs, without the slash at its end. Paths above that directory are
+//! then judged as if the index did not know them.
 
 use std::ops::Range;
 
@@ -22,7 +23,8 @@ pub(super) fn range(index: &Index, specs: &Pathspecs) -> Range<usize> {
     }
 }
 
-/// What is left of an index where nobody may find what is not: attributes are taken from it where the worktree has no file of them.
+/// Returns the part of an index that is left for attributes: they come from the index if the
+/// worktree has no attribute file.
 pub(super) fn for_attributes(mut index: Index, specs: &Pathspecs) -> Index {
     let left = range(&index, specs);
     let (before, after) = (&index.entries()[..left.start], &index.entries()[left.end..]);
@@ -33,18 +35,19 @@ pub(super) fn for_attributes(mut index: Index, specs: &Pathspecs) -> Index {
     index
 }
 
-/// Whether a path of the worktree is shorter than that, and so above it.
+/// Returns true if a path of the worktree is above the common directory.
 pub(super) fn is_above(specs: &Pathspecs, path: &BStr) -> bool {
     path.len() < beginning(specs).len()
 }
 
-/// Whether Git finds where they are in a full index only.
+/// Returns true if Git finds the paths only in a full index.
 pub(super) fn needs_full_index(index: &Index, specs: &Pathspecs) -> bool {
     index.sparse && sparse::is_inside(index, beginning(specs))
 }
 
-/// The index for who looks at the worktree: as far as it makes a difference without what is above. `None` if it makes none. `rules` is what
-/// the file of rules in each directory is called; one that is only in the index is pruned, too.
+/// Returns the index for a walk of the worktree without the entries above, or `None` if they make
+/// no difference. `rules` is the name of the ignore file in each directory; one that is only in the
+/// index is dropped too.
 pub(super) fn for_the_worktree(index: &Index, specs: &Pathspecs, rules: Option<&BStr>) -> Option<Index> {
     let dir = specs.common_directory().strip_suffix(b"/")?.as_bstr();
     if range(index, specs).is_empty() {

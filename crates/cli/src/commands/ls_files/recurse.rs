@@ -1,10 +1,12 @@
-//! `--recurse-submodules`: in the place of a submodule that is active stands what its index has.
+//! `--recurse-submodules`: the entries of an active submodule's index replace the submodule.
 //!
-//! Pathspecs are about whole paths, so every such submodule is looked into. One that is not checked out is listed if its repository is kept in that of its
-//! superproject; one without a repository is not listed at all, as by Git.
+//! Pathspecs select whole paths, so every such submodule is opened. A submodule that is not checked
+//! out is listed if its repository is kept in that of its superproject. A submodule without a
+//! repository is not listed, as by Git.
 //!
-//! Rules, attributes, files and how long an abbreviation is are the superproject's, by whole paths; objects and what is unique among
-//! them are the submodule's own, but for names in a `--format` and for line ends in the index.
+//! Rules, attributes, files and the length of abbreviations are the superproject's, by whole paths.
+//! Objects, and the uniqueness of their names, are the submodule's own, except names in a
+//! `--format` and line ends in the index.
 
 use std::path::PathBuf;
 
@@ -96,10 +98,10 @@ impl Recursion<'_> {
         Ok(())
     }
 
-    /// Whether rules do not leave it out.
+    /// Returns true if no rule excludes the path.
     fn goes_by_rules(&mut self, path: &BStr) -> bool {
         let Some(checker) = &mut self.checker else { return true };
-        // Of a directory is what is one in the worktree, whatever the entry is.
+        // The worktree decides if a path is a directory, not the entry.
         let ignored = checker.find(path, None).is_some_and(|found| !found.negative);
         checker.take_warnings().iter().for_each(console::warning);
         ignored
@@ -124,7 +126,8 @@ impl Recursion<'_> {
     }
 }
 
-/// The repository of the submodule at `path`: that of its directory, else the one that is kept at `kept`.
+/// Returns the repository of the submodule at `path`: that of its directory, else the one at
+/// `kept`.
 fn opened(repo: &Repository, path: &BStr, kept: Option<PathBuf>) -> Result<Option<Repository>, Failure> {
     if let Ok(Some(submodule)) = repo.submodule(path) {
         return Ok(Some(submodule));

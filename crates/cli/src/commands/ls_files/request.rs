@@ -1,4 +1,4 @@
-//! What was asked for: the options of `ls-files`, as values.
+//! The request: the options of `ls-files`, as values.
 
 use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
@@ -245,7 +245,7 @@ impl Request {
         Ok(request)
     }
 
-    /// What Git does not do with submodules.
+    /// Refuses combinations that Git does not support with submodules.
     pub(super) fn judge_recursion(&self) -> Result<(), Failure> {
         let Request { deleted, others, unmerged, killed, modified, resolve_undo, .. } = *self;
         if !self.recurse {
@@ -264,12 +264,12 @@ impl Request {
         self.modified || self.others || self.deleted || self.ignored || self.killed
     }
 
-    /// Whether it makes a difference what the file system monitor has to say.
+    /// Returns true if the answer of the file system monitor makes a difference.
     pub(super) fn asks_monitor(&self) -> bool {
         self.modified || self.fsmonitor_bit || self.debug
     }
 
-    /// What Git finds wrong once it knows the pathspecs.
+    /// Checks the rules that Git checks after it parsed the pathspecs.
     pub(super) fn judge(&self) -> Result<(), Failure> {
         let excludes = self.rules.iter().any(|rule| !matches!(rule, Rule::PerDirectory(None)));
         if self.ignored && !self.others && !self.cached {
@@ -316,7 +316,7 @@ impl Request {
         }
     }
 
-    /// Whether the letters are shown.
+    /// Returns true if tags are shown.
     pub(super) fn tags(&self) -> bool {
         self.tag || self.valid_bit || self.fsmonitor_bit
     }

@@ -21,13 +21,13 @@ use crate::{
     term::{console::Listing, failure::Failure, text::relative::relative},
 };
 
-/// What an error calls the output.
+/// The name of the output in an error.
 const OUTPUT: &str = "standard output";
 
 /// Where an entry is: in the superproject, or in a submodule of it.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
-    /// Whose objects it is one of.
+    /// The repository that holds the object.
     pub(super) repo: &'a Repository,
     pub(super) index: &'a Index,
     /// That of the superproject: its attributes are those of the paths in submodules, too.
@@ -113,7 +113,8 @@ impl<'a> Show<'a> {
         self.listing.relieve()
     }
 
-    /// In lower case if the entry is assumed to be unchanged, or vouched for by the monitor, and that is to be shown.
+    /// Appends the tag, in lower case if the entry is assumed unchanged, or valid for the monitor,
+    /// and the user asked for that.
     fn tag(&mut self, tag: &str, entry: &Entry) {
         if !self.request.tags() {
             return;
@@ -135,7 +136,8 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// What is unique among the objects of `home`, of as many digits as the superproject says.
+    /// Returns the name that is unique among the objects of `home`, with the digits that the
+    /// superproject configures.
     fn object_name(&self, home: &Repository, oid: ObjectId) -> Result<String, Failure> {
         Ok(match self.request.abbrev {
             Abbrev::Full => oid.to_string(),
@@ -144,7 +146,7 @@ impl<'a> Show<'a> {
         })
     }
 
-    /// What is unique in the superproject, wherever the object is.
+    /// Returns the name that is unique in the superproject, wherever the object is.
     pub(super) fn object_name_at_top(&self, oid: ObjectId) -> Result<String, Failure> {
         self.object_name(self.repo, oid)
     }
@@ -172,7 +174,8 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// The line ends of the blob of a path; of an unmerged one, of our side. Like Git, looks for the blobs of submodules in the superproject.
+    /// Returns the line ends of the blob of a path; of an unmerged one, of our side. Like Git,
+    /// looks for the blobs of submodules in the superproject.
     pub(super) fn of_index(&self, place: &Place<'_>, entry: &Entry) -> &'static str {
         if !entry.mode.is_file() {
             return "";

@@ -12,7 +12,8 @@ use crate::{
 /// Hooks that sapwood does not run.
 pub(crate) const UNSERVED: &[&str] = &["reference-transaction"];
 
-/// Hooks that sapwood does not run when it adds a worktree: Git runs them in a process of its own there.
+/// Hooks that sapwood does not run when it adds a worktree: Git runs them in a process of its own
+/// there.
 pub(crate) const HOOKS_OF_WORKTREES: &[&str] = &["reference-transaction", "post-index-change"];
 
 /// Hooks that sapwood runs, from the hooks directory and from the configuration.
@@ -61,8 +62,9 @@ pub(crate) fn configured_in(config: &dyn Config) -> Vec<Reason> {
     names.filter(|name| is_left_to_git(config, name)).map(Reason::Setting).collect()
 }
 
-/// Returns true if the setting `name` configures hooks in a way that sapwood does not serve. sapwood runs at most one
-/// configured hook for each event, and only if Git would print no warning or error about it.
+/// Returns true if the setting `name` configures hooks in a way that sapwood does not serve.
+/// sapwood runs at most one configured hook for each event, and only if Git would print no warning
+/// or error about it.
 fn is_left_to_git(config: &dyn Config, name: &str) -> bool {
     let Some(rest) = name.strip_prefix("hook.") else { return false };
     let Some((hook, key)) = rest.rsplit_once('.') else { return true };

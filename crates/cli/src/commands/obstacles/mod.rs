@@ -1,8 +1,9 @@
 //! Reasons for which a command is left to the real Git. SHORTCOMINGS.md lists them for users.
 //!
-//! A [`Candidate`] is a command that may run natively: with a command line for the shim, without one for `doctor`. Each check
-//! returns every reason that it finds: `doctor` shows all, the shim stops at the first. A check prints and changes nothing.
-//! Variables that trace or test are never a reason.
+//! A [`Candidate`] is a command that may run natively: with a command line for the shim, without
+//! one for `doctor`. Each check returns every reason that it finds: `doctor` shows all, the shim
+//! stops at the first. A check prints and changes nothing. Variables that trace or test are never a
+//! reason.
 
 pub(crate) mod hooks;
 mod repository;
@@ -46,8 +47,8 @@ pub(crate) fn recursion_is_boolean(survey: &Survey, _: &[BString]) -> Option<Rea
     wrong.then(|| Reason::command_line("--recurse-submodules with what is no boolean"))
 }
 
-/// Pathspecs that ask for attributes in a way that is not native. sapwood knows no attributes of other repositories, and
-/// `builtin_objectmode` in none.
+/// Pathspecs that ask for attributes in a way that is not native. sapwood knows no attributes of
+/// other repositories, and `builtin_objectmode` in none.
 pub(crate) fn attributes_of_pathspecs(survey: &Survey, args: &[BString]) -> Option<Reason> {
     let recurses = survey.options.iter().any(|given| given.name == "--recurse-submodules");
     if recurses { no_attributes_in_pathspecs(survey, args) } else { asks_for(survey, "builtin_objectmode") }
@@ -77,8 +78,8 @@ fn pathspecs(candidate: &Candidate<'_>) -> Vec<Reason> {
     wrong.into_iter().collect()
 }
 
-/// Names that stand for several objects, or for something in the index that may not be there: Git prints what the user may
-/// have meant.
+/// Names that stand for several objects, or for something in the index that may not exist: Git
+/// prints suggestions.
 pub(crate) fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     let words: Vec<&BStr> = candidate.command.words(survey).collect();

@@ -18,8 +18,8 @@ pub(crate) fn files_of_writers(candidate: &Candidate<'_>) -> Vec<Reason> {
     files(candidate.repo())
 }
 
-/// Finds files that are in the way of a command that only looks, or that writes nothing but the index if it can: locks are
-/// not in its way.
+/// Finds files that are in the way of a command that only reads, or writes nothing but the index if
+/// it can. Locks are not in its way.
 pub(crate) fn files_of_readers(candidate: &Candidate<'_>) -> Vec<Reason> {
     grafts_and_links(candidate.repo())
 }
@@ -65,7 +65,8 @@ fn grafts_and_links(repo: &Repository) -> Vec<Reason> {
     found
 }
 
-/// Returns true if HEAD of some worktree is a symbolic link, which is the oldest way to name a branch.
+/// Returns true if HEAD of some worktree is a symbolic link, which is the oldest way to name a
+/// branch.
 pub(crate) fn some_head_is_a_link(repo: &Repository) -> bool {
     let linked = repo.common_dir().join("worktrees");
     let names = by_path::list(&linked).unwrap_or_default().into_iter().map(|(name, _)| name);
@@ -74,7 +75,8 @@ pub(crate) fn some_head_is_a_link(repo: &Repository) -> bool {
         .any(|head| matches!(head, Ok(Some(head)) if head.file_type == sys::FileType::Symlink))
 }
 
-/// Finds the settings that make the repository a partial clone, which lacks objects that a remote promised.
+/// Finds the settings that make the repository a partial clone, which lacks objects that a remote
+/// promised.
 pub(crate) fn partial(repo: &Repository) -> Vec<Reason> {
     let promises = |name: &&BStr| {
         let of_remote = name.ends_with(b".promisor") || name.ends_with(b".partialclonefilter");
@@ -85,7 +87,8 @@ pub(crate) fn partial(repo: &Repository) -> Vec<Reason> {
     remotes.chain(extension).map(Reason::Setting).collect()
 }
 
-/// Finds a state of the index that sapwood does not read, and what is in the way in the submodules that it names.
+/// Finds a state of the index that sapwood does not read, and obstacles in the submodules that it
+/// names.
 pub(crate) fn index(candidate: &Candidate<'_>) -> Vec<Reason> {
     index_of(candidate.repo())
 }

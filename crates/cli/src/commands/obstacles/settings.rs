@@ -52,8 +52,8 @@ pub(crate) fn settings(candidate: &Candidate<'_>) -> Vec<Reason> {
     found
 }
 
-/// Finds the settings in `config` that `tables` name, or that no command of sapwood serves. `family` is the command's
-/// name, for its pager.
+/// Finds the settings in `config` that `tables` name, or that no command of sapwood serves.
+/// `family` is the command's name, for its pager.
 pub(crate) fn settings_in(config: &dyn Config, tables: &[&[Setting]], family: &str) -> Vec<Reason> {
     let pager = format!("pager.{family}");
     let mut found = Vec::new();
@@ -107,8 +107,9 @@ pub(crate) fn find(tables: &[&[Setting]], name: &[u8]) -> Option<When> {
     all.find(|(pattern, _)| matches(pattern, name)).map(|(_, when)| *when)
 }
 
-/// Returns true for an `includeIf` whose condition sapwood does not understand. Extensions need no check here: the
-/// repository's own file was judged when it was opened, and an extension elsewhere means nothing.
+/// Returns true for an `includeIf` whose condition sapwood does not understand. Extensions need no
+/// check here: the repository's own file was judged when it was opened, and an extension elsewhere
+/// means nothing.
 pub(crate) fn is_unknown(name: &[u8]) -> bool {
     let is_known = |condition: &[u8]| CONDITIONS.iter().any(|known| condition.starts_with(known.as_bytes()));
     name.strip_prefix(b"includeif.").is_some_and(|condition| !is_known(condition))

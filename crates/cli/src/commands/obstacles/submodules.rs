@@ -30,8 +30,8 @@ pub(crate) fn are_included(candidate: &Candidate<'_>) -> Result<bool, Reason> {
     submodules::wanted(asked, repo).map_err(|_| Reason::Setting("submodule.recurse".into()))
 }
 
-/// Finds what keeps submodules from a recursive change: an obstacle to a command in one of them, whether it is checked
-/// out or not, and states that only Git handles.
+/// Finds obstacles to a recursive change: an obstacle to a command in a submodule, checked out or
+/// not, and states that only Git handles.
 fn blocked(repo: &Repository) -> Vec<Reason> {
     let mut found = Vec::new();
     if repo.extensions().submodule_paths {

@@ -1,7 +1,8 @@
-//! `sapwood read-tree`: trees into the index, as they are or merged with it, and on wish into the worktree.
+//! `sapwood read-tree`: trees into the index, as they are or merged with it, and on request into
+//! the worktree.
 //!
-//! Order, which is that of Git's errors: options; the index's lock; the index; the trees; what of the options goes
-//! together; then plan, act and record. A refusal leaves everything as it is.
+//! Order, which is that of Git's errors: options; the lock; the index; the trees; the rules for
+//! options; then plan, execute and record. A refusal leaves everything as it is.
 
 use bstr::BString;
 
@@ -127,7 +128,8 @@ fn prefix_of_several(survey: &Survey, _: &[BString]) -> Option<Reason> {
     (binds && survey.rest.len() > 1).then(|| Reason::command_line("'--prefix' with several trees"))
 }
 
-/// Git fetches the objects of trees that it lays over each other, to make sure that their union can be a tree.
+/// Git fetches the objects of trees that it lays over each other, to make sure that their union can
+/// be a tree.
 fn overlay(candidate: &Candidate<'_>) -> Vec<Reason> {
     let merges = |arg: &BString| arg == "-m" || arg.starts_with(b"--reset") || arg.starts_with(b"--prefix");
     match candidate.survey.is_some() && !candidate.args.iter().any(merges) {

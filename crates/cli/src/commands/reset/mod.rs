@@ -1,8 +1,8 @@
-//! `sapwood reset`: HEAD's branch, the index and the worktree to a commit, or paths of the index to a
-//! tree.
+//! `sapwood reset`: HEAD's branch, the index and the worktree to a commit, or paths of the index to
+//! a tree.
 //!
-//! Order: arguments; whether HEAD can be moved; index and worktree; then ORIG_HEAD, HEAD and the state files. If the index or
-//! the worktree cannot be brought there, HEAD stays.
+//! Order: arguments; the check that HEAD can move; index and worktree; then ORIG_HEAD, HEAD and the
+//! state files. If the index or the worktree cannot be changed, HEAD stays.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -440,7 +440,7 @@ impl Reset<'_> {
         if mode != Mode::Keep {
             return work.perform(&options, 128, None).map_err(|failure| self.also(failure));
         }
-        // What was kept in the worktree shows as unstaged: the index is the target's, all of it.
+        // Kept local changes show as unstaged: the whole index is the target's.
         work.perform_then_index(&options, 128, tree).map_err(|failure| self.also(failure))
     }
 

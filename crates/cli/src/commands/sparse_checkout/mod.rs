@@ -1,7 +1,8 @@
-//! `sapwood sparse-checkout`: which directories or files belong in the worktree.
+//! `sapwood sparse-checkout`: the directories or files that belong in the worktree.
 //!
-//! Order of what changes anything: the configuration of this worktree; the lock on `info/sparse-checkout`; worktree and
-//! index; the file. If files cannot be written the file stays as it was and what it says is applied once more.
+//! Order of changes: the configuration of this worktree; the lock on `info/sparse-checkout`;
+//! worktree and index; the file. If files cannot be written, the file stays as it was and its
+//! patterns are applied again.
 
 mod clean;
 mod modify;
@@ -153,7 +154,7 @@ struct State<'a> {
     has_worktree_config: bool,
 }
 
-/// What `core.sparseCheckout` and `core.sparseCheckoutCone` are set to.
+/// The values of `core.sparseCheckout` and `core.sparseCheckoutCone`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Off,
@@ -166,8 +167,8 @@ impl State<'_> {
         sparse::path(self.repo)
     }
 
-    /// Takes on the mode that was asked for, the one there is, or a cone, and records it where it is new; then whether the
-    /// index is to be sparse.
+    /// Takes the requested mode, the current one, or a cone, and records a new mode; then does the
+    /// same for the sparse index.
     fn take_mode(&mut self, request: &Request) -> Result<(), Failure> {
         let is_new = request.cone.is_some() || !self.on;
         self.decide_mode(request.cone);
@@ -200,7 +201,8 @@ impl State<'_> {
         self.edit(&edits)
     }
 
-    /// Gives each worktree configuration of its own, if that is not so yet. What the main worktree says of itself moves.
+    /// Gives each worktree its own configuration, if it has none yet. Settings of the main worktree
+    /// alone move there.
     fn begin_worktree_config(&mut self) -> Result<(), Failure> {
         if self.has_worktree_config {
             return Ok(());

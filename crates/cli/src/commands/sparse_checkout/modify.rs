@@ -1,4 +1,5 @@
-//! The actions that change the patterns, or apply them anew: `init`, `set`, `add`, `reapply` and `disable`.
+//! The actions that change the patterns, or apply them again: `init`, `set`, `add`, `reapply` and
+//! `disable`.
 
 use std::{
     io::IsTerminal as _,
@@ -129,7 +130,7 @@ pub(super) fn stdin_lines() -> Result<Vec<BString>, Failure> {
     Ok(content.lines().map(BString::from).collect())
 }
 
-/// Whether names may be in quotes.
+/// Tells if names may be quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quoted {
     Maybe,
@@ -171,7 +172,8 @@ impl State<'_> {
         Ok(cone)
     }
 
-    /// The arguments from the top of the worktree; refused, or warned of, where they look like a mistake.
+    /// Returns the arguments, relative to the top of the worktree. Refuses arguments that look like
+    /// a mistake, or warns of them.
     fn sanitized(&self, read: &Read, args: &[BString], request: &Request) -> Result<Vec<BString>, Failure> {
         let prefix = self.repo.prefix();
         let mut args = args.to_vec();
@@ -303,8 +305,8 @@ impl State<'_> {
         Ok(done)
     }
 
-    /// What Git makes of a sparse index when the patterns change: directories that come in, or are left as a whole, and others
-    /// that go out; or, if it is not to be sparse any more or cannot be, a full one.
+    /// Expands a sparse index as Git does when the patterns change: directories that come in or go
+    /// out, or the whole index if it is not to be sparse or cannot be.
     fn expand(&self, work: &mut Work<'_>, patterns: &Patterns) -> Result<(), Failure> {
         if self.sparse_index && patterns.cone().is_some() && !work.index.is_unmerged() {
             work.before = None;

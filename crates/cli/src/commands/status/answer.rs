@@ -9,7 +9,7 @@ use crate::{
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
 
-/// What is to be told, and how.
+/// The answer, and its form.
 pub(super) struct Answer<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: &'a Repository,
@@ -37,7 +37,8 @@ impl<'a> Answer<'a> {
         Ok(Answer { run, repo, settings, request, found, palette, hints })
     }
 
-    /// A path as it is told: with NULs as it is, else from where we are, and quoted if it has to be.
+    /// Returns a path as it is printed: with `-z` unchanged, else relative to the current
+    /// directory, and quoted if necessary.
     pub(super) fn path(&self, path: &BStr, blanks: Blanks) -> BString {
         if self.request.nul {
             return path.to_owned();
@@ -58,14 +59,14 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Whether a blank in a path is a reason to quote it.
+/// Tells if a blank in a path is a reason to quote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blanks {
     Plain,
     Quoted,
 }
 
-/// What is coloured on its own. Source: git-config(1), `color.status.<slot>`.
+/// Parts with a colour of their own. Source: git-config(1), `color.status.<slot>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     Header,

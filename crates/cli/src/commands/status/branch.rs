@@ -1,4 +1,5 @@
-//! The branch and what it is compared with, in the formats for scripts: `##` of the short one, `# branch.*` of porcelain version 2.
+//! The branch and its upstream, in the formats for scripts: `##` of the short one, `# branch.*` of
+//! porcelain version 2.
 
 use std::time::{Duration, Instant};
 
@@ -17,14 +18,14 @@ use crate::{
     term::{console::text, failure::Failure},
 };
 
-/// What the answer says of HEAD's branch and what that is compared with.
+/// The comparison of HEAD's branch with its upstream.
 #[derive(Debug)]
 pub(super) enum Comparison {
     /// There is no branch, or nobody asks.
     Nothing,
     /// The long format's words, and how long they took to find.
     Words(Said, Duration),
-    /// What the formats for scripts make theirs of.
+    /// The numbers, for the formats for scripts.
     Standing(Standing),
 }
 
@@ -72,7 +73,7 @@ pub(super) enum Standing {
 }
 
 impl Standing {
-    /// Of a branch by its full name.
+    /// Finds the upstream of a branch (full name) and compares the two.
     fn find(repo: &Repository, request: &Request, branch: &BStr) -> Result<Standing, Failure> {
         let Some(upstream) = repo.upstream_of(branch)? else { return Ok(Standing::Alone) };
         let ours = match repo.find_ref(branch)? {
@@ -130,7 +131,7 @@ impl Answer<'_> {
         let detached;
         let standing = match &self.found.head {
             Head::Branch { name, .. } | Head::Unborn { name } => {
-                // What is no branch has no name for Git.
+                // A HEAD outside of `refs/heads/` has no name for Git.
                 line("head", name.strip_prefix(b"refs/heads/").unwrap_or(b"(null)"));
                 match &self.found.comparison {
                     Comparison::Standing(standing) => standing,
@@ -165,7 +166,8 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// What HEAD, detached, is said to be at: what is rebased onto, or what was checked out.
+    /// Returns the name for a detached HEAD: the target of the rebase, or the commit that was
+    /// checked out.
     pub(super) fn detached_name(&self) -> &BStr {
         let detached = || self.found.detached.as_ref().map(|detached| &detached.name);
         let name = match &self.found.operations.rebase {

@@ -1,5 +1,5 @@
-//! What is found: HEAD against the index and the index against the worktree, put together path by path; what is not in the index; and what
-//! is in progress.
+//! The lists of `status`: HEAD against the index and the index against the worktree, put together
+//! path by path; untracked paths; operations in progress.
 
 use std::{
     collections::BTreeMap,
@@ -51,18 +51,19 @@ pub(super) struct Change {
     pub(super) index: Option<Status>,
     /// How the worktree differs from the index.
     pub(super) worktree: Option<Status>,
-    /// What is there in HEAD and in the index, as far as a difference told of it.
+    /// The entries of HEAD and of the index, as far as a difference contains them.
     pub(super) head_side: Option<(Mode, ObjectId)>,
     pub(super) index_side: Option<(Mode, ObjectId)>,
     pub(super) worktree_mode: Option<Mode>,
-    /// The sides of a conflict. As the rename it is apart, as most have none, and there may be many.
+    /// The sides of a conflict. Boxed, like the rename: most changes have none, and there may be
+    /// many.
     pub(super) stages: Option<Box<Sides>>,
     pub(super) rename: Option<Box<Rename>>,
-    /// Of a submodule.
+    /// The state of a submodule.
     pub(super) dirt: Dirt,
 }
 
-/// What is there of base, ours and theirs.
+/// The entries of base, ours and theirs.
 pub(super) type Sides = [Option<(Mode, ObjectId)>; 3];
 
 /// Where it was.
@@ -74,7 +75,7 @@ pub(super) struct Rename {
     pub(super) percent: u32,
 }
 
-/// Who has, or has not, something in a conflict.
+/// The sides that changed, added or deleted the path in a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Conflict {
     BothDeleted,
@@ -102,7 +103,7 @@ impl Conflict {
 }
 
 impl Change {
-    /// What kind of a conflict it is, if it is one.
+    /// Returns the kind of the conflict, if the path is unmerged.
     pub(super) fn conflict(&self) -> Option<Conflict> {
         Some(match self.stages.as_deref()?.map(|side| side.is_some()) {
             [false, false, false] => return None,
@@ -116,7 +117,8 @@ impl Change {
         })
     }
 
-    /// A difference of the worktree. What is unmerged comes as such first, and then as a change of what is ours.
+    /// Adds a difference of the worktree. An unmerged path comes first as such, and then as a
+    /// change of our side.
     fn take_unstaged(&mut self, pair: Pair) {
         self.worktree.get_or_insert(pair.status);
         if pair.status != Status::Added {
@@ -126,8 +128,8 @@ impl Change {
             self.worktree_mode = Some(new.mode);
             if new.mode.is_gitlink() {
                 self.dirt = pair.dirt;
-                // To Git a repository in the place of something else has another commit than that, and one in the place of nothing a name
-                // once it was compared by content.
+                // For Git, a repository that replaces another kind of file has a changed commit;
+                // one that replaces nothing has it once it was compared by content.
                 self.dirt.commit |= match pair.status {
                     Status::TypeChanged => true,
                     Status::Added | Status::Unmerged => new.oid.is_some(),
@@ -166,7 +168,7 @@ pub(super) enum Sparse {
     No,
     /// The index is sparse itself.
     Index,
-    /// So many of a hundred files are there.
+    /// The percentage of files that are present.
     Percent(usize),
 }
 
@@ -220,7 +222,7 @@ pub(super) fn collect(
         if waits(root) {
             excludes.start(scope);
         }
-        // On a disk of our own not before it is known how that answers: it would be asked by others, too.
+        // On a local disk, wait until its latency is known: other requests would slow it down.
         if root.is_remote() {
             tip.start(scope);
             told.start(scope);
@@ -230,17 +232,18 @@ pub(super) fn collect(
     })
 }
 
-/// Whether the disk makes who asks it wait: where the first files had to be fetched, what comes next has to be, too.
+/// Returns true if the disk is slow to answer: if the first files came from the disk, the next ones
+/// will too.
 fn waits(root: &Dir) -> bool {
     root.is_remote() || sys::has_read_block_device()
 }
 
-/// What is to be known of HEAD.
+/// The facts about HEAD.
 struct Tip {
     head: Head,
-    /// Of its commit.
+    /// The tree of its commit.
     tree: Option<ObjectId>,
-    /// What only the answer tells, so that it fails no earlier.
+    /// An error here is reported only with the answer, and so fails no earlier.
     detached: Result<Option<DetachedFrom>, Failure>,
     comparison: Result<Comparison, Failure>,
 }
@@ -258,7 +261,7 @@ impl Tip {
         let bad_head = |error| Failure::of_name(error, Failure::fatal("bad object HEAD"));
         let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose().map_err(bad_head)?;
         if let Some(tree) = tree.filter(|tree| waits(root) && indexed.get() != Some(tree)) {
-            // So that it is at hand when it is compared. Whoever does that will say so if it cannot be read.
+            // Load it into the cache before it is compared. The comparison reports errors.
             let _read = repo.tree_of(tree);
         }
         let detached = match head {
@@ -272,7 +275,7 @@ impl Tip {
     }
 }
 
-/// What is known of HEAD, once it is.
+/// Waits for the facts about HEAD.
 fn wait_for(tip: Deferred<'_, Result<Tip, Failure>>) -> Result<Tip, Failure> {
     let began = Instant::now();
     let tip = tip.get()?;
@@ -280,7 +283,7 @@ fn wait_for(tip: Deferred<'_, Result<Tip, Failure>>) -> Result<Tip, Failure> {
     Ok(Tip { comparison, ..tip })
 }
 
-/// What the files in the Git directory tell of what is in progress.
+/// The operations in progress, as the files in the Git directory show them.
 struct Told {
     operations: Operations,
     /// The next commit is a cherry-pick's.
@@ -299,7 +302,7 @@ fn excludes(repo: &Repository, request: &Request) -> Result<Excludes, Failure> {
     }
 }
 
-/// What is found out beside the rest.
+/// The work that runs beside the comparison.
 struct Asides<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
     tip: Deferred<'s, Result<Tip, Failure>>,
@@ -327,7 +330,7 @@ fn collect_beside(
     };
     let mut is_news = differs_on_disk;
     let monitor = monitor::refresh(run, repo, settings, &mut index)?;
-    // Of HEAD only a sparse index has to know this early.
+    // Only a sparse index needs HEAD this early.
     let tip = match index.sparse {
         false => Err(tip),
         true => {
@@ -366,7 +369,7 @@ fn collect_beside(
         interrupt: run.interrupt.flag(),
     };
     let worktree = status::examine(repo, root, &index, &options)?;
-    // What was fetched for the sake of tracked files would have been without looking for others, too.
+    // Reads for tracked files would have happened without the search for untracked files, too.
     let took = began.elapsed().saturating_sub(worktree.swept);
     if options.untracked.is_some() {
         trace::walk(2, pathspecs.common_directory(), &worktree.found);
@@ -455,7 +458,8 @@ fn with_renames(
     Ok(renames::detect(repo, pairs, &options)?.resolved())
 }
 
-/// Whether the untracked cache of `index`, if it has one, may serve such a walk; it is made fit for that. Git's words if it is of elsewhere.
+/// Returns true if the untracked cache of `index` may serve this walk, and prepares it. Fails with
+/// Git's message if the cache belongs to another place.
 fn uses_cache(
     run: &Invocation,
     repo: &Repository,
@@ -474,7 +478,7 @@ fn uses_cache(
     fits
 }
 
-/// Whether the index is written for the sake of what its untracked cache has learnt, as by Git.
+/// Returns true if the index is written to keep the new content of its untracked cache, as by Git.
 fn records_cache(run: &Invocation, repo: &Repository) -> Result<bool, Failure> {
     Ok(match is_true(run, "GIT_FORCE_UNTRACKED_CACHE") {
         Some(forced) => forced,
@@ -486,7 +490,7 @@ fn is_true(run: &Invocation, variable: &str) -> Option<bool> {
     run.variable(variable).and_then(|value| repo::parse_bool(Some(value.into())))
 }
 
-/// What is looked for that is not in the index.
+/// Returns the search for paths that are not in the index.
 fn wanted(request: &Request, workers: Workers) -> Option<untracked::Options> {
     let directories = match request.untracked {
         Untracked::No => return None,

@@ -1,4 +1,5 @@
-//! The long format: the branch, what is in progress, and a section for each kind of path, with advice.
+//! The long format: the branch, operations in progress, and a section for each kind of path, with
+//! advice.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::Status;
@@ -73,7 +74,7 @@ impl Lines<'_> {
         }
     }
 
-    /// What stands outside of all that.
+    /// Appends text outside of the sections.
     pub(super) fn raw(&mut self, text: impl AsRef<[u8]>) {
         self.out.extend_from_slice(text.as_ref());
     }
@@ -300,7 +301,7 @@ impl Answer<'_> {
         lines.line(HEADER, "");
     }
 
-    /// What is not in the index.
+    /// Lists untracked or ignored paths.
     fn others(&self, lines: &mut Lines<'_>, paths: &[BString], what: &str, how: &str) {
         if paths.is_empty() {
             return;

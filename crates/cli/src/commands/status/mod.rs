@@ -1,8 +1,9 @@
-//! `sapwood status`: what differs between HEAD, the index and the worktree, and what is in progress.
+//! `sapwood status`: the differences between HEAD, the index and the worktree, and the operations
+//! in progress.
 //!
-//! Order: arguments and configuration (`options`); the three lists and the state of the Git directory (`collect`); what was learnt about
-//! stat data goes into the index, if it can be locked (`record`); then the answer, in one of its formats. Nothing but that refresh
-//! changes anything, and it fails silently.
+//! Order: arguments and configuration (`options`); the three lists and the state of the Git
+//! directory (`collect`); new stat data into the index, if it can be locked (`record`); then the
+//! answer, in one of its formats. Only that refresh changes anything, and it fails silently.
 
 mod answer;
 mod branch;

@@ -1,5 +1,5 @@
-//! What of the configuration is left to Git, beyond what single settings tell: where the order of two of them counts, or one counts only
-//! with an option.
+//! Settings that are left to Git because of their order, or because they matter only with an
+//! option.
 
 use bstr::{BString, ByteSlice as _};
 use repo::Repository;
@@ -107,7 +107,7 @@ fn first(repo: &Repository, args: Option<&[BString]>) -> Option<Reason> {
         return Some(Reason::Repository("HEAD cannot be read".into()));
     }
     let parsed = TABLE.parse(args?).ok()?;
-    // What is wrong is said here as Git says it.
+    // The command prints this mistake in Git's words.
     let request = Request::fold(repo, parsed).ok()?;
     // How wide letters are is not known here.
     let ascii = repo.config_bool("core.quotePath").ok()?.unwrap_or(true);

@@ -1,4 +1,4 @@
-//! What is asked: the command line over the configuration, by Git's rules of precedence.
+//! The request: the command line over the configuration, by Git's rules of precedence.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::renames::{self, Detect};
@@ -146,7 +146,7 @@ pub(super) struct Request {
     pub(super) pathspecs: Vec<BString>,
 }
 
-/// What an option said, if it was given; what counts then may depend on others.
+/// The values of the options. Their effect may depend on other options.
 #[derive(Default)]
 pub(super) struct Given {
     verbose: bool,
@@ -184,7 +184,7 @@ fn porcelain(given: &mut Given, value: Value) -> Result<(), Failure> {
 }
 
 impl Request {
-    /// Whether the answer names what a detached HEAD was detached at.
+    /// Returns true if the answer names the commit at which HEAD was detached.
     pub(super) fn names_what_is_detached(&self) -> bool {
         match self.format {
             Format::Long => true,
@@ -205,12 +205,12 @@ impl Request {
                 .take(value.text.unwrap_or_default().as_bstr())
                 .map_err(|rest| Failure::Usage(Stop::Mistake { message: unsupported(rest), usage: None }))?;
         }
-        // What is configured has to mean something, also where the command line says otherwise.
+        // A configured value has to be valid even if an option overrides it.
         for key in ["short", "branch", "aheadBehind", "showStash", "relativePaths", "displayCommentPrefix"] {
             flag(&format!("status.{key}"))?;
         }
         let format = format(repo, &given)?;
-        // What people configure for themselves does not reach scripts.
+        // Settings for people do not apply to the formats for scripts.
         let for_people = !given.nul && !matches!(format, Format::Porcelain | Format::PorcelainV2);
         let ahead_behind = match given.ahead_behind {
             None if for_people => flag("status.aheadBehind")?,
@@ -245,7 +245,7 @@ impl Request {
         Ok(request)
     }
 
-    /// Whether what happened in submodules is summed up (`status.submoduleSummary`).
+    /// Returns true if changes in submodules are summarised (`status.submoduleSummary`).
     pub(super) fn is_summarized(&self, repo: &Repository) -> bool {
         self.format == Format::Long
             && self.submodules != Some(Ignore::All)
@@ -349,12 +349,12 @@ fn renames(repo: &Repository, given: &Given) -> Result<Renames, Failure> {
     })
 }
 
-/// What is given to `--find-renames`; what is behind the score is not looked at, as by Git.
+/// Parses the value of `--find-renames`. Ignores text after the score, as Git does.
 fn score(value: &BStr) -> u32 {
     renames::leading_score(value.strip_prefix(b"=").unwrap_or(value)).0
 }
 
-/// What leads a line that is a comment.
+/// Returns the prefix of comment lines.
 pub(super) fn comment(repo: &Repository) -> BString {
     let configured = repo.config_str("core.commentString").or_else(|| repo.config_str("core.commentChar"));
     configured.filter(|value| !value.eq_ignore_ascii_case(b"auto")).unwrap_or_else(|| "#".into())

@@ -107,7 +107,7 @@ fn octal(modes: &[Option<Mode>]) -> String {
     modes.iter().map(|mode| format!("{:06o} ", mode.map_or(0, Mode::bits))).collect()
 }
 
-/// What of a submodule was changed, if it is one on some side.
+/// Returns the submodule column: the changes of a submodule that is on some side.
 fn submodule(modes: &[Option<Mode>], change: &Change) -> String {
     if !modes.iter().flatten().any(|mode| mode.is_gitlink()) {
         return "N...".to_owned();

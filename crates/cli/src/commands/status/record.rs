@@ -1,7 +1,8 @@
-//! What was learnt about stat data goes into the index, for whoever looks next.
+//! Recording new stat data in the index, for the next command.
 //!
-//! Promise: nothing but stat data and what spares looks changes, and only of the index that was looked at. If it is locked, or is another by now, if it cannot be
-//! written or is not to be (`--no-optional-locks`), nothing is, silently.
+//! Promise: this changes only stat data and caches, and only of the index that was read. If the
+//! index is locked, was replaced, cannot be written or must not be (`--no-optional-locks`), nothing
+//! happens, silently.
 
 use bstr::BStr;
 use engine::{checkout::RacyCheck, monitor::WriteIndex};
@@ -20,9 +21,9 @@ use crate::{
     term::failure::Failure,
 };
 
-/// What was learnt of an index.
+/// The new knowledge about an index.
 pub(super) struct Learnt {
-    /// What its file was before it was read. `None`: there was none.
+    /// The fingerprint of the file before it was read. `None`: there was no file.
     pub(super) seen: Option<Fingerprint>,
     /// The sparse index that it was.
     pub(super) before: Option<Index>,
@@ -30,7 +31,7 @@ pub(super) struct Learnt {
     pub(super) refreshed: Vec<(usize, Stat)>,
     /// Entries that are clean, for the file system monitor.
     pub(super) proved: Vec<usize>,
-    /// Whether what the monitor said is worth being written.
+    /// Tells if the monitor's answer is worth writing the index.
     pub(super) monitor: WriteIndex,
     /// Its untracked cache came, went, or has learnt something that is to be written.
     pub(super) is_news: bool,

@@ -1,4 +1,5 @@
-//! The short format, and version 1 of the one for scripts, which is the same without colours and with paths from the root.
+//! The short format, and version 1 of the porcelain format, which is the same without colours and
+//! with paths from the root.
 
 use bstr::{BStr, ByteSlice as _};
 use engine::diff::{Dirt, Status};

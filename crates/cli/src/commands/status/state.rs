@@ -1,4 +1,4 @@
-//! What is in progress, in the long format.
+//! The operations in progress, in the long format.
 
 use std::path::PathBuf;
 
@@ -185,7 +185,7 @@ impl Answer<'_> {
     }
 }
 
-/// What is said of picking commits.
+/// The words for picking commits.
 struct Words {
     command: &'static str,
     doing: &'static str,

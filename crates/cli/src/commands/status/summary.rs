@@ -1,4 +1,5 @@
-//! What happened in submodules (`status.submoduleSummary`): as Git's status does, by running `git submodule summary`.
+//! The summary of changes in submodules (`status.submoduleSummary`). Like Git's status, runs `git
+//! submodule summary`.
 
 use std::process::Stdio;
 
@@ -10,7 +11,7 @@ use crate::{
     term::{console::text, failure::Failure},
 };
 
-/// What is compared.
+/// The commits to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Staged,
@@ -18,7 +19,7 @@ enum Of {
 }
 
 impl Answer<'_> {
-    /// Of what is staged, and of what is not.
+    /// Adds the summaries of staged and of unstaged changes.
     pub(super) fn summaries(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
         match self.request.is_summarized(self.repo) {
             true => [Of::Staged, Of::Unstaged].into_iter().try_for_each(|of| self.summary(lines, of)),

@@ -1,7 +1,8 @@
-//! `-v` in the long format: what the differences are.
+//! `-v` in the long format: the patches.
 //!
-//! Git makes these patches inside its `status`, as neither `git diff`, which combines the sides of a conflict, nor `git diff-files`, which heeds no
-//! settings for people, would. So the real Git's `status` is run, whole.
+//! Git makes these patches inside its `status`. Neither `git diff`, which combines the sides of a
+//! conflict, nor `git diff-files`, which ignores settings for people, prints the same. So sapwood
+//! runs the real Git's `status` as a whole.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -10,7 +11,7 @@ use crate::{
     term::{console, failure::Failure},
 };
 
-/// The same command by the real Git. Returns its exit code.
+/// Runs the same command with the real Git. Returns its exit code.
 pub(super) fn by_git(run: &Invocation) -> Result<u8, Failure> {
     let Some(mut git) = real_git::command(run) else {
         return Err(Failure::fatal("status -v needs a git, and there is none"));

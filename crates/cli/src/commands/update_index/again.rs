@@ -26,14 +26,15 @@ impl Update<'_> {
             Some(commit) => Some(self.repo.tree_of(commit)?),
             None => None,
         };
-        // What a refresh before it found is forgotten, as Git forgets it.
+        // Like Git, forgets errors of an earlier refresh.
         self.has_errors = false;
-        // Where one goes, or takes the place of others, all is done anew, as Git does it: it may be said twice.
+        // If an entry is removed or replaces others, starts again, as Git does. Messages may be
+        // printed twice.
         while !self.once_again(&specs, tree)? {}
         Ok(())
     }
 
-    /// Whether the number of entries stayed what it was. Stops when it does not.
+    /// Returns true if the number of entries did not change. Stops when it does.
     fn once_again(&mut self, specs: &Pathspecs, tree: Option<ObjectId>) -> Result<bool, Failure> {
         let index = self.staging.index();
         let differing = match index.sparse {

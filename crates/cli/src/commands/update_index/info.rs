@@ -63,7 +63,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Puts an entry where it belongs. Whether it could be; why not has been said.
+    /// Puts an entry into the index. Returns true if it could; otherwise the reason was printed.
     fn enter(&mut self, mode: u32, oid: ObjectId, path: &BStr, stage: Stage) -> Result<bool, Failure> {
         if path::verify(path, kind(mode), self.protect).is_err() {
             console::error(text!("Invalid path '", path, "'"));
@@ -78,7 +78,8 @@ impl Update<'_> {
     }
 }
 
-/// What of a mode decides which paths there may be. No entry is given with a slash at its end.
+/// Returns the kind of a mode, which decides which paths are valid. No entry has a slash at its
+/// end.
 fn kind(mode: u32) -> Mode {
     match Mode::from_raw(mode) {
         mode if mode.is_symlink() => mode,
@@ -87,7 +88,8 @@ fn kind(mode: u32) -> Mode {
 }
 
 impl Line {
-    /// `<mode> <object>\t<path>`, `<mode> <type> <object>\t<path>` or `<mode> <object> <stage>\t<path>`.
+    /// Parses `<mode> <object>\t<path>`, `<mode> <type> <object>\t<path>` or `<mode> <object>
+    /// <stage>\t<path>`.
     fn parse(line: &[u8], hash: format::HashKind) -> Option<Line> {
         let digits = line.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let space = digits + line[digits..].find_byte(b' ')?;

@@ -1,6 +1,7 @@
-//! The command line as a series of acts: every option counts for what comes after it, and some do their work where they stand.
+//! The command line as a series of acts: every option applies to the words after it, and some act
+//! at once.
 //!
-//! A mistake is an act too: what stands before it has been done, and said, by then.
+//! A mistake is an act too: the acts before it were done by then.
 
 use bstr::{BString, ByteSlice as _};
 

@@ -1,8 +1,9 @@
 //! `sapwood update-index`: entries of the index, one by one.
 //!
-//! Order: the lock, if it is free; the index; the acts of the command line from left to right (`line`), each seeing what those
-//! before it did; paths from the standard input; what the index is to be like as a whole (`whole`); and if anything was
-//! changed, the index. What Git dies of leaves the index as it was, but not objects that were written by then.
+//! Order: the lock, if it is free; the index; the acts of the command line from left to right
+//! (`line`), each on the result of those before it; paths from standard input; the index as a whole
+//! (`whole`); and if anything was changed, the index file. An error of which Git dies leaves the
+//! index as it was, but not objects that were written by then.
 
 mod again;
 mod info;

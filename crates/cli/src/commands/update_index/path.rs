@@ -18,7 +18,7 @@ use crate::term::{
     failure::Failure,
 };
 
-/// So many paths that were named together are worth more than one who looks.
+/// From this number of paths on, several workers examine them.
 const MANY: usize = 64;
 
 /// Something was wrong with a path, and has been said.
@@ -65,7 +65,7 @@ impl Update<'_> {
         mark.into_iter().find_map(|(mark, flag)| mark.map(|mark| (mark, flag)))
     }
 
-    /// Whether it counts what is in the worktree.
+    /// Returns true if the worktree matters.
     fn looks(&self) -> bool {
         self.mark().is_none() && !self.force_remove
     }
@@ -104,14 +104,14 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// What is in the worktree, into the index or out of it.
+    /// Adds the file to the index, or removes its entry.
     fn process(&mut self, path: &BStr, found: Found) -> Result<Result<(), Refused>, Failure> {
         if matches!(found, Found::BeyondLink) {
             return Ok(refused(text!("'", path, "' is beyond a symbolic link")));
         }
         let old = self.staging.merged(path);
         if old.is_some_and(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
-            // What is in the worktree does not count, but that it is to go does.
+            // The content of the worktree does not count, but its absence does.
             if !self.ignore_skipped && self.remove {
                 self.staging.remove(path);
             }
@@ -204,12 +204,12 @@ impl Update<'_> {
         refused(text!(path, ": cannot add to the index - missing --add option?"))
     }
 
-    /// The same for who only wants to know whether it was done.
+    /// Like [`put`](Update::put), for callers that only need to know if it was done.
     pub(super) fn put_or_say(&mut self, path: &BStr, entry: NewEntry) -> bool {
         self.put(path, entry).is_ok()
     }
 
-    /// Whether the file is its entry's, so that nothing is to be done.
+    /// Returns true if the file matches its entry, so that there is nothing to do.
     fn is_unchanged(&mut self, path: &BStr, stat: &Stat) -> Result<bool, Failure> {
         let (written, rules) = (self.staging.base().timestamp, self.rules);
         let look = |entry: &format::index::Entry| (*entry, rules.compare(entry, stat, written));

@@ -1,7 +1,8 @@
-//! `--test-untracked-cache`: whether directories of this file system tell by their stat data that something came into them or
-//! went, and by nothing else.
+//! `--test-untracked-cache`: tests if the stat data of directories on this file system change when
+//! an entry is added or removed, and only then.
 //!
-//! Each step waits for the clock to move on, as Git does: it takes six seconds. What was made for it is removed, also when it fails.
+//! Each step waits for the clock to move on, as Git does: the test takes six seconds. Its files are
+//! removed, also when it fails.
 
 use std::{
     io::{self, ErrorKind, Write as _},
@@ -17,7 +18,7 @@ use sys::by_path;
 
 use crate::term::{console, failure::Failure};
 
-/// What a directory should do.
+/// The expected change of a directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Changes,
@@ -58,7 +59,7 @@ impl Tried {
         self.dir.join(name)
     }
 
-    /// What stopped it.
+    /// Returns the failure of a step.
     fn fatal(&self, what: &str, name: &str, error: &io::Error) -> Failure {
         let slash = if name.is_empty() { "" } else { "/" };
         let reason = sys::reason(error);
@@ -101,7 +102,7 @@ impl Tried {
 /// One thing that is done in the directory.
 type Step = (Expected, &'static str, fn(&Tried) -> Result<(), Failure>);
 
-/// What a file system has to tell, and the words for one that does not.
+/// The steps, and the message for a file system that fails one.
 const STEPS: &[Step] = &[
     (Expected::Changes, "directory stat info does not change after adding a new file", |tried| {
         tried.add_file("newfile")
@@ -124,7 +125,7 @@ const STEPS: &[Step] = &[
     }),
 ];
 
-/// Tries it out at `top`, telling as it goes along. Whether it is so.
+/// Runs the test at `top` and prints its progress. Returns true if the file system passes.
 pub(super) fn directories_tell(top: &Path, rules: StatRules) -> Result<bool, Failure> {
     let tried = Tried::new(top)?;
     console::raw(&[b"Testing mtime in '", top.as_os_str().as_bytes(), b"' "].concat());

@@ -1,4 +1,5 @@
-//! The run of `update-index`: the index that it changes, and the rules that options set for later words.
+//! The run of `update-index`: the index that it changes, and the rules that options set for later
+//! words.
 
 use super::line::Act;
 use super::whole::Whole;
@@ -29,7 +30,7 @@ use format::{
 use repo::Repository;
 use std::io::{BufRead as _, BufReader, StdinLock};
 
-/// What becomes of a mark on the paths that are named.
+/// The change of a mark on the named paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     Set,
@@ -62,7 +63,7 @@ pub(super) struct Update<'a> {
     pub(super) fsmonitor_valid: Option<Mark>,
     pub(super) chmod: Option<bool>,
     pub(super) refresh: RefreshOptions,
-    /// What new entries are marked with.
+    /// The marks of new entries.
     pub(super) flags: Flags,
     pub(super) whole: Whole,
     pub(super) has_errors: bool,
@@ -146,7 +147,8 @@ impl<'a> Update<'a> {
         let index = self.staging.index();
         let refreshed = add::refresh(self.repo, self.worktree, index, &options)?;
         failure::must_have_been_readable()?;
-        // Writing it again makes it younger than the files, which then need not be read each time. As in Git it is then written whole.
+        // Writing the index makes it younger than the files, which then need not be read each time.
+        // As in Git it is then written as a whole.
         let is_racy = index.has_racy();
         self.whole.something_changed |= is_racy;
         if refreshed.changed || is_racy {
@@ -174,7 +176,7 @@ impl<'a> Update<'a> {
                     Some(Err(failure)) => break Some(Err(failure)),
                     Some(Ok(path)) => together.push(path),
                 }
-                // Who waits for what becomes of these names no others.
+                // The caller waits for the result of these names before it sends more.
                 if !lines.is_at_hand() {
                     break None;
                 }
@@ -219,7 +221,8 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// Git makes a sparse index full to look for `path`, if it is in a directory that stands as one entry.
+    /// Expands a sparse index as Git does to look for `path`, if it lies in a directory that is one
+    /// entry.
     pub(super) fn looks_for(&mut self, path: &BStr) -> Result<(), Failure> {
         if sparse_index::is_collapsed(self.work.before.as_ref(), path) {
             self.work.before = None;
@@ -232,7 +235,7 @@ impl<'a> Update<'a> {
     }
 }
 
-/// What is read at a time.
+/// The size of a read, in bytes.
 pub(super) const INPUT: usize = 256 * 1024;
 
 /// The lines of the standard input, as they come.
@@ -259,13 +262,13 @@ impl Lines {
         Some(&whole[..whole.find_byte(0).unwrap_or(whole.len())])
     }
 
-    /// Whether the next line came with the last.
+    /// Returns true if the next line is in the buffer.
     pub(super) fn is_at_hand(&self) -> bool {
         self.stdin.buffer().find_byte(self.end).is_some()
     }
 }
 
-/// What a line says that is in quotes from its beginning to its end.
+/// Returns the content of a line that is one quoted string.
 pub(super) fn whole_quote(line: &[u8]) -> Option<BString> {
     format::unquote(line).filter(|(_, rest)| rest.is_empty()).map(|(path, _)| path)
 }

@@ -1,6 +1,7 @@
-//! What the index is to be like as a whole, and writing it.
+//! The index as a whole, and writing it.
 //!
-//! Order, which is that of what is said: split index, untracked cache, file system monitor; then the file, if anything was changed.
+//! Order, which is that of the messages: split index, untracked cache, file system monitor; then
+//! the file, if anything was changed.
 
 use std::time::SystemTime;
 
@@ -22,7 +23,7 @@ use crate::{
     },
 };
 
-/// What was asked of the untracked cache.
+/// The request about the untracked cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cache {
     On,
@@ -31,7 +32,7 @@ pub(super) enum Cache {
     Tested,
 }
 
-/// What was asked for.
+/// The requests about the index as a whole.
 pub(super) struct Whole {
     /// A number of a version, -1 to be told it, 0 for nothing.
     pub(super) version: i64,
@@ -53,7 +54,7 @@ impl Whole {
         self.untracked = Some(if on { wanted } else { Cache::Off });
     }
 
-    /// What the configuration wants of an index that was just read.
+    /// Returns the configured state for an index that was just read.
     pub(super) fn of(repo: &Repository, index: &Index) -> Result<Whole, Failure> {
         let wanted = repo.config_bool("core.splitIndex").ok().flatten();
         let is_split = wanted.unwrap_or(index.base.is_some());

@@ -1,9 +1,9 @@
 //! `worktree add`.
 //!
-//! Order: what the arguments mean together; the branch, as `git branch` makes it; the administrative directory (locked, so
-//! that nobody prunes it), the two names, HEAD; sparse patterns and configuration; the files, by the same road as `reset
-//! --hard`; the hook. What fails before the files are there takes everything away again that was made, except the branch, as
-//! with Git; a failing hook takes away nothing.
+//! Order: the rules for arguments; the branch, as `git branch` makes it; the administrative
+//! directory (locked against pruning), the two links, HEAD; sparse patterns and configuration; the
+//! files, as in `reset --hard`; the hook. A failure before the files exist removes everything that
+//! was made, except the branch, as with Git. A failing hook removes nothing.
 
 use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
@@ -102,7 +102,7 @@ struct Add<'a> {
     is_alone: bool,
 }
 
-/// What the new worktree is to be on.
+/// The branch or commit of the new worktree.
 struct Goal {
     /// The branch, or what names the commit.
     name: BString,
@@ -124,7 +124,7 @@ impl Add<'_> {
         let mut name = goal.name.clone();
         if let Some(branch) = &goal.new_branch {
             if !goal.orphan {
-                // What is `git branch` to Git, and its failure, has a code of its own.
+                // For Git this is a run of `git branch`, whose failure has an exit code of its own.
                 if let Err(failure) = self.make_branch(branch.as_bstr(), goal.name.as_bstr()) {
                     failure.plain().say();
                     return Ok(255);
@@ -227,7 +227,7 @@ impl Add<'_> {
         })
     }
 
-    /// Whether HEAD or any branch is there to start from.
+    /// Returns true if HEAD or any branch exists.
     fn has_local_refs(&self) -> Result<bool, Failure> {
         if self.repo.head().is_ok_and(|head| head.oid().is_some()) {
             return Ok(true);
@@ -239,8 +239,8 @@ impl Add<'_> {
         Ok(any)
     }
 
-    /// Whether nothing is there to start from, so that the branch is to be an orphan. With `remote`, branches of remotes
-    /// count if it is true.
+    /// Returns true if there is no commit to start from, so that the branch is an orphan. With
+    /// `remote` set to true, branches of remotes count.
     fn infers_orphan(&self, remote: Option<bool>) -> Result<bool, Failure> {
         if self.has_local_refs()? {
             return Ok(false);
@@ -415,7 +415,8 @@ impl Add<'_> {
         }
     }
 
-    /// Makes the directory ours: of several who are about to make a worktree in one place, only one finds no `.git` there.
+    /// Claims the directory: of several processes that add a worktree in one place, only one finds
+    /// no `.git` there.
     fn claim(&self) -> Result<(), Failure> {
         let (top, shown) = (&self.at.path, &self.at.shown);
         self.settings.locks.shared.create_dir_all(top).map_err(|error| {
@@ -470,7 +471,8 @@ impl Add<'_> {
         store::refs::apply(&refs, vec![change]).map_err(|error| switch::Error::from(error).into())
     }
 
-    /// Copies a file of this worktree's Git directory, if it is there. `failed` is what is said if that fails.
+    /// Copies a file of this worktree's Git directory, if it exists. `failed` makes the message for
+    /// a failure.
     fn copy(&self, admin: &Admin, name: &str, failed: impl Fn(&[u8], &[u8]) -> BString) -> bool {
         let (from, to) = (self.repo.git_dir().join(name), admin.dir.join(name));
         let copied = || -> std::io::Result<bool> {

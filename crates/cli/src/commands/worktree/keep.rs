@@ -1,4 +1,4 @@
-//! `worktree lock`, `unlock`, `prune` and `repair`: what is known of worktrees, and whether it is still true.
+//! `worktree lock`, `unlock`, `prune` and `repair`: the records of worktrees, and their repair.
 
 use std::{
     ffi::OsString,
@@ -79,7 +79,7 @@ pub(super) fn prune(scene: &Scene<'_>, request: &Request, args: &[BString]) -> R
             false => remove::delete_admin(scene, id, meant),
         }
     };
-    // Of several that name the same worktree the first one stays; the main worktree comes before all.
+    // If several records name one worktree, the first one stays; the main worktree comes first.
     let mut kept: Vec<(PathBuf, Option<(OsString, Found)>)> = vec![(common.to_owned(), None)];
     for (id, _) in names {
         let found = Found::at(&place(&id));

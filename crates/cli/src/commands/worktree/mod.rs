@@ -1,6 +1,7 @@
-//! `sapwood worktree`: the tables of its subcommands, and what they share.
+//! `sapwood worktree`: the records of its subcommands.
 //!
-//! Whatever a subcommand did, a trash that nobody is emptying is emptied by a process of its own afterwards.
+//! After a subcommand that may discard directories, a process of its own empties a trash that no
+//! other process is emptying.
 
 mod add;
 mod keep;

@@ -1,5 +1,5 @@
-//! Reasons for which a subcommand of `worktree` is left to the real Git: names that mean several things, dates, and the
-//! worktree that is to be moved or removed.
+//! Reasons for which a subcommand of `worktree` is left to the real Git: names that mean several
+//! things, dates, and the worktree that is to be moved or removed.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::names;
@@ -29,7 +29,8 @@ const FILLING: &[Setting] =
 /// Settings of [`add`](super::add) and [`remove`](super::remove).
 pub(super) const FILES: &[&[Setting]] = &[GENERAL, FILLING];
 
-/// Settings of the subcommands that change or show only what the repository records of its worktrees.
+/// Settings of the subcommands that change or show only what the repository records of its
+/// worktrees.
 pub(super) const RECORDS: &[&[Setting]] = &[&[
     ("color.advice*", When::Set),
     ("core.fsyncobjectfiles", When::Set),

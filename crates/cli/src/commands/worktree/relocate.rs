@@ -1,6 +1,6 @@
 //! `worktree move`.
 //!
-//! Order: everything that can be refused; the rename; the two names. If the names cannot be written, `worktree repair`
+//! Order: all checks; the rename; the two links. If the links cannot be written, `worktree repair`
 //! mends them, as with Git.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};

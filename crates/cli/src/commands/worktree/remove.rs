@@ -1,8 +1,9 @@
-//! `worktree remove`: gone at once, deleted by somebody else; and removing administrative directories.
+//! `worktree remove`: the worktree disappears at once and is deleted in the background; also the
+//! removal of administrative directories.
 //!
-//! Order: everything that can be refused; the worktree, by way of the trash if that is possible and surely ends well, or now with
-//! its errors; its administrative directory, whatever became of the worktree, as with Git. Killed in between, the worktree shows
-//! as prunable.
+//! Order: all checks; the worktree, by way of the trash if that is possible and cannot fail later,
+//! or else directly with its errors; its administrative directory, in any case, as with Git. After
+//! a kill in between, the worktree shows as prunable.
 
 use std::{
     ffi::OsStr,
@@ -155,7 +156,8 @@ fn holds_current_directory(run: &Invocation, path: &Path) -> bool {
     [&run.cwd, &run.started_in].into_iter().any(is_inside)
 }
 
-/// Empties the directory behind a symbolic link. Like Git, then fails to remove the link by `rmdir`.
+/// Empties the directory behind a symbolic link. Like Git, then fails to remove the link by
+/// `rmdir`.
 fn empty_linked(scene: &Scene<'_>, path: &Path) -> Result<(), trash::Error> {
     let shown = path.as_os_str().as_bytes().as_bstr();
     let root = Dir::open(path).map_err(|source| stuck(shown, source))?;
@@ -202,7 +204,8 @@ fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -
     }
 }
 
-/// Removes `worktrees/<id>` if it still is what is `meant`. `false` if it stays; that has been said.
+/// Removes `worktrees/<id>` if it still is the `meant` one. Returns false if it stays; the reason
+/// was printed.
 pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Result<bool, Failure> {
     let interrupt = scene.run.interrupt.flag();
     let removed = admin::delete(&scene.common, id, meant, scene.shared_if_told(), interrupt);
@@ -215,7 +218,8 @@ pub(super) fn drop_empty_list(scene: &Scene<'_>) {
 }
 
 impl Scene<'_> {
-    /// Whether a path may become a worktree's; the remains of one that was there may have to go.
+    /// Checks that a path may become a worktree. The record of a missing worktree may have to be
+    /// removed first.
     pub(super) fn check_candidate(
         &self,
         at: &Given,

@@ -1,4 +1,5 @@
-//! The parts that the subcommands of `worktree` share: options, paths of the command line, and questions about worktrees.
+//! The parts that the subcommands of `worktree` share: options, paths of the command line, and
+//! questions about worktrees.
 
 use crate::{
     commands::checkout::request::track,
@@ -209,7 +210,7 @@ pub(super) const REPAIR: Table<Set<Request>> = Table {
 pub(super) const UNLOCK: Table<Set<Request>> =
     Table { usage: &["sapwood worktree unlock <worktree>"], options: &[], grammar: Grammar::Mixed };
 
-/// What every subcommand works with.
+/// The repository and the run of a subcommand.
 pub(super) struct Scene<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: &'a Repository,
@@ -254,7 +255,8 @@ impl Scene<'_> {
         self.repo.display_common_dir().join("worktrees").join(id).as_os_str().as_bytes().into()
     }
 
-    /// How the two names of a worktree are written: as asked for, else by `worktree.useRelativePaths`.
+    /// Returns the writer of the two links of a worktree: relative or absolute, as requested, else
+    /// by `worktree.useRelativePaths`.
     pub(super) fn linker(&self, relative: Option<bool>) -> Result<Linker, Failure> {
         let repo = self.repo;
         let settings = Settings::read(self.run, repo)?;
@@ -273,12 +275,14 @@ impl Scene<'_> {
         })
     }
 
-    /// The repository's permissions. Git does not ask for them to remove something, so that a bad value is none.
+    /// Returns the repository's permissions. Git does not read them to remove something, so a bad
+    /// value counts as none.
     pub(super) fn shared_if_told(&self) -> SharedRepository {
         crate::session::settings::shared(self.repo).unwrap_or_default()
     }
 
-    /// Whether a worktree and its administrative directory name each other; what is wrong, if not.
+    /// Checks that a worktree and its administrative directory name each other. Returns the
+    /// mismatch as an error.
     pub(super) fn validate(&self, worktree: &Worktree, may_be_missing: bool) -> Result<(), BString> {
         let Some(id) = &worktree.id else { return Ok(()) };
         let top: BString = worktree.path.as_os_str().as_bytes().into();
