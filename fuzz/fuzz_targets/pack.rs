@@ -1,5 +1,5 @@
-//! Bytes that may be an entry of a pack or a delta: reading ends in a value or an error, and a delta
-//! writes as much as it says or fails.
+//! Bytes that may be an entry of a pack or a delta: reading ends in a value or an error, and a
+//! delta writes as many bytes as it declares, or fails.
 
 #![no_main]
 

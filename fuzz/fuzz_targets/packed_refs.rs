@@ -11,7 +11,7 @@ fuzz_target!(|data: &[u8]| {
         let Ok(packed) = PackedRefs::parse(data, hash) else { continue };
         let _ = packed.find("refs/heads/main".into());
         for record in packed.below("".into()).flatten() {
-            // In a file that is not sorted as it says it may not be found; the search ends all the same.
+            // In an unsorted file the name may not be found; the search ends all the same.
             let _ = packed.find(record.name);
             let _ = packed.below(record.name).count();
         }

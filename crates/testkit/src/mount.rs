@@ -10,8 +10,8 @@ use std::{
 pub struct CaseInsensitive(PathBuf);
 
 impl CaseInsensitive {
-    /// Mounts one, kept in the new file `image`, on the directory `point`. `None`, with a word about it,
-    /// where it cannot be had.
+    /// Mounts such a file system, kept in the new file `image`, on the directory `point`. Returns
+    /// `None`, and prints why, if the machine cannot.
     pub fn mount(image: &Path, point: &Path) -> Option<CaseInsensitive> {
         fs::File::create(image).and_then(|file| file.set_len(64 << 20)).expect("an image");
         let made = Command::new("mkntfs").args(["-F", "-Q"]).arg(image).output();

@@ -30,8 +30,8 @@ pub struct Oracle {
 pub struct Snapshot {
     /// `git ls-files --stage -t -v`
     pub index: BString,
-    /// `git for-each-ref` (or, in both of two that are compared, the files that hold the refs), HEAD's
-    /// content, and ORIG_HEAD's.
+    /// The output of `git for-each-ref` (or, in both copies, the files that hold the refs), the
+    /// content of HEAD, and that of ORIG_HEAD.
     pub refs: BString,
     /// Every reflog by name.
     pub reflogs: BTreeMap<BString, BString>,
@@ -121,8 +121,9 @@ impl Oracle {
         self.compare(context, "", args)
     }
 
-    /// As [`Oracle::same`], with the program under test run once in each of its copies, each time with
-    /// other global options, which must make no difference. `context` names the case when it fails.
+    /// Like [`Oracle::same`], but runs the program under test once in each of its copies, each time
+    /// with other global options, which must make no difference. `context` names the case in a
+    /// failure.
     #[track_caller]
     pub fn same_with_each(&self, context: &str, globals: &[&[&str]], args: &[&str]) {
         assert_eq!(globals.len(), self.ours, "one copy for each");
@@ -286,7 +287,8 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Everything below `dir`: files with their content, links with their target, directories empty or not.
+/// Collects everything below `dir`: files with their content, links with their target, and
+/// directories.
 fn collect(root: &Path, dir: &Path, found: &mut BTreeMap<BString, (u32, BString)>) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for entry in entries {

@@ -64,7 +64,7 @@ impl Sandbox {
     }
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Exit code; 128 + n if signal n ended it.
@@ -122,7 +122,8 @@ impl Repo<'_> {
                 command.env(name, value);
             }
         }
-        // The oracle is the Git that is found first: whoever runs Git or looks for its templates meets it.
+        // The oracle's directory comes first: every program that runs Git or looks for its
+        // templates finds the oracle.
         let path = std::env::var_os("PATH").unwrap_or_default();
         let oracle = self.sandbox.git.parent().filter(|dir| dir.is_absolute()).map(Path::to_owned);
         let dirs = oracle.into_iter().chain(std::env::split_paths(&path));
@@ -142,7 +143,7 @@ impl Repo<'_> {
             .env("TZ", "UTC")
             // `git reset --hard` shows progress without a terminal, once it takes long enough.
             .env("GIT_PROGRESS_DELAY", "3600")
-            // Maintenance after a commit ends with the commit: in the background it would race with the test.
+            // A commit waits for its maintenance, which would race with the test in the background.
             .env("GIT_TEST_MAINT_AUTO_DETACH", "false")
             .env("TERM", "dumb");
         command
@@ -184,7 +185,7 @@ impl Repo<'_> {
         .expect("the path can be removed");
     }
 
-    /// Whether something is there.
+    /// Returns true if the path exists.
     pub fn exists(&self, path: impl AsRef<[u8]>) -> bool {
         self.join(path).symlink_metadata().is_ok()
     }

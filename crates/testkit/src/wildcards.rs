@@ -5,7 +5,8 @@ use bstr::{BString, ByteSlice as _};
 /// A source of chance that is the same in each run.
 pub struct Dice(u64);
 
-/// Neither a dot nor the letters of `.git`: every path may be asked for, and every pattern be a line of a file.
+/// No dot, and not all letters of `.git`: every path is valid, and every pattern is a valid line of
+/// a file.
 const LETTERS: &[u8] = b"aaaabbbccAABCzzZ-5]^!: \t\x0b\x7f\x80\xe9[\\*?";
 const NAMES: [&[u8]; 14] = [
     b"alnum", b"alpha", b"blank", b"cntrl", b"digit", b"graph", b"lower", b"print", b"punct", b"space",
@@ -59,7 +60,8 @@ impl Dice {
         path
     }
 
-    /// A pattern: at random, or one of `paths` with wildcards in it. It is not empty and does not begin with `!`.
+    /// Returns a random pattern, or one of `paths` with wildcards in it. It is not empty and does
+    /// not begin with `!`.
     pub fn pattern(&mut self, paths: &[BString]) -> BString {
         let mut pattern = match self.one_of(4) {
             true => self.any_pattern(),

@@ -9,8 +9,8 @@ use std::{
     process::{Command, Output},
 };
 
-/// Git's built source and the git made of it: what `SAPWOOD_TEST_SUITE` and `SAPWOOD_TEST_GIT` name, or what
-/// `.ci/oracle` makes. None, and a line that says so, where they are not there.
+/// Returns Git's built source and its git: those that `SAPWOOD_TEST_SUITE` and `SAPWOOD_TEST_GIT`
+/// name, or those of `.ci/oracle`. Returns `None`, and prints why, if they are missing.
 fn suite() -> Option<(PathBuf, PathBuf)> {
     let oracle = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/oracle");
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);

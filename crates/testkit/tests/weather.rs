@@ -21,7 +21,8 @@ use testkit::{
     },
 };
 
-/// A disk in a sandbox; the sandbox goes last. None, and a line that says so, where there is no FUSE.
+/// Returns a disk in a sandbox; the sandbox is dropped last. Returns `None`, and prints why, if
+/// there is no FUSE.
 fn disk(profile: &Profile) -> Option<(Sandbox, Mount)> {
     if let Err(unusable) = weather::usable() {
         println!("skipped: {unusable}");
@@ -96,7 +97,7 @@ fn git_works_in_any_weather() {
         assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "");
         copy.git(&["worktree", "add", "-q", "../second", "one"]);
         assert_eq!(sandbox.repo("disk/second").git(&["status", "--porcelain"]).stdout, "");
-        // What is on the disk is in the backing directory.
+        // The backing directory holds the content of the disk.
         mount.end().expect("nobody is left");
         let behind = sandbox.repo("backing/copy");
         assert_eq!(behind.read("dir0/sub/file0").len(), 300_000);
@@ -159,7 +160,7 @@ fn a_disk_is_a_disk() {
         assert_eq!(os_error(fs::remove_dir(at("e"))), Some(Errno::NOTEMPTY.raw_os_error()));
         assert_eq!(os_error(fs::create_dir(at("e"))), Some(Errno::EXIST.raw_os_error()));
 
-        // What is open stays, though its last name goes.
+        // An open file stays after its last name is gone.
         let mut open = File::options().read(true).write(true).open(at("e/y")).expect("there");
         fs::remove_file(at("e/y")).expect("there");
         open.write_all(b"still").expect("room");
@@ -234,7 +235,7 @@ fn operations_take_their_time() {
     let waited = made.of(Operation::Lookup) + made.of(Operation::Getattr);
     assert_eq!(mount.report().lateness.answers, waited, "{made}");
 
-    // A server says with the last names that they are: the request that finds no more is not paid for.
+    // A server marks the last names as the last: the request that finds no more is free.
     mount.reset_lateness();
     let before = mount.counts();
     assert_eq!(fs::read_dir(mount.path()).expect("the root").count(), 1);

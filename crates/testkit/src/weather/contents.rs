@@ -26,7 +26,7 @@ use super::{
     tree::{Inode, Result, Tree, Way},
 };
 
-/// What is open.
+/// The open files and directories.
 #[derive(Default)]
 pub(super) struct Handles {
     open: Mutex<HashMap<u64, Handle>>,
@@ -79,8 +79,8 @@ pub(super) struct Wanted {
     pub(super) modified: Option<TimeOrNow>,
 }
 
-/// How the backing file is opened for what the kernel asks. It says itself where it writes, so nothing is appended; and with
-/// delayed writes it reads what it writes only a part of.
+/// Returns the flags for opening the backing file. The kernel names the position of each write, so
+/// nothing is appended; with delayed writes it reads pages that it writes in part.
 pub(super) fn backing_flags(flags: i32, delayed: bool) -> OFlags {
     let asked = OFlags::from_bits_retain(flags as u32);
     let kept = asked & (OFlags::RWMODE | OFlags::TRUNC | OFlags::EXCL);
@@ -133,8 +133,8 @@ impl Tree {
         }
     }
 
-    /// A path through a handle ends with a link of the kernel's, which is to be followed; one through a directory
-    /// with what may be a link of the tree's.
+    /// A path through a handle ends with a link of the kernel's, which has to be followed. A path
+    /// through a directory may end with a link of the tree's.
     fn follow(&self, way: &Way) -> AtFlags {
         match way {
             Way::Named(..) => AtFlags::SYMLINK_NOFOLLOW,
@@ -196,7 +196,8 @@ impl Tree {
         Ok(())
     }
 
-    /// A sync of a file or a directory. The backing directory needs none: it need not survive a crash of this machine.
+    /// Syncs a file or a directory. The backing directory needs no sync: it need not survive a
+    /// crash of this machine.
     pub(super) fn sync(&self, number: INodeNo) -> Result<()> {
         match &self.power {
             Some(power) => power.sync(self, number.0),

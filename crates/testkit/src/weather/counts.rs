@@ -88,7 +88,7 @@ impl Counts {
         self.0.iter().sum::<u64>() - self.of(Operation::Release)
     }
 
-    /// What has come since `earlier`.
+    /// Returns the requests since `earlier`.
     pub fn since(&self, earlier: &Counts) -> Counts {
         Counts(std::array::from_fn(|which| self.0[which] - earlier.0[which]))
     }

@@ -1,4 +1,5 @@
-//! What each request of the kernel has in common: it is counted, may come to grief, and is answered when its time has come.
+//! The common part of all requests of the kernel: each is counted, may fail, and is answered when
+//! its time has come.
 
 use std::{
     collections::HashMap,
@@ -23,7 +24,7 @@ use super::{
     tree::{Inode, Result, Tree},
 };
 
-/// What requests, whoever started the mount, and the timer have in common.
+/// The state that requests, the owner of the mount, and the timer share.
 pub(super) struct Shared {
     pub(super) tree: Tree,
     pub(super) counters: Counters,
@@ -39,8 +40,8 @@ pub(super) struct Disk {
     pub(super) caching: Caching,
     pub(super) xattrs: Xattrs,
     pub(super) closing: Closing,
-    /// By thread, the name it asked for last that was not there. The kernel looks for each name it is about to make, which a
-    /// network mount does not: what is made of the name just looked for is answered at once.
+    /// The last missing name that each thread looked up. The kernel looks up each name that it is
+    /// about to create, which a network mount does not: creating that name is answered at once.
     missing: Mutex<HashMap<u32, (u64, OsString)>>,
 }
 
@@ -53,8 +54,9 @@ pub(super) struct Came {
 }
 
 impl Came {
-    /// A request for the names after the first `offset`. If there are none, it is free: the kernel asks until nothing is left, but a server says with
-    /// the last names that they are, and a disk's reader sees it.
+    /// Returns the cost of a request for the names after the first `offset`. If there are none, it
+    /// is free: the kernel asks until nothing is left, but a server marks the last names as the
+    /// last.
     pub(super) fn to_list(self, listed: &Result<(Arc<Inode>, Arc<[Name]>)>, offset: u64) -> Came {
         let is_told = |names: &[Name]| offset > 0 && offset >= names.len() as u64;
         Came { paid: !listed.as_ref().is_ok_and(|(_, names)| is_told(names)), ..self }

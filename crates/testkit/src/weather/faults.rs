@@ -19,7 +19,7 @@ pub struct Fault {
     pub at: At,
     /// Which of those.
     pub nth: Nth,
-    /// What becomes of them.
+    /// Their outcome.
     pub what: What,
 }
 
@@ -30,7 +30,7 @@ pub enum At {
     Anywhere,
     /// One.
     Path(BString),
-    /// What lies below a directory, and the directory.
+    /// A directory and everything below it.
     Below(BString),
     /// Those that end so.
     Suffix(BString),
@@ -47,7 +47,7 @@ pub enum Nth {
     From(u64),
 }
 
-/// What becomes of an operation.
+/// The outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// It fails, and nothing was done.
@@ -63,9 +63,10 @@ pub enum What {
 pub struct Struck {
     /// Which kind.
     pub operation: Operation,
-    /// Where it was about to act: for a rename, from where and to where; for a file with several names, all.
+    /// The paths of the operation: for a rename, source and destination; for a file with several
+    /// names, all of them.
     pub paths: Vec<BString>,
-    /// What became of it.
+    /// The outcome.
     pub what: What,
 }
 
@@ -115,7 +116,7 @@ impl At {
 /// The rules in force, each with how many operations it has seen.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    /// Whether there are rules: paths are put together only then.
+    /// True if there are rules: only then are paths put together.
     any: AtomicBool,
     rules: Mutex<Vec<(Fault, u64)>>,
     struck: Mutex<Vec<Struck>>,
@@ -130,12 +131,12 @@ impl Faults {
         self.struck.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// What the rules have struck.
+    /// Returns the operations that rules have changed.
     pub(super) fn struck(&self) -> Vec<Struck> {
         self.struck.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What becomes of one operation, on one of `paths`: the first rule decides that has something to say.
+    /// Decides the outcome of one operation on `paths`: the first rule that applies wins.
     pub(super) fn strike(&self, operation: Operation, paths: impl FnOnce() -> Vec<BString>) -> Option<What> {
         if !self.any.load(Ordering::Acquire) {
             return None;

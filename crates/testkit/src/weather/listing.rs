@@ -45,7 +45,7 @@ impl Tree {
         Ok(self.handles.add(Handle::Dir(Arc::new(listing))))
     }
 
-    /// What follows the `offset`th name. Reading from the start reads anew.
+    /// Returns the names from the `offset`th on. Reading from the start reads anew.
     pub(super) fn names_from(&self, handle: FileHandle, offset: u64) -> Result<(Arc<Inode>, Arc<[Name]>)> {
         let listing = self.handles.dir(handle)?;
         let mut names = listing.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl Tree {
         Ok(names)
     }
 
-    /// What the kernel is told of a listed name; none if it has gone since.
+    /// Returns the entry of a listed name, or `None` if it is gone.
     pub(super) fn listed(&self, dir: &Arc<Inode>, name: &Name) -> Result<Option<Entry>> {
         let stat = match statat(dir.fd(), &name.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),

@@ -1,11 +1,13 @@
 //! Bad weather: a directory served through FUSE as if it lay on a slow, failing or losing disk.
 //!
-//! A [`Mount`] passes everything through to a backing directory and does to it what its [`Profile`] says: each
-//! operation takes a set time with a set number served at once, or waits for a disk's one arm; some fail
-//! ([`Fault`]); what was not synced is gone when the plug is pulled ([`Mount::pull_plug`]); names are the same in
-//! either case. What was served is counted ([`Counts`]), and how late the answers were is told ([`Report`]).
+//! A [`Mount`] passes everything through to a backing directory and changes it as its [`Profile`]
+//! says. Each operation takes a set time, with a set number served at once, or waits for the one
+//! arm of a disk. Some operations fail ([`Fault`]). Unsynced data are lost in a power cut
+//! ([`Mount::pull_plug`]). Names may ignore case. The mount counts its requests ([`Counts`]) and
+//! measures how late its answers were ([`Report`]).
 //!
-//! A mount ends when its value is dropped, also while a test panics, and when the process is killed.
+//! A mount ends when its value is dropped, also while a test panics, and when the process is
+//! killed.
 
 mod contents;
 mod counts;

@@ -1,7 +1,8 @@
 //! Starting and ending a mount.
 //!
-//! It ends when the value is dropped: unmounted, or cut off from its users if some are left, and its threads joined. A small
-//! process of its own waits for the end of a pipe that this process holds, so that a mount whose server was killed goes, too.
+//! Dropping the value unmounts it, or cuts it off from its users if some are left, and joins its
+//! threads. A small process of its own waits for the end of a pipe that this process holds, so that
+//! a mount whose server was killed ends, too.
 
 use std::{
     fs, io,
@@ -50,7 +51,7 @@ pub struct Mount {
 #[error("no FUSE here: {0}")]
 pub struct Unusable(String);
 
-/// Whether mounts can be made here: there is a device, and we may mount.
+/// Returns `Ok` if this machine can mount: the device exists, and the user may mount.
 pub fn usable() -> Result<(), Unusable> {
     let refused = |error: &io::Error| {
         let text = error.to_string();
@@ -80,7 +81,8 @@ impl Mount {
         Mount::over(profile, &dir.join("backing"), &dir.join("disk"))
     }
 
-    /// Mounts `backing` at `at`. Both are made if they are not there. `backing` is not to be touched meanwhile.
+    /// Mounts `backing` at `at`. Makes both if they are missing. Nobody may touch `backing`
+    /// meanwhile.
     pub fn over(profile: &Profile, backing: &Path, at: &Path) -> io::Result<Mount> {
         fs::create_dir_all(backing)?;
         fs::create_dir_all(at)?;
@@ -110,7 +112,7 @@ impl Mount {
         &self.at
     }
 
-    /// What it passes through to.
+    /// Returns the backing directory.
     pub fn backing(&self) -> &Path {
         &self.backing
     }
@@ -120,7 +122,7 @@ impl Mount {
         self.shared.faults.set(faults);
     }
 
-    /// What the rules in force have struck so far.
+    /// Returns the operations that the current rules have changed.
     pub fn struck(&self) -> Vec<Struck> {
         self.shared.faults.struck()
     }
@@ -130,7 +132,7 @@ impl Mount {
         self.shared.counters.read()
     }
 
-    /// What was served so far, and how late answers were since [`Mount::reset_lateness`].
+    /// Returns the requests so far, and how late answers were since [`Mount::reset_lateness`].
     pub fn report(&self) -> Report {
         Report { counts: self.counts(), lateness: self.shared.timer.lateness() }
     }
@@ -140,7 +142,7 @@ impl Mount {
         self.shared.timer.reset();
     }
 
-    /// Whether a rule has pulled the plug.
+    /// Returns true if a rule has cut the power.
     pub fn is_cut(&self) -> bool {
         self.shared.cut.load(Ordering::Acquire)
     }
@@ -150,8 +152,8 @@ impl Mount {
         self.finish(&End::Gently)
     }
 
-    /// Pulls the plug, unless a rule has done so: what was not synced is lost but for the survivors. Then the disk is mounted
-    /// again, without faults.
+    /// Cuts the power, unless a rule did. Unsynced data are lost, except the survivors. Then mounts
+    /// the disk again, without faults.
     pub fn pull_plug(mut self, survivors: Survivors) -> io::Result<Mount> {
         self.shared.cut.store(true, Ordering::Release);
         self.finish(&End::AtOnce)?;
@@ -195,7 +197,7 @@ impl Mount {
         };
         self.watch.dismiss();
         match ended {
-            // What a server reads whose connection was cut is that it was.
+            // A server whose connection was cut reads this error.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
             ended => ended,
         }
@@ -213,7 +215,7 @@ impl Drop for Mount {
     }
 }
 
-/// What those do who may not unmount: they ask a program that may.
+/// Unmounts without privileges, through a setuid program.
 fn unmount_as_user(at: &Path, how: &[&str]) -> bool {
     let mut command = Command::new("fusermount3");
     command.arg("-u").args(how).arg(at).stdout(Stdio::null()).stderr(Stdio::null());

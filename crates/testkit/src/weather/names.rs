@@ -13,7 +13,7 @@ use rustix::{
 
 use super::tree::{Inode, Result, Tree, Way};
 
-/// What the kernel is told of a name.
+/// A name as the kernel sees it.
 pub(super) type Entry = (Arc<Inode>, Stat);
 
 impl Tree {
@@ -135,7 +135,7 @@ impl Tree {
         if &*there == to_name || is_same {
             renameat_with(dir.fd(), &*name, to_dir.fd(), to_name, flags)?;
         } else {
-            // What is there under another spelling goes; the new spelling stays.
+            // The file under another spelling is replaced; the new spelling stays.
             renameat_with(dir.fd(), &*name, to_dir.fd(), &*there, flags)?;
             renameat_with(to_dir.fd(), &*there, to_dir.fd(), to_name, RenameFlags::NOREPLACE)?;
         }

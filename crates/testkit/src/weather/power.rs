@@ -1,8 +1,9 @@
-//! What is left when the plug is pulled.
+//! The state of a disk after a power cut.
 //!
-//! The backing directory is what the programs see. Beside it we remember what is durable: for each inode the content or
-//! the names it had when it was last synced. What has changed since is only a list of numbers; a sync looks at the
-//! backing directory and remembers. After a cut, the backing directory is made anew from what is durable.
+//! Programs see the backing directory. Beside it, a record holds what is durable: for each inode
+//! its content or names at the last sync. Changes since then are only a list of inode numbers; a
+//! sync copies the state from the backing directory. After a cut, the backing directory is rebuilt
+//! from the durable state.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -24,13 +25,13 @@ use super::{
     tree::{Result, Tree, Way, kind},
 };
 
-/// What survives a cut of that which was not synced.
+/// The unsynced data that survive a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survivors {
     /// Nothing.
     None,
-    /// Each changed inode by the toss of a coin, which is the same for the same seed; with [`Journal::Ordered`] all of
-    /// them or none. Disks write early what they like.
+    /// Each changed inode by a random choice, which is the same for the same seed; with
+    /// [`Journal::Ordered`] all of them or none. Disks may write early.
     Some {
         /// Any number.
         seed: u64,
@@ -106,10 +107,10 @@ impl Power {
 }
 
 impl State {
-    /// What an inode is now is durable from now on. Of what a directory holds, the names are, and the content only if it was
-    /// synced itself.
+    /// Makes the current state of an inode durable. For a directory that is its names; the content
+    /// of its files only if they were synced.
     fn remember(&mut self, tree: &Tree, number: u64) -> Result<()> {
-        // Nothing is forgotten of a disk that may lose its power, so what is not known was never used.
+        // A disk that may lose power forgets no inode, so an unknown one was never used.
         let Ok(inode) = tree.find(INodeNo(number)) else { return Ok(()) };
         let way = tree.way(&inode)?;
         let stat = way.stat()?;
@@ -157,7 +158,8 @@ impl State {
     fn restore(&self, number: u64, place: &Path, made: &mut HashMap<u64, PathBuf>) -> io::Result<()> {
         match self.durable.get(&number) {
             Some(Node::Dir { names, mode }) => {
-                // A directory that has two names, as one of its moves was lost: it stays where it is met first.
+                // A directory may have two names if one of its moves was lost. It stays at the
+                // first one.
                 if made.insert(number, place.to_owned()).is_some() {
                     return Ok(());
                 }

@@ -1,22 +1,22 @@
-//! What the weather is like: small values, put together by the presets below.
+//! The weather of a mount: small values, and the presets below.
 
 use std::time::Duration;
 
-/// What a mount does to those who use it.
+/// The behaviour of a mount.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// How long an operation takes.
     pub latency: Latency,
-    /// What the kernel may answer by itself, and for how long.
+    /// The data that the kernel may cache, and for how long.
     pub caching: Caching,
-    /// Whether `A` and `a` are one name.
+    /// Tells if `A` and `a` are one name.
     pub names: Names,
-    /// Whether what was not synced is remembered, and by which rules. With it no inode is ever forgotten, and the
-    /// backing directory is read into memory: for small trees.
+    /// The rules by which unsynced data are recorded, if they are. Then no inode is forgotten, and
+    /// the backing directory is read into memory: for small trees.
     pub power: Option<Journal>,
-    /// Whether extended attributes are served.
+    /// Tells if extended attributes are served.
     pub xattrs: Xattrs,
-    /// Whether the server is told when a file is closed.
+    /// Tells if the server sees the closing of files.
     pub closing: Closing,
 }
 
@@ -27,29 +27,30 @@ pub enum Latency {
     None,
     /// A server far away.
     Slots {
-        /// What each operation takes once it is served.
+        /// The time of each operation.
         each: Duration,
         /// How many are served at once; the others wait in the order of arrival.
         at_once: usize,
     },
-    /// A disk with one arm, which serves one operation at a time, and of those that wait the one that comes next in its
-    /// sweep over the disk.
+    /// A disk with one arm. It serves one operation at a time, and next the waiting one that its
+    /// sweep over the disk meets first.
     Arm {
-        /// What an operation takes where the arm already is.
+        /// The time of an operation at the arm's current place.
         settle: Duration,
-        /// What the longest way takes besides; others take it times the square root of their share of that way.
+        /// The additional time of the longest move. Shorter moves take it times the square root of
+        /// their share.
         stroke: Duration,
     },
 }
 
-/// What the kernel keeps.
+/// The cache of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caching {
-    /// For how long a name that was found is known to lead where it led. Names that were not found are never kept.
+    /// The time for which a found name is cached. Missing names are never cached.
     pub entries: Duration,
     /// For how long attributes are known.
     pub attributes: Duration,
-    /// What becomes of written data.
+    /// The treatment of written data.
     pub writes: Writes,
 }
 
@@ -71,7 +72,7 @@ pub enum Names {
     Folded,
 }
 
-/// Whether there are extended attributes.
+/// Tells if there are extended attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Xattrs {
     /// Passed through. The kernel then asks for one before each write.
@@ -80,22 +81,24 @@ pub enum Xattrs {
     Refused,
 }
 
-/// What becomes of `close`.
+/// The treatment of `close`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
     /// The server is not asked.
     Free,
-    /// The server is asked each time, and may refuse: where a network mount says that what was written did not fit.
+    /// The server sees each `close` and may refuse it: a network mount reports there that written
+    /// data did not fit.
     Told,
 }
 
-/// What a sync makes durable.
+/// The data that a sync makes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journal {
-    /// Only what POSIX promises: the synced file's content and mode, or the synced directory's names.
+    /// Only what POSIX promises: the synced file's content and mode, or the synced directory's
+    /// names.
     Strict,
-    /// As on ext4 with `data=ordered`: whatever is synced, all that reached the disk before becomes durable with it,
-    /// names and data.
+    /// As on ext4 with `data=ordered`: a sync also makes everything durable that reached the disk
+    /// before it, names and data.
     Ordered,
 }
 
@@ -139,7 +142,7 @@ impl Profile {
         Profile::far(Duration::from_micros(500), 32)
     }
 
-    /// A disk with one arm at 7,200 turns. The kernel keeps what it has seen for as long as a run takes.
+    /// A disk with one arm at 7,200 turns. The kernel caches everything for the time of a run.
     pub fn hdd() -> Profile {
         let kept = Duration::from_secs(60);
         Profile {
@@ -150,14 +153,16 @@ impl Profile {
         }
     }
 
-    /// A disk for faults: the kernel keeps nothing, so that the same operations come in each run, and closing may fail.
+    /// A disk for faults: the kernel caches nothing, so that each run has the same operations, and
+    /// closing may fail.
     pub fn bare() -> Profile {
         let caching =
             Caching { entries: Duration::ZERO, attributes: Duration::ZERO, writes: Writes::Through };
         Profile { caching, closing: Closing::Told, xattrs: Xattrs::Refused, ..Profile::calm() }
     }
 
-    /// Names without regard to case. The kernel keeps no name, as it would keep each spelling by itself.
+    /// Names that ignore case. The kernel caches no name, because it would cache each spelling
+    /// separately.
     pub fn casefold() -> Profile {
         let calm = Profile::calm();
         let caching = Caching { entries: Duration::ZERO, ..calm.caching };

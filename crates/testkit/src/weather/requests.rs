@@ -39,7 +39,8 @@ impl Filesystem for Disk {
                 io::Error::new(io::ErrorKind::Unsupported, format!("the kernel lacks {missing:?}"))
             })?;
         }
-        // Anything from 1 on is taken, and what the kernel does not like it says with the nearest it does.
+        // Every value from 1 on is accepted. The kernel replaces a value that it refuses by the
+        // nearest one.
         let _ = config.set_max_background(1024);
         let _ = config.set_max_write(1 << 20);
         Ok(())
@@ -414,7 +415,8 @@ impl Filesystem for Disk {
             .begin_at(Operation::Access, number)
             .and_then(|_| self.tree().attributes_of(number, None))
             .and_then(|stat| {
-                // Root may do all but run what nobody may run; for others the kernel asks us again when they do it.
+                // Root may do anything except run a file that nobody may run. For other users the
+                // kernel asks again at that time.
                 let is_dir = super::tree::kind(&stat) == fuser::FileType::Directory;
                 let runs = is_dir || stat.st_mode & 0o111 != 0;
                 let refused = mask.contains(AccessFlags::X_OK) && !runs && request.uid() == 0;

@@ -1,9 +1,10 @@
-//! When an answer may leave.
+//! The time of an answer.
 //!
-//! The work itself is done at once; its answer is boxed and waits in one heap of deadlines, which one thread drains. How
-//! many are served at once is a heap of the times at which slots become free. With an arm instead of slots, one
-//! answer is under way and the others wait sorted by their place on the disk. A slot that is taken again is
-//! taken from the deadline on, not from when the thread woke: waking late does not make the disk slower.
+//! The work itself is done at once. Its answer waits in one heap of deadlines, which one thread
+//! drains. The limit of parallel operations is a heap of the times at which slots become free. With
+//! an arm instead of slots, one answer is under way and the others wait, sorted by their place on
+//! the disk. A slot is free from the deadline on, not from the time at which the thread woke:
+//! waking late does not make the disk slower.
 
 use std::{
     cmp::Reverse,
@@ -103,7 +104,8 @@ impl Timer {
         Ok(Timer { shared, thread: Some(thread) })
     }
 
-    /// Lets `send` be called when an operation that came at `arrival` and is about `place` has taken its time.
+    /// Calls `send` when an operation that came at `arrival` and concerns `place` has taken its
+    /// time.
     pub(super) fn serve(
         &self,
         arrival: Instant,
@@ -154,7 +156,7 @@ impl Timer {
 }
 
 impl Drop for Timer {
-    /// What still waits is sent at once: nobody may wait for it any more.
+    /// Waiting answers are sent at once: nothing waits for their time any more.
     fn drop(&mut self) {
         self.shared.lock().ends = true;
         self.shared.wake.notify_one();
@@ -171,7 +173,8 @@ impl Shared {
     }
 
     fn drain(&self) {
-        // Without it the kernel adds 50 us to each wait. Only punctuality suffers where it is refused.
+        // Without it the kernel adds 50 us to each wait. If the kernel refuses, only punctuality
+        // suffers.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
         let mut queue = self.lock();
         loop {
@@ -198,7 +201,8 @@ impl Shared {
 }
 
 impl Queue {
-    /// The arm, free since `since`, goes to whom it meets next: upwards, and from the highest back to the lowest.
+    /// Moves the arm, free since `since`, to the next operation: upwards, and from the highest
+    /// place back to the lowest.
     fn move_arm(&mut self, since: Instant) {
         let Order::Arm { settle, stroke, arm } = &mut self.order else { return };
         let above = arm.waiting.range((arm.place, 0)..).next().or_else(|| arm.waiting.iter().next());
@@ -284,7 +288,7 @@ impl fmt::Display for Lateness {
     }
 }
 
-/// What a mount did since it began, or since it was last reset.
+/// The figures of a mount since it began, or since the last reset.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// How many of each operation.

@@ -1,9 +1,9 @@
-//! What the kernel knows of, and where it is in the backing directory.
+//! The inodes that the kernel knows, and their places in the backing directory.
 //!
-//! A directory is reached by a handle that is kept as long as the kernel knows the directory, a file by its
-//! directory's handle and its name there, never by a longer path: nothing that is renamed meanwhile can mislead. A file
-//! that loses its last name while the kernel still knows it is held by a handle of its own, so that its inode
-//! number is not given to another.
+//! A directory is reached by a handle, which is kept while the kernel knows the directory; a file
+//! by its directory's handle and its name there, never by a longer path. A rename cannot mislead
+//! either. A file that loses its last name while the kernel still knows it keeps a handle of its
+//! own, so that its inode number is not given to another file.
 
 use std::{
     borrow::Cow,
@@ -70,8 +70,8 @@ struct State {
     spellings: Option<HashMap<OsString, OsString>>,
 }
 
-/// A place on a disk, and how much of the disk the things below it are spread over. What is below one directory lies near
-/// to it, and nearer the deeper it is.
+/// A place on a disk, and the share of the disk over which the things below it are spread. Things
+/// below one directory lie near it, and nearer the deeper it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) at: u64,
@@ -236,7 +236,7 @@ impl Tree {
         let Some(inode) = inodes.get(&number.0) else { return };
         let left = inode.known.load(Ordering::Relaxed).saturating_sub(times);
         inode.known.store(left, Ordering::Relaxed);
-        // What a power cut may bring back must keep its number.
+        // An inode that a power cut may bring back keeps its number.
         if left == 0 && number.0 != ROOT && self.power.is_none() {
             inodes.remove(&number.0);
         }
@@ -277,7 +277,7 @@ impl Tree {
         self.changed(dir.number);
     }
 
-    /// What is `name` in `dir`, if the kernel knows it.
+    /// Returns the inode of `name` in `dir`, if the kernel knows it.
     pub(super) fn known(&self, dir: &Inode, name: &OsStr) -> Result<Option<Arc<Inode>>> {
         let stat = statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(self.inodes().get(&self.number(&stat)).cloned())
@@ -332,7 +332,7 @@ impl Tree {
         if number == self.root_number { ROOT } else { number }
     }
 
-    /// What the kernel is told of something.
+    /// Returns the attributes as the kernel takes them.
     pub(super) fn attributes(&self, stat: &Stat) -> FileAttr {
         // The types differ from one architecture to the other.
         #[allow(clippy::unnecessary_cast)]
@@ -393,7 +393,7 @@ fn read_spellings(dir: &Inode) -> Result<HashMap<OsString, OsString>> {
     Ok(spellings)
 }
 
-/// What two spellings of one name have in common.
+/// Returns the common form of all spellings of a name.
 fn folded(name: &OsStr) -> OsString {
     match name.to_str() {
         Some(text) => text.to_lowercase().into(),

@@ -1,4 +1,4 @@
-//! What the runs say when they are held against each other.
+//! The comparison of runs with Git and runs with the shim.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub(crate) struct Counts {
     pub(crate) failed: usize,
     pub(crate) skipped: usize,
     pub(crate) known_breakages: usize,
-    /// Whether the script came to its end.
+    /// True if the script reached its end.
     pub(crate) whole: bool,
     pub(crate) timed_out: bool,
     pub(crate) seconds: f64,
@@ -77,7 +77,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Whether what passes with Git does not with the shim.
+    /// Returns true if the case passes with Git and not with the shim.
     pub(crate) fn is_failure(&self) -> bool {
         self.git == Some(Outcome::Passed)
     }
@@ -97,7 +97,8 @@ pub(crate) struct Total {
     pub(crate) failed: usize,
     /// Skipped with Git.
     pub(crate) skipped: usize,
-    /// Neither passed nor skipped with Git: known breakages, and what fails with Git here.
+    /// Cases that neither passed nor were skipped with Git: known breakages, and failures of Git on
+    /// this machine.
     pub(crate) aside: usize,
     /// The calls of the commands sapwood serves.
     pub(crate) calls: usize,

@@ -1,8 +1,9 @@
 //! The referee: Git's own test suite, with the real git and with sapwood's `git` in its place.
 //!
-//! Each script runs once with the real git and once for each number of checkout workers with the shim, several
-//! scripts at once. A case fails if it passes with the real git and not with the shim; nothing else is excused or
-//! counted. Exit code 0: none failed; 1: some did; 2: the suite could not be run.
+//! Each script runs once with the real git and once for each number of checkout workers with the
+//! shim, several scripts at once. A case fails if it passes with the real git and not with the
+//! shim; nothing else is excused or counted. Exit code 0: none failed; 1: some did; 2: the suite
+//! could not be run.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
@@ -176,8 +177,8 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
             tasks.push(Task { script, run: run + 1, side, file: replaced.file(&suite, name)? });
         }
     }
-    // A long script that begins last is waited for alone; the longest text takes longest, more or less. The runs of one
-    // script are far apart: some serve on a port that is their number.
+    // Long scripts start first, by the size of their text, so that none runs alone at the end. The
+    // runs of one script are far apart: some serve on a port that is their number.
     let size = |task: &Task<'_>| fs::metadata(&task.file).map_or(0, |meta| meta.len());
     tasks.sort_by_key(|task| (task.run, std::cmp::Reverse(size(task))));
     let processors = thread::available_parallelism().map_or(1, NonZero::get);

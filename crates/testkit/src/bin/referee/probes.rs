@@ -1,8 +1,8 @@
-//! Probes that ask how Git is built rather than what it does, replaced by ours.
+//! Replacements for probes that ask how Git is built.
 //!
-//! A probe is a function of one of the libraries that Git's scripts read. The scripts that read it run in a
-//! tree of links to Git's source, in which that one library reads the real one and then our replacement.
-//! Nothing of Git's is copied or changed, and the side of the real Git never meets a replacement.
+//! A probe is a function of one of the libraries that Git's scripts read. The scripts that read it
+//! run in a tree of links to Git's source. There, that one library reads the real one and then our
+//! replacement. Nothing of Git's is copied or changed, and the real Git never reads a replacement.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ pub(crate) struct Probe {
     pub(crate) name: &'static str,
     /// The library in `t/` that defines it.
     pub(crate) library: &'static str,
-    /// What is read after the library.
+    /// The text that is read after the library.
     replacement: &'static str,
     /// Why it cannot stay as it is.
     pub(crate) reason: &'static str,

@@ -14,7 +14,7 @@ use crate::{
     tap::Outcome,
 };
 
-/// What was run, where and when.
+/// The setting of a run: program, place and time.
 #[derive(Debug, Serialize)]
 pub(crate) struct Setting {
     /// `2026-11-20`, UTC.
@@ -174,7 +174,7 @@ fn differences(text: &mut String, differences: &[Difference]) {
         return;
     }
     let said = |end: Option<Outcome>| end.map_or_else(|| "not reached".to_owned(), |end| end.to_string());
-    // The same case with the same end at several numbers of workers is one row.
+    // Equal results of a case at several numbers of workers share a row.
     let mut rows: BTreeMap<_, BTreeSet<u32>> = BTreeMap::new();
     for one in differences {
         let row = (&one.script, one.number, &one.title, said(one.git), said(one.shim));

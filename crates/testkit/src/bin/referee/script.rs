@@ -1,7 +1,7 @@
 //! Runs one script in a directory of its own, bounded in time.
 //!
-//! A script is the leader of a process group, which is killed when it ends, is too late, or the referee is
-//! interrupted (`testkit::wait_for_group`).
+//! A script is the leader of a process group. The group is killed when the script ends, exceeds its
+//! time, or the referee is interrupted (`testkit::wait_for_group`).
 
 use std::{
     fs::{self, File},
@@ -51,7 +51,7 @@ pub(crate) struct Played {
     pub(crate) tap: Tap,
     pub(crate) took: Duration,
     pub(crate) timed_out: bool,
-    /// What the shim wrote down; empty for the real Git.
+    /// The shim's log; empty for the real Git.
     pub(crate) invocations: Vec<Invocation>,
 }
 
@@ -77,7 +77,8 @@ pub(crate) fn run(file: &Path, side: &Side, dir: &Path, bounds: &Bounds<'_>) -> 
     if let Some(logs) = bounds.logs {
         keep(dir, &logs.join(&side.name), file)?;
     }
-    // What a script forbids to remove goes with the scratch directory, or stays: it is no result.
+    // A directory that a script made undeletable goes with the scratch directory, or stays. It is
+    // no result.
     let _ = fs::remove_dir_all(dir);
     Ok(Played { tap, took, timed_out: !in_time, invocations })
 }

@@ -7,7 +7,8 @@ use std::{
 
 use crate::Error;
 
-/// The slice of the suite that is about what sapwood does: checkout, index, status, patterns, worktrees, submodules.
+/// The part of the suite that covers sapwood: checkout, index, status, patterns, worktrees,
+/// submodules.
 pub(crate) const CORE: &[&str] = &[
     "t00[02]*", "t100*", "t101*", "t109*", "t14*", "t17*", "t20*", "t21*", "t22*", "t24*", "t30*", "t36*",
     "t39*", "t5601*", "t5604*", "t5606*", "t613*", "t71*", "t72*", "t7300*", "t74*", "t75*",
@@ -47,7 +48,8 @@ impl Suite {
         self.source.join(format!("t/{script}.sh"))
     }
 
-    /// The scripts any of `patterns` matches. A pattern that matches none is an error: it is a mistyped name.
+    /// Returns the scripts that match any of `patterns`. A pattern without a match is an error: it
+    /// is mistyped.
     pub(crate) fn select<'p>(
         &self,
         patterns: impl IntoIterator<Item = &'p str>,
@@ -66,7 +68,8 @@ impl Suite {
     }
 }
 
-/// Whether `name` is, or begins with, what `pattern` says: `t20*`, `t00[02]*`, `t2006`, `t2006-checkout-index-basic.sh`.
+/// Returns true if `name` matches `pattern`, or begins with it: `t20*`, `t00[02]*`, `t2006`,
+/// `t2006-checkout-index-basic.sh`.
 fn matches(pattern: &str, name: &str) -> bool {
     let pattern = pattern.strip_suffix(".sh").or_else(|| pattern.strip_suffix('*')).unwrap_or(pattern);
     let mut name = name.chars();

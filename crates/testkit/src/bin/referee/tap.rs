@@ -1,7 +1,7 @@
-//! What a test script says: the Test Anything Protocol, as far as Git's scripts speak it.
+//! The output of a test script: the Test Anything Protocol, as far as Git's scripts use it.
 //!
-//! Only lines that begin in the first column count. Whatever is not understood is passed over: a script
-//! that died has fewer cases than it should and no plan, and that is what [`Tap::is_whole`] tells.
+//! Only lines that begin in the first column count. Other lines are ignored: a script that died has
+//! too few cases and no plan, and [`Tap::is_whole`] finds that.
 
 use std::fmt;
 
@@ -75,7 +75,8 @@ impl Tap {
         tap
     }
 
-    /// Whether the script came to its end: it said how many cases there are, and there are that many.
+    /// Returns true if the script reached its end: it printed the number of cases, and that number
+    /// is right.
     pub(crate) fn is_whole(&self) -> bool {
         self.gave_up.is_none() && self.plan.is_some_and(|plan| plan as usize == self.cases.len())
     }
