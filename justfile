@@ -3,6 +3,7 @@
 # format, lints, documentation
 check:
     cargo fmt --all --check
+    .ci/prose
     cargo clippy --workspace --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
 
@@ -42,6 +43,10 @@ faults:
 wildmatch:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p format -- wildmatch --nocapture
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- patterns --nocapture
+
+# the fuzz targets compile
+fuzz-check:
+    CARGO_TARGET_DIR=target cargo check --locked --manifest-path fuzz/Cargo.toml --no-default-features --bins
 
 # every parser, a minute each
 fuzz:

@@ -16,6 +16,8 @@ mod disk;
 mod env;
 mod error;
 pub mod fetch;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod gitoxide;
 mod history;
 mod identity;

@@ -1,9 +1,9 @@
 //! For tests only: a hermetic place to run Git in, and Git as oracle.
 //!
 //! - [`Sandbox`]: a temporary directory with its own environment (home, configuration, clock,
-//! identity), in which Git and the program under test run.
+//!   identity), in which Git and the program under test run.
 //! - [`Oracle`]: a repository in two copies. Git runs a command in one, the program under test in
-//! the other, and everything visible afterwards must be equal.
+//!   the other, and everything visible afterwards must be equal.
 //! - [`weather`]: a directory on a slow, failing or losing disk, for real programs.
 //! - [`CaseInsensitive`]: a file system that ignores case.
 //! - [`imports`]: the imports between the modules of a crate, and circles of them.

@@ -1,0 +1,26 @@
+//! Entry points to internal parsers, for the targets in `fuzz/`. Only the feature `fuzz` has them.
+
+use bstr::BString;
+
+use crate::{config::parse, convert::attributes};
+
+/// Parses a configuration file into keys and values.
+///
+/// The error is the number of the first line that is not valid.
+pub fn config(bytes: &[u8]) -> Result<Vec<(BString, Option<BString>)>, usize> {
+    let pairs = parse::parse(bytes).map_err(|parse::BadLine(line)| line)?;
+    Ok(pairs.into_iter().map(|pair| (pair.key, pair.value)).collect())
+}
+
+/// Parses an attribute file. Returns its patterns, and the numbers of the lines that are not valid.
+///
+/// `macros` says if the file may define macros.
+pub fn attributes(bytes: &[u8], macros: bool) -> (Vec<BString>, Vec<usize>) {
+    let mut invalid = Vec::new();
+    let file = attributes::RawFile::parse_strictly(bytes, macros, |line, _flaw| invalid.push(line));
+    let patterns = file.0.into_iter().filter_map(|line| match line.head {
+        attributes::Head::Pattern(pattern) => Some(pattern),
+        attributes::Head::Macro(_) => None,
+    });
+    (patterns.collect(), invalid)
+}
