@@ -1,8 +1,8 @@
-//! Links what unwinding needs from libgcc into the binary.
+//! Links the parts of libgcc that unwinding needs into the binary.
 //!
-//! Rust's standard library links the shared `libgcc_s`. Every run then has to find, map and relocate
-//! it, which takes a tenth of the time of a short command. If the compiler has the static library, a
-//! linker script in the shared one's place leads to it; elsewhere nothing changes.
+//! Rust's standard library links the shared `libgcc_s`. Every run then has to find, map and
+//! relocate it, which takes a tenth of the time of a short command. If the compiler has the static
+//! library, a linker script in the shared one's place leads to it; elsewhere nothing changes.
 
 use std::{env, error::Error, fs, path::Path, process::Command};
 
