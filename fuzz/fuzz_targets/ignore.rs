@@ -1,5 +1,5 @@
-//! A path and an ignore file, separated by the first NUL. A rule that decides about the path decides
-//! the same way when it is the only rule of its file.
+//! A path and an ignore file, separated by the first NUL. A rule that decides about the path
+//! decides the same way when it is the only rule of its file.
 
 #![no_main]
 

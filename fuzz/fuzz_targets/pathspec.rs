@@ -1,5 +1,5 @@
-//! A path and pathspecs, separated by NULs. Parsing returns pathspecs or an error, and matching agrees
-//! with the shortcuts that skip directories.
+//! A path and pathspecs, separated by NULs. Parsing returns pathspecs or an error, and matching
+//! agrees with the shortcuts that skip directories.
 
 #![no_main]
 

@@ -8,7 +8,8 @@ use repo::{OpenOptions, Repository};
 pub struct Fixture(tempfile::TempDir);
 
 impl Fixture {
-    /// Creates two commits, a tag, a branch with an upstream, and reflogs, with the `git` in `PATH`.
+    /// Creates two commits, a tag, a branch with an upstream, and reflogs, with the `git` in
+    /// `PATH`.
     pub fn new() -> Fixture {
         let fixture = Fixture(tempfile::tempdir().expect("a temporary directory"));
         fixture.git("init -q -b main");

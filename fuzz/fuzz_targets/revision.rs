@@ -1,5 +1,5 @@
-//! Revision expressions, in a repository that has two commits, a tag, a branch and reflogs. Each names
-//! an object that exists, nothing, or is an error.
+//! Revision expressions, in a repository that has two commits, a tag, a branch and reflogs. Each
+//! names an object that exists, nothing, or is an error.
 
 #![no_main]
 

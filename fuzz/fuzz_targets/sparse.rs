@@ -1,5 +1,5 @@
-//! Sparse-checkout files, in cone mode and without. A file that was written is read back as the same
-//! patterns.
+//! Sparse-checkout files, in cone mode and without. A file that was written is read back as the
+//! same patterns.
 
 #![no_main]
 
