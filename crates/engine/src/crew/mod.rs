@@ -1,10 +1,10 @@
 //! Crews: how many workers a phase has, and how it runs them.
 //!
 //! Serial work is a crew of one, on the calling thread. An automatic crew starts small. It grows
-//! while its workers wait, as long as that makes it faster, and it may shrink again ([`tuner`]).
+//! while its workers wait, as long as that makes it faster, and it may shrink again (`tuner`).
 //! The first few workers sample progress, each after a step, at most every few milliseconds.
 //!
-//! Workers share the units by stealing ([`queue`]). A worker that has to leave does so at once and
+//! Workers share the units by stealing (`queue`). A worker that has to leave does so at once and
 //! others take over its units, at the latest the caller when all others have left. So every unit is
 //! done. If no more threads can be started, the running ones do the work.
 

@@ -112,7 +112,7 @@ pub struct Worktree {
     /// stat data.
     pub refreshed: Vec<(usize, Stat)>,
     /// Entries that were examined and found clean, refreshed or not, if the monitor was queried.
-    /// The monitor may vouch for them from now on ([`Index::vouch`]).
+    /// The monitor may vouch for them from now on ([`Index::set_fsmonitor_valid`]).
     pub proven_clean: Vec<usize>,
     /// The untracked and ignored paths.
     pub found: Found,

@@ -1,8 +1,8 @@
-//! `sapwood checkout`, `switch` and `restore`: one command in three dresses, as in Git.
+//! `sapwood checkout`, `switch` and `restore`: one command in three variants, as in Git.
 //!
-//! Order: options, what the first argument means (a branch, a commit, a tree, a path), the rules
-//! about what goes with what; then [`super::branch`] or [`super::paths`] does the work. Nothing has
-//! been touched when this file is done.
+//! Order: options; the meaning of the first argument (a branch, a commit, a tree, a path); the
+//! rules for options that go together; then [`branch`] or [`restore`] does the work. Nothing has
+//! been changed until then.
 
 pub(crate) mod branch;
 mod obstacles;
