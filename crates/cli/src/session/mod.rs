@@ -14,3 +14,13 @@ pub(crate) mod sparse_index;
 pub(crate) mod submodules;
 pub(crate) mod trace;
 pub(crate) mod tracking;
+
+use repo::Repository;
+
+/// A run of a command in a repository.
+#[derive(Clone, Copy)]
+pub(crate) struct Session<'a> {
+    pub(crate) invocation: &'a invocation::Invocation,
+    pub(crate) repository: &'a Repository,
+    pub(crate) settings: &'a settings::Settings,
+}

@@ -16,7 +16,8 @@ use repo::Repository;
 use crate::{
     commands::record::{Command, Group},
     session::{
-        apply::{Recorded, Work},
+        Session,
+        apply::{Recorded, Start, Transaction},
         hooks::Changed,
         invocation::Invocation,
         settings::Settings,
@@ -90,36 +91,39 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
         _ => {}
     }
-    let mut work = Work::start(run, &repo, &settings, request.dry_run)?;
-    work.changed = Changed::IndexAlone;
+    let mut transaction = Transaction::start(
+        Session { invocation: run, repository: &repo, settings: &settings },
+        Start::Full { dry_run: request.dry_run },
+    )?;
+    transaction.policy.changed = Changed::IndexAlone;
     if let Some(tree) = &request.from {
-        make(&repo, &mut work, tree)?;
+        make(&repo, &mut transaction, tree)?;
     }
     // The monitor's data describe files of another place.
-    work.index.fsmonitor = None;
-    work.index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
+    transaction.index.fsmonitor = None;
+    transaction.index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
     let patience = if request.dry_run { Patience::Hurry } else { Patience::Wait };
-    let mut index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
-    let report = adopt::adopt(&repo, work.worktree(), &mut index, patience, run.interrupt.flag())?;
-    work.index = index;
+    let mut index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
+    let report = adopt::adopt(&repo, transaction.worktree(), &mut index, patience, run.interrupt.flag())?;
+    transaction.index = index;
     run.interrupt.check()?;
     // A file was read because its entry was racy or is adopted. An index younger than the files
     // spares reading them again.
     if !request.dry_run && (report.read > 0 || request.from.is_some()) {
-        work.finish(Recorded::Yes)?;
+        transaction.finish(Recorded::Yes)?;
     }
     tell(&request, &repo, &settings, &report);
     Ok(u8::from(!report.differ.is_empty() || !report.missing.is_empty()))
 }
 
 /// The index of `tree`, with the marks of a sparse worktree.
-fn make(repo: &Repository, work: &mut Work<'_>, tree: &BString) -> Result<(), Failure> {
+fn make(repo: &Repository, transaction: &mut Transaction<'_>, tree: &BString) -> Result<(), Failure> {
     let named = repo.rev_parse(tree.as_bstr()).and_then(|oid| repo.tree_of(oid));
     let tree = named.map_err(|_| Failure::Fatal(text!("Not a valid object name ", tree)))?;
-    let patterns = work.patterns()?;
+    let patterns = transaction.patterns()?;
     let options = IndexOptions { tree, pathspecs: None, intent_to_add: false, sparse: patterns.as_deref() };
-    let index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
-    work.index = checkout::plan_index(repo, index, &options)?.index;
+    let index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
+    transaction.index = checkout::plan_index(repo, index, &options)?.index;
     Ok(())
 }
 

@@ -24,7 +24,8 @@ use crate::{
         upstream,
     },
     session::{
-        apply::{Done, Foresee, Rest, Work, load_index},
+        Session,
+        apply::{Done, Foresee, Rest, Start, Transaction, load_index},
         hooks,
         invocation::{Invocation, Program},
         revisions::warn_ambiguous,
@@ -228,22 +229,25 @@ impl Switch<'_> {
         foresee: Foresee<'_>,
     ) -> Result<Done, Failure> {
         let request = &self.request;
-        let mut work = Work::start_sparse(self.run, self.repo, self.settings, request.dry_run)?;
-        work.progress = request.shows_progress();
-        work.metadata = metadata;
-        work.merges = request.merges();
-        work.foresee = Some(foresee);
+        let mut transaction = Transaction::start(
+            Session { invocation: self.run, repository: self.repo, settings: self.settings },
+            Start::Sparse { dry_run: request.dry_run },
+        )?;
+        transaction.policy.progress = request.shows_progress();
+        transaction.policy.metadata = metadata;
+        transaction.policy.merges = request.merges();
+        transaction.policy.foresee = Some(foresee);
         if self.run.program == Program::Sapwood {
-            work.rest = Rest::Again;
+            transaction.policy.rest = Rest::Again;
         }
-        work.recurses = submodules::wanted(request.recurse, self.repo)?;
+        transaction.policy.recurses = submodules::wanted(request.recurse, self.repo)?;
         let merge = match (request.discard, self.old.commit) {
             (true, _) => Merge::OneWay { target: tree },
             (false, Some(old)) => Merge::TwoWay { head: Some(self.repo.tree_of(old)?), target: tree },
             (false, None) => Merge::TwoWay { head: None, target: tree },
         };
-        if !request.discard && work.index.is_unmerged() {
-            work.list_unmerged();
+        if !request.discard && transaction.index.is_unmerged() {
+            transaction.list_unmerged();
             console::error("you need to resolve your current index first");
             return Err(Failure::Said(1));
         }
@@ -252,7 +256,7 @@ impl Switch<'_> {
         let refreshes =
             lists_changes || (self.run.program == Program::Git && !request.discard && !request.dry_run);
         if refreshes {
-            work.refresh()?;
+            transaction.refresh()?;
         }
         let options = PlanOptions {
             merge,
@@ -274,7 +278,7 @@ impl Switch<'_> {
             },
         };
         let code = if request.discard { 128 } else { 1 };
-        work.perform(&options, code, lists_changes.then_some(tree))
+        transaction.perform(&options, code, lists_changes.then_some(tree))
     }
 
     fn leave_detached(&self, new: Option<ObjectId>) -> Result<(), Failure> {

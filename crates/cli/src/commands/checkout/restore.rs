@@ -4,7 +4,8 @@
 use crate::{
     commands::checkout::request::{Request, Source, Variant},
     session::{
-        apply::{Done, Recorded, Work},
+        Session,
+        apply::{Done, Recorded, Start, Transaction},
         hooks,
         invocation::Invocation,
         settings::Settings,
@@ -46,18 +47,21 @@ pub(crate) fn run(
     if !targets.worktree && source.is_none() {
         return Err(Failure::fatal("'--worktree' must be used when '--source' is not specified"));
     }
-    let mut work = Work::start_sparse(run, repo, settings, request.dry_run)?;
-    work.progress = request.shows_progress();
-    work.recurses = targets.worktree && submodules::wanted(request.recurse, repo)?;
-    work.attributes = Attributes::OfWorktree;
-    work.metadata = source.map(|source| source.metadata.clone()).unwrap_or_default();
+    let mut transaction = Transaction::start(
+        Session { invocation: run, repository: repo, settings: settings },
+        Start::Sparse { dry_run: request.dry_run },
+    )?;
+    transaction.policy.progress = request.shows_progress();
+    transaction.policy.recurses = targets.worktree && submodules::wanted(request.recurse, repo)?;
+    transaction.policy.attributes = Attributes::OfWorktree;
+    transaction.policy.metadata = source.map(|source| source.metadata.clone()).unwrap_or_default();
     let options = PathOptions {
         source: source.map(|source| source.tree),
         pathspecs: specs,
         overlay: request.overlay.unwrap_or(request.variant == Variant::Checkout),
         update_worktree: targets.worktree,
         include_sparse: request.ignore_skip_worktree,
-        recurse_submodules: work.recurses,
+        recurse_submodules: transaction.policy.recurses,
         side: request.side,
     };
     let whole = match source {
@@ -66,15 +70,15 @@ pub(crate) fn run(
         Some(source) if options.overlay => Purpose::Compare(source.tree),
         Some(source) => Purpose::OneWay(source.tree),
     };
-    let patterns = work.before.is_some().then(|| work.patterns()).transpose()?.flatten();
-    work.settle(patterns.as_deref(), &|dir| specs.purpose(dir, whole))?;
-    let index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
-    let planned = plan_paths(repo, work.worktree(), index, &options)
-        .map_err(|error| work.explain(error.into(), Operation::Plumbing, 1))?;
+    let patterns = transaction.state.before.is_some().then(|| transaction.patterns()).transpose()?.flatten();
+    transaction.settle(patterns.as_deref(), &|dir| specs.purpose(dir, whole))?;
+    let index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
+    let planned = plan_paths(repo, transaction.worktree(), index, &options)
+        .map_err(|error| transaction.explain(error.into(), Operation::Plumbing, 1))?;
     let PathPlan { mut plan, invalid, unmatched, unmerged } = planned;
-    match (&work.before, source) {
+    match (&transaction.state.before, source) {
         (Some(before), Some(_)) if !options.overlay => sparse_index::keep_out(before, &mut plan),
-        _ => work.changes_collapsed(&plan.index)?,
+        _ => transaction.changes_collapsed(&plan.index)?,
     }
     for path in &invalid {
         console::error(text!("invalid path '", path, "'"));
@@ -104,14 +108,14 @@ pub(crate) fn run(
         console::complaints(repo);
     }
     let mut code = 0;
-    match work.carry_out(plan)? {
+    match transaction.carry_out(plan)? {
         Done::Planned => return Ok(0),
         Done::Complete => {}
         // Git's -1.
         Done::Incomplete | Done::Unfinished => code = 255,
     }
-    if targets.worktree && request.count_paths && !work.stopped {
-        let written = work.written;
+    if targets.worktree && request.count_paths && !transaction.report.stopped {
+        let written = transaction.report.written;
         let paths = format!("Updated {written} path{} from ", if written == 1 { "" } else { "s" });
         console::note(match source {
             Some(source) => text!(paths, repo.abbreviate(source.tree)?),
@@ -123,7 +127,7 @@ pub(crate) fn run(
         true => Recorded::Yes,
         false => Recorded::No,
     };
-    work.finish(recorded)?;
+    transaction.finish(recorded)?;
     let head = repo.head()?.oid();
     Ok(code | hooks::post_checkout(repo, settings, head, head, false)?)
 }

@@ -29,7 +29,8 @@ use crate::{
         rules::When,
     },
     session::{
-        apply::{Done, Recorded, Work},
+        Session,
+        apply::{Done, Recorded, Start, Transaction},
         invocation::Invocation,
         settings::Settings,
         sparse_index,
@@ -168,25 +169,30 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::fatal("options '--stage=all' and '--no-temp' cannot be used together"));
     }
     let noted = request.index && request.prefix.is_empty() && !temp;
-    let mut work = match noted {
-        true => Work::start_sparse(run, &repo, &settings, false)?,
-        false => Work::start_reading(run, &repo, &settings)?,
+    let mut transaction = match noted {
+        true => Transaction::start(
+            Session { invocation: run, repository: &repo, settings: &settings },
+            Start::Sparse { dry_run: false },
+        )?,
+        false => Transaction::start(
+            Session { invocation: run, repository: &repo, settings: &settings },
+            Start::Reading,
+        )?,
     };
-    work.attributes = Attributes::OfWorktree;
-    work.delays = Delays::Refused;
+    transaction.policy.attributes = Attributes::OfWorktree;
+    transaction.policy.delays = Delays::Refused;
     if !request.all || request.include_sparse {
-        sparse_index::fill(&repo, &mut work.index)?;
+        sparse_index::fill(&repo, &mut transaction.index)?;
     }
-    let asked = request.asked(&repo, top, &mut work, rest)?;
+    let asked = request.asked(&repo, top, &mut transaction, rest)?;
     console::complaints(&repo);
     let code = match temp {
-        true => temporary(&request, &repo, &settings, top, &work.index, asked)?,
-        false => {
-            Checkout { request: &request, repo: &repo, top, records_stat: noted }.go(&mut work, asked)?
-        }
+        true => temporary(&request, &repo, &settings, top, &transaction.index, asked)?,
+        false => Checkout { request: &request, repo: &repo, top, records_stat: noted }
+            .go(&mut transaction, asked)?,
     };
     if code == 0 {
-        work.finish(Recorded::Yes)?;
+        transaction.finish(Recorded::Yes)?;
     }
     Ok(code)
 }
@@ -207,7 +213,7 @@ impl Request {
         &self,
         repo: &Repository,
         top: &Path,
-        work: &mut Work<'_>,
+        transaction: &mut Transaction<'_>,
         args: Vec<BString>,
     ) -> Result<Vec<Asked>, Failure> {
         let mixed = |what: &str| Asked::Fatal(text!("git checkout-index: don't mix ", what));
@@ -227,8 +233,12 @@ impl Request {
                 asked.push(Asked::Fatal(text!("'", path, "' is outside repository at '", top, "'")));
                 return Ok(false);
             };
-            work.looks_for(normal.as_bstr())?;
-            asked.push(self.entries_of(&work.index, work.before.as_ref(), normal.as_bstr()));
+            transaction.looks_for(normal.as_bstr())?;
+            asked.push(self.entries_of(
+                &transaction.index,
+                transaction.state.before.as_ref(),
+                normal.as_bstr(),
+            ));
             Ok::<bool, Failure>(true)
         };
         for arg in args {
@@ -265,9 +275,9 @@ impl Request {
         }
         if self.all {
             if self.include_sparse {
-                work.needs_full()?;
+                transaction.needs_full()?;
             }
-            self.everything(repo, &work.index, &mut asked);
+            self.everything(repo, &transaction.index, &mut asked);
         }
         Ok(asked)
     }
@@ -355,7 +365,7 @@ struct Checkout<'a> {
 
 impl Checkout<'_> {
     /// Writes files. Returns the exit code.
-    fn go(&self, work: &mut Work<'_>, asked: Vec<Asked>) -> Result<u8, Failure> {
+    fn go(&self, transaction: &mut Transaction<'_>, asked: Vec<Asked>) -> Result<u8, Failure> {
         let request = self.request;
         let (place, lead) = self.place();
         let shown_place = place;
@@ -374,7 +384,7 @@ impl Checkout<'_> {
                 made = sys::Dir::open(&place).map_err(|error| self.no_directory(shown_place, &error))?;
                 Some(made)
             }
-            None if missing => return self.tell(&work.index, asked, &[]),
+            None if missing => return self.tell(&transaction.index, asked, &[]),
             elsewhere => elsewhere,
         };
         let options = EntryOptions {
@@ -384,15 +394,15 @@ impl Checkout<'_> {
             create: !request.no_create,
             records_stat: self.records_stat,
         };
-        let index = std::mem::replace(&mut work.index, Index::empty(self.repo.hash()));
-        let planned = plan_entries(self.repo, work.worktree(), index, &chosen, &options)
-            .map_err(|error| work.explain(error.into(), Operation::Plumbing, 1))?;
+        let index = std::mem::replace(&mut transaction.index, Index::empty(self.repo.hash()));
+        let planned = plan_entries(self.repo, transaction.worktree(), index, &chosen, &options)
+            .map_err(|error| transaction.explain(error.into(), Operation::Plumbing, 1))?;
         let EntryPlan { plan, verdicts } = planned;
         let told = self.tell(&plan.index, asked, &verdicts);
         if !request.prefix.is_empty() {
-            work.go_elsewhere(elsewhere.map(|dir| (place, dir)), &request.prefix, lead);
+            transaction.go_elsewhere(elsewhere.map(|dir| (place, dir)), &request.prefix, lead);
         }
-        let done = work.carry_out(plan)?;
+        let done = transaction.carry_out(plan)?;
         // The mistakes are told; what came before them is done.
         let code = told?;
         Ok(if done == Done::Incomplete { 1 } else { code })

@@ -21,7 +21,8 @@ use crate::{
         record::{Command, Group, Traits},
     },
     session::{
-        apply::{Done, Filled, Work},
+        Session,
+        apply::{Done, Filled, Start, Transaction},
         hooks,
         invocation::{Invocation, Program},
         settings::{
@@ -512,10 +513,13 @@ fn fill(
         console::note(text!("Note: switching to '", oid.to_string(), "'.\n\n", DETACHED));
     }
     let started = Instant::now();
-    let mut work = Work::start(run, &repo, &settings, false)?;
-    work.progress = verbosity >= 0;
+    let mut transaction = Transaction::start(
+        Session { invocation: run, repository: &repo, settings: &settings },
+        Start::Full { dry_run: false },
+    )?;
+    transaction.policy.progress = verbosity >= 0;
     let reference = if detached { None } else { repo.head()?.branch().map(BStr::to_owned) };
-    work.metadata = Metadata { reference, treeish: Some(oid) };
+    transaction.policy.metadata = Metadata { reference, treeish: Some(oid) };
     let options = PlanOptions {
         merge: Merge::OneWay { target: repo.tree_of(oid)? },
         force: cloned.force,
@@ -526,7 +530,7 @@ fn fill(
         sparse: Sparse::Configured,
         operation: Operation::Checkout,
     };
-    let filled = work.fill(&options, goes_on).map_err(|failure| match failure {
+    let filled = transaction.fill(&options, goes_on).map_err(|failure| match failure {
         // A path no worktree may have: it has been named.
         Failure::Said(_) => Failure::fatal(UNFILLED),
         failure => failure,

@@ -23,7 +23,8 @@ use crate::{
         record::{Command, Group, Revisions, Traits},
     },
     session::{
-        apply::{self, Done, Foresee, Recorded, Work},
+        Session,
+        apply::{self, Done, Foresee, Recorded, Start, Transaction},
         hooks::Changed,
         invocation::Invocation,
         revisions::warn_ambiguous,
@@ -405,15 +406,18 @@ impl Reset<'_> {
         treeish: ObjectId,
         foresee: Option<Foresee<'_>>,
     ) -> Result<Done, Failure> {
-        let mut work = Work::start_sparse(self.run, self.repo, self.settings, self.request.dry_run)?;
-        work.foresee = foresee;
+        let mut transaction = Transaction::start(
+            Session { invocation: self.run, repository: self.repo, settings: self.settings },
+            Start::Sparse { dry_run: self.request.dry_run },
+        )?;
+        transaction.policy.foresee = foresee;
         // Git asks neither for a terminal nor for `--progress` here.
-        work.progress = !self.request.quiet;
-        work.recurses = submodules::wanted(self.request.recurse, self.repo)?;
+        transaction.policy.progress = !self.request.quiet;
+        transaction.policy.recurses = submodules::wanted(self.request.recurse, self.repo)?;
         // A detached HEAD is not a name worth telling.
         let reference = names::expand(self.repo, self.rev.as_bstr())?.into_iter().next();
         let reference = reference.map(|(full, _)| full).filter(|full| full.starts_with(b"refs/"));
-        work.metadata = Metadata { reference, treeish: Some(treeish) };
+        transaction.policy.metadata = Metadata { reference, treeish: Some(treeish) };
         let merge = match mode {
             Mode::Keep => {
                 let Some(head) = self.head()? else {
@@ -435,13 +439,13 @@ impl Reset<'_> {
             operation: Operation::Plumbing,
         };
         if mode == Mode::Hard && !self.request.dry_run {
-            work.ask_monitor()?;
+            transaction.ask_monitor()?;
         }
         if mode != Mode::Keep {
-            return work.perform(&options, 128, None).map_err(|failure| self.also(failure));
+            return transaction.perform(&options, 128, None).map_err(|failure| self.also(failure));
         }
         // Kept local changes show as unstaged: the whole index is the target's.
-        work.perform_then_index(&options, 128, tree).map_err(|failure| self.also(failure))
+        transaction.perform_then_index(&options, 128, tree).map_err(|failure| self.also(failure))
     }
 
     /// A refusal has been told path by path; what it means comes after.
@@ -463,10 +467,13 @@ impl Reset<'_> {
         specs: &Pathspecs,
         foresee: Option<Foresee<'_>>,
     ) -> Result<Done, Failure> {
-        let mut work = Work::start_index_only(self.run, self.repo, self.settings, self.request.dry_run)?;
-        work.changed = Changed::IndexAlone;
-        work.foresee = foresee;
-        let patterns = work.patterns()?;
+        let mut transaction = Transaction::start(
+            Session { invocation: self.run, repository: self.repo, settings: self.settings },
+            Start::IndexOnly { dry_run: self.request.dry_run },
+        )?;
+        transaction.policy.changed = Changed::IndexAlone;
+        transaction.policy.foresee = foresee;
+        let patterns = transaction.patterns()?;
         let options = IndexOptions {
             tree,
             sparse: patterns.as_deref(),
@@ -477,30 +484,30 @@ impl Reset<'_> {
             Some(_) => specs.purpose(dir, Purpose::OneWay(tree)),
             None => Purpose::Files,
         };
-        work.settle(patterns.as_deref(), &purpose)?;
-        let index = std::mem::replace(&mut work.index, format::index::Index::empty(self.repo.hash()));
+        transaction.settle(patterns.as_deref(), &purpose)?;
+        let index = std::mem::replace(&mut transaction.index, format::index::Index::empty(self.repo.hash()));
         let plan = plan_index(self.repo, index, &options).map_err(|error| match error {
             LookError::InvalidPath(path) => {
                 console::error(text!("invalid path '", path, "'"));
                 Failure::Fatal(text!("make_cache_entry failed for path '", path, "'"))
             }
-            error => work.explain(error.into(), Operation::Plumbing, 128),
+            error => transaction.explain(error.into(), Operation::Plumbing, 128),
         })?;
         let needs_full = |before| patterns.as_ref().is_some_and(|by| specs.need_full_index(before, by));
-        if work.before.as_ref().is_some_and(needs_full) {
-            work.needs_full()?;
+        if transaction.state.before.as_ref().is_some_and(needs_full) {
+            transaction.needs_full()?;
         }
-        work.changes_collapsed(&plan.index)?;
-        let done = work.carry_out(plan)?;
+        transaction.changes_collapsed(&plan.index)?;
+        let done = transaction.carry_out(plan)?;
         if done == Done::Planned {
             return Ok(done);
         }
         if self.request.quiet {
-            work.list_unmerged();
+            transaction.list_unmerged();
         }
         if !self.request.no_refresh && self.repo.work_tree().is_some() {
             let started = std::time::Instant::now();
-            let unclean = work.refresh()?;
+            let unclean = transaction.refresh()?;
             if !self.request.quiet {
                 list(&unclean);
                 let took = started.elapsed().as_secs_f64();
@@ -512,7 +519,7 @@ impl Reset<'_> {
                 }
             }
         }
-        work.finish(Recorded::Yes)?;
+        transaction.finish(Recorded::Yes)?;
         Ok(done)
     }
 }

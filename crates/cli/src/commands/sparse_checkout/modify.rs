@@ -17,7 +17,8 @@ use format::index::{Index, Stage};
 use super::{Mode, Request, State};
 use crate::{
     session::{
-        apply::{Collapse, Done, Recorded, Work},
+        Session,
+        apply::{Collapse, Done, Recorded, Start, Transaction},
         sparse_index::{self, Fill, Read, Tell},
     },
     term::{
@@ -289,49 +290,52 @@ impl State<'_> {
         }
         drop(before);
         let patterns = Arc::new(patterns);
-        let mut work = Work::start(self.run, self.repo, self.settings, false)?;
-        self.expand(&mut work, &patterns)?;
+        let mut transaction = Transaction::start(
+            Session { invocation: self.run, repository: self.repo, settings: self.settings },
+            Start::Full { dry_run: false },
+        )?;
+        self.expand(&mut transaction, &patterns)?;
         let collapses = self.sparse_index && self.cone;
-        work.collapse = Collapse::By(collapses.then(|| patterns.clone()));
-        work.progress = std::io::stderr().is_terminal();
-        let index = std::mem::replace(&mut work.index, Index::empty(self.repo.hash()));
+        transaction.state.collapse = Collapse::By(collapses.then(|| patterns.clone()));
+        transaction.policy.progress = std::io::stderr().is_terminal();
+        let index = std::mem::replace(&mut transaction.index, Index::empty(self.repo.hash()));
         let cwd = self.run.original_cwd(self.repo);
-        let plan = checkout::plan_sparsity(self.repo, work.worktree(), index, patterns.clone(), cwd)?;
+        let plan = checkout::plan_sparsity(self.repo, transaction.worktree(), index, patterns.clone(), cwd)?;
         let warnings = plan.warnings.clone();
-        let done = work.carry_out(checkout::Plan { warnings: Vec::new(), ..plan })?;
+        let done = transaction.carry_out(checkout::Plan { warnings: Vec::new(), ..plan })?;
         warnings.iter().for_each(|text| console::raw(text));
-        work.finish(Recorded::Yes)?;
-        self.remove_emptied(&work, &patterns)?;
+        transaction.finish(Recorded::Yes)?;
+        self.remove_emptied(&transaction, &patterns)?;
         Ok(done)
     }
 
     /// Expands a sparse index as Git does when the patterns change: directories that come in or go
     /// out, or the whole index if it is not to be sparse or cannot be.
-    fn expand(&self, work: &mut Work<'_>, patterns: &Patterns) -> Result<(), Failure> {
-        if self.sparse_index && patterns.cone().is_some() && !work.index.is_unmerged() {
-            work.before = None;
+    fn expand(&self, transaction: &mut Transaction<'_>, patterns: &Patterns) -> Result<(), Failure> {
+        if self.sparse_index && patterns.cone().is_some() && !transaction.index.is_unmerged() {
+            transaction.state.before = None;
         }
-        work.needs_full()
+        transaction.needs_full()
     }
 
     /// Directories that are outside as a whole, and hold at most ignored files, go.
-    fn remove_emptied(&self, work: &Work<'_>, patterns: &Patterns) -> Result<(), Failure> {
-        if work.index.is_unmerged() {
+    fn remove_emptied(&self, transaction: &Transaction<'_>, patterns: &Patterns) -> Result<(), Failure> {
+        if transaction.index.is_unmerged() {
             return Ok(());
         }
-        for (dir, _) in sparse::directories(&work.index, patterns, None) {
+        for (dir, _) in sparse::directories(&transaction.index, patterns, None) {
             let dir = dir.as_bstr();
-            let found = work.worktree().stat(dir).ok().flatten();
+            let found = transaction.worktree().stat(dir).ok().flatten();
             if found.is_none_or(|stat| stat.file_type != sys::FileType::Directory) {
                 continue;
             }
-            if checkout::has_untracked(self.repo, work.worktree(), &work.index, dir)? {
+            if checkout::has_untracked(self.repo, transaction.worktree(), &transaction.index, dir)? {
                 console::warning(text!(
                     "directory '",
                     dir,
                     "/' contains untracked files, but is not in the sparse-checkout cone"
                 ));
-            } else if checkout::remove_directory(self.repo, work.worktree(), dir).is_err() {
+            } else if checkout::remove_directory(self.repo, transaction.worktree(), dir).is_err() {
                 console::warning(text!("failed to remove directory '", dir, "/'"));
             }
         }

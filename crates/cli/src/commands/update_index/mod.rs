@@ -21,10 +21,11 @@ use crate::{
         record::{Command, Group},
     },
     session::{
-        apply::Work,
+        Session,
+        apply::{Start, Transaction},
         invocation::Invocation,
         settings::Settings,
-        sparse_index::{self},
+        sparse_index,
     },
     term::{args::Stop, failure::Failure},
 };
@@ -56,13 +57,16 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let refreshes = |act: &Act| matches!(act, Act::Refresh { .. });
     let is_all = acts.iter().all(|act| refreshes(act) || matches!(act, Act::Set { .. }));
     let settings = if is_all && acts.iter().any(refreshes) { settings.for_answers() } else { settings };
-    let mut work = Work::start_index_perhaps(run, &repo, &settings)?;
-    if work.before.is_none() {
-        sparse_index::fill(&repo, &mut work.index)?;
+    let mut transaction = Transaction::start(
+        Session { invocation: run, repository: &repo, settings: &settings },
+        Start::IndexIfFree,
+    )?;
+    if transaction.state.before.is_none() {
+        sparse_index::fill(&repo, &mut transaction.index)?;
     }
-    let worktree = work.worktree().try_clone();
+    let worktree = transaction.worktree().try_clone();
     let worktree = worktree.map_err(|error| Failure::fatal(sys::reason(&error)))?;
-    let mut update = Update::new(run, &repo, &settings, &worktree, work)?;
+    let mut update = Update::new(run, &repo, &settings, &worktree, transaction)?;
     for act in acts {
         run.interrupt.check()?;
         update.act(act)?;

@@ -5,7 +5,7 @@ use super::line::Act;
 use super::whole::Whole;
 use crate::{
     session::{
-        apply::Work,
+        apply::Transaction,
         invocation::Invocation,
         monitor,
         settings::Settings,
@@ -44,7 +44,7 @@ pub(super) struct Update<'a> {
     pub(super) settings: &'a Settings,
     pub(super) worktree: &'a sys::Dir,
     pub(super) probe: PathProbe<'a>,
-    pub(super) work: Work<'a>,
+    pub(super) transaction: Transaction<'a>,
     pub(super) staging: Staging,
     pub(super) hasher: FileHasher<'a>,
     pub(super) rules: StatRules,
@@ -75,14 +75,16 @@ impl<'a> Update<'a> {
         repo: &'a Repository,
         settings: &'a Settings,
         worktree: &'a sys::Dir,
-        mut work: Work<'a>,
+        mut transaction: Transaction<'a>,
     ) -> Result<Self, Failure> {
-        let mut index = std::mem::replace(&mut work.index, Index::empty(repo.hash()));
+        let mut index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
         let whole = Whole::of(repo, &index)?;
         let worth = monitor::refresh(run, repo, settings, &mut index)?;
         let protect = add::protect(repo)?;
         let mut staging = Staging::new(index, protect);
-        staging.set_changed(work.differs_on_disk || whole.is_changed() || worth == WriteIndex::Worthwhile);
+        staging.set_changed(
+            transaction.state.differs_on_disk || whole.is_changed() || worth == WriteIndex::Worthwhile,
+        );
         let assume_unchanged = repo.config_bool("core.ignoreStat")?.unwrap_or(false);
         Ok(Update {
             run,
@@ -90,7 +92,7 @@ impl<'a> Update<'a> {
             settings,
             worktree,
             probe: PathProbe::new(worktree),
-            work,
+            transaction,
             staging,
             hasher: FileHasher::new(repo, worktree, settings.big_file_threshold),
             rules: StatRules::of(repo)?,
@@ -224,8 +226,8 @@ impl<'a> Update<'a> {
     /// Expands a sparse index as Git does to look for `path`, if it lies in a directory that is one
     /// entry.
     pub(super) fn looks_for(&mut self, path: &BStr) -> Result<(), Failure> {
-        if sparse_index::is_collapsed(self.work.before.as_ref(), path) {
-            self.work.before = None;
+        if sparse_index::is_collapsed(self.transaction.state.before.as_ref(), path) {
+            self.transaction.state.before = None;
             self.staging.set_changed(true);
             let index = self.staging.index();
             sparse_index::expanded(self.repo, self.settings, index, Tell::Hint)?;

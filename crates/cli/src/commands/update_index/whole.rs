@@ -125,7 +125,7 @@ impl Update<'_> {
                 "core.splitIndex is set to {is}; remove or change it, if you really want to {verb} split index"
             ));
         }
-        if on && self.work.before.is_some() {
+        if on && self.transaction.state.before.is_some() {
             return Err(Failure::fatal("cannot use split index with a sparse index"));
         }
         if on {
@@ -200,7 +200,7 @@ impl Update<'_> {
     }
 
     fn write(mut self) -> Result<(), Failure> {
-        if self.work.is_locked_out() && self.quiet {
+        if self.transaction.is_locked_out() && self.quiet {
             return Err(Failure::Said(128));
         }
         // `core.splitIndex` was heeded already; what else wants it split is a test.
@@ -208,8 +208,8 @@ impl Update<'_> {
         let splits = self.whole.is_split || set.is_none() && self.settings.index_write.split == Some(true);
         let mut index = self.staging.into_index();
         if let Some(entry) = index.entries().iter().find(|entry| entry.oid.is_null()) {
-            if self.work.is_locked_out() {
-                self.work.finish(Recorded::Yes)?;
+            if self.transaction.is_locked_out() {
+                self.transaction.finish(Recorded::Yes)?;
             }
             console::error(text!("cache entry has null sha1: ", index.path(entry).as_bytes()));
             return Err(Failure::fatal("Unable to write new index file"));
@@ -217,12 +217,12 @@ impl Update<'_> {
         if self.whole.shares_anew {
             index.base = None;
         }
-        self.work.index = index;
-        self.work.split = Some(splits && !self.whole.something_changed);
-        if self.work.before.is_some() {
-            self.work.collapse = Collapse::Kept;
+        self.transaction.index = index;
+        self.transaction.state.split = Some(splits && !self.whole.something_changed);
+        if self.transaction.state.before.is_some() {
+            self.transaction.state.collapse = Collapse::Kept;
         }
-        self.work.changed = Changed::IndexAlone;
-        self.work.finish(Recorded::Yes)
+        self.transaction.policy.changed = Changed::IndexAlone;
+        self.transaction.finish(Recorded::Yes)
     }
 }

@@ -9,7 +9,7 @@ use engine::checkout::{
 use engine::{checkout::Cleared, diff::Pair, sparse::Purpose};
 use format::{ObjectId, index::Index};
 
-use super::{Done, Filled, Recorded, Rest, Work, load_index};
+use super::{Done, Filled, Recorded, Rest, Transaction, load_index};
 use crate::{
     session::sparse_index,
     term::{
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-impl Work<'_> {
+impl Transaction<'_> {
     /// Plans, executes and records a change. A refusal gives the exit code `refusal`. With
     /// `changes`, lists the local changes relative to that tree at the end; the caller must have
     /// refreshed the index.
@@ -48,18 +48,18 @@ impl Work<'_> {
     /// Plans, executes and records the worktree of a clone. Sets `goes_on` to true if a later run
     /// can resume the clone: files are missing that can still be written.
     pub(crate) fn fill(mut self, options: &PlanOptions, goes_on: &mut bool) -> Result<Filled, Failure> {
-        self.links = Links::GiveWay;
-        self.rest = Rest::Again;
+        self.policy.links = Links::GiveWay;
+        self.policy.rest = Rest::Again;
         // A path no worktree may have is refused however often it is asked for.
         let plan =
             self.plan(options, 128).inspect_err(|error| *goes_on = !matches!(error, Failure::Said(_)))?;
         let done = self.carry_out(plan)?;
         self.finish(Recorded::Yes)?;
-        *goes_on = self.in_the_way || self.stopped || done == Done::Unfinished;
-        Ok(Filled { done, written: self.written, collided: self.collided })
+        *goes_on = self.report.in_the_way || self.report.stopped || done == Done::Unfinished;
+        Ok(Filled { done, written: self.report.written, collided: self.report.collided })
     }
 
-    /// As [`Work::perform`], and then the index becomes all of `tree`: what the worktree kept of
+    /// As [`Transaction::perform`], and then the index becomes all of `tree`: what the worktree kept of
     /// local changes shows as not staged.
     pub(crate) fn perform_then_index(
         mut self,
@@ -69,26 +69,26 @@ impl Work<'_> {
     ) -> Result<Done, Failure> {
         let done = self.plan_and_carry_out(options, refusal)?;
         if done != Done::Planned {
-            if !self.stopped {
-                sparse_index::settle(self.repo, &mut self.index, &|_| Purpose::OneWay(tree))?;
+            if !self.report.stopped {
+                sparse_index::settle(self.session.repository, &mut self.index, &|_| Purpose::OneWay(tree))?;
                 let options = IndexOptions { tree, pathspecs: None, intent_to_add: false, sparse: None };
-                let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
-                self.index = checkout::plan_index(self.repo, index, &options)?.index;
+                let index = std::mem::replace(&mut self.index, Index::empty(self.session.repository.hash()));
+                self.index = checkout::plan_index(self.session.repository, index, &options)?.index;
             }
             self.finish(Recorded::Yes)?;
         }
         Ok(done)
     }
 
-    /// Carries out a plan; [`Work::finish`] is to follow.
+    /// Carries out a plan; [`Transaction::finish`] is to follow.
     pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
         plan.warnings.iter().for_each(|text| console::raw(text));
-        if !self.dry_run {
+        if !self.policy.dry_run {
             self.ask_beforehand(&plan)?;
         }
         let submodules = self.submodules.take();
-        let cleared = Cleared::new(self.repo, &self.root, &plan, &self.lead)?;
-        if self.dry_run {
+        let cleared = Cleared::new(self.session.repository, &self.target.root, &plan, &self.target.lead)?;
+        if self.policy.dry_run {
             console::out(plan.to_string().trim_end());
             return Ok(Done::Planned);
         }
@@ -100,42 +100,46 @@ impl Work<'_> {
             submodules.prepare(&plan)?;
         }
         self.fetch_missing(&plan)?;
-        self.run.interrupt.check()?;
+        self.session.invocation.interrupt.check()?;
         if let Some(submodules) = &submodules {
-            submodules.leave(&plan, self.force_on_submodules)?;
+            submodules.leave(&plan, self.policy.force_on_submodules)?;
         }
         let total = plan.writes.len() + plan.removals.len();
-        let progress = Progress::new("Updating files", self.progress, self.settings.progress_delay);
+        let progress =
+            Progress::new("Updating files", self.policy.progress, self.session.settings.progress_delay);
         let filtered: OnceLock<Progress> = OnceLock::new();
         let filtering = |done: usize, delayed: usize, bytes: u64| {
             // Everything has been begun by now, as Git counts.
             progress.finish(total, total);
-            let new = || Progress::new("Filtering content", self.progress, self.settings.progress_delay);
+            let new = || {
+                Progress::new("Filtering content", self.policy.progress, self.session.settings.progress_delay)
+            };
             filtered.get_or_init(new).update(done, delayed);
             if done == delayed {
                 filtered.get_or_init(new).finish_bytes(done, delayed, bytes);
             }
         };
-        let original_cwd = self.run.original_cwd(self.repo);
+        let original_cwd = self.session.invocation.original_cwd(self.session.repository);
         let options = ExecuteOptions {
             filtering: &filtering,
-            workers: self.settings.workers,
-            threshold: self.settings.threshold,
-            interrupt: self.run.interrupt.flag(),
+            workers: self.session.settings.workers,
+            threshold: self.session.settings.threshold,
+            interrupt: self.session.invocation.interrupt.flag(),
             progress: &|done, total| progress.update(done, total),
-            big_file_threshold: self.settings.big_file_threshold,
-            symlinks: self.settings.symlinks,
-            links: self.links,
-            metadata: self.metadata.clone(),
-            delays: self.delays,
-            attributes: self.attributes,
+            big_file_threshold: self.session.settings.big_file_threshold,
+            symlinks: self.session.settings.symlinks,
+            links: self.policy.links,
+            metadata: self.policy.metadata.clone(),
+            delays: self.policy.delays,
+            attributes: self.policy.attributes,
             original_cwd: original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         };
         if let Some((path, error)) = sys::unreported_unreadable_map() {
             let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));
             return Err(Failure::fatal(message));
         }
-        let mut report = checkout::execute(self.repo, &self.worktree, cleared, &options)?;
+        let mut report =
+            checkout::execute(self.session.repository, &self.target.worktree, cleared, &options)?;
         // The plan used only pages that could be read. A later file that cannot be read is a failed
         // step.
         sys::mark_unreadable_maps_reported();
@@ -150,43 +154,46 @@ impl Work<'_> {
         }
         for (step, outcome) in plan.writes.iter().zip(&report.writes) {
             let path = plan.index.path(&plan.index.entries()[step.entry]);
-            match self.prefix.is_empty() {
+            match self.target.prefix.is_empty() {
                 true => tell(path, outcome),
-                false => tell(text!(self.prefix, path).as_ref(), outcome),
+                false => tell(text!(self.target.prefix, path).as_ref(), outcome),
             }
         }
-        self.fatal = report.fatal().map(ToString::to_string);
+        self.report.fatal = report.fatal().map(ToString::to_string);
         let entry = |step: usize| &plan.index.entries()[plan.writes[step].entry];
         let dead = report.first_directory_failure().map(|(step, error)| {
-            let dir = missing_directory(&self.worktree, &text!(self.lead, plan.index.path(entry(step))));
+            let dir = missing_directory(
+                &self.target.worktree,
+                &text!(self.target.lead, plan.index.path(entry(step))),
+            );
             format!("cannot create directory at '{dir}': {}", sys::reason(error))
         });
         let died = dead.is_some();
-        self.fatal = self.fatal.take().or(dead);
+        self.report.fatal = self.report.fatal.take().or(dead);
         let mut moved = true;
         if let Some(submodules) = submodules.filter(|_| !report.interrupted && !died) {
-            match submodules.enter(&plan, &mut report, self.force_on_submodules) {
+            match submodules.enter(&plan, &mut report, self.policy.force_on_submodules) {
                 Ok(all) => moved = all,
                 // It is said when what was done is recorded.
                 Err(Failure::Signal(_)) => {}
-                Err(Failure::Fatal(message)) => self.fatal = Some(message.to_string()),
+                Err(Failure::Fatal(message)) => self.report.fatal = Some(message.to_string()),
                 Err(failure) => {
                     failure.say();
                     moved = false;
                 }
             }
         }
-        self.stopped = report.interrupted;
+        self.report.stopped = report.interrupted;
         let written =
             |outcome: &&Outcome| matches!(outcome, Outcome::Written(_) | Outcome::Collided(Some(_)));
-        self.written = report.writes.iter().filter(written).count();
-        self.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
-        self.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
+        self.report.written = report.writes.iter().filter(written).count();
+        self.report.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
+        self.report.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
         let done = if report.is_complete() && moved { Done::Complete } else { Done::Incomplete };
-        let again = died || (self.rest == Rest::Again && report.can_resume());
+        let again = died || (self.policy.rest == Rest::Again && report.can_resume());
         let done = if again && !report.interrupted { Done::Unfinished } else { done };
         self.index = if report.interrupted || again {
-            let before = load_index(self.repo, self.settings)?;
+            let before = load_index(self.session.repository, self.session.settings)?;
             checkout::record_interrupted(before, plan, &report)
         } else {
             checkout::record(plan, &report)
@@ -197,12 +204,13 @@ impl Work<'_> {
     /// Fails for each reason that is known by now, before anything is written. A clone goes on: it
     /// keeps the files it can write.
     fn ask_beforehand(&mut self, plan: &Plan) -> Result<(), Failure> {
-        if self.links == Links::TakePlace
-            && let Some(message) = checkout::unusable_filter(self.repo, plan, self.attributes)?
+        if self.policy.links == Links::TakePlace
+            && let Some(message) =
+                checkout::unusable_filter(self.session.repository, plan, self.policy.attributes)?
         {
             return Err(Failure::fatal(message));
         }
-        self.foresee.take().map_or(Ok(()), |foresee| foresee())
+        self.policy.foresee.take().map_or(Ok(()), |foresee| foresee())
     }
 
     fn plan_and_carry_out(&mut self, options: &PlanOptions, refusal: u8) -> Result<Done, Failure> {
@@ -215,17 +223,18 @@ impl Work<'_> {
     fn fetch_missing(&self, plan: &Plan) -> Result<(), Failure> {
         let entries = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
         let blobs = entries.filter(|entry| !entry.mode.is_gitlink());
-        Ok(self.repo.objects().fetch_missing(&mut blobs.map(|entry| entry.oid))?)
+        Ok(self.session.repository.objects().fetch_missing(&mut blobs.map(|entry| entry.oid))?)
     }
 
     fn list_changes(&mut self, tree: ObjectId) -> Result<(), Failure> {
-        sparse_index::settle(self.repo, &mut self.index, &|_| Purpose::Compare(tree))?;
-        let found = checkout::local_changes(self.repo, &self.worktree, &self.index, tree)?;
+        sparse_index::settle(self.session.repository, &mut self.index, &|_| Purpose::Compare(tree))?;
+        let found =
+            checkout::local_changes(self.session.repository, &self.target.worktree, &self.index, tree)?;
         for warning in &found.warnings {
             console::warning(warning);
         }
         for Pair { status, path, .. } in found.pairs {
-            let path = format::quote(path.as_ref(), self.settings.quote_path);
+            let path = format::quote(path.as_ref(), self.session.settings.quote_path);
             console::out(text!([status.letter()], "\t", path));
         }
         Ok(())

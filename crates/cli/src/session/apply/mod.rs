@@ -10,10 +10,7 @@ mod load;
 mod plan;
 mod record;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use bstr::BString;
 use engine::{
@@ -21,17 +18,13 @@ use engine::{
     sparse::{self, Patterns},
 };
 use format::index::{Index, Stage};
-use repo::{
-    Repository,
-    convert::{Delays, Metadata},
-};
+use repo::convert::{Delays, Metadata};
 
 use crate::{
     session::{
+        Session,
         hooks::Changed,
-        invocation::Invocation,
         monitor,
-        settings::Settings,
         sparse_index::{self, Fill, Read, Tell},
         submodules::Submodules,
     },
@@ -43,17 +36,34 @@ use crate::{
 
 pub(crate) use load::{load_beside, load_index, load_raw, read_index};
 
-/// A locked index and the worktree it describes.
-pub(crate) struct Work<'a> {
-    run: &'a Invocation,
-    repo: &'a Repository,
-    settings: &'a Settings,
-    dry_run: bool,
+/// A locked index and the worktree it describes, from the lock to the commit.
+pub(crate) struct Transaction<'a> {
+    session: Session<'a>,
+    target: Target,
+    /// The rules that the command sets before it plans.
+    pub(crate) policy: Policy<'a>,
+    /// The index, as loaded or as last planned.
+    pub(crate) index: Index,
+    /// The file of the index, and its form.
+    pub(crate) state: IndexState,
+    submodules: Option<Submodules<'a>>,
+    /// The result of the steps.
+    pub(crate) report: Report,
+}
+
+/// The directory that files are written to.
+struct Target {
     root: PathBuf,
     worktree: sys::Dir,
-    lock: Option<store::Lock>,
-    /// Why there is no lock, if that is to be said when one is needed.
-    unlocked: Option<store::Error>,
+    /// The text before paths in messages.
+    prefix: BString,
+    /// The text before names on disk.
+    lead: BString,
+}
+
+/// The rules of a transaction.
+pub(crate) struct Policy<'a> {
+    dry_run: bool,
     /// Refused changes need a merge, which sapwood does not do here.
     pub(crate) merges: bool,
     /// Set by a clone: see [`Links`].
@@ -66,49 +76,55 @@ pub(crate) struct Work<'a> {
     pub(crate) delays: Delays,
     /// The place from which attributes are read.
     pub(crate) attributes: Attributes,
-    /// Say nothing of refusals.
+    /// Print no refusals.
     pub(crate) quiet: bool,
-    /// Where the index goes instead of its place.
-    pub(crate) output: Option<PathBuf>,
-    /// Submodules go along.
+    /// Submodules follow their superproject.
     pub(crate) recurses: bool,
     /// The place of this worktree in its superproject, with a slash at the end, if the superproject
     /// moves it.
     pub(crate) lead_of_submodule: BString,
-    submodules: Option<Submodules<'a>>,
     /// The local changes that may be lost in submodules.
     force_on_submodules: Force,
-    /// The texts before paths in messages, and before names on disk.
-    prefix: BString,
-    lead: BString,
-    /// The index, as loaded or as last planned.
-    pub(crate) index: Index,
-    /// It is not on disk as the configuration wants it.
-    pub(crate) differs_on_disk: bool,
-    /// True to write a split index.
-    pub(crate) split: Option<bool>,
-    /// The sparse index that it was, if Git's would be that still.
-    pub(crate) before: Option<Index>,
-    /// The patterns by which the index is written sparse.
-    pub(crate) collapse: Collapse,
-    /// Entries written.
-    pub(crate) written: usize,
-    /// Paths whose names are the same on this file system.
-    collided: Vec<BString>,
-    /// The steps ended before their time: by a signal, or for the reason given.
-    pub(crate) stopped: bool,
     /// The changes that the hook is told about.
     pub(crate) changed: Changed,
-    fatal: Option<String>,
-    /// Something that is not ours was found where an entry belongs, and stays.
-    in_the_way: bool,
     pub(crate) rest: Rest,
-    /// Called after the plan and before the first step: an error if a later change, of refs, would
-    /// fail.
+    /// Called after the plan and before the first step: returns an error if a later change, of refs,
+    /// would fail.
     pub(crate) foresee: Option<Foresee<'a>>,
 }
 
-/// See [`Work::foresee`].
+/// The file of the index, and its form.
+pub(crate) struct IndexState {
+    lock: Option<store::Lock>,
+    /// The error of the lock, to be reported when the index is written.
+    unlocked: Option<store::Error>,
+    /// The file that replaces the index file as the destination.
+    pub(crate) output: Option<PathBuf>,
+    /// The file differs from what the configuration wants.
+    pub(crate) differs_on_disk: bool,
+    /// True to write a split index.
+    pub(crate) split: Option<bool>,
+    /// The sparse index before the change, as long as Git's would be sparse.
+    pub(crate) before: Option<Index>,
+    /// The patterns by which the index is written sparse.
+    pub(crate) collapse: Collapse,
+}
+
+/// The result of the steps.
+#[derive(Default)]
+pub(crate) struct Report {
+    /// The number of entries that were written.
+    pub(crate) written: usize,
+    /// Paths whose names are the same on this file system.
+    collided: Vec<BString>,
+    /// The steps ended early: by a signal, or for the reason in `fatal`.
+    pub(crate) stopped: bool,
+    fatal: Option<String>,
+    /// A foreign file stands in the place of an entry, and stays.
+    in_the_way: bool,
+}
+
+/// See [`Transaction::foresee`].
 pub(crate) type Foresee<'a> = Box<dyn FnOnce() -> Result<(), Failure> + 'a>;
 
 /// The result of a change.
@@ -153,112 +169,10 @@ pub(crate) enum Recorded {
     No,
 }
 
-impl<'a> Work<'a> {
-    /// Locks and loads. A dry run takes no lock.
-    pub(crate) fn start(
-        run: &'a Invocation,
-        repo: &'a Repository,
-        settings: &'a Settings,
-        dry_run: bool,
-    ) -> Result<Self, Failure> {
-        let mut work = Work::start_sparse(run, repo, settings, dry_run)?;
-        sparse_index::fill(repo, &mut work.index)?;
-        Ok(work)
-    }
-
-    /// As [`Work::start`], but a sparse index stays sparse: [`Work::perform`] expands what the plan
-    /// needs.
-    pub(crate) fn start_sparse(
-        run: &'a Invocation,
-        repo: &'a Repository,
-        settings: &'a Settings,
-        dry_run: bool,
-    ) -> Result<Self, Failure> {
-        let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-        let locking = if dry_run { Locking::Never } else { Locking::Now };
-        Work::start_at(root, run, repo, settings, locking, Loaded::Index(Tell::Hint))
-    }
-
-    /// Starts a change of the index alone. No worktree is needed. A sparse index stays sparse.
-    pub(crate) fn start_index_only(
-        run: &'a Invocation,
-        repo: &'a Repository,
-        settings: &'a Settings,
-        dry_run: bool,
-    ) -> Result<Self, Failure> {
-        let root = repo.work_tree().unwrap_or(repo.git_dir());
-        let locking = if dry_run { Locking::Never } else { Locking::Now };
-        Work::start_at(root, run, repo, settings, locking, Loaded::Index(Tell::Hint))
-    }
-
-    /// Like [`Work::start_index_only`], for a command that may find nothing to write:
-    /// [`Work::finish`] reports a locked index.
-    pub(crate) fn start_index_perhaps(
-        run: &'a Invocation,
-        repo: &'a Repository,
-        settings: &'a Settings,
-    ) -> Result<Self, Failure> {
-        let root = repo.work_tree().unwrap_or(repo.git_dir());
-        Work::start_at(root, run, repo, settings, Locking::IfFree, Loaded::Index(Tell::Hint))
-    }
-
-    /// Returns true if the index is locked by another process.
-    pub(crate) fn is_locked_out(&self) -> bool {
-        self.unlocked.is_some()
-    }
-
-    /// For who only reads the index: it is neither locked nor written, nor made full.
-    pub(crate) fn start_reading(
-        run: &'a Invocation,
-        repo: &'a Repository,
-        settings: &'a Settings,
-    ) -> Result<Self, Failure> {
-        let mut work = Work::start_sparse(run, repo, settings, true)?;
-        work.dry_run = false;
-        Ok(work)
-    }
-
-    /// For an index made from nothing: the one that is there is not looked at.
-    pub(crate) fn start_afresh(
-        run: &'a Invocation,
-        repo: &'a Repository,
-        settings: &'a Settings,
-    ) -> Result<Self, Failure> {
-        let root = repo.work_tree().unwrap_or(repo.git_dir());
-        Work::start_at(root, run, repo, settings, Locking::Now, Loaded::Nothing)
-    }
-
-    fn start_at(
-        root: &Path,
-        run: &'a Invocation,
-        repo: &'a Repository,
-        settings: &'a Settings,
-        locking: Locking,
-        loaded: Loaded,
-    ) -> Result<Self, Failure> {
-        let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-        let path = repo.index_path();
-        let lock = || store::index::lock(&path, &settings.locks);
-        let (lock, unlocked) = match locking {
-            Locking::Never => (None, None),
-            Locking::Now => (Some(lock()?), None),
-            Locking::IfFree => lock().map_or_else(|error| (None, Some(error)), |lock| (Some(lock), None)),
-        };
-        let Read { index, before, differs_on_disk, .. } = match loaded {
-            Loaded::Index(tell) => read_index(repo, settings, &worktree, tell, Fill::Later)?,
-            Loaded::Nothing => {
-                Read { index: Index::empty(repo.hash()), before: None, seen: None, differs_on_disk: false }
-            }
-        };
-        Ok(Work {
-            run,
-            repo,
-            settings,
-            dry_run: locking == Locking::Never,
-            root: root.to_owned(),
-            worktree,
-            lock,
-            unlocked,
+impl Policy<'_> {
+    fn new(dry_run: bool) -> Self {
+        Policy {
+            dry_run,
             merges: false,
             links: Links::TakePlace,
             progress: false,
@@ -266,48 +180,117 @@ impl<'a> Work<'a> {
             delays: Delays::Offered,
             attributes: Attributes::default(),
             quiet: false,
-            output: None,
             recurses: false,
             lead_of_submodule: BString::default(),
-            submodules: None,
             force_on_submodules: Force::OverwriteUntracked,
-            prefix: BString::default(),
-            lead: BString::default(),
-            index,
+            changed: Changed::default(),
+            rest: Rest::default(),
+            foresee: None,
+        }
+    }
+}
+
+/// The way in which a transaction begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// With a worktree. A sparse index is expanded.
+    Full { dry_run: bool },
+    /// With a worktree. A sparse index stays sparse: [`Transaction::perform`] expands what the plan
+    /// needs.
+    Sparse { dry_run: bool },
+    /// Without a worktree. A sparse index stays sparse.
+    IndexOnly { dry_run: bool },
+    /// Like `IndexOnly`, for a command that may find nothing to write: [`Transaction::finish`]
+    /// reports a locked index.
+    IndexIfFree,
+    /// Without a lock: the index is only read. It stays sparse.
+    Reading,
+    /// With an empty index. The old one is not read.
+    Empty,
+}
+
+impl<'a> Transaction<'a> {
+    /// Locks the index and loads it. A dry run takes no lock.
+    pub(crate) fn start(session: Session<'a>, start: Start) -> Result<Self, Failure> {
+        let Session { repository: repo, settings, .. } = session;
+        let dry_run = matches!(
+            start,
+            Start::Full { dry_run: true }
+                | Start::Sparse { dry_run: true }
+                | Start::IndexOnly { dry_run: true }
+        );
+        let root = match start {
+            Start::Full { .. } | Start::Sparse { .. } | Start::Reading => {
+                repo.work_tree().ok_or_else(Failure::no_worktree)?
+            }
+            Start::IndexOnly { .. } | Start::IndexIfFree | Start::Empty => {
+                repo.work_tree().unwrap_or(repo.git_dir())
+            }
+        };
+        let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+        let path = repo.index_path();
+        let lock = || store::index::lock(&path, &settings.locks);
+        let (lock, unlocked) = match start {
+            _ if dry_run => (None, None),
+            Start::Reading => (None, None),
+            Start::IndexIfFree => lock().map_or_else(|error| (None, Some(error)), |lock| (Some(lock), None)),
+            _ => (Some(lock()?), None),
+        };
+        let Read { mut index, before, differs_on_disk, .. } = match start {
+            Start::Empty => {
+                Read { index: Index::empty(repo.hash()), before: None, seen: None, differs_on_disk: false }
+            }
+            _ => read_index(repo, settings, &worktree, Tell::Hint, Fill::Later)?,
+        };
+        if matches!(start, Start::Full { .. }) {
+            sparse_index::fill(repo, &mut index)?;
+        }
+        let target =
+            Target { root: root.to_owned(), worktree, prefix: BString::default(), lead: BString::default() };
+        let state = IndexState {
+            lock,
+            unlocked,
+            output: None,
             differs_on_disk,
             split: settings.index_write.split,
             before,
             collapse: Collapse::Configured,
-            written: 0,
-            collided: Vec::new(),
-            stopped: false,
-            changed: Changed::default(),
-            fatal: None,
-            in_the_way: false,
-            rest: Rest::default(),
-            foresee: None,
+        };
+        Ok(Transaction {
+            session,
+            target,
+            policy: Policy::new(dry_run),
+            index,
+            state,
+            submodules: None,
+            report: Report::default(),
         })
+    }
+
+    /// Returns true if the index is locked by another process.
+    pub(crate) fn is_locked_out(&self) -> bool {
+        self.state.unlocked.is_some()
     }
 
     /// The worktree's root.
     pub(crate) fn worktree(&self) -> &sys::Dir {
-        &self.worktree
+        &self.target.worktree
     }
 
     /// Writes files to `place` if it is given, under names that begin with `lead`. Messages begin
     /// with `prefix`.
     pub(crate) fn go_elsewhere(&mut self, place: Option<(PathBuf, sys::Dir)>, prefix: &[u8], lead: &[u8]) {
         if let Some(place) = place {
-            (self.root, self.worktree) = place;
+            (self.target.root, self.target.worktree) = place;
         }
-        self.attributes = Attributes::Elsewhere;
-        (self.prefix, self.lead) = (prefix.into(), lead.into());
+        self.policy.attributes = Attributes::Elsewhere;
+        (self.target.prefix, self.target.lead) = (prefix.into(), lead.into());
     }
 
     /// Returns the sparse patterns, if the worktree is sparse, and prints Git's warnings about
     /// them.
     pub(crate) fn patterns(&self) -> Result<Option<Arc<Patterns>>, Failure> {
-        let Some(loaded) = sparse::load(self.repo)? else { return Ok(None) };
+        let Some(loaded) = sparse::load(self.session.repository)? else { return Ok(None) };
         loaded.warnings.iter().for_each(console::warning);
         Ok(Some(Arc::new(loaded.patterns)))
     }
@@ -328,31 +311,19 @@ impl<'a> Work<'a> {
     /// Marks entries that match, and updates their stat data.
     pub(crate) fn refresh(&mut self) -> Result<Vec<ChangedEntry>, Failure> {
         self.ask_monitor()?;
-        Ok(checkout::refresh(self.repo, &self.worktree, &mut self.index)?)
+        Ok(checkout::refresh(self.session.repository, &self.target.worktree, &mut self.index)?)
     }
 
     /// Asks the file system monitor which files have not changed.
     pub(crate) fn ask_monitor(&mut self) -> Result<(), Failure> {
-        monitor::refresh(self.run, self.repo, self.settings, &mut self.index).map(drop)
+        monitor::refresh(
+            self.session.invocation,
+            self.session.repository,
+            self.session.settings,
+            &mut self.index,
+        )
+        .map(drop)
     }
-}
-
-/// When the index is locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Locking {
-    /// Before it is read.
-    Now,
-    /// So too, unless that cannot be.
-    IfFree,
-    /// It will not be written.
-    Never,
-}
-
-/// The index that a change begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loaded {
-    Index(Tell),
-    Nothing,
 }
 
 /// The patterns that make an index sparse when it is written.

@@ -8,9 +8,10 @@ use engine::{
 };
 use format::index::{Entry, Index};
 
-use super::Work;
+use super::Transaction;
 use crate::{
     session::{
+        Session,
         hooks::Changed,
         invocation::Program,
         sparse_index,
@@ -22,7 +23,7 @@ use crate::{
     },
 };
 
-impl<'a> Work<'a> {
+impl<'a> Transaction<'a> {
     /// Plans, and lets it be.
     pub(crate) fn judge(mut self, options: &PlanOptions, refusal: u8) -> Result<(), Failure> {
         self.plan(options, refusal).map(drop)
@@ -40,20 +41,30 @@ impl<'a> Work<'a> {
             (Sparse::Given(patterns), Files::Update, Merge::TwoWay { head: Some(head), target }) => {
                 self.settle(Some(patterns), &|_| Purpose::TwoWay(*head, *target))?;
             }
-            _ => sparse_index::fill(self.repo, &mut self.index)?,
+            _ => sparse_index::fill(self.session.repository, &mut self.index)?,
         }
-        if let (Some(before), Merge::TwoWay { head: Some(head), target }) = (&self.before, &options.merge) {
-            sparse_index::yield_to_files(self.repo, before, &mut self.index, *head, *target)?;
+        if let (Some(before), Merge::TwoWay { head: Some(head), target }) =
+            (&self.state.before, &options.merge)
+        {
+            sparse_index::yield_to_files(self.session.repository, before, &mut self.index, *head, *target)?;
         }
-        let index = std::mem::replace(&mut self.index, Index::empty(self.repo.hash()));
-        self.changed = Changed::Worktree;
+        let index = std::mem::replace(&mut self.index, Index::empty(self.session.repository.hash()));
+        self.policy.changed = Changed::Worktree;
         // Submodules are not examined if files are ignored.
         self.submodules = self.submodules_of(&index)?.filter(|_| options.files != Files::Ignore);
-        self.force_on_submodules = options.force;
+        self.policy.force_on_submodules = options.force;
         let follow = self.submodules.as_ref().map(|submodules| submodules as &dyn Follow);
-        let mut plan = checkout::plan_with_submodules(self.repo, &self.worktree, index, &options, follow)
-            .map_err(|error| self.explain(error, options.operation, refusal))?;
-        if let (Some(before), Merge::OneWay { .. } | Merge::TwoWay { .. }) = (&self.before, &options.merge) {
+        let mut plan = checkout::plan_with_submodules(
+            self.session.repository,
+            &self.target.worktree,
+            index,
+            &options,
+            follow,
+        )
+        .map_err(|error| self.explain(error, options.operation, refusal))?;
+        if let (Some(before), Merge::OneWay { .. } | Merge::TwoWay { .. }) =
+            (&self.state.before, &options.merge)
+        {
             sparse_index::leave_replaced(before, &mut plan);
         }
         Ok(plan)
@@ -67,8 +78,10 @@ impl<'a> Work<'a> {
         patterns: Option<&Patterns>,
         purpose: &dyn Fn(&BStr) -> Purpose,
     ) -> Result<(), Failure> {
-        sparse_index::settle(self.repo, &mut self.index, purpose)?;
-        let Some(before) = self.before.as_ref().filter(|_| self.run.program == Program::Git) else {
+        sparse_index::settle(self.session.repository, &mut self.index, purpose)?;
+        let Some(before) =
+            self.state.before.as_ref().filter(|_| self.session.invocation.program == Program::Git)
+        else {
             return Ok(());
         };
         if sparse::collapsed(before).count() != sparse::collapsed(&self.index).count() {
@@ -86,26 +99,30 @@ impl<'a> Work<'a> {
     /// The submodules, if they go along and there may be some.
     pub(super) fn submodules_of(&self, index: &Index) -> Result<Option<Submodules<'a>>, Failure> {
         let is_there = || index.entries().iter().any(|entry| entry.mode.is_gitlink());
-        if !self.recurses || !submodules::may_be_active(self.repo) && !is_there() {
+        if !self.policy.recurses || !submodules::may_be_active(self.session.repository) && !is_there() {
             return Ok(None);
         }
-        let (run, repo, settings) = (self.run, self.repo, self.settings);
-        let lead = self.lead_of_submodule.as_bstr();
+        let Session { invocation: run, repository: repo, settings } = self.session;
+        let lead = self.policy.lead_of_submodule.as_bstr();
         Submodules::new(run, repo, settings, index, lead).map(Some)
     }
 
     /// Turns an error of planning into Git's words.
     pub(crate) fn explain(&self, error: PlanError, operation: Operation, refusal: u8) -> Failure {
         match error {
-            PlanError::Refused(_) if self.merges => Failure::unsupported("a merge of local changes"),
+            PlanError::Refused(_) if self.policy.merges => Failure::unsupported("a merge of local changes"),
             PlanError::Refused(mut refusals) => {
                 for refusal in &mut refusals {
-                    refusal.path.insert_str(0, &self.lead_of_submodule);
+                    refusal.path.insert_str(0, &self.policy.lead_of_submodule);
                 }
-                if self.quiet {
+                if self.policy.quiet {
                     refusals.retain(|refusal| refusal.kind == RefusalKind::InvalidPath);
                 }
-                let advice = self.settings.advises(self.repo, "commitBeforeMerge").unwrap_or(true);
+                let advice = self
+                    .session
+                    .settings
+                    .advises(self.session.repository, "commitBeforeMerge")
+                    .unwrap_or(true);
                 console::raw(&checkout::refusal_text(&refusals, operation, advice));
                 Failure::Said(refusal)
             }
@@ -114,7 +131,7 @@ impl<'a> Work<'a> {
                 Failure::Said(refusal)
             }
             PlanError::NotTrivial => {
-                if !self.quiet {
+                if !self.policy.quiet {
                     console::error(PlanError::NotTrivial.to_string());
                 }
                 Failure::Said(refusal)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::checkout;
 use format::index::{Entry, Index};
 
-use super::{Collapse, Recorded, Work};
+use super::{Collapse, Recorded, Transaction};
 use crate::{
     session::{
         hooks,
@@ -14,23 +14,23 @@ use crate::{
     term::failure::Failure,
 };
 
-impl Work<'_> {
+impl Transaction<'_> {
     /// Commits the index, or lets it be; then ends by what stopped the steps, if anything did.
     pub(crate) fn finish(&mut self, recorded: Recorded) -> Result<(), Failure> {
-        if let (Some(error), Recorded::Yes) = (self.unlocked.take(), recorded) {
+        if let (Some(error), Recorded::Yes) = (self.state.unlocked.take(), recorded) {
             return Err(error.into());
         }
-        if let (Some(mut lock), Recorded::Yes) = (self.lock.take(), recorded) {
-            let output = self.output.take();
+        if let (Some(mut lock), Recorded::Yes) = (self.state.lock.take(), recorded) {
+            let output = self.state.output.take();
             let in_place = output.is_none();
             if let Some(output) = output {
                 lock.deliver_to(output);
             }
             let full = self.make_sparse()?;
-            let racy = checkout::RacyCheck::new(self.repo, &self.worktree, &self.index)?;
+            let racy = checkout::RacyCheck::new(self.session.repository, &self.target.worktree, &self.index)?;
             let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);
-            let options = self.settings.index_to_write(&self.index, self.split);
-            let fsync = &self.settings.fsync;
+            let options = self.session.settings.index_to_write(&self.index, self.state.split);
+            let fsync = &self.session.settings.fsync;
             let committed = store::index::commit(lock, &mut self.index, &options, fsync, &is_modified);
             committed.map_err(|error| match in_place {
                 true => error.into(),
@@ -41,38 +41,49 @@ impl Work<'_> {
                 self.index = full;
                 self.index.timestamp = timestamp;
             }
-            hooks::post_index_change(self.repo, self.settings, self.changed)?;
+            hooks::post_index_change(self.session.repository, self.session.settings, self.policy.changed)?;
         }
-        self.run.interrupt.check()?;
-        self.fatal.take().map_or(Ok(()), |message| Err(Failure::fatal(message)))
+        self.session.invocation.interrupt.check()?;
+        self.report.fatal.take().map_or(Ok(()), |message| Err(Failure::fatal(message)))
     }
 
     /// Makes the index sparse where Git's would be. Returns the full index.
     fn make_sparse(&mut self) -> Result<Option<Index>, Failure> {
-        if self.split == Some(true) {
-            sparse_index::fill(self.repo, &mut self.index)?;
+        if self.state.split == Some(true) {
+            sparse_index::fill(self.session.repository, &mut self.index)?;
             return Ok(None);
         }
-        let patterns = match &self.collapse {
+        let patterns = match &self.state.collapse {
             Collapse::Kept => return Ok(None),
-            Collapse::Configured => sparse_index::wanted(self.repo)?.map(Arc::new),
+            Collapse::Configured => sparse_index::wanted(self.session.repository)?.map(Arc::new),
             Collapse::By(patterns) => patterns.clone(),
         };
         let patterns = patterns.as_deref();
-        sparse_index::shape(self.repo, self.settings, &mut self.index, self.before.as_ref(), patterns)
+        sparse_index::shape(
+            self.session.repository,
+            self.session.settings,
+            &mut self.index,
+            self.state.before.as_ref(),
+            patterns,
+        )
     }
 
     /// Git makes the index full here, if it is not yet.
     pub(crate) fn needs_full(&mut self) -> Result<(), Failure> {
-        match self.before.take() {
-            Some(_) => sparse_index::expanded(self.repo, self.settings, &self.index, Tell::Hint),
+        match self.state.before.take() {
+            Some(_) => sparse_index::expanded(
+                self.session.repository,
+                self.session.settings,
+                &self.index,
+                Tell::Hint,
+            ),
             None => Ok(()),
         }
     }
 
     /// Git makes the index full to find `path`, if it is in a directory that stands as one entry.
     pub(crate) fn looks_for(&mut self, path: &bstr::BStr) -> Result<(), Failure> {
-        match sparse_index::is_collapsed(self.before.as_ref(), path) {
+        match sparse_index::is_collapsed(self.state.before.as_ref(), path) {
             true => self.needs_full(),
             false => Ok(()),
         }
@@ -81,7 +92,7 @@ impl Work<'_> {
     /// Git expands the index to change entries below a directory that is one entry. `after` is the
     /// index after the change.
     pub(crate) fn changes_collapsed(&mut self, after: &Index) -> Result<(), Failure> {
-        match self.before.as_ref().is_some_and(|before| sparse_index::changes(before, after)) {
+        match self.state.before.as_ref().is_some_and(|before| sparse_index::changes(before, after)) {
             true => self.needs_full(),
             false => Ok(()),
         }

@@ -14,7 +14,8 @@ use sys::UserPath;
 
 use crate::{
     session::{
-        apply::{Done, Work},
+        Session,
+        apply::{Done, Start, Transaction},
         invocation::Invocation,
         revisions::warn_ambiguous,
         settings::{
@@ -92,28 +93,35 @@ pub(crate) fn carry_out(run: &Invocation, request: &Request, names: &[BString]) 
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Refs, Reader::Hooks])?;
     let merges = request.merges();
-    let mut work = match merges {
-        true => Work::start_index_only(run, &repo, &settings, false)?,
+    let mut transaction = match merges {
+        true => Transaction::start(
+            Session { invocation: run, repository: &repo, settings: &settings },
+            Start::IndexOnly { dry_run: false },
+        )?,
         // Whatever is wrong with the index, this is the way to a new one.
-        false => Work::start_afresh(run, &repo, &settings)?,
+        false => Transaction::start(
+            Session { invocation: run, repository: &repo, settings: &settings },
+            Start::Empty,
+        )?,
     };
-    if merges && !request.reset && work.index.is_unmerged() {
+    if merges && !request.reset && transaction.index.is_unmerged() {
         return Err(Failure::fatal("You need to resolve your current index first"));
     }
     let trees = trees(&repo, &settings, names)?;
     request.check(&repo, &trees)?;
     // As in Git nothing is taken from it, should it not be true.
-    work.index.cache_tree = None;
-    work.quiet = request.quiet;
-    work.recurses = merges && submodules::wanted(request.recurse, &repo)?;
-    work.lead_of_submodule = request.lead.clone();
-    work.progress = request.verbose && request.update;
-    work.output = request.output.as_ref().map(|file| output(run, &repo, file.as_bstr())).transpose()?;
+    transaction.index.cache_tree = None;
+    transaction.policy.quiet = request.quiet;
+    transaction.policy.recurses = merges && submodules::wanted(request.recurse, &repo)?;
+    transaction.policy.lead_of_submodule = request.lead.clone();
+    transaction.policy.progress = request.verbose && request.update;
+    transaction.state.output =
+        request.output.as_ref().map(|file| output(run, &repo, file.as_bstr())).transpose()?;
     if request.no_sparse_checkout {
-        work.needs_full()?;
+        transaction.needs_full()?;
     }
     if let Some(prefix) = &request.prefix {
-        work.looks_for(text!(prefix.trim_end_with(|letter| letter == '/'), "/-").as_bstr())?;
+        transaction.looks_for(text!(prefix.trim_end_with(|letter| letter == '/'), "/-").as_bstr())?;
     }
     let options = PlanOptions {
         merge: request.kind(trees)?,
@@ -130,10 +138,10 @@ pub(crate) fn carry_out(run: &Invocation, request: &Request, names: &[BString]) 
         operation: Operation::Plumbing,
     };
     if request.dry_run {
-        work.judge(&options, 128)?;
+        transaction.judge(&options, 128)?;
         return Ok(0);
     }
-    match work.perform(&options, 128, None)? {
+    match transaction.perform(&options, 128, None)? {
         Done::Incomplete | Done::Unfinished => Ok(128),
         Done::Planned | Done::Complete => Ok(0),
     }
