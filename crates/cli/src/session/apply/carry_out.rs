@@ -59,8 +59,8 @@ impl Transaction<'_> {
         Ok(Filled { done, written: self.report.written, collided: self.report.collided })
     }
 
-    /// As [`Transaction::perform`], and then the index becomes all of `tree`: what the worktree kept of
-    /// local changes shows as not staged.
+    /// As [`Transaction::perform`], and then the index becomes all of `tree`: what the worktree
+    /// kept of local changes shows as not staged.
     pub(crate) fn perform_then_index(
         mut self,
         options: &PlanOptions,

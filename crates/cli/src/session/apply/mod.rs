@@ -88,8 +88,8 @@ pub(crate) struct Policy<'a> {
     /// The changes that the hook is told about.
     pub(crate) changed: Changed,
     pub(crate) rest: Rest,
-    /// Called after the plan and before the first step: returns an error if a later change, of refs,
-    /// would fail.
+    /// Called after the plan and before the first step: returns an error if a later change, of
+    /// refs, would fail.
     pub(crate) foresee: Option<Foresee<'a>>,
 }
 
