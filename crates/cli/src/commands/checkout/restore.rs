@@ -48,7 +48,7 @@ pub(crate) fn run(
         return Err(Failure::fatal("'--worktree' must be used when '--source' is not specified"));
     }
     let mut transaction = Transaction::start(
-        Session { invocation: run, repository: repo, settings: settings },
+        Session { invocation: run, repository: repo, settings },
         Start::Sparse { dry_run: request.dry_run },
     )?;
     transaction.policy.progress = request.shows_progress();
