@@ -124,7 +124,7 @@ pub(crate) struct Report {
     in_the_way: bool,
 }
 
-/// See [`Transaction::foresee`].
+/// See [`Policy::foresee`].
 pub(crate) type Foresee<'a> = Box<dyn FnOnce() -> Result<(), Failure> + 'a>;
 
 /// The result of a change.
