@@ -12,7 +12,6 @@ use crate::{
 };
 
 mod adopt;
-
 pub(crate) mod check_attr;
 mod check_ignore;
 pub(crate) mod checkout;
