@@ -18,7 +18,6 @@ fn prints_what_git_prints() {
         "git clone -q --bare . .git/other; echo \"$PWD/.git/other/objects\" >.git/objects/info/alternates",
         "echo /nowhere >.git/objects/info/alternates",
         "git worktree add -q .git/linked; touch .git/worktrees/linked/config",
-        "printf not-an-index >.git/objects/pack/pack-3.idx; touch .git/objects/pack/pack-3.pack",
     ];
     for script in scripts {
         let oracle = Oracle::new(SAPWOOD, |repo| {

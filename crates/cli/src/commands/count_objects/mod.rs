@@ -63,8 +63,30 @@ struct Request {
     readable: bool,
 }
 
-/// Files of the common directory that a linked worktree's own directory should not have.
-const SHARED_FILES: &[&str] = &["logs/HEAD", "config", "packed-refs", "shallow"];
+/// Paths that Git reports as garbage in the Git directory of a linked worktree, in Git's order.
+const SHARED_PATHS: &[&str] = &[
+    "branches",
+    "common",
+    "hooks",
+    "info",
+    "info/sparse-checkout",
+    "logs/refs/bisect",
+    "logs/refs/rewritten",
+    "logs/refs/worktree",
+    "lost-found",
+    "objects",
+    "refs",
+    "refs/bisect",
+    "refs/rewritten",
+    "refs/worktree",
+    "remotes",
+    "worktrees",
+    "rr-cache",
+    "svn",
+    "config",
+    "packed-refs",
+    "shallow",
+];
 
 /// The numbers, in Git's terms. Sizes are in bytes.
 #[derive(Default)]
@@ -96,7 +118,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let mut counts = Counts::default();
     if request.verbose {
-        counts.find_shared_files(&repo);
+        counts.find_shared_paths(&repo);
     }
     counts.count_loose(&repo, &request, objects, &shown);
     if request.verbose {
@@ -108,12 +130,12 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 impl Counts {
-    fn find_shared_files(&mut self, repo: &Repository) {
+    fn find_shared_paths(&mut self, repo: &Repository) {
         if repo.git_dir() == repo.common_dir() {
             return;
         }
         let present = |path: &PathBuf| !matches!(by_path::stat(path), Ok(None));
-        let paths = SHARED_FILES.iter().map(|name| repo.git_dir().join(name));
+        let paths = SHARED_PATHS.iter().map(|name| repo.git_dir().join(name));
         paths.filter(present).for_each(|path| self.add_garbage("garbage found", &path, &path));
     }
 

@@ -8,6 +8,7 @@ use repo::Repository;
 use sys::by_path;
 
 use super::Counts;
+use crate::term::{console, text::os_error};
 
 /// Files beside a pack that share its name.
 const SUFFIXES: &[&str] = &[".idx", ".rev", ".pack", ".bitmap", ".keep", ".promisor", ".mtimes"];
@@ -52,13 +53,20 @@ fn stem(name: &OsString) -> &[u8] {
     &name[..name.rfind_byte(b'.').unwrap_or(name.len())]
 }
 
-/// Adds a pack, unless its index cannot be read.
+/// Adds a pack. Reports an index that cannot be read, and does not count its pack.
 fn add_pack(counts: &mut Counts, repo: &Repository, dir: &Path, name: &OsString) {
     let file = |suffix: &str| dir.join(sys::os_str(&[stem(name), suffix.as_bytes()].concat()));
     let (pack, index) = (file(".pack"), file(".idx"));
     let map = by_path::open(&index).and_then(|file| sys::Map::of(&file));
-    let Some(objects) = map.ok().and_then(|map| Some(Idx::parse(map, repo.hash()).ok()?.count())) else {
-        return;
+    let parsed = map
+        .map_err(|error| os_error(&error))
+        .and_then(|map| Idx::parse(map, repo.hash()).map_err(|error| error.to_string()));
+    let objects = match parsed {
+        Ok(index) => index.count(),
+        Err(error) => {
+            console::error(format!("cannot read '{}': {error}", index.display()));
+            return;
+        }
     };
     let size = |path: &Path| by_path::stat_followed(path).ok().flatten().map_or(0, |stat| stat.size);
     counts.packs += 1;
