@@ -72,9 +72,10 @@ fn a_git_that_errs_is_found_out() {
     let Some((source, git)) = suite() else { return };
     let dir = tempfile::tempdir().expect("a temporary directory");
     let shim = dir.path().join("shim");
-    // Wrong in one command; it writes down what it was called with, as the shim does.
+    // Wrong in one command. It logs its calls and lists its native commands, as the shim does.
     let text = format!(
-        "#!/bin/sh\necho '{{\"command\":\"'\"$1\"'\",\"outcome\":\"native\"}}' >>\"$SAPWOOD_SHIM_LOG\"\n\
+        "#!/bin/sh\ncase \"$*\" in 'help --native') echo checkout-index; exit ;; esac\n\
+         echo '{{\"command\":\"'\"$1\"'\",\"outcome\":\"native\"}}' >>\"$SAPWOOD_SHIM_LOG\"\n\
          case $1 in checkout-index) exit 7 ;; esac\nexec '{}' \"$@\"\n",
         git.display()
     );
