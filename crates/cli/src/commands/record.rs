@@ -130,8 +130,6 @@ pub(crate) struct Traits {
     /// The command changes nothing before its plan stands: if the plan needs the real Git, the shim
     /// can still hand over.
     pub(crate) plans_first: bool,
-    /// Pathspecs with `attr:` are native.
-    pub(crate) attributes: bool,
 }
 
 impl Command {
@@ -142,7 +140,7 @@ impl Command {
         group: Group::Internal,
         syntax: &Table::<()> { usage: &[], options: &[], grammar: Grammar::Mixed },
         revisions: Revisions::None,
-        traits: Traits { outside: false, plans_first: false, attributes: false },
+        traits: Traits { outside: false, plans_first: false },
         settings: &[],
         variables: &[],
         line: &[],

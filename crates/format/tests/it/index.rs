@@ -159,7 +159,7 @@ fn writes_the_same_offset_tables_as_git() {
 fn reads_and_writes_an_index_without_a_hash() {
     let sandbox = Sandbox::new();
     if sandbox.git_version() < (2, 40) {
-        // Such a Git neither writes nor accepts an index without a hash.
+        // Git before 2.40 neither writes nor accepts an index without a hash.
         return;
     }
     let repo = sandbox.init("repo");

@@ -1,4 +1,4 @@
-//! `sapwood adopt`: accepts a worktree from elsewhere (a cache, a copy, a reflink) as the index's,
+//! `sapwood adopt`: accepts a worktree from elsewhere (a cache, a copy, a reflink) as that of the index,
 //! so that the next status reads no file.
 //!
 //! Order: the lock; the index, or one made from a tree if there is none; the verification of every
