@@ -1,5 +1,5 @@
-//! `sapwood adopt`: accepts a worktree from elsewhere (a cache, a copy, a reflink) as that of the index,
-//! so that the next status reads no file.
+//! `sapwood adopt`: accepts a worktree from elsewhere (a cache, a copy, a reflink) as the one that
+//! the index describes, so that the next status reads no file.
 //!
 //! Order: the lock; the index, or one made from a tree if there is none; the verification of every
 //! file; the index with the new stat data. Nothing in the worktree is changed. Exit code: 0 if the
