@@ -82,12 +82,16 @@ impl Origin {
     }
 }
 
+/// The file that marks a complete linux repository. Its name changes with the recipe, so that a
+/// repository made by an older recipe is made again.
+const LINUX_COMPLETE: &str = "complete-with-upstream-ignore";
+
 /// Returns Linux v6.1 and v6.12, from Debian's packages `linux-source-6.1` and
-/// `linux-source-6.12`.
+/// `linux-source-6.12`, with upstream's ignore rules.
 pub(crate) fn linux() -> Result<Origin, Error> {
     let dir = absolute(&directory())?.join("linux");
     let source = dir.join("source.git");
-    if !dir.join("complete").exists() {
+    if !dir.join(LINUX_COMPLETE).exists() {
         let work = dir.join("work");
         let _ = fs::remove_dir_all(&dir);
         let work = absolute(&work)?;
@@ -104,6 +108,7 @@ pub(crate) fn linux() -> Result<Origin, Error> {
             eprintln!("lab: committing linux {version}");
             git(&["rm", "-rq", "--ignore-unmatch", "."])?;
             must(Path::new("tar"), &["-xJf", &archive.display().to_string(), "--strip-components=1"], &work)?;
+            restore_ignore(&work.join(".gitignore"))?;
             git(&["-c", "core.fsync=none", "add", "-A", "-f", "."])?;
             git(&["commit", "-q", "-m", &format!("Linux {version}")])?;
             git(&["tag", &format!("v{version}")])?;
@@ -112,10 +117,24 @@ pub(crate) fn linux() -> Result<Origin, Error> {
         git(&["repack", "-adfq"])?;
         git(&["clone", "-q", "--bare", ".", &source.display().to_string()])?;
         fs::remove_dir_all(&work)
-            .and_then(|()| fs::write(dir.join("complete"), ""))
+            .and_then(|()| fs::write(dir.join(LINUX_COMPLETE), ""))
             .map_err(|error| Error::Io { what: "cannot finish", path: dir.clone(), source: error })?;
     }
     Ok(Origin { source, old: "v6.1".into(), new: "v6.12".into(), dir })
+}
+
+/// Rewrites Debian's ignore file with upstream's rules.
+fn restore_ignore(file: &Path) -> Result<(), Error> {
+    let failed = |what| move |source| Error::Io { what, path: file.to_owned(), source };
+    let text = fs::read_to_string(file).map_err(failed("cannot read"))?;
+    fs::write(file, upstream_ignore(&text)).map_err(failed("cannot write"))
+}
+
+/// Removes the rules that Debian adds to the ignore file of linux. They ignore the whole tree, so
+/// no tool would search for untracked files.
+fn upstream_ignore(text: &str) -> String {
+    let is_debians = |line: &&str| matches!(*line, "/*" | "!/debian/");
+    text.lines().filter(|line| !is_debians(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Returns the origin for any repository; `old` and `new` are revisions of it.
@@ -321,4 +340,15 @@ fn blobs<'a>(
     drop(ask);
     git.wait().map_err(failed)?;
     Ok(blobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_debians_rules_leave_the_ignore_file() {
+        let debian = "*.o\n!/.gitignore\n/rust-project.json\n\n#\n# Debian\n#\n/*\n!/debian/\n";
+        assert_eq!(upstream_ignore(debian), "*.o\n!/.gitignore\n/rust-project.json\n\n#\n# Debian\n#\n");
+    }
 }

@@ -145,7 +145,6 @@ impl Lab<'_> {
         let mut ground = Ground::fresh(disk, &scratch)?;
         let at = ground.fast()?.join("tree");
         tree.full_at(&at)?;
-        tracked_only(&at)?;
         scatter(&at, self.args.loose)?;
         let mut changed = BTreeSet::new();
         let mut changes = self.args.changes.clone();
@@ -263,20 +262,6 @@ fn scatter(at: &Path, count: usize) -> Result<(), Error> {
         let directory = directories[number * directories.len() / count];
         let path = at.join(directory).join(format!("loose-{number}"));
         fs::write(&path, "").map_err(|source| Error::Io { what: "cannot make", path, source })?;
-    }
-    Ok(())
-}
-
-/// Removes the rule `/*` that Debian adds to the ignore file of linux. It ignores the whole tree,
-/// so no tool would search for untracked files.
-fn tracked_only(at: &Path) -> Result<(), Error> {
-    let file = at.join(".gitignore");
-    let failed = |source| Error::Io { what: "cannot change", path: file.clone(), source };
-    let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
-    if text.lines().any(|line| line == "/*") {
-        let rest: String = text.lines().filter(|&line| line != "/*").flat_map(|line| [line, "\n"]).collect();
-        fs::write(&file, rest).map_err(failed)?;
-        must(Path::new("git"), &["commit", "-qam", "look for what is untracked"], at)?;
     }
     Ok(())
 }

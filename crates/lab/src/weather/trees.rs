@@ -106,10 +106,13 @@ fn prepare(name: &str, source: &Path, revision: &str, counts: &[usize]) -> Resul
     let (packed, index) = (dir.join("packed.git"), dir.join("index"));
     let git = |args: &[&str]| must(Path::new("git"), args, &packed);
     let mut is_new = false;
-    if !dir.join("complete").exists() {
+    let (from, to) = (source.display().to_string(), packed.display().to_string());
+    // `complete` holds the commit that was prepared: a source that moved on is prepared again.
+    let complete = dir.join("complete");
+    let commit = must(Path::new("git"), &["ls-remote", &from, revision], &dir)?;
+    if fs::read(&complete).ok().is_none_or(|prepared| prepared != commit) {
         eprintln!("lab: preparing {}", dir.display());
         let _ = fs::remove_dir_all(&packed);
-        let (from, to) = (source.display().to_string(), packed.display().to_string());
         must(Path::new("git"), &["clone", "-q", "--bare", "--no-local", &from, &to], &dir)?;
         git(&["update-ref", "refs/lab/new", &format!("{revision}^{{commit}}")])?;
         is_new = true;
@@ -132,9 +135,9 @@ fn prepare(name: &str, source: &Path, revision: &str, counts: &[usize]) -> Resul
     if is_new {
         git(&["repack", "-adq"])?;
         git(&["read-tree", &format!("--index-output={}", index.display()), "refs/lab/new"])?;
-        fs::write(dir.join("complete"), "").map_err(|source| Error::Io {
+        fs::write(&complete, commit).map_err(|source| Error::Io {
             what: "cannot write",
-            path: dir.join("complete"),
+            path: complete,
             source,
         })?;
     }
