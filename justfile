@@ -1,5 +1,8 @@
 # `just check` before a commit; the slow matrices have a command each.
 
+# An option of the lab may hold spaces (`--note`).
+set positional-arguments
+
 # format, lints, documentation
 check:
     cargo fmt --all --check
@@ -56,19 +59,23 @@ fuzz:
 day *args:
     .ci/oracle
     cargo build --profile dist
-    PATH="$PWD/target/oracle/bin:$PATH" cargo run --profile dist -p lab -- day {{args}}
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --profile dist -p lab -- day "$@"
 
 # sapwood, Git and gix side by side (needs root: loop mounts)
 bench *args:
     cargo build --profile dist
-    cargo run --profile dist -p lab -- checkout {{args}}
+    cargo run --profile dist -p lab -- checkout "$@"
 
 # the same on slow disks (needs root: mounts); --tree names a repository or bundle
 weather *args:
     cargo build --profile dist
-    cargo run --profile dist -p lab -- weather {{args}}
+    cargo run --profile dist -p lab -- weather "$@"
 
 # status beside Git's and gix's, warm and on slow disks (needs root: mounts)
 status *args:
     cargo build --profile dist
-    cargo run --profile dist -p lab -- status {{args}}
+    cargo run --profile dist -p lab -- status "$@"
+
+# docs/measurements.md and its charts, from the records that `--record docs/measurements/NAME.json` wrote
+report:
+    cargo run -p lab -- report

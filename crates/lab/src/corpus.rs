@@ -71,6 +71,11 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
+    /// Returns the name of the tree in reports.
+    pub(crate) fn name(&self) -> String {
+        self.dir.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy().into_owned())
+    }
+
     /// Prepares the packed and the loose repository.
     pub(crate) fn corpus(&self) -> Result<Corpus, Error> {
         prepare(&self.source, &self.old, &self.new, &self.dir)

@@ -12,7 +12,7 @@ use std::{
     time::Instant,
 };
 
-use crate::{Error, measure::hermetic, report::Sample};
+use crate::{Error, measure::hermetic, record::Sample};
 
 struct File {
     path: PathBuf,

@@ -11,7 +11,10 @@ mod corpus;
 mod day;
 mod floor;
 mod measure;
+mod programs;
+mod record;
 mod report;
+mod results;
 mod rig;
 mod status;
 mod weather;
@@ -49,6 +52,8 @@ enum Command {
     Weather(weather::Args),
     /// Status, warm and on slow disks with cold caches.
     Status(status::Args),
+    /// Write docs/measurements.md and its charts from the records in docs/measurements.
+    Report(report::Args),
     /// Make the linux repository from Debian's source packages and print its path.
     Corpus,
     /// Run a command and print its resource use as JSON (used by the other commands).
@@ -68,6 +73,7 @@ fn main() -> ExitCode {
         Command::Day(args) => day::run(&args),
         Command::Weather(args) => weather::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Corpus => corpus::linux().and_then(|origin| origin.corpus()).map(|corpus| {
             println!("{}", corpus.packed.display());
             ExitCode::SUCCESS

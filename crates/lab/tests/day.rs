@@ -15,6 +15,7 @@ fn a_short_day() {
         return;
     };
     let scratch = tempfile::tempdir().expect("a directory for tests");
+    let record = scratch.path().join("day.json");
     let output = Command::new(lab)
         .args([
             "day",
@@ -35,6 +36,8 @@ fn a_short_day() {
         .arg(git)
         .arg("--scratch")
         .arg(scratch.path())
+        .arg("--record")
+        .arg(&record)
         .output()
         .expect("it can be run");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -42,4 +45,10 @@ fn a_short_day() {
     assert!(output.status.success(), "{said}{errors}");
     assert!(said.contains("all of these"), "{said}{errors}");
     println!("{said}");
+    let record = std::fs::read(&record).expect("it was written");
+    let record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
+    let all = &record["cases"][0];
+    assert_eq!(all["case"], "all", "{record:#}");
+    let [calls, native] = [0, 1].map(|at| all["calls"][at].as_u64().expect("a number"));
+    assert!(native > 0 && native <= calls, "{all:#}");
 }

@@ -23,6 +23,7 @@ fn a_small_tree_on_a_network_mount() {
     let git = Path::new(&git);
     let stand_in = sandbox.repo("").join("sapwood");
     std::os::unix::fs::symlink("/bin/true", &stand_in).expect("a new name");
+    let record = sandbox.path().join("records/weather.json");
     let output = repo
         .command(Path::new(env!("CARGO_BIN_EXE_lab")))
         .args([
@@ -38,6 +39,9 @@ fn a_small_tree_on_a_network_mount() {
         .arg(&stand_in)
         .arg("--scratch")
         .arg(sandbox.path().join("scratch"))
+        .arg("--record")
+        .arg(&record)
+        .arg("--note=A test.")
         .env("CARGO_TARGET_DIR", sandbox.path().join("target"))
         .output()
         .expect("it can be run");
@@ -56,13 +60,25 @@ fn a_small_tree_on_a_network_mount() {
         }
     }
     assert!(said.contains("not measured small, full on nfs"), "{said}{errors}");
-    let json = std::fs::read(sandbox.path().join("target/lab/weather.json")).expect("it was written");
-    let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
-    for row in json["rows"].as_array().expect("a list") {
-        for sample in row["samples"].as_array().expect("a list") {
-            assert!(sample["operations"].as_u64() > Some(20), "{row:#}");
-            // At least ten requests are sequential, and each takes a millisecond.
-            assert!(sample["wall"].as_f64() > Some(0.01), "{row:#}");
+    let record = std::fs::read(&record).expect("it was written");
+    let record: serde_json::Value = serde_json::from_slice(&record).expect("JSON");
+    assert_eq!(record["kind"], "weather", "{record:#}");
+    assert_eq!(record["notes"], serde_json::json!(["A test."]), "{record:#}");
+    assert!(record["machine"]["cores"].as_u64() > Some(0), "{record:#}");
+    assert!(record["versions"]["git"].as_str().is_some_and(|git| git.contains("git version")), "{record:#}");
+    let command = record["command"].as_str().expect("a text");
+    assert!(command.starts_with("just weather --on nfs --tool git-1"), "{command}");
+    assert!(!command.contains("--record") && !command.contains("--note"), "{command}");
+    let cases = record["cases"].as_array().expect("a list");
+    assert_eq!(cases.len(), 3, "{record:#}");
+    for case in cases {
+        assert!(case["at_most"]["git"].as_f64().is_some(), "{case:#}");
+        for figure in case["tools"].as_array().expect("a list") {
+            for sample in figure["samples"].as_array().expect("a list") {
+                assert!(sample["operations"].as_u64() > Some(20), "{case:#}");
+                // At least ten requests are sequential, and each takes a millisecond.
+                assert!(sample["wall"].as_f64() > Some(0.01), "{case:#}");
+            }
         }
     }
 }

@@ -15,8 +15,6 @@ use std::{
     process::ExitCode,
 };
 
-use serde::Serialize;
-
 use self::{
     script::{Act, Ground},
     side::{Call, Side, State},
@@ -24,7 +22,9 @@ use self::{
 use crate::{
     Error, corpus,
     measure::must,
-    report::{machine, median},
+    programs::Programs,
+    record::{AtMost, Case, Figure, Kind, Machine, Sample, To, Tree},
+    results::median,
 };
 
 #[derive(clap::Args)]
@@ -55,16 +55,15 @@ pub(crate) struct Args {
     /// The directory for the two copies.
     #[arg(long)]
     scratch: Option<PathBuf>,
-    /// Write the figures to this file as JSON.
-    #[arg(long)]
-    json: Option<PathBuf>,
     /// Exit with 1 if the shim takes more than half of Git's time.
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    to: To,
 }
 
 /// The time of one command on both sides in one run, in seconds.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Walls {
     calls: usize,
     git: f64,
@@ -73,15 +72,15 @@ struct Walls {
 
 type Table = BTreeMap<String, Walls>;
 
-#[derive(Serialize)]
+/// The highest accepted ratio of the shim's time to Git's, over all commands.
+const TARGET: f64 = 0.5;
+
 struct Document {
-    machine: String,
     repository: String,
     runs: Vec<Table>,
     native: BTreeMap<String, (usize, usize)>,
     differences: usize,
     /// The commands that sapwood serves, native or handed over to Git.
-    #[serde(skip)]
     served: BTreeSet<String>,
 }
 
@@ -90,13 +89,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let absolute = |path: &Path| {
         path.canonicalize().map_err(|source| Error::Io { what: "cannot find", path: path.into(), source })
     };
-    let sapwood = match &args.sapwood {
-        Some(sapwood) => absolute(sapwood)?,
-        None => {
-            let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
-            absolute(&me.with_file_name("sapwood"))?
-        }
-    };
+    // A day needs no gix.
+    let Programs { sapwood, versions, .. } =
+        Programs::find(&args.git, args.sapwood.as_deref(), Path::new("/nonexistent"))?;
     let scratch = args.scratch.clone().unwrap_or_else(|| corpus::directory().join("day"));
     std::fs::create_dir_all(&scratch).map_err(|source| Error::Io {
         what: "cannot create",
@@ -110,7 +105,6 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     };
     let source = origin.packed()?;
     let mut document = Document {
-        machine: machine(),
         repository: source.display().to_string(),
         runs: Vec::new(),
         native: BTreeMap::new(),
@@ -129,15 +123,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         document.runs.push(day.table);
     }
     let ratio = document.print();
-    if let Some(path) = &args.json {
-        let text = serde_json::to_vec_pretty(&document).expect("plain data serialises");
-        std::fs::write(path, text).map_err(|source| Error::Io {
-            what: "cannot write",
-            path: path.clone(),
-            source,
-        })?;
-    }
-    let slow = args.check && ratio > 0.5;
+    let tree = Tree::of(&origin.name(), &source, "HEAD")?;
+    let cases = document.cases(&tree.name);
+    args.to.write(Kind::Day, &versions, vec![tree], cases)?;
+    let slow = args.check && ratio > TARGET;
     Ok(if document.differences > 0 || slow { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -280,21 +269,67 @@ fn ground(git: &Path, side: &Side) -> Result<Ground, Error> {
 }
 
 impl Document {
+    /// Returns the cases of a record: all commands together, then each command.
+    fn cases(&self, tree: &str) -> Vec<Case> {
+        let case = |name: &str, walls: &[Walls], native: usize, at_most: AtMost| {
+            let figure = |tool, of: fn(&Walls) -> f64| {
+                let samples: Vec<Sample> = walls.iter().map(|walls| Sample::wall_only(of(walls))).collect();
+                Figure::of_samples(tool, &samples)
+            };
+            Case {
+                tree: tree.to_owned(),
+                disk: "local".into(),
+                case: name.to_owned(),
+                at_most,
+                calls: walls.first().map(|walls| (walls.calls, native)),
+                tools: vec![figure("git", |walls| walls.git), figure("sapwood", |walls| walls.shim)],
+            }
+        };
+        let all = AtMost { git: Some(TARGET), ..AtMost::default() };
+        let mut cases = vec![case("all", &self.totals(), self.all_native(), all)];
+        for name in self.commands() {
+            cases.push(case(name, &self.of(name), self.native_of(name), AtMost::default()));
+        }
+        cases
+    }
+
+    /// Returns the sum over all commands for each run.
+    fn totals(&self) -> Vec<Walls> {
+        let sum = |table: &Table| {
+            table.values().fold(Walls::default(), |sum, walls| Walls {
+                calls: sum.calls + walls.calls,
+                git: sum.git + walls.git,
+                shim: sum.shim + walls.shim,
+            })
+        };
+        self.runs.iter().map(sum).collect()
+    }
+
+    fn commands(&self) -> BTreeSet<&str> {
+        self.runs.iter().flat_map(Table::keys).map(String::as_str).collect()
+    }
+
+    fn of(&self, name: &str) -> Vec<Walls> {
+        self.runs.iter().filter_map(|run| run.get(name).copied()).collect()
+    }
+
+    fn native_of(&self, name: &str) -> usize {
+        self.native.get(name).map_or(0, |(_, native)| *native)
+    }
+
+    /// Returns the number of native calls of the commands that sapwood serves.
+    fn all_native(&self) -> usize {
+        self.native
+            .iter()
+            .filter(|(name, _)| self.served.contains(*name))
+            .map(|(_, (_, native))| native)
+            .sum()
+    }
+
     /// Prints the table. Returns the ratio of the shim's time to Git's, as the median over the
     /// runs.
     fn print(&self) -> f64 {
-        let totals: Vec<Walls> = self
-            .runs
-            .iter()
-            .map(|table| {
-                table.values().fold(Walls::default(), |sum, walls| Walls {
-                    calls: sum.calls + walls.calls,
-                    git: sum.git + walls.git,
-                    shim: sum.shim + walls.shim,
-                })
-            })
-            .collect();
-        println!("{}\n{}", self.machine, self.repository);
+        println!("{}\n{}", Machine::here(), self.repository);
         println!(
             "{:<16} {:>6} {:>7} {:>9} {:>9} {:>6}  least .. most of {} runs",
             "command",
@@ -305,13 +340,10 @@ impl Document {
             "ratio",
             self.runs.len()
         );
-        for name in self.runs.iter().flat_map(Table::keys).collect::<std::collections::BTreeSet<_>>() {
-            let walls: Vec<Walls> = self.runs.iter().filter_map(|run| run.get(name).copied()).collect();
-            let native = self.native.get(name).map_or(0, |(_, native)| *native);
-            line(name, native, &walls);
+        for name in self.commands() {
+            line(name, self.native_of(name), &self.of(name));
         }
-        let native = self.native.iter().filter(|(name, _)| self.served.contains(*name));
-        line("all of these", native.map(|(_, (_, native))| native).sum(), &totals)
+        line("all of these", self.all_native(), &self.totals())
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
     ballast::Ballast,
     corpus,
     measure::{Invocation, must},
-    report::machine,
+    record::{self, Case, Machine, Sample, To},
     weather::{
         ground::{Disk, Ground},
         table::{Key, Table},
@@ -36,8 +36,8 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A repository or bundle to measure on; may be given several times. Without it, the linux
-    /// tree from Debian's source packages.
+    /// A repository or bundle to measure on, or `linux`, the tree from Debian's source packages,
+    /// which is the default; may be given several times.
     #[arg(long = "tree")]
     trees: Vec<PathBuf>,
     /// Also measure a generated tree with this many files, about sixteen in a directory.
@@ -76,6 +76,8 @@ pub(crate) struct Args {
     /// The directory for disks; by default memory for disks that FUSE serves.
     #[arg(long)]
     scratch: Option<PathBuf>,
+    #[command(flatten)]
+    to: To,
 }
 
 /// The untracked files that `status` shows.
@@ -111,7 +113,7 @@ struct Lab<'a> {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let mut all = match (args.trees.as_slice(), args.made) {
         ([], None) => vec![trees::linux(&[])?],
-        (some, _) => some.iter().map(|path| trees::of(path, &[])).collect::<Result<_, _>>()?,
+        (some, _) => some.iter().map(|path| trees::named(path, &[])).collect::<Result<_, _>>()?,
     };
     if let Some(files) = args.made {
         let dir = corpus::absolute(&corpus::directory().join("made"))?;
@@ -119,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     }
     let disks = if args.disks.is_empty() { DISKS.to_vec() } else { args.disks.clone() };
     let tools = Tools::new(&args.git, args.sapwood.as_deref(), &args.gix, &args.tools)?;
-    println!("{}; {:?}; {} runs, order alternating", machine(), tools.versions, args.runs);
+    println!("{}; {:?}; {} runs, order alternating", Machine::here(), tools.versions, args.runs);
     let versions = tools.versions.clone();
     let mut lab = Lab { tools, args, table: Table::default() };
     for tree in &all {
@@ -129,10 +131,37 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         }
     }
     lab.table.print();
-    let json = corpus::directory().join("status.json");
-    lab.table.write_json(&json, &versions)?;
-    println!("every sample: {}", json.display());
+    let mut cases: Vec<Case> = lab.table.cases().into_iter().flat_map(by_index).collect();
+    for case in &mut cases {
+        if let Some(&disk) = disks.iter().find(|disk| disk.name() == case.disk) {
+            case.at_most = targets::at_most(disk, &case.case, args.loose > 0);
+        }
+        if args.loose > 0 {
+            case.case += &format!("-loose-{}", args.loose);
+        }
+    }
+    args.to.write(record::Kind::Status, &versions, all.iter().map(Tree::fact).collect(), cases)?;
     Ok(if args.check { targets::check(&lab.table, &all, args.loose > 0) } else { ExitCode::SUCCESS })
+}
+
+/// Splits a case by the kind of index that its tools read. The cases of `sapwood-cache` and
+/// `git-cache` become cases of `sapwood` and `git`, named `cache-N`; those of a monitor
+/// `monitor-N`.
+fn by_index(case: Case) -> Vec<Case> {
+    let Case { tree, disk, case, tools, .. } = case;
+    let mut cases = Vec::new();
+    for mut figure in tools {
+        let name = match figure.tool.split_once('-') {
+            Some((tool, index)) => {
+                let name = format!("{index}-{}", case.rsplit('-').next().unwrap_or_default());
+                figure.tool = tool.to_owned();
+                name
+            }
+            None => case.clone(),
+        };
+        Case::add(&mut cases, [&tree, &disk, &name], figure);
+    }
+    cases
 }
 
 impl Lab<'_> {
@@ -220,7 +249,7 @@ impl Lab<'_> {
         &self,
         ground: &mut Ground,
         invocation: impl FnOnce(&Tools, &Path) -> Invocation,
-    ) -> Result<crate::weather::table::Sample, Error> {
+    ) -> Result<Sample, Error> {
         let mut ballast: Option<Ballast> = None;
         ground.measured(|at| invocation(&self.tools, at), &mut ballast)
     }
@@ -289,4 +318,32 @@ fn change(at: &Path, changed: &mut BTreeSet<usize>, count: usize) -> Result<(), 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Figure;
+
+    #[test]
+    fn cases_are_split_by_index() {
+        let mut cases = Vec::new();
+        for tool in ["git", "sapwood-cache", "sapwood", "git-cache", "sapwood-monitor"] {
+            Case::add(&mut cases, ["linux", "local", "unormal-10"], Figure::of_samples(tool, &[]));
+        }
+        let split: Vec<(String, Vec<String>)> = cases
+            .into_iter()
+            .flat_map(by_index)
+            .map(|case| (case.case, case.tools.into_iter().map(|figure| figure.tool).collect()))
+            .collect();
+        let of = |case: &str, tools: &[&str]| (case.into(), tools.iter().map(|&tool| tool.into()).collect());
+        assert_eq!(
+            split,
+            [
+                of("unormal-10", &["git", "sapwood"]),
+                of("cache-10", &["sapwood", "git"]),
+                of("monitor-10", &["sapwood"])
+            ]
+        );
+    }
 }

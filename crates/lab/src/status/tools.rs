@@ -7,11 +7,7 @@ use std::{
 };
 
 use super::Untracked;
-use crate::{
-    Error,
-    measure::Invocation,
-    weather::{Versions, tools::Programs},
-};
+use crate::{Error, measure::Invocation, programs::Programs, record::Versions};
 
 /// The extensions of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

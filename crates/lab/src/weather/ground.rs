@@ -10,12 +10,13 @@ use testkit::weather::{Mount, Profile};
 
 use super::{
     block::{self, Delayed, Serves, Slow, Throttle},
-    table::Sample,
+    table,
 };
 use crate::{
     Error,
     ballast::Ballast,
     measure::{self, Invocation},
+    record::Sample,
     rig::{FileSystem, Volume},
 };
 
@@ -137,7 +138,7 @@ impl Ground {
                 // time: no tool waits for them.
                 let report = mount.report();
                 mount.end().map_err(failed(dir))?;
-                Ok(Sample::new(usage, Some(&report)))
+                Ok(table::sample(usage, &report))
             }
             Ground::Local(volume) => {
                 let invocation = invocation(volume.path());
@@ -148,7 +149,7 @@ impl Ground {
                     }
                     None => measure::run(&invocation),
                 };
-                Ok(Sample::new(usage?, None))
+                Ok(Sample::from(usage?))
             }
             Ground::Block { slow, image, at, volume } => {
                 if let Some(volume) = volume.take() {
@@ -158,7 +159,9 @@ impl Ground {
                     block::drop_caches()?;
                     let before = block::reads(at)?;
                     let usage = measure::run(&invocation)?;
-                    Ok(Sample::new(usage, None).with_reads(block::reads(at)? - before))
+                    let operations = block::reads(at)? - before;
+                    let served = format!("{operations} reads");
+                    Ok(Sample { operations, served, ..Sample::from(usage) })
                 };
                 match slow {
                     Slow::Cold => {

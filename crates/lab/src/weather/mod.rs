@@ -14,7 +14,6 @@ pub(crate) mod tools;
 pub(crate) mod trees;
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -30,13 +29,13 @@ use crate::{
     ballast::Ballast,
     corpus,
     measure::{Invocation, must},
-    report::machine,
+    record::{Kind, Machine, Sample, To},
 };
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A repository or bundle to measure on; may be given several times. Without it, the linux
-    /// tree from Debian's source packages.
+    /// A repository or bundle to measure on, or `linux`, the tree from Debian's source packages,
+    /// which is the default; may be given several times.
     #[arg(long = "tree")]
     trees: Vec<PathBuf>,
     /// Only these disks. Block devices other than the local one are measured only on request.
@@ -78,6 +77,8 @@ pub(crate) struct Args {
     /// simulated latency slows them down, and the directory of `lab checkout` for others.
     #[arg(long)]
     scratch: Option<PathBuf>,
+    #[command(flatten)]
+    to: To,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -111,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     };
     let trees = match args.trees.as_slice() {
         [] => vec![trees::linux(&counts)?],
-        some => some.iter().map(|path| trees::of(path, &counts)).collect::<Result<_, _>>()?,
+        some => some.iter().map(|path| trees::named(path, &counts)).collect::<Result<_, _>>()?,
     };
     let disks = match args.disks.as_slice() {
         [] if args.quick => vec![Disk::Nfs, Disk::Hdd],
@@ -125,7 +126,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     };
     let tools = Tools::new(&args.git, args.sapwood.as_deref(), &args.gix, &args.tools, args.quick)?;
     let runs = args.runs.unwrap_or(if args.quick { 1 } else { 3 });
-    println!("{}; {:?}; {runs} runs, order alternating", machine(), tools.versions);
+    println!("{}; {:?}; {runs} runs, order alternating", Machine::here(), tools.versions);
     let versions = tools.versions.clone();
     let mut lab = Lab { tools, scratch: PathBuf::new(), runs, ballast: None, table: Table::default() };
     for tree in &trees {
@@ -150,14 +151,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     }
     lab.table.print();
     published::print();
-    let json = corpus::directory().join("weather.json");
-    lab.table.write_json(&json, &versions)?;
-    println!("every sample: {}", json.display());
+    let mut cases = lab.table.cases();
+    for case in &mut cases {
+        let tree = trees.iter().find(|tree| tree.name == case.tree);
+        let disk = disks.iter().find(|disk| disk.name() == case.disk);
+        if let (Some(tree), Some(&disk)) = (tree, disk) {
+            case.at_most = targets::at_most(tree, disk, &case.case);
+        }
+    }
+    args.to.write(Kind::Weather, &versions, trees.iter().map(Tree::fact).collect(), cases)?;
     Ok(if args.check { targets::check(&lab.table, &trees) } else { ExitCode::SUCCESS })
 }
 
 impl Lab {
-    fn add(&mut self, tree: &Tree, disk: Disk, case: &str, tool: Tool, sample: table::Sample) {
+    fn add(&mut self, tree: &Tree, disk: Disk, case: &str, tool: Tool, sample: Sample) {
         let key =
             Key { tree: tree.name.clone(), disk: disk.name(), case: case.to_owned(), tool: tool.to_string() };
         eprintln!("lab:   {tool} {:.3} s, {} operations", sample.wall, sample.operations);
@@ -170,7 +177,7 @@ impl Lab {
         &mut self,
         ground: &mut Ground,
         invocation: impl FnOnce(&Tools, &Path) -> Invocation,
-    ) -> Result<table::Sample, Error> {
+    ) -> Result<Sample, Error> {
         let tools = &self.tools;
         ground.measured(|at| invocation(tools, at), &mut self.ballast)
     }
@@ -242,6 +249,3 @@ fn verify(tree: &Path, tool: Tool) -> Result<(), Error> {
         Some(first) => Err(Error::Setup(format!("{tool} left the tree dirty: {first:?}"))),
     }
 }
-
-/// The version text of each program, by its path.
-pub(crate) type Versions = BTreeMap<String, String>;

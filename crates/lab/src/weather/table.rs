@@ -1,57 +1,27 @@
 //! Samples by tree, disk, case and tool: medians and spread, operations per file, and the lateness
 //! of answers.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::collections::BTreeMap;
 
-use serde::Serialize;
 use testkit::weather::Report;
 
-use super::{Versions, ground::Disk};
+use super::ground::Disk;
 use crate::{
-    Error,
     measure::Usage,
-    report::{machine, median},
+    record::{Case, Figure, Sample},
+    results::median,
 };
 
-/// One timed run.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Sample {
-    pub(crate) wall: f64,
-    pub(crate) user: f64,
-    pub(crate) sys: f64,
-    /// KiB
-    pub(crate) peak_rss: i64,
-    /// The number of requests the disk served; 0 if they are not counted.
-    pub(crate) operations: u64,
-    /// The kinds of requests, most frequent first.
-    pub(crate) served: String,
-    /// The lateness of answers in microseconds: median and 99th percentile.
-    pub(crate) late: (u64, u64),
-}
-
-impl Sample {
-    pub(crate) fn new(usage: Usage, report: Option<&Report>) -> Sample {
-        let Usage { wall, user, sys, peak_rss, .. } = usage;
-        let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let late = report.map_or((0, 0), |of| (micros(of.lateness.half), micros(of.lateness.p99)));
-        let operations = report.map_or(0, |of| of.counts.all());
-        let served = report.map_or_else(String::new, |of| of.counts.to_string());
-        Sample { wall, user, sys, peak_rss, operations, served, late }
-    }
-
-    /// Returns the sample with the number of reads that the block device counted.
-    pub(crate) fn with_reads(self, reads: u64) -> Sample {
-        Sample { operations: reads, served: format!("{reads} reads"), ..self }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn wall_only(wall: f64) -> Sample {
-        Sample { wall, user: 0.0, sys: 0.0, peak_rss: 0, operations: 0, served: String::new(), late: (0, 0) }
-    }
+/// Returns the sample of a run, with the requests that the disk served.
+pub(super) fn sample(usage: Usage, report: &Report) -> Sample {
+    let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let late = (micros(report.lateness.half), micros(report.lateness.p99));
+    let (operations, served) = (report.counts.all(), report.counts.to_string());
+    Sample { operations, served, late, ..Sample::from(usage) }
 }
 
 /// The identity of a figure.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) tree: String,
     pub(crate) disk: &'static str,
@@ -65,29 +35,13 @@ pub(crate) struct Table {
     rows: BTreeMap<Key, Row>,
 }
 
-#[derive(Default)]
 struct Row {
     samples: Vec<Sample>,
     /// The number of files the case writes.
     files: usize,
-    /// The disk, which determines the row's place in the report.
-    order: Option<Disk>,
-}
-
-#[derive(Serialize)]
-struct Written<'a> {
-    #[serde(flatten)]
-    key: &'a Key,
-    files: usize,
-    median_wall: f64,
-    samples: &'a [Sample],
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    machine: String,
-    versions: &'a Versions,
-    rows: Vec<Written<'a>>,
+    disk: Disk,
+    /// The place in the order in which rows were first measured.
+    number: usize,
 }
 
 impl Row {
@@ -98,10 +52,9 @@ impl Row {
 
 impl Table {
     pub(crate) fn add(&mut self, key: Key, sample: Sample, disk: Disk, files: usize) {
-        let row = self.rows.entry(key).or_default();
-        row.samples.push(sample);
-        row.files = files;
-        row.order = Some(disk);
+        let number = self.rows.len();
+        let row = || Row { samples: Vec::new(), files, disk, number };
+        self.rows.entry(key).or_insert_with(row).samples.push(sample);
     }
 
     /// Returns the median wall time of one tool, if it was measured.
@@ -142,7 +95,7 @@ impl Table {
         let mut rows: Vec<_> = self.rows.iter().collect();
         // Sort by the compared case, then by time.
         rows.sort_by(|(left, of_left), (right, of_right)| {
-            let group = |key: &Key, row: &Row| (key.tree.clone(), row.order, row.files, key.case.clone());
+            let group = |key: &Key, row: &Row| (key.tree.clone(), row.disk, row.files, key.case.clone());
             let wall = |row: &Row| row.median(|sample| sample.wall);
             group(left, of_left).cmp(&group(right, of_right)).then(wall(of_left).total_cmp(&wall(of_right)))
         });
@@ -151,7 +104,7 @@ impl Table {
             let (least, most) = (walls.clone().fold(f64::MAX, f64::min), walls.fold(0.0, f64::max));
             let wall = row.median(|sample| sample.wall);
             let peak = row.samples.iter().map(|sample| sample.peak_rss).max().unwrap_or(0) / 1024;
-            let git = row.order.and_then(|disk| self.best(&key.tree, disk, &key.case, "git-"));
+            let git = self.best(&key.tree, row.disk, &key.case, "git-");
             let ratio = git.map_or_else(String::new, |(_, git)| format!("{:.3}", wall / git));
             let (mut per_file, mut late) = (String::new(), String::new());
             if row.samples.iter().any(|sample| sample.operations > 0) {
@@ -170,16 +123,14 @@ impl Table {
         }
     }
 
-    /// Writes all samples as JSON.
-    pub(crate) fn write_json(&self, path: &Path, versions: &Versions) -> Result<(), Error> {
-        let rows = self.rows.iter().map(|(key, row)| Written {
-            key,
-            files: row.files,
-            median_wall: row.median(|sample| sample.wall),
-            samples: &row.samples,
-        });
-        let document = Document { machine: machine(), versions, rows: rows.collect() };
-        let text = serde_json::to_vec_pretty(&document).expect("plain data serialises");
-        fs::write(path, text).map_err(|source| Error::Io { what: "cannot write", path: path.into(), source })
+    /// Returns all figures, in the order in which the cases were measured.
+    pub(crate) fn cases(&self) -> Vec<Case> {
+        let mut rows: Vec<_> = self.rows.iter().collect();
+        rows.sort_by_key(|(_, row)| row.number);
+        let mut cases = Vec::new();
+        for (Key { tree, disk, case, tool }, row) in rows {
+            Case::add(&mut cases, [tree, disk, case], Figure::of_samples(tool, &row.samples));
+        }
+        cases
     }
 }

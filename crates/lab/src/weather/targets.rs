@@ -7,6 +7,7 @@ use super::{
     table::Table,
     trees::{Shape, Tree},
 };
+use crate::record::AtMost;
 
 /// The figure that our time is compared with.
 #[derive(Clone, Copy)]
@@ -55,6 +56,18 @@ enum Verdict {
     Met,
     NotMeasured,
     Missed,
+}
+
+/// Returns the target of a case against Git.
+pub(super) fn at_most(tree: &Tree, disk: Disk, case: &str) -> AtMost {
+    let shape = tree.shape();
+    let applies = |target: &Target| {
+        (target.disk, target.case) == (disk, case)
+            && target.shape.is_none_or(|of| of == shape)
+            && matches!(target.against, Against::GitsBest)
+    };
+    let git = targets().into_iter().find(applies).map(|target| target.at_most);
+    AtMost { git, ..AtMost::default() }
 }
 
 /// Prints each target for each tree. Returns the exit code: 1 if one is missed, 2 if one was not
@@ -113,7 +126,7 @@ fn judge(table: &Table, tree: &str, target: &Target) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weather::table::{Key, Sample};
+    use crate::{record::Sample, weather::table::Key};
 
     #[test]
     fn met_missed_and_not_measured() {

@@ -1,12 +1,9 @@
 //! The measured tools and their invocations for the same work.
 
-use std::{fmt, fs, path::Path, path::PathBuf, str::FromStr};
+use std::{fmt, path::Path, path::PathBuf, str::FromStr};
 
-use super::{Versions, ground::Disk, trees::Tree};
-use crate::{
-    Error,
-    measure::{Invocation, must},
-};
+use super::{ground::Disk, trees::Tree};
+use crate::{Error, measure::Invocation, programs::Programs, record::Versions};
 
 /// A measured program with its number of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,33 +46,6 @@ impl FromStr for Tool {
 const GIT_WORKERS: [usize; 5] = [1, 2, 8, 32, 64];
 const FAR_WORKERS: [usize; 4] = [2, 8, 32, 128];
 const LOCAL_WORKERS: [usize; 4] = [1, 2, 4, 8];
-
-/// The paths of sapwood and gix, and the versions of all programs.
-pub(crate) struct Programs {
-    pub(crate) sapwood: PathBuf,
-    /// `None` if gix does not run.
-    pub(crate) gix: Option<PathBuf>,
-    pub(crate) versions: Versions,
-}
-
-impl Programs {
-    /// Finds the programs. `sapwood` is by default the one beside this program.
-    pub(crate) fn find(git: &Path, sapwood: Option<&Path>, gix: &Path) -> Result<Programs, Error> {
-        let beside = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
-        let sapwood = sapwood.map_or_else(|| beside.with_file_name("sapwood"), Path::to_owned);
-        let sapwood = fs::canonicalize(&sapwood).map_err(|error| {
-            Error::Setup(format!("{}: {error}; `cargo build --release` makes it", sapwood.display()))
-        })?;
-        let version = |program: &Path| must(program, &["--version"], Path::new("/"));
-        let gix = version(gix).is_ok().then(|| gix.to_owned());
-        let mut versions = Versions::new();
-        for program in [Some(git.to_owned()), Some(sapwood.clone()), gix.clone()].into_iter().flatten() {
-            let text = String::from_utf8_lossy(&version(&program)?).trim().to_owned();
-            versions.insert(program.display().to_string(), text);
-        }
-        Ok(Programs { sapwood, gix, versions })
-    }
-}
 
 /// The paths of the programs, and the tools to measure.
 pub(super) struct Tools {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Error, corpus, measure::must};
+use crate::{Error, corpus, measure::must, record};
 
 /// A prepared repository, on a fast disk.
 pub(crate) struct Tree {
@@ -39,6 +39,12 @@ pub(crate) enum Shape {
 impl Tree {
     pub(crate) fn shape(&self) -> Shape {
         if self.fullest * 5 >= self.files { Shape::Crowded } else { Shape::Spread }
+    }
+
+    /// Describes the tree in a record.
+    pub(crate) fn fact(&self) -> record::Tree {
+        let Tree { name, files, directories, .. } = self;
+        record::Tree { name: name.clone(), files: *files, directories: Some(*directories) }
     }
 
     /// Returns the number of files that a case writes.
@@ -88,6 +94,11 @@ impl fmt::Display for Tree {
 pub(crate) fn linux(counts: &[usize]) -> Result<Tree, Error> {
     let packed = corpus::linux()?.packed()?;
     prepare("linux", &packed, "refs/heads/lab", counts)
+}
+
+/// Prepares the tree that an option names: a repository, a bundle, or `linux`.
+pub(crate) fn named(path: &Path, counts: &[usize]) -> Result<Tree, Error> {
+    if path == Path::new("linux") && !path.exists() { linux(counts) } else { of(path, counts) }
 }
 
 /// Prepares a repository or a bundle.

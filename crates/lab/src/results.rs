@@ -1,38 +1,11 @@
-//! Samples, medians, tables, JSON.
+//! Samples of `lab checkout`: medians and the printed table.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use crate::{Error, measure::Usage};
-
-/// One timed run.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Sample {
-    pub(crate) wall: f64,
-    pub(crate) user: f64,
-    pub(crate) sys: f64,
-    /// KiB
-    pub(crate) peak_rss: i64,
-    /// KiB
-    pub(crate) peak_anonymous: i64,
-}
-
-impl Sample {
-    pub(crate) fn wall_only(wall: f64) -> Self {
-        Sample { wall, user: 0.0, sys: 0.0, peak_rss: 0, peak_anonymous: 0 }
-    }
-}
-
-impl From<Usage> for Sample {
-    fn from(usage: Usage) -> Self {
-        let Usage { wall, user, sys, peak_rss, peak_anonymous, .. } = usage;
-        Sample { wall, user, sys, peak_rss, peak_anonymous }
-    }
-}
+use crate::record::{Case, Figure, Sample};
 
 /// The identity of a figure: a case on a file system by a tool.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) case: String,
     pub(crate) file_system: &'static str,
@@ -42,28 +15,21 @@ pub(crate) struct Key {
 /// All samples of one call of the lab.
 #[derive(Default)]
 pub(crate) struct Results {
-    samples: BTreeMap<Key, Vec<Sample>>,
+    samples: BTreeMap<Key, Samples>,
 }
 
-#[derive(Serialize)]
-struct Row<'a> {
-    #[serde(flatten)]
-    key: &'a Key,
-    median_wall: f64,
-    samples: &'a [Sample],
-}
-
-#[derive(Serialize)]
-struct Document<'a> {
-    machine: String,
-    versions: &'a BTreeMap<String, String>,
-    rows: Vec<Row<'a>>,
+struct Samples {
+    all: Vec<Sample>,
+    /// The place in the order in which figures were first measured.
+    number: usize,
 }
 
 impl Results {
     pub(crate) fn add(&mut self, case: &str, file_system: &'static str, tool: &str, sample: Sample) {
         let key = Key { case: case.to_owned(), file_system, tool: tool.to_owned() };
-        self.samples.entry(key).or_default().push(sample);
+        let number = self.samples.len();
+        let samples = self.samples.entry(key).or_insert_with(|| Samples { all: Vec::new(), number });
+        samples.all.push(sample);
     }
 
     /// Returns the median of one figure of a tool, if it was measured.
@@ -75,7 +41,7 @@ impl Results {
         of: impl Fn(&Sample) -> f64,
     ) -> Option<f64> {
         let key = Key { case: case.to_owned(), file_system, tool: tool.to_owned() };
-        self.samples.get(&key).map(|samples| median(samples.iter().map(of).collect()))
+        self.samples.get(&key).map(|samples| median(samples.all.iter().map(of).collect()))
     }
 
     /// Returns the tool with the least median wall time among the tools whose names start with
@@ -85,7 +51,7 @@ impl Results {
             key.case == case && key.file_system == file_system && key.tool.starts_with(prefix)
         });
         of_case
-            .map(|(key, samples)| (key.tool.clone(), median(samples.iter().map(|s| s.wall).collect())))
+            .map(|(key, samples)| (key.tool.clone(), median(samples.all.iter().map(|s| s.wall).collect())))
             .min_by(|left, right| left.1.total_cmp(&right.1))
     }
 
@@ -95,7 +61,7 @@ impl Results {
             "{:<16} {:<6} {:<10} {:>3} {:>8} {:>17} {:>8} {:>8} {:>9} {:>9}",
             "case", "fs", "tool", "n", "wall s", "least .. most", "user s", "sys s", "RSS MB", "anon MB"
         );
-        for (key, samples) in &self.samples {
+        for (key, Samples { all: samples, .. }) in &self.samples {
             let of = |f: fn(&Sample) -> f64| median(samples.iter().map(f).collect());
             let walls = samples.iter().map(|sample| sample.wall);
             let (least, most) = (walls.clone().fold(f64::MAX, f64::min), walls.fold(0.0, f64::max));
@@ -116,26 +82,16 @@ impl Results {
         }
     }
 
-    /// Writes all samples as JSON.
-    pub(crate) fn write_json(&self, path: &Path, versions: &BTreeMap<String, String>) -> Result<(), Error> {
-        let rows = self.samples.iter().map(|(key, samples)| Row {
-            key,
-            median_wall: median(samples.iter().map(|s| s.wall).collect()),
-            samples,
-        });
-        let document = Document { machine: machine(), versions, rows: rows.collect() };
-        let text = serde_json::to_vec_pretty(&document).expect("plain data serialises");
-        fs::write(path, text).map_err(|source| Error::Io { what: "cannot write", path: path.into(), source })
+    /// Returns all figures, in the order in which the cases were measured.
+    pub(crate) fn cases(&self, tree: &str) -> Vec<Case> {
+        let mut figures: Vec<_> = self.samples.iter().collect();
+        figures.sort_by_key(|(_, samples)| samples.number);
+        let mut cases = Vec::new();
+        for (Key { case, file_system, tool }, samples) in figures {
+            Case::add(&mut cases, [tree, file_system, case], Figure::of_samples(tool, &samples.all));
+        }
+        cases
     }
-}
-
-/// Returns the number of cores, the processor and the kernel as one line.
-pub(crate) fn machine() -> String {
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    format!("{cores} cores,{}, kernel {}", model.trim_start_matches([' ', '\t', ':']), kernel.trim())
 }
 
 /// Returns the median; for an even number of values, the mean of the middle two.

@@ -1,0 +1,51 @@
+//! The measured programs and their versions.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{Error, measure::must, record::Versions};
+
+/// The paths of sapwood and gix, and the versions of all programs.
+pub(crate) struct Programs {
+    pub(crate) sapwood: PathBuf,
+    /// `None` if gix does not run.
+    pub(crate) gix: Option<PathBuf>,
+    pub(crate) versions: Versions,
+}
+
+impl Programs {
+    /// Finds the programs. `sapwood` is by default the one beside this program.
+    pub(crate) fn find(git: &Path, sapwood: Option<&Path>, gix: &Path) -> Result<Programs, Error> {
+        let is_beside = sapwood.is_none();
+        let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
+        let sapwood = sapwood.map_or_else(|| me.with_file_name("sapwood"), Path::to_owned);
+        let sapwood = fs::canonicalize(&sapwood).map_err(|error| {
+            Error::Setup(format!("{}: {error}; `cargo build --release` makes it", sapwood.display()))
+        })?;
+        let mut versions = Versions::from([("git".to_owned(), version(git)?)]);
+        let commit = is_beside.then(commit).flatten();
+        let commit = commit.map_or_else(String::new, |commit| format!(", commit {commit}"));
+        versions.insert("sapwood".into(), version(&sapwood)? + &commit);
+        let gix = version(gix).ok().map(|version| {
+            versions.insert("gix".into(), version);
+            gix.to_owned()
+        });
+        Ok(Programs { sapwood, gix, versions })
+    }
+}
+
+fn version(program: &Path) -> Result<String, Error> {
+    let text = must(program, &["--version"], Path::new("/"))?;
+    Ok(String::from_utf8_lossy(&text).trim().to_owned())
+}
+
+/// Returns the commit of the sources that this program was built from, with `-dirty` if they are
+/// changed. A sapwood beside it is taken to be of the same build: the `justfile` builds both.
+fn commit() -> Option<String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text =
+        must(Path::new("git"), &["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"], sources);
+    Some(String::from_utf8_lossy(&text.ok()?).trim().to_owned())
+}

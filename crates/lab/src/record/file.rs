@@ -1,0 +1,161 @@
+//! Records as files: where a run of the lab writes its record, and how the JSON is laid out.
+
+use std::{fs, path::Path, path::PathBuf};
+
+use serde::Serialize;
+
+use super::{Case, Kind, Machine, Record, Tree, Versions};
+use crate::{Error, corpus};
+
+/// The options that say where a record goes.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct To {
+    /// Write the record of this run to this file, as docs/measurements/*.json; by default to a file
+    /// of the build directory.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// A sentence for the record; may be given several times.
+    #[arg(long, value_name = "SENTENCE")]
+    note: Vec<String>,
+}
+
+impl To {
+    /// Writes the record of this run.
+    pub(crate) fn write(
+        &self,
+        kind: Kind,
+        versions: &Versions,
+        trees: Vec<Tree>,
+        cases: Vec<Case>,
+    ) -> Result<(), Error> {
+        let args: Vec<String> = std::env::args().skip(1).collect();
+        let record = Record {
+            kind,
+            date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+            machine: Machine::here(),
+            versions: versions.clone(),
+            command: command(&args),
+            trees,
+            notes: self.note.clone(),
+            cases,
+        };
+        let path = match &self.record {
+            Some(path) => path.clone(),
+            None => {
+                let name = args.first().map_or("record", String::as_str);
+                corpus::absolute(&corpus::directory())?.join(format!("{name}.json"))
+            }
+        };
+        let wrap = |source| Error::Io { what: "cannot write", path: path.clone(), source };
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(wrap)?;
+        }
+        fs::write(&path, record.text()).map_err(wrap)?;
+        println!("every sample: {}", path.display());
+        Ok(())
+    }
+}
+
+/// Returns the command of the `justfile` that repeats a call of the lab with these arguments.
+/// Options that say where results go are left out.
+fn command(args: &[String]) -> String {
+    let mut words = vec!["just".to_owned()];
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let name = arg.split_once('=').map_or(arg.as_str(), |(name, _)| name);
+        match name {
+            "--record" | "--note" | "--scratch" => {
+                if name == arg {
+                    args.next();
+                }
+            }
+            "checkout" if words.len() == 1 => words.push("bench".into()),
+            _ => words.push(arg.clone()),
+        }
+    }
+    words.join(" ")
+}
+
+impl Record {
+    pub(crate) fn read(path: &Path) -> Result<Record, Error> {
+        let text = fs::read(path).map_err(|source| Error::Io {
+            what: "cannot read",
+            path: path.to_owned(),
+            source,
+        })?;
+        serde_json::from_slice(&text).map_err(|error| Error::Setup(format!("{}: {error}", path.display())))
+    }
+
+    /// Returns the record as JSON with one line for each figure.
+    fn text(&self) -> String {
+        fn json<T: Serialize>(value: &T) -> String {
+            serde_json::to_string(value).expect("plain data serialises")
+        }
+        let figures = |case: &Case| {
+            let lines: Vec<String> =
+                case.tools.iter().map(|figure| format!("    {}", json(figure))).collect();
+            lines.join(",\n")
+        };
+        let cases: Vec<String> = self
+            .cases
+            .iter()
+            .map(|case| {
+                let head = json(&Case { tools: Vec::new(), ..case.clone() });
+                let head = head.strip_suffix("[]}").expect("the tools are last");
+                format!("  {head}[\n{}\n  ]}}", figures(case))
+            })
+            .collect();
+        let Record { kind, date, machine, versions, command, trees, notes, .. } = self;
+        let fields = [
+            ("kind", json(kind)),
+            ("date", json(date)),
+            ("machine", json(machine)),
+            ("versions", json(versions)),
+            ("command", json(command)),
+            ("trees", json(trees)),
+            ("notes", json(notes)),
+            ("cases", format!("[\n{}\n]", cases.join(",\n"))),
+        ];
+        let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
+        format!("{{\n{}\n}}\n", fields.join(",\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::figure;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let mut cases = Vec::new();
+        Case::add(&mut cases, ["linux", "ext4", "full"], figure("git-1", &[4.0, 5.0]));
+        Case::add(&mut cases, ["linux", "ext4", "full"], figure("sapwood", &[1.5]));
+        Case::add(&mut cases, ["linux", "xfs", "full"], figure("git-1", &[0.25]));
+        cases[0].at_most.git = Some(0.5);
+        cases[0].calls = Some((3, 2));
+        let record = Record {
+            kind: Kind::Checkout,
+            date: "2026-11-25".into(),
+            machine: Machine { cpu: None, cores: 2, kernel: "6.18".into() },
+            versions: Versions::from([("git".into(), "git version 2.55.0".into())]),
+            command: "just bench".into(),
+            trees: vec![Tree { name: "linux".into(), files: 3, directories: None }],
+            notes: vec!["A \"note\".".into()],
+            cases,
+        };
+        let text = record.text();
+        let read: Record = serde_json::from_str(&text).expect("a record");
+        assert_eq!(read.text(), text);
+        assert_eq!(read.cases.len(), 2, "{text}");
+        assert_eq!(read.cases[0].tools[0].samples.len(), 2, "{text}");
+        assert_eq!(text.lines().filter(|line| line.contains("\"tool\":")).count(), 3, "{text}");
+    }
+
+    #[test]
+    fn a_command_leaves_out_where_results_go() {
+        let of = |line: &str| command(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(of("status --record a.json --on local --note=quiet"), "just status --on local");
+        assert_eq!(of("checkout --scratch /tmp --check"), "just bench --check");
+    }
+}

@@ -1,0 +1,75 @@
+//! `lab report`: writes docs/measurements.md and its charts from the records in docs/measurements.
+//!
+//! The page and the charts depend on the records alone, so the same records give the same bytes. A
+//! test holds the committed ones.
+
+mod chart;
+mod overview;
+mod page;
+mod section;
+mod text;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use crate::{Error, record::Record};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The directory that holds `measurements/*.json` and gets `measurements.md`.
+    #[arg(default_value = "docs")]
+    docs: PathBuf,
+}
+
+/// The records by the names of their files, without `.json`.
+type Records = BTreeMap<String, Record>;
+
+/// Runs `lab report`.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
+    let records = read(&args.docs.join("measurements"))?;
+    let charts = charts(&records)?;
+    let mut files = BTreeMap::from([
+        (PathBuf::from("measurements.md"), page::page(&records, &charts)),
+        (PathBuf::from("measurements.svg"), overview::chart(&records)?),
+    ]);
+    files.extend(charts.into_iter().map(|(name, chart)| (Path::new("measurements").join(name), chart)));
+    for (name, content) in files {
+        let path = args.docs.join(name);
+        fs::write(&path, content).map_err(|source| Error::Io { what: "cannot write", path, source })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(dir: &Path) -> Result<Records, Error> {
+    let failed = |source| Error::Io { what: "cannot list", path: dir.to_owned(), source };
+    let mut records = Records::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+            records.insert(name.unwrap_or_default(), Record::read(&path)?);
+        }
+    }
+    if records.is_empty() {
+        return Err(Error::Setup(format!("{} holds no record", dir.display())));
+    }
+    Ok(records)
+}
+
+/// Draws a chart for each record in each section, by file name. A record without ratios has none.
+fn charts(records: &Records) -> Result<BTreeMap<String, String>, Error> {
+    let mut charts = BTreeMap::new();
+    for section in &section::SECTIONS {
+        for (name, record) in records {
+            let cases = section.cases(record);
+            if cases.iter().any(|case| case.ratio().is_some()) {
+                charts.insert(section.chart_name(name, record), chart::ratios(section, record, &cases)?);
+            }
+        }
+    }
+    Ok(charts)
+}

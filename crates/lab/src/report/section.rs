@@ -1,0 +1,110 @@
+//! The sections of the page: which cases each of them shows, and what is true of all its figures.
+
+use crate::record::{Case, Kind, Record};
+
+/// A section of the page.
+pub(super) struct Section {
+    pub(super) title: &'static str,
+    /// A paragraph in Markdown.
+    pub(super) intro: &'static str,
+    pub(super) unit: Unit,
+    pub(super) kind: Kind,
+    disks: Disks,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Seconds,
+    Milliseconds,
+}
+
+impl Unit {
+    /// Returns a number of seconds in this unit.
+    pub(super) fn of(self, seconds: f64) -> f64 {
+        match self {
+            Unit::Seconds => seconds,
+            Unit::Milliseconds => seconds * 1000.0,
+        }
+    }
+
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::Milliseconds => "ms",
+        }
+    }
+}
+
+/// The disks that a section is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Disks {
+    All,
+    /// The local disk with warm caches.
+    Warm,
+    /// All others, which start with cold caches.
+    Cold,
+}
+
+pub(super) const SECTIONS: [Section; 5] = [
+    Section {
+        title: "Checkout, clone and switch on local disks",
+        intro: "Each run gets a fresh file system. The old revision is linux v6.1, the new one v6.12. gix has no \
+                `checkout`: its figure for a full checkout covers the checkout phase only. \"write only\" is a \
+                program that writes the same files from memory and decodes nothing. Unit: seconds.",
+        unit: Unit::Seconds,
+        kind: Kind::Checkout,
+        disks: Disks::All,
+    },
+    Section {
+        title: "Checkout, clone and switch on slow disks",
+        intro: "The disks are FUSE file systems that delay each answer; see [design/weather.md](design/weather.md) \
+                for their profiles. Caches are cold. Switches go to the target and back. gix has no `checkout`: its \
+                figure for a full checkout covers the checkout phase only. Unit: seconds.",
+        unit: Unit::Seconds,
+        kind: Kind::Weather,
+        disks: Disks::All,
+    },
+    Section {
+        title: "Status with warm caches",
+        intro: "The tree has no changes, or the number of changes that the row names. \"monitor\" is Git's own \
+                daemon, `git fsmonitor--daemon`. Unit: milliseconds.",
+        unit: Unit::Milliseconds,
+        kind: Kind::Status,
+        disks: Disks::Warm,
+    },
+    Section {
+        title: "Status with cold caches",
+        intro: "The disks nfs, efs, ebs and hdd are FUSE file systems that delay each answer. The others are block \
+                devices whose caches are dropped before each run. Unit: seconds.",
+        unit: Unit::Seconds,
+        kind: Kind::Status,
+        disks: Disks::Cold,
+    },
+    Section {
+        title: "A day of a user, editors, a job and agents",
+        intro: "sapwood is `git` here, so its time includes calls that it hands over to the real Git. The unit is \
+                the number of seconds that all calls of a command take in one run.",
+        unit: Unit::Seconds,
+        kind: Kind::Day,
+        disks: Disks::All,
+    },
+];
+
+impl Section {
+    /// Returns the cases of the record that belong here.
+    pub(super) fn cases<'a>(&self, record: &'a Record) -> Vec<&'a Case> {
+        let is_here = |case: &&Case| match self.disks {
+            Disks::All => true,
+            Disks::Warm => case.disk == "local",
+            Disks::Cold => case.disk != "local",
+        };
+        record.cases.iter().filter(|_| record.kind == self.kind).filter(is_here).collect()
+    }
+
+    /// Returns the file name of a record's chart in this section.
+    pub(super) fn chart_name(&self, name: &str, record: &Record) -> String {
+        let is_divided = self.cases(record).len() < record.cases.len();
+        let part = if is_divided { format!("-{:?}", self.disks).to_lowercase() } else { String::new() };
+        format!("{name}{part}.svg")
+    }
+}

@@ -1,0 +1,97 @@
+//! Runs `lab report`: the committed page and charts are what it makes of the committed records.
+
+#![allow(clippy::disallowed_methods, clippy::print_stdout)]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+fn report(docs: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lab")).arg("report").arg(docs).output().expect("it can be run")
+}
+
+/// Copies the committed records to another directory for documents.
+fn copy_of_records() -> tempfile::TempDir {
+    let copy = tempfile::tempdir().expect("a directory for tests");
+    fs::create_dir(copy.path().join("measurements")).expect("a new directory");
+    for (name, content) in files(&docs()) {
+        if name.ends_with(".json") {
+            fs::write(copy.path().join(name), content).expect("a new file");
+        }
+    }
+    copy
+}
+
+/// Reads the records, the page and the charts by their names below `docs`.
+fn files(docs: &Path) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    for dir in ["", "measurements/"] {
+        for entry in fs::read_dir(docs.join(dir)).expect("a directory") {
+            let name = entry.expect("an entry").file_name().into_string().expect("a plain name");
+            if !dir.is_empty() || name.starts_with("measurements.") {
+                let content = fs::read_to_string(docs.join(dir).join(&name)).expect("a file of text");
+                files.insert(format!("{dir}{name}"), content);
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn page_and_charts_are_those_of_the_records() {
+    let copy = copy_of_records();
+    let output = report(copy.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (made, committed) = (files(copy.path()), files(&docs()));
+    assert_eq!(
+        made.keys().collect::<Vec<_>>(),
+        committed.keys().collect::<Vec<_>>(),
+        "left: made by `lab report`; right: in docs"
+    );
+    for (name, content) in &made {
+        assert!(*content == committed[name], "docs/{name} is not what `cargo run -p lab -- report` writes");
+    }
+    for chart in made.keys().filter(|name| name.starts_with("measurements/") && name.ends_with(".svg")) {
+        assert!(made["measurements.md"].contains(&format!("({chart})")), "{chart} is on no page");
+    }
+}
+
+#[test]
+fn a_changed_figure_changes_page_and_chart() {
+    let copy = copy_of_records();
+    let record = copy.path().join("measurements/status-linux.json");
+    let text = fs::read_to_string(&record).expect("a record");
+    let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let tools = value["cases"][0]["tools"].as_array_mut().expect("a list");
+    let ours = tools.iter_mut().find(|figure| figure["tool"] == "sapwood").expect("sapwood was measured");
+    let samples = serde_json::json!([{"wall": 7.001}, {"wall": 9.004}, {"wall": 8.002}]);
+    *ours = serde_json::json!({"tool": "sapwood", "samples": samples});
+    fs::write(&record, value.to_string()).expect("a file");
+    let output = report(copy.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (made, committed) = (files(copy.path()), files(&docs()));
+    assert!(made["measurements.md"].contains("| 8,002 (7,001 to 9,004) |"), "{}", made["measurements.md"]);
+    for chart in ["measurements.svg", "measurements/status-linux.svg"] {
+        assert!(made[chart] != committed[chart], "{chart}");
+    }
+}
+
+#[test]
+fn a_bad_record_is_named() {
+    let copy = copy_of_records();
+    fs::write(copy.path().join("measurements/weather.json"), "{\"kind\":\"rain\"}").expect("a file");
+    let output = report(copy.path());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{errors}");
+    assert!(errors.contains("measurements/weather.json: unknown variant `rain`"), "{errors}");
+    fs::remove_file(copy.path().join("measurements/weather.json")).expect("it is there");
+    let errors = String::from_utf8_lossy(&report(copy.path()).stderr).into_owned();
+    assert!(errors.contains("no record has clone of libgit2 on nfs"), "{errors}");
+}
