@@ -56,21 +56,25 @@ impl To {
     }
 }
 
-/// Returns the command of the `justfile` that repeats a call of the lab with these arguments.
-/// Options that say where results go are left out.
+/// Options that say where results, scratch files and programs lie. They do not belong to the
+/// command that repeats a run; the record has the programs' versions.
+const PLACES: [&str; 6] = ["--record", "--note", "--scratch", "--sapwood", "--git", "--gix"];
+
+/// Returns the command of the `justfile` that repeats a call of the lab with these arguments. A
+/// path keeps its last component.
 fn command(args: &[String]) -> String {
-    let mut words = vec!["just".to_owned()];
-    let mut args = args.iter();
+    let mut words = vec!["just"];
+    let mut args = args.iter().map(String::as_str);
     while let Some(arg) = args.next() {
-        let name = arg.split_once('=').map_or(arg.as_str(), |(name, _)| name);
-        match name {
-            "--record" | "--note" | "--scratch" => {
-                if name == arg {
-                    args.next();
-                }
+        let name = arg.split_once('=').map_or(arg, |(name, _)| name);
+        if PLACES.contains(&name) {
+            if name == arg {
+                args.next();
             }
-            "checkout" if words.len() == 1 => words.push("bench".into()),
-            _ => words.push(arg.clone()),
+        } else if arg == "checkout" && words.len() == 1 {
+            words.push("bench");
+        } else {
+            words.push(arg.rsplit('/').next().unwrap_or(arg));
         }
     }
     words.join(" ")
@@ -156,6 +160,7 @@ mod tests {
     fn a_command_leaves_out_where_results_go() {
         let of = |line: &str| command(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(of("status --record a.json --on local --note=quiet"), "just status --on local");
+        assert_eq!(of("status --gix /opt/gix --tree /data/a.bundle"), "just status --tree a.bundle");
         assert_eq!(of("checkout --scratch /tmp --check"), "just bench --check");
     }
 }

@@ -94,6 +94,9 @@ fn of_case(area: &Area<'_>, section: &Section, case: &Case, ratio: f64, y: i32) 
     let width = |ratio: f64| ((ratio.min(1.2) * f64::from(FULL)).round() as i32).max(1);
     fill(area, (LEFT, y + 4), (FULL, ROW - 8), FAINT)?;
     fill(area, (LEFT, y + 4), (width(ratio), ROW - 8), SAPWOOD)?;
+    if ratio > 1.0 {
+        fill(area, (LEFT + FULL - 1, y + 4), (2, ROW - 8), FAINT)?;
+    }
     if let Some(target) = case.at_most.git {
         fill(area, (LEFT + width(target) - 1, y + 2), (2, ROW - 4), TARGET)?;
     }

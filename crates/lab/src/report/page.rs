@@ -49,7 +49,7 @@ fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String 
     let cases = section.cases(record);
     let names: Vec<String> = record.trees.iter().map(|tree| text::tree(&tree.name)).collect();
     let mut page = format!("\n### {}, {}\n\n", names.join(" and "), record.date);
-    let mut item = |text: &str| page += &format!("- {}\n", text::wrap(text, "  "));
+    let mut item = |text: &str| page += &format!("{}\n", text::wrap(&format!("- {text}"), "  "));
     item(&format!("Tree: {}.", text::trees(record)));
     item(&format!("Machine: {}.", record.machine));
     item(&format!("Date: {}.", record.date));
@@ -58,7 +58,7 @@ fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String 
     // A command is not broken: a reader copies it.
     page += &format!("- Command: `{}`\n", record.command);
     for note in &record.notes {
-        page += &format!("- {}\n", text::wrap(note, "  "));
+        page += &format!("{}\n", text::wrap(&format!("- {note}"), "  "));
     }
     let timed: Vec<&Case> = cases
         .iter()
