@@ -30,7 +30,16 @@ fn takes_colors(run: &Invocation, repo: &Repository) -> Result<bool, Failure> {
     let is_paged = run.variable("GIT_PAGER_IN_USE").and_then(|value| repo::parse_bool(Some(value.as_bstr())));
     let shows = std::io::stdout().is_terminal()
         || is_paged == Some(true) && repo.config_bool("color.pager")?.unwrap_or(true);
-    Ok(shows && !matches!(run.variable("TERM"), None | Some(b"dumb")))
+    Ok(shows && is_capable(run))
+}
+
+/// Returns true if standard output is a terminal with colours.
+pub(crate) fn is_colour_terminal(run: &Invocation) -> bool {
+    std::io::stdout().is_terminal() && is_capable(run)
+}
+
+fn is_capable(run: &Invocation) -> bool {
+    !matches!(run.variable("TERM"), None | Some(b"dumb"))
 }
 
 /// Returns true if lists are shown in columns.

@@ -84,7 +84,7 @@ fn place(run: &Invocation, in_repository: bool, dir: Option<&[u8]>) -> Result<Pa
     }
 }
 
-fn default_place(run: &Invocation) -> Option<PathBuf> {
+pub(super) fn default_place(run: &Invocation) -> Option<PathBuf> {
     let variable = |name| run.env.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")))?;
     Some(data.join("sapwood/bin"))

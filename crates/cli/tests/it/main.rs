@@ -20,6 +20,7 @@ mod count_objects;
 mod diff;
 mod diff_lines;
 mod diff_random;
+mod doctor;
 mod edits;
 mod environments;
 mod faults;

@@ -123,6 +123,11 @@ fn attempts(socket: &Path, missing: Missing) -> io::Result<Option<UnixStream>> {
     }
 }
 
+/// Returns true if a daemon listens at `socket`. None is started, and none is asked anything.
+pub(crate) fn is_running(socket: &Path) -> bool {
+    open(socket).is_ok()
+}
+
 /// A path that is too long for an address is reached through its directory.
 fn open(socket: &Path) -> io::Result<UnixStream> {
     const LONGEST: usize = 107;

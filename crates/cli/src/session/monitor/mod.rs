@@ -25,6 +25,7 @@ use crate::{
 };
 
 pub(crate) use configured::{Monitor, configured};
+pub(crate) use daemon::is_running;
 pub(crate) use engine::monitor::WriteIndex;
 
 /// Drops the monitor data of an index that was just read, if no monitor is configured, as Git does.

@@ -71,14 +71,20 @@ const KINDS: &[(&str, &str)] = &[
 
 /// The commands that `doctor` reports, and whether each is native.
 fn report(repo: &Repo<'_>) -> Vec<(String, bool)> {
-    let doctor = repo.run(SAPWOOD.as_ref(), &["doctor"]);
+    let doctor = repo.run(SAPWOOD.as_ref(), &["doctor", "--json"]);
     assert!(doctor.code <= 1, "{}", doctor.stderr);
-    let lines = doctor.stdout.lines().filter_map(|line| line.to_str().ok()?.split_once(": "));
-    let verdicts = lines.filter_map(|(command, verdict)| {
-        let native = verdict.starts_with("native");
-        (native || verdict.starts_with("handed over")).then(|| (command.to_owned(), native))
-    });
-    verdicts.collect()
+    let document: serde_json::Value = serde_json::from_slice(&doctor.stdout).expect("one document");
+    let commands = document["commands"].as_array().expect("a list");
+    let verdict = |command: &serde_json::Value| {
+        let name = command["name"].as_str().expect("a name").to_owned();
+        let is_native = command["native"].as_bool().expect("a verdict");
+        assert_eq!(is_native, command["reasons"] == serde_json::json!([]), "{name}");
+        (name, is_native)
+    };
+    let verdicts: Vec<(String, bool)> = commands.iter().map(verdict).collect();
+    let all_native = verdicts.iter().all(|(_, is_native)| *is_native);
+    assert!(all_native || doctor.code == 1, "{verdicts:?}");
+    verdicts
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn install_status_and_remove() {
 fn the_doctor() {
     let sandbox = Sandbox::new();
     let repo = one(&sandbox);
-    let doctor = || repo.run(SAPWOOD.as_ref(), &["doctor"]);
+    let doctor = || repo.run(SAPWOOD.as_ref(), &["doctor", "-v"]);
     let healthy = doctor();
     assert_eq!(healthy.code, 0, "{}", healthy.stderr);
     assert!(
@@ -146,8 +146,8 @@ fn the_doctor() {
     assert_eq!(ill.code, 1);
     for line in [
         "\nswitch: handed over, because\n    attr.tree is set\n",
-        "\n    checkout.workers=1: ",
-        "\n    filter.x has no 'process'",
+        "\n  checkout.workers=1: ",
+        "\n  filter.x has no 'process'",
     ] {
         assert!(ill.stdout.contains_str(line), "{line}: {}", ill.stdout);
     }

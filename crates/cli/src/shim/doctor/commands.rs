@@ -1,0 +1,81 @@
+//! The commands of Git's that sapwood has, and why they are handed over here.
+
+use repo::{Repository, StandaloneConfig};
+
+use super::place::{Place, words};
+use crate::{
+    commands::{
+        COMMANDS, obstacles,
+        reason::Reason,
+        record::{Candidate, Command, Home},
+    },
+    session::invocation::Invocation,
+    term::failure::Failure,
+};
+
+/// One command.
+pub(super) struct CommandReport {
+    pub(super) command: &'static Command,
+    /// Each reason for which it is handed over with any command line; none if it is native.
+    pub(super) reasons: Vec<String>,
+}
+
+impl CommandReport {
+    /// The native forms of its options.
+    pub(super) fn options(&self) -> Vec<String> {
+        self.command.syntax.specs().iter().filter_map(|spec| spec.native_form()).collect()
+    }
+}
+
+/// Judges each command. Without any repository, only those that need none.
+pub(super) fn judge(run: &Invocation, opened: &Result<Repository, Failure>) -> Vec<CommandReport> {
+    let outside = StandaloneConfig::load(&run.outside());
+    let warnings = opened.as_ref().map(obstacles::warnings).unwrap_or_default();
+    let is_broken = matches!(Place::of(opened), Place::Broken(_));
+    let all = COMMANDS.iter().filter(|command| command.is_gits()).flat_map(|command| command.leaves());
+    let judged = all.filter_map(|command| {
+        let candidate = |home| Candidate { run, command, survey: None, args: &[], home };
+        let reasons: Vec<Reason> = match (command.traits.outside, &outside, opened) {
+            (true, Ok(outside), _) => candidate(Home::Outside(outside)).reasons().collect(),
+            (true, Err(error), _) => vec![Reason::repository(words(&Failure::fatal(error.to_string())))],
+            (false, _, Ok(repo)) => {
+                let candidate = candidate(Home::Repository(repo));
+                warnings.iter().cloned().chain(candidate.reasons()).collect()
+            }
+            (false, _, Err(failure)) if is_broken => vec![Reason::refused(failure)],
+            (false, _, Err(_)) => return None,
+        };
+        Some(CommandReport { command, reasons: reasons.iter().map(ToString::to_string).collect() })
+    });
+    judged.collect()
+}
+
+/// Names of commands, with one name for a family all of whose members are among them.
+pub(super) fn names<'a>(of: impl Iterator<Item = &'a CommandReport>) -> Vec<&'static str> {
+    let among: Vec<&'static str> = of.map(|report| report.command.name).collect();
+    let mut names = Vec::new();
+    for command in COMMANDS.iter().filter(|command| command.is_gits()) {
+        let members = command.leaves().iter().map(|leaf| leaf.name);
+        let present: Vec<&'static str> = members.filter(|name| among.contains(name)).collect();
+        match present.len() == command.leaves().len() {
+            true => names.push(command.name),
+            false => names.extend(present),
+        }
+    }
+    names
+}
+
+/// The reasons, and the commands that are handed over for each; the most frequent reason first.
+pub(super) fn by_reason(reports: &[CommandReport]) -> Vec<(&str, Vec<&'static str>)> {
+    let mut reasons: Vec<&str> = Vec::new();
+    for reason in reports.iter().flat_map(|report| &report.reasons) {
+        if !reasons.contains(&reason.as_str()) {
+            reasons.push(reason);
+        }
+    }
+    let with = |reason: &str| -> Vec<&CommandReport> {
+        reports.iter().filter(|report| report.reasons.iter().any(|it| it == reason)).collect()
+    };
+    reasons.sort_by_key(|reason| std::cmp::Reverse(with(reason).len()));
+    reasons.into_iter().map(|reason| (reason, names(with(reason).into_iter()))).collect()
+}

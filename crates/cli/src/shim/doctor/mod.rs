@@ -1,0 +1,82 @@
+//! `sapwood doctor`: which program `git` is, which commands are native in a repository and why
+//! others are not, and what slows the repository down.
+//!
+//! Order: the programs; the repository; the commands, by the checks with which the shim decides
+//! ([`Candidate::reasons`](crate::commands::record::Candidate::reasons)); the facts and what
+//! follows from them; the report. It changes nothing. A repository that cannot be opened is a
+//! finding. Design: docs/design/doctor.md.
+
+mod commands;
+mod facts;
+mod figures;
+mod findings;
+mod json;
+mod place;
+mod print;
+mod report;
+mod who;
+
+use bstr::BString;
+
+use self::{facts::Facts, findings::Finding, place::Place, report::Report, who::Who};
+use crate::{
+    commands::record::{Command, Group},
+    session::invocation::Invocation,
+    term::{
+        args::{Grammar, Opt, Set, Table},
+        console,
+        failure::Failure,
+    },
+};
+
+/// The record of `doctor`.
+pub(super) const COMMAND: Command = Command {
+    name: "doctor",
+    summary: "Show what is native in a repository, and what slows it down",
+    group: Group::Own,
+    syntax: &TABLE,
+    run,
+    ..Command::BASE
+};
+
+#[derive(Default)]
+struct Request {
+    verbose: bool,
+    json: bool,
+}
+
+const TABLE: Table<Set<Request>> = Table {
+    usage: &["sapwood doctor [-v | --json]"],
+    options: &[
+        Opt::flag("-v, --verbose", "list the native options of each command", |request: &mut Request| {
+            &mut request.verbose
+        }),
+        Opt::flag("--json", "print one JSON document for tools", |request: &mut Request| &mut request.json)
+            .only(),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+/// Runs the command. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    if !TABLE.parse(args)?.store(&mut request)?.is_empty() {
+        return Err(Failure::Misused("sapwood doctor takes no arguments".into()));
+    }
+    let who = Who::find(run);
+    let opened = run.look_for_repository();
+    let place = Place::of(&opened);
+    let commands = commands::judge(run, &opened);
+    let facts = opened.as_ref().ok().map(|repo| Facts::find(repo, &run.cwd));
+    let mut findings: Vec<Finding> = findings::of_place(&place).into_iter().collect();
+    findings.extend(facts.iter().flat_map(|facts| findings::find(facts, &who)));
+    let report = Report { who, place, commands, facts, findings };
+    match request.json {
+        true => console::out(json::document(&report)),
+        false => {
+            let look = print::Look::find(run, opened.as_ref().ok());
+            print::lines(&report, &look, request.verbose).iter().for_each(console::out);
+        }
+    }
+    Ok(report.code())
+}

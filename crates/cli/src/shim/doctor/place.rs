@@ -1,0 +1,47 @@
+//! The repository that the current directory is in.
+
+use std::path::PathBuf;
+
+use bstr::ByteSlice as _;
+use repo::Repository;
+
+use crate::term::failure::Failure;
+
+/// The repository that the current directory is in.
+pub(super) enum Place {
+    Repository {
+        git_dir: PathBuf,
+        work_tree: Option<PathBuf>,
+    },
+    /// There is none here.
+    None,
+    /// It cannot be opened, and why.
+    Broken(String),
+}
+
+impl Place {
+    pub(super) fn of(opened: &Result<Repository, Failure>) -> Place {
+        match opened {
+            Ok(repo) => Place::Repository {
+                git_dir: repo.git_dir().to_owned(),
+                work_tree: repo.work_tree().map(ToOwned::to_owned),
+            },
+            Err(failure) => {
+                let message = words(failure);
+                match message.starts_with("not a git repository (or any") {
+                    true => Place::None,
+                    false => Place::Broken(message),
+                }
+            }
+        }
+    }
+}
+
+/// The message of a failure to open something.
+pub(super) fn words(failure: &Failure) -> String {
+    match failure {
+        Failure::Fatal(message) | Failure::Error(message, _) => message.to_str_lossy().into_owned(),
+        Failure::Advised(failure, _) | Failure::Warned(_, failure) => words(failure),
+        _ => "it cannot be opened".to_owned(),
+    }
+}

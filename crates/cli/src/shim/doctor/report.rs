@@ -1,0 +1,29 @@
+//! All that the doctor knows.
+
+use super::{
+    commands::CommandReport,
+    facts::Facts,
+    findings::{Finding, Kind},
+    place::Place,
+    who::Who,
+};
+
+/// All that is known.
+pub(super) struct Report {
+    pub(super) who: Who,
+    pub(super) place: Place,
+    pub(super) commands: Vec<CommandReport>,
+    /// `None` without a repository.
+    pub(super) facts: Option<Facts>,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Report {
+    /// 0 if nothing is handed over that is otherwise native, and nothing is damaged.
+    pub(super) fn code(&self) -> u8 {
+        let is_native = self.commands.iter().all(|command| command.reasons.is_empty());
+        let is_sound = self.findings.iter().all(|finding| finding.kind != Kind::Problem);
+        let is_open = matches!(self.place, Place::Repository { .. });
+        u8::from(!(is_native && is_sound && is_open))
+    }
+}
