@@ -22,13 +22,26 @@ pub enum Error {
 /// Applies all `edits` to the file at `path`, or none of them. A missing file counts as an empty
 /// one. The file keeps its permissions. For a symbolic link, replaces the file that it points to.
 pub fn edit(path: &Path, edits: &[Edit], options: &LockOptions, fsync: &Fsync) -> Result<(), Error> {
+    rewrite(path, options, fsync, |before| {
+        format::config::edit(&before.unwrap_or_default(), edits).map_err(|error| match error {
+            format::config::Error::Syntax { line } => Error::Syntax { path: path.to_owned(), line },
+            other => Error::Key(other),
+        })
+    })
+}
+
+/// Replaces the file at `path` by what `change` makes of its content, under its lock. `change` gets
+/// `None` for a missing file. If it fails, the file stays as it is. The mode and symbolic links are
+/// kept as by [`edit`].
+pub fn rewrite<E: From<crate::Error>>(
+    path: &Path,
+    options: &LockOptions,
+    fsync: &Fsync,
+    change: impl FnOnce(Option<Vec<u8>>) -> Result<Vec<u8>, E>,
+) -> Result<(), E> {
     let mut lock = Lock::take(path, options)?;
-    let io = |what| move |source| crate::Error::Io { what, path: path.to_owned(), source };
-    let before = by_path::read(lock.path()).map_err(io("read"))?.unwrap_or_default();
-    let after = format::config::edit(&before, edits).map_err(|error| match error {
-        format::config::Error::Syntax { line } => Error::Syntax { path: path.to_owned(), line },
-        other => Error::Key(other),
-    })?;
+    let io = |source| crate::Error::Io { what: "read", path: path.to_owned(), source };
+    let after = change(by_path::read(lock.path()).map_err(io)?)?;
     lock.keep_mode()?;
     lock.write(&after)?;
     Ok(lock.commit_synced(fsync, Components::empty())?)

@@ -10,8 +10,7 @@ use std::{
 /// have it; musl does not.
 const STARTEND: libc::c_int = 4;
 
-/// A POSIX extended regular expression that works on lines: a negated bracket does not match a
-/// newline, and `^` and `$` match at each line.
+/// A POSIX extended regular expression.
 #[derive(Debug)]
 pub struct Regex {
     // Boxed because a compiled expression need not be movable.
@@ -26,8 +25,18 @@ unsafe impl Sync for Regex {}
 unsafe impl Send for Regex {}
 
 impl Regex {
-    /// Compiles `pattern`. The error is the C library's message.
+    /// Compiles a pattern that works on lines: a negated bracket does not match a newline, and `^`
+    /// and `$` match at each line. The error is the C library's message.
     pub fn new(pattern: &[u8]) -> Result<Regex, Vec<u8>> {
+        Regex::compile(pattern, libc::REG_EXTENDED | libc::REG_NEWLINE)
+    }
+
+    /// Compiles a pattern to which a newline is a character like any other.
+    pub fn of_text(pattern: &[u8]) -> Result<Regex, Vec<u8>> {
+        Regex::compile(pattern, libc::REG_EXTENDED)
+    }
+
+    fn compile(pattern: &[u8], flags: libc::c_int) -> Result<Regex, Vec<u8>> {
         let pattern = CString::new(pattern).map_err(|_| b"NUL in the pattern".to_vec())?;
         if cfg!(target_env = "musl") {
             return Err(b"the C library cannot match what is not a string".to_vec());
@@ -35,7 +44,6 @@ impl Regex {
         let locale = Locale::of_environment();
         let _active = locale.as_ref().map(Locale::activate);
         let mut compiled = Box::new(MaybeUninit::<libc::regex_t>::uninit());
-        let flags = libc::REG_EXTENDED | libc::REG_NEWLINE;
         // SAFETY: `compiled` has room for one expression, and `pattern` is a C string that outlives
         // the call.
         let code = unsafe { libc::regcomp(compiled.as_mut_ptr(), pattern.as_ptr(), flags) };
@@ -125,6 +133,7 @@ mod tests {
         assert_eq!(regex.find(b"one", false), None);
         assert_eq!(regex.find(&b"one more"[..3], true), Some(0..3));
         assert_eq!(Regex::new(b"x*").expect("well formed").find(b"", true), Some(0..0));
+        assert_eq!(Regex::of_text(b"^b$").expect("well formed").find(b"a\nb", true), None);
     }
 
     #[test]

@@ -105,7 +105,7 @@ fn refusals() {
         ("a.", Error::NoName("a.".into())),
         ("a.1", Error::InvalidKey("a.1".into())),
         ("a_.b", Error::InvalidKey("a_.b".into())),
-        ("a.x\ny.b", Error::InvalidKey("a.x\ny.b".into())),
+        ("a.x\ny.b", Error::Newline("a.x\ny.b".into())),
     ] {
         assert_eq!(edit(b"", &[set(key, "v")]), Err(error));
     }
