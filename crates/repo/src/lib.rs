@@ -46,7 +46,10 @@ use format::{HashKind, ObjectId};
 use sys::UserPath;
 
 pub use branch::{Guess, Tracking};
-pub use config::{Configured, parse_bool, parse_number, parse_unsigned};
+pub use config::{
+    ConfigValues, Configured, OneSource, Origin, Scope, parse_bool, parse_number, parse_size, parse_unsigned,
+    path as config_path,
+};
 pub use env::Env;
 pub use error::{
     Attempt, ConfigError, ConvertError, DiscoveryError, Error, FormatError, ObjectError, PathOrigin,
@@ -417,6 +420,16 @@ impl Repository {
     /// Returns all values of all settings, in the order in which Git reads them.
     pub fn configured(&self) -> Vec<Configured<'_>> {
         self.config.configured()
+    }
+
+    /// Reads the settings of one source.
+    pub fn config_of(&self, one: OneSource<'_>) -> Result<ConfigValues, Error> {
+        let sources = config::Sources {
+            git_dir: Some(&self.layout.git_dir),
+            message_sink: self.options.message_sink,
+            ..config::Sources::default()
+        };
+        ConfigValues::load(&self.env, sources, one)
     }
 
     /// Returns the names of all settings, in order of appearance. Section and variable are in lower

@@ -6,7 +6,7 @@ use bstr::{BStr, BString};
 use sys::UserPath;
 
 use crate::{
-    Attempt, Configured, Env, Error, MessageSink, OpenOptions, Repository,
+    Attempt, ConfigValues, Configured, Env, Error, MessageSink, OneSource, OpenOptions, Repository,
     config::{self, Config, MessageContext, Sources},
     disk, fetch, open,
 };
@@ -81,6 +81,12 @@ impl StandaloneConfig {
     /// Returns the last value of a key as a path, with `~` expanded.
     pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
         self.config.path(key, &self.env, MessageContext { message_sink: self.message_sink, top: None })
+    }
+
+    /// See [`Repository::config_of`].
+    pub fn config_of(&self, one: OneSource<'_>) -> Result<ConfigValues, Error> {
+        let sources = Sources { message_sink: self.message_sink, ..Sources::default() };
+        ConfigValues::load(&self.env, sources, one)
     }
 
     /// See [`Repository::configured`].

@@ -10,7 +10,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::wildmatch::{Mode, wildmatch};
 use sys::{Refused, UserPath, by_path::canonical};
 
-use super::{Config, Entry, Scope, parse, shown, value};
+use super::{Config, Entry, OneSource, Origin, Scope, Source, parse, shown, value};
 use crate::{Attempt, ConfigError, Env, Error, MessageSink, PathOrigin, disk};
 
 /// Git's limit for the depth of includes. Circular includes end here.
@@ -24,6 +24,8 @@ pub(crate) struct Sources<'a> {
     /// The Git directory as the user reaches it, with symbolic links.
     pub(crate) reached: Option<&'a dyn Fn() -> PathBuf>,
     pub(crate) local: Option<&'a Path>,
+    /// The common directory as Git names it.
+    pub(crate) common_name: Option<&'a Path>,
     /// The content of `local`, if the caller has read it.
     pub(crate) known: Option<&'a [u8]>,
     /// The file of this worktree, with `extensions.worktreeConfig`.
@@ -40,16 +42,18 @@ pub(crate) struct Sources<'a> {
 
 /// Reads all sources.
 pub(crate) fn load(env: &Env, sources: Sources<'_>) -> Result<Config, Error> {
-    let mut loader = Loader {
-        env,
-        sources,
-        config: Config::default(),
-        depth: 0,
-        remote_urls: None,
-        collecting_urls: false,
-        urls_forbidden: false,
-    };
+    let mut loader = Loader::new(env, sources);
     loader.run()?;
+    Ok(loader.config)
+}
+
+/// Reads one source. `sources` tells the repository for the conditions of includes.
+pub(crate) fn load_one(env: &Env, sources: Sources<'_>, one: OneSource<'_>) -> Result<Config, Error> {
+    let mut loader = Loader::new(env, sources);
+    loader.is_alone = one.origin != Origin::Stdin;
+    loader.follows_includes = one.follows_includes;
+    let source = Source { path: one.path.to_owned(), name: one.name.to_owned(), origin: Some(one.origin) };
+    loader.content(source, one.bytes, one.scope)?;
     Ok(loader.config)
 }
 
@@ -65,13 +69,36 @@ struct Loader<'a> {
     /// true.
     collecting_urls: bool,
     urls_forbidden: bool,
+    follows_includes: bool,
+    /// True if one source is read instead of all.
+    is_alone: bool,
 }
 
 fn inaccessible(path: &UserPath, source: Refused) -> Error {
     Error::Path { origin: PathOrigin::ConfigFile(path.clone()), source }
 }
 
-impl Loader<'_> {
+/// Returns a name below a directory as Git prints it: without a leading `./`.
+fn name_below(dir: &Path, name: &str) -> BString {
+    let path = dir.join(name);
+    path.strip_prefix(".").unwrap_or(&path).as_os_str().as_bytes().into()
+}
+
+impl<'a> Loader<'a> {
+    fn new(env: &'a Env, sources: Sources<'a>) -> Loader<'a> {
+        Loader {
+            env,
+            sources,
+            config: Config::default(),
+            depth: 0,
+            remote_urls: None,
+            collecting_urls: false,
+            urls_forbidden: false,
+            follows_includes: true,
+            is_alone: false,
+        }
+    }
+
     fn run(&mut self) -> Result<(), Error> {
         if !self.env.boolean("GIT_CONFIG_NOSYSTEM")?.unwrap_or(false) {
             let system =
@@ -89,18 +116,29 @@ impl Loader<'_> {
             }
         }
         if let Some(local) = self.sources.local {
+            let name = match self.sources.common_name {
+                Some(common) => name_below(common, "config"),
+                None => local.as_os_str().as_bytes().into(),
+            };
+            let source = Source { path: local.to_owned(), name, origin: None };
             match self.sources.known {
-                Some(bytes) => self.content(local, bytes, Scope::Local)?,
-                None => self.file(local, Scope::Local)?,
+                Some(bytes) => self.content(source, bytes, Scope::Local)?,
+                None => self.file(source, Scope::Local)?,
             }
         }
         if let Some(worktree) = self.sources.worktree {
-            self.file(worktree, Scope::Worktree)?;
+            let is_main = self.sources.local.and_then(Path::parent) == worktree.parent();
+            let name = match self.sources.common_name.filter(|_| is_main) {
+                Some(common) => name_below(common, "config.worktree"),
+                None => worktree.as_os_str().as_bytes().into(),
+            };
+            self.file(Source { path: worktree.to_owned(), name, origin: None }, Scope::Worktree)?;
         }
         self.command()
     }
 
-    fn file(&mut self, path: &Path, scope: Scope) -> Result<(), Error> {
+    fn file(&mut self, source: Source, scope: Scope) -> Result<(), Error> {
+        let path = source.path.as_path();
         let bytes = match disk::read_optional(path) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Ok(()),
@@ -111,14 +149,15 @@ impl Loader<'_> {
             }
             Err(err) => return Err(Attempt::Access.on(path)(err)),
         };
-        self.content(path, &bytes, scope)
+        self.content(source, &bytes, scope)
     }
 
-    fn content(&mut self, path: &Path, bytes: &[u8], scope: Scope) -> Result<(), Error> {
-        let pairs = parse::parse(bytes).map_err(|bad| bad.in_file(shown(path, self.sources.git_dir)))?;
-        let file = Arc::new(path.to_owned());
+    fn content(&mut self, source: Source, bytes: &[u8], scope: Scope) -> Result<(), Error> {
+        let pairs = parse::parse(bytes);
+        let pairs = pairs.map_err(|bad| bad.in_file(shown(&source.path, self.sources.git_dir)))?;
+        let source = Arc::new(source);
         for parse::Pair { key, value, line } in pairs {
-            self.pair(key, value, scope, Some((&file, line)))?;
+            self.pair(key, value, scope, Some((&source, line)))?;
         }
         Ok(())
     }
@@ -128,35 +167,38 @@ impl Loader<'_> {
         key: BString,
         value: Option<BString>,
         scope: Scope,
-        place: Option<(&Arc<PathBuf>, usize)>,
+        place: Option<(&Arc<Source>, usize)>,
     ) -> Result<(), Error> {
-        let file = place.map(|(file, _)| file);
+        let source = place.map(|(source, _)| source);
         if self.urls_forbidden && is_remote_url(key.as_bstr()) {
             return Err(ConfigError::RemoteUrl.into());
         }
-        let include = if key == "include.path" {
+        let include = if !self.follows_includes {
+            None
+        } else if key == "include.path" {
             Some(false)
         } else if let Some(condition) =
             key.strip_prefix(b"includeif.").and_then(|rest| rest.strip_suffix(b".path"))
         {
-            self.condition_holds(condition.as_bstr(), file)?
+            self.condition_holds(condition.as_bstr(), source)?
                 .then(|| condition.starts_with(b"hasconfig:remote.*.url:"))
         } else {
             None
         };
         let line = place.map_or(0, |(_, line)| line);
-        self.config.push(key, Entry { value: value.clone(), scope, file: file.cloned(), line, number: 0 });
+        self.config
+            .push(key, Entry { value: value.clone(), scope, source: source.cloned(), line, number: 0 });
         let Some(by_url) = include else { return Ok(()) };
         let Some(value) = value else {
             self.sources.message_sink.print(["error: missing value for 'include.path'".to_owned()]);
-            return Err(match file {
-                Some(file) => parse::BadLine(line).in_file(shown(file, self.sources.git_dir)),
+            return Err(match source {
+                Some(source) => parse::BadLine(line).in_file(shown(&source.path, self.sources.git_dir)),
                 None => ConfigError::CommandLine.into(),
             });
         };
         let forbidden_before = self.urls_forbidden;
         self.urls_forbidden |= by_url && self.collecting_urls;
-        let result = self.include(value.as_bstr(), scope, file);
+        let result = self.include(value.as_bstr(), scope, source);
         self.urls_forbidden = forbidden_before;
         result
     }
@@ -164,32 +206,46 @@ impl Loader<'_> {
     /// Reads a file that the environment names. The empty string names no file, as for the kernel.
     fn users_file(&mut self, path: &UserPath, scope: Scope) -> Result<(), Error> {
         match path.resolve(self.sources.place.unwrap_or(Path::new(""))) {
-            Ok(path) => self.file(&path, scope),
+            Ok(resolved) => {
+                let name = path.as_bytes().into();
+                self.file(Source { path: resolved, name, origin: None }, scope)
+            }
             Err(Refused::Empty) => Ok(()),
             Err(refused) => Err(inaccessible(path, refused)),
         }
     }
 
-    fn include(&mut self, value: &BStr, scope: Scope, from: Option<&Arc<PathBuf>>) -> Result<(), Error> {
+    fn include(&mut self, value: &BStr, scope: Scope, from: Option<&Arc<Source>>) -> Result<(), Error> {
         let path =
             value::interpolate(value, self.env).ok_or_else(|| ConfigError::IncludePath(value.to_owned()))?;
+        let from = from.filter(|from| matches!(from.origin, None | Some(Origin::File)));
+        let mut name = BString::default();
         let dir = match (path.is_absolute(), from) {
             (true, _) => Path::new("/"),
-            (false, Some(from)) => from.parent().unwrap_or(Path::new("")),
+            (false, Some(from)) => {
+                let end = from.name.rfind_byte(b'/').map_or(0, |slash| slash + 1);
+                name.extend_from_slice(&from.name[..end]);
+                from.path.parent().unwrap_or(Path::new(""))
+            }
             (false, None) => return Err(ConfigError::RelativeInclude.into()),
         };
+        name.extend_from_slice(path.as_bytes());
         let path = path.resolve_or_base(dir).map_err(|refused| inaccessible(&path, refused))?;
         self.depth += 1;
         if self.depth > MAX_INCLUDE_DEPTH && path.exists() {
-            let from = from.map(|from| from.to_path_buf());
+            let from = from.map(|from| from.path.clone());
             return Err(ConfigError::IncludeDepth { path, from }.into());
         }
-        let result = self.file(&path, scope);
+        let result = self.file(Source { path, name, origin: None }, scope);
         self.depth -= 1;
         result
     }
 
-    fn condition_holds(&mut self, condition: &BStr, from: Option<&Arc<PathBuf>>) -> Result<bool, Error> {
+    fn condition_holds(&mut self, condition: &BStr, from: Option<&Arc<Source>>) -> Result<bool, Error> {
+        if self.is_alone {
+            // Nobody needs conditions in a source that is read on its own.
+            return Err(ConfigError::RelativeCondition.into());
+        }
         if let Some(pattern) = condition.strip_prefix(b"gitdir:") {
             self.gitdir_matches(pattern.as_bstr(), from, false)
         } else if let Some(pattern) = condition.strip_prefix(b"gitdir/i:") {
@@ -219,15 +275,8 @@ impl Loader<'_> {
     }
 
     fn collect_remote_urls(&self) -> Result<Vec<BString>, Error> {
-        let mut loader = Loader {
-            env: self.env,
-            sources: self.sources,
-            config: Config::default(),
-            depth: 0,
-            remote_urls: None,
-            collecting_urls: true,
-            urls_forbidden: false,
-        };
+        let mut loader = Loader::new(self.env, self.sources);
+        loader.collecting_urls = true;
         loader.run()?;
         let values = loader.config.values.into_iter().filter(|(key, _)| is_remote_url(key.as_bstr()));
         Ok(values.flat_map(|(_, entries)| entries.into_iter().filter_map(|entry| entry.value)).collect())
@@ -236,7 +285,7 @@ impl Loader<'_> {
     fn gitdir_matches(
         &self,
         pattern: &BStr,
-        from: Option<&Arc<PathBuf>>,
+        from: Option<&Arc<Source>>,
         fold_case: bool,
     ) -> Result<bool, Error> {
         let Some(git_dir) = self.sources.git_dir else { return Ok(false) };
@@ -263,7 +312,7 @@ impl Loader<'_> {
             let Some(from) = from else {
                 return Err(ConfigError::RelativeCondition.into());
             };
-            let from = canonical(from).unwrap_or_else(|_| from.as_ref().clone());
+            let from = canonical(&from.path).unwrap_or_else(|_| from.path.clone());
             let mut path =
                 BString::from(from.parent().map(|dir| dir.as_os_str().as_bytes()).unwrap_or_default());
             path.push(b'/');

@@ -17,20 +17,74 @@ use std::{
 use bstr::{BStr, BString, ByteSlice};
 use sys::UserPath;
 
-pub(crate) use load::{MAX_INCLUDE_DEPTH, Sources, load};
-pub(crate) use value::{bad_boolean, parse_int, parse_size};
-pub use value::{parse_bool, parse_number, parse_unsigned};
+pub(crate) use load::{MAX_INCLUDE_DEPTH, Sources, load, load_one};
+pub(crate) use value::{bad_boolean, parse_int};
+pub use value::{parse_bool, parse_number, parse_size, parse_unsigned};
 
 use crate::{ConfigError, Env, Error, MessageSink};
 
-/// The source of a value, weakest first.
+/// The reach of a value, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Scope {
+#[allow(missing_docs)]
+pub enum Scope {
     System,
     Global,
     Local,
     Worktree,
     Command,
+}
+
+/// The kind of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Origin {
+    File,
+    Stdin,
+    Blob,
+    CommandLine,
+}
+
+/// A source with lines.
+#[derive(Debug, Default)]
+struct Source {
+    /// Where the file is; empty if there is no file.
+    path: PathBuf,
+    /// The file or blob as Git names it.
+    name: BString,
+    /// `None` is a file.
+    origin: Option<Origin>,
+}
+
+/// One source that is read instead of all others.
+#[derive(Clone, Copy, Debug)]
+pub struct OneSource<'a> {
+    /// The content.
+    pub bytes: &'a [u8],
+    /// Where the file is; empty if there is no file.
+    pub path: &'a Path,
+    /// The file or blob as Git names it.
+    pub name: &'a BStr,
+    /// The kind of the source.
+    pub origin: Origin,
+    /// The scope of its values.
+    pub scope: Scope,
+    /// True if includes are followed.
+    pub follows_includes: bool,
+}
+
+/// The values of one source.
+#[derive(Debug)]
+pub struct ConfigValues(Config);
+
+impl ConfigValues {
+    pub(crate) fn load(env: &Env, sources: Sources<'_>, one: OneSource<'_>) -> Result<ConfigValues, Error> {
+        load_one(env, sources, one).map(ConfigValues)
+    }
+
+    /// Returns all values, in the order in which Git reads them.
+    pub fn configured(&self) -> Vec<Configured<'_>> {
+        self.0.configured()
+    }
 }
 
 impl Scope {
@@ -71,7 +125,7 @@ struct Entry {
     value: Option<BString>,
     scope: Scope,
     /// `None` for the command line.
-    file: Option<Arc<PathBuf>>,
+    source: Option<Arc<Source>>,
     /// The line in that file, from 1.
     line: usize,
     /// The position among all values, in the order in which they were read.
@@ -87,6 +141,12 @@ pub struct Configured<'c> {
     pub value: Option<&'c BStr>,
     /// The file and line; `None` for the command line.
     pub place: Option<(&'c Path, usize)>,
+    /// The kind of the source.
+    pub origin: Origin,
+    /// The file or blob as Git names it; empty for other sources.
+    pub source_name: &'c BStr,
+    /// The scope of the source.
+    pub scope: Scope,
     /// True if no later value has the same name.
     pub is_last: bool,
     /// True if the repository cannot write the source.
@@ -166,7 +226,8 @@ impl Config {
             Some(entry) => {
                 let key = normalize(key);
                 message_context.message_sink.print([format!("error: missing value for '{key}'")]);
-                let place = entry.file.as_ref().map(|file| {
+                let place = entry.source.as_ref().map(|source| {
+                    let file = source.path.as_path();
                     let file =
                         message_context.top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file);
                     (file.to_owned(), entry.line)
@@ -202,7 +263,7 @@ impl Config {
         let Some(entry) = self.last(key) else { return Ok(None) };
         let value = entry.text();
         parse(value).map(Some).map_err(|reason| {
-            let file = entry.file.as_ref().map(|file| file.to_path_buf());
+            let file = entry.source.as_ref().map(|source| source.path.clone());
             ConfigError::Number { key: normalize(key), value: value.to_owned(), file, reason }.into()
         })
     }
@@ -231,7 +292,13 @@ impl Config {
                 let configured = Configured {
                     key: key.as_bstr(),
                     value: entry.value.as_ref().map(|value| value.as_bstr()),
-                    place: entry.file.as_ref().map(|file| (file.as_path(), entry.line)),
+                    place: entry.source.as_ref().map(|source| (source.path.as_path(), entry.line)),
+                    origin: match &entry.source {
+                        Some(source) => source.origin.unwrap_or(Origin::File),
+                        None => Origin::CommandLine,
+                    },
+                    source_name: entry.source.as_ref().map_or(BStr::new(""), |source| source.name.as_bstr()),
+                    scope: entry.scope,
                     is_last: at + 1 == entries.len(),
                     is_protected: entry.scope.is_protected(),
                 };
@@ -266,7 +333,7 @@ fn is_of_format(key: &str) -> bool {
 }
 
 /// Expands `~` in a path. `:(optional)` drops a path that does not exist.
-pub(crate) fn path(value: &BStr, env: &Env) -> Result<Option<UserPath>, Error> {
+pub fn path(value: &BStr, env: &Env) -> Result<Option<UserPath>, Error> {
     let (value, optional) = match value.strip_prefix(b":(optional)") {
         Some(rest) => (rest.as_bstr(), true),
         None => (value, false),

@@ -48,7 +48,7 @@ pub fn parse_unsigned(value: &BStr) -> Result<u64, &'static str> {
 
 /// Parses an integer as C's `strtoimax` does with base 0, followed by an optional unit of k, m or
 /// g. The error is Git's reason.
-pub(crate) fn parse_size(value: &BStr) -> Result<i64, &'static str> {
+pub fn parse_size(value: &BStr) -> Result<i64, &'static str> {
     let text = value.trim_start_with(|c| c.is_ascii_whitespace() || c == '\x0b');
     let (negative, text) = match text.first() {
         Some(b'-') => (true, &text[1..]),

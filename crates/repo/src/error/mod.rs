@@ -210,6 +210,12 @@ impl Error {
         }
     }
 
+    /// Returns true if there is no repository here, and Git prints no warning about it.
+    pub fn is_outside(&self) -> bool {
+        use DiscoveryError::{MountPoint, NotFound};
+        matches!(self, Error::Discovery(NotFound | MountPoint(_)))
+    }
+
     /// The warnings that Git prints before the error.
     pub fn warnings(&self) -> &[BString] {
         match self {

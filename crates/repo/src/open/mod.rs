@@ -129,6 +129,7 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
             git_dir: Some(&layout.git_dir),
             reached: Some(&reached),
             local: Some(&layout.common_dir.join("config")),
+            common_name: Some(&layout.display_name),
             known: format.local.as_deref(),
             worktree: layout
                 .extensions
