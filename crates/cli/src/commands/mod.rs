@@ -18,6 +18,7 @@ pub(crate) mod checkout;
 mod checkout_index;
 mod clean;
 pub(crate) mod clone;
+mod config;
 mod count_objects;
 pub(crate) mod diff;
 pub(crate) mod ls_files;
@@ -54,6 +55,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     update_index::COMMAND,
     check_attr::COMMAND,
     check_ignore::COMMAND,
+    config::COMMAND,
     count_objects::COMMAND,
     diff::FILES,
     diff::INDEX,

@@ -127,6 +127,8 @@ pub(crate) enum Revisions {
 pub(crate) struct Traits {
     /// The command runs outside of any repository.
     pub(crate) outside: bool,
+    /// The command runs in a repository if there is one, and outside of any otherwise.
+    pub(crate) anywhere: bool,
     /// The command changes nothing before its plan stands: if the plan needs the real Git, the shim
     /// can still hand over.
     pub(crate) plans_first: bool,
@@ -140,7 +142,7 @@ impl Command {
         group: Group::Internal,
         syntax: &Table::<()> { usage: &[], options: &[], grammar: Grammar::Mixed },
         revisions: Revisions::None,
-        traits: Traits { outside: false, plans_first: false },
+        traits: Traits { outside: false, anywhere: false, plans_first: false },
         settings: &[],
         variables: &[],
         line: &[],

@@ -70,6 +70,8 @@ pub(crate) struct Invocation {
     pub(crate) git: Option<PathBuf>,
     /// Opened already, to be used by whoever asks first.
     pub(crate) opened: Cell<Option<repo::Repository>>,
+    /// The configuration, if there is no repository: for whoever asks first.
+    pub(crate) outside_config: Cell<Option<repo::StandaloneConfig>>,
     /// Those of the repository the command works in, once it is open.
     pub(crate) objects: OnceCell<Arc<repo::objects::Objects>>,
 }
@@ -99,6 +101,7 @@ impl Invocation {
             interrupt: Interrupt::default(),
             git: None,
             opened: Cell::new(None),
+            outside_config: Cell::new(None),
             objects: OnceCell::new(),
         };
         while let Some(arg) = args.next() {
@@ -208,6 +211,10 @@ impl Invocation {
                 "'"
             )));
         }
+        if key.contains(&b'=') {
+            // A setting is kept as one text, which ends its key at the first `=`.
+            return Err(Failure::Fatal(text!("keys with '=' are not supported: ", key)));
+        }
         match self.env.get(sys::os_str(variable)) {
             Some(value) => Ok(text!(key, "=", value.as_bytes())),
             None => Err(Failure::Fatal(text!(
@@ -251,6 +258,23 @@ impl Invocation {
         Ok(repo)
     }
 
+    /// Opens the repository if there is one. Arguments are not looked at.
+    pub(crate) fn open_any(&self) -> Result<Place, repo::Error> {
+        if let Some(repo) = self.opened.take() {
+            return Ok(Place::Repository(Box::new(repo)));
+        }
+        if let Some(config) = self.outside_config.take() {
+            return Ok(Place::Outside(config));
+        }
+        match repo::Repository::open(&self.outside()) {
+            Ok(repo) => Ok(Place::Repository(Box::new(repo))),
+            Err(error) if error.is_outside() => {
+                repo::StandaloneConfig::load(&self.outside()).map(Place::Outside)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// As [`Invocation::open`] for the first time, but nothing is said of it.
     pub(crate) fn look_for_repository(&self) -> Result<repo::Repository, Failure> {
         let repo = repo::Repository::open(&self.outside())?;
@@ -280,6 +304,12 @@ impl Invocation {
             is_created_by_command: false,
         }
     }
+}
+
+/// Where a command works that needs no repository.
+pub(crate) enum Place {
+    Repository(Box<repo::Repository>),
+    Outside(repo::StandaloneConfig),
 }
 
 fn current_directory() -> Result<PathBuf, Failure> {

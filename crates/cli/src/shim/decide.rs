@@ -15,7 +15,7 @@ use crate::{
         record::{Candidate, Command, Home},
     },
     git::{self, RealGit},
-    session::invocation::Invocation,
+    session::invocation::{Invocation, Place},
 };
 
 /// Returns `Ok` if the command is native in full. An alias in `run` is replaced by its command, and
@@ -38,6 +38,21 @@ pub(super) fn decide(run: &mut Invocation, git: Option<&RealGit>) -> Result<(), 
         let outside = repo::StandaloneConfig::load(&run.outside())
             .map_err(|error| Reason::repository(error.to_string()))?;
         return first(candidate(Home::Outside(&outside)).reasons());
+    }
+    if command.traits.anywhere {
+        let place = run.open_any().map_err(|error| Reason::refused(&error.into()))?;
+        match &place {
+            Place::Repository(repo) => {
+                first(obstacles::warnings(repo))?;
+                first(candidate(Home::Repository(repo)).reasons())?;
+            }
+            Place::Outside(outside) => first(candidate(Home::Outside(outside)).reasons())?,
+        }
+        match place {
+            Place::Repository(repo) => run.opened.set(Some(*repo)),
+            Place::Outside(outside) => run.outside_config.set(Some(outside)),
+        }
+        return Ok(());
     }
     let repo = open(run)?;
     first(candidate(Home::Repository(&repo)).reasons())?;

@@ -15,6 +15,7 @@ mod clean;
 mod clone;
 mod clone_collisions;
 mod complaints;
+mod config;
 mod conflicts;
 mod count_objects;
 mod diff;

@@ -535,6 +535,7 @@ impl Add<'_> {
             interrupt: outer.interrupt.clone(),
             git: outer.git.clone(),
             opened: Default::default(),
+            outside_config: Default::default(),
             objects: Default::default(),
         };
         let code = reset::run(&inner, &inner.args);

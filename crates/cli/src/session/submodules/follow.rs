@@ -189,6 +189,7 @@ impl<'a> Submodules<'a> {
             interrupt: self.run.interrupt.clone(),
             git: self.run.git.clone(),
             opened: Cell::new(None),
+            outside_config: Cell::new(None),
             objects: OnceCell::new(),
         }
     }

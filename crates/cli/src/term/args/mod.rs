@@ -316,6 +316,8 @@ pub(crate) enum Grammar {
     Mixed,
     /// As `Mixed`, but the first `--` stays among the arguments.
     MixedWithDashes,
+    /// Options come first: after the first argument, every word is an argument.
+    OptionsFirst,
     /// Options come first and are read one at a time, as Git's commands for revisions do. The
     /// number is that of the revisions which options may follow.
     Revisions(usize),
@@ -538,7 +540,10 @@ impl<K: Copy> Table<K> {
                 Item::Option(event) => parsed.events.push(event),
                 Item::DashDash if self.grammar == Grammar::MixedWithDashes => parsed.rest.push("--".into()),
                 Item::DashDash => {}
-                Item::Argument(arg) => parsed.rest.push(arg),
+                Item::Argument(arg) => {
+                    parsed.rest.push(arg);
+                    walk.ended |= self.grammar == Grammar::OptionsFirst;
+                }
             }
         }
         Ok(parsed)

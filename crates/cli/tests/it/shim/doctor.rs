@@ -15,6 +15,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("checkout-index", &["checkout-index", "-q", "-a"]),
     ("clean", &["clean", "-n"]),
     ("clone", &["clone", "-q", "../../source", "../copy"]),
+    ("config", &["config", "-l"]),
     ("count-objects", &["count-objects"]),
     ("diff-files", &["diff-files"]),
     ("diff-index", &["diff-index", "HEAD"]),

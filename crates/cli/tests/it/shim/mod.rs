@@ -47,6 +47,13 @@ impl Shim {
         self.path("run").into_os_string().into_string().expect("a plain name")
     }
 
+    /// A line for a shell, which makes the shim its `git`.
+    pub(crate) fn prelude(&self) -> String {
+        let (bin, log) = (self.path("bin"), self.path("log"));
+        let (bin, log) = (bin.display(), log.display());
+        format!("PATH='{bin}':\"$PATH\"; SAPWOOD_SHIM_LOG='{log}'; export SAPWOOD_SHIM_LOG\n")
+    }
+
     /// `git` in `repo`, with the shim first on PATH.
     pub(crate) fn command(&self, repo: &Repo<'_>) -> Command {
         let mut command = repo.command(&self.path("run"));

@@ -1,0 +1,66 @@
+//! `sapwood config`: reads and changes settings.
+//!
+//! Order: the command line becomes a [`Job`]; the file that it names; then entries are printed, or
+//! one file is changed under its lock. A form or a state that is not served exactly as by Git ends
+//! in [`Failure::Unserved`] before anything has changed, and the shim starts the real Git.
+
+mod job;
+mod location;
+mod options;
+mod read;
+mod value;
+mod write;
+
+use bstr::BString;
+
+use self::{
+    job::{Action, Job},
+    options::Forms,
+};
+use crate::{
+    commands::{
+        obstacles::{self, LOOKING},
+        reason::Reason,
+        record::{Command, Group, Traits},
+    },
+    session::invocation::Invocation,
+    term::{args::Survey, failure::Failure},
+};
+
+/// The record of `config`.
+pub(super) const COMMAND: Command = Command {
+    name: "config",
+    summary: "Get and set repository or global options",
+    group: Group::Looks,
+    syntax: &Forms,
+    traits: Traits { anywhere: true, plans_first: true, ..Command::BASE.traits },
+    settings: &[LOOKING],
+    line: &[is_complete],
+    checks: &[&[obstacles::settings]],
+    run,
+    ..Command::BASE
+};
+
+/// A command line that Git refuses, or whose options do not go together.
+fn is_complete(_: &Survey, args: &[BString]) -> Option<Reason> {
+    match Job::parse(args) {
+        Ok(_) => None,
+        Err(failure) => Some(Reason::refused(&failure)),
+    }
+}
+
+/// Runs the command. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let job = Job::parse(args)?;
+    let place = run.open_any()?;
+    let mut desk = location::Desk::new(run, &place, job.includes);
+    desk.choose(&job.location)?;
+    match &job.action {
+        Action::List => read::list(&desk, &job),
+        Action::Get(get) => read::get(&desk, &job, get),
+        Action::Color { slot, default } => read::color(&desk, slot.as_ref(), default.as_ref()),
+        Action::ColorBool { slot, is_terminal } => read::color_bool(&desk, slot.as_ref(), *is_terminal),
+        Action::Change(change) => write::change(&desk, &job, change),
+        Action::Section { old, new } => write::section(&desk, old.as_ref(), new.as_ref()),
+    }
+}

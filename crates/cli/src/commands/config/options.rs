@@ -1,0 +1,391 @@
+//! The options of `config`: one table for the older form, and one for each subcommand.
+
+use bstr::{BStr, BString, ByteSlice as _};
+
+use super::value::Kind;
+use crate::term::{
+    args::{Grammar, Native::Both, Opt, Set, Spec, Stop, Survey, Syntax, Table, join},
+    failure::Failure,
+};
+
+/// The options of all forms.
+#[derive(Debug, Default)]
+pub(super) struct Request {
+    pub(super) system: bool,
+    pub(super) global: bool,
+    pub(super) local: bool,
+    pub(super) worktree: bool,
+    pub(super) file: Option<BString>,
+    pub(super) blob: Option<BString>,
+    pub(super) includes: Option<bool>,
+    pub(super) mode: Option<Mode>,
+    pub(super) kind: Option<Kind>,
+    pub(super) display: Display,
+    pub(super) default: Option<BString>,
+    pub(super) comment: Option<BString>,
+    pub(super) fixed_value: bool,
+    pub(super) all: bool,
+    pub(super) regexp: bool,
+    pub(super) append: bool,
+    pub(super) value: Option<BString>,
+    pub(super) url: Option<BString>,
+}
+
+/// Options that say what is printed of an entry.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Display {
+    pub(super) nul: bool,
+    pub(super) name_only: bool,
+    pub(super) origin: bool,
+    pub(super) scope: bool,
+    pub(super) names: bool,
+}
+
+/// The option of the older form that says what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Get,
+    GetAll,
+    GetRegexp,
+    GetUrlmatch,
+    ReplaceAll,
+    Add,
+    Unset,
+    UnsetAll,
+    RenameSection,
+    RemoveSection,
+    List,
+    Edit,
+    GetColor,
+    GetColorbool,
+}
+
+type Option_ = Opt<Set<Request>>;
+
+const LOCATION: [Option_; 6] = [
+    Opt::flag("--global", "use global config file", |request: &mut Request| &mut request.global).native(Both),
+    Opt::flag("--system", "use system config file", |request: &mut Request| &mut request.system).native(Both),
+    Opt::flag("--local", "use repository config file", |request: &mut Request| &mut request.local)
+        .native(Both),
+    Opt::flag("--worktree", "use per-worktree config file", |request: &mut Request| &mut request.worktree)
+        .native(Both),
+    Opt::text("-f, --file <file>", "use given config file", |request: &mut Request| &mut request.file)
+        .native(Both),
+    Opt::text("--blob <blob-id>", "read config from given blob object", |request: &mut Request| {
+        &mut request.blob
+    })
+    .native(Both),
+];
+
+macro_rules! kind {
+    ($spelling:literal, $help:literal, $kind:expr) => {
+        Opt::new($spelling, $help, |request: &mut Request, _| set_kind(request, $kind)).only().native(Both)
+    };
+}
+
+const KIND: [Option_; 7] = [
+    Opt::new("-t, --type <type>", "value is given this type", |request: &mut Request, value| {
+        match value.text {
+            None => request.kind = None,
+            Some(name) => match Kind::named(name.as_bstr()) {
+                Some(kind) => set_kind(request, kind)?,
+                None => return Err(Failure::fatal(format!("unrecognized --type argument, {name}"))),
+            },
+        }
+        Ok(())
+    })
+    .native(Both),
+    kind!("--bool", "value is \"true\" or \"false\"", Kind::Bool),
+    kind!("--int", "value is decimal number", Kind::Int),
+    kind!("--bool-or-int", "value is --bool or --int", Kind::BoolOrInt),
+    kind!("--bool-or-str", "value is --bool or string", Kind::BoolOrStr),
+    kind!("--path", "value is a path (file or directory name)", Kind::Path),
+    kind!("--expiry-date", "value is an expiry date", Kind::ExpiryDate),
+];
+
+fn set_kind(request: &mut Request, kind: Kind) -> Result<(), Failure> {
+    if request.kind.is_some_and(|before| before != kind) {
+        return Err(Failure::Error("only one type at a time".into(), 129));
+    }
+    request.kind = Some(kind);
+    Ok(())
+}
+
+const DISPLAY: [Option_; 5] = [
+    Opt::flag("-z, --null", "terminate values with NUL byte", |request: &mut Request| {
+        &mut request.display.nul
+    })
+    .native(Both),
+    Opt::flag("--name-only", "show variable names only", |request: &mut Request| {
+        &mut request.display.name_only
+    })
+    .native(Both),
+    Opt::flag("--show-origin", "show origin of config", |request: &mut Request| &mut request.display.origin)
+        .native(Both),
+    Opt::flag("--show-scope", "show scope of config", |request: &mut Request| &mut request.display.scope)
+        .native(Both),
+    Opt::flag("--show-names", "show config keys in addition to their values", |request: &mut Request| {
+        &mut request.display.names
+    })
+    .native(Both),
+];
+
+macro_rules! mode {
+    ($spelling:literal, $help:literal, $mode:expr) => {
+        Opt::new($spelling, $help, |request: &mut Request, _| set_mode(request, $mode)).only()
+    };
+}
+
+fn set_mode(request: &mut Request, mode: Mode) -> Result<(), Failure> {
+    if request.mode.is_some_and(|before| before != mode) {
+        return Err(Failure::Error("options for different actions cannot be used together".into(), 129));
+    }
+    request.mode = Some(mode);
+    Ok(())
+}
+
+const MODES: [Option_; 14] = [
+    mode!("--get", "get value: name [<value-pattern>]", Mode::Get).native(Both),
+    mode!("--get-all", "get all values: key [<value-pattern>]", Mode::GetAll).native(Both),
+    mode!("--get-regexp", "get values for regexp: name-regex [<value-pattern>]", Mode::GetRegexp)
+        .native(Both),
+    mode!("--get-urlmatch", "get value specific for the URL: section[.var] URL", Mode::GetUrlmatch),
+    mode!("--replace-all", "replace all matching variables: name value [<value-pattern>]", Mode::ReplaceAll)
+        .native(Both),
+    mode!("--add", "add a new variable: name value", Mode::Add).native(Both),
+    mode!("--unset", "remove a variable: name [<value-pattern>]", Mode::Unset).native(Both),
+    mode!("--unset-all", "remove all matches: name [<value-pattern>]", Mode::UnsetAll).native(Both),
+    mode!("--rename-section", "rename section: old-name new-name", Mode::RenameSection).native(Both),
+    mode!("--remove-section", "remove a section: name", Mode::RemoveSection).native(Both),
+    mode!("-l, --list", "list all", Mode::List).native(Both),
+    mode!("-e, --edit", "open an editor", Mode::Edit),
+    mode!("--get-color", "find the color configured: slot [<default>]", Mode::GetColor).native(Both),
+    mode!("--get-colorbool", "find the color setting: slot [<stdout-is-tty>]", Mode::GetColorbool)
+        .native(Both),
+];
+
+const INCLUDES: Option_ =
+    Opt::choice("--includes", "respect include directives on lookup", |request: &mut Request| {
+        &mut request.includes
+    })
+    .native(Both);
+const DEFAULT: Option_ = Opt::text(
+    "--default <value>",
+    "with --get, use default value when missing entry",
+    |request: &mut Request| &mut request.default,
+)
+.native(Both);
+const COMMENT: Option_ = Opt::text(
+    "--comment <value>",
+    "human-readable comment string (# will be prepended as needed)",
+    |request: &mut Request| &mut request.comment,
+)
+.native(Both);
+const FIXED_VALUE: Option_ = Opt::flag(
+    "--fixed-value",
+    "use string equality when comparing values to value pattern",
+    |request: &mut Request| &mut request.fixed_value,
+)
+.native(Both);
+const ALL: Option_ =
+    Opt::flag("--all", "act on all values of multi-valued config options", |request: &mut Request| {
+        &mut request.all
+    })
+    .native(Both);
+const REGEXP: Option_ =
+    Opt::flag("--regexp", "interpret the name as a regular expression", |request: &mut Request| {
+        &mut request.regexp
+    })
+    .native(Both);
+const VALUE: Option_ =
+    Opt::text("--value <pattern>", "only values that match the pattern", |request: &mut Request| {
+        &mut request.value
+    })
+    .native(Both);
+const URL: Option_ =
+    Opt::text("--url <URL>", "show config matching the given URL", |request: &mut Request| &mut request.url);
+const APPEND: Option_ =
+    Opt::flag("--append", "add a new line without altering any existing values", |request: &mut Request| {
+        &mut request.append
+    })
+    .native(Both);
+
+const SHOWN: [Option_; 12] = join(&KIND, &DISPLAY);
+const PLACED: [Option_; 18] = join(&LOCATION, &SHOWN);
+const OLD: [Option_; 36] = join(&join::<_, 32>(&PLACED, &MODES), &[DEFAULT, COMMENT, FIXED_VALUE, INCLUDES]);
+const LIST: [Option_; 19] = join(&PLACED, &[INCLUDES]);
+const GET: [Option_; 25] = join(&PLACED, &[ALL, REGEXP, VALUE, FIXED_VALUE, URL, INCLUDES, DEFAULT]);
+const SET: [Option_; 18] =
+    join(&join::<_, 13>(&LOCATION, &KIND), &[ALL, VALUE, FIXED_VALUE, COMMENT, APPEND]);
+const UNSET: [Option_; 9] = join(&LOCATION, &[ALL, VALUE, FIXED_VALUE]);
+
+/// A form of the command: the older one, or a subcommand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Old,
+    List,
+    Get,
+    Set,
+    Unset,
+    RenameSection,
+    RemoveSection,
+    Edit,
+}
+
+const OLD_TABLE: Table<Set<Request>> = Table {
+    usage: &[
+        "sapwood config [<file-option>] [<display-option>] [<action>] [<name> [<value> [<value-pattern>]]]",
+    ],
+    options: &OLD,
+    grammar: Grammar::OptionsFirst,
+};
+
+/// The subcommands, by name.
+const SUBCOMMANDS: [(&str, Form, Table<Set<Request>>); 7] = [
+    (
+        "list",
+        Form::List,
+        Table {
+            usage: &["sapwood config list [<file-option>] [<display-option>] [--includes]"],
+            options: &LIST,
+            grammar: Grammar::Mixed,
+        },
+    ),
+    (
+        "get",
+        Form::Get,
+        Table {
+            usage: &[
+                "sapwood config get [<file-option>] [<display-option>] [--includes] [--all] [--regexp] [--value=<pattern>] [--fixed-value] [--default=<default>] <name>",
+            ],
+            options: &GET,
+            grammar: Grammar::OptionsFirst,
+        },
+    ),
+    (
+        "set",
+        Form::Set,
+        Table {
+            usage: &[
+                "sapwood config set [<file-option>] [--type=<type>] [--comment=<message>] [--all] [--value=<pattern>] [--fixed-value] <name> <value>",
+            ],
+            options: &SET,
+            grammar: Grammar::OptionsFirst,
+        },
+    ),
+    (
+        "unset",
+        Form::Unset,
+        Table {
+            usage: &[
+                "sapwood config unset [<file-option>] [--all] [--value=<pattern>] [--fixed-value] <name>",
+            ],
+            options: &UNSET,
+            grammar: Grammar::OptionsFirst,
+        },
+    ),
+    (
+        "rename-section",
+        Form::RenameSection,
+        Table {
+            usage: &["sapwood config rename-section [<file-option>] <old-name> <new-name>"],
+            options: &LOCATION,
+            grammar: Grammar::OptionsFirst,
+        },
+    ),
+    (
+        "remove-section",
+        Form::RemoveSection,
+        Table {
+            usage: &["sapwood config remove-section [<file-option>] <name>"],
+            options: &LOCATION,
+            grammar: Grammar::OptionsFirst,
+        },
+    ),
+    (
+        "edit",
+        Form::Edit,
+        Table {
+            usage: &["sapwood config edit [<file-option>]"],
+            options: &LOCATION,
+            grammar: Grammar::Mixed,
+        },
+    ),
+];
+
+/// The command line of all forms.
+#[derive(Debug)]
+pub(super) struct Forms;
+
+impl Forms {
+    /// The form that the arguments have, its table, and the arguments that are left for it. Only
+    /// the first argument can name a subcommand.
+    fn of(args: &[BString]) -> (Form, &'static Table<Set<Request>>, &[BString]) {
+        let named = args.split_first().and_then(|(word, rest)| {
+            let found = SUBCOMMANDS_REF.iter().find(|(name, ..)| word == name);
+            found.map(|(_, form, table)| (*form, table, rest))
+        });
+        named.unwrap_or((Form::Old, &OLD_TABLE, args))
+    }
+
+    /// Parses a command line: its form, its options, and its arguments.
+    pub(super) fn parse(args: &[BString]) -> Result<(Form, Request, Vec<BString>), Failure> {
+        let (form, table, args) = Forms::of(args);
+        let mut request = Request::default();
+        let rest = table.parse(args)?.store(&mut request)?;
+        Ok((form, request, rest))
+    }
+}
+
+static SUBCOMMANDS_REF: &[(&str, Form, Table<Set<Request>>)] = &SUBCOMMANDS;
+
+/// The usage of all forms.
+const USAGE: &[&str] = &[
+    "sapwood config list [<file-option>] [<display-option>] [--includes]",
+    "sapwood config get [<file-option>] [<display-option>] [--includes] [--all] [--regexp] [--value=<pattern>] [--fixed-value] [--default=<default>] <name>",
+    "sapwood config set [<file-option>] [--type=<type>] [--all] [--value=<pattern>] [--fixed-value] <name> <value>",
+    "sapwood config unset [<file-option>] [--all] [--value=<pattern>] [--fixed-value] <name>",
+    "sapwood config rename-section [<file-option>] <old-name> <new-name>",
+    "sapwood config remove-section [<file-option>] <name>",
+    "sapwood config [<file-option>] --get-colorbool <name> [<stdout-is-tty>]",
+];
+
+impl Syntax for Forms {
+    fn usage(&self) -> &'static [&'static str] {
+        USAGE
+    }
+
+    fn specs(&self) -> Vec<&Spec> {
+        let mut specs = Syntax::specs(&OLD_TABLE);
+        for (_, _, table) in SUBCOMMANDS_REF {
+            for spec in Syntax::specs(table) {
+                if !specs.iter().any(|known| known.name() == spec.name()) {
+                    specs.push(spec);
+                }
+            }
+        }
+        specs
+    }
+
+    fn help(&self) -> String {
+        Table { usage: USAGE, ..OLD_TABLE }.help()
+    }
+
+    fn survey(&self, args: &[BString]) -> Result<Survey, Stop> {
+        let (_, table, args) = Forms::of(args);
+        table.survey(args)
+    }
+}
+
+/// Text after a value: a comment that begins with a blank and `#`.
+pub(super) fn comment(text: &BStr) -> Result<BString, Failure> {
+    if text.contains(&b'\n') {
+        return Err(Failure::fatal(format!("no multi-line comment allowed: '{text}'")));
+    }
+    let is_led = text.trim_start_with(|letter| letter == ' ' || letter == '\t').starts_with(b"#");
+    Ok(match text.first() {
+        Some(b' ' | b'\t') if is_led => text.to_owned(),
+        Some(b'#') => [b" ", text.as_bytes()].concat().into(),
+        _ => [b" # ", text.as_bytes()].concat().into(),
+    })
+}

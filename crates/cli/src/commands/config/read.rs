@@ -1,0 +1,315 @@
+//! Prints settings.
+
+use std::io::IsTerminal as _;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::{Configured, Origin, Scope};
+use sys::Regex;
+
+use super::{
+    job::{Get, Job, Values},
+    location::{Desk, Found},
+    value::{self, Given, Kind, Refusal},
+};
+use crate::term::{
+    console::{self, text},
+    failure::Failure,
+    text::color,
+};
+
+/// Git's exit code for a pattern that is not a regular expression.
+const INVALID_PATTERN: u8 = 6;
+
+/// Prints all entries. Returns the exit code.
+pub(super) fn list(desk: &Desk<'_>, job: &Job) -> Result<u8, Failure> {
+    unless_paged(job)?;
+    let found = desk.read()?;
+    if let Found::Missing(file) = &found {
+        let reason = "No such file or directory";
+        return Err(Failure::fatal(format!("unable to read config file '{}': {reason}", file.name)));
+    }
+    let mut out = Vec::new();
+    for entry in found.entries() {
+        // A value that is not of the type is left out.
+        match line(desk, job, &given(&entry), '=') {
+            Ok(line) => out.extend_from_slice(&line),
+            Err(Refusal::Value(Some(message))) if entry.value.is_none() => console::error(message),
+            Err(Refusal::Fatal(failure)) if job.kind == Some(Kind::Path) => return Err(failure),
+            Err(Refusal::Unserved) => return Err(unserved(desk)),
+            Err(_) => {}
+        }
+    }
+    console::out_raw(&out);
+    Ok(0)
+}
+
+/// Prints the entries of one name. Returns the exit code.
+pub(super) fn get(desk: &Desk<'_>, job: &Job, get: &Get) -> Result<u8, Failure> {
+    unless_paged(job)?;
+    let is_wanted = match names(get) {
+        Ok(is_wanted) => is_wanted,
+        Err((message, code)) => {
+            console::error(message);
+            return Ok(code);
+        }
+    };
+    let is_selected = match selection(&get.values) {
+        Ok(is_selected) => is_selected,
+        Err(message) => {
+            console::error(message);
+            return Ok(INVALID_PATTERN);
+        }
+    };
+    let found = desk.read()?;
+    let mut lines: Vec<BString> = Vec::new();
+    for entry in found.entries() {
+        if !is_wanted(entry.key) || !is_selected(Some(entry.value.unwrap_or_default())) {
+            continue;
+        }
+        match line(desk, job, &given(&entry), ' ') {
+            Ok(line) => lines.push(line),
+            Err(Refusal::Absent) => {}
+            Err(Refusal::Fatal(failure)) => return Err(failure),
+            Err(Refusal::Unserved) => return Err(unserved(desk)),
+            Err(Refusal::Value(message)) => {
+                let failure = value::bad_line(&entry);
+                if !matches!(failure, Failure::Unserved(_)) {
+                    message.iter().for_each(console::error);
+                }
+                return Err(failure);
+            }
+        }
+    }
+    if let (true, Some(default)) = (lines.is_empty(), &get.default) {
+        let given = Given { key: get.name.as_bstr(), value: Some(default.as_bstr()), entry: None };
+        match line(desk, job, &given, ' ') {
+            Ok(line) => lines.push(line),
+            Err(Refusal::Absent) => {}
+            Err(Refusal::Fatal(failure)) => return Err(failure),
+            Err(Refusal::Unserved) => return Err(unserved(desk)),
+            Err(Refusal::Value(message)) => {
+                message.iter().for_each(console::error);
+                return Err(Failure::fatal(format!("failed to format default config value: {default}")));
+            }
+        }
+    }
+    let shown = if get.all { &lines[..] } else { &lines[lines.len().saturating_sub(1)..] };
+    shown.iter().for_each(|line| console::out_raw(line));
+    Ok(u8::from(lines.is_empty()))
+}
+
+/// Prints the sequence of a colour. Returns the exit code.
+pub(super) fn color(desk: &Desk<'_>, slot: &BStr, default: Option<&BString>) -> Result<u8, Failure> {
+    let found = desk.read()?;
+    let mut shown = None;
+    for entry in found.entries().iter().filter(|entry| entry.key == slot) {
+        let Some(text) = entry.value else { return Err(unserved(desk)) };
+        match color::parse(text) {
+            Some(sequence) => shown = Some(sequence),
+            None => {
+                let failure = value::bad_line(entry);
+                if !matches!(failure, Failure::Unserved(_)) {
+                    console::error(format!("invalid color value: {text}"));
+                }
+                return Err(failure);
+            }
+        }
+    }
+    let shown = match (shown, default) {
+        (Some(shown), _) => shown,
+        (None, None) => BString::default(),
+        (None, Some(default)) => color::parse(default.as_ref()).ok_or_else(|| unserved(desk))?,
+    };
+    console::out_raw(&shown);
+    Ok(0)
+}
+
+/// Tells if output is to be coloured. `is_terminal` is the answer of the caller, who wants it
+/// printed.
+pub(super) fn color_bool(desk: &Desk<'_>, slot: &BStr, is_terminal: Option<bool>) -> Result<u8, Failure> {
+    let found = desk.read()?;
+    let (mut own, mut diff, mut all) = (None, None, None);
+    for entry in found.entries() {
+        let field = match entry.key {
+            key if key == slot => &mut own,
+            key if key == "diff.color" => &mut diff,
+            key if key == "color.ui" => &mut all,
+            _ => continue,
+        };
+        *field = Some(ColorBool::of(&entry)?);
+    }
+    let diff = diff.filter(|_| slot == "color.diff");
+    let is_on = match own.or(diff).or(all).unwrap_or(ColorBool::Auto) {
+        ColorBool::Never => false,
+        ColorBool::Always => true,
+        ColorBool::Auto => {
+            let is_terminal = is_terminal.unwrap_or_else(|| std::io::stdout().is_terminal());
+            is_terminal && !matches!(desk.run.variable("TERM"), None | Some(b"dumb"))
+        }
+    };
+    match is_terminal {
+        Some(_) => {
+            console::out(if is_on { "true" } else { "false" });
+            Ok(0)
+        }
+        None => Ok(u8::from(!is_on)),
+    }
+}
+
+/// The value of a setting of colours.
+#[derive(Clone, Copy)]
+enum ColorBool {
+    Never,
+    Always,
+    Auto,
+}
+
+impl ColorBool {
+    fn of(entry: &Configured<'_>) -> Result<ColorBool, Failure> {
+        let is = |word: &str| entry.value.is_some_and(|value| value.eq_ignore_ascii_case(word.as_bytes()));
+        if is("never") {
+            return Ok(ColorBool::Never);
+        } else if is("always") {
+            return Ok(ColorBool::Always);
+        } else if is("auto") {
+            return Ok(ColorBool::Auto);
+        }
+        let value = entry.value.unwrap_or_default();
+        match repo::parse_bool(entry.value) {
+            Some(true) => Ok(ColorBool::Auto),
+            Some(false) => Ok(ColorBool::Never),
+            None => Err(Failure::fatal(format!("bad boolean config value '{value}' for '{}'", entry.key))),
+        }
+    }
+}
+
+/// Git starts a pager on a terminal.
+fn unless_paged(job: &Job) -> Result<(), Failure> {
+    match job.is_paged && std::io::stdout().is_terminal() {
+        true => Err(Failure::Unserved("listings on a terminal")),
+        false => Ok(()),
+    }
+}
+
+/// The failure for a value that only the real Git can print. Standard input that was read is gone.
+fn unserved(desk: &Desk<'_>) -> Failure {
+    const WHAT: &str = "values of this type";
+    match desk.reads_stdin() {
+        true => Failure::fatal(format!("{WHAT} are not supported in standard input")),
+        false => Failure::Unserved(WHAT),
+    }
+}
+
+fn given<'a>(entry: &'a Configured<'a>) -> Given<'a> {
+    Given { key: entry.key, value: entry.value, entry: Some(entry) }
+}
+
+type Test<'a> = Box<dyn Fn(&BStr) -> bool + 'a>;
+
+/// Returns the test for names, or Git's message and exit code.
+fn names(get: &Get) -> Result<Test<'_>, (BString, u8)> {
+    if get.is_regexp {
+        let mut pattern = get.name.clone();
+        // Section and variable are in lower case in the names that are compared.
+        let end = pattern.find_byte(b'.').unwrap_or(pattern.len());
+        let start = pattern.rfind_byte(b'.').unwrap_or(0);
+        pattern[..end].make_ascii_lowercase();
+        pattern[start..].make_ascii_lowercase();
+        return match Regex::of_text(&pattern) {
+            Ok(regex) => Ok(Box::new(move |name| regex.find(name, true).is_some())),
+            Err(_) => Err((text!("invalid key pattern: ", get.name), INVALID_PATTERN)),
+        };
+    }
+    let key = normalized(get.name.as_bstr()).map_err(|error| (error.to_string().into(), 1))?;
+    Ok(Box::new(move |name| name == key))
+}
+
+/// Checks a key, and changes section and variable to lower case.
+pub(super) fn normalized(key: &BStr) -> Result<BString, format::config::Error> {
+    format::config::Key::parse(key)?;
+    let mut key = key.to_owned();
+    let first = key.find_byte(b'.').unwrap_or(key.len());
+    let last = key.rfind_byte(b'.').unwrap_or(key.len());
+    key[..first].make_ascii_lowercase();
+    key[last..].make_ascii_lowercase();
+    Ok(key)
+}
+
+type ValueTest<'a> = Box<dyn Fn(Option<&BStr>) -> bool + 'a>;
+
+/// Returns the test for values, or Git's message.
+pub(super) fn selection(values: &Values) -> Result<ValueTest<'_>, BString> {
+    Ok(match values {
+        Values::All => Box::new(|_| true),
+        Values::None => Box::new(|_| false),
+        // A name without `=` has no value that could differ.
+        Values::Exactly(wanted) => Box::new(move |value| value.is_none_or(|value| value == wanted)),
+        Values::Matching(pattern) => {
+            let (pattern, is_negated) = match pattern.strip_prefix(b"!") {
+                Some(rest) => (rest.as_bstr(), true),
+                None => (pattern.as_bstr(), false),
+            };
+            let regex = Regex::of_text(pattern).map_err(|_| text!("invalid pattern: ", pattern))?;
+            Box::new(move |value| is_negated != value.is_some_and(|value| regex.find(value, true).is_some()))
+        }
+    })
+}
+
+/// The text that is printed of an entry. `separator` stands between name and value.
+fn line(desk: &Desk<'_>, job: &Job, given: &Given<'_>, separator: char) -> Result<BString, Refusal> {
+    let display = job.display;
+    let mut out = BString::default();
+    let column_end = if display.nul { 0 } else { b'\t' };
+    if display.scope {
+        out.extend_from_slice(scope_name(given.entry.map_or(Scope::Command, |entry| entry.scope)));
+        out.push(column_end);
+    }
+    if display.origin {
+        let (origin, name) = given
+            .entry
+            .map_or((Origin::CommandLine, BStr::new("")), |entry| (entry.origin, entry.source_name));
+        out.extend_from_slice(origin_name(origin));
+        out.push(b':');
+        match display.nul {
+            true => out.extend_from_slice(name),
+            false => out.extend_from_slice(&format::quote(name, true)),
+        }
+        out.push(column_end);
+    }
+    if display.names {
+        out.extend_from_slice(given.key);
+    }
+    if !display.name_only {
+        let text = match job.kind {
+            Some(kind) => Some(value::shown(kind, *given, &desk.env)?),
+            None => given.value.map(BStr::to_owned),
+        };
+        if let Some(text) = text {
+            if display.names {
+                out.push(if display.nul { b'\n' } else { separator as u8 });
+            }
+            out.extend_from_slice(&text);
+        }
+    }
+    out.push(if display.nul { 0 } else { b'\n' });
+    Ok(out)
+}
+
+fn scope_name(scope: Scope) -> &'static [u8] {
+    match scope {
+        Scope::System => b"system",
+        Scope::Global => b"global",
+        Scope::Local => b"local",
+        Scope::Worktree => b"worktree",
+        Scope::Command => b"command",
+    }
+}
+
+fn origin_name(origin: Origin) -> &'static [u8] {
+    match origin {
+        Origin::File => b"file",
+        Origin::Stdin => b"standard input",
+        Origin::Blob => b"blob",
+        Origin::CommandLine => b"command line",
+    }
+}

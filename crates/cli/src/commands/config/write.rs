@@ -1,0 +1,145 @@
+//! Changes one file.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::config::{self, SectionError};
+use store::{Fsync, LockOptions};
+
+use super::{
+    job::{Change, Job},
+    location::{Desk, File},
+    read::{normalized, selection},
+    value,
+};
+use crate::{
+    session::{invocation::Place, settings},
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Git's exit codes.
+const INVALID_KEY: u8 = 1;
+const NO_SECTION_OR_NAME: u8 = 2;
+const NOTHING_SET: u8 = 5;
+const NO_LOCK: u8 = 255;
+
+/// Changes the entries of one name. Returns the exit code.
+pub(super) fn change(desk: &Desk<'_>, job: &Job, change: &Change) -> Result<u8, Failure> {
+    let file = desk.file_to_write()?;
+    let name = change.name.as_bstr();
+    let value = change.value.as_ref().map(|text| value::stored(job.kind, name, text.as_ref())).transpose()?;
+    let key = match normalized(name) {
+        Ok(key) => key,
+        Err(error) => {
+            use config::Error::{NoName, NoSection};
+            let lacks = matches!(error, NoSection(_) | NoName(_));
+            console::error(error.to_string());
+            return Ok(if lacks { NO_SECTION_OR_NAME } else { INVALID_KEY });
+        }
+    };
+    // Git looks at the pattern only if the file exists.
+    let select = selection(&change.values).map_err(|_| Failure::Unserved("such patterns"))?;
+    let edit = config::Change {
+        key: name,
+        value: value.as_ref().map(|value| value.as_bstr()),
+        comment: change.comment.as_ref().map(|comment| comment.as_bstr()),
+        all: change.all,
+    };
+    let done = rewrite(desk, &file, |before| {
+        config::change(&before.unwrap_or_default(), &edit, &select).map_err(Stop::Edit)
+    })?;
+    match done {
+        Ok(()) => Ok(0),
+        Err(Stop::Edit(config::Error::Nothing)) => Ok(NOTHING_SET),
+        Err(Stop::Edit(config::Error::Multiple { .. })) => {
+            console::warning(text!(key, " has multiple values"));
+            if let Some(advice) = change.advice {
+                console::error(text!(
+                    "cannot overwrite multiple values with a single value\n       ",
+                    advice,
+                    " to change ",
+                    name,
+                    "."
+                ));
+            }
+            Ok(NOTHING_SET)
+        }
+        Err(Stop::Lock(error)) => no_lock(&file, Some(&error)),
+        Err(_) => Err(Failure::Unserved("such a file")),
+    }
+}
+
+/// Renames or removes a section. Returns the exit code.
+pub(super) fn section(desk: &Desk<'_>, old: &BStr, new: Option<&BString>) -> Result<u8, Failure> {
+    let file = desk.file_to_write()?;
+    let mut found = 0;
+    if let Err(error @ SectionError::Name(_)) = config::rename_section(b"", old, new.map(|new| new.as_ref()))
+    {
+        console::error(error.to_string());
+        return Ok(NO_LOCK);
+    }
+    let done = rewrite(desk, &file, |before| {
+        let renamed = config::rename_section(&before.unwrap_or_default(), old, new.map(|new| new.as_ref()));
+        let (after, count) = renamed.map_err(|_| Stop::Text)?;
+        found = count;
+        Ok(after)
+    })?;
+    match done {
+        Ok(()) if found == 0 => Err(Failure::fatal(text!("no such section: ", old))),
+        Ok(()) => Ok(0),
+        Err(Stop::Lock(_)) => no_lock(&file, None),
+        Err(_) => Err(Failure::Unserved("such a file")),
+    }
+}
+
+/// Why a file was not changed.
+enum Stop {
+    Edit(config::Error),
+    Text,
+    /// The lock cannot be taken; Git's reason.
+    Lock(String),
+    Io,
+}
+
+impl From<store::Error> for Stop {
+    fn from(error: store::Error) -> Stop {
+        match error {
+            store::Error::Locked { .. } => Stop::Lock("File exists".to_owned()),
+            store::Error::CannotLock { source, .. } => Stop::Lock(sys::reason(&source).to_string()),
+            store::Error::Io { .. } => Stop::Io,
+        }
+    }
+}
+
+fn rewrite(
+    desk: &Desk<'_>,
+    file: &File,
+    change: impl FnOnce(Option<Vec<u8>>) -> Result<Vec<u8>, Stop>,
+) -> Result<Result<(), Stop>, Failure> {
+    let options = lock_options(desk.place)?;
+    Ok(store::config::rewrite(&file.path, &options, &Fsync::default(), change))
+}
+
+fn lock_options(place: &Place) -> Result<LockOptions, Failure> {
+    match place {
+        Place::Repository(repo) => Ok(LockOptions {
+            shared: settings::shared(repo)?,
+            record_pid: repo.config_bool("core.lockfilePid")?.unwrap_or(false),
+            ..LockOptions::default()
+        }),
+        Place::Outside(outside) => {
+            let is_set = |key| outside.config_value(key).is_some();
+            match is_set("core.sharedRepository") || is_set("core.lockfilePid") {
+                true => Err(Failure::Unserved("settings about locks outside of a repository")),
+                false => Ok(LockOptions::default()),
+            }
+        }
+    }
+}
+
+fn no_lock(file: &File, reason: Option<&String>) -> Result<u8, Failure> {
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    console::error(text!("could not lock config file ", file.name, reason));
+    Ok(NO_LOCK)
+}
