@@ -4,6 +4,8 @@
 //! options, the command. Whatever happens, the exit code is decided
 //! here and nowhere else.
 
+#![cfg_attr(not(test), no_main)]
+
 mod commands;
 mod git;
 mod help;
@@ -11,7 +13,7 @@ mod session;
 mod shim;
 mod term;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::ffi::OsString;
 
 use bstr::ByteSlice as _;
 
@@ -21,19 +23,19 @@ use session::{
 };
 use term::{console, failure::Failure, interrupt};
 
-fn main() -> ExitCode {
+#[cfg(not(test))]
+sys::entry!(start);
+
+#[cfg_attr(test, allow(dead_code))]
+fn start(argv: Vec<OsString>) -> u8 {
     let started = std::time::Instant::now();
+    sys::set_up();
     sys::bound_heap();
     sys::survive_unreadable_maps();
-    let argv: Vec<OsString> = std::env::args_os().collect();
     if let Some(name) = shim::called_as_git(argv.first()) {
-        return ExitCode::from(shim::run(name, argv, started));
+        return shim::run(name, argv, started);
     }
-    let code = match readable(run(argv, started)) {
-        Ok(code) => code,
-        Err(failure) => conclude(failure),
-    };
-    ExitCode::from(code)
+    readable(run(argv, started)).unwrap_or_else(conclude)
 }
 
 fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> {

@@ -229,6 +229,15 @@ impl Repository {
 
     /// Returns the shortest name that Git's rules of precedence expand to this ref.
     pub fn shorten_ref(&self, full: &BStr) -> Result<BString, Error> {
+        self.shorten(full, false)
+    }
+
+    /// Returns the shortest name that can only mean this ref.
+    pub fn shorten_ref_strictly(&self, full: &BStr) -> Result<BString, Error> {
+        self.shorten(full, true)
+    }
+
+    fn shorten(&self, full: &BStr, strictly: bool) -> Result<BString, Error> {
         let rules = &crate::revision::RULES;
         for at in (1..rules.len()).rev() {
             let (before, after) = rules[at];
@@ -238,7 +247,9 @@ impl Repository {
                 .filter(|short| !short.is_empty());
             let Some(short) = short else { continue };
             let mut taken = false;
-            for (before, after) in &rules[..at] {
+            let others =
+                rules.iter().enumerate().filter(|(other, _)| *other < at || strictly && *other != at);
+            for (_, (before, after)) in others {
                 let name = BString::from(bstr::concat([before.as_bytes(), short, after.as_bytes()]));
                 taken |= self.try_ref(name.as_bstr())?.is_some();
             }

@@ -342,6 +342,12 @@ impl Repository {
         child_env(&self.options, &self.env, &self.layout)
     }
 
+    /// Returns the Git directory as Git keeps it: absolute, or relative to
+    /// [`Repository::child_dir`]. `None` for `.git` that discovery found there.
+    pub fn exported_git_dir(&self) -> Option<&Path> {
+        self.layout.exported.as_deref()
+    }
+
     /// Returns the directory where Git works and starts programs: the top of the worktree, or the
     /// current directory if there is no worktree.
     pub fn child_dir(&self) -> &Path {

@@ -87,19 +87,26 @@ impl Repository {
         sides.filter_map(|side| self.ambiguous_name(side.as_bstr()).transpose()).collect()
     }
 
-    fn ambiguous_name(&self, spec: &BStr) -> Result<Option<BString>, Error> {
-        let mut name = if spec == "-" { "@{-1}".into() } else { spec };
-        if let Some(colon) = colon_outside_braces(name) {
-            name = name[..colon].as_bstr();
-        }
-        loop {
-            name = match (numeric_suffix(name), brace_suffix(name)) {
-                (Some((at, _)), _) => name[..at].as_bstr(),
-                (None, Some((base, _))) => base,
-                (None, None) => break,
+    /// Returns true if Git prints no warning when it resolves `spec`: the name means one ref at
+    /// most, and none that is broken.
+    pub fn is_resolved_without_warning(&self, spec: &BStr) -> Result<bool, Error> {
+        let full = self.interpret_branch_name(ref_in(spec))?;
+        for (before, after) in RULES {
+            let name = BString::from([before.as_bytes(), &full, after.as_bytes()].concat());
+            let is_quiet = match self.refs.resolve(name.as_bstr())?.end {
+                End::Id(_) | End::Missing => true,
+                End::Dangling => name == "HEAD",
+                End::Broken(_) => !name.contains(&b'/'),
             };
+            if !is_quiet {
+                return Ok(false);
+            }
         }
-        let (name, _) = split_reflog(name);
+        Ok(self.ambiguous_names(spec)?.is_empty())
+    }
+
+    fn ambiguous_name(&self, spec: &BStr) -> Result<Option<BString>, Error> {
+        let name = ref_in(spec);
         let full = self.interpret_branch_name(name)?;
         let mut found = 0;
         for (before, after) in RULES {
@@ -154,7 +161,7 @@ impl Repository {
     }
 
     /// Returns every ref that a short name may mean. Symbolic refs are followed.
-    pub(crate) fn refs_of_short_name(&self, short: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
+    pub fn refs_of_short_name(&self, short: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
         let short = self.interpret_branch_name(short)?;
         let mut found = Vec::new();
         for (before, after) in RULES {
@@ -485,6 +492,22 @@ impl Repository {
         }
         Ok(Some(id))
     }
+}
+
+/// Returns the name of the ref in a revision, without suffixes.
+fn ref_in(spec: &BStr) -> &BStr {
+    let mut name = if spec == "-" { "@{-1}".into() } else { spec };
+    if let Some(colon) = colon_outside_braces(name) {
+        name = name[..colon].as_bstr();
+    }
+    loop {
+        name = match (numeric_suffix(name), brace_suffix(name)) {
+            (Some((at, _)), _) => name[..at].as_bstr(),
+            (None, Some((base, _))) => base,
+            (None, None) => break,
+        };
+    }
+    split_reflog(name).0
 }
 
 /// Finds a suffix `^` or `~` with its number; returns its offset. The number is `None` if it is too

@@ -146,11 +146,19 @@ impl Oracle {
 
     #[track_caller]
     fn compare(&self, context: &str, dir: &str, args: &[&str]) -> Run {
+        let ours = self.same_answer_in(context, dir, args);
+        self.same_state(&[&[context], args].concat());
+        ours
+    }
+
+    /// Runs `args` in a directory of both copies and compares only the answers. For commands that
+    /// change nothing: call [`Oracle::same_state`] after the last one.
+    #[track_caller]
+    pub fn same_answer_in(&self, context: &str, dir: &str, args: &[&str]) -> Run {
         let theirs = self.sandbox.repo(&format!("{GIT}/{dir}")).try_git(args);
         let ours = self.sandbox.repo(&format!("{OURS}/{dir}")).run(&self.program, args);
         let (theirs, ours) = (self.plain(theirs), self.plain(ours));
         self.same_answer(context, args, &theirs, &ours);
-        self.same_state(&[&[context], args].concat());
         ours
     }
 

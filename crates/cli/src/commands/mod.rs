@@ -30,6 +30,7 @@ pub(crate) mod read_tree;
 pub(crate) mod reason;
 pub(crate) mod record;
 mod reset;
+mod rev_parse;
 pub(crate) mod rules;
 mod sparse_checkout;
 pub(crate) mod status;
@@ -57,6 +58,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     check_ignore::COMMAND,
     config::COMMAND,
     count_objects::COMMAND,
+    rev_parse::COMMAND,
     diff::FILES,
     diff::INDEX,
     ls_files::COMMAND,

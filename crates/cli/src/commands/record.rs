@@ -132,6 +132,8 @@ pub(crate) struct Traits {
     /// The command changes nothing before its plan stands: if the plan needs the real Git, the shim
     /// can still hand over.
     pub(crate) plans_first: bool,
+    /// The command starts no hook, filter or other program, so it needs no place of the real Git.
+    pub(crate) starts_no_program: bool,
 }
 
 impl Command {
@@ -142,7 +144,7 @@ impl Command {
         group: Group::Internal,
         syntax: &Table::<()> { usage: &[], options: &[], grammar: Grammar::Mixed },
         revisions: Revisions::None,
-        traits: Traits { outside: false, anywhere: false, plans_first: false },
+        traits: Traits { outside: false, anywhere: false, plans_first: false, starts_no_program: false },
         settings: &[],
         variables: &[],
         line: &[],

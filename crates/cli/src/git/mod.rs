@@ -1,11 +1,12 @@
 //! The real Git: finding it, and becoming it.
 //!
-//! Order: `SAPWOOD_GIT`; the setting `sapwood.git` (never a repository's own: it names a program);
-//! PATH: the first `git` behind the last directory in which PATH has this program, by whatever
-//! link. The search only goes on from our own place, so two shims on one PATH hand on in PATH's
-//! order and cannot come back. If that is not certain (the user named the path, this program is not
-//! on PATH, or the program found is a script or another program's link), the step is counted in
-//! `SAPWOOD_SHIM_STEPS`. After [`MOST_STEPS`] nested or consecutive steps the search is a loop.
+//! Order: `SAPWOOD_GIT`; PATH: the first `git` behind the last directory in which PATH has this
+//! program, by whatever link. No setting names the real Git: every call that is handed over would
+//! have to read the configuration. The search only goes on from our own place, so two shims on one
+//! PATH hand on in PATH's order and cannot come back. If that is not certain (the user named the
+//! path, this program is not on PATH, or the program found is a script or another program's link),
+//! the step is counted in `SAPWOOD_SHIM_STEPS`. After [`MOST_STEPS`] nested or consecutive steps
+//! the search is a loop.
 
 use std::{
     collections::HashMap,
@@ -16,7 +17,7 @@ use std::{
     process::Command,
 };
 
-use bstr::{BString, ByteSlice as _};
+use bstr::ByteSlice as _;
 use sys::{FileType, by_path};
 
 use crate::term::failure::Failure;
@@ -38,21 +39,17 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Why there is no real Git.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
-    #[error(
-        "sapwood cannot find the git it stands before: no other 'git' in PATH (set SAPWOOD_GIT or sapwood.git)"
-    )]
+    #[error("sapwood cannot find the git it stands before: no other 'git' in PATH (set SAPWOOD_GIT)")]
     NotFound,
-    #[error("{from} names '{}', which is not a program other than sapwood", path.display())]
-    NotAProgram { from: &'static str, path: PathBuf },
-    #[error("what is found as git leads back to sapwood (set SAPWOOD_GIT or sapwood.git to the real one)")]
+    #[error("SAPWOOD_GIT names '{}', which is not a program other than sapwood", .0.display())]
+    NotAProgram(PathBuf),
+    #[error("what is found as git leads back to sapwood (set SAPWOOD_GIT to the real one)")]
     Circle,
 }
 
 /// Where to look.
 pub(crate) struct Find<'a> {
     pub(crate) env: &'a Env,
-    /// `-c key=value`
-    pub(crate) config: &'a [BString],
     /// Relative names on PATH begin here.
     pub(crate) cwd: &'a Path,
 }
@@ -88,29 +85,14 @@ impl Find<'_> {
     fn next(&self) -> Result<(PathBuf, bool), Error> {
         let me = by_path::stat_followed(Path::new("/proc/self/exe"));
         let me = me.ok().flatten().map(|stat| (stat.dev, stat.ino));
-        let named = |from, path: PathBuf| match identity(&path) {
-            Some(found) if Some(found) != me => Ok((path, false)),
-            _ => Err(Error::NotAProgram { from, path }),
-        };
         if let Some(path) = self.env.get(OsStr::new("SAPWOOD_GIT")).filter(|path| !path.is_empty()) {
-            return named("SAPWOOD_GIT", path.into());
-        }
-        if let Some(path) = self.configured() {
-            return named("sapwood.git", path);
+            let path = PathBuf::from(path);
+            return match identity(&path) {
+                Some(found) if Some(found) != me => Ok((path, false)),
+                _ => Err(Error::NotAProgram(path)),
+            };
         }
         self.on_path(me).ok_or(Error::NotFound)
-    }
-
-    fn configured(&self) -> Option<PathBuf> {
-        let options = repo::OpenOptions {
-            cwd: self.cwd.to_owned(),
-            config: self.config.to_vec(),
-            env: self.env.clone(),
-            ..repo::OpenOptions::default()
-        };
-        // Configuration that cannot be read is for Git to complain of.
-        let git = repo::StandaloneConfig::load(&options).ok()?.config_path("sapwood.git").ok()??;
-        git.resolve(self.cwd).ok()
     }
 
     fn on_path(&self, me: Option<(u64, u64)>) -> Option<(PathBuf, bool)> {
@@ -138,8 +120,13 @@ pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
 fn may_call_others(path: &Path) -> bool {
     let mut start = [0; 2];
     let read = by_path::open(path).and_then(|mut file| file.read_exact(&mut start));
-    let is_script = read.is_err() || &start == b"#!";
-    is_script || by_path::canonical(path).map_or(true, |program| program.file_name() != path.file_name())
+    if read.is_err() || &start == b"#!" {
+        return true;
+    }
+    match by_path::stat(path) {
+        Ok(Some(stat)) if stat.file_type != FileType::Symlink => false,
+        _ => by_path::canonical(path).map_or(true, |program| program.file_name() != path.file_name()),
+    }
 }
 
 impl RealGit {

@@ -22,5 +22,5 @@ pub(crate) fn command(run: &Invocation) -> Option<Command> {
 
 /// The Git that is not us, if there is one.
 pub(crate) fn find(run: &Invocation) -> Option<RealGit> {
-    Find { env: &run.env, config: &run.config, cwd: &run.cwd }.git().ok()
+    Find { env: &run.env, cwd: &run.cwd }.git().ok()
 }

@@ -19,8 +19,8 @@ use crate::{
 };
 
 /// Returns `Ok` if the command is native in full. An alias in `run` is replaced by its command, and
-/// the repository stays open in `run`.
-pub(super) fn decide(run: &mut Invocation, git: Option<&RealGit>) -> Result<(), Reason> {
+/// the repository stays open in `run`. Only an alias needs the place of the real Git.
+pub(super) fn decide(run: &mut Invocation, find_git: impl FnOnce() -> Option<RealGit>) -> Result<(), Reason> {
     if run.paginate {
         return Err(Reason::Option("--paginate".into()));
     }
@@ -28,7 +28,7 @@ pub(super) fn decide(run: &mut Invocation, git: Option<&RealGit>) -> Result<(), 
         Some(command) => command,
         None if run.command.is_empty() => return Err(Reason::command_line("no command")),
         None if git::builtins::is_builtin(&run.command) => return Err(unknown(run)),
-        None => alias(run, git)?,
+        None => alias(run, find_git().as_ref())?,
     };
     let (command, args) = command.leaf(&run.args).map_err(|_| unknown(run))?;
     let survey = command.syntax.survey(args).map_err(|_| Reason::command_line("a wrong or a help option"))?;

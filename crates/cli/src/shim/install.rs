@@ -172,7 +172,7 @@ fn status(run: &Invocation) -> Result<u8, Failure> {
         Some(git) => console::out(format!("git       {} (not this sapwood)", git.display())),
         None => console::out("git       not in PATH"),
     }
-    match (Find { env: &run.env, config: &run.config, cwd: &run.cwd }).git() {
+    match (Find { env: &run.env, cwd: &run.cwd }).git() {
         Ok(git) => console::out(format!("real git  {}", git.path.display())),
         Err(error) => console::out(format!("real git  {error}")),
     }

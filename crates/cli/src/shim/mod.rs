@@ -93,7 +93,7 @@ impl Call {
             Err(failure) => return conclude(failure),
         };
         if switch == Switch::Off {
-            return self.hand_over(&Reason::Off, None);
+            return self.hand_over("", &Reason::Off);
         }
         // `git-switch topic` is `git switch topic`.
         let dashed = self.name.as_bytes().strip_prefix(b"git-").map(sys::os_str);
@@ -102,24 +102,26 @@ impl Call {
             Ok(run) => run,
             Err(_) => {
                 let reason = Reason::command_line("options before the command that sapwood does not have");
-                return self.refuse_or_hand_over(switch, reason, None);
+                return self.refuse_or_hand_over(switch, "", reason);
             }
         };
-        let git = self.find(&run.config);
-        run.git = git.as_ref().ok().map(|git| git.path.clone());
-        match decide::decide(&mut run, git.as_ref().ok()) {
-            Ok(()) => self.native(switch, run, git.ok()),
-            Err(reason) => self.refuse_or_hand_over(switch, reason, Some((run.command.to_string(), git))),
+        match decide::decide(&mut run, || self.find().ok()) {
+            Ok(()) => self.native(switch, run),
+            Err(reason) => self.refuse_or_hand_over(switch, &run.command.to_string(), reason),
         }
     }
 
-    fn find(&self, config: &[BString]) -> Result<RealGit, git::Error> {
+    fn find(&self) -> Result<RealGit, git::Error> {
         let cwd = std::env::current_dir().unwrap_or_default();
-        Find { env: &self.env, config, cwd: &cwd }.git()
+        Find { env: &self.env, cwd: &cwd }.git()
     }
 
     /// Runs the command here.
-    fn native(self, switch: Switch, mut run: Invocation, git: Option<RealGit>) -> u8 {
+    fn native(self, switch: Switch, mut run: Invocation) -> u8 {
+        let starts_programs =
+            commands::find(run.command.as_bstr()).is_none_or(|command| !command.traits.starts_no_program);
+        let git = if starts_programs { self.find().ok() } else { None };
+        run.git = git.as_ref().map(|git| git.path.clone());
         // Hooks and filters find Git's own programs, as they do when Git starts them.
         if let Some(path) = git.and_then(|git| git.path_for_children(&self.env)) {
             if let Some(repo) = run.opened.get_mut() {
@@ -148,9 +150,7 @@ impl Call {
             Err(Failure::Unserved(what)) if can_start_again(&run) => {
                 // Nothing was done or said, and all locks are gone with what held them.
                 let _ = std::env::set_current_dir(&run.started_in);
-                let git = self.find(&run.config);
-                let known = Some((run.command.to_string(), git));
-                return self.refuse_or_hand_over(switch, Reason::repository(what), known);
+                return self.refuse_or_hand_over(switch, &run.command.to_string(), Reason::repository(what));
             }
             Err(failure) => {
                 let failure = failure.plain();
@@ -176,28 +176,21 @@ impl Call {
         }
     }
 
-    fn refuse_or_hand_over(
-        self,
-        switch: Switch,
-        reason: Reason,
-        known: Option<(String, Result<RealGit, git::Error>)>,
-    ) -> u8 {
+    fn refuse_or_hand_over(self, switch: Switch, command: &str, reason: Reason) -> u8 {
         if switch != Switch::NativeOnly {
-            return self.hand_over(&reason, known);
+            return self.hand_over(command, &reason);
         }
-        let command = known.map(|(command, _)| command).unwrap_or_default();
-        self.log.write(&command, &Outcome::Refused { reason: &reason });
+        self.log.write(command, &Outcome::Refused { reason: &reason });
         conclude(Failure::fatal(format!("not native, and SAPWOOD_SHIM=native-only: {reason}")))
     }
 
     /// Becomes the real Git.
-    fn hand_over(self, reason: &Reason, known: Option<(String, Result<RealGit, git::Error>)>) -> u8 {
-        let (command, git) = known.unwrap_or_else(|| (String::new(), self.find(&[])));
-        let git = match git {
+    fn hand_over(self, command: &str, reason: &Reason) -> u8 {
+        let git = match self.find() {
             Ok(git) => git,
             Err(error) => return conclude(Failure::fatal(error.to_string())),
         };
-        self.log.write(&command, &Outcome::HandedOver { reason });
+        self.log.write(command, &Outcome::HandedOver { reason });
         conclude(git.become_it(&self.name, &self.argv, &self.env))
     }
 }

@@ -50,6 +50,7 @@ mod recursion;
 mod refs;
 mod refused_settings;
 mod reset;
+mod rev_parse;
 mod round_trips;
 mod settings_place;
 mod shared;

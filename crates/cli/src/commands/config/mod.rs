@@ -33,7 +33,7 @@ pub(super) const COMMAND: Command = Command {
     summary: "Get and set repository or global options",
     group: Group::Looks,
     syntax: &Forms,
-    traits: Traits { anywhere: true, plans_first: true, ..Command::BASE.traits },
+    traits: Traits { anywhere: true, plans_first: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],
     line: &[is_complete],
     checks: &[&[obstacles::settings]],

@@ -16,8 +16,8 @@ use repo::Repository;
 
 pub(crate) use self::{
     repository::{
-        files_of_readers, files_of_writers, index, index_alone, index_at, partial, some_head_is_a_link,
-        warnings,
+        files_of_readers, files_of_writers, grafts, index, index_alone, index_at, partial,
+        some_head_is_a_link, warnings,
     },
     settings::{GENERAL, LOOKING, find, is_unknown, settings, settings_in},
 };

@@ -47,11 +47,14 @@ pub(crate) fn files(repo: &Repository) -> Vec<Reason> {
     found
 }
 
+/// Finds the file that changes the parents of commits.
+pub(crate) fn grafts(repo: &Repository) -> Option<Reason> {
+    let found = by_path::stat(&repo.common_dir().join("info/grafts"));
+    (!matches!(found, Ok(None))).then(|| Reason::repository("info/grafts exists"))
+}
+
 fn grafts_and_links(repo: &Repository) -> Vec<Reason> {
-    let mut found = Vec::new();
-    if !matches!(by_path::stat(&repo.common_dir().join("info/grafts")), Ok(None)) {
-        found.push(Reason::repository("info/grafts exists"));
-    }
+    let mut found: Vec<Reason> = grafts(repo).into_iter().collect();
     let is_directory = |path| {
         let stat = by_path::stat_followed(path).ok().flatten();
         stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory)

@@ -42,7 +42,7 @@ impl Who {
         let is_sapwood = first.as_deref().is_some_and(install::is_this_program);
         let installed = install::default_place(run).map(|dir| dir.join("git"));
         let switch = run.variable("SAPWOOD_SHIM").filter(|value| !matches!(*value, b"" | b"on"));
-        let found = Find { env: &run.env, config: &run.config, cwd: &run.cwd }.git();
+        let found = Find { env: &run.env, cwd: &run.cwd }.git();
         let error = found.as_ref().err().map(ToString::to_string);
         let real = found.ok().map(|git| {
             let mut command = git.command(&run.env);

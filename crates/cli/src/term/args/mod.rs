@@ -321,6 +321,8 @@ pub(crate) enum Grammar {
     /// Options come first and are read one at a time, as Git's commands for revisions do. The
     /// number is that of the revisions which options may follow.
     Revisions(usize),
+    /// The command reads the words itself. The table holds the options for the help.
+    Words,
 }
 
 /// A command's usage lines (without `usage: `) and options, in the help's order.
@@ -530,8 +532,11 @@ impl<K: Copy> Table<K> {
 
     /// Parses the arguments after the command's name.
     pub(crate) fn parse(&self, args: &[BString]) -> Result<Parsed<K>, Stop> {
-        if let Grammar::Revisions(count) = self.grammar {
-            return self.one_by_one(args, count);
+        match self.grammar {
+            Grammar::Revisions(count) => return self.one_by_one(args, count),
+            Grammar::Words if matches!(args, [only] if only == "-h") => return Err(Stop::Help(self.help())),
+            Grammar::Words => return Ok(Parsed { events: Vec::new(), rest: args.to_vec() }),
+            Grammar::Mixed | Grammar::MixedWithDashes | Grammar::OptionsFirst => {}
         }
         let mut parsed = Parsed { events: Vec::new(), rest: Vec::new() };
         let mut walk = self.walk(args);

@@ -188,7 +188,7 @@ fn what_is_not_native_is_the_real_git() {
         (&["nonsense"], "command 'nonsense'"),
         (&["--git-dir=nowhere", "reset"], "not a git repository"),
         (&["--work-tree=/nowhere", "reset", "--hard"], "the work tree is not there"),
-        (&["--bare", "rev-parse", "--is-bare-repository"], "command 'rev-parse'"),
+        (&["--bare", "rev-parse", "--is-bare-repository"], "not a git repository"),
         (&["clone", "ssh://-host/x"], "is not supported by sapwood yet\""),
         (&["clone", "--revision=nowhere", ".", "copy"], "option '--revision'"),
         (&["clone", "--depth=1"], "a wrong number of arguments"),

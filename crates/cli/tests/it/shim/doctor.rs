@@ -23,6 +23,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("read-tree", &["read-tree", "-m", "HEAD"]),
     ("reset", &["reset", "-q"]),
     ("restore", &["restore", "."]),
+    ("rev-parse", &["rev-parse", "HEAD^0"]),
     ("sparse-checkout add", &["sparse-checkout", "add", "dir"]),
     ("sparse-checkout check-rules", &["sparse-checkout", "check-rules"]),
     ("sparse-checkout clean", &["sparse-checkout", "clean", "-n"]),

@@ -1,0 +1,123 @@
+//! `sapwood rev-parse`: names of objects, and facts about the repository.
+//!
+//! Order: the words from left to right, as in Git; the output is held back until all of them are
+//! answered. A word that Git would refuse, warn about or take for a file leaves the command to the
+//! real Git, which prints its own message. Nothing is changed.
+
+mod answer;
+mod paths;
+mod words;
+
+use bstr::{BString, ByteSlice as _};
+
+use self::{answer::Answer, paths::Paths};
+use crate::{
+    commands::{
+        obstacles::{self, LOOKING},
+        reason::Reason,
+        record::{Candidate, Command, Group, Traits},
+    },
+    session::{
+        invocation::{Invocation, Program},
+        settings::refused::{self, Reader},
+    },
+    term::{
+        args::{Grammar, Native::On, Opt, Set, Stop, Survey, Table},
+        failure::Failure,
+    },
+};
+
+/// The record of `rev-parse`.
+pub(super) const COMMAND: Command = Command {
+    name: "rev-parse",
+    summary: "Print the names of objects, and facts about the repository",
+    group: Group::Looks,
+    syntax: &TABLE,
+    traits: Traits { plans_first: true, starts_no_program: true, ..Command::BASE.traits },
+    settings: &[LOOKING],
+    line: &[unserved_words],
+    checks: &[&[obstacles::settings, objects]],
+    run,
+    ..Command::BASE
+};
+
+/// The options, for the help: [`words`] reads them.
+const TABLE: Table<Set<()>> = Table {
+    usage: &["sapwood rev-parse [<options>] <revision>...", "sapwood rev-parse <question>..."],
+    options: &[
+        word("--verify", "accept exactly one revision"),
+        word("-q, --quiet", "print no message if --verify fails"),
+        word("--short[=<n>]", "abbreviate object names"),
+        word("--abbrev-ref[=(strict|loose)]", "print the short name of a ref"),
+        word("--symbolic", "print names as they were given"),
+        word("--symbolic-full-name", "print the full names of refs"),
+        word("--sq", "quote the output for the shell"),
+        word("--not", "turn the meaning of the following revisions around"),
+        word("--default <revision>", "the revision if none is given"),
+        word("--revs-only", "print no word that is not for rev-list"),
+        word("--no-revs", "print no revision"),
+        word("--flags", "print only options"),
+        word("--no-flags", "print no option"),
+        word("--all", "print all refs"),
+        word("--branches", "print all branches"),
+        word("--tags", "print all tags"),
+        word("--remotes", "print all remote-tracking branches"),
+        word("--path-format=(absolute|relative)", "the form of the paths that follow"),
+        word("--git-dir", "print the Git directory"),
+        word("--absolute-git-dir", "print the Git directory as an absolute path"),
+        word("--git-common-dir", "print the directory that all worktrees share"),
+        word("--git-path <path>", "print the place of a file in the Git directory"),
+        word("--show-toplevel", "print the top of the worktree"),
+        word("--show-prefix", "print the path from the top of the worktree"),
+        word("--show-cdup", "print the path to the top of the worktree"),
+        word("--is-inside-git-dir", "print if this directory is in the Git directory"),
+        word("--is-inside-work-tree", "print if this directory is in the worktree"),
+        word("--is-bare-repository", "print if the repository is bare"),
+        word("--is-shallow-repository", "print if the history is cut off"),
+        word("--show-object-format[=(storage|input|output)]", "print the hash of object names"),
+        word("--show-ref-format", "print the format of refs"),
+    ],
+    grammar: Grammar::Words,
+};
+
+const fn word(spelling: &'static str, help: &'static str) -> Opt<Set<()>> {
+    Opt::new(spelling, help, |_, _| Ok(())).only().native(On)
+}
+
+/// Finds a word that sapwood does not serve.
+fn unserved_words(_: &Survey, args: &[BString]) -> Option<Reason> {
+    words::parse(args).err()
+}
+
+/// Finds what changes or hides objects, if a word needs to read one.
+fn objects(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let reads_objects = |arg: &BString| !arg.starts_with(b"--") && arg.find_byteset("^~:{.").is_some();
+    if candidate.survey.is_some() && !candidate.args.iter().any(reads_objects) {
+        return Vec::new();
+    }
+    let mut found = obstacles::partial(candidate.repo());
+    found.extend(obstacles::grafts(candidate.repo()));
+    found
+}
+
+/// Runs the command. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    if matches!(args, [only] if only == "-h") {
+        return Err(Stop::Help(TABLE.help()).into());
+    }
+    let words = words::parse(args).map_err(|_| UNSERVED)?;
+    let repo = run.open()?;
+    // Git names files relative to the directory that it works in, which depends on the command.
+    let is_elsewhere = repo.work_tree().is_some_and(|top| !run.cwd.starts_with(top));
+    let refused = refused::check(&repo, &[Reader::Every, Reader::Repository]);
+    if run.program == Program::Git && (is_elsewhere || refused.is_err()) {
+        return Err(UNSERVED);
+    }
+    refused?;
+    let mut answer = Answer::new(&repo, Paths::new(run, &repo));
+    words.into_iter().try_for_each(|word| answer.word(word))?;
+    answer.finish()
+}
+
+/// Leaves the command to the real Git.
+const UNSERVED: Failure = Failure::Unserved("these words of rev-parse");

@@ -1,0 +1,179 @@
+//! Paths of the repository and facts about it, in Git's forms.
+
+use std::{
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::Repository;
+use sys::by_path;
+
+use crate::{session::invocation::Invocation, term::console::text};
+
+/// The form of printed paths.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PathFormat {
+    /// Each path has a form of its own.
+    Own,
+    /// Absolute, without symbolic links.
+    Canonical,
+    /// Relative to the current directory, if possible.
+    Relative,
+}
+
+/// A fact about the repository.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Question {
+    GitDir,
+    AbsoluteGitDir,
+    CommonDir,
+    TopLevel,
+    Prefix,
+    CdUp,
+    IsInsideGitDir,
+    IsInsideWorkTree,
+    IsBare,
+    IsShallow,
+    ObjectFormat,
+    RefFormat,
+}
+
+/// Files in the Git directory that variables and settings can move.
+const MOVABLE: &[&str] = &["index", "objects", "hooks", "info/grafts", "config", "shallow"];
+
+/// The places of a repository.
+pub(super) struct Paths<'a> {
+    repo: &'a Repository,
+    /// The current directory.
+    cwd: &'a Path,
+    pub(super) format: PathFormat,
+}
+
+impl<'a> Paths<'a> {
+    pub(super) fn new(run: &'a Invocation, repo: &'a Repository) -> Paths<'a> {
+        Paths { repo, cwd: &run.cwd, format: PathFormat::Own }
+    }
+
+    /// Returns the answer with its line end. `None` leaves it to the real Git.
+    pub(super) fn answer(&self, question: Question) -> Option<BString> {
+        let truth = |truth: bool| text!(if truth { "true\n" } else { "false\n" });
+        let is_inside = |dir: &Path| self.cwd.starts_with(by_path::realpath_forgiving(dir));
+        let prefix = self.repo.prefix();
+        Some(match question {
+            Question::GitDir | Question::AbsoluteGitDir => self.git_dir(question == Question::AbsoluteGitDir),
+            Question::CommonDir => self.shared(bytes(self.repo.display_common_dir())),
+            Question::TopLevel => self.printed(bytes(self.repo.work_tree()?)),
+            Question::Prefix => text!(prefix, "\n"),
+            Question::CdUp => match self.repo.work_tree() {
+                Some(top) if is_inside(top) => text!("../".repeat(prefix.find_iter("/").count()), "\n"),
+                Some(top) => text!(bytes(top), "\n"),
+                None => BString::default(),
+            },
+            Question::IsInsideGitDir => truth(is_inside(self.repo.git_dir())),
+            Question::IsInsideWorkTree => truth(self.repo.work_tree().is_some_and(is_inside)),
+            Question::IsBare => truth(self.repo.is_bare()),
+            Question::IsShallow => {
+                truth(matches!(by_path::stat_followed(&self.repo.common_dir().join("shallow")), Ok(Some(_))))
+            }
+            Question::ObjectFormat => text!(self.repo.hash().name(), "\n"),
+            // No other one is opened.
+            Question::RefFormat => text!("files\n"),
+        })
+    }
+
+    /// Returns the place of a file in the Git directory, with its line end. `None` for a file that
+    /// may be elsewhere.
+    pub(super) fn git_path(&self, path: &BStr) -> Option<BString> {
+        let is_movable = |name: &&str| path.starts_with(name.as_bytes());
+        if self.repo.git_dir() != self.repo.common_dir() || MOVABLE.iter().any(|name| is_movable(&name)) {
+            return None;
+        }
+        let path = text!(bytes(self.exported()), "/", path);
+        (!path.contains_str("//")).then(|| self.shared(path.strip_prefix(b"./").unwrap_or(&path)))
+    }
+
+    /// Returns the Git directory as Git keeps it: relative to the directory where it works.
+    fn exported(&self) -> &Path {
+        self.repo.exported_git_dir().unwrap_or(Path::new(".git"))
+    }
+
+    fn git_dir(&self, absolute: bool) -> BString {
+        let exported = self.repo.exported_git_dir();
+        if absolute {
+            return text!(bytes(&self.real(bytes(self.exported()))), "\n");
+        }
+        match exported {
+            Some(dir) => self.printed(bytes(dir)),
+            None if self.repo.prefix().is_empty() => self.printed(b".git"),
+            None if self.format == PathFormat::Relative => self.relative(&self.base().join(".git")),
+            None => text!(bytes(&self.real(b".git")), "\n"),
+        }
+    }
+
+    /// Returns the directory where Git works.
+    fn base(&self) -> &Path {
+        self.repo.child_dir()
+    }
+
+    fn real(&self, path: &[u8]) -> PathBuf {
+        by_path::realpath_forgiving(&self.base().join(sys::os_str(path)))
+    }
+
+    /// A path that is printed as it is if no form was asked for.
+    fn printed(&self, path: &[u8]) -> BString {
+        match self.format {
+            PathFormat::Own => text!(path, "\n"),
+            PathFormat::Canonical => text!(bytes(&self.real(path)), "\n"),
+            PathFormat::Relative => self.relative(Path::new(sys::os_str(path))),
+        }
+    }
+
+    /// A path that is printed relative to the current directory if both are relative.
+    fn shared(&self, path: &[u8]) -> BString {
+        match self.format {
+            PathFormat::Own => text!(relative_path(path, self.repo.prefix()), "\n"),
+            PathFormat::Canonical => text!(bytes(&self.real(path)), "\n"),
+            PathFormat::Relative => self.relative(Path::new(sys::os_str(path))),
+        }
+    }
+
+    fn relative(&self, path: &Path) -> BString {
+        let path = if path.is_absolute() { path.to_owned() } else { self.real(bytes(path)) };
+        let from = match self.repo.prefix().is_empty() {
+            true => self.base().to_owned(),
+            false => self.real(self.repo.prefix()),
+        };
+        text!(relative_path(bytes(&path), bytes(&from)), "\n")
+    }
+}
+
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+/// Returns `path` relative to `from`, as Git writes it: `./` for the same directory, and `path`
+/// itself if only one of them is absolute or they share nothing.
+fn relative_path(path: &[u8], from: &[u8]) -> BString {
+    if path.is_empty() {
+        return "./".into();
+    }
+    if from.is_empty() || path.starts_with(b"/") != from.starts_with(b"/") {
+        return path.into();
+    }
+    let parts = |text: &[u8]| -> Vec<BString> {
+        text.split_str("/").filter(|part| !part.is_empty()).map(BString::from).collect()
+    };
+    let (to, base) = (parts(path), parts(from));
+    let common = to.iter().zip(&base).take_while(|(one, other)| one == other).count();
+    if path.starts_with(b"/") && common == 0 && !base.is_empty() {
+        let up = "../".repeat(base.len());
+        return text!(up, bstr::join("/", &to));
+    }
+    let up = "../".repeat(base.len() - common);
+    let down = bstr::join("/", &to[common..]);
+    match (up.is_empty(), down.is_empty()) {
+        (true, true) => "./".into(),
+        _ => text!(up, down),
+    }
+}
