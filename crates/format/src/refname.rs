@@ -64,6 +64,22 @@ pub fn is_root(name: &BStr) -> bool {
     !name.is_empty() && name.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'-' | b'_'))
 }
 
+/// Returns true for the names that Git lists with the refs of the Git directory: HEAD, names that
+/// end in `_HEAD`, and a few others. `FETCH_HEAD` and `MERGE_HEAD` hold more than a ref.
+pub fn is_listed_root(name: &BStr) -> bool {
+    const OTHERS: [&str; 6] = [
+        "HEAD",
+        "AUTO_MERGE",
+        "BISECT_EXPECTED_REV",
+        "NOTES_MERGE_PARTIAL",
+        "NOTES_MERGE_REF",
+        "MERGE_AUTOSTASH",
+    ];
+    let is_other = || OTHERS.iter().any(|other| name == *other);
+    let is_pseudo = name == "FETCH_HEAD" || name == "MERGE_HEAD";
+    is_root(name) && !is_pseudo && (name.ends_with(b"_HEAD") || is_other())
+}
+
 /// The directories of refs that are separate for each worktree.
 pub const PER_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 

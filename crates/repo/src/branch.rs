@@ -227,6 +227,20 @@ impl Repository {
         Ok(Tracking { short: self.shorten_ref(full.as_bstr())?, full, oid, is_upstream, is_push })
     }
 
+    /// Returns the remote that a branch is configured to be pushed to; `None` if there is only a
+    /// default. `branch` is a full name.
+    pub fn configured_push_remote(&self, branch: &BStr) -> Option<BString> {
+        let short = branch_name(branch);
+        let own = |key: &str| self.config_str(&format!("branch.{short}.{key}"));
+        own("pushremote").or_else(|| self.config_str("remote.pushdefault")).or_else(|| own("remote"))
+    }
+
+    /// Returns the ref of the remote that the configured refspecs push a branch to.
+    pub fn push_destination(&self, branch: &BStr) -> Option<BString> {
+        let remote = self.configured_push_remote(branch).unwrap_or_else(|| self.remote_of(branch));
+        map_ref(&self.refspecs(remote.as_bstr(), "push"), branch)
+    }
+
     /// Returns the shortest name that Git's rules of precedence expand to this ref.
     pub fn shorten_ref(&self, full: &BStr) -> Result<BString, Error> {
         self.shorten(full, false)

@@ -212,7 +212,7 @@ impl<'a> Walk<'a> {
 
 impl Repository {
     /// Opens the commit-graph, unless history is cut off or replaced: the graph ignores both.
-    fn commit_graph(&self) -> Option<Graph> {
+    pub(crate) fn commit_graph(&self) -> Option<Graph> {
         let wanted = self.config_bool("core.commitGraph").ok().flatten().unwrap_or(true);
         let replaces = self.replaced.as_ref().is_some_and(|replaced| replaced.replaces_any());
         // Reading a commit returns the error about the list of shallow commits.

@@ -27,11 +27,13 @@ mod open;
 pub mod pack;
 mod promisor;
 mod quote;
+mod reach;
 mod reflog;
 mod refs;
 mod revision;
 mod standalone;
 pub mod submodule;
+mod tag;
 mod worktrees;
 
 use std::{
@@ -59,8 +61,9 @@ pub use history::LeftBehind;
 pub use identity::check_committer_date;
 pub use open::{Extensions, TemplateFormat, template_format};
 pub use reflog::DetachedFrom;
-pub use refs::branch_name;
+pub use refs::{ListedRef, Scope, Soundness, branch_name};
 pub use standalone::{StandaloneConfig, config_file};
+pub use tag::TagTarget;
 pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};
 
 /// Prints a line that Git would print at this point. It begins with `error: `, `warning: ` or

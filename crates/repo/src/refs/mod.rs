@@ -8,16 +8,28 @@ mod list;
 mod replace;
 mod store;
 
+use std::{io, ops::ControlFlow};
+
 use bstr::{BStr, BString, ByteSlice};
 use format::{
     ObjectId,
     refname::{self, Levels},
 };
 
+use sys::{FileType, by_path};
+
 use crate::{Error, Head, RefError, Repository, revision::RULES};
+pub use list::{ListedRef, Scope, Soundness};
 pub(crate) use replace::Replaced;
 use store::Raw;
 pub(crate) use store::{End, Resolved, Store};
+
+/// `EINVAL`, as Git calls the content of a broken ref.
+const INVALID: i32 = 22;
+/// `ENOTDIR`
+const NOT_A_DIRECTORY: i32 = 20;
+/// `ELOOP`
+const LOOP: i32 = 40;
 
 impl Repository {
     /// Returns the target of HEAD.
@@ -78,10 +90,87 @@ impl Repository {
         })
     }
 
+    /// Returns the name at the end of the chain of a ref, which need not exist, and true if the ref
+    /// is symbolic. Follows one step unless `recurse` is set. `None` if the chain does not end, or
+    /// ends in something that is no ref.
+    pub fn end_of_chain(&self, name: &BStr, recurse: bool) -> Result<Option<(BString, bool)>, Error> {
+        if refname::check(name, Levels::One).is_err() {
+            return Ok(None);
+        }
+        let raw = match self.refs.raw(name) {
+            Err(Error::Ref(RefError::Loose { .. })) => return Ok(None),
+            raw => raw?,
+        };
+        match raw {
+            Raw::Missing | Raw::Id(_) => Ok(Some((name.to_owned(), false))),
+            Raw::Impossible | Raw::Broken => Ok(None),
+            Raw::Symbolic(target) if !recurse => Ok(Some((target, true))),
+            raw @ Raw::Symbolic(_) => match self.refs.follow(name, raw) {
+                Ok(Resolved { last: Some(last), end: End::Id(_) | End::Dangling }) => Ok(Some((last, true))),
+                Ok(_) | Err(Error::Ref(RefError::Loose { .. })) => Ok(None),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// Returns the object of a full ref name. `None` for a ref that is missing, broken or cannot be
+    /// read.
+    pub fn value_of_ref(&self, name: &BStr) -> Result<Option<ObjectId>, Error> {
+        match self.try_ref(name) {
+            Err(Error::Ref(RefError::Loose { .. })) => Ok(None),
+            value => value,
+        }
+    }
+
+    /// Returns the full name at the end of the chain of a ref that has a value.
+    pub fn reading_name(&self, name: &BStr) -> Result<Option<BString>, Error> {
+        Ok(match self.refs.resolve(name)? {
+            Resolved { last, end: End::Id(_) } => Some(last.unwrap_or_else(|| name.to_owned())),
+            _ => None,
+        })
+    }
+
+    /// Looks for a ref without following it. Returns true if it exists, or the system's reason for
+    /// which it cannot. The name may be invalid if it is safe.
+    pub fn look_up_ref(&self, name: &BStr) -> Result<io::Result<bool>, Error> {
+        Ok(match self.refs.raw(name) {
+            Ok(Raw::Id(_) | Raw::Symbolic(_)) => Ok(true),
+            Ok(Raw::Broken) => Err(io::Error::from_raw_os_error(INVALID)),
+            Ok(Raw::Impossible) => Err(io::Error::from_raw_os_error(LOOP)),
+            Ok(Raw::Missing) if self.is_below_a_file(name) => {
+                Err(io::Error::from_raw_os_error(NOT_A_DIRECTORY))
+            }
+            Ok(Raw::Missing) => Ok(false),
+            Err(Error::Ref(RefError::Loose { source, .. })) => {
+                Err(source.raw_os_error().map_or(source.kind().into(), io::Error::from_raw_os_error))
+            }
+            Err(error) => return Err(error),
+        })
+    }
+
+    fn is_below_a_file(&self, name: &BStr) -> bool {
+        let dirs = name.find_iter("/").map(|slash| name[..slash].as_bstr());
+        let paths = dirs.map(|dir| refname::file(&self.layout.git_dir, &self.layout.refs_dir, dir));
+        paths
+            .map(|path| by_path::stat_followed(&path))
+            .any(|found| matches!(found, Ok(Some(found)) if found.file_type != FileType::Directory))
+    }
+
     /// Lists all refs whose names begin with a prefix, sorted. A symbolic ref has the value of its
     /// target; dangling ones are left out. Broken refs have the null name, as in Git.
     pub fn refs(&self, prefix: &str) -> Result<Vec<(BString, ObjectId)>, Error> {
         self.refs.list(prefix.into())
+    }
+
+    /// Visits all refs of `scope`, in order; those after `after` if it is given. Dangling symbolic
+    /// refs are left out. Ends when `visit` breaks or fails.
+    pub fn each_ref<E: From<Error>>(
+        &self,
+        scope: Scope<'_>,
+        after: Option<&BStr>,
+        visit: impl FnMut(&ListedRef<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ControlFlow<()>, E> {
+        self.refs.each(scope, after, visit)
     }
 
     /// Converts a name from the type of gix; `None` if it is not of the repository's hash.

@@ -8,7 +8,7 @@
 
 use std::{
     io::{self, ErrorKind},
-    ops::Deref,
+    ops::{ControlFlow, Deref},
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -17,7 +17,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice};
 use format::{
     HashKind, ObjectId,
-    packed_refs::{Malformed, PackedRefs},
+    packed_refs::{Malformed, PackedRefs, Record},
     ref_file::{self, Value},
     refname::{self, Levels},
 };
@@ -185,14 +185,29 @@ impl Packed {
         Ok(self.look(&snapshot, |refs| refs.find(name))?.map_or(Raw::Missing, Raw::Id))
     }
 
-    /// Returns all packed refs with a prefix, in order. A ref with an invalid name has the null
-    /// object name.
-    pub(super) fn below(&self, prefix: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
+    /// Visits all packed refs with a prefix, in order. A ref with an invalid name has the null
+    /// object name. Ends when `visit` breaks or fails.
+    pub(super) fn each_below<E: From<Error>>(
+        &self,
+        prefix: &BStr,
+        mut visit: impl FnMut(&Record<'_>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<ControlFlow<()>, E> {
         let snapshot = self.snapshot()?;
-        self.look(&snapshot, |refs| {
-            let own = |record: format::packed_refs::Record<'_>| (record.name.to_owned(), record.oid);
-            refs.below(prefix).map(|record| record.map(own)).collect()
-        })
+        let mut failure = None;
+        let flow = self.look(&snapshot, |refs| {
+            for record in refs.below(prefix) {
+                match visit(&record?) {
+                    Ok(ControlFlow::Continue(())) => {}
+                    Ok(ControlFlow::Break(())) => return Ok(ControlFlow::Break(())),
+                    Err(error) => {
+                        failure = Some(error);
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        failure.map_or(Ok(flow), Err)
     }
 
     /// Searches the file. It is an error if the search meets a malformed line or a page that cannot

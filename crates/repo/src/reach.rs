@@ -1,0 +1,57 @@
+//! Commits that are reachable from others.
+
+use std::collections::HashSet;
+
+use format::ObjectId;
+
+use crate::{Error, Repository, gitoxide};
+
+impl Repository {
+    /// Returns those of `tips` that are reachable from one of `bases`. Visits no commit whose
+    /// generation in the commit-graph is lower than that of every tip, and ends when all tips are
+    /// found.
+    pub fn reachable_tips(
+        &self,
+        bases: &[ObjectId],
+        tips: &HashSet<ObjectId>,
+    ) -> Result<HashSet<ObjectId>, Error> {
+        let graph = self.commit_graph();
+        let generation = |id: &ObjectId| {
+            let graph = graph.as_ref()?;
+            Some(graph.commit_by_id(gitoxide::object_id(id))?.generation())
+        };
+        // A commit that the graph lacks may be above any other.
+        let least = tips.iter().map(|tip| generation(tip).unwrap_or(u32::MAX)).min().unwrap_or(0);
+        let mut found = HashSet::new();
+        let mut seen: HashSet<ObjectId> = bases.iter().copied().collect();
+        let mut pending: Vec<ObjectId> = seen.iter().copied().collect();
+        let mut reader = self.objects.reader();
+        while let Some(id) = pending.pop() {
+            if tips.contains(&id) {
+                found.insert(id);
+                if found.len() == tips.len() {
+                    break;
+                }
+            }
+            if generation(&id).is_some_and(|generation| generation < least) {
+                continue;
+            }
+            let known = graph.as_ref().and_then(|graph| {
+                let commit = graph.commit_by_id(gitoxide::object_id(&id))?;
+                let parents = commit.iter_parents().map(|parent| self.own_id(graph.id_at(parent.ok()?)));
+                parents.collect::<Option<Vec<_>>>()
+            });
+            let parents = match known {
+                Some(parents) => parents,
+                None => self.read_commit_with(&mut reader, &id)?.parents,
+            };
+            pending.extend(parents.into_iter().filter(|parent| seen.insert(*parent)));
+        }
+        Ok(found)
+    }
+
+    /// Returns true if history is cut off at this commit.
+    pub fn is_shallow(&self, id: &ObjectId) -> Result<bool, Error> {
+        Ok(self.shallow()?.contains(id))
+    }
+}
