@@ -34,6 +34,7 @@ mod rev_parse;
 pub(crate) mod rules;
 mod sparse_checkout;
 pub(crate) mod status;
+mod symbolic_ref;
 mod trash;
 mod unseen;
 mod update_index;
@@ -54,6 +55,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     checkout_index::COMMAND,
     sparse_checkout::COMMAND,
     update_index::COMMAND,
+    symbolic_ref::COMMAND,
     check_attr::COMMAND,
     check_ignore::COMMAND,
     config::COMMAND,

@@ -63,6 +63,7 @@ mod status;
 mod status_costs;
 mod submodules;
 mod switch;
+mod symbolic_ref;
 mod templates;
 mod trace;
 mod trees;

@@ -34,6 +34,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("sparse-checkout set", &["sparse-checkout", "set", "dir"]),
     ("status", &["status"]),
     ("switch", &["switch", "-q", "main"]),
+    ("symbolic-ref", &["symbolic-ref", "HEAD"]),
     ("update-index", &["update-index", "-q", "--refresh"]),
     ("worktree add", &["worktree", "add", "-q", "--detach", "../linked"]),
     ("worktree list", &["worktree", "list"]),
