@@ -32,6 +32,7 @@ pub(crate) mod record;
 mod reset;
 mod rev_parse;
 pub(crate) mod rules;
+mod show_ref;
 mod sparse_checkout;
 pub(crate) mod status;
 mod symbolic_ref;
@@ -56,6 +57,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     sparse_checkout::COMMAND,
     update_index::COMMAND,
     symbolic_ref::COMMAND,
+    show_ref::COMMAND,
     check_attr::COMMAND,
     check_ignore::COMMAND,
     config::COMMAND,

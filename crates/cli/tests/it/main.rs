@@ -55,6 +55,7 @@ mod round_trips;
 mod settings_place;
 mod shared;
 mod shim;
+mod show_ref;
 mod sparse;
 mod sparse_index;
 mod split_index;

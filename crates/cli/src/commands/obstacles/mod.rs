@@ -19,7 +19,7 @@ pub(crate) use self::{
         files_of_readers, files_of_writers, grafts, index, index_alone, index_at, partial,
         some_head_is_a_link, warnings,
     },
-    settings::{GENERAL, LOOKING, find, is_unknown, settings, settings_in},
+    settings::{GENERAL, LISTING, LOOKING, find, is_unknown, settings, settings_in},
 };
 use super::{
     reason::Reason,

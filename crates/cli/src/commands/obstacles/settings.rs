@@ -31,6 +31,9 @@ pub(crate) const GENERAL: &[Setting] = &[
 /// Settings that matter to commands that neither ask filters and hooks nor write the index.
 pub(crate) const LOOKING: &[Setting] = &[("trace2.*", When::Set)];
 
+/// Variables that change which refs are listed.
+pub(crate) const LISTING: &[Variable] = &[("GIT_REF_PARANOIA", When::Set)];
+
 /// Variables that stand for settings.
 const VARIABLES: &[Variable] = &[
     ("GIT_ALLOW_NULL_SHA1", When::Set),

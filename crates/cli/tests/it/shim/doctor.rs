@@ -24,6 +24,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("reset", &["reset", "-q"]),
     ("restore", &["restore", "."]),
     ("rev-parse", &["rev-parse", "HEAD^0"]),
+    ("show-ref", &["show-ref", "-d"]),
     ("sparse-checkout add", &["sparse-checkout", "add", "dir"]),
     ("sparse-checkout check-rules", &["sparse-checkout", "check-rules"]),
     ("sparse-checkout clean", &["sparse-checkout", "clean", "-n"]),
