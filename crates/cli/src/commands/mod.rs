@@ -21,6 +21,7 @@ pub(crate) mod clone;
 mod config;
 mod count_objects;
 pub(crate) mod diff;
+mod for_each_ref;
 pub(crate) mod ls_files;
 mod names;
 pub(crate) mod obstacles;
@@ -58,6 +59,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     update_index::COMMAND,
     symbolic_ref::COMMAND,
     show_ref::COMMAND,
+    for_each_ref::COMMAND,
     check_attr::COMMAND,
     check_ignore::COMMAND,
     config::COMMAND,

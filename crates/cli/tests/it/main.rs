@@ -26,6 +26,7 @@ mod edits;
 mod environments;
 mod faults;
 mod filters;
+mod for_each_ref;
 mod force;
 mod fsmonitor;
 mod guard;

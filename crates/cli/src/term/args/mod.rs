@@ -58,6 +58,8 @@ pub(crate) struct Spec {
     pub(crate) hidden: bool,
     reader: Reader,
     native: Native,
+    /// The value if the option is the last word and needs one.
+    at_end: Option<&'static str>,
 }
 
 /// One option of a command: its declaration, and the key by which the command knows it.
@@ -193,6 +195,7 @@ impl<K: Copy> Opt<K> {
             hidden: false,
             reader: Reader::Options,
             native: Native::Neither,
+            at_end: None,
         };
         Opt { key, spec }
     }
@@ -206,6 +209,12 @@ impl<K: Copy> Opt<K> {
     /// Left out of `-h` and the manual.
     pub(crate) const fn hidden(mut self) -> Self {
         self.spec.hidden = true;
+        self
+    }
+
+    /// With this value if it is the last word.
+    pub(crate) const fn at_end(mut self, value: &'static str) -> Self {
+        self.spec.at_end = Some(value);
         self
     }
 
@@ -599,7 +608,7 @@ impl<K: Copy> Table<K> {
             Takes::Nothing => (None, stuck),
             Takes::Value(_) | Takes::Optional(_) if !stuck.is_empty() => (Some(stuck.into()), &[][..]),
             Takes::Optional(_) => (None, stuck),
-            Takes::Value(_) => (Some(next_value(queue, name)?), stuck),
+            Takes::Value(_) => (Some(next_value(queue, option.spec.at_end, name)?), stuck),
         };
         events.push(option.event(true, value));
         Ok(left)
@@ -649,7 +658,7 @@ impl<K: Copy> Table<K> {
             },
             (_, Some(value)) => Some(value.into()),
             (Takes::Optional(_), None) => None,
-            (Takes::Value(_), None) => Some(next_value(queue, spelt)?),
+            (Takes::Value(_), None) => Some(next_value(queue, option.spec.at_end, spelt)?),
         };
         Ok(option.event(!negates, value))
     }
@@ -726,11 +735,13 @@ impl<K: Copy> Table<K> {
 
 fn next_value<'a>(
     queue: &mut impl Iterator<Item = &'a BString>,
+    at_end: Option<&'static str>,
     name: impl FnOnce() -> String,
 ) -> Result<BString, Stop> {
     queue
         .next()
         .cloned()
+        .or_else(|| at_end.map(BString::from))
         .ok_or_else(|| Stop::Mistake { message: format!("{} requires a value", name()).into(), usage: None })
 }
 

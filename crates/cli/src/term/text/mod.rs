@@ -3,6 +3,7 @@
 pub(crate) mod bytes;
 pub(crate) mod color;
 pub(crate) mod columns;
+pub(crate) mod date;
 pub(crate) mod relative;
 pub(crate) mod sideband;
 

@@ -19,6 +19,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("count-objects", &["count-objects"]),
     ("diff-files", &["diff-files"]),
     ("diff-index", &["diff-index", "HEAD"]),
+    ("for-each-ref", &["for-each-ref"]),
     ("ls-files", &["ls-files"]),
     ("read-tree", &["read-tree", "-m", "HEAD"]),
     ("reset", &["reset", "-q"]),

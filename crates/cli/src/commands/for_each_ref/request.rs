@@ -1,0 +1,256 @@
+//! The command line of `for-each-ref`.
+
+use bstr::{BString, ByteSlice as _};
+
+use super::{
+    field::FieldKind,
+    format::{self, Piece},
+    quote::Quoting,
+    sort::SortKey,
+};
+use crate::{
+    commands::reason::Reason,
+    term::{
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Set, Survey, Table, Value,
+        },
+        failure::Failure,
+    },
+};
+
+pub(super) const TABLE: Table<Set<Request>> = Table {
+    usage: &[
+        "sapwood for-each-ref [--count=<count>] [--shell|--perl|--python|--tcl]\n                         \
+              [(--sort=<key>)...] [--format=<format>]\n                         \
+              [--include-root-refs] [--points-at=<object>]\n                         \
+              [--merged[=<object>]] [--no-merged[=<object>]]\n                         \
+              [--contains[=<object>]] [--no-contains[=<object>]]\n                         \
+              [(--exclude=<pattern>)...] [--start-after=<marker>] [<pattern>...]",
+    ],
+    options: &[
+        Opt::new("-s, --shell", "quote placeholders suitably for shells", |request: &mut Request, _| {
+            request.quote(Quoting::Shell)
+        })
+        .native(On),
+        Opt::new("-p, --perl", "quote placeholders suitably for perl", |request: &mut Request, _| {
+            request.quote(Quoting::Perl)
+        })
+        .native(On),
+        Opt::new("--python", "quote placeholders suitably for python", |request: &mut Request, _| {
+            request.quote(Quoting::Python)
+        })
+        .native(On),
+        Opt::new("--tcl", "quote placeholders suitably for Tcl", |request: &mut Request, _| {
+            request.quote(Quoting::Tcl)
+        })
+        .native(On),
+        Opt::flag(
+            "--omit-empty",
+            "do not output a newline after empty formatted refs",
+            |request: &mut Request| &mut request.omit_empty,
+        )
+        .native(Both),
+        Opt::new("--count <n>", "show only <n> matched refs", Request::set_count).native(On),
+        Opt::text("--format <format>", "format to use for the output", |request: &mut Request| {
+            &mut request.format
+        })
+        .native(On),
+        Opt::text(
+            "--start-after <marker>",
+            "start iteration after the provided marker",
+            |request: &mut Request| &mut request.start_after,
+        )
+        .native(Both),
+        Opt::new("--color[=<when>]", "respect format colors", Request::set_color).native(Both),
+        Opt::list("--exclude <pattern>", "exclude refs which match pattern", |request: &mut Request| {
+            &mut request.exclude
+        })
+        .native(Both),
+        Opt::new("--sort <key>", "field name to sort on", Request::set_sort).native(Both),
+        Opt::list(
+            "--points-at <object>",
+            "print only refs which points at the given object",
+            |request: &mut Request| &mut request.points_at,
+        )
+        .native(On),
+        Opt::list("--merged <commit>", "print only refs that are merged", |request: &mut Request| {
+            &mut request.merged
+        })
+        .only()
+        .at_end("HEAD")
+        .native(On),
+        Opt::list("--no-merged <commit>", "print only refs that are not merged", |request: &mut Request| {
+            &mut request.not_merged
+        })
+        .only()
+        .at_end("HEAD")
+        .native(On),
+        Opt::list(
+            "--contains <commit>",
+            "print only refs which contain the commit",
+            |request: &mut Request| &mut request.contains,
+        )
+        .only()
+        .at_end("HEAD")
+        .native(On),
+        Opt::list(
+            "--no-contains <commit>",
+            "print only refs which don't contain the commit",
+            |request: &mut Request| &mut request.not_contains,
+        )
+        .only()
+        .at_end("HEAD")
+        .native(On),
+        Opt::flag("--ignore-case", "sorting and filtering are case insensitive", |request: &mut Request| {
+            &mut request.icase
+        })
+        .native(Both),
+        Opt::flag("--stdin", "read reference patterns from stdin", |request: &mut Request| {
+            &mut request.stdin
+        }),
+        Opt::flag("--include-root-refs", "also include HEAD ref and pseudorefs", |request: &mut Request| {
+            &mut request.root
+        })
+        .native(Both),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+#[derive(Default)]
+pub(super) struct Request {
+    pub(super) quoting: Quoting,
+    pub(super) omit_empty: bool,
+    /// Zero for all.
+    pub(super) count: usize,
+    format: Option<BString>,
+    pub(super) start_after: Option<BString>,
+    pub(super) color: When,
+    pub(super) exclude: Vec<BString>,
+    sort: Vec<BString>,
+    /// `--no-sort` took Git's own key away.
+    no_sort: bool,
+    pub(super) points_at: Vec<BString>,
+    pub(super) merged: Vec<BString>,
+    pub(super) not_merged: Vec<BString>,
+    pub(super) contains: Vec<BString>,
+    pub(super) not_contains: Vec<BString>,
+    pub(super) icase: bool,
+    pub(super) stdin: bool,
+    pub(super) root: bool,
+}
+
+/// The value of `--color`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum When {
+    Always,
+    Never,
+    #[default]
+    Auto,
+}
+
+/// The failure of a command line that [`line`] leaves to Git.
+fn unserved() -> Failure {
+    Failure::unsupported("this format, key or value")
+}
+
+impl Request {
+    fn quote(&mut self, quoting: Quoting) -> Result<(), Failure> {
+        if self.quoting != Quoting::None && self.quoting != quoting {
+            return Err(Failure::Error("more than one quoting style?".into(), 129));
+        }
+        self.quoting = quoting;
+        Ok(())
+    }
+
+    fn set_count(&mut self, value: Value) -> Result<(), Failure> {
+        let text = value.text.unwrap_or_default();
+        self.count = text.to_str().ok().and_then(|text| text.parse().ok()).ok_or_else(unserved)?;
+        Ok(())
+    }
+
+    fn set_color(&mut self, value: Value) -> Result<(), Failure> {
+        self.color = match value.text_or("always").as_ref().map(|text| text.as_bytes()) {
+            Some(b"always") => When::Always,
+            None | Some(b"never") => When::Never,
+            Some(b"auto") => When::Auto,
+            Some(_) => return Err(unserved()),
+        };
+        Ok(())
+    }
+
+    fn set_sort(&mut self, value: Value) -> Result<(), Failure> {
+        match value.text {
+            Some(key) => self.sort.push(key),
+            None => {
+                self.sort.clear();
+                self.no_sort = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts of the format.
+    pub(super) fn pieces(&self) -> Result<Vec<Piece>, Failure> {
+        let given = self.format.as_ref().map_or(format::DEFAULT.into(), |format| format.as_bstr());
+        format::parse(given).ok_or_else(unserved)
+    }
+
+    /// The keys of the order, the most significant one first.
+    pub(super) fn keys(&self) -> Result<Vec<SortKey>, Failure> {
+        let keys = self.sort.iter().rev().map(|key| SortKey::parse(key.as_bstr()));
+        keys.collect::<Option<_>>().ok_or_else(unserved)
+    }
+
+    /// Returns true if the order is that in which refs are found, whatever the case of letters.
+    pub(super) fn sorts_nothing(&self) -> bool {
+        self.no_sort && self.sort.is_empty()
+    }
+
+    /// Returns true if Git sees more than one key.
+    pub(super) fn has_own_order(&self) -> bool {
+        self.sort.len() + usize::from(!self.no_sort) > 1
+    }
+}
+
+/// A command line that has something that only Git knows.
+pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let values = |name: &'static str| {
+        survey.options.iter().filter(move |given| given.name == name).filter_map(|given| given.value.as_ref())
+    };
+    let is_count = |text: &BString| (1..=6).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
+    let is_when = |text: &BString| matches!(text.as_slice(), b"always" | b"never" | b"auto");
+    let parsed: Vec<_> = values("--format").map(|text| format::parse(text.as_bstr())).collect();
+    let says = |what: &str| Some(Reason::command_line(what));
+    if parsed.iter().any(Option::is_none) {
+        return says("a format that only Git knows");
+    }
+    if values("--sort").any(|key| SortKey::parse(key.as_bstr()).is_none()) {
+        return says("a key that only Git knows");
+    }
+    if !values("--count").all(is_count) || !values("--color").all(is_when) {
+        return says("a value that only Git knows");
+    }
+    let quoting = survey
+        .options
+        .iter()
+        .filter(|given| matches!(given.name, "--shell" | "--perl" | "--python" | "--tcl"));
+    let mut styles: Vec<_> = quoting.map(|given| given.name).collect();
+    styles.dedup();
+    if styles.len() > 1 {
+        return says("several ways to quote");
+    }
+    let is_empty = survey.rest.iter().chain(values("--exclude")).any(|pattern| pattern.is_empty());
+    is_empty.then(|| Reason::command_line("an empty pattern"))
+}
+
+/// Returns true if a format uses colours.
+pub(super) fn has_colors(pieces: &[Piece]) -> bool {
+    pieces.iter().any(|piece| match piece {
+        Piece::Field(field) => {
+            matches!(field.kind, FieldKind::Control(super::field::Control::Color { .. }))
+        }
+        Piece::Literal(_) => false,
+    })
+}

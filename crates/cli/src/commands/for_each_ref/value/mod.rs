@@ -1,0 +1,191 @@
+//! The values of fields for one ref after the other.
+//!
+//! An object is read at most once for each ref, and only as far as the fields need it: nothing, its
+//! type and size, or its content. The object that a tag points to is read if a field is about it.
+
+mod name;
+mod object;
+mod person;
+mod remote;
+mod text;
+
+use std::{cell::OnceCell, collections::HashMap};
+
+use bstr::{BStr, BString};
+use repo::{ListedRef, Repository, objects::Reader};
+
+use self::object::{Loaded, Need};
+use super::{
+    field::{Field, FieldKind, ObjectField, RefField, TextField},
+    sort::{SortKey, SortValue},
+};
+use crate::term::failure::Failure;
+
+/// Finds values of fields.
+pub(super) struct Values<'a> {
+    repo: &'a Repository,
+    reader: Reader<'a>,
+    /// What the fields need of the object of a ref, and of the object that it points to as a tag.
+    own: Need,
+    peeled: Need,
+    /// The ref that HEAD leads to, or HEAD.
+    head: Option<BString>,
+    /// Short names must not be ambiguous at all (`core.warnAmbiguousRefs`).
+    strict: bool,
+    /// The length of short object names.
+    abbrev: OnceCell<usize>,
+    /// The paths of worktrees by the full names of their branches.
+    worktrees: OnceCell<HashMap<BString, BString>>,
+    /// The current time.
+    now: u64,
+}
+
+/// The objects of one ref, as far as they were needed.
+#[derive(Default)]
+pub(super) struct Objects {
+    own: Option<Loaded>,
+    peeled: Option<Loaded>,
+}
+
+impl Objects {
+    /// Returns true if nothing was needed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.own.is_none()
+    }
+}
+
+impl<'a> Values<'a> {
+    /// Prepares for these fields. `now` is the current time.
+    pub(super) fn new<'f>(
+        repo: &'a Repository,
+        fields: impl Iterator<Item = &'f Field>,
+        now: u64,
+    ) -> Result<Values<'a>, Failure> {
+        let mut values = Values {
+            repo,
+            reader: repo.objects().reader(),
+            own: Need::Nothing,
+            peeled: Need::Nothing,
+            head: None,
+            strict: true,
+            abbrev: OnceCell::new(),
+            worktrees: OnceCell::new(),
+            now,
+        };
+        let (mut needs_head, mut shortens) = (false, false);
+        for field in fields {
+            let need = match &field.kind {
+                FieldKind::Ref(RefField::Head) => {
+                    needs_head = true;
+                    continue;
+                }
+                FieldKind::Ref(_) => {
+                    shortens = true;
+                    Need::Nothing
+                }
+                FieldKind::Control(_) => continue,
+                FieldKind::Object(ObjectField::Name(_)) if !field.peeled => Need::Nothing,
+                FieldKind::Object(_) => Need::Header,
+                FieldKind::Text(_) => Need::Content,
+            };
+            match field.peeled {
+                true => {
+                    values.own = values.own.max(Need::Header);
+                    values.peeled = values.peeled.max(need).max(Need::Header);
+                }
+                false => values.own = values.own.max(need),
+            }
+        }
+        if needs_head {
+            values.head = repo.reading_name("HEAD".into())?;
+        }
+        if shortens {
+            values.strict = repo.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true);
+        }
+        Ok(values)
+    }
+
+    /// Returns true if no object is read.
+    pub(super) fn reads_nothing(&self) -> bool {
+        self.own == Need::Nothing
+    }
+
+    /// Reads the objects of a ref that the fields need.
+    pub(super) fn load(&mut self, listed: &ListedRef<'_>) -> Result<Objects, Failure> {
+        let mut objects = Objects::default();
+        if self.own > Need::Nothing {
+            let own = self.load_object(listed.name, listed.id, self.own)?;
+            if self.peeled > Need::Nothing && own.is_tag() {
+                let id = self.peel(listed, &own)?;
+                objects.peeled = Some(self.load_object(listed.name, id, self.peeled)?);
+            }
+            objects.own = Some(own);
+        }
+        Ok(objects)
+    }
+
+    /// Appends the value of a field.
+    pub(super) fn append(
+        &mut self,
+        listed: &ListedRef<'_>,
+        objects: &Objects,
+        field: &Field,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let object = if field.peeled { &objects.peeled } else { &objects.own };
+        match (&field.kind, object) {
+            (FieldKind::Ref(kind), _) => {
+                self.append_ref(listed, kind, out)?;
+                if field.peeled {
+                    out.extend_from_slice(b"^{}");
+                }
+                Ok(())
+            }
+            (FieldKind::Object(ObjectField::Name(form)), _) if !field.peeled => {
+                self.append_id(listed.id, *form, out)
+            }
+            (FieldKind::Object(kind), Some(object)) => self.append_object(object, kind, out),
+            (FieldKind::Text(kind), Some(object)) => self.append_text(object, kind, out),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the value of a key of the order.
+    pub(super) fn sort_value(
+        &mut self,
+        listed: &ListedRef<'_>,
+        objects: &Objects,
+        key: &SortKey,
+    ) -> Result<SortValue, Failure> {
+        if key.is_number() {
+            let object = if key.field.peeled { &objects.peeled } else { &objects.own };
+            return Ok(SortValue::Number(
+                object.as_ref().map_or(0, |object| self.number(object, &key.field)),
+            ));
+        }
+        let mut text = Vec::new();
+        self.append(listed, objects, &key.field, &mut text)?;
+        Ok(SortValue::Text(text.into()))
+    }
+
+    /// Returns the number that a field stands for.
+    fn number(&self, object: &Loaded, field: &Field) -> u64 {
+        match &field.kind {
+            FieldKind::Object(ObjectField::Size) => object.size,
+            FieldKind::Text(TextField::Person(who, _)) => {
+                object.person_line(*who).and_then(person::Date::of).map_or(0, |date| date.seconds)
+            }
+            FieldKind::Text(TextField::NumParent) => {
+                object.commit().map_or(0, |commit| self.parents(object.id, &commit).len() as u64)
+            }
+            FieldKind::Text(TextField::ContentsSize) => {
+                object.message().map_or(0, |message| message.whole.len() as u64)
+            }
+            _ => 0,
+        }
+    }
+}
+
+fn no_such_object(name: &BStr, id: format::ObjectId) -> Failure {
+    Failure::fatal(format!("missing object {id} for {name}"))
+}
