@@ -61,7 +61,7 @@ pub use history::LeftBehind;
 pub use identity::check_committer_date;
 pub use open::{Extensions, TemplateFormat, template_format};
 pub use reflog::DetachedFrom;
-pub use refs::{ListedRef, Scope, Soundness, branch_name};
+pub use refs::{ListScope, ListedRef, Soundness, branch_name};
 pub use standalone::{StandaloneConfig, config_file};
 pub use tag::TagTarget;
 pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};

@@ -49,7 +49,7 @@ pub enum Soundness {
 
 /// The refs to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope<'a> {
+pub enum ListScope<'a> {
     /// Those whose names begin with this.
     Below(&'a BStr),
     /// All, with HEAD and its kin.
@@ -70,7 +70,7 @@ impl Store {
     /// target; dangling ones are left out. Broken refs have the null name.
     pub(crate) fn list(&self, prefix: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
         let mut all = Vec::new();
-        let _flow = self.each(Scope::Below(prefix), None, |listed| {
+        let _flow = self.each(ListScope::Below(prefix), None, |listed| {
             all.push((listed.name.to_owned(), listed.id));
             Ok::<_, Error>(ControlFlow::Continue(()))
         })?;
@@ -81,15 +81,15 @@ impl Store {
     /// breaks or fails.
     pub(crate) fn each<E: From<Error>>(
         &self,
-        scope: Scope<'_>,
+        scope: ListScope<'_>,
         after: Option<&BStr>,
         mut visit: impl FnMut(&ListedRef<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {
         let (prefix, mut loose) = match scope {
-            Scope::Below(prefix) => (prefix, self.loose_refs(prefix)?),
-            Scope::WithRoot => ("".into(), self.loose_refs("".into())?),
+            ListScope::Below(prefix) => (prefix, self.loose_refs(prefix)?),
+            ListScope::WithRoot => ("".into(), self.loose_refs("".into())?),
         };
-        if scope == Scope::WithRoot {
+        if scope == ListScope::WithRoot {
             loose.splice(0..0, self.root_refs()?);
             loose.sort_by(|left, right| left.name.cmp(&right.name));
         }

@@ -19,7 +19,7 @@ use format::{
 use sys::{FileType, by_path};
 
 use crate::{Error, Head, RefError, Repository, revision::RULES};
-pub use list::{ListedRef, Scope, Soundness};
+pub use list::{ListScope, ListedRef, Soundness};
 pub(crate) use replace::Replaced;
 use store::Raw;
 pub(crate) use store::{End, Resolved, Store};
@@ -166,7 +166,7 @@ impl Repository {
     /// refs are left out. Ends when `visit` breaks or fails.
     pub fn each_ref<E: From<Error>>(
         &self,
-        scope: Scope<'_>,
+        scope: ListScope<'_>,
         after: Option<&BStr>,
         visit: impl FnMut(&ListedRef<'_>) -> Result<ControlFlow<()>, E>,
     ) -> Result<ControlFlow<()>, E> {

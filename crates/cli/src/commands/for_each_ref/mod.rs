@@ -22,7 +22,7 @@ use std::{
 
 use ::format::ObjectId;
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::{ListedRef, Repository, Scope, Soundness, objects::Reader};
+use repo::{ListedRef, Repository, ListScope, Soundness, objects::Reader};
 use sys::by_path;
 
 use self::{
@@ -253,9 +253,9 @@ impl<'a> Show<'a> {
     fn each(&mut self, visit: &mut Visit<'a, '_>) -> Result<(), Failure> {
         let (repo, request) = (self.repo, self.request);
         let prefixes = self.names.prefixes();
-        let scopes: Vec<Scope<'_>> = match request.root {
-            true => vec![Scope::WithRoot],
-            false => prefixes.iter().map(|prefix| Scope::Below(prefix.as_bstr())).collect(),
+        let scopes: Vec<ListScope<'_>> = match request.root {
+            true => vec![ListScope::WithRoot],
+            false => prefixes.iter().map(|prefix| ListScope::Below(prefix.as_bstr())).collect(),
         };
         for scope in scopes {
             let after = request.start_after.as_ref().map(|after| after.as_bstr());

@@ -11,7 +11,7 @@ use format::{
     refname::{self, Levels},
 };
 use repo::{
-    Repository, Scope,
+    Repository, ListScope,
     objects::{Kind, Reader},
 };
 
@@ -265,7 +265,7 @@ impl Show<'_> {
         };
         for prefix in prefixes {
             let repo = self.repo;
-            let _flow = repo.each_ref(Scope::Below((*prefix).into()), None, |listed| {
+            let _flow = repo.each_ref(ListScope::Below((*prefix).into()), None, |listed| {
                 if patterns.is_empty() || patterns.iter().any(|pattern| ends_with(listed.name, pattern)) {
                     self.one(listed.name, listed.id, listed.peeled)?;
                 }
