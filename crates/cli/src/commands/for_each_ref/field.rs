@@ -41,7 +41,7 @@ pub(super) enum RefField {
 pub(super) enum NameForm {
     Full,
     Short,
-    /// So many components are removed at the front; a negative number is that of those that stay.
+    /// The number of components to remove at the front; a negative one is that of those that stay.
     StripLeft(i32),
     StripRight(i32),
 }

@@ -22,7 +22,7 @@ use std::{
 
 use ::format::ObjectId;
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::{ListedRef, Repository, ListScope, Soundness, objects::Reader};
+use repo::{ListScope, ListedRef, Repository, Soundness, objects::Reader};
 use sys::by_path;
 
 use self::{

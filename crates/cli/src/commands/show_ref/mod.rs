@@ -11,7 +11,7 @@ use format::{
     refname::{self, Levels},
 };
 use repo::{
-    Repository, ListScope,
+    ListScope, Repository,
     objects::{Kind, Reader},
 };
 

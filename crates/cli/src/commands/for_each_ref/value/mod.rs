@@ -25,7 +25,8 @@ use crate::term::failure::Failure;
 pub(super) struct Values<'a> {
     repo: &'a Repository,
     reader: Reader<'a>,
-    /// What the fields need of the object of a ref, and of the object that it points to as a tag.
+    /// The parts that the fields need of the object of a ref, and of that which it points to as a
+    /// tag.
     own: Need,
     peeled: Need,
     /// The ref that HEAD leads to, or HEAD.
