@@ -49,8 +49,8 @@ pub fn run_main(count: c_int, arguments: *const *const c_char, main: fn(Vec<OsSt
 }
 
 /// Opens the standard streams that are closed, so that no other file gets their numbers, and
-/// ignores SIGPIPE, so that a write to a closed pipe is an error. Call it once, before other threads
-/// run. [`crate::exec`] restores the default action of SIGPIPE.
+/// ignores SIGPIPE, so that a write to a closed pipe is an error. Call it once, before other
+/// threads run. [`crate::exec`] restores the default action of SIGPIPE.
 pub fn set_up() {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     for stream in streams {

@@ -22,6 +22,7 @@ mod config;
 mod count_objects;
 pub(crate) mod diff;
 mod for_each_ref;
+mod init;
 pub(crate) mod ls_files;
 mod names;
 pub(crate) mod obstacles;
@@ -46,6 +47,7 @@ pub(crate) mod worktree;
 /// Every command but those of the shim, in the order of `help`.
 pub(crate) const COMMANDS: &[Command] = &[
     status::COMMAND,
+    init::COMMAND,
     clone::COMMAND,
     checkout::COMMAND,
     checkout::SWITCH_COMMAND,

@@ -33,6 +33,7 @@ mod guard;
 mod hooks;
 mod hostile;
 mod imports;
+mod init;
 mod interrupt;
 mod killed;
 mod local_state;

@@ -15,6 +15,7 @@ mod decisions;
 mod destination;
 mod error;
 mod filter;
+pub mod init;
 mod junk;
 mod local;
 mod naming;
@@ -98,7 +99,7 @@ pub struct Cloned {
     /// The settings with which the new repository was opened. `None` for a resumed clone.
     pub settings: Option<repo::Settings>,
     /// The lock of the clone: no other process resumes it until this value is dropped.
-    _claim: resume::Claim,
+    _claim: Option<resume::Claim>,
 }
 
 impl Cloned {
@@ -364,7 +365,7 @@ impl Prepared {
         by_path::remove_file(&alternates).map_err(failed)
     }
 
-    fn cloned(&self, worktree: Worktree, force: Force, claim: resume::Claim) -> Cloned {
+    fn cloned(&self, worktree: Worktree, force: Force, claim: Option<resume::Claim>) -> Cloned {
         let Destination { git_dir, work_tree, .. } = &self.destination;
         Cloned {
             git_dir: git_dir.clone(),
@@ -385,7 +386,7 @@ impl Prepared {
             repo::Head::Detached { oid } => Worktree::Detached(oid),
             repo::Head::Unborn { .. } | repo::Head::Unresolvable => Worktree::Nonexistent,
         };
-        Ok(self.cloned(worktree, Force::Remnants, claim))
+        Ok(self.cloned(worktree, Force::Remnants, Some(claim)))
     }
 
     fn make_skeleton(
@@ -406,7 +407,7 @@ impl Prepared {
             template: template.as_deref().map(|dir| skeleton::Template { dir, given: &given, voice }),
             config: &self.parameters()?,
             open: &self.options.open,
-            url: self.source.url.as_bstr(),
+            purpose: skeleton::Purpose::Clone { url: self.source.url.as_bstr() },
             fsync: &store::Fsync::default(),
             shared,
         };

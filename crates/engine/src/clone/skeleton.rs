@@ -38,11 +38,20 @@ pub(super) struct Wanted<'a> {
     pub config: &'a [BString],
     /// The current directory, the environment and the settings.
     pub open: &'a repo::OpenOptions,
-    /// The source, which the marker of an unfinished clone names.
-    pub url: &'a BStr,
+    pub purpose: Purpose<'a>,
     pub fsync: &'a store::Fsync,
     /// The permissions while the template is copied.
     pub shared: SharedRepository,
+}
+
+/// The use of the new Git directory.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose<'a> {
+    /// A clone of this source, which the marker of the unfinished clone names. HEAD names no branch
+    /// until refs are published.
+    Clone { url: &'a BStr },
+    /// An empty repository, whose HEAD names this branch (full name).
+    Init { branch: &'a BStr },
 }
 
 /// The template directory.
@@ -66,7 +75,8 @@ impl Template<'_> {
 /// The result of [`create`].
 pub(super) struct Made {
     pub(super) notices: Vec<Notice>,
-    pub(super) claim: resume::Claim,
+    /// The marker, for a clone.
+    pub(super) claim: Option<resume::Claim>,
     /// The permissions of files created from now on, until `--config` takes effect.
     pub(super) shared: SharedRepository,
 }
@@ -141,7 +151,13 @@ impl Wanted<'_> {
 pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error> {
     let mut notices = Vec::new();
     by_path::create_dir(assembly).map_err(io_error("mkdir", assembly))?;
-    let claim = resume::mark(assembly, wanted.url).map_err(io_error("mark", assembly))?;
+    let (claim, head, dirs): (_, _, &[&str]) = match wanted.purpose {
+        Purpose::Clone { url } => {
+            let claim = resume::mark(assembly, url).map_err(io_error("mark", assembly))?;
+            (Some(claim), BStr::new(resume::UNPUBLISHED), &["objects"])
+        }
+        Purpose::Init { branch } => (None, branch, &["objects", "objects/pack", "objects/info"]),
+    };
     let version = match wanted.template {
         Some(template) => copy_template_directory(template, assembly, wanted.shared, &mut notices)?,
         None => 0,
@@ -149,10 +165,10 @@ pub(super) fn create(wanted: &Wanted<'_>, assembly: &Path) -> Result<Made, Error
     let config = assembly.join("config");
     let shared = OuterConfig::with_file(wanted.open, wanted.git_dir, &config)?.shared()?;
     shared.adjust_dir(assembly).map_err(io_error("set the mode of", assembly))?;
-    for name in ["objects", "refs", "refs/heads", "refs/tags"] {
+    for name in ["refs", "refs/heads", "refs/tags"].iter().chain(dirs) {
         make_dir(&assembly.join(name), shared)?;
     }
-    write_head(&assembly.join("HEAD"), shared)?;
+    write_head(&assembly.join("HEAD"), head, shared)?;
     configure(wanted, &config, version, shared)?;
     let made = Made { notices, claim, shared };
     if wanted.existed == Existed::No {
@@ -271,9 +287,8 @@ fn copy_template_directory(
     Ok(format.version)
 }
 
-/// Writes HEAD as it is until refs are published. It replaces the template's HEAD, which a clone
-/// cannot use.
-fn write_head(path: &Path, shared: SharedRepository) -> Result<(), Error> {
+/// Writes HEAD, which names `branch`. It replaces the template's HEAD, which a clone cannot use.
+fn write_head(path: &Path, branch: &BStr, shared: SharedRepository) -> Result<(), Error> {
     match by_path::stat(path).map_err(io_error("stat", path))? {
         None => {}
         Some(stat) if stat.file_type == FileType::Directory => {
@@ -281,7 +296,7 @@ fn write_head(path: &Path, shared: SharedRepository) -> Result<(), Error> {
         }
         Some(_) => by_path::remove_file(path).map_err(io_error("unlink", path))?,
     }
-    write(path, format!("ref: {}\n", resume::UNPUBLISHED).as_bytes(), shared)
+    write(path, &[b"ref: ", branch.as_bytes(), b"\n"].concat(), shared)
 }
 
 /// Copies entries of `from` that `to` lacks. Skips names that begin with a dot, and copies links as

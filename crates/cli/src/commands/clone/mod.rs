@@ -45,7 +45,7 @@ use crate::{
 mod errand;
 mod obstacles;
 mod packets;
-mod report;
+pub(crate) mod report;
 
 const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood clone [<options>] [--] <repo> [<dir>]"],
@@ -443,7 +443,7 @@ fn is_dumb(run: &Invocation) -> bool {
 }
 
 /// Git's own templates: beside the Git that would be run, or where it is usually installed.
-fn default_template(run: &Invocation) -> Option<PathBuf> {
+pub(crate) fn default_template(run: &Invocation) -> Option<PathBuf> {
     let path = run.env.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
     let found = || std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file());
     let git = run.git.clone().or_else(found);

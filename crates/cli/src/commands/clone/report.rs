@@ -82,7 +82,8 @@ impl Reporter {
     }
 }
 
-fn default_branch_hint(name: &BStr) -> BString {
+/// Git's hint about the name of a first branch that no setting gave.
+pub(crate) fn default_branch_hint(name: &BStr) -> BString {
     text!(
         "Using '",
         name,

@@ -20,6 +20,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("diff-files", &["diff-files"]),
     ("diff-index", &["diff-index", "HEAD"]),
     ("for-each-ref", &["for-each-ref"]),
+    ("init", &["init", "-q", "../new"]),
     ("ls-files", &["ls-files"]),
     ("read-tree", &["read-tree", "-m", "HEAD"]),
     ("reset", &["reset", "-q"]),

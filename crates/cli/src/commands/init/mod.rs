@@ -1,0 +1,263 @@
+//! `sapwood init`: a new, empty repository.
+//!
+//! Order: arguments; configuration; the directory and its skeleton; the message. A directory that
+//! holds a repository already, shared permissions and other formats are left to the real Git.
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::clone::init;
+use format::refname::{self, Levels};
+use repo::StandaloneConfig;
+use sys::{FileType, UserPath, by_path};
+
+use crate::{
+    commands::{
+        clone::{default_template, report::default_branch_hint},
+        obstacles,
+        reason::Reason,
+        record::{Candidate, Command, Group, Home, Traits},
+        rules::{Setting, Variable, When},
+    },
+    session::{
+        invocation::Invocation,
+        settings::{
+            config::Config as _,
+            refused::{self, Reader},
+        },
+    },
+    term::{
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Set, Survey, Table,
+        },
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// The record of `init`.
+pub(super) const COMMAND: Command = Command {
+    name: "init",
+    summary: "Create an empty Git repository",
+    group: Group::Changes,
+    syntax: &TABLE,
+    traits: Traits { outside: true, ..Command::BASE.traits },
+    settings: &[SETTINGS],
+    variables: &[VARIABLES],
+    line: &[other_formats, several_directories],
+    checks: &[&[obstacles::settings, place_and_templates]],
+    run,
+    ..Command::BASE
+};
+
+const TABLE: Table<Set<Request>> = Table {
+    usage: &[
+        "sapwood init [-q | --quiet] [--bare] [--template=<template-directory>]\n                    [--object-format=<format>] [--ref-format=<format>]\n                    [-b <branch-name> | --initial-branch=<branch-name>] [<directory>]",
+    ],
+    options: &[
+        Opt::text(
+            "--template <template-directory>",
+            "directory from which templates will be used",
+            |request: &mut Request| &mut request.template,
+        )
+        .native(Both),
+        Opt::flag("--bare", "create a bare repository", |request: &mut Request| &mut request.bare)
+            .only()
+            .native(Both),
+        Opt::flag("-q, --quiet", "be quiet", |request: &mut Request| &mut request.quiet).native(Both),
+        Opt::text(
+            "-b, --initial-branch <name>",
+            "override the name of the initial branch",
+            |request: &mut Request| &mut request.branch,
+        )
+        .native(Both),
+        Opt::text("--object-format <hash>", "specify the hash algorithm to use", |request: &mut Request| {
+            &mut request.object_format
+        })
+        .native(On),
+        Opt::text("--ref-format <format>", "specify the reference format to use", |request: &mut Request| {
+            &mut request.ref_format
+        })
+        .native(On),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+/// Settings that change the format, the place or the permissions of the repository.
+const SETTINGS: &[Setting] = &[
+    // Git then does not say how to turn the hint off.
+    ("advice.defaultbranchname", When::True),
+    ("color.advice*", When::Set),
+    ("core.bare", When::Set),
+    ("core.fsync*", When::Set),
+    ("core.hidedotfiles", When::Set),
+    ("core.logallrefupdates", When::Set),
+    ("core.sharedrepository", When::Set),
+    ("core.worktree", When::Set),
+    ("extensions.*", When::Set),
+    ("feature.experimental", When::True),
+    ("includeif.*", When::Set),
+    ("init.defaultobjectformat", When::Not(&["sha1"])),
+    ("init.defaultrefformat", When::Not(&["files"])),
+    ("safe.barerepository", When::Set),
+    ("trace2.*", When::Set),
+];
+
+const VARIABLES: &[Variable] = &[
+    ("GIT_COMMON_DIR", When::Set),
+    ("GIT_DEFAULT_HASH", When::Not(&["sha1"])),
+    ("GIT_DEFAULT_REF_FORMAT", When::Not(&["files"])),
+    ("GIT_DIR", When::Set),
+    ("GIT_OBJECT_DIRECTORY", When::Set),
+    ("GIT_TEST_DEFAULT_HASH", When::Not(&["sha1"])),
+    ("GIT_TEST_DEFAULT_REF_FORMAT", When::Not(&["files"])),
+    ("GIT_WORK_TREE", When::Set),
+];
+
+#[derive(Default)]
+struct Request {
+    template: Option<BString>,
+    bare: bool,
+    quiet: bool,
+    branch: Option<BString>,
+    object_format: Option<BString>,
+    ref_format: Option<BString>,
+}
+
+fn other_formats(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let given = |name, known| {
+        let mut values = survey.options.iter().filter(move |given| given.name == name);
+        values.find(move |given| given.value.as_ref().is_some_and(|value| value != known))
+    };
+    let other = given("--object-format", "sha1").or_else(|| given("--ref-format", "files"));
+    other.map(|given| Reason::Option(given.name.to_owned()))
+}
+
+fn several_directories(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    (survey.rest.len() > 1).then(|| Reason::command_line("several directories"))
+}
+
+/// Finds a directory that is not free, templates that bring more than files, and a name that no
+/// branch can have.
+fn place_and_templates(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let (Some(_), Home::Outside(outside)) = (candidate.survey, candidate.home) else { return Vec::new() };
+    // Git refuses a setting after it has made a part of the repository.
+    if let Err(failure) = refused::check_outside(outside, &[Reader::Every]) {
+        return vec![Reason::refused(&failure)];
+    }
+    match New::read(candidate.run, outside, candidate.args) {
+        Ok(new) => new.obstacle().map(Reason::repository).into_iter().collect(),
+        Err(failure) => vec![Reason::refused(&failure)],
+    }
+}
+
+/// The repository to create.
+struct New {
+    request: Request,
+    directory: PathBuf,
+    /// The full name of the first branch.
+    branch: BString,
+    /// True if neither the user nor a setting named the branch.
+    is_default: bool,
+    /// The directory of templates, and its path as the user gave it.
+    template: Option<(PathBuf, PathBuf)>,
+}
+
+impl New {
+    fn read(run: &Invocation, outside: &StandaloneConfig, args: &[BString]) -> Result<New, Failure> {
+        let mut request = Request::default();
+        let rest = TABLE.parse(args)?.store(&mut request)?;
+        let directory = match rest.first() {
+            Some(directory) => run.path(directory)?,
+            None => run.cwd.clone(),
+        };
+        let configured = || {
+            let variable =
+                run.variable("GIT_TEST_DEFAULT_INITIAL_BRANCH_NAME").filter(|name| !name.is_empty());
+            variable.map(BString::from).or_else(|| outside.config_str("init.defaultBranch"))
+        };
+        let named = request.branch.clone().or_else(configured);
+        let is_default = named.is_none();
+        let branch = text!("refs/heads/", named.unwrap_or_else(|| "master".into()));
+        let template = template(run, outside, request.template.as_ref())?;
+        Ok(New { request, directory, branch, is_default, template })
+    }
+
+    /// Returns the reason why this is no plain new repository.
+    fn obstacle(&self) -> Option<&'static str> {
+        let is_missing = |path: &Path| matches!(by_path::stat(path), Ok(None));
+        let is_directory = |path: &Path| matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == FileType::Directory);
+        let is_free = match by_path::list(&self.directory) {
+            Ok(entries) if self.request.bare => entries.is_empty(),
+            Ok(_) => is_missing(&self.directory.join(".git")),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        };
+        let decides = |dir: &Path| ["config", "HEAD", "refs"].iter().any(|name| !is_missing(&dir.join(name)));
+        let is = |value: &Option<BString>, known: &str| value.as_ref().is_none_or(|value| value == known);
+        if !is(&self.request.object_format, "sha1") || !is(&self.request.ref_format, "files") {
+            return Some("sapwood writes only the formats 'sha1' and 'files'");
+        }
+        if !is_free {
+            return Some("the directory may hold a repository");
+        }
+        match &self.template {
+            Some((dir, _)) if !is_directory(dir) => return Some("the templates are not there"),
+            Some((dir, _)) if decides(dir) => return Some("the templates bring settings or refs"),
+            _ => {}
+        }
+        let short = repo::branch_name(self.branch.as_bstr());
+        let is_name = refname::check(self.branch.as_bstr(), Levels::Two).is_ok() && !short.starts_with(b"-");
+        (!is_name).then_some("the name of the first branch is none")
+    }
+}
+
+/// Returns the directory of templates: `--template`, `GIT_TEMPLATE_DIR`, `init.templateDir`, or
+/// Git's own. An empty path means none.
+fn template(
+    run: &Invocation,
+    outside: &StandaloneConfig,
+    option: Option<&BString>,
+) -> Result<Option<(PathBuf, PathBuf)>, Failure> {
+    let given = match (option, run.variable("GIT_TEMPLATE_DIR")) {
+        (Some(option), _) => Some(UserPath::new(option)),
+        (None, Some(variable)) => Some(UserPath::new(variable)),
+        (None, None) => outside.config_path("init.templateDir")?,
+    };
+    let Some(given) = given.or_else(|| default_template(run).map(UserPath::from)) else { return Ok(None) };
+    if given.as_bytes().is_empty() {
+        return Ok(None);
+    }
+    let dir = given.resolve(&run.cwd).map_err(|refused| Failure::refused(&given, refused))?;
+    Ok(Some((dir, PathBuf::from(given.as_os_str()))))
+}
+
+/// Runs the command. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let outside = StandaloneConfig::load(&run.outside())?;
+    refused::check_outside(&outside, &[Reader::Every])?;
+    let new = New::read(run, &outside, args)?;
+    if let Some(obstacle) = new.obstacle() {
+        return Err(Failure::fatal(format!("cannot create a repository here: {obstacle}")));
+    }
+    let git_dir = init::create(&init::Options {
+        directory: &new.directory,
+        bare: new.request.bare,
+        branch: new.branch.as_bstr(),
+        template: new.template.as_ref().map(|(dir, given)| (dir.as_path(), given.as_path())),
+        open: &run.outside(),
+    })
+    .map_err(|error| Failure::fatal(error.to_string()))?;
+    if new.request.quiet {
+        return Ok(0);
+    }
+    let advises = run.variable("GIT_ADVICE") != Some(b"0")
+        && !matches!(outside.flag("advice.defaultbranchname"), Ok(Some(false)));
+    if new.is_default && advises {
+        console::hint(default_branch_hint("master".into()));
+    }
+    let path: &BStr = git_dir.as_os_str().as_encoded_bytes().as_bstr();
+    console::out(text!("Initialized empty Git repository in ", path, "/"));
+    Ok(0)
+}
