@@ -19,7 +19,7 @@ use sys::by_path;
 use crate::{
     commands::{
         obstacles::{LOOKING, READING},
-        record::{Command, Group},
+        record::{Command, Group, Traits},
     },
     session::{
         invocation::Invocation,
@@ -39,6 +39,7 @@ pub(super) const COMMAND: Command = Command {
     summary: "Count unpacked number of objects and their disk consumption",
     group: Group::Looks,
     syntax: &TABLE,
+    traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],
     checks: &[READING],
     run,

@@ -57,7 +57,7 @@ pub(super) const COMMAND: Command = Command {
     summary: "Output information on each ref",
     group: Group::Looks,
     syntax: &TABLE,
-    traits: Traits { plans_first: true, ..Command::BASE.traits },
+    traits: Traits { plans_first: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[SETTINGS],
     variables: &[obstacles::LISTING],
     line: &[line],

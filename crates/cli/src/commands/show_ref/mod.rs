@@ -19,7 +19,7 @@ use crate::{
     commands::{
         obstacles,
         reason::Reason,
-        record::{Candidate, Command, Group},
+        record::{Candidate, Command, Group, Traits},
     },
     session::{
         invocation::Invocation,
@@ -42,6 +42,7 @@ pub(super) const COMMAND: Command = Command {
     summary: "List references in a local repository",
     group: Group::Looks,
     syntax: &TABLE,
+    traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[obstacles::LOOKING],
     variables: &[obstacles::LISTING],
     line: &[lengths, form],

@@ -13,7 +13,7 @@ use crate::{
     commands::{
         obstacles::{self, hooks},
         reason::Reason,
-        record::{Candidate, Check, Command, Group},
+        record::{Candidate, Check, Command, Group, Traits},
         rules::{Setting, When},
     },
     session::{
@@ -40,6 +40,7 @@ pub(super) const COMMAND: Command = Command {
     summary: "Read, modify and delete symbolic refs",
     group: Group::Changes,
     syntax: &TABLE,
+    traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[SETTINGS],
     line: &[form],
     checks: &[&[obstacles::settings], WRITING],
