@@ -90,35 +90,43 @@ impl Repository {
     /// Returns true if Git prints no warning when it resolves `spec`: the name means one ref at
     /// most, and none that is broken.
     pub fn is_resolved_without_warning(&self, spec: &BStr) -> Result<bool, Error> {
-        let full = self.interpret_branch_name(ref_in(spec))?;
-        for (before, after) in RULES {
-            let name = BString::from([before.as_bytes(), &full, after.as_bytes()].concat());
-            let is_quiet = match self.refs.resolve(name.as_bstr())?.end {
-                End::Id(_) | End::Missing => true,
-                End::Dangling => name == "HEAD",
-                End::Broken(_) => !name.contains(&b'/'),
-            };
-            if !is_quiet {
-                return Ok(false);
+        let name = ref_in(spec);
+        let mut found = 0;
+        for full in self.meanings(name)? {
+            match self.refs.resolve(full.as_bstr())?.end {
+                End::Id(_) => found += 1,
+                End::Missing => {}
+                End::Dangling if full == "HEAD" => {}
+                End::Broken(_) if !full.contains(&b'/') => {}
+                End::Dangling | End::Broken(_) => return Ok(false),
             }
         }
-        Ok(self.ambiguous_names(spec)?.is_empty())
+        let warns = self.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true);
+        Ok(!warns || !self.is_ambiguous(name, found))
     }
 
     fn ambiguous_name(&self, spec: &BStr) -> Result<Option<BString>, Error> {
         let name = ref_in(spec);
-        let full = self.interpret_branch_name(name)?;
         let mut found = 0;
-        for (before, after) in RULES {
-            let candidate = BString::from([before.as_bytes(), &full, after.as_bytes()].concat());
-            found += usize::from(self.try_ref(candidate.as_bstr())?.is_some());
+        for full in self.meanings(name)? {
+            found += usize::from(self.try_ref(full.as_bstr())?.is_some());
         }
-        let also_an_object = || Ok::<_, Error>(matches!(self.abbreviated(name, Hint::Any), Ok(Some(_))));
-        let ambiguous = match self.parse_hex(name).is_some() {
+        Ok(self.is_ambiguous(name, found).then(|| name.to_owned()))
+    }
+
+    /// Returns the full names of refs that a short name may mean.
+    fn meanings(&self, name: &BStr) -> Result<[BString; RULES.len()], Error> {
+        let short = self.interpret_branch_name(name)?;
+        Ok(RULES.map(|(before, after)| [before.as_bytes(), &short, after.as_bytes()].concat().into()))
+    }
+
+    /// Returns true if Git warns about a name for which it found so many refs.
+    fn is_ambiguous(&self, name: &BStr, found: usize) -> bool {
+        let is_also_an_object = || matches!(self.abbreviated(name, Hint::Any), Ok(Some(_)));
+        match self.parse_hex(name).is_some() {
             true => found > 0,
-            false => found > 1 || (found == 1 && also_an_object()?),
-        };
-        Ok(ambiguous.then(|| name.to_owned()))
+            false => found > 1 || (found == 1 && is_also_an_object()),
+        }
     }
 
     /// Like [`Repository::resolve`], with an index for `:path` and `:<stage>:path`.
