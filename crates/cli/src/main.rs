@@ -15,13 +15,11 @@ mod term;
 
 use std::ffi::OsString;
 
-use bstr::ByteSlice as _;
-
 use session::{
     invocation::{Invocation, Program},
     trace::Trace,
 };
-use term::{console, failure::Failure, interrupt};
+use term::{failure::Failure, interrupt};
 
 #[cfg(not(test))]
 sys::entry!(start);
@@ -47,20 +45,10 @@ fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> 
     invocation.enter()?;
     invocation.profile.start()?;
     let trace = Trace::start(&mut invocation, &argv, started);
-    let result = dispatch(&invocation);
+    let result = help::dispatch(&invocation);
     invocation.profile.report(&invocation.command.to_string());
     trace.exit(result.as_ref().map_or_else(Failure::code, |code| *code));
     result
-}
-
-/// Runs the command that was named. Returns its exit code.
-fn dispatch(run: &Invocation) -> Result<u8, Failure> {
-    if run.command.is_empty() {
-        console::out(help::overview());
-        return Ok(1);
-    }
-    let command = help::all().find(|command| run.command == command.name);
-    commands::start(run, command.ok_or_else(|| commands::unknown(run.command.as_bstr()))?)
 }
 
 /// Fails a run in which a mapped file could not be read and nobody reported it: this is the cause

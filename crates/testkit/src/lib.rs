@@ -22,6 +22,7 @@ mod mount;
 mod oracle;
 mod sandbox;
 pub mod shim;
+mod tools;
 pub mod weather;
 pub mod wildcards;
 
@@ -31,3 +32,4 @@ pub use group::wait_for_group;
 pub use mount::CaseInsensitive;
 pub use oracle::{Oracle, Snapshot};
 pub use sandbox::{Repo, Run, Sandbox};
+pub use tools::has_program;

@@ -89,7 +89,7 @@ pub(crate) fn start(run: &Invocation, command: &'static Command) -> Result<u8, F
     result
 }
 
-/// The failure of a command that sapwood does not have.
+/// The failure of a command that sapwood does not have. Its first line is printed.
 pub(crate) fn unknown(name: &BStr) -> Failure {
     console::note(text!("sapwood: '", name, "' is not a sapwood command. See 'sapwood --help'."));
     Failure::Said(1)

@@ -78,6 +78,9 @@ pub(crate) struct Command {
     pub(crate) name: &'static str,
     /// One line for `help` and the manual.
     pub(crate) summary: &'static str,
+    /// Paragraphs for the manual, separated by empty lines: the command's purpose, and differences
+    /// from Git that a user notices. Words in backticks are literal, words in `<>` are values.
+    pub(crate) about: &'static str,
     pub(crate) group: Group,
     /// The usage lines, the options, and the grammar of the command line.
     pub(crate) syntax: &'static dyn Syntax,
@@ -101,10 +104,16 @@ pub(crate) struct Command {
 /// The part of `help` that lists a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
-    /// Git's commands that change a worktree.
-    Changes,
+    /// Git's commands that make a repository.
+    Starts,
     /// Git's commands that only look.
     Looks,
+    /// Git's commands that change a worktree.
+    Changes,
+    /// Git's commands for several worktrees, and for parts of one.
+    Worktrees,
+    /// Git's commands for scripts.
+    Scripts,
     /// Commands that Git does not have.
     Own,
     /// Commands that sapwood starts itself. No list shows them.
@@ -141,6 +150,7 @@ impl Command {
     pub(crate) const BASE: Command = Command {
         name: "",
         summary: "",
+        about: "",
         group: Group::Internal,
         syntax: &Table::<()> { usage: &[], options: &[], grammar: Grammar::Mixed },
         revisions: Revisions::None,
@@ -155,7 +165,7 @@ impl Command {
 
     /// Returns true for a command of Git's, which the shim may serve.
     pub(crate) fn is_gits(&self) -> bool {
-        matches!(self.group, Group::Changes | Group::Looks)
+        !matches!(self.group, Group::Own | Group::Internal)
     }
 
     /// The word by which `command` or its subcommand is called.

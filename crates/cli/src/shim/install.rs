@@ -28,6 +28,13 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "shim",
     summary: "Put a `git` first on PATH that is sapwood where it can be",
+    about: "Makes a link called `git` that is sapwood, and prints the line that puts its directory first on \
+            PATH: `eval \"$(sapwood shim install)\"` switches it on in one shell. Add the line to \
+            `~/.profile` for all shells. `--repository` puts the link into the Git directory of this \
+            repository.\n\n\
+            Called as `git`, sapwood runs a command itself where it does exactly what Git does, and becomes \
+            the real Git for all others. `SAPWOOD_SHIM=off` switches it off, `SAPWOOD_SHIM_LOG=<file>` logs \
+            each call. `sapwood shim status` shows which program is `git`.",
     group: Group::Own,
     syntax: &TABLE,
     run,

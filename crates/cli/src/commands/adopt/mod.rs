@@ -53,6 +53,10 @@ const TABLE: Table<Set<Request>> = Table {
 pub(super) const COMMAND: Command = Command {
     name: "adopt",
     summary: "Take a worktree from a cache or a copy for the index's",
+    about: "Compares a worktree that was copied, unpacked, or restored from a cache with the index, and records \
+            the times and inodes of its files there, so that the next `status` reads no file. With `--from` it makes \
+            the index first, if there is none. Nothing in the worktree changes.\n\n\
+            The exit code is 1 if a file differs or is missing; `-v` names those files.",
     group: Group::Own,
     syntax: &TABLE,
     run,

@@ -72,7 +72,9 @@ const TABLE: Table<Set<Request>> = Table {
 pub(super) const COMMAND: Command = Command {
     name: "check-attr",
     summary: "Display gitattributes information",
-    group: Group::Looks,
+    about: "Prints the attributes that `.gitattributes` and its like give to paths. With `--stdin` each \
+            answer is printed before the next path is waited for, so that a program can ask one at a time.",
+    group: Group::Scripts,
     syntax: &TABLE,
     settings: &[LOOKING],
     variables: &[&[("GIT_ATTR_SOURCE", When::Never)]],

@@ -62,7 +62,9 @@ const TABLE: Table<Set<Request>> = Table {
 pub(super) const COMMAND: Command = Command {
     name: "check-ignore",
     summary: "Debug gitignore / exclude files",
-    group: Group::Looks,
+    about: "Prints the paths that are ignored, and with `-v` the pattern that decides. With `--stdin` each \
+            answer is printed before the next path is waited for, so that a program can ask one at a time.",
+    group: Group::Scripts,
     syntax: &TABLE,
     settings: &[LOOKING],
     line: &[no_attributes_in_pathspecs],

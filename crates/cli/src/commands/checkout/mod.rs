@@ -46,6 +46,11 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "checkout",
     summary: "Switch branches or restore working tree files",
+    about: "Switches to a branch or commit, or takes files from a commit or from the index. `sapwood switch` \
+            and `sapwood restore` each do one of the two.\n\n\
+            The plan is made before anything is written: if local changes would be lost, nothing changes. \
+            `--dry-run`, which Git does not have, prints the plan. Only paths that differ are read and \
+            written, on as many threads as the disk can use (`checkout.workers` sets the number).",
     group: Group::Changes,
     syntax: &CHECKOUT,
     revisions: Revisions::Leading,
@@ -61,6 +66,11 @@ pub(super) const COMMAND: Command = Command {
 pub(super) const SWITCH_COMMAND: Command = Command {
     name: "switch",
     summary: "Switch branches",
+    about: "Switches to another branch, or creates one. Local changes stay, and a switch that would lose \
+            some is refused before anything is written. Only paths that differ between the branches are read \
+            and written, in parallel.\n\n\
+            `--dry-run`, which Git does not have, prints the plan and changes nothing. `-m` works if nothing \
+            needs to be merged.",
     syntax: &SWITCH,
     line: &[recursion_is_boolean, obstacles::conflicts, no_attributes_in_pathspecs],
     run: |invocation, args| run(invocation, args, Variant::Switch, &SWITCH),
@@ -71,6 +81,9 @@ pub(super) const SWITCH_COMMAND: Command = Command {
 pub(super) const RESTORE_COMMAND: Command = Command {
     name: "restore",
     summary: "Restore working tree files",
+    about: "Takes files from a commit or from the index into the worktree, the index, or both. Files are \
+            written in parallel. `--dry-run`, which Git does not have, prints the plan and changes nothing. \
+            `-p` is not supported.",
     syntax: &RESTORE,
     revisions: Revisions::None,
     run: |invocation, args| run(invocation, args, Variant::Restore, &RESTORE),

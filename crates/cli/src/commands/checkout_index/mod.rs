@@ -146,7 +146,9 @@ impl Default for Which {
 pub(super) const COMMAND: Command = Command {
     name: "checkout-index",
     summary: "Write files of the index",
-    group: Group::Changes,
+    about: "Copies files from the index into the worktree, or to another place with `--prefix`. It is for \
+            scripts: `sapwood restore` is for people. Files are written in parallel.",
+    group: Group::Scripts,
     syntax: &TABLE,
     // Git lets no filter delay a file here.
     settings: &[GENERAL, &[("filter.*.process", When::Not(&[""]))]],

@@ -85,6 +85,10 @@ struct Request {
 pub(super) const COMMAND: Command = Command {
     name: "clean",
     summary: "Remove untracked files from the working tree",
+    about: "Removes untracked files, and with `-d` untracked directories. As in Git, nothing is removed \
+            without `-f` unless `clean.requireForce` is false. The walk and the removal run in parallel. \
+            sapwood checks again before each removal that it does not remove its own repository. `-i` is not \
+            supported.",
     group: Group::Changes,
     syntax: &TABLE,
     settings: &[LOOKING],

@@ -237,7 +237,12 @@ const TABLE: Table<Set<Request>> = Table {
 pub(super) const COMMAND: Command = Command {
     name: "clone",
     summary: "Clone a repository into a new directory",
-    group: Group::Changes,
+    about: "Copies a repository from a local path, a `file://` URL or a bundle, and checks out its branch. \
+            Objects are linked or copied in parallel, and files are written by as many threads as the disk \
+            can use.\n\n\
+            A clone that was killed is finished by running it again with the same arguments. Clones over the \
+            network are not supported: use `git clone`.",
+    group: Group::Starts,
     syntax: &TABLE,
     traits: Traits { outside: true, ..Command::BASE.traits },
     settings: &[GENERAL, obstacles::SETTINGS],

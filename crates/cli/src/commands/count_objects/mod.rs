@@ -37,7 +37,9 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "count-objects",
     summary: "Count unpacked number of objects and their disk consumption",
-    group: Group::Looks,
+    about: "Counts loose objects and the space that they take. With `-v` it also counts packs, objects in \
+            both, and files in the object directory that do not belong there.",
+    group: Group::Scripts,
     syntax: &TABLE,
     traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],

@@ -62,7 +62,10 @@ use show::{Dots, Format};
 pub(super) const FILES: Command = Command {
     name: "diff-files",
     summary: "Compare files in the working tree and the index",
-    group: Group::Looks,
+    about: "Lists the files of the worktree that differ from the index. It is for scripts. Files are \
+            compared in parallel. Lists, renames, copies and `-S` and `-G` are supported; patches and \
+            statistics are not.",
+    group: Group::Scripts,
     syntax: &options::FILES,
     revisions: Revisions::Leading,
     settings: &[GENERAL, SETTINGS],
@@ -76,6 +79,9 @@ pub(super) const FILES: Command = Command {
 pub(super) const INDEX: Command = Command {
     name: "diff-index",
     summary: "Compare a tree to the working tree or index",
+    about: "Lists the paths that differ between a tree and the worktree, or with `--cached` the index. It is \
+            for scripts. Trees are read in parallel, and directories that the index knows to be equal are \
+            skipped. Lists, renames, copies and `-S` and `-G` are supported; patches and statistics are not.",
     syntax: &options::INDEX,
     traits: Traits { plans_first: true, ..Command::BASE.traits },
     checks: &[READING, &[words_of_index]],

@@ -53,7 +53,9 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "ls-files",
     summary: "Show information about files in the index and the working tree",
-    group: Group::Looks,
+    about: "Lists paths of the index, and of the worktree: modified, deleted, untracked, ignored. The \
+            worktree is scanned in parallel.",
+    group: Group::Scripts,
     syntax: &request::TABLE,
     settings: &[LOOKING, &[("attr.tree", When::Set)]],
     line: &[request::wrong_together, attributes_of_pathspecs],

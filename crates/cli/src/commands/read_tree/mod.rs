@@ -111,7 +111,10 @@ const TABLE: Table<Set<Request>> = Table {
 pub(super) const COMMAND: Command = Command {
     name: "read-tree",
     summary: "Read trees into the index",
-    group: Group::Changes,
+    about: "Reads trees into the index, merges them if `-m` or `--reset` is given, and with `-u` \
+            updates the worktree. It is for scripts: `sapwood switch` and `sapwood reset` are for people. \
+            `--dry-run`, as in Git, only tells if it would fail.",
+    group: Group::Scripts,
     syntax: &TABLE,
     revisions: Revisions::Leading,
     traits: Traits { plans_first: true, ..Command::BASE.traits },

@@ -166,6 +166,10 @@ struct Request {
 pub(super) const COMMAND: Command = Command {
     name: "reset",
     summary: "Set `HEAD` or the index to a known state",
+    about: "Moves the current branch to a commit, and makes the index, or index and worktree, equal to it. \
+            With paths, only their index entries are reset.\n\n\
+            `--hard`, `--merge` and `--keep` use the planner of `sapwood switch`: files are written in \
+            parallel, and `--dry-run`, which Git does not have, prints the plan. `-p` is not supported.",
     group: Group::Changes,
     syntax: &TABLE,
     revisions: Revisions::Leading,

@@ -30,7 +30,10 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "sparse-checkout",
     summary: "Reduce your working tree to a subset of tracked files",
-    group: Group::Changes,
+    about: "Keeps only some of the tracked files in the worktree: the directories of a cone, or the paths \
+            that match patterns. Files are written and removed in parallel. Sparse indexes are read and \
+            written.",
+    group: Group::Worktrees,
     syntax: &options::USAGE,
     subcommands: SUBCOMMANDS,
     ..Command::BASE
@@ -38,7 +41,7 @@ pub(super) const COMMAND: Command = Command {
 
 /// The fields that the records of all subcommands share.
 const SUBCOMMAND: Command = Command {
-    group: Group::Changes,
+    group: Group::Worktrees,
     settings: &[GENERAL],
     line: &[no_attributes_in_pathspecs],
     checks: &[WRITING],

@@ -46,7 +46,14 @@ use options::{Format, Request};
 pub(super) const COMMAND: Command = Command {
     name: "status",
     summary: "Show the working tree status",
-    group: Group::Changes,
+    about: "Shows the paths that differ between HEAD and the index, and between the index and the worktree, \
+            and untracked paths. sapwood scans the worktree, compares it with the index and reads HEAD's \
+            trees at once, on several threads, and reads only files whose stat data do not tell whether they \
+            changed.\n\n\
+            It uses and writes Git's untracked cache and asks a file system monitor if one is configured. \
+            After a copy or a restore from a cache, `sapwood adopt` spares the next `status` from reading \
+            every file.",
+    group: Group::Looks,
     syntax: &options::TABLE,
     traits: Traits { plans_first: true, ..Command::BASE.traits },
     settings: &[GENERAL, obstacle::SETTINGS],

@@ -36,7 +36,9 @@ use update::Update;
 pub(super) const COMMAND: Command = Command {
     name: "update-index",
     summary: "Register file contents in the working tree to the index",
-    group: Group::Changes,
+    about: "Changes single entries of the index. It is for scripts. `--refresh` and the paths of `--stdin` \
+            are compared in parallel.",
+    group: Group::Scripts,
     syntax: &line::Line,
     settings: &[GENERAL],
     line: &[attributes_of_pathspecs],

@@ -32,14 +32,16 @@ use scene::{ADD, LIST, LOCK, MOVE, PRUNE, REMOVE, REPAIR, Request, Scene, UNLOCK
 pub(super) const COMMAND: Command = Command {
     name: "worktree",
     summary: "Manage multiple working trees",
-    group: Group::Changes,
+    about: "Manages the worktrees of a repository. `add` fills a new worktree in parallel. `remove` moves \
+            the worktree aside and returns at once; a process in the background deletes the files.",
+    group: Group::Worktrees,
     subcommands: SUBCOMMANDS,
     ..Command::BASE
 };
 
 /// The fields that the records of most subcommands share.
 const SUBCOMMAND: Command = Command {
-    group: Group::Changes,
+    group: Group::Worktrees,
     settings: obstacles::RECORDS,
     line: &[no_attributes_in_pathspecs, obstacles::arguments::<1, 1>],
     checks: &[obstacles::RECORDING],

@@ -33,6 +33,8 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "doctor",
     summary: "Show what is native in a repository, and what slows it down",
+    about: "Shows which program is `git` here, which commands sapwood runs itself in this repository and \
+            why it hands over the others, and what makes Git slow here. It changes nothing.",
     group: Group::Own,
     syntax: &TABLE,
     run,

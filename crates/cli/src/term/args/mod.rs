@@ -25,7 +25,7 @@ usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
 
 /// The value that an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Takes {
+pub(crate) enum Takes {
     /// Nothing.
     Nothing,
     /// A value, named so in the help.
@@ -238,14 +238,16 @@ impl Spec {
         (self.spelling[..end].trim_end(), &self.spelling[end..])
     }
 
-    fn short(&self) -> Option<u8> {
+    /// The letter after one dash.
+    pub(crate) fn short(&self) -> Option<u8> {
         match self.spelling.as_bytes() {
             [b'-', letter, ..] if *letter != b'-' => Some(*letter),
             _ => None,
         }
     }
 
-    fn long(&self) -> Option<&'static str> {
+    /// The name after two dashes.
+    pub(crate) fn long(&self) -> Option<&'static str> {
         self.parts().0.split_once("--").map(|(_, long)| long)
     }
 
@@ -255,7 +257,8 @@ impl Spec {
         names.rsplit(", ").next().unwrap_or(names)
     }
 
-    fn takes(&self) -> Takes {
+    /// The rules for the value after the option.
+    pub(crate) fn takes(&self) -> Takes {
         match self.parts().1 {
             "" => Takes::Nothing,
             name if name.starts_with('<') => Takes::Value(name),
@@ -271,6 +274,12 @@ impl Spec {
             Native::On => on,
             Native::Off => !on,
         }
+    }
+
+    /// Returns true if sapwood serves every form as Git does.
+    pub(crate) fn is_wholly_native(&self) -> bool {
+        self.native == Native::Both
+            || (self.native == Native::On && !(self.negatable && self.long().is_some()))
     }
 
     /// The native form as a user writes it: `--quiet`, `--no-merge`.
@@ -301,20 +310,15 @@ impl Spec {
         head
     }
 
-    /// For `--no-<x>` that has an opposite `--<x>`: `x`.
-    fn opposite(&self) -> Option<&'static str> {
-        self.long().and_then(|long| long.strip_prefix("no-")).filter(|_| self.negatable)
+    /// Returns the name of the `--no-` form without dashes, or that of `--<x>` for `--no-<x>`.
+    pub(crate) fn negation(&self) -> Option<String> {
+        let long = self.long().filter(|_| self.negatable)?;
+        Some(self.opposite().map_or_else(|| format!("no-{long}"), str::to_owned))
     }
 
-    /// The spellings that a shell completes: long names and short ones, with dashes.
-    pub(crate) fn spellings(&self) -> Vec<String> {
-        let mut found: Vec<String> = self.parts().0.split(", ").map(str::to_owned).collect();
-        match (self.long(), self.opposite()) {
-            (_, Some(opposite)) => found.push(format!("--{opposite}")),
-            (Some(long), None) if self.negatable => found.push(format!("--no-{long}")),
-            _ => {}
-        }
-        found
+    /// For `--no-<x>` that has an opposite `--<x>`: `x`.
+    pub(crate) fn opposite(&self) -> Option<&'static str> {
+        self.long().and_then(|long| long.strip_prefix("no-")).filter(|_| self.negatable)
     }
 }
 
