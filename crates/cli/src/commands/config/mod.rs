@@ -31,7 +31,10 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "config",
     summary: "Get and set repository or global options",
-    group: Group::Looks,
+    about: "Prints and changes settings of the repository, the user or the system, in Git's files and \
+            by Git's rules for scopes, includes and types. A change locks the file, writes it anew and \
+            renames it.",
+    group: Group::Scripts,
     syntax: &Forms,
     traits: Traits { anywhere: true, plans_first: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],

@@ -31,7 +31,9 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "rev-parse",
     summary: "Print the names of objects, and facts about the repository",
-    group: Group::Looks,
+    about: "Prints the object names of revisions, the directories of the repository, and other facts \
+            that scripts ask for. Options that take other command lines apart are left to the real Git.",
+    group: Group::Scripts,
     syntax: &TABLE,
     traits: Traits { plans_first: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[LOOKING],
