@@ -78,7 +78,10 @@ pub(super) fn words(command: &Command) -> Vec<&'static str> {
             None => found.extend(rest.split(' ').next()),
         }
     }
-    found.retain(|word| !word.is_empty() && word.bytes().all(|letter| letter.is_ascii_lowercase()));
+    found.retain(|word| {
+        let is_letter = |letter: u8| letter.is_ascii_lowercase() || letter == b'-';
+        !word.is_empty() && !word.starts_with('-') && word.bytes().all(is_letter)
+    });
     found
 }
 
