@@ -55,7 +55,9 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "for-each-ref",
     summary: "Output information on each ref",
-    group: Group::Looks,
+    about: "Prints a line for each ref, in the format and order that the options ask for. Fields that \
+            clients rarely use are left to the real Git.",
+    group: Group::Scripts,
     syntax: &TABLE,
     traits: Traits { plans_first: true, starts_no_program: true, ..Command::BASE.traits },
     settings: &[SETTINGS],

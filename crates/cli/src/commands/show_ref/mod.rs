@@ -40,7 +40,8 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "show-ref",
     summary: "List references in a local repository",
-    group: Group::Looks,
+    about: "Lists refs and the names of their objects, or checks that refs exist.",
+    group: Group::Scripts,
     syntax: &TABLE,
     traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[obstacles::LOOKING],

@@ -38,7 +38,8 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "symbolic-ref",
     summary: "Read, modify and delete symbolic refs",
-    group: Group::Changes,
+    about: "Prints, changes or deletes a symbolic ref such as HEAD.",
+    group: Group::Scripts,
     syntax: &TABLE,
     traits: Traits { starts_no_program: true, ..Command::BASE.traits },
     settings: &[SETTINGS],
