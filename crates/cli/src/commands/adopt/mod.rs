@@ -52,7 +52,7 @@ const TABLE: Table<Set<Request>> = Table {
 /// The record of `adopt`.
 pub(super) const COMMAND: Command = Command {
     name: "adopt",
-    summary: "Take a worktree from a cache or a copy for the index's",
+    summary: "Record the stat data of a copied or restored worktree",
     about: "Compares a worktree that was copied, unpacked, or restored from a cache with the index, and records \
             the times and inodes of its files there, so that the next `status` reads no file. With `--from` it makes \
             the index first, if there is none. Nothing in the worktree changes.\n\n\

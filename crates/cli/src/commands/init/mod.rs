@@ -41,7 +41,10 @@ use crate::{
 pub(super) const COMMAND: Command = Command {
     name: "init",
     summary: "Create an empty Git repository",
-    group: Group::Changes,
+    about: "Creates an empty repository: the Git directory with its configuration, and the files of the \
+            template directory. HEAD names the first branch, which has no commit yet.\n\n\
+            The Git directory appears whole or not at all.",
+    group: Group::Starts,
     syntax: &TABLE,
     traits: Traits { outside: true, ..Command::BASE.traits },
     settings: &[SETTINGS],
