@@ -46,6 +46,12 @@ impl Repository {
         Ok(Some(bytes.lines().filter_map(parse).collect()))
     }
 
+    /// Returns true if a full ref name has a reflog, even an empty one.
+    pub(crate) fn has_reflog(&self, name: &BStr) -> bool {
+        let file = refname::log_file(&self.layout.git_dir, &self.layout.common_dir, name);
+        matches!(sys::by_path::stat(&file), Ok(Some(stat)) if stat.file_type == sys::FileType::File)
+    }
+
     /// Returns the previous checkout by HEAD's reflog: the short name of a branch, or an object
     /// name. `back` counts from 1. `None` if HEAD has moved less often.
     pub fn previous_checkout(&self, back: usize) -> Result<Option<BString>, Error> {

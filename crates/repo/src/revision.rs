@@ -168,6 +168,20 @@ impl Repository {
         Ok(None)
     }
 
+    /// Like [`Repository::expand_ref`], but skips refs without a reflog. A symbolic ref may have the
+    /// reflog of its target.
+    fn expand_ref_with_log(&self, short: &BStr) -> Result<Option<(BString, ObjectId)>, Error> {
+        for (before, after) in RULES {
+            let name = BString::from([before.as_bytes(), short, after.as_bytes()].concat());
+            let Resolved { last, end: End::Id(id) } = self.refs.resolve(name.as_bstr())? else { continue };
+            let mut names = [Some(name), last].into_iter().flatten();
+            if let Some(name) = names.find(|name| self.has_reflog(name.as_bstr())) {
+                return Ok(Some((name, id)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns every ref that a short name may mean. Symbolic refs are followed.
     pub fn refs_of_short_name(&self, short: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
         let short = self.interpret_branch_name(short)?;
@@ -293,15 +307,17 @@ impl Repository {
                 None => Ok(None),
             };
         }
-        let name = match name.is_empty() {
-            true if log.is_some() => match self.head()? {
-                Head::Branch { name, .. } | Head::Unborn { name } => name,
-                Head::Detached { .. } | Head::Unresolvable => "HEAD".into(),
+        let found = match (name.is_empty(), log) {
+            // The reflog of HEAD's branch.
+            (true, Some(_)) => match self.head()? {
+                Head::Branch { name, .. } | Head::Unborn { name } => self.expand_ref(name.as_bstr())?,
+                Head::Detached { .. } | Head::Unresolvable => self.expand_ref("HEAD".into())?,
             },
-            true => return Ok(None),
-            false => self.interpret_branch_name(name)?,
+            (true, None) => None,
+            (false, None) => self.expand_ref(self.interpret_branch_name(name)?.as_bstr())?,
+            (false, Some(_)) => self.expand_ref_with_log(self.interpret_branch_name(name)?.as_bstr())?,
         };
-        let Some((full, id)) = self.expand_ref(name.as_bstr())? else { return Ok(None) };
+        let Some((full, id)) = found else { return Ok(None) };
         let Some(log) = log else { return Ok(Some(id)) };
         let shown = full.strip_prefix(b"refs/heads/").unwrap_or(&full).as_bstr();
         if !log.is_empty() && log.len() <= 9 && log.iter().all(u8::is_ascii_digit) {

@@ -72,6 +72,8 @@ const OTHERS: &[&[&str]] = &[
     &["--no-such-option"],
     &["--git-path"],
     &["HEAD:./a", "HEAD:../a"],
+    &["v1@{0}"],
+    &["topic@{0}", "HEAD@{1}", "@{1}", "@{0}"],
     &["--verify", "main..HEAD"],
 ];
 
