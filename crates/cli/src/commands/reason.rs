@@ -42,7 +42,7 @@ impl Reason {
     /// The first line of a failure, without where to read more.
     pub(crate) fn refused(failure: &Failure) -> Reason {
         match failure {
-            Failure::Fatal(message) => {
+            Failure::Fatal(message) | Failure::Error(message, _) => {
                 let message = message.to_str_lossy();
                 let line = message.lines().next().unwrap_or_default();
                 Reason::repository(line.split(" (see ").next().unwrap_or_default())

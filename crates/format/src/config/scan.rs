@@ -173,8 +173,8 @@ fn entry_end(content: &[u8], at: usize) -> Option<usize> {
     (!quoted).then_some(at)
 }
 
-/// Returns the value of a valid entry, from the end of its name to the end of the entry. `None` is a
-/// name without `=`.
+/// Returns the value of a valid entry. `entry` is the text after the name. `None` is a name without
+/// `=`.
 fn value(entry: &[u8]) -> Option<BString> {
     let text = entry.trim_start_with(|byte| byte == ' ' || byte == '\t').strip_prefix(b"=")?;
     let mut value = BString::default();

@@ -21,8 +21,8 @@ pub enum SectionError {
 /// Git refuses to rewrite a file with a line of this length.
 const MAX_LINE: usize = 512 << 10;
 
-/// Renames the section `old` to `new` wherever it appears, or removes it if `new` is `None`. Returns
-/// the new content and the number of sections that were found.
+/// Renames the section `old` to `new` wherever it appears, or removes it if `new` is `None`.
+/// Returns the new content and the number of sections that were found.
 pub fn rename_section(
     content: &[u8],
     old: &BStr,

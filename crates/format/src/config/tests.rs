@@ -114,12 +114,61 @@ fn refusals() {
     }
 }
 
+fn changed(content: &str, change: Change<'_>, select: &str) -> Result<String, Error> {
+    let after =
+        super::change(content.as_bytes(), &change, &|value| value.is_some_and(|value| value == select));
+    after.map(|after| String::from_utf8(after).expect("text"))
+}
+
+#[test]
+fn changes_selected_values() {
+    let content = "[a]\n\tb = 1\n\tb = \"2 ;\" ; kept\n\tb = x \\\n y\n\tb = 1\n";
+    let to = |value, all| Change { key: "a.b".into(), value, comment: None, all };
+    let other = Some("3".into());
+    assert_eq!(
+        changed(content, to(other, false), "2 ;").as_deref(),
+        Ok("[a]\n\tb = 1\n\tb = 3\n\tb = x \\\n y\n\tb = 1\n")
+    );
+    assert_eq!(
+        changed(content, to(other, true), "1").as_deref(),
+        Ok("[a]\n\tb = \"2 ;\" ; kept\n\tb = x \\\n y\n\tb = 3\n")
+    );
+    assert_eq!(
+        changed(content, to(None, false), "x  y").as_deref(),
+        Ok("[a]\n\tb = 1\n\tb = \"2 ;\" ; kept\n\tb = 1\n")
+    );
+    assert_eq!(changed(content, to(other, false), "1"), Err(Error::Multiple { key: "a.b".into() }));
+    assert_eq!(changed(content, to(None, false), "none"), Err(Error::Nothing));
+    let commented = Change { comment: Some(" # why".into()), ..to(Some(" v".into()), false) };
+    assert_eq!(changed("[a]", commented, "").as_deref(), Ok("[a]\n\tb = \" v\" # why\n"));
+}
+
+#[test]
+fn renames_and_removes_sections() {
+    let renamed = |content: &str, old: &str, new: Option<&str>| {
+        let (after, count) =
+            rename_section(content.as_bytes(), old.into(), new.map(BStr::new)).expect("a name");
+        (String::from_utf8(after).expect("text"), count)
+    };
+    let content = "[a] b = 1\n# kept\n  [a \"x\"] ; note\n\tc = 2\n[d]\n[a]\n";
+    assert_eq!(
+        renamed(content, "a", Some("n.y\"")),
+        ("[n \"y\\\"\"]\n\tb = 1\n# kept\n  [a \"x\"] ; note\n\tc = 2\n[d]\n[n \"y\\\"\"]\n".into(), 2)
+    );
+    assert_eq!(renamed(content, "a.x", None), ("[a] b = 1\n# kept\n[d]\n[a]\n".into(), 1));
+    assert_eq!(renamed(content, "A", None), (content.into(), 0));
+    assert_eq!(rename_section(b"", "a".into(), Some("b_".into())), Err(SectionError::Name("b_".into())));
+    assert_eq!(rename_section(b"[a]\0", "a".into(), None), Err(SectionError::NotText));
+}
+
 proptest! {
     #[test]
     fn never_panics(content in proptest::collection::vec(any::<u8>(), 0..100)) {
         for change in [set("a.b", "1"), add("a.x.b", "2"), Edit::Unset { key: "a.b".into() }] {
             let _ = edit(&content, &[change]);
         }
+        let _ = rename_section(&content, "a".into(), Some("b".into()));
+        let _ = rename_section(&content, "a.x".into(), None);
     }
 
     #[test]

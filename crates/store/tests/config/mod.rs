@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use format::config::Edit;
+use bstr::{BStr, BString, ByteSlice as _};
+use format::config::{self, Change, Edit};
 use proptest::prelude::*;
 use store::{Fsync, LockOptions};
 use testkit::Sandbox;
@@ -58,6 +59,107 @@ fn arguments(edit: &Edit) -> Vec<String> {
         Edit::Set { key, value } => vec![key.to_string(), value.to_string()],
         Edit::Add { key, value } => vec!["--add".into(), key.to_string(), value.to_string()],
         Edit::Unset { key } => vec!["--unset-all".into(), key.to_string()],
+    }
+}
+
+/// A change in the older form of `git config`.
+#[derive(Clone, Debug)]
+struct Call {
+    key: &'static str,
+    value: Option<String>,
+    /// Only this value is changed.
+    only: Option<&'static str>,
+    all: bool,
+    comment: bool,
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let value = prop::option::weighted(0.6, "[a-z #;\\\\\"\t]{0,4}");
+    let only =
+        prop::option::of(prop::sample::select(vec!["1", "2", "quoted # ; \" ", "one   two", "3", "", "5"]));
+    (prop::sample::select(KEYS.to_vec()), value, only, any::<bool>(), any::<bool>())
+        .prop_map(|(key, value, only, all, comment)| Call { key, value, only, all, comment })
+}
+
+impl Call {
+    fn arguments(&self) -> Vec<&str> {
+        let mut args = Vec::new();
+        match (&self.value, self.all) {
+            (Some(_), true) => args.push("--replace-all"),
+            (Some(_), false) => {}
+            (None, true) => args.push("--unset-all"),
+            (None, false) => args.push("--unset"),
+        }
+        if self.comment && self.value.is_some() {
+            args.extend(["--comment", "why"]);
+        }
+        if self.only.is_some() {
+            args.push("--fixed-value");
+        }
+        args.push(self.key);
+        args.extend(self.value.as_deref());
+        args.extend(self.only);
+        args
+    }
+
+    fn apply(&self, content: &[u8]) -> Result<Vec<u8>, config::Error> {
+        let change = Change {
+            key: self.key.into(),
+            value: self.value.as_ref().map(|value| value.as_bytes().as_bstr()),
+            comment: (self.comment && self.value.is_some()).then_some(BStr::new(" # why")),
+            all: self.all,
+        };
+        let select = |value: Option<&BStr>| match (self.only, value) {
+            (Some(only), Some(value)) => value == only,
+            _ => true,
+        };
+        config::change(content, &change, &select)
+    }
+}
+
+const SECTIONS: [&str; 8] = ["a", "A", "a.x", "a.X", "a.q\"\\", "d", "new", "a.sub.y"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 120, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn changes_agree_with_git(
+        pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..9),
+        call in call(),
+    ) {
+        let sandbox = Sandbox::new();
+        let repo = sandbox.repo("");
+        let before = pieces.concat();
+        repo.write("git", &before);
+        let run = repo.try_git(&[&["config", "--file", "git"], &call.arguments()[..]].concat());
+        let result = call.apply(before.as_bytes());
+        let code = match &result {
+            Ok(_) => 0,
+            Err(config::Error::Nothing | config::Error::Multiple { .. }) => 5,
+            Err(_) => 128,
+        };
+        prop_assert_eq!(code, run.code, "{:?} {}", result, run.stderr);
+        let after = result.map_or_else(|_| before.into(), BString::from);
+        prop_assert_eq!(repo.read("git"), after);
+    }
+
+    #[test]
+    fn renamed_sections_agree_with_git(
+        pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..9),
+        old in prop::sample::select(SECTIONS.to_vec()),
+        new in prop::option::of(prop::sample::select(SECTIONS.to_vec())),
+    ) {
+        let sandbox = Sandbox::new();
+        let repo = sandbox.repo("");
+        let before = pieces.concat();
+        repo.write("git", &before);
+        let option = if new.is_some() { "--rename-section" } else { "--remove-section" };
+        let mut args = vec!["config", "--file", "git", option, old];
+        args.extend(new);
+        let run = repo.try_git(&args);
+        let (after, count) =
+            config::rename_section(before.as_bytes(), old.into(), new.map(BStr::new)).expect("a name");
+        prop_assert_eq!(run.code == 0, count > 0, "{}", run.stderr);
+        prop_assert_eq!(repo.read("git"), BString::from(after));
     }
 }
 

@@ -80,7 +80,7 @@ impl Values {
 
 /// The mistakes of a command line. Git's messages about them need its usage text.
 fn wrong(what: &str) -> Failure {
-    Failure::fatal(what)
+    Failure::Error(what.into(), 129)
 }
 
 impl Job {

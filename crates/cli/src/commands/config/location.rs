@@ -204,7 +204,7 @@ impl<'a> Desk<'a> {
                 let read = std::io::stdin().lock().read_to_end(&mut content);
                 read.map_err(|error| Failure::fatal(error.to_string()))?;
                 let one = self.one(&content, Path::new(""), BStr::new(""), Origin::Stdin, Scope::Command);
-                // What was read is gone: the real Git cannot start now.
+                // The real Git could not read it again.
                 let values = self.parse(one).map_err(|error| match error {
                     repo::Error::Config(repo::ConfigError::Line { line, .. }) => {
                         Failure::fatal(format!("bad config line {line} in standard input"))

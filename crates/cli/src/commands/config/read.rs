@@ -19,6 +19,8 @@ use crate::term::{
 
 /// Git's exit code for a pattern that is not a regular expression.
 const INVALID_PATTERN: u8 = 6;
+/// Git's exit code for any wrong key that is to be read.
+const INVALID_KEY: u8 = 1;
 
 /// Prints all entries. Returns the exit code.
 pub(super) fn list(desk: &Desk<'_>, job: &Job) -> Result<u8, Failure> {
@@ -26,7 +28,7 @@ pub(super) fn list(desk: &Desk<'_>, job: &Job) -> Result<u8, Failure> {
     let found = desk.read()?;
     if let Found::Missing(file) = &found {
         let reason = "No such file or directory";
-        return Err(Failure::fatal(format!("unable to read config file '{}': {reason}", file.name)));
+        return Err(Failure::Fatal(text!("unable to read config file '", file.name, "': ", reason)));
     }
     let mut out = Vec::new();
     for entry in found.entries() {
@@ -89,7 +91,7 @@ pub(super) fn get(desk: &Desk<'_>, job: &Job, get: &Get) -> Result<u8, Failure> 
             Err(Refusal::Unserved) => return Err(unserved(desk)),
             Err(Refusal::Value(message)) => {
                 message.iter().for_each(console::error);
-                return Err(Failure::fatal(format!("failed to format default config value: {default}")));
+                return Err(Failure::Fatal(text!("failed to format default config value: ", default)));
             }
         }
     }
@@ -109,7 +111,7 @@ pub(super) fn color(desk: &Desk<'_>, slot: &BStr, default: Option<&BString>) -> 
             None => {
                 let failure = value::bad_line(entry);
                 if !matches!(failure, Failure::Unserved(_)) {
-                    console::error(format!("invalid color value: {text}"));
+                    console::error(text!("invalid color value: ", text));
                 }
                 return Err(failure);
             }
@@ -174,11 +176,11 @@ impl ColorBool {
         } else if is("auto") {
             return Ok(ColorBool::Auto);
         }
-        let value = entry.value.unwrap_or_default();
+        let text = entry.value.unwrap_or_default();
         match repo::parse_bool(entry.value) {
             Some(true) => Ok(ColorBool::Auto),
             Some(false) => Ok(ColorBool::Never),
-            None => Err(Failure::fatal(format!("bad boolean config value '{value}' for '{}'", entry.key))),
+            None => Err(Failure::Fatal(value::bad_boolean(entry.key, text))),
         }
     }
 }
@@ -220,8 +222,16 @@ fn names(get: &Get) -> Result<Test<'_>, (BString, u8)> {
             Err(_) => Err((text!("invalid key pattern: ", get.name), INVALID_PATTERN)),
         };
     }
-    let key = normalized(get.name.as_bstr()).map_err(|error| (error.to_string().into(), 1))?;
+    let name = get.name.as_bstr();
+    let key = normalized(name).map_err(|error| (key_message(&error, name), INVALID_KEY))?;
     Ok(Box::new(move |name| name == key))
+}
+
+/// Git's message about a key, which need not be UTF-8.
+pub(super) fn key_message(error: &format::config::Error, key: &BStr) -> BString {
+    let message = error.to_string();
+    let problem = message.split(": ").next().unwrap_or_default();
+    text!(problem, ": ", key)
 }
 
 /// Checks a key, and changes section and variable to lower case.

@@ -6,7 +6,11 @@ use repo::{Configured, Env, Origin};
 
 use crate::{
     session::settings::expiry::expire_date,
-    term::{console, failure::Failure, text::color},
+    term::{
+        console::{self, text},
+        failure::Failure,
+        text::color,
+    },
 };
 
 /// The type of a value.
@@ -91,8 +95,9 @@ pub(super) fn shown(kind: Kind, given: Given<'_>, env: &Env) -> Result<BString, 
         },
         Kind::Color => match given.value {
             None => Err(missing(given.key)),
-            Some(text) => color::parse(text)
-                .ok_or_else(|| Refusal::Value(Some(format!("invalid color value: {text}").into()))),
+            Some(text) => {
+                color::parse(text).ok_or_else(|| Refusal::Value(Some(text!("invalid color value: ", text))))
+            }
         },
     }
 }
@@ -104,7 +109,7 @@ fn bool_word(value: Option<&BStr>) -> Option<bool> {
 }
 
 fn missing(key: &BStr) -> Refusal {
-    Refusal::Value(Some(format!("missing value for '{key}'").into()))
+    Refusal::Value(Some(text!("missing value for '", key, "'")))
 }
 
 fn path(given: Given<'_>, env: &Env) -> Result<BString, Refusal> {
@@ -119,25 +124,28 @@ fn path(given: Given<'_>, env: &Env) -> Result<BString, Refusal> {
     }
 }
 
-fn bad_boolean(key: &BStr, value: &BStr) -> String {
-    format!("bad boolean config value '{value}' for '{key}'")
+/// Git's message about a value that is no boolean.
+pub(super) fn bad_boolean(key: &BStr, value: &BStr) -> BString {
+    text!("bad boolean config value '", value, "' for '", key, "'")
 }
 
-fn bad_number(key: &BStr, value: &BStr, entry: Option<&Configured<'_>>, reason: &str) -> String {
-    let place = match entry.map(|entry| (entry.origin, entry.source_name)) {
-        None | Some((Origin::CommandLine, _)) => String::new(),
-        Some((Origin::File, name)) => format!(" in file {name}"),
-        Some((Origin::Blob, name)) => format!(" in blob {name}"),
-        Some((Origin::Stdin, _)) => " in standard input".to_owned(),
+fn bad_number(key: &BStr, value: &BStr, entry: Option<&Configured<'_>>, reason: &str) -> BString {
+    let (place, name) = match entry.map(|entry| (entry.origin, entry.source_name)) {
+        None | Some((Origin::CommandLine, _)) => ("", BStr::new("")),
+        Some((Origin::File, name)) => (" in file ", name),
+        Some((Origin::Blob, name)) => (" in blob ", name),
+        Some((Origin::Stdin, _)) => (" in standard input", BStr::new("")),
     };
-    format!("bad numeric config value '{value}' for '{key}'{place}: {reason}")
+    text!("bad numeric config value '", value, "' for '", key, "'", place, name, ": ", reason)
 }
 
 /// The failure of a command that read a value which cannot be used.
 pub(super) fn bad_line(entry: &Configured<'_>) -> Failure {
     let line = entry.place.map_or(0, |(_, line)| line);
     match entry.origin {
-        Origin::File => Failure::fatal(format!("bad config line {line} in file {}", entry.source_name)),
+        Origin::File => {
+            Failure::Fatal(text!("bad config line ", line.to_string(), " in file ", entry.source_name))
+        }
         Origin::Stdin => Failure::fatal(format!("bad config line {line} in standard input")),
         Origin::CommandLine => Failure::fatal("unable to parse command-line config"),
         Origin::Blob => Failure::Unserved("values of another type in a blob"),
@@ -162,8 +170,8 @@ pub(super) fn stored(kind: Option<Kind>, key: &BStr, value: &BStr) -> Result<BSt
         Kind::BoolOrStr => Ok(repo::parse_bool(Some(value)).map_or_else(|| value.to_owned(), words)),
         Kind::Color if color::parse(value).is_some() => Ok(value.to_owned()),
         Kind::Color => {
-            console::error(format!("invalid color value: {value}"));
-            Err(Failure::fatal(format!("cannot parse color '{value}'")))
+            console::error(text!("invalid color value: ", value));
+            Err(Failure::Fatal(text!("cannot parse color '", value, "'")))
         }
     }
 }

@@ -7,7 +7,7 @@ use store::{Fsync, LockOptions};
 use super::{
     job::{Change, Job},
     location::{Desk, File},
-    read::{normalized, selection},
+    read::{key_message, normalized, selection},
     value,
 };
 use crate::{
@@ -34,7 +34,7 @@ pub(super) fn change(desk: &Desk<'_>, job: &Job, change: &Change) -> Result<u8, 
         Err(error) => {
             use config::Error::{NoName, NoSection};
             let lacks = matches!(error, NoSection(_) | NoName(_));
-            console::error(error.to_string());
+            console::error(key_message(&error, name));
             return Ok(if lacks { NO_SECTION_OR_NAME } else { INVALID_KEY });
         }
     };
@@ -74,9 +74,9 @@ pub(super) fn change(desk: &Desk<'_>, job: &Job, change: &Change) -> Result<u8, 
 pub(super) fn section(desk: &Desk<'_>, old: &BStr, new: Option<&BString>) -> Result<u8, Failure> {
     let file = desk.file_to_write()?;
     let mut found = 0;
-    if let Err(error @ SectionError::Name(_)) = config::rename_section(b"", old, new.map(|new| new.as_ref()))
-    {
-        console::error(error.to_string());
+    if let Err(SectionError::Name(_)) = config::rename_section(b"", old, new.map(|new| new.as_ref())) {
+        let name = new.map(|new| new.as_bstr()).unwrap_or_default();
+        console::error(text!("invalid section name: ", name));
         return Ok(NO_LOCK);
     }
     let done = rewrite(desk, &file, |before| {
@@ -122,16 +122,20 @@ fn rewrite(
 }
 
 fn lock_options(place: &Place) -> Result<LockOptions, Failure> {
+    const WHAT: &str = "such settings of locks";
     match place {
         Place::Repository(repo) => Ok(LockOptions {
-            shared: settings::shared(repo)?,
-            record_pid: repo.config_bool("core.lockfilePid")?.unwrap_or(false),
+            shared: settings::shared(repo).map_err(|_| Failure::Unserved(WHAT))?,
+            record_pid: repo
+                .config_bool("core.lockfilePid")
+                .map_err(|_| Failure::Unserved(WHAT))?
+                .unwrap_or(false),
             ..LockOptions::default()
         }),
         Place::Outside(outside) => {
             let is_set = |key| outside.config_value(key).is_some();
             match is_set("core.sharedRepository") || is_set("core.lockfilePid") {
-                true => Err(Failure::Unserved("settings about locks outside of a repository")),
+                true => Err(Failure::Unserved(WHAT)),
                 false => Ok(LockOptions::default()),
             }
         }
