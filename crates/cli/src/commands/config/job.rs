@@ -5,6 +5,7 @@ use bstr::{BString, ByteSlice as _};
 use super::{
     location::Location,
     options::{self, Display, Form, Forms, Mode, Request},
+    url::Url,
     value::Kind,
 };
 use crate::term::failure::Failure;
@@ -27,10 +28,25 @@ pub(super) struct Job {
 pub(super) enum Action {
     List,
     Get(Get),
-    Color { slot: BString, default: Option<BString> },
-    ColorBool { slot: BString, is_terminal: Option<bool> },
+    /// Settings of `section` for a URL; all of them without a key.
+    Url {
+        section: BString,
+        key: Option<BString>,
+        url: Url,
+    },
+    Color {
+        slot: BString,
+        default: Option<BString>,
+    },
+    ColorBool {
+        slot: BString,
+        is_terminal: Option<bool>,
+    },
     Change(Change),
-    Section { old: BString, new: Option<BString> },
+    Section {
+        old: BString,
+        new: Option<BString>,
+    },
 }
 
 /// Entries to print.
@@ -208,7 +224,11 @@ fn old(request: &mut Request, given: Vec<BString>) -> Result<Action, Failure> {
                 .map(|text| repo::parse_bool(Some(text.as_bstr())).ok_or_else(|| wrong("a wrong boolean")));
             Action::ColorBool { slot: slot.unwrap_or_default(), is_terminal: is_terminal.transpose()? }
         }
-        Some(Mode::GetUrlmatch | Mode::Edit) => return Err(wrong("an action that is not native")),
+        Some(Mode::GetUrlmatch) => {
+            let [name, url] = words::<2, 2>(given)?;
+            for_url(request, name.unwrap_or_default(), url.unwrap_or_default())?
+        }
+        Some(Mode::Edit) => return Err(wrong("an editor for the configuration")),
     })
 }
 
@@ -217,10 +237,13 @@ fn get(request: &mut Request, given: Vec<BString>) -> Result<Action, Failure> {
     let name = name.unwrap_or_default();
     let pattern = request.value.take();
     if request.fixed_value && pattern.is_none()
-        || request.default.is_some() && request.all
-        || request.url.is_some()
+        || request.default.is_some() && (request.all || request.url.is_some())
+        || request.url.is_some() && (request.all || request.regexp || pattern.is_some())
     {
         return Err(wrong("options that do not go together"));
+    }
+    if let Some(url) = request.url.take() {
+        return for_url(request, name, url);
     }
     if request.kind == Some(Kind::Color) && name.is_empty() && request.default.is_some() {
         return Ok(Action::Color { slot: name, default: request.default.take() });
@@ -232,6 +255,17 @@ fn get(request: &mut Request, given: Vec<BString>) -> Result<Action, Failure> {
         values: Values::new(pattern, request.fixed_value),
         default: request.default.take(),
     }))
+}
+
+fn for_url(request: &mut Request, name: BString, url: BString) -> Result<Action, Failure> {
+    let url = Url::parse(url.as_ref(), false).ok().flatten().ok_or_else(|| wrong("such a URL"))?;
+    let name = name.to_ascii_lowercase();
+    let (section, key) = match name.split_once_str(".") {
+        Some((section, key)) => (section.into(), Some(key.into())),
+        None => (name.into(), None),
+    };
+    request.display.names = key.is_none();
+    Ok(Action::Url { section, key, url })
 }
 
 fn set(request: &mut Request, given: Vec<BString>) -> Result<Action, Failure> {

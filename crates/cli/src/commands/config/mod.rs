@@ -8,6 +8,7 @@ mod job;
 mod location;
 mod options;
 mod read;
+mod url;
 mod value;
 mod write;
 
@@ -61,6 +62,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     match &job.action {
         Action::List => read::list(&desk, &job),
         Action::Get(get) => read::get(&desk, &job, get),
+        Action::Url { section, key, url } => read::url(&desk, &job, section.as_ref(), key.as_ref(), url),
         Action::Color { slot, default } => read::color(&desk, slot.as_ref(), default.as_ref()),
         Action::ColorBool { slot, is_terminal } => read::color_bool(&desk, slot.as_ref(), *is_terminal),
         Action::Change(change) => write::change(&desk, &job, change),

@@ -149,7 +149,8 @@ const MODES: [Option_; 14] = [
     mode!("--get-all", "get all values: key [<value-pattern>]", Mode::GetAll).native(Both),
     mode!("--get-regexp", "get values for regexp: name-regex [<value-pattern>]", Mode::GetRegexp)
         .native(Both),
-    mode!("--get-urlmatch", "get value specific for the URL: section[.var] URL", Mode::GetUrlmatch),
+    mode!("--get-urlmatch", "get value specific for the URL: section[.var] URL", Mode::GetUrlmatch)
+        .native(Both),
     mode!("--replace-all", "replace all matching variables: name value [<value-pattern>]", Mode::ReplaceAll)
         .native(Both),
     mode!("--add", "add a new variable: name value", Mode::Add).native(Both),
@@ -203,7 +204,8 @@ const VALUE: Option_ =
     })
     .native(Both);
 const URL: Option_ =
-    Opt::text("--url <URL>", "show config matching the given URL", |request: &mut Request| &mut request.url);
+    Opt::text("--url <URL>", "show config matching the given URL", |request: &mut Request| &mut request.url)
+        .native(Both);
 const APPEND: Option_ =
     Opt::flag("--append", "add a new line without altering any existing values", |request: &mut Request| {
         &mut request.append

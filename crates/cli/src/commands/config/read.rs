@@ -9,6 +9,7 @@ use sys::Regex;
 use super::{
     job::{Get, Job, Values},
     location::{Desk, Found},
+    url::{self, Url},
     value::{self, Given, Kind, Refusal},
 };
 use crate::term::{
@@ -98,6 +99,32 @@ pub(super) fn get(desk: &Desk<'_>, job: &Job, get: &Get) -> Result<u8, Failure> 
     let shown = if get.all { &lines[..] } else { &lines[lines.len().saturating_sub(1)..] };
     shown.iter().for_each(|line| console::out_raw(line));
     Ok(u8::from(lines.is_empty()))
+}
+
+/// Prints the settings for a URL. Returns the exit code.
+pub(super) fn url(
+    desk: &Desk<'_>,
+    job: &Job,
+    section: &BStr,
+    key: Option<&BString>,
+    url: &Url,
+) -> Result<u8, Failure> {
+    unless_paged(job)?;
+    let found = desk.read()?;
+    let entries = found.entries();
+    let best = url::best(&entries, section, key.map(|key| key.as_bstr()), url);
+    let best = best.map_err(|url::Odd| unserved(desk))?;
+    for (name, entry) in &best {
+        let given = Given { key: name.as_bstr(), ..given(entry) };
+        match line(desk, job, &given, ' ') {
+            Ok(line) => console::out_raw(&line),
+            Err(Refusal::Absent) => {}
+            Err(Refusal::Value(message)) => message.iter().for_each(console::error),
+            Err(Refusal::Fatal(failure)) => return Err(failure),
+            Err(Refusal::Unserved) => return Err(unserved(desk)),
+        }
+    }
+    Ok(u8::from(best.is_empty()))
 }
 
 /// Prints the sequence of a colour. Returns the exit code.
