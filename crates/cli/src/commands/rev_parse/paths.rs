@@ -86,7 +86,7 @@ impl<'a> Paths<'a> {
     /// may be elsewhere.
     pub(super) fn git_path(&self, path: &BStr) -> Option<BString> {
         let is_movable = |name: &&str| path.starts_with(name.as_bytes());
-        if self.repo.git_dir() != self.repo.common_dir() || MOVABLE.iter().any(|name| is_movable(&name)) {
+        if self.repo.git_dir() != self.repo.common_dir() || MOVABLE.iter().any(is_movable) {
             return None;
         }
         let path = text!(bytes(self.exported()), "/", path);
