@@ -71,10 +71,13 @@ impl ObjectId {
             return None;
         }
         let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            let high = (pair[0] as char).to_digit(16)?;
-            let low = (pair[1] as char).to_digit(16)?;
-            *byte = (high * 16 + low) as u8;
+        for (byte, pair) in bytes.iter_mut().zip(hex.as_chunks::<2>().0) {
+            let [high, low] = pair.map(|digit| DIGIT_VALUES[usize::from(digit)]);
+            // Only the value of something else has the upper half.
+            if (high | low) > 15 {
+                return None;
+            }
+            *byte = high << 4 | low;
         }
         Some(ObjectId { bytes, kind })
     }
@@ -104,6 +107,18 @@ impl ObjectId {
         Hasher::object(kind, "blob", 0).finish().expect("the empty blob is no collision attack")
     }
 }
+
+/// The values of hexadecimal digits; 255 for other bytes.
+const DIGIT_VALUES: [u8; 256] = {
+    let mut values = [u8::MAX; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        values[b"0123456789abcdef"[digit] as usize] = digit as u8;
+        values[b"0123456789ABCDEF"[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    values
+};
 
 impl ObjectId {
     /// Returns the number of leading hexadecimal digits that both names share.

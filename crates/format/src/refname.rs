@@ -27,22 +27,37 @@ pub struct InvalidRefName;
 /// must not contain `..`, `@{`, a control character, a space or one of `~^:?*[\`. It must not end
 /// with a dot, and must not be `@`.
 pub fn check(name: &BStr, levels: Levels) -> Result<(), InvalidRefName> {
+    // A listing checks every name, so this is one pass.
     let bytes = name.as_bytes();
-    let components = bytes.split(|&byte| byte == b'/');
-    let valid = components.clone().all(is_component)
-        && !bytes.ends_with(b".")
+    let (mut start, mut slashes, mut last) = (0, 0, b'/');
+    for (at, &byte) in bytes.iter().enumerate() {
+        let valid = match byte {
+            b'/' => {
+                slashes += 1;
+                is_end_of_component(&bytes[start..at])
+            }
+            b'.' => last != b'.' && last != b'/',
+            b'{' => last != b'@',
+            byte => !is_forbidden(byte),
+        };
+        if !valid {
+            return Err(InvalidRefName);
+        }
+        if byte == b'/' {
+            start = at + 1;
+        }
+        last = byte;
+    }
+    let valid = is_end_of_component(&bytes[start..])
+        && last != b'.'
         && bytes != b"@"
-        && (levels == Levels::One || components.count() >= 2);
+        && (levels == Levels::One || slashes > 0);
     if valid { Ok(()) } else { Err(InvalidRefName) }
 }
 
-fn is_component(component: &[u8]) -> bool {
-    !component.is_empty()
-        && !component.starts_with(b".")
-        && !component.ends_with(b".lock")
-        && !component.contains_str("..")
-        && !component.contains_str("@{")
-        && !component.iter().any(|byte| is_forbidden(*byte))
+/// Returns true if a name can end or go on after this component.
+fn is_end_of_component(component: &[u8]) -> bool {
+    !component.is_empty() && !component.ends_with(b".lock")
 }
 
 fn is_forbidden(byte: u8) -> bool {

@@ -108,7 +108,7 @@ const BOTH: u8 = LEFT | RIGHT;
 struct Walk<'a> {
     repo: &'a Repository,
     reader: Reader<'a>,
-    graph: Option<Graph>,
+    graph: Option<&'a Graph>,
     /// Returns true if a commit with these marks keeps the walk going.
     keeps_going: fn(u8) -> bool,
     seen: HashMap<ObjectId, Seen>,
@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
 
     /// Reads the date and the parents of a commit.
     fn read(&mut self, id: &ObjectId) -> Result<(i64, Vec<ObjectId>), Error> {
-        if let Some(graph) = &self.graph
+        if let Some(graph) = self.graph
             && let Some(commit) = graph.commit_by_id(gitoxide::object_id(id))
         {
             // A damaged graph is not an error: the commit itself has the same data.
@@ -211,15 +211,20 @@ impl<'a> Walk<'a> {
 }
 
 impl Repository {
-    /// Opens the commit-graph, unless history is cut off or replaced: the graph ignores both.
-    pub(crate) fn commit_graph(&self) -> Option<Graph> {
-        let wanted = self.config_bool("core.commitGraph").ok().flatten().unwrap_or(true);
-        let replaces = self.replaced.as_ref().is_some_and(|replaced| replaced.replaces_any());
-        // Reading a commit returns the error about the list of shallow commits.
-        let is_whole = self.shallow().is_ok_and(HashSet::is_empty);
-        if !wanted || !is_whole || replaces {
-            return None;
-        }
-        Graph::from_info_dir(&self.objects_dir().join("info"), gitoxide::hash_kind(self.layout.hash)).ok()
+    /// Returns the commit-graph, unless history is cut off or replaced: the graph ignores both. It
+    /// is opened once.
+    pub(crate) fn commit_graph(&self) -> Option<&Graph> {
+        let open = || {
+            let wanted = self.config_bool("core.commitGraph").ok().flatten().unwrap_or(true);
+            let replaces = self.replaced.as_ref().is_some_and(|replaced| replaced.replaces_any());
+            // Reading a commit returns the error about the list of shallow commits.
+            let is_whole = self.shallow().is_ok_and(HashSet::is_empty);
+            if !wanted || !is_whole || replaces {
+                return None;
+            }
+            let info = self.objects_dir().join("info");
+            Graph::from_info_dir(&info, gitoxide::hash_kind(self.layout.hash)).ok()
+        };
+        self.graph.get_or_init(open).as_ref()
     }
 }

@@ -61,7 +61,7 @@ pub use history::LeftBehind;
 pub use identity::check_committer_date;
 pub use open::{Extensions, TemplateFormat, template_format};
 pub use reflog::DetachedFrom;
-pub use refs::{ListScope, ListedRef, Soundness, branch_name};
+pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};
 pub use standalone::{StandaloneConfig, config_file};
 pub use tag::TagTarget;
 pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};
@@ -123,6 +123,8 @@ pub struct Repository {
     /// See [`Repository::discovery_warnings`].
     warnings: Vec<BString>,
     shallow: OnceLock<Result<HashSet<ObjectId>, Error>>,
+    /// See [`Repository::commit_graph`].
+    graph: OnceLock<Option<gix_commitgraph::Graph>>,
     /// The index for names like `:path`.
     index: OnceLock<format::index::Index>,
     /// The running filter processes.
@@ -192,6 +194,7 @@ impl Repository {
             replaced,
             warnings,
             shallow: OnceLock::new(),
+            graph: OnceLock::new(),
             index: OnceLock::new(),
             processes: Arc::default(),
         })

@@ -17,7 +17,7 @@ impl Repository {
     ) -> Result<HashSet<ObjectId>, Error> {
         let graph = self.commit_graph();
         let generation = |id: &ObjectId| {
-            let graph = graph.as_ref()?;
+            let graph = graph?;
             Some(graph.commit_by_id(gitoxide::object_id(id))?.generation())
         };
         // A commit that the graph lacks may be above any other.
@@ -36,7 +36,7 @@ impl Repository {
             if generation(&id).is_some_and(|generation| generation < least) {
                 continue;
             }
-            let known = graph.as_ref().and_then(|graph| {
+            let known = graph.and_then(|graph| {
                 let commit = graph.commit_by_id(gitoxide::object_id(&id))?;
                 let parents = commit.iter_parents().map(|parent| self.own_id(graph.id_at(parent.ok()?)));
                 parents.collect::<Option<Vec<_>>>()

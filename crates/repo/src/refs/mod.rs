@@ -6,6 +6,7 @@
 
 mod list;
 mod replace;
+mod shorten;
 mod store;
 
 use std::{io, ops::ControlFlow};
@@ -21,6 +22,7 @@ use sys::{FileType, by_path};
 use crate::{Error, Head, RefError, Repository, revision::RULES};
 pub use list::{ListScope, ListedRef, Soundness};
 pub(crate) use replace::Replaced;
+pub use shorten::Shortener;
 use store::Raw;
 pub(crate) use store::{End, Resolved, Store};
 

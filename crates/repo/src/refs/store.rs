@@ -182,7 +182,12 @@ impl Packed {
             return Ok(Raw::Missing);
         }
         let snapshot = self.snapshot()?;
-        Ok(self.look(&snapshot, |refs| refs.find(name))?.map_or(Raw::Missing, Raw::Id))
+        Ok(self.find_in(&snapshot, name)?.map_or(Raw::Missing, Raw::Id))
+    }
+
+    /// Searches one state of the file.
+    pub(super) fn find_in(&self, snapshot: &Snapshot, name: &BStr) -> Result<Option<ObjectId>, Error> {
+        self.look(snapshot, |refs| refs.find(name))
     }
 
     /// Visits all packed refs with a prefix, in order. A ref with an invalid name has the null
@@ -230,7 +235,7 @@ impl Packed {
     }
 
     /// Returns the current content of the file.
-    fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
+    pub(super) fn snapshot(&self) -> Result<Arc<Snapshot>, Error> {
         let mut held = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(snapshot) = &*held {
             let now = by_path::stat_followed(&self.path).map_err(Attempt::StatPackedRefs.on(&self.shown))?;

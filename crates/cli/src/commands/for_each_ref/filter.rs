@@ -1,6 +1,6 @@
 //! The choice of refs: patterns, and commits that they contain or are merged into.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString};
 use format::{
@@ -63,6 +63,8 @@ pub(super) struct Commits {
     pub(super) not_contained: Vec<ObjectId>,
     pub(super) merged: Vec<ObjectId>,
     pub(super) not_merged: Vec<ObjectId>,
+    /// Refs that were judged, by their objects: many point to the same one.
+    pub(super) judged: HashMap<ObjectId, Option<ObjectId>>,
 }
 
 impl Commits {
@@ -79,7 +81,7 @@ impl Commits {
     /// Judges one ref, except by merges. Returns its commit if that was needed; `None` if the ref
     /// is not wanted.
     pub(super) fn wants(
-        &self,
+        &mut self,
         repo: &Repository,
         reader: &mut Reader<'_>,
         listed: &ListedRef<'_>,
@@ -90,26 +92,32 @@ impl Commits {
         if !self.needs_commit() {
             return Ok(Some(None));
         }
-        let damaged = |_| Failure::Unserved("damaged objects");
-        let Some(commit) = repo.commit_if_there(listed.id).map_err(damaged)? else {
-            return match reader.header(&listed.id) {
-                Ok(_) => Ok(None),
-                Err(_) => Err(Failure::Unserved("missing objects")),
-            };
-        };
-        let contains = |sought: &[ObjectId]| -> Result<bool, Failure> {
-            for sought in sought {
-                if repo.ahead_behind(*sought, commit).map_err(|_| Failure::Unserved("damaged histories"))?.0
-                    == 0
-                {
+        if let Some(judged) = self.judged.get(&listed.id) {
+            return Ok(judged.map(Some));
+        }
+        let mut commit = commit_of(repo, reader, listed)?;
+        if let Some(found) = commit
+            && !self.contains_what_it_should(repo, found)?
+        {
+            commit = None;
+        }
+        self.judged.insert(listed.id, commit);
+        Ok(commit.map(Some))
+    }
+
+    /// Judges a commit by the commits that it must and must not contain.
+    fn contains_what_it_should(&self, repo: &Repository, commit: ObjectId) -> Result<bool, Failure> {
+        let contains = |all: &[ObjectId]| -> Result<bool, Failure> {
+            for sought in all {
+                let distance = repo.ahead_behind(*sought, commit);
+                if distance.map_err(|_| Failure::Unserved("damaged histories"))?.0 == 0 {
                     return Ok(true);
                 }
             }
             Ok(false)
         };
-        let is_wanted = (self.contained.is_empty() || contains(&self.contained)?)
-            && (self.not_contained.is_empty() || !contains(&self.not_contained)?);
-        Ok(is_wanted.then_some(Some(commit)))
+        Ok((self.contained.is_empty() || contains(&self.contained)?)
+            && (self.not_contained.is_empty() || !contains(&self.not_contained)?))
     }
 
     fn is_pointed_at(
@@ -151,4 +159,21 @@ impl Commits {
         }
         Ok(())
     }
+}
+
+/// Returns the commit that a ref leads to; `None` for a ref that leads to something else.
+fn commit_of(
+    repo: &Repository,
+    reader: &mut Reader<'_>,
+    listed: &ListedRef<'_>,
+) -> Result<Option<ObjectId>, Failure> {
+    let damaged = || Failure::Unserved("missing or damaged objects");
+    let mut id = listed.id;
+    let mut kind = reader.header(&id).map_err(|_| damaged())?.0;
+    if kind == Kind::Tag {
+        let target = repo.peel_tag_with(reader, id).map_err(|_| damaged())?.ok_or_else(damaged)?;
+        id = target.id;
+        kind = reader.header(&id).map_err(|_| damaged())?.0;
+    }
+    Ok((kind == Kind::Commit).then_some(id))
 }

@@ -217,6 +217,7 @@ impl Request {
             not_contained: all(&self.not_contains)?,
             merged: all(&self.merged)?,
             not_merged: all(&self.not_merged)?,
+            ..Commits::default()
         })
     }
 }

@@ -305,13 +305,16 @@ impl Show<'_> {
 
     fn line(&mut self, name: &BStr, mark: &str, id: ObjectId) -> Result<(), Failure> {
         let full = self.repo.hash().hex_len();
-        let hex = match self.request.abbrev {
-            Abbrev::Configured => self.repo.abbreviate(id)?,
-            Abbrev::Digits(digits) if digits < full => self.repo.abbreviate_to(id, digits)?,
-            Abbrev::Full | Abbrev::Digits(_) => id.to_string(),
+        let short = match self.request.abbrev {
+            Abbrev::Configured => Some(self.repo.abbreviate(id)?),
+            Abbrev::Digits(digits) if digits < full => Some(self.repo.abbreviate_to(id, digits)?),
+            Abbrev::Full | Abbrev::Digits(_) => None,
         };
         let buffer = self.listing.buffer();
-        buffer.extend_from_slice(hex.as_bytes());
+        match short {
+            Some(short) => buffer.extend_from_slice(short.as_bytes()),
+            None => buffer.extend_from_slice(id.hex_into(&mut [0; 64])),
+        }
         // As in Git, the name of a peeled object is always shown.
         if !self.request.hash || !mark.is_empty() {
             buffer.push(b' ');

@@ -9,10 +9,13 @@ mod person;
 mod remote;
 mod text;
 
-use std::{cell::OnceCell, collections::HashMap};
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::HashMap,
+};
 
 use bstr::{BStr, BString};
-use repo::{ListedRef, Repository, objects::Reader};
+use repo::{ListedRef, Repository, Shortener, objects::Reader};
 
 use self::object::{Loaded, Need};
 use super::{
@@ -31,8 +34,7 @@ pub(super) struct Values<'a> {
     peeled: Need,
     /// The ref that HEAD leads to, or HEAD.
     head: Option<BString>,
-    /// Short names must not be ambiguous at all (`core.warnAmbiguousRefs`).
-    strict: bool,
+    shortener: RefCell<Shortener<'a>>,
     /// The length of short object names.
     abbrev: OnceCell<usize>,
     /// The paths of worktrees by the full names of their branches.
@@ -68,7 +70,7 @@ impl<'a> Values<'a> {
             own: Need::Nothing,
             peeled: Need::Nothing,
             head: None,
-            strict: true,
+            shortener: RefCell::new(Shortener::new(repo, true)),
             abbrev: OnceCell::new(),
             worktrees: OnceCell::new(),
             now,
@@ -100,8 +102,8 @@ impl<'a> Values<'a> {
         if needs_head {
             values.head = repo.reading_name("HEAD".into())?;
         }
-        if shortens {
-            values.strict = repo.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true);
+        if shortens && repo.config_bool("core.warnAmbiguousRefs")? == Some(false) {
+            values.shortener = RefCell::new(Shortener::new(repo, false));
         }
         Ok(values)
     }

@@ -46,8 +46,7 @@ impl Values<'_> {
     pub(super) fn append_name(&self, name: &BStr, form: NameForm, out: &mut Vec<u8>) -> Result<(), Failure> {
         match form {
             NameForm::Full => out.extend_from_slice(name),
-            NameForm::Short if self.strict => out.extend_from_slice(&self.repo.shorten_ref_strictly(name)?),
-            NameForm::Short => out.extend_from_slice(&self.repo.shorten_ref(name)?),
+            NameForm::Short => out.extend_from_slice(&self.shortener.borrow_mut().shorten(name)?),
             NameForm::StripLeft(count) => {
                 let mut rest = name.split_str("/").skip(stripped(name, count));
                 let kept = rest

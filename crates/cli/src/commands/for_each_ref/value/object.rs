@@ -123,7 +123,7 @@ impl Values<'_> {
         };
         match digits < self.repo.hash().hex_len() {
             true => out.extend_from_slice(self.repo.abbreviate_to(id, digits)?.as_bytes()),
-            false => out.extend_from_slice(id.to_string().as_bytes()),
+            false => out.extend_from_slice(id.hex_into(&mut [0; 64])),
         }
         Ok(())
     }

@@ -1,0 +1,115 @@
+//! Short names of many refs.
+//!
+//! A short name is good if other names with the same end lead to no ref. Most of them do not exist.
+//! After a few refs, the directories that such a ref would be in are listed once each, so that a
+//! missing ref costs no system call. Packed refs are searched in one state of the file.
+
+use std::{
+    collections::{HashMap, HashSet},
+    os::unix::ffi::OsStringExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::refname::RefScope;
+use sys::by_path;
+
+use super::store::Snapshot;
+use crate::{Error, Repository, revision::RULES};
+
+/// So many refs are looked for in the usual way.
+const FEW: usize = 6;
+
+/// Finds short names.
+pub struct Shortener<'a> {
+    repo: &'a Repository,
+    /// No other rule may lead to a ref (`core.warnAmbiguousRefs`).
+    strict: bool,
+    /// The number of names so far.
+    count: usize,
+    /// The entries of directories; `None` for one that cannot be listed.
+    listed: HashMap<PathBuf, Option<HashSet<BString>>>,
+    packed: Option<Arc<Snapshot>>,
+}
+
+impl<'a> Shortener<'a> {
+    /// Makes one; see [`Repository::shorten_ref`] and [`Repository::shorten_ref_strictly`].
+    pub fn new(repo: &'a Repository, strict: bool) -> Shortener<'a> {
+        Shortener { repo, strict, count: 0, listed: HashMap::new(), packed: None }
+    }
+
+    /// Returns the shortest name of a ref.
+    pub fn shorten(&mut self, full: &BStr) -> Result<BString, Error> {
+        // A directory that ignores case has more names than it lists.
+        let ignores_case = || matches!(self.repo.config_bool("core.ignoreCase"), Ok(Some(true)) | Err(_));
+        self.count += 1;
+        if self.count <= FEW || ignores_case() {
+            return match self.strict {
+                true => self.repo.shorten_ref_strictly(full),
+                false => self.repo.shorten_ref(full),
+            };
+        }
+        for at in (1..RULES.len()).rev() {
+            let (before, after) = RULES[at];
+            let short = full
+                .strip_prefix(before.as_bytes())
+                .and_then(|rest| rest.strip_suffix(after.as_bytes()))
+                .filter(|short| !short.is_empty());
+            let Some(short) = short else { continue };
+            let mut is_free = true;
+            let mut others =
+                RULES.iter().enumerate().filter(|(other, _)| *other < at || self.strict && *other != at);
+            let others: Vec<_> = others.by_ref().map(|(_, rule)| *rule).collect();
+            for (before, after) in others {
+                let name = BString::from(bstr::concat([before.as_bytes(), short, after.as_bytes()]));
+                if self.may_exist(name.as_bstr())? && self.repo.try_ref(name.as_bstr())?.is_some() {
+                    is_free = false;
+                    break;
+                }
+            }
+            if is_free {
+                return Ok(short.into());
+            }
+        }
+        Ok(full.to_owned())
+    }
+
+    /// Returns false if there is no such ref.
+    fn may_exist(&mut self, name: &BStr) -> Result<bool, Error> {
+        let store = &self.repo.refs;
+        let (scope, rest) = RefScope::of(name);
+        let dir = scope.dir(&store.git_dir, &store.packed.common_dir).into_owned();
+        if self.is_listed(dir, rest) {
+            return Ok(true);
+        }
+        if !name.starts_with(b"refs/") {
+            return Ok(false);
+        }
+        let snapshot = match &self.packed {
+            Some(snapshot) => Arc::clone(snapshot),
+            None => Arc::clone(self.packed.insert(store.packed.snapshot()?)),
+        };
+        Ok(store.packed.find_in(&snapshot, name)?.is_some())
+    }
+
+    /// Returns true unless a component of the path `name` below `dir` is missing.
+    fn is_listed(&mut self, dir: PathBuf, name: &BStr) -> bool {
+        let mut dir = dir;
+        for component in name.split_str("/") {
+            let entries = self.listed.entry(dir.clone()).or_insert_with(|| list(&dir));
+            match entries {
+                None => return true,
+                Some(entries) if !entries.contains(component.as_bstr()) => return false,
+                Some(_) => dir.push(sys::os_str(component)),
+            }
+        }
+        true
+    }
+}
+
+/// Lists a directory. `None` if something else may be there.
+fn list(dir: &Path) -> Option<HashSet<BString>> {
+    let entries = by_path::list(dir).ok()?;
+    Some(entries.into_iter().map(|(name, _)| BString::from(name.into_vec())).collect())
+}
