@@ -18,7 +18,7 @@ use sys::by_path;
 use super::store::Snapshot;
 use crate::{Error, Repository, revision::RULES};
 
-/// So many refs are looked for in the usual way.
+/// The number of refs that are looked for in the usual way.
 const FEW: usize = 6;
 
 /// Finds short names.
