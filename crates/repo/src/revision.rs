@@ -168,8 +168,8 @@ impl Repository {
         Ok(None)
     }
 
-    /// Like [`Repository::expand_ref`], but skips refs without a reflog. A symbolic ref may have the
-    /// reflog of its target.
+    /// Like [`Repository::expand_ref`], but skips refs without a reflog. A symbolic ref may have
+    /// the reflog of its target.
     fn expand_ref_with_log(&self, short: &BStr) -> Result<Option<(BString, ObjectId)>, Error> {
         for (before, after) in RULES {
             let name = BString::from([before.as_bytes(), short, after.as_bytes()].concat());
