@@ -2,8 +2,8 @@
 //!
 //! That set-up reads `/proc/self/maps`, allocates a signal stack and ignores SIGPIPE, before the
 //! program knows if it needs any of it. A program that only becomes another one pays for it with a
-//! tenth of its time. [`entry!`] defines the C function `main` instead. [`set_up`] then does the
-//! parts that the rest of a program relies on.
+//! tenth of its time. [`entry!`](crate::entry) defines the C function `main` instead. [`set_up`]
+//! then does the parts that the rest of a program relies on.
 
 use std::{
     ffi::{CStr, OsStr, OsString, c_char, c_int},
@@ -33,7 +33,8 @@ macro_rules! entry {
     };
 }
 
-/// The body of the function that [`entry!`] defines. `arguments` are those of a C `main`.
+/// The body of the function that [`entry!`](crate::entry) defines. `arguments` are those of a C
+/// `main`.
 #[doc(hidden)]
 #[allow(clippy::not_unsafe_ptr_arg_deref)]
 pub fn run_main(count: c_int, arguments: *const *const c_char, main: fn(Vec<OsString>) -> u8) -> c_int {

@@ -150,7 +150,7 @@ pub(super) enum When {
     Auto,
 }
 
-/// The failure of a command line that [`line`] leaves to Git.
+/// The failure of a command line that [`line()`] leaves to Git.
 fn unserved() -> Failure {
     Failure::unsupported("this format, key or value")
 }
