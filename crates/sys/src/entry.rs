@@ -2,7 +2,7 @@
 //!
 //! That set-up reads `/proc/self/maps`, allocates a signal stack and ignores SIGPIPE, before the
 //! program knows if it needs any of it. A program that only becomes another one pays for it with a
-//! tenth of its time. [`entry!`](crate::entry) defines the C function `main` instead. [`set_up`]
+//! tenth of its time. [`entry!`](crate::entry!) defines the C function `main` instead. [`set_up`]
 //! then does the parts that the rest of a program relies on.
 
 use std::{
@@ -33,7 +33,7 @@ macro_rules! entry {
     };
 }
 
-/// The body of the function that [`entry!`](crate::entry) defines. `arguments` are those of a C
+/// The body of the function that [`entry!`](crate::entry!) defines. `arguments` are those of a C
 /// `main`.
 #[doc(hidden)]
 #[allow(clippy::not_unsafe_ptr_arg_deref)]
