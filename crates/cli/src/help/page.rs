@@ -62,7 +62,7 @@ const GLOBAL_OPTIONS: &[(&str, &str)] = &[
 
 /// Environment variables for users.
 const VARIABLES: &[(&str, &str)] = &[
-    ("SAPWOOD_GIT", "The path of the real Git. Without it, the setting `sapwood.git` and PATH decide."),
+    ("SAPWOOD_GIT", "The path of the real Git. Without it, PATH decides."),
     (
         "SAPWOOD_SHIM",
         "`on`, `off` (the shim always hands over to the real Git), or `native-only` (it never does).",

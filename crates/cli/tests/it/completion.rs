@@ -155,16 +155,20 @@ fn bash_completes_on_a_terminal() {
     let sandbox = Sandbox::new();
     let repo = repository(&sandbox);
     let file = script(&repo, "bash");
-    let rc = format!(". '{}'\nPS1='$ '\nbind 'set enable-bracketed-paste off'\n", file.display());
+    // A function stands for sapwood and writes its arguments down.
+    let rc = format!(
+        ". '{}'\nPS1='$ ' PROMPT_COMMAND='touch .git/ready'\nbind 'set enable-bracketed-paste off'\n\
+         sapwood() {{ printf '<%s>' \"$@\" >.git/called; }}\n",
+        file.display()
+    );
     repo.write(".git/rc", rc);
-    // The function that stands for sapwood prints its arguments.
-    let typed =
-        "sapwood() { printf '<%s>' \"$@\" >.git/called; }\nsapwood swi\ttopic-o\t--track=inh\t\nexit\n";
-    let keys = repo.join(".git/keys");
-    repo.write(".git/keys", typed);
-    let mut shell = repo.command("script".as_ref());
-    shell.args(["-qec", "bash --noprofile --rcfile .git/rc -i", "/dev/null"]);
-    shell.stdin(std::fs::File::open(keys).expect("the file"));
+    // A key that comes before the shell reads keys is no key.
+    const TYPE: &str = r#"{
+        until [ -e .git/ready ]; do sleep 0.1; done
+        for keys in 'sapwood swi\t' 'topic-o\t' '--track=inh\t' '\nexit\n'; do sleep 1; printf '%b' "$keys"; done
+    } | script -qec 'bash --noprofile --rcfile .git/rc -i' /dev/null"#;
+    let mut shell = repo.command("sh".as_ref());
+    shell.args(["-c", TYPE]);
     shell.env("PATH", path()).env("TERM", "dumb").output().expect("a terminal");
     assert_eq!(repo.read(".git/called"), "<switch><topic-one><--track=inherit>");
 }

@@ -54,8 +54,13 @@ fn choices(spec: &Spec) -> Vec<Choice> {
     let value = values::of_option(spec);
     let value = value.map(|(is_optional, values)| Value { is_optional, values });
     let short = spec.short().map(char::from);
-    let mut found = vec![Choice { short, long: spec.long().map(str::to_owned), help, value }];
-    if let (Some(long), Some(negation)) = (spec.long(), spec.negation()) {
+    // A record without our parser of options spells the alternatives out: `--form=(a|b)`.
+    let long = spec.long().map(|long| long.split_once('=').unwrap_or((long, "")));
+    let stuck = long.map(|(_, stuck)| stuck).filter(|stuck| !stuck.is_empty());
+    let stuck = stuck.map(|stuck| Value { is_optional: true, values: values::alternatives(stuck) });
+    let long = long.map(|(long, _)| long.to_owned());
+    let mut found = vec![Choice { short, long, help, value: value.or(stuck) }];
+    if let (Some(long), Some(negation)) = (spec.long(), spec.negation().filter(|name| !name.contains('='))) {
         let help = format!("opposite of --{long}");
         found.push(Choice { short: None, long: Some(negation), help, value: None });
     }

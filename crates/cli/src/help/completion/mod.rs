@@ -22,10 +22,15 @@ use crate::term::{
 pub(super) const TABLE: Table<()> =
     Table { usage: &["sapwood completion (bash | zsh | fish)"], options: &[], grammar: Grammar::Mixed };
 
+/// All commands as shells see them.
+fn entries(registry: &Registry) -> Vec<entry::Entry> {
+    entry::entries(registry.listed())
+}
+
 /// Runs `sapwood completion`. Returns the exit code.
 pub(super) fn run(registry: &Registry, args: &[BString]) -> Result<u8, Failure> {
     let rest = TABLE.parse(args)?.rest;
-    let entries = entry::entries(registry.listed());
+    let entries = entries(registry);
     let script = match &rest[..] {
         [shell] if shell == "bash" => bash::script(&entries),
         [shell] if shell == "zsh" => zsh::script(&entries),
@@ -38,4 +43,20 @@ pub(super) fn run(registry: &Registry, args: &[BString]) -> Result<u8, Failure> 
     };
     console::out_raw(script.as_bytes());
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::COMMANDS;
+
+    /// Scripts quote no names of options.
+    #[test]
+    fn options_are_plain_words() {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        for entry in entries(&Registry { commands: COMMANDS.iter().collect() }) {
+            let names = entry.options.iter().flat_map(|option| &option.long);
+            names.for_each(|name| assert!(name.chars().all(is_plain), "{}: {name}", entry.name));
+        }
+    }
 }

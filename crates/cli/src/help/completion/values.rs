@@ -43,12 +43,16 @@ pub(super) fn of_option(spec: &Spec) -> Option<(bool, Values)> {
         _ if is(DIRECTORIES) => Values::Directories,
         _ if is(BRANCHES) => Values::Branches,
         _ if is(REVISIONS) => Values::Revisions,
-        Some(words) if words.trim_end_matches('>').ends_with(')') => {
-            Values::Words(words.trim_end_matches([')', '>']).split('|').collect())
-        }
+        Some(_) if name.trim_end_matches('>').ends_with(')') => alternatives(name),
         _ => listed_in(spec.help).map_or(Values::Free, Values::Words),
     };
     Some((is_optional, values))
+}
+
+/// The words of `(direct|inherit)`.
+pub(super) fn alternatives(form: &'static str) -> Values {
+    let words = form.trim_start_matches(['<', '(']).trim_end_matches([')', '>']).split('|').collect();
+    Values::Words(words)
 }
 
 /// The words that the help of an option lists: `... modes: all, normal, no.`, `(merge, diff3, or
