@@ -51,6 +51,14 @@ wildmatch:
 fuzz-check:
     CARGO_TARGET_DIR=target cargo check --locked --manifest-path fuzz/Cargo.toml --no-default-features --bins
 
+# the Debian package, in target/package
+package:
+    .ci/package
+
+# the Debian package on a fresh Debian: commands, manual, completions, and `cargo install` (needs root)
+clean-machine *args:
+    .ci/clean-machine {{args}}
+
 # every parser, a minute each
 fuzz:
     for target in $(cargo fuzz list); do cargo +nightly fuzz run "$target" -- -max_total_time=60; done
