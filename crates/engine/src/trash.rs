@@ -32,7 +32,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use store::SharedRepository;
 use sys::{Dir, FileType, Protection, RemovalFacts, by_path};
 
-use crate::crew::parallel;
+use crate::crew::{Meter, parallel};
 
 /// Trees with fewer entries are deleted in the foreground: that is faster than starting a process.
 const MIN_ENTRIES: usize = 256;
@@ -74,6 +74,7 @@ pub struct Trash<'a> {
     interrupt: &'a AtomicBool,
     batch: Batch,
     discarded: usize,
+    meter: Option<&'a Meter>,
 }
 
 /// The directory in the trash that takes the trees discarded by this command.
@@ -100,17 +101,26 @@ impl<'a> Trash<'a> {
             interrupt,
             batch: Batch::NotCreated,
             discarded: 0,
+            meter: None,
         }
+    }
+
+    /// Counts what is examined, and what is removed at once.
+    pub fn counting(self, meter: Option<&'a Meter>) -> Trash<'a> {
+        Trash { meter, ..self }
     }
 
     /// Removes `path` below `root`: a directory with everything in it, a file or a link. A missing
     /// path is no error.
     pub fn discard(&mut self, root: &Dir, path: &BStr) -> Result<Removed, Error> {
-        if is_discardable(root, path, self.workers) && self.move_into_batch(root, path) {
+        if is_discardable(root, path, self.workers, self.meter) && self.move_into_batch(root, path) {
             self.discarded += 1;
             return Ok(Removed::Discarded);
         }
-        remove(root, path, self.workers, self.interrupt)?;
+        if let Some(meter) = self.meter {
+            meter.restart();
+        }
+        remove_counted(root, path, self.workers, self.interrupt, self.meter)?;
         Ok(Removed::Deleted)
     }
 
@@ -214,6 +224,17 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
 /// Removes `path` below `root` now: a directory with everything in it, a file or a link. A missing
 /// path is no error.
 pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -> Result<(), Error> {
+    remove_counted(root, path, workers, interrupt, None)
+}
+
+/// As [`remove`]; `meter` counts the removed files.
+pub fn remove_counted(
+    root: &Dir,
+    path: &BStr,
+    workers: usize,
+    interrupt: &AtomicBool,
+    meter: Option<&Meter>,
+) -> Result<(), Error> {
     let one = |source| Error::Unremovable(vec![Unremovable { path: path.to_owned(), source }]);
     match root.removal_facts(path).map_err(one)? {
         None => return Ok(()),
@@ -244,6 +265,9 @@ pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -
         for name in files {
             if let Err(error) = absent_is_removed(dir.remove_file(&name)) {
                 report(join(path, &name), error);
+            }
+            if let Some(meter) = meter {
+                meter.add(1);
             }
         }
         Ok(below)
@@ -290,7 +314,7 @@ struct NotDiscardable;
 
 /// Returns true if every entry of the directory can surely be deleted later, and the tree has at
 /// least [`MIN_ENTRIES`] entries.
-fn is_discardable(root: &Dir, path: &BStr, workers: usize) -> bool {
+fn is_discardable(root: &Dir, path: &BStr, workers: usize, meter: Option<&Meter>) -> bool {
     let Ok(Some(top)) = root.removal_facts(path) else { return false };
     if top.file_type != FileType::Directory || top.protection != Protection::Unprotected {
         return false;
@@ -315,6 +339,9 @@ fn is_discardable(root: &Dir, path: &BStr, workers: usize) -> bool {
             })
             .map_err(|_| NotDiscardable)?;
         entries.fetch_add(names.len(), Ordering::Relaxed);
+        if let Some(meter) = meter {
+            meter.add(names.len());
+        }
         for name in names {
             match dir.removal_facts(&name) {
                 Ok(None) => {}

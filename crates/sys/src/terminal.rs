@@ -1,4 +1,11 @@
-//! The terminal behind standard output.
+//! The terminal behind standard output and standard error.
+
+/// Returns true unless standard error is a terminal whose foreground belongs to other processes.
+pub fn is_foreground() -> bool {
+    // SAFETY: both calls take no pointer. A descriptor that is no terminal gives an error.
+    let (foreground, own) = unsafe { (libc::tcgetpgrp(libc::STDERR_FILENO), libc::getpgrp()) };
+    foreground < 0 || foreground == own
+}
 
 /// Returns the width of the terminal in columns, or `None` if standard output is no terminal or the
 /// terminal does not report its width.

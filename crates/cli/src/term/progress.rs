@@ -1,13 +1,20 @@
-//! `Updating files:  42% (n/m)` on standard error. For downloads the last line shows bytes and
-//! throughput.
+//! `Updating files:  42% (n/m)` on standard error, or `Copying objects: n` if the total is unknown.
+//! For downloads the last line shows bytes and throughput.
 //!
-//! Nothing shows before a delay (two seconds, `GIT_PROGRESS_DELAY`). Then each new percent does,
-//! and at least one line a second. The last one ends in `, done.` if any was shown.
+//! Nothing shows before a delay (two seconds, `GIT_PROGRESS_DELAY`), nor while the process is in
+//! the background of its terminal. Then each new percent does, and at least one line a second. The
+//! last one ends in `, done.` if any was shown.
+//!
+//! A phase either reports to a [`Progress`] itself, or counts in a meter that a [`Watch`] reads in
+//! a thread of its own, so that a slow step does not stop the display.
 
 use std::{
-    sync::Mutex,
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
+
+use engine::crew::Meter;
 
 use crate::term::{console, text::bytes::readable};
 
@@ -29,6 +36,18 @@ struct Shown {
     over: bool,
 }
 
+/// The delay that `GIT_PROGRESS_DELAY`, in seconds, asks for.
+pub(crate) fn delay(variable: Option<&[u8]>) -> Duration {
+    const DEFAULT: Duration = Duration::from_secs(2);
+    let seconds = variable.and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+    seconds.map_or(DEFAULT, Duration::from_secs)
+}
+
+/// Returns true if standard error is a terminal. Without `--progress`, progress shows only there.
+pub(crate) fn has_terminal() -> bool {
+    std::io::IsTerminal::is_terminal(&std::io::stderr())
+}
+
 impl Progress {
     /// A counter that starts to show after `delay`; or never, if not `visible`.
     pub(crate) fn new(title: &'static str, visible: bool, delay: Duration) -> Progress {
@@ -36,8 +55,8 @@ impl Progress {
         Progress { title, started, from: started + delay, shown: visible.then(Mutex::default) }
     }
 
-    /// Shows `done` of `total`. Cheap if nothing is to be shown. A thread does not wait for another
-    /// one that is showing.
+    /// Shows `done` of `total`, or `done` alone if the total is 0. Cheap if nothing is to be shown.
+    /// A thread does not wait for another one that is showing.
     pub(crate) fn update(&self, done: usize, total: usize) {
         let Some(shown) = &self.shown else { return };
         let Ok(mut shown) = shown.try_lock() else { return };
@@ -45,10 +64,12 @@ impl Progress {
         if now < self.from || done < shown.last.0 || shown.over {
             return;
         }
-        let percent = done * 100 / total.max(1);
+        let is_new = total > 0 && shown.percent != Some(percent(done, total));
         let idle = shown.at.is_none_or(|at| now - at >= Duration::from_secs(1));
-        if shown.percent != Some(percent) || idle {
-            self.show(&mut shown, done, total, "\r");
+        if is_new || idle {
+            if sys::terminal::is_foreground() {
+                self.show(&mut shown, done, total, "\r");
+            }
             shown.at = Some(now);
         }
         shown.last = (done, total);
@@ -70,19 +91,107 @@ impl Progress {
     fn finish_with(&self, done: usize, total: usize, end: &str) {
         let Some(shown) = &self.shown else { return };
         let Ok(mut shown) = shown.lock() else { return };
-        if !shown.over && (shown.at.is_some() || (total > 0 && Instant::now() >= self.from)) {
+        let is_due = done.max(total) > 0 && Instant::now() >= self.from;
+        if !shown.over && (shown.at.is_some() || is_due) {
             self.show(&mut shown, done, total, end);
         }
         shown.over = true;
     }
 
     fn show(&self, shown: &mut Shown, done: usize, total: usize, end: &str) {
-        let percent = done * 100 / total.max(1);
-        let counters = format!("{percent:3}% ({done}/{total})");
+        let counters = match total {
+            0 => done.to_string(),
+            _ => format!("{:3}% ({done}/{total})", percent(done, total)),
+        };
         let clear = (shown.width + 1).saturating_sub(counters.len()).max(end.len());
         let clear = if shown.width > counters.len() { clear } else { 0 };
         shown.width = counters.len();
-        shown.percent = Some(percent);
+        shown.percent = Some(percent(done, total));
         console::raw(format!("{}: {counters}{end:>clear$}", self.title).as_bytes());
+    }
+}
+
+fn percent(done: usize, total: usize) -> usize {
+    done * 100 / total.max(1)
+}
+
+/// A phase that counts in a [`Meter`], which a thread of its own shows. Without a terminal there is
+/// no thread.
+pub(crate) struct Watch {
+    progress: Arc<Progress>,
+    meter: Arc<Meter>,
+    total: usize,
+    ended: Arc<Ended>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Ended {
+    flag: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Ended {
+    /// Waits for the end, at most so long. Returns true if it has come.
+    fn wait(&self, time: Duration) -> bool {
+        let flag = self.flag.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(flag, time, |ended| !*ended);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl Watch {
+    /// Time between two looks at the count.
+    const PAUSE: Duration = Duration::from_millis(100);
+
+    /// Shows the count from now on. A `total` of 0 is unknown: then nothing shows before something
+    /// is counted.
+    pub(crate) fn start(progress: Progress, total: usize) -> Watch {
+        let (progress, meter) = (Arc::new(progress), Arc::new(Meter::default()));
+        let ended = Arc::new(Ended::default());
+        let thread = progress.shown.is_some().then(|| {
+            let (progress, meter, ended) = (Arc::clone(&progress), Arc::clone(&meter), Arc::clone(&ended));
+            let show = move || {
+                let mut pause = progress.from.saturating_duration_since(Instant::now());
+                while !ended.wait(pause) {
+                    if total > 0 || meter.done() > 0 {
+                        progress.update(meter.done(), total);
+                    }
+                    pause = Watch::PAUSE;
+                }
+            };
+            std::thread::Builder::new().spawn(show).ok()
+        });
+        Watch { progress, meter, total, ended, thread: thread.flatten() }
+    }
+
+    /// The meter, if anybody looks at it.
+    pub(crate) fn meter(&self) -> Option<&Meter> {
+        self.progress.shown.is_some().then_some(&*self.meter)
+    }
+
+    /// As [`Watch::meter`], to be kept.
+    pub(crate) fn shared_meter(&self) -> Option<Arc<Meter>> {
+        self.progress.shown.is_some().then(|| Arc::clone(&self.meter))
+    }
+
+    /// Ends the display, with the whole total if that is known.
+    pub(crate) fn finish(mut self) {
+        self.stop();
+        let done = if self.total > 0 { self.total } else { self.meter.done() };
+        self.progress.finish(done, self.total);
+    }
+
+    fn stop(&mut self) {
+        *self.ended.flag.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ended.changed.notify_all();
+        let _ended = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A phase that failed leaves its last line, and nothing is shown after it.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop();
     }
 }

@@ -48,6 +48,7 @@ mod pathspec_file;
 mod pathspec_prefix;
 mod patterns;
 mod profile;
+mod progress;
 mod random;
 mod read_tree;
 mod recursion;

@@ -93,7 +93,7 @@ pub fn plan_entries(
     let is_racy = |(_, verdict): &(&usize, &Match)| **verdict == Match::Racy;
     let racy: Vec<usize> = chosen.iter().zip(&compared).filter(is_racy).map(|(&at, _)| at).collect();
     // Compares the worktree's file even if the entry goes elsewhere, as Git does.
-    let same = content::same_content(worktree, &index, &racy, &LazyConverter::new(repo, &index))?;
+    let same = content::same_content(worktree, &index, &racy, &LazyConverter::new(repo, &index), None)?;
     let same: HashMap<usize, bool> = racy.into_iter().zip(same).collect();
     let mut written: HashMap<usize, Premise> = HashMap::new();
     let mut verdicts = Vec::with_capacity(chosen.len());

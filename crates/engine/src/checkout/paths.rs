@@ -173,7 +173,7 @@ fn find_changed(
             _ => changed.push(at),
         }
     }
-    let same = content::same_content(worktree, index, &racy, &LazyConverter::new(repo, index))?;
+    let same = content::same_content(worktree, index, &racy, &LazyConverter::new(repo, index), None)?;
     changed.extend(racy.into_iter().zip(same).filter(|(_, same)| !same).map(|(at, _)| at));
     changed.sort_unstable();
     Ok(changed)

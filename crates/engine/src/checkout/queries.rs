@@ -54,7 +54,7 @@ impl WorktreeQueries<'_> {
             }
         }
         let positions: Vec<usize> = unsure.iter().map(|&at| entries[at].0).collect();
-        let same = content::same_content(self.root, self.index, &positions, self.cleaning)?;
+        let same = content::same_content(self.root, self.index, &positions, self.cleaning, None)?;
         unsure.into_iter().zip(same).for_each(|(at, same)| clean[at] = same);
         Ok(clean)
     }

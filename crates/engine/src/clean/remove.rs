@@ -31,7 +31,7 @@ use sys::{
 };
 
 use crate::{
-    crew::{self, Pace, Tuning, Workers},
+    crew::{self, Meter, Pace, Tuning, Workers},
     guard::{self, Guard},
     look::{copy_error, handle::Handle},
 };
@@ -49,6 +49,8 @@ pub struct Options<'a> {
     pub workers: Workers,
     /// Flag that stops the removal early.
     pub interrupt: &'a AtomicBool,
+    /// Counts the files and directories that are removed.
+    pub meter: Option<&'a Meter>,
 }
 
 /// Removal or dry run.
@@ -274,12 +276,19 @@ impl Run<'_> {
                 (Some(Err(error)), Act::Remove) => Err(copy_error(error)),
             });
             pace.step();
+            self.count();
             let outcome = match removed {
                 Ok(()) => Outcome { events: vec![Event::Removed(path.to_owned())], failed: false },
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::default(),
                 Err(error) => Outcome { events: vec![Event::Failed(path.to_owned(), error)], failed: true },
             };
             self.set_outcome(at, outcome);
+        }
+    }
+
+    fn count(&self) {
+        if let Some(meter) = self.options.meter {
+            meter.add(1);
         }
     }
 
@@ -354,6 +363,7 @@ impl Run<'_> {
                 .check(below(&node, name.as_bstr()).as_bstr())
                 .and_then(|()| self.remove_file(&dir, name.as_bstr()));
             pace.step();
+            self.count();
             if let Err(error) = removed {
                 node.record_unremoved(
                     place,

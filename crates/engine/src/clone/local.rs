@@ -24,6 +24,8 @@ use sys::{
     profile::{self, Phase},
 };
 
+use crate::crew::Meter;
+
 /// The method of copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Linking {
@@ -69,17 +71,19 @@ pub(super) struct Copied {
 /// Options of a copy.
 #[derive(Clone, Copy)]
 #[allow(missing_docs)]
-pub(super) struct CopyOptions {
+pub(super) struct CopyOptions<'a> {
     pub linking: Linking,
     /// The permissions of copies.
     pub shared: SharedRepository,
+    /// Counts the files.
+    pub meter: Option<&'a Meter>,
 }
 
 /// Copies the object directory `source` to `target`, which is created if it is missing.
 pub(super) fn copy_objects(
     source: &Path,
     target: &Path,
-    options: CopyOptions,
+    options: CopyOptions<'_>,
     workers: usize,
     interrupt: &AtomicBool,
 ) -> Result<Copied, Error> {
@@ -101,6 +105,7 @@ pub(super) fn copy_objects(
         required: options.linking == Linking::Required,
         link: AtomicBool::new(options.linking != Linking::Never),
         shared: options.shared,
+        meter: options.meter,
         interrupt,
         queue: Mutex::new(Queue { directories: vec![BString::default()], ..Queue::default() }),
         changed: Condvar::new(),
@@ -132,6 +137,7 @@ struct CopyJob<'a> {
     required: bool,
     link: AtomicBool,
     shared: SharedRepository,
+    meter: Option<&'a Meter>,
     interrupt: &'a AtomicBool,
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -212,6 +218,9 @@ impl CopyJob<'_> {
                 _ => {
                     self.file(&from, &to, &name, path)?;
                     found.files += 1;
+                    if let Some(meter) = self.meter {
+                        meter.add(1);
+                    }
                 }
             }
         }
@@ -298,7 +307,7 @@ mod tests {
 
     fn run_copy(root: &Path, linking: Linking, workers: usize) -> Result<Copied, Error> {
         let never = AtomicBool::new(false);
-        let options = CopyOptions { linking, shared: SharedRepository::Umask };
+        let options = CopyOptions { linking, shared: SharedRepository::Umask, meter: None };
         copy_objects(&root.join("from"), &root.join("to"), options, workers, &never)
     }
 
@@ -391,7 +400,7 @@ mod tests {
     fn stops_when_interrupted() {
         let root = source();
         let now = AtomicBool::new(true);
-        let options = CopyOptions { linking: Linking::Never, shared: SharedRepository::Umask };
+        let options = CopyOptions { linking: Linking::Never, shared: SharedRepository::Umask, meter: None };
         let stopped = copy_objects(&root.path().join("from"), &root.path().join("to"), options, 2, &now);
         assert!(matches!(stopped, Err(Error::Interrupted)));
     }

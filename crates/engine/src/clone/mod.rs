@@ -258,6 +258,7 @@ impl Prepared {
             base_shared: made.shared,
             linking: self.linking(),
             workers: self.options.workers,
+            meter: self.options.meter.as_deref(),
             follow_tags: ref_options.single_branch && ref_options.tags,
             reject_shallow: self.rejects_shallow(&repo)?,
             remote_progress: self.options.remote_progress,

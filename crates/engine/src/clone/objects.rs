@@ -32,6 +32,7 @@ use super::{
     select::{RefOptions, Selection, is_hidden},
     source::{Kind, Source},
 };
+use crate::crew::Meter;
 
 /// The reason why the objects did not arrive. Messages are Git's, where Git has them.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +98,7 @@ pub(super) struct Wanted<'a> {
     pub(super) shared: store::SharedRepository,
     pub(super) linking: local::Linking,
     pub(super) workers: usize,
+    pub(super) meter: Option<&'a Meter>,
     pub(super) follow_tags: bool,
     pub(super) reject_shallow: bool,
     pub(super) remote_progress: bool,
@@ -266,7 +268,8 @@ fn copy_files(
     if wanted.borrowed {
         alternates.add(std::os::unix::ffi::OsStrExt::as_bytes(source.as_os_str()).into());
     } else {
-        let copy_options = local::CopyOptions { linking: wanted.linking, shared: wanted.base_shared };
+        let copy_options =
+            local::CopyOptions { linking: wanted.linking, shared: wanted.base_shared, meter: wanted.meter };
         let copied = local::copy_objects(source, &incoming, copy_options, wanted.workers, interrupt)?;
         for warning in alternates.add_lines(copied.alternates.as_bstr(), source) {
             events(Event::Warning(&warning));

@@ -1,11 +1,12 @@
 //! The options of a clone, its events, and the commands it leaves to Git.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use bstr::{BStr, BString};
 use format::ObjectId;
 
 use super::Filter;
+use crate::crew::Meter;
 
 /// `--reference` and `--reference-if-able`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +82,8 @@ pub struct Options {
     pub remote_progress: bool,
     /// Number of threads that copy objects.
     pub workers: usize,
+    /// Counts the object files that are linked or copied.
+    pub meter: Option<Arc<Meter>>,
     /// The current directory, the environment and `-c` settings.
     pub open: repo::OpenOptions,
 }

@@ -12,6 +12,7 @@ mod batch;
 mod deferred;
 mod descend;
 mod map;
+mod meter;
 pub(crate) mod parallel;
 mod queue;
 mod tuner;
@@ -31,6 +32,7 @@ use batch::BatchSize;
 pub use deferred::Deferred;
 pub(crate) use descend::{Pace, descend};
 pub(crate) use map::map;
+pub use meter::Meter;
 use queue::Queue;
 use repo::objects::{Objects, Reader};
 use sys::{

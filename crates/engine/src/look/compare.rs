@@ -47,7 +47,7 @@ pub(crate) fn compare(
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(worktree);
     let never = AtomicBool::new(false);
-    let target = ScanTarget { root: worktree, index, rules, tuning: &tuning, interrupt: &never };
+    let target = ScanTarget { root: worktree, index, rules, tuning: &tuning, interrupt: &never, meter: None };
     let mut scan = match asked {
         Positions::All => Scan::all(target),
         Positions::These(asked) => Scan::at(target, asked),
@@ -79,7 +79,7 @@ pub(crate) fn compare(
         looked.push(Compared { at, seen, verdict, as_it_was });
     }
     let entries: Vec<usize> = unsure.iter().map(|&number| looked[number].at).collect();
-    let same = content::same_content(worktree, index, &entries, &LazyConverter::new(repo, index))?;
+    let same = content::same_content(worktree, index, &entries, &LazyConverter::new(repo, index), None)?;
     for (&number, same) in unsure.iter().zip(same) {
         looked[number].verdict = if same { Match::Same } else { Match::Different };
     }

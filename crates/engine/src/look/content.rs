@@ -17,7 +17,7 @@ use sys::Dir;
 
 use super::facts::is_obstacle;
 use crate::{
-    crew::{self, Tuning},
+    crew::{self, Meter, Tuning},
     look::LookError,
 };
 
@@ -50,12 +50,13 @@ pub(crate) trait CleaningWorker: Send {
 }
 
 /// Returns for each of `entries` whether its file has the entry's content. Messages of the
-/// conversion are printed each time, as Git does.
+/// conversion are printed each time, as Git does. `meter` counts the entries.
 pub(crate) fn same_content(
     root: &Dir,
     index: &Index,
     entries: &[usize],
     cleaning: &dyn Cleaning,
+    meter: Option<&Meter>,
 ) -> Result<Vec<bool>, LookError> {
     if entries.is_empty() {
         return Ok(Vec::new());
@@ -71,6 +72,9 @@ pub(crate) fn same_content(
             let entry = &index.entry(at);
             let path = index.path(entry);
             let is_same = hash(root, path, entry, &mut **worker).map(|oid| oid == Some(entry.oid));
+            if let Some(meter) = meter {
+                meter.add(1);
+            }
             Ok::<_, Infallible>((is_same, worker.take_messages()))
         },
     );

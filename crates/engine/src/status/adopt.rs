@@ -22,7 +22,7 @@ use repo::Repository;
 use sys::{Dir, Stat};
 
 use crate::{
-    crew::{Tuning, Workers},
+    crew::{Meter, Tuning, Workers},
     look::{
         LookError,
         content::{self, LazyConverter},
@@ -62,24 +62,25 @@ pub enum Patience {
 }
 
 /// Verifies the files of all entries in the worktree, and records the stat data of matching files
-/// in `index`. Entries that are assumed unchanged are skipped.
+/// in `index`. Entries that are assumed unchanged are skipped. `meter` counts the decided entries.
 pub fn adopt(
     repo: &Repository,
     root: &Dir,
     index: &mut Index,
     patience: Patience,
     interrupt: &AtomicBool,
+    meter: Option<&Meter>,
 ) -> Result<Report, LookError> {
     let rules = StatRules::of(repo)?;
     let mut report = Report::default();
-    let (examined, notes) = scan_files(root, index, rules, patience, interrupt);
+    let (examined, notes) = scan_files(root, index, rules, patience, interrupt, meter);
     let is_unsure = |note: &Note| {
         let entry = &index.entry(note.at);
         entry.stage == Stage::Normal && matches!(note.verdict, Match::Racy | Match::Touched)
     };
     let unsure: Vec<usize> = notes.iter().filter(|note| is_unsure(note)).map(|note| note.at).collect();
     report.read = unsure.len();
-    let same = content::same_content(root, index, &unsure, &LazyConverter::new(repo, index))?;
+    let same = content::same_content(root, index, &unsure, &LazyConverter::new(repo, index), meter)?;
     let mut same = same.into_iter();
     let mut matching: Vec<(usize, Stat)> = Vec::new();
     // Racy entries whose content differs.
@@ -138,13 +139,18 @@ fn scan_files(
     rules: StatRules,
     patience: Patience,
     interrupt: &AtomicBool,
+    meter: Option<&Meter>,
 ) -> (usize, Vec<Note>) {
     let is_examined = |entry: &Entry| {
         !entry.mode.is_tree() && !entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
     };
     let tuning = Tuning::reading(root);
     loop {
-        let mut scan = Scan::of(ScanTarget { root, index, rules, tuning: &tuning, interrupt }, is_examined);
+        if let Some(meter) = meter {
+            meter.restart();
+        }
+        let mut scan =
+            Scan::of(ScanTarget { root, index, rules, tuning: &tuning, interrupt, meter }, is_examined);
         let began = now();
         scan.run(Workers::Auto);
         let examined = scan.asked().count();

@@ -39,6 +39,7 @@ fn examined(
     let workers = Workers::Auto;
     let how = untracked::Options { directories, ignored: Ignored::Left, nested: Nested::AsOne, workers };
     let options = Options {
+        meter: None,
         pathspecs: &everything,
         untracked: Some(Untracked { options: how, excludes: &excludes }),
         touched: Touched::Compared,

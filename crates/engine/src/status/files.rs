@@ -64,7 +64,8 @@ pub fn changed(
             }
     };
     let tuning = Tuning::reading(root);
-    let mut scan = Scan::of(ScanTarget { root, index, rules, tuning: &tuning, interrupt }, is_examined);
+    let mut scan =
+        Scan::of(ScanTarget { root, index, rules, tuning: &tuning, interrupt, meter: None }, is_examined);
     scan.run(workers(repo)?);
     let mut states = Vec::new();
     // Positions whose content has to be compared.
@@ -127,7 +128,7 @@ pub fn changed(
             }
         }
     }
-    let same = content::same_content(root, index, &unsure, &LazyConverter::new(repo, index))?;
+    let same = content::same_content(root, index, &unsure, &LazyConverter::new(repo, index), None)?;
     let differ = unsure.into_iter().zip(same).filter(|(_, same)| !same);
     states.extend(differ.map(|(at, _)| (at, State::Modified)));
     states.sort_unstable_by_key(|(at, _)| *at);

@@ -26,7 +26,7 @@ use sys::{
 
 pub use crate::look::scan::workers;
 use crate::{
-    crew::{self, Deferred, Tuning, Workers},
+    crew::{self, Deferred, Meter, Tuning, Workers},
     diff::{Dirt, Missing, Pair, Side, SubmoduleIgnore},
     look::{
         LookError,
@@ -65,6 +65,8 @@ pub struct Options<'a> {
     pub when_cold: &'a (dyn Fn() + Sync),
     /// Flag that stops the examination early.
     pub interrupt: &'a AtomicBool,
+    /// Counts the entries that are decided.
+    pub meter: Option<&'a Meter>,
 }
 
 impl<'a> Options<'a> {
@@ -80,6 +82,7 @@ impl<'a> Options<'a> {
             ignore_untracked_in_submodules: false,
             when_cold: &|| (),
             interrupt,
+            meter: None,
         }
     }
 }
@@ -155,7 +158,14 @@ fn examine_on(
     let tuning = Tuning::reading(root);
     let workers = workers(repo)?;
     let mut scan = Scan::new(
-        ScanTarget { root, index, rules, tuning: &tuning, interrupt: options.interrupt },
+        ScanTarget {
+            root,
+            index,
+            rules,
+            tuning: &tuning,
+            interrupt: options.interrupt,
+            meter: options.meter,
+        },
         options.pathspecs,
     );
     let walk = |observer, reads_late, workers| match &options.untracked {
@@ -167,7 +177,7 @@ fn examine_on(
             excludes,
             &untracked::Options { workers, ..*how },
             options.interrupt,
-            untracked::WalkContext { tuning: &tuning, observer, reads_late },
+            untracked::WalkContext { tuning: &tuning, observer, reads_late, meter: None },
         ),
         None => Ok(Found::default()),
     };
@@ -245,6 +255,7 @@ impl Classifier<'_> {
             self.index,
             &unsure,
             &LazyConverter::new(self.repo, self.index),
+            self.options.meter,
         )?;
         let mut same = same.into_iter();
         let mut differ = Vec::new();

@@ -26,6 +26,7 @@ use crate::{
         args::{Grammar, Opt, Set, Table},
         console::{self, text},
         failure::Failure,
+        progress::{self, Progress, Watch},
         text::relative::relative,
     },
 };
@@ -108,9 +109,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     transaction.index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
     let patience = if request.dry_run { Patience::Hurry } else { Patience::Wait };
     let mut index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
-    let report = adopt::adopt(&repo, transaction.worktree(), &mut index, patience, run.interrupt.flag())?;
+    let shows = progress::has_terminal() && !request.quiet;
+    let watch = Watch::start(Progress::new("Verifying files", shows, settings.progress_delay), index.len());
+    let interrupt = run.interrupt.flag();
+    let meter = watch.meter();
+    let report = adopt::adopt(&repo, transaction.worktree(), &mut index, patience, interrupt, meter)?;
     transaction.index = index;
     run.interrupt.check()?;
+    watch.finish();
     // A file was read because its entry was racy or is adopted. An index younger than the files
     // spares reading them again.
     if !request.dry_run && (report.read > 0 || request.from.is_some()) {

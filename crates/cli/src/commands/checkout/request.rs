@@ -7,6 +7,7 @@ use crate::{
         args::Value,
         console::{self, text},
         failure::Failure,
+        progress,
     },
 };
 use bstr::{BStr, BString, ByteSlice as _};
@@ -238,7 +239,6 @@ impl Request {
 
     /// Returns true if progress is shown.
     pub(crate) fn shows_progress(&self) -> bool {
-        use std::io::IsTerminal as _;
-        self.progress.unwrap_or_else(|| !self.quiet && std::io::stderr().is_terminal())
+        self.progress.unwrap_or_else(|| !self.quiet && progress::has_terminal())
     }
 }

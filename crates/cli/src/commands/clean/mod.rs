@@ -7,6 +7,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
     clean::{self, Act, Event, Repositories},
+    crew::Meter,
     pathspec::Pathspecs,
     untracked::{self, Excludes, Ignored, Nested},
 };
@@ -36,6 +37,7 @@ use crate::{
         },
         console::{self, text},
         failure::Failure,
+        progress::{self, Progress, Watch},
         text::relative::relative,
     },
 };
@@ -121,8 +123,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = apply::load_beside(&repo, &settings, &worktree, Tell::Hint)?;
     let specs = paths::parse_or_here(run, &repo, &rest)?;
-    let doomed = find(run, &repo, &request, &worktree, &index, &specs)?;
+    let shows = progress::has_terminal() && !request.quiet;
+    let watch = |title| Watch::start(Progress::new(title, shows, settings.progress_delay), 0);
+    let walking = watch("Reading directories");
+    let meter = walking.meter();
+    let doomed = find(run, &repo, &request, &worktree, &index, &specs, meter)?;
     run.interrupt.check()?;
+    walking.finish();
+    let removing = watch("Removing files");
     let cwd = run.original_cwd(&repo);
     let options = clean::Options {
         act: if request.dry_run { Act::DryRun } else { Act::Remove },
@@ -130,9 +138,11 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         cwd: cwd.as_ref().map(|cwd| cwd.as_bstr()),
         workers: Workers::Auto,
         interrupt: run.interrupt.flag(),
+        meter: removing.meter(),
     };
     let outcomes = clean::remove(&repo, root, &worktree, &doomed, &options)
         .map_err(|error| Failure::fatal(error.to_string()))?;
+    removing.finish();
     let mut code = 0;
     for (path, outcome) in doomed.iter().zip(&outcomes) {
         code |= u8::from(outcome.failed);
@@ -150,6 +160,7 @@ fn find(
     worktree: &sys::Dir,
     index: &format::index::Index,
     specs: &Pathspecs,
+    meter: Option<&Meter>,
 ) -> Result<Vec<BString>, Failure> {
     let excludes = match request.ignored_too {
         true => Excludes::only(repo, &request.excludes)?,
@@ -166,7 +177,8 @@ fn find(
         nested: if request.force > 1 { Nested::AsOne } else { Nested::Skipped },
         workers: Workers::Auto,
     };
-    let found = untracked::walk(repo, worktree, index, specs, &excludes, &options, run.interrupt.flag())?;
+    let interrupt = run.interrupt.flag();
+    let found = untracked::walk(repo, worktree, index, specs, &excludes, &options, interrupt, meter)?;
     trace::walk(1, specs.common_directory(), &found);
     found.warnings.iter().for_each(|warning| console::warning(warning.message()));
     let directories = match request.directories {

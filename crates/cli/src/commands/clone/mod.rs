@@ -38,6 +38,7 @@ use crate::{
         },
         console::{self, text},
         failure::{Failure, unserved_if},
+        progress::{self, Progress, Watch},
         text::sideband::Sideband,
     },
 };
@@ -296,8 +297,11 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if request.is_contradictory() {
         return Err(Failure::fatal("options '--bare' and '--separate-git-dir' cannot be used together"));
     }
+    let delay = progress::delay(run.variable("GIT_PROGRESS_DELAY"));
+    let copying = Watch::start(Progress::new("Copying objects", request.shows_progress(), delay), 0);
+    request.options.meter = copying.shared_meter();
     let prepared = request.prepare(run).map_err(|error| report::failure(run, error))?;
-    request.finish(run, prepared)
+    request.finish(run, prepared, copying)
 }
 
 /// Examines the source and the destination of a clone. Changes nothing. Returns `None` if the
@@ -401,16 +405,17 @@ impl Request {
     }
 
     fn shows_progress(&self) -> bool {
-        self.progress.unwrap_or(self.verbosity >= 0 && is_terminal())
+        self.progress.unwrap_or(self.verbosity >= 0 && progress::has_terminal())
     }
 
-    fn finish(self, run: &Invocation, prepared: Prepared) -> Result<u8, Failure> {
+    fn finish(self, run: &Invocation, prepared: Prepared, copying: Watch) -> Result<u8, Failure> {
         if self.dry_run {
             console::out(planned(&prepared));
             return Ok(0);
         }
         let (quiet, progress) = (self.verbosity < 0, self.shows_progress());
-        let reporter = report::Reporter::new(quiet, progress, Sideband::new(is_terminal() && !is_dumb(run)));
+        let sideband = Sideband::new(progress::has_terminal() && !is_dumb(run));
+        let reporter = report::Reporter::new(quiet, progress, copying, sideband);
         let errand = |errand: HelperCommand<'_>| errand::run(run, &prepared, errand);
         let cloned = prepared.run(&|event| reporter.event(event), &errand, run.interrupt.flag());
         reporter.finish();
@@ -437,10 +442,6 @@ fn planned(prepared: &Prepared) -> BString {
     };
     let path = path.as_os_str().as_encoded_bytes();
     text!("Would clone the ", what, " '", path, "' into '", prepared.directory(), "'")
-}
-
-fn is_terminal() -> bool {
-    std::io::IsTerminal::is_terminal(&std::io::stderr())
 }
 
 fn is_dumb(run: &Invocation) -> bool {

@@ -1,6 +1,10 @@
 //! The messages of a clone: events and errors in Git's words.
 
-use std::{io, sync::Mutex, time::Duration};
+use std::{
+    io,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use bstr::{BStr, BString};
 use engine::clone::{Error, Event};
@@ -11,7 +15,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
-        progress::Progress,
+        progress::{Progress, Watch},
         text::{os_error, sideband::Sideband},
     },
 };
@@ -19,6 +23,8 @@ use crate::{
 /// Prints events as they come, from any thread.
 pub(super) struct Reporter {
     quiet: bool,
+    /// The files that are linked or copied, until all are.
+    copying: Mutex<Option<Watch>>,
     receiving: Progress,
     indexing: Progress,
     last: Mutex<Option<repo::pack::Progress>>,
@@ -26,9 +32,10 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn new(quiet: bool, progress: bool, sideband: Sideband) -> Reporter {
+    pub(super) fn new(quiet: bool, progress: bool, copying: Watch, sideband: Sideband) -> Reporter {
         Reporter {
             quiet,
+            copying: Mutex::new(Some(copying)),
             receiving: Progress::new("Receiving objects", progress, Duration::ZERO),
             indexing: Progress::new("Indexing objects", progress, Duration::ZERO),
             last: Mutex::new(None),
@@ -42,8 +49,15 @@ impl Reporter {
                 let what = if bare { "bare repository " } else { "" };
                 console::note(text!("Cloning into ", what, "'", directory, "'..."));
             }
-            Event::Done if !self.quiet => console::note("done."),
-            Event::Begin { .. } | Event::Done => {}
+            Event::Begin { .. } => {}
+            Event::Done => {
+                if let Some(copying) = self.copying().take() {
+                    copying.finish();
+                }
+                if !self.quiet {
+                    console::note("done.");
+                }
+            }
             Event::Warning(message) => console::warning(message),
             Event::Error(message) => console::error(message),
             Event::Info(message) => console::report("info", message),
@@ -54,6 +68,10 @@ impl Reporter {
             }
             Event::Pack(now) => self.pack(now),
         }
+    }
+
+    fn copying(&self) -> MutexGuard<'_, Option<Watch>> {
+        self.copying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pack(&self, now: repo::pack::Progress) {
@@ -71,6 +89,7 @@ impl Reporter {
 
     /// Ends the lines that are open.
     pub(super) fn finish(&self) {
+        drop(self.copying().take());
         let last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(last) = *last
             && last.stage == Stage::Resolving

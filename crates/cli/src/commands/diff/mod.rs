@@ -224,6 +224,7 @@ fn examine(
     unmerged: Option<Stage>,
 ) -> Result<Worktree, Failure> {
     let options = status::Options {
+        meter: None,
         pathspecs: specs,
         untracked: None,
         touched: status::Touched::Changed,

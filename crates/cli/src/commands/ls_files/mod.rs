@@ -232,7 +232,8 @@ impl List<'_> {
         let rules = sources.per_directory.as_ref().map(|name| name.as_bstr());
         let pruned = prune::for_the_worktree(&self.index, self.specs, rules);
         let index = pruned.as_ref().unwrap_or(&self.index);
-        let found = untracked::walk(self.repo, self.root, index, self.specs, &excludes, &options, interrupt)?;
+        let found =
+            untracked::walk(self.repo, self.root, index, self.specs, &excludes, &options, interrupt, None)?;
         trace::walk(1, self.specs.common_directory(), &found);
         self.run.interrupt.check()?;
         let goes = |warning: &&Warning| {

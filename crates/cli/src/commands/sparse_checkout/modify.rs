@@ -2,7 +2,6 @@
 //! `disable`.
 
 use std::{
-    io::IsTerminal as _,
     io::Read as _,
     sync::{Arc, atomic::Ordering},
 };
@@ -24,6 +23,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        progress,
     },
 };
 
@@ -297,7 +297,7 @@ impl State<'_> {
         self.expand(&mut transaction, &patterns)?;
         let collapses = self.sparse_index && self.cone;
         transaction.state.collapse = Collapse::By(collapses.then(|| patterns.clone()));
-        transaction.policy.progress = std::io::stderr().is_terminal();
+        transaction.policy.progress = progress::has_terminal();
         let index = std::mem::replace(&mut transaction.index, Index::empty(self.repo.hash()));
         let cwd = self.run.original_cwd(self.repo);
         let plan = checkout::plan_sparsity(self.repo, transaction.worktree(), index, patterns.clone(), cwd)?;

@@ -41,7 +41,11 @@ use crate::{
         sparse_index::{self, Fill, Tell},
         trace,
     },
-    term::{console, failure::Failure},
+    term::{
+        console,
+        failure::Failure,
+        progress::{self, Progress, Watch},
+    },
 };
 
 /// One path that differs somewhere.
@@ -357,6 +361,9 @@ fn collect_beside(
         }
         told.start(scope);
     };
+    let shows = progress::has_terminal() && !request.format.is_for_scripts();
+    let shown = Progress::new("Refresh index", shows, settings.progress_delay);
+    let watch = Watch::start(shown, index.len());
     let options = status::Options {
         pathspecs,
         untracked: wanted.map(|options| status::Untracked { options, excludes: &excludes }),
@@ -367,11 +374,14 @@ fn collect_beside(
         ignore_untracked_in_submodules: request.untracked == Untracked::No && request.submodules.is_none(),
         when_cold: &start,
         interrupt: run.interrupt.flag(),
+        meter: watch.meter(),
     };
     let worktree = status::examine(repo, root, &index, &options)?;
+    let searched = options.untracked.is_some();
+    watch.finish();
     // Reads for tracked files would have happened without the search for untracked files, too.
     let took = began.elapsed().saturating_sub(worktree.swept);
-    if options.untracked.is_some() {
+    if searched {
         trace::walk(2, pathspecs.common_directory(), &worktree.found);
     }
     run.interrupt.check()?;

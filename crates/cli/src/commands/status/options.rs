@@ -99,6 +99,13 @@ pub(super) enum Format {
     PorcelainV2,
 }
 
+impl Format {
+    /// Returns true for the formats that are the same everywhere.
+    pub(super) fn is_for_scripts(self) -> bool {
+        matches!(self, Format::Porcelain | Format::PorcelainV2)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Untracked {
     No,

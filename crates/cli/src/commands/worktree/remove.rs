@@ -13,6 +13,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
+    crew::Meter,
     guard,
     sparse::Purpose,
     trash::{self, Trash},
@@ -38,6 +39,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        progress::{self, Progress, Watch},
     },
 };
 
@@ -133,21 +135,31 @@ fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<
 fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> {
     let is_link =
         matches!(by_path::stat(&worktree.path), Ok(Some(stat)) if stat.file_type == FileType::Symlink);
+    let watch = watch(scene);
+    let meter = watch.meter();
     let removed = match is_link {
-        true => empty_linked(scene, &worktree.path),
+        true => empty_linked(scene, &worktree.path, meter),
         false => split(&worktree.path).and_then(|(above, name)| {
             let shared = scene.shared_if_told();
-            let mut trash = Trash::new(&scene.common, shared, workers(), scene.run.interrupt.flag());
+            let trash = Trash::new(&scene.common, shared, workers(), scene.run.interrupt.flag());
+            let mut trash = trash.counting(meter);
             let root = Dir::open(&above).map_err(|source| stuck(name.as_bytes().as_bstr(), source))?;
             let name = name.as_bytes().as_bstr();
             match holds_current_directory(scene.run, &worktree.path) {
                 // In the trash, Git would find the repository around the current directory.
-                true => trash::remove(&root, name, workers(), scene.run.interrupt.flag()),
+                true => trash::remove_counted(&root, name, workers(), scene.run.interrupt.flag(), meter),
                 false => trash.discard(&root, name).map(drop),
             }
         }),
     };
+    watch.finish();
     outcome(scene, removed, worktree.path.as_os_str().as_bytes().as_bstr())
+}
+
+/// Shows the removal of files that takes long.
+fn watch(scene: &Scene<'_>) -> Watch {
+    let delay = progress::delay(scene.run.variable("GIT_PROGRESS_DELAY"));
+    Watch::start(Progress::new("Removing files", progress::has_terminal(), delay), 0)
 }
 
 fn holds_current_directory(run: &Invocation, path: &Path) -> bool {
@@ -158,11 +170,11 @@ fn holds_current_directory(run: &Invocation, path: &Path) -> bool {
 
 /// Empties the directory behind a symbolic link. Like Git, then fails to remove the link by
 /// `rmdir`.
-fn empty_linked(scene: &Scene<'_>, path: &Path) -> Result<(), trash::Error> {
+fn empty_linked(scene: &Scene<'_>, path: &Path, meter: Option<&Meter>) -> Result<(), trash::Error> {
     let shown = path.as_os_str().as_bytes().as_bstr();
     let root = Dir::open(path).map_err(|source| stuck(shown, source))?;
     for (name, _) in root.list().map_err(|source| stuck(shown, source))? {
-        trash::remove(&root, name.as_bstr(), workers(), scene.run.interrupt.flag())?;
+        trash::remove_counted(&root, name.as_bstr(), workers(), scene.run.interrupt.flag(), meter)?;
     }
     by_path::remove_dir(path).map_err(|source| stuck(shown, source))
 }

@@ -26,6 +26,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
+        progress,
     },
 };
 
@@ -100,9 +101,6 @@ impl Settings {
             (None, None) => (many_files.then_some(4), ""),
         };
         let wrong_version = version.filter(|version| !(2..=4).contains(version)).map(|_| source);
-        let delay = run
-            .variable("GIT_PROGRESS_DELAY")
-            .and_then(|value| std::str::from_utf8(value).ok()?.parse().ok().map(Duration::from_secs));
         let locks = LockOptions {
             wait: Wait::No,
             shared: shared(repo)?,
@@ -115,7 +113,7 @@ impl Settings {
             symlinks: flag("core.symlinks", true)?,
             expects_files: flag("sparse.expectFilesOutsideOfPatterns", false)?,
             quote_path: flag("core.quotePath", true)?,
-            progress_delay: delay.unwrap_or(Duration::from_secs(2)),
+            progress_delay: progress::delay(run.variable("GIT_PROGRESS_DELAY")),
             index_read: ReadOptions { threads, ..ReadOptions::default() },
             index_write: WriteOptions {
                 version,

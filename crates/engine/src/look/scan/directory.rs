@@ -283,8 +283,16 @@ impl<'a> Scan<'a> {
         match &found {
             Ok(Some(stat)) if matches_exactly(self.index, at, stat) => {
                 self.visited[at].store(true, Ordering::Relaxed);
+                self.count();
             }
             _ => self.note(at, PathState::of(found), notes),
+        }
+    }
+
+    #[inline]
+    fn count(&self) {
+        if let Some(meter) = self.meter {
+            meter.add(1);
         }
     }
 
@@ -295,6 +303,9 @@ impl<'a> Scan<'a> {
             PathState::There(stat) => self.rules.compare(entry, stat, self.index.timestamp),
             _ => Match::Different,
         };
+        if !matches!(verdict, Match::Racy | Match::Touched) {
+            self.count();
+        }
         let told = verdict != Match::Same || entry.mode.is_gitlink() || entry.stage != Stage::Normal;
         if told {
             notes.push(Note { at, state, verdict });

@@ -30,7 +30,7 @@ use sys::{Dir, ProcessCwd, Stat};
 use self::directory::{Job, JobEntries, ScanWorker};
 use super::scan::selection::Selection;
 use crate::{
-    crew::{self, Tuning, Workers},
+    crew::{self, Meter, Tuning, Workers},
     look::{
         pathspec::{Pathspecs, Seen},
         stat::{Match, StatRules},
@@ -90,6 +90,7 @@ pub(crate) struct Scan<'a> {
     /// The working directory of the process, if its threads may have their own.
     process_cwd: OnceLock<Option<ProcessCwd<'a>>>,
     pub(crate) interrupt: &'a AtomicBool,
+    meter: Option<&'a Meter>,
 }
 
 /// The parameters of a scan, apart from the selection of entries.
@@ -102,6 +103,8 @@ pub(crate) struct ScanTarget<'a> {
     pub(crate) tuning: &'a Tuning,
     /// Ends the scan early.
     pub(crate) interrupt: &'a AtomicBool,
+    /// Counts the entries that stat data decide. The others are read afterwards.
+    pub(crate) meter: Option<&'a Meter>,
 }
 
 impl<'a> Scan<'a> {
@@ -152,7 +155,7 @@ impl<'a> Scan<'a> {
     }
 
     fn after(target: ScanTarget<'a>, asked: Selection) -> Scan<'a> {
-        let ScanTarget { root, index, rules, tuning, interrupt } = target;
+        let ScanTarget { root, index, rules, tuning, interrupt, meter } = target;
         let visited = (0..index.len()).map(|_| AtomicBool::new(false)).collect();
         Scan {
             root,
@@ -165,6 +168,7 @@ impl<'a> Scan<'a> {
             rest: Mutex::default(),
             process_cwd: OnceLock::new(),
             interrupt,
+            meter,
         }
     }
 

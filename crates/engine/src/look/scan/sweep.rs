@@ -275,7 +275,14 @@ mod tests {
         let everything = Pathspecs::default();
         let interrupt = AtomicBool::new(false);
         let tuning = Tuning::default();
-        let target = ScanTarget { root: &root, index: &index, rules, tuning: &tuning, interrupt: &interrupt };
+        let target = ScanTarget {
+            root: &root,
+            index: &index,
+            rules,
+            tuning: &tuning,
+            interrupt: &interrupt,
+            meter: None,
+        };
         let new = || Scan::new(target, &everything);
         let mut scanned = new();
         scanned.run(Workers::Fixed(2));

@@ -43,7 +43,7 @@ use sys::{
 };
 
 use crate::{
-    crew::{self, Pace, Tuning, Workers},
+    crew::{self, Meter, Pace, Tuning, Workers},
     look::{
         handle::Handle,
         ignore::{self, GlobalRules, Level, Rules},
@@ -261,6 +261,8 @@ impl<'a> Others<'a> {
 }
 
 /// Walks the worktree `root` of `repo`. `interrupt` ends the walk early with a partial result.
+/// `meter` counts the directories that are read.
+#[allow(clippy::too_many_arguments, reason = "each is a fact or a choice of its own")]
 pub fn walk(
     repo: &Repository,
     root: &sys::Dir,
@@ -269,9 +271,10 @@ pub fn walk(
     excludes: &Excludes,
     options: &Options,
     interrupt: &AtomicBool,
+    meter: Option<&Meter>,
 ) -> Result<Found, repo::Error> {
     let (tuning, observer) = (&Tuning::reading(root), None);
-    let context = WalkContext { tuning, observer, reads_late: false };
+    let context = WalkContext { tuning, observer, reads_late: false, meter };
     walk_observed(repo, root, index, pathspecs, excludes, options, interrupt, context)
 }
 
@@ -283,6 +286,7 @@ pub(crate) struct WalkContext<'c> {
     /// directory with tracked files is ignored. This pays off where reading it takes longer than a
     /// needless listing.
     pub(crate) reads_late: bool,
+    pub(crate) meter: Option<&'c Meter>,
 }
 
 /// Like [`walk`]; also reports listed directories to the observer. It does not if case is folded.
@@ -295,7 +299,7 @@ pub(crate) fn walk_observed(
     excludes: &Excludes,
     options: &Options,
     interrupt: &AtomicBool,
-    WalkContext { tuning, observer, reads_late }: WalkContext<'_>,
+    WalkContext { tuning, observer, reads_late, meter }: WalkContext<'_>,
 ) -> Result<Found, repo::Error> {
     let _phase = profile::span(Phase::Plan);
     let folds = folds_case(repo)?;
@@ -318,6 +322,7 @@ pub(crate) fn walk_observed(
         tuning,
         reads_late,
         recorded,
+        meter,
     };
     Ok(walk.run())
 }
@@ -378,6 +383,7 @@ struct Walk<'a> {
     tuning: &'a Tuning,
     reads_late: bool,
     recorded: Option<Recorded<'a>>,
+    meter: Option<&'a Meter>,
 }
 
 impl Walk<'_> {

@@ -109,7 +109,7 @@ fn finds_what_git_status_prints() {
             for (workers, reads_late) in ways {
                 let options = Options { directories, ignored, nested: Nested::AsOne, workers };
                 let (interrupt, tuning) = (AtomicBool::new(false), Tuning::reading(&root));
-                let context = WalkContext { tuning: &tuning, observer: None, reads_late };
+                let context = WalkContext { tuning: &tuning, observer: None, reads_late, meter: None };
                 let found =
                     walk_observed(&opened, &root, &index, &specs, &excludes, &options, &interrupt, context);
                 let Found { mut untracked, mut ignored, .. } = found.expect("plain configuration");

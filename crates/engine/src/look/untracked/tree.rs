@@ -308,6 +308,9 @@ impl Walk<'_> {
         let Job { node, from, lazy_rules: above, .. } = job;
         let Some(dir) = self.list(worker, &node, &from, entry.as_deref(), pace) else { return node };
         self.directories_read.fetch_add(1, Ordering::Relaxed);
+        if let Some(meter) = self.meter {
+            meter.add(1);
+        }
         self.names_judged.fetch_add(worker.entries.len(), Ordering::Relaxed);
         let is_there = match &self.excludes.inside {
             Some(name) if name.contains(&b'/') => IgnoreFile::Unknown,
