@@ -31,11 +31,14 @@ impl CommandReport {
 pub(super) fn judge(run: &Invocation, opened: &Result<Repository, Failure>) -> Vec<CommandReport> {
     let outside = StandaloneConfig::load(&run.outside());
     let warnings = opened.as_ref().map(obstacles::warnings).unwrap_or_default();
-    let is_broken = matches!(Place::of(opened), Place::Broken(_));
+    let place = Place::of(opened);
+    let is_broken = matches!(place, Place::Broken(_));
+    let is_outside = matches!(place, Place::None);
     let all = COMMANDS.iter().filter(|command| command.is_gits()).flat_map(|command| command.leaves());
     let judged = all.filter_map(|command| {
         let candidate = |home| Candidate { run, command, survey: None, args: &[], home };
-        let reasons: Vec<Reason> = match (command.traits.outside, &outside, opened) {
+        let runs_outside = command.traits.outside || command.traits.anywhere && is_outside;
+        let reasons: Vec<Reason> = match (runs_outside, &outside, opened) {
             (true, Ok(outside), _) => candidate(Home::Outside(outside)).reasons().collect(),
             (true, Err(error), _) => vec![Reason::repository(words(&Failure::fatal(error.to_string())))],
             (false, _, Ok(repo)) => {

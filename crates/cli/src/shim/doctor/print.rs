@@ -25,6 +25,9 @@ use crate::{
 /// The widest line. A wider terminal shows no more, because long lines are hard to read.
 const WIDTH: usize = 80;
 
+/// The narrowest line: labels would leave no room for words.
+const NARROW: usize = 40;
+
 /// Columns of the labels; each is shorter.
 const LABEL: usize = 15;
 
@@ -46,13 +49,13 @@ pub(super) struct Look {
 
 impl Look {
     pub(super) fn find(run: &Invocation, repo: Option<&Repository>) -> Look {
-        let asked = repo.map(|repo| output::wants_color(run, repo, "color.doctor"));
+        let asked = repo.map(|repo| output::wants_color(run, repo, "color.ui"));
         let colours = asked.unwrap_or_else(|| Ok(output::is_colour_terminal(run)));
         let refused = run.variable("NO_COLOR").is_some_and(|value| !value.is_empty());
         let home = run.variable("HOME").filter(|home| home.starts_with(b"/"));
         Look {
             colours: !refused && colours.unwrap_or(false),
-            width: sys::terminal::columns().unwrap_or(WIDTH).clamp(40, WIDTH),
+            width: (output::line_width(run) + 1).clamp(NARROW, WIDTH),
             home: home.map(|home| sys::os_str(home).into()),
         }
     }
