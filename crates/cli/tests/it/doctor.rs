@@ -284,7 +284,10 @@ fn no_repository() {
     let doctor = Doctor::of(&sandbox.repo(""));
     assert_eq!(doctor.code, 1);
     doctor.says("repository none: this directory is not in a Git repository");
-    doctor.says("native clone");
+    let commands = doctor.json["commands"].as_array().expect("a list");
+    let is_clone = |command: &&Value| command["name"] == "clone" && command["native"] == true;
+    assert!(commands.iter().any(|command| is_clone(&command)), "{commands:?}");
+    assert!(!commands.iter().any(|command| command["name"] == "status"), "it needs a repository");
     doctor.says("real git");
     assert_eq!(doctor.json["repository"]["state"], "none");
     assert_eq!(doctor.json["facts"], Value::Null);

@@ -34,7 +34,15 @@ pub(super) const COMMAND: Command = Command {
     name: "doctor",
     summary: "Show what is native in a repository, and what slows it down",
     about: "Shows which program is `git` here, which commands sapwood runs itself in this repository and \
-            why it hands over the others, and what makes Git slow here. It changes nothing.",
+            why it hands over the others, and what makes Git slow here, with a figure and the command that \
+            mends it. The times are those of a sample: 64 files of the index, and eight small ones that \
+            are read. It changes nothing.\n\n\
+            The exit code is 0 if no command is handed over that is native otherwise, and nothing is \
+            damaged or locked; otherwise, and outside of a repository, it is 1.\n\n\
+            With `--json` the answer is one object. Its keys are `schema` (1), `sapwood`, `git`, \
+            `real_git`, `repository`, `commands`, `facts`, `findings` and `exit_code`. Each command has \
+            `name`, `native`, `reasons` and `options`; each finding `id`, `kind` (`problem` or `slow`), \
+            `message` and `command`. No key goes, and none changes its meaning, within one `schema`.",
     group: Group::Own,
     syntax: &TABLE,
     run,

@@ -32,8 +32,11 @@ const NARROW: usize = 40;
 const LABEL: usize = 15;
 
 /// Reasons and findings that are shown without `--verbose`.
-const MOST_REASONS: usize = 5;
-const MOST_FINDINGS: usize = 7;
+const MOST_REASONS: usize = 3;
+const MOST_FINDINGS: usize = 6;
+
+/// Commands that are named for one reason.
+const MOST_NAMES: usize = 8;
 
 const BOLD: &str = "1";
 const RED: &str = "1;31";
@@ -170,6 +173,9 @@ impl Page<'_> {
         for (reason, names) in groups.iter().take(MOST_REASONS) {
             let names = match names.len() == commands::names(reports.iter()).len() {
                 true => "every command".to_owned(),
+                false if names.len() > MOST_NAMES + 1 => {
+                    format!("{} and {} others", names[..MOST_NAMES].join(", "), names.len() - MOST_NAMES)
+                }
                 false => names.join(", "),
             };
             self.row(YELLOW, "  handed over", &format!("because {}: {names}", reason.trim_end_matches('.')));
@@ -178,7 +184,7 @@ impl Page<'_> {
             let others = several(groups.len() - MOST_REASONS, "other reason");
             self.row("", "", &format!("and for {others}: see --verbose"));
         }
-        self.row("", "", "All other commands and options are handed over; --verbose lists the native ones.");
+        self.row("", "", "All else is handed over: --verbose lists native options.");
     }
 
     /// A command with its native options, or with the reasons for which it is handed over.
@@ -348,8 +354,8 @@ fn objects(objects: &ObjectFacts) -> String {
     }
     let about = if objects.is_loose_exact { "" } else { "about " };
     parts.push(format!("{about}{} loose", count(objects.loose as u64)));
-    parts.push(format!("commit-graph: {}", if objects.has_commit_graph { "yes" } else { "no" }));
-    parts.push(format!("multi-pack-index: {}", if objects.indexed_packs.is_some() { "yes" } else { "no" }));
+    parts.extend(objects.has_commit_graph.then(|| "commit-graph".to_owned()));
+    parts.extend(objects.indexed_packs.map(|_| "multi-pack-index".to_owned()));
     if objects.alternates > 0 {
         parts.push(several(objects.alternates, "alternate"));
     }
