@@ -98,6 +98,10 @@ impl<'a> Reader<'a> {
     /// Returns the object that a ref finally leads to, or `None` if it leads nowhere.
     pub(super) fn resolve(&mut self, name: &BStr) -> Result<Option<ObjectId>, Error> {
         let mut name = name.to_owned();
+        // A symbolic ref may name anything.
+        if !paths::may_write(name.as_bstr()) {
+            return Ok(None);
+        }
         for _ in 0..MAX_DEPTH {
             let raw = match self.raw(name.as_bstr()) {
                 // A symbolic link that leads to itself.
