@@ -241,6 +241,12 @@ pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     if styles.len() > 1 {
         return says("several ways to quote");
     }
+    // With these, Git shows no root refs.
+    let judges = |name: &str| matches!(name, "--merged" | "--no-merged" | "--contains" | "--no-contains");
+    let given = |wanted: &dyn Fn(&str) -> bool| survey.options.iter().any(|given| wanted(given.name));
+    if given(&judges) && given(&|name| name == "--include-root-refs") {
+        return says("root refs that are judged by commits");
+    }
     let is_empty = survey.rest.iter().chain(values("--exclude")).any(|pattern| pattern.is_empty());
     is_empty.then(|| Reason::command_line("an empty pattern"))
 }
