@@ -327,7 +327,7 @@ mod tests {
             panic!("it changes")
         };
         assert!(matches!(change.values, Values::Matching(_)) && change.value == Some("--c".into()));
-        for line in ["a.b=c", "a b c d", "--get", "--get a --get-all", "-l x", "--name-only a.b", "set a.b"] {
+        for line in ["a.b=c", "a b c d", "--get", "--get --get-all a", "-l x", "--name-only a.b", "set a.b"] {
             assert!(parsed(line).is_err(), "{line}");
         }
     }
