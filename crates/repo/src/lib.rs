@@ -280,6 +280,11 @@ impl Repository {
         self.layout.bare
     }
 
+    /// Returns true if discovery ended at a directory that is itself a Git directory.
+    pub fn is_bare_directory(&self) -> bool {
+        self.layout.is_bare_directory
+    }
+
     /// Like `is_bare`, but considers only `core.bare` of the repository's own file.
     pub fn is_bare_by_own_config(&self) -> bool {
         self.layout.found_bare

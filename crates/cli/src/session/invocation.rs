@@ -13,7 +13,7 @@ use bstr::{BString, ByteSlice};
 use sys::{UserPath, by_path::uninterrupted};
 
 use crate::{
-    session::profile::Profile,
+    session::{profile::Profile, trace},
     term::{
         console::{self, text},
         failure::Failure,
@@ -255,19 +255,24 @@ impl Invocation {
             }
         };
         self.objects.get_or_init(|| repo.shared_objects());
+        trace_discovery(&repo);
         Ok(repo)
     }
 
     /// Opens the repository if there is one. Arguments are not looked at.
     pub(crate) fn open_any(&self) -> Result<Place, repo::Error> {
         if let Some(repo) = self.opened.take() {
+            trace_discovery(&repo);
             return Ok(Place::Repository(Box::new(repo)));
         }
         if let Some(config) = self.outside_config.take() {
             return Ok(Place::Outside(config));
         }
         match repo::Repository::open(&self.outside()) {
-            Ok(repo) => Ok(Place::Repository(Box::new(repo))),
+            Ok(repo) => {
+                trace_discovery(&repo);
+                Ok(Place::Repository(Box::new(repo)))
+            }
             Err(error) if error.is_outside() => {
                 repo::StandaloneConfig::load(&self.outside()).map(Place::Outside)
             }
@@ -310,6 +315,13 @@ impl Invocation {
 pub(crate) enum Place {
     Repository(Box<repo::Repository>),
     Outside(repo::StandaloneConfig),
+}
+
+/// Reports a bare repository that no variable or option named. Scripts look for it in traces.
+fn trace_discovery(repo: &repo::Repository) {
+    if repo.is_bare_directory() {
+        trace::data(0, "setup", "implicit-bare-repository", &repo.git_dir().to_string_lossy());
+    }
 }
 
 fn current_directory() -> Result<PathBuf, Failure> {
