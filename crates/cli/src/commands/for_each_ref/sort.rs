@@ -31,7 +31,11 @@ impl SortKey {
         };
         let stem = text.strip_prefix(b"version:").or_else(|| text.strip_prefix(b"v:"));
         let field = Field::parse(stem.map_or(text, |stem| stem.as_bstr()))?;
-        let is_value = !matches!(field.kind, FieldKind::Control(_));
+        // Git's first comparison of formatted dates is by time, all others are by text.
+        let is_value = !matches!(
+            field.kind,
+            FieldKind::Control(_) | FieldKind::Text(TextField::Person(_, PersonPart::Date(_)))
+        );
         is_value.then_some(SortKey { field, reverse, version: stem.is_some() })
     }
 
