@@ -103,6 +103,7 @@ const SETTINGS: &[Setting] = &[
     ("feature.experimental", When::True),
     ("includeif.*", When::Set),
     ("init.defaultobjectformat", When::Not(&["sha1"])),
+    ("init.defaultsubmodulepathconfig", When::Set),
     ("init.defaultrefformat", When::Not(&["files"])),
     ("safe.barerepository", When::Set),
     ("trace2.*", When::Set),

@@ -34,7 +34,7 @@ pub(crate) const LOOKING: &[Setting] = &[("trace2.*", When::Set)];
 /// Variables that change which refs are listed.
 pub(crate) const LISTING: &[Variable] = &[("GIT_REF_PARANOIA", When::Set)];
 
-/// Variables that stand for settings.
+/// Variables that stand for settings, and the one trace that tells how Git found the repository.
 const VARIABLES: &[Variable] = &[
     ("GIT_ALLOW_NULL_SHA1", When::Set),
     ("GIT_ATTR_SOURCE", When::Set),
@@ -42,6 +42,7 @@ const VARIABLES: &[Variable] = &[
     ("GIT_NO_LAZY_FETCH", When::Set),
     ("GIT_REFERENCE_BACKEND", When::Set),
     ("GIT_SHALLOW_FILE", When::Set),
+    ("GIT_TRACE_SETUP", When::Set),
 ];
 
 /// The conditions of `includeIf` that sapwood understands.
