@@ -3,7 +3,7 @@
 //! A [`Candidate`] is a command that may run natively: with a command line for the shim, without
 //! one for `doctor`. Each check returns every reason that it finds: `doctor` shows all, the shim
 //! stops at the first. A check prints and changes nothing. Variables that trace or test are never a
-//! reason.
+//! reason, except `GIT_TRACE_SETUP`.
 
 pub(crate) mod hooks;
 mod repository;
