@@ -27,7 +27,9 @@ const BUFFER: usize = 128 * 1024;
 /// this offset (ext4) saves the call that only reports the end.
 const END: u64 = i64::MAX as u64;
 
-/// A buffer for reading directories. Callers reuse it for many directories.
+/// A buffer for reading directories. Callers reuse it for many directories. It is allocated when
+/// the first directory is open.
+#[derive(Default)]
 pub struct Listing {
     buffer: Vec<MaybeUninit<u8>>,
 }
@@ -41,12 +43,6 @@ pub struct Entry<'a> {
     pub file_type: FileType,
     /// Its inode number.
     pub ino: u64,
-}
-
-impl Default for Listing {
-    fn default() -> Self {
-        Listing { buffer: vec![MaybeUninit::uninit(); BUFFER] }
-    }
 }
 
 impl Listing {
@@ -90,6 +86,9 @@ impl Listing {
         fd: BorrowedFd<'_>,
         mut visit: impl FnMut(Entry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        if self.buffer.is_empty() {
+            self.buffer = vec![MaybeUninit::uninit(); BUFFER];
+        }
         let mut entries = RawDir::new(fd, &mut self.buffer);
         let mut next_offset = 0;
         loop {

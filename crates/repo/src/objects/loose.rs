@@ -37,11 +37,9 @@ impl LooseDir {
     }
 
     pub(super) fn contains(&self, oid: &ObjectId) -> bool {
-        let (name, len) = relative(oid);
-        if let Some(Ok(Some(stat))) = self.dir().map(|dir| dir.stat(&name[..len])) {
-            return stat.file_type != sys::FileType::Directory;
-        }
-        matches!(sys::by_path::stat(&self.file(oid)), Ok(Some(_)))
+        // By its path this is one call, by the handle of the directory three.
+        let found = sys::by_path::stat(&self.file(oid));
+        matches!(found, Ok(Some(stat)) if stat.file_type != sys::FileType::Directory)
     }
 
     /// Returns the objects whose names begin with `prefix`, which has at least two digits. Each
