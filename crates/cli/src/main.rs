@@ -21,6 +21,8 @@ use session::{
 };
 use term::{failure::Failure, interrupt};
 
+// The program defines the C function `main` itself and skips the set-up of Rust's library. The test
+// harness has a `main` of its own, and nothing calls `start` there.
 #[cfg(not(test))]
 sys::entry!(start);
 
