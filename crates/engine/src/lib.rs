@@ -5,7 +5,7 @@
 //! 1. [`crew`]: the number of workers, and the distribution of work among them;
 //! 2. [`look`]: reads what is there: stat data, trees, ignore rules, pathspecs, sparse patterns;
 //! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`clean`], [`clone`],
-//!    [`switch`], [`worktree`], and what they share ([`guard`], [`trash`]). They use each other
+//!    [`switch`], [`worktree`], [`workspace`], and what they share ([`guard`], [`trash`]). They use each other
 //!    without circles.
 
 pub mod add;
@@ -19,6 +19,7 @@ pub mod look;
 pub mod status;
 pub mod switch;
 pub mod trash;
+pub mod workspace;
 pub mod worktree;
 
 pub use look::{ignore, monitor, pathspec, shared, sparse, stat, submodules, untracked};

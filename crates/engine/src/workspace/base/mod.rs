@@ -1,0 +1,65 @@
+//! Bases: read-only trees of files, shared by workspaces.
+
+use std::path::{Path, PathBuf};
+
+/// The kind of a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// An EROFS image with metadata only; contents are in blob files.
+    Image,
+    /// A plain checkout.
+    Directory,
+}
+
+/// A complete base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// `<base directory>/<name>`
+    pub dir: PathBuf,
+    /// Its name: a hash of everything that decides its files, in hexadecimal digits.
+    pub name: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// The blob files that the image names as extra devices, in that order.
+    pub devices: Vec<PathBuf>,
+}
+
+impl Base {
+    /// Returns the EROFS image (kind image).
+    pub fn image(&self) -> PathBuf {
+        self.dir.join("image")
+    }
+
+    /// Returns the checkout, or the mount point of the image.
+    pub fn files(&self) -> PathBuf {
+        self.dir.join("files")
+    }
+
+    /// Returns the shared half of the split index.
+    pub fn shared_index(&self) -> PathBuf {
+        self.dir.join("index")
+    }
+
+    /// Returns the small half of the split index: a complete index file that names the shared half.
+    pub fn rest_of_index(&self) -> PathBuf {
+        self.dir.join("rest")
+    }
+}
+
+/// A directory with bases.
+#[derive(Clone, Debug)]
+pub struct Bases {
+    dir: PathBuf,
+}
+
+impl Bases {
+    /// Opens the base directory at `dir`, which need not exist.
+    pub fn at(dir: &Path) -> Bases {
+        Bases { dir: dir.to_owned() }
+    }
+
+    /// Returns its path.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
