@@ -64,7 +64,7 @@ pub use reflog::DetachedFrom;
 pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};
 pub use standalone::{StandaloneConfig, config_file};
 pub use tag::TagTarget;
-pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of};
+pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of, settings_in};
 
 /// Prints a line that Git would print at this point. It begins with `error: `, `warning: ` or
 /// `hint: `, and the command goes on. The default prints nothing.

@@ -206,6 +206,15 @@ pub fn setting_of(path: &Path, key: &str) -> Option<Setting> {
     pairs.into_iter().rev().find(|pair| pair.key == key).map(|pair| Setting(pair.value))
 }
 
+/// Returns all names (in lower case) and values in the file at `path`, in order, without includes.
+/// `None` if the file is missing. A name without a value has an empty one.
+pub fn settings_in(path: &Path) -> Result<Option<Vec<(BString, BString)>>, Error> {
+    let bytes = disk::read_optional(path).map_err(Attempt::Read.on(path))?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    let pairs = config::parse::parse(&bytes).map_err(|bad| bad.in_file(path))?;
+    Ok(Some(pairs.into_iter().map(|pair| (pair.key, pair.value.unwrap_or_default())).collect()))
+}
+
 fn without_suffix(path: &Path, suffix: &[u8]) -> PathBuf {
     let bytes = path.as_os_str().as_bytes();
     PathBuf::from(sys::os_str(bytes.strip_suffix(suffix).unwrap_or(bytes)))

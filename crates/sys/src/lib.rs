@@ -54,7 +54,7 @@ pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
 pub use memory::{Memory, bound_heap, release_freed, use_huge_pages};
 pub use process::{
-    exec, has_read_block_device, is_running, spawn_detached, thread_time, thread_waits, try_lock, waits,
+    exec, has_read_block_device, is_running, lock, spawn_detached, thread_time, thread_waits, try_lock, waits,
 };
 pub use read::read_to_end;
 pub use reason::reason;

@@ -29,6 +29,12 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
+/// Takes an exclusive `flock`, and waits while another open file holds it. The lock lasts until
+/// `file` is closed.
+pub fn lock(file: &File) -> io::Result<()> {
+    crate::by_path::uninterrupted(|| Ok(rustix::fs::flock(file, FlockOperation::LockExclusive)?))
+}
+
 /// Replaces this program by another one in the same process (`execve`). Returns only if that
 /// failed. The new program gets the same environment, plus `variable` if there is one.
 ///

@@ -1,4 +1,326 @@
 //! The record of a workspace: how its files are provided, and where they are.
 //!
 //! `<common directory>/sapwood/workspaces/<name>/record` is a file in Git's configuration format
-//! with one section, `workspace`. It is replaced atomically.
+//! with one section, `workspace`. It is replaced atomically. The name of a workspace is the name of
+//! its administrative directory, `worktrees/<name>`.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{self, ErrorKind},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BString, ByteSlice as _};
+use format::config::Edit;
+use store::{Fsync, LockOptions, SharedRepository};
+use sys::{File, by_path};
+
+use super::backend::Backend;
+
+/// The reason in the `locked` file of a workspace's administrative directory.
+pub const LOCK_REASON: &str = "sapwood workspace";
+
+/// The name of a path that never exists. The file `.git` of an unmounted workspace points to it.
+pub const NOT_MOUNTED: &str = "not-mounted";
+
+/// A failure to read or write a record.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("cannot {action} '{}': {}", .path.display(), sys::reason(.source))]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("the record '{}' is damaged: {what}", .path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("a workspace '{}' exists already", .0.to_string_lossy())]
+    Exists(OsString),
+    #[error("'{}' is not a workspace; 'sapwood workspace list' names them", .0.to_string_lossy())]
+    Missing(OsString),
+    #[error(transparent)]
+    Config(#[from] store::config::Error),
+    #[error(transparent)]
+    Repository(#[from] repo::Error),
+}
+
+/// The promise about the upper layer after a crash of the system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// `fsync` works. Copying up a file waits for the disk.
+    #[default]
+    Synced,
+    /// overlayfs ignores `fsync` (mount option `volatile`). After a crash the upper layer may be
+    /// incomplete.
+    Volatile,
+}
+
+/// A base, by its place and name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseRef {
+    /// The base directory.
+    pub dir: PathBuf,
+    /// The name of the base in it.
+    pub name: String,
+}
+
+/// The stored facts about a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The absolute path of the worktree: the mount point.
+    pub dir: PathBuf,
+    /// How the files are provided.
+    pub backend: Backend,
+    /// The base, if the backend has one.
+    pub base: Option<BaseRef>,
+    /// The frozen layers, from top to bottom.
+    pub layers: Vec<PathBuf>,
+    /// The directory that holds `upper` and `work`, if it is not the workspace's state directory.
+    pub place: Option<PathBuf>,
+    /// The promise about the upper layer.
+    pub durability: Durability,
+}
+
+/// A workspace of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    /// Its name.
+    pub name: OsString,
+    /// `<common directory>/sapwood/workspaces/<name>`
+    pub state: PathBuf,
+    /// The stored facts.
+    pub record: Record,
+}
+
+impl Workspace {
+    /// Returns the upper layer.
+    pub fn upper(&self) -> PathBuf {
+        self.place().join("upper")
+    }
+
+    /// Returns overlayfs' work directory.
+    pub fn work(&self) -> PathBuf {
+        self.place().join("work")
+    }
+
+    fn place(&self) -> &Path {
+        self.record.place.as_deref().unwrap_or(&self.state)
+    }
+
+    /// Returns the path that the file `.git` names while the workspace is not mounted.
+    pub fn not_mounted(&self) -> PathBuf {
+        self.state.join(NOT_MOUNTED)
+    }
+
+    /// Locks the workspace against other commands that change it, and waits for them. The lock
+    /// lasts until the file is closed.
+    pub fn lock(&self) -> Result<File, Error> {
+        let path = self.state.join("lock");
+        let failed = |source| Error::Io { action: "lock", path: path.clone(), source };
+        let file = by_path::append(&path, true, 0o666).map_err(failed)?;
+        sys::lock(&file).map_err(failed)?;
+        Ok(file)
+    }
+
+    /// Replaces the stored record by the one in memory.
+    pub fn store(&self, fsync: &Fsync) -> Result<(), Error> {
+        write(&self.state, &self.record, fsync)
+    }
+}
+
+/// Returns the directory of all workspaces' states.
+pub fn directory(common: &Path) -> PathBuf {
+    common.join("sapwood").join("workspaces")
+}
+
+/// Creates the state of a workspace, with empty upper and work directories. It appears under its
+/// name in one step.
+pub fn create(
+    common: &Path,
+    name: &OsStr,
+    record: Record,
+    shared: SharedRepository,
+    fsync: &Fsync,
+) -> Result<Workspace, Error> {
+    let all = directory(common);
+    let mut staged_name = OsString::from(format!("{STAGED}{}-", std::process::id()));
+    staged_name.push(name);
+    let staged = all.join(staged_name);
+    let state = all.join(name);
+    let io = |action: &'static str, path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    };
+    shared.create_dir_all(&all).or_else(present).map_err(io("create", &all))?;
+    shared.create_dir_all(&staged).map_err(io("create", &staged))?;
+    let place = record.place.clone().unwrap_or_else(|| staged.clone());
+    let made = || -> Result<(), Error> {
+        for dir in [place.join("upper"), place.join("work")] {
+            by_path::create_dir_all(&dir).map_err(io("create", &dir))?;
+        }
+        write(&staged, &record, fsync)?;
+        by_path::rename_new(&staged, &state).map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => Error::Exists(name.to_owned()),
+            _ => Error::Io { action: "create", path: state.clone(), source },
+        })
+    };
+    if let Err(error) = made() {
+        let _ = by_path::remove_dir_all(&staged);
+        return Err(error);
+    }
+    Ok(Workspace { name: name.to_owned(), state, record })
+}
+
+/// The prefix of a state directory that is not complete. No workspace has such a name: Git allows
+/// no leading dot in a worktree's id.
+const STAGED: &str = ".new-";
+
+fn present(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        ErrorKind::AlreadyExists => Ok(()),
+        _ => Err(error),
+    }
+}
+
+/// Returns all workspaces of a repository, sorted by name. A damaged record is an error in its
+/// place.
+pub fn all(common: &Path) -> Result<Vec<Result<Workspace, Error>>, Error> {
+    let dir = directory(common);
+    let mut names = match by_path::list(&dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::Io { action: "read", path: dir, source }),
+    };
+    names.retain(|(name, _)| !name.as_bytes().starts_with(b"."));
+    names.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(names.into_iter().filter_map(|(name, _)| load(common, &name).transpose()).collect())
+}
+
+/// Returns the workspace with this name.
+pub fn find(common: &Path, name: &OsStr) -> Result<Workspace, Error> {
+    load(common, name)?.ok_or_else(|| Error::Missing(name.to_owned()))
+}
+
+/// Returns the workspace to which a Git directory belongs, if it belongs to one.
+pub fn of_git_dir(common: &Path, git_dir: &Path) -> Result<Option<Workspace>, Error> {
+    let is_linked = git_dir.parent().is_some_and(|above| above.file_name() == Some(OsStr::new("worktrees")));
+    match git_dir.file_name().filter(|_| is_linked) {
+        Some(name) => load(common, name),
+        None => Ok(None),
+    }
+}
+
+/// Returns the common directory and the name that the `.git` file of an unmounted workspace at
+/// `dir` names.
+pub fn unmounted_at(dir: &Path) -> Option<(PathBuf, OsString)> {
+    let content = by_path::read(&dir.join(".git")).ok().flatten()?;
+    let target = content.strip_prefix(b"gitdir: ")?.trim_end_with(|letter| letter == '\n');
+    let target = Path::new(sys::os_str(target));
+    let state = target.parent().filter(|_| target.file_name() == Some(OsStr::new(NOT_MOUNTED)))?;
+    let common = state.parent()?.parent()?.parent()?;
+    Some((common.to_owned(), state.file_name()?.to_owned()))
+}
+
+fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
+    let state = directory(common).join(name);
+    let path = state.join("record");
+    let Some(pairs) = repo::settings_in(&path)? else { return Ok(None) };
+    let damaged = |what: &str| Error::Damaged { path: path.clone(), what: what.to_owned() };
+    let all = |key: &str| -> Vec<&BString> {
+        let wanted = format!("{SECTION}.{key}");
+        pairs.iter().filter(|(found, _)| *found == wanted).map(|(_, value)| value).collect()
+    };
+    let one = |key: &str| all(key).last().copied();
+    let path_of = |value: &BString| PathBuf::from(sys::os_str(value));
+    let dir = one("dir").map(path_of).filter(|dir| dir.is_absolute());
+    let backend = one("backend").and_then(|name| Backend::from_name(name));
+    let base = match (one("basedir"), one("base")) {
+        (Some(dir), Some(name)) => Some(BaseRef { dir: path_of(dir), name: name.to_string() }),
+        (None, None) => None,
+        _ => return Err(damaged("it names half a base")),
+    };
+    let record = Record {
+        dir: dir.ok_or_else(|| damaged("it names no directory"))?,
+        backend: backend.ok_or_else(|| damaged("it names no known backend"))?,
+        base,
+        layers: all("layer").into_iter().map(path_of).collect(),
+        place: one("place").map(path_of),
+        durability: match one("volatile").is_some() {
+            true => Durability::Volatile,
+            false => Durability::Synced,
+        },
+    };
+    Ok(Some(Workspace { name: name.to_owned(), state, record }))
+}
+
+const SECTION: &str = "workspace";
+
+fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
+    let bytes = |path: &Path| BString::from(path.as_os_str().as_bytes());
+    let mut edits = Vec::new();
+    let mut add = |key: &str, value: BString| {
+        edits.push(Edit::Add { key: format!("{SECTION}.{key}").into(), value });
+    };
+    add("dir", bytes(&record.dir));
+    add("backend", record.backend.name().into());
+    if let Some(base) = &record.base {
+        add("baseDir", bytes(&base.dir));
+        add("base", base.name.as_str().into());
+    }
+    record.layers.iter().for_each(|layer| add("layer", bytes(layer)));
+    if let Some(place) = &record.place {
+        add("place", bytes(place));
+    }
+    if record.durability == Durability::Volatile {
+        add("volatile", "true".into());
+    }
+    let content = |_| format::config::edit(b"", &edits).map_err(store::config::Error::Key);
+    Ok(store::config::rewrite(&state.join("record"), &LockOptions::default(), fsync, content)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        Record {
+            dir: "/a dir/\"quoted\"#".into(),
+            backend: Backend::OverlayUser,
+            base: Some(BaseRef { dir: "/bases".into(), name: "12ab".into() }),
+            layers: vec!["/one;".into(), "/two\\".into()],
+            place: Some("/elsewhere".into()),
+            durability: Durability::Volatile,
+        }
+    }
+
+    #[test]
+    fn reads_back_every_field() {
+        let common = tempfile::tempdir().expect("a directory for tests");
+        let place = common.path().join("place");
+        let record = Record { place: Some(place.clone()), ..record() };
+        let make = || {
+            let shared = SharedRepository::Umask;
+            create(common.path(), "one".as_ref(), record.clone(), shared, &Fsync::default())
+        };
+        let made = make().expect("created");
+        assert_eq!(find(common.path(), "one".as_ref()).expect("found"), made);
+        assert!(matches!(by_path::stat(&place.join("upper")), Ok(Some(_))));
+        assert!(matches!(make(), Err(Error::Exists(_))));
+        let names: Vec<_> = all(common.path()).expect("listed").into_iter().flatten().collect();
+        assert_eq!(names, [made]);
+        assert!(matches!(find(common.path(), "two".as_ref()), Err(Error::Missing(_))));
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods)]
+    fn recognises_an_unmounted_workspace() {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let pointing_to = |target: &str| {
+            std::fs::write(dir.path().join(".git"), format!("gitdir: {target}\n")).expect("written");
+            unmounted_at(dir.path())
+        };
+        assert_eq!(
+            pointing_to("/r/.git/sapwood/workspaces/w 1/not-mounted"),
+            Some(("/r/.git".into(), "w 1".into()))
+        );
+        assert_eq!(pointing_to("/r/.git/worktrees/w"), None);
+    }
+}
