@@ -64,7 +64,9 @@ pub use reflog::DetachedFrom;
 pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};
 pub use standalone::{StandaloneConfig, config_file};
 pub use tag::TagTarget;
-pub use worktrees::{GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of, settings_in};
+pub use worktrees::{
+    GitfileError, Setting, Worktree, WorktreeHead, WorktreeHeadKind, setting_of, settings_in,
+};
 
 /// Prints a line that Git would print at this point. It begins with `error: `, `warning: ` or
 /// `hint: `, and the command goes on. The default prints nothing.
@@ -464,6 +466,15 @@ impl Repository {
     /// [`objects::Objects::errors`].
     pub fn warnings(&self) -> &[BString] {
         self.replaced.as_ref().map_or(&[], |replaced| replaced.warnings())
+    }
+
+    /// Returns the objects that are read in place of others (`refs/replace/`), sorted.
+    pub fn replacements(&self) -> Result<Vec<(ObjectId, ObjectId)>, Error> {
+        let Some(replaced) = &self.replaced else { return Ok(Vec::new()) };
+        let all = objects::Replacements::all(&**replaced)?;
+        let mut pairs: Vec<_> = all.iter().map(|(one, other)| (*one, *other)).collect();
+        pairs.sort();
+        Ok(pairs)
     }
 
     /// Returns the object database.

@@ -24,6 +24,11 @@ pub fn effective_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// Returns the effective group id.
+pub fn effective_gid() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
 /// Returns the entry of the real user. Its name goes into commits and reflogs.
 pub fn current() -> Option<User> {
     let uid = rustix::process::getuid().as_raw();

@@ -27,6 +27,7 @@ use crate::{ConvertError, Error, Repository};
 use attributes::{File, Values};
 pub(crate) use filter::Processes;
 pub use filter::{Delays, ExternalFilters, Metadata, Smudged, any_required_driver_cannot_smudge};
+pub use shared::outside_attributes;
 use shared::{Action, Direction, Shared, Tables, Text};
 use storing::Storing;
 use text::LineEnds;
@@ -54,6 +55,12 @@ impl Converter {
     /// is looked up.
     pub fn for_checkout(repo: &Repository, index: &Index) -> Result<Converter, Error> {
         Ok(Converter { shared: Arc::new(Shared::load(repo, index, Direction::Checkout)?) })
+    }
+
+    /// Like [`Converter::for_checkout`], for files outside of the worktree: attribute files in the
+    /// worktree do not count.
+    pub fn for_tree(repo: &Repository, index: &Index) -> Result<Converter, Error> {
+        Ok(Converter { shared: Arc::new(Shared::load(repo, index, Direction::Tree)?) })
     }
 
     /// Like [`Converter::for_checkout`], for paths that are restored. An attribute file that is in

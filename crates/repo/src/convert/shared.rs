@@ -4,7 +4,7 @@
 use std::{
     collections::{HashMap, HashSet},
     io::Read as _,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
@@ -31,6 +31,8 @@ use crate::{
 pub(super) enum Direction {
     /// The index first, then the worktree.
     Checkout,
+    /// The index alone.
+    Tree,
     /// The worktree as it is before anything is written, then the index.
     Restore,
     /// The worktree first, then the index.
@@ -121,16 +123,35 @@ impl Settings {
 
 /// Reads the attribute files outside of the worktree, weakest first.
 fn weakest(repo: &Repository) -> Result<Vec<RawFile>, Error> {
-    let mut files = vec![RawFile::built_in()];
+    let found = weakest_paths(repo)?;
+    Ok(std::iter::once(RawFile::built_in()).chain(found.iter().map(|path| read(path))).collect())
+}
+
+/// Returns the paths of the system's and the user's attribute file.
+fn weakest_paths(repo: &Repository) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
     if !repo.env().boolean("GIT_ATTR_NOSYSTEM")?.unwrap_or(false) {
-        files.push(read(Path::new("/etc/gitattributes")));
+        files.push("/etc/gitattributes".into());
     }
     let user = match repo.config_path("core.attributesFile")? {
         Some(path) => Some(path),
         None => repo.env().xdg_config("attributes"),
     };
-    files.extend(user.and_then(|path| path.resolve(repo.base_dir()).ok()).map(|path| read(&path)));
+    files.extend(user.and_then(|path| path.resolve(repo.base_dir()).ok()));
     Ok(files)
+}
+
+/// Returns the content of each attribute file that belongs to no tree: the system's, the user's and
+/// `info/attributes`. A file that cannot be read counts as empty, as in [`Shared::load`].
+pub fn outside_attributes(repo: &Repository) -> Result<Vec<BString>, Error> {
+    let mut paths = weakest_paths(repo)?;
+    paths.push(info_path(repo));
+    let content = |path: &PathBuf| disk::read_optional(path).ok().flatten().unwrap_or_default();
+    Ok(paths.iter().map(|path| content(path).into()).collect())
+}
+
+fn info_path(repo: &Repository) -> PathBuf {
+    repo.common_dir().join("info/attributes")
 }
 
 /// Reads a file. A file that cannot be read sets no attributes.
@@ -171,7 +192,7 @@ impl Shared {
                 return Err(ConfigError::AttributesFromTree(name).into());
             }
         }
-        let worktree = match repo.work_tree() {
+        let worktree = match repo.work_tree().filter(|_| direction != Direction::Tree) {
             Some(top) => Some(sys::Dir::open(top).map_err(Attempt::Access.on(top))?),
             None => None,
         };
@@ -190,7 +211,7 @@ impl Shared {
             worktree,
             present,
             weakest: weakest(repo)?,
-            info: read(&repo.common_dir().join("info/attributes")),
+            info: read(&info_path(repo)),
             indexed: indexed(repo, index)?,
             settings,
             drivers: filter::drivers(repo)?,
@@ -222,8 +243,8 @@ impl Shared {
         self.tables.get_or_init(|| {
             let root = match self.direction {
                 Direction::Compare => self.in_worktree(BStr::new("")),
-                Direction::Checkout | Direction::Restore if self.indexed.contains_key(BStr::new("")) => None,
-                Direction::Checkout | Direction::Restore => self.in_worktree(BStr::new("")),
+                _ if self.indexed.contains_key(BStr::new("")) => None,
+                Direction::Checkout | Direction::Tree | Direction::Restore => self.in_worktree(BStr::new("")),
             };
             let root = root.as_ref().or_else(|| self.indexed.get(BStr::new("")));
             let names = Names::of(self.weakest.iter().chain(root).chain([&self.info]));
@@ -267,7 +288,7 @@ impl Shared {
         let indexed = || tables.indexed.get(dir).cloned();
         let worktree = || self.in_worktree(dir).map(|raw| Arc::new(tables.names.compile(&raw)));
         match self.direction {
-            Direction::Checkout | Direction::Restore => indexed().or_else(worktree),
+            Direction::Checkout | Direction::Tree | Direction::Restore => indexed().or_else(worktree),
             Direction::Compare => worktree().or_else(indexed),
         }
     }

@@ -1,14 +1,46 @@
 //! Bases: read-only trees of files, shared by workspaces.
+//!
+//! - [`wanted`]: the files that a base shall hold, and the name that follows from them;
+//! - [`add`]: building a base, aside, and publishing it under its name.
+//!
+//! Promise: a base appears under its name only when it is complete and synced. After that it is
+//! never changed. A failed or killed build leaves a directory whose name begins with a dot, which
+//! the next build removes.
+//!
+//! Design: docs/design/workspace.md.
+
+mod add;
+mod error;
+mod wanted;
 
 use std::path::{Path, PathBuf};
 
+pub use add::AddOptions;
+pub use error::Error;
+pub use wanted::{Owner, Wanted};
+
 /// The kind of a base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// An EROFS image with metadata only; contents are in blob files.
     Image,
     /// A plain checkout.
     Directory,
+}
+
+impl Kind {
+    /// The name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Image => "image",
+            Kind::Directory => "directory",
+        }
+    }
+
+    /// Returns the kind with this name.
+    pub fn from_name(name: &[u8]) -> Option<Kind> {
+        [Kind::Image, Kind::Directory].into_iter().find(|kind| kind.name().as_bytes() == name)
+    }
 }
 
 /// A complete base.

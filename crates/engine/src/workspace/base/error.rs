@@ -1,0 +1,45 @@
+use std::{io, path::PathBuf};
+
+use bstr::BString;
+use format::ObjectId;
+
+use crate::look::LookError;
+
+/// Why a base cannot be used, made or removed. Nothing half-made stays.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("cannot {action} '{}': {}", .path.display(), sys::reason(.source))]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// Configuration, attributes or filters.
+    #[error(transparent)]
+    Repository(#[from] repo::Error),
+    /// A tree of the commit cannot be read.
+    #[error(transparent)]
+    Tree(#[from] LookError),
+    #[error("cannot read the content of '{path}': {source}")]
+    Content { path: BString, source: Box<repo::objects::Error> },
+    #[error("'{path}' names {oid}, which is no blob")]
+    NotABlob { path: BString, oid: ObjectId },
+    #[error("cannot convert the content of '{path}': {source}")]
+    Convert { path: BString, source: Box<repo::Error> },
+    /// The directory cannot be written, and the base is not there.
+    #[error(
+        "'{}' cannot be written and holds no base of tree {tree}; add it where the directory can be \
+         written, or choose another one with --base-dir",
+        .dir.display()
+    )]
+    ReadOnly { dir: PathBuf, tree: ObjectId, source: io::Error },
+    #[error("'{}' holds no base '{name}'; 'sapwood workspace base list' names them", .dir.display())]
+    Missing { dir: PathBuf, name: String },
+    #[error("the base '{name}' is in use by '{}'", .by.display())]
+    InUse { name: String, by: PathBuf },
+    #[error("'{}' is damaged: {what}", .path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("the tree does not fit into an image: {0}")]
+    Image(String),
+    #[error(transparent)]
+    Config(#[from] store::config::Error),
+    #[error("interrupted")]
+    Interrupted,
+}
