@@ -14,6 +14,7 @@ pub(crate) mod sparse_index;
 pub(crate) mod submodules;
 pub(crate) mod trace;
 pub(crate) mod tracking;
+pub(crate) mod worktree_config;
 
 use repo::Repository;
 

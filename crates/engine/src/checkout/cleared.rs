@@ -40,6 +40,11 @@ impl<'p> Cleared<'p> {
         Ok(cleared)
     }
 
+    /// Accepts a plan for a directory that this process has just created and nobody else knows.
+    pub(crate) fn for_new_directory(plan: &'p Plan) -> Cleared<'p> {
+        Cleared { plan, lead: b"" }
+    }
+
     /// Returns the plan.
     pub fn plan(&self) -> &'p Plan {
         self.plan

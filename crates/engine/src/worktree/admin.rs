@@ -259,6 +259,12 @@ impl Linker {
     /// Writes the files by which the worktree at `top` and its administrative directory `admin`
     /// name each other. Both directories exist.
     pub fn link(&self, top: &Path, admin: &Path) -> Result<(), Error> {
+        self.link_through(&top.join(".git"), top, admin)
+    }
+
+    /// Like [`Linker::link`], for a worktree that is not mounted yet: its file `.git` lies at
+    /// `gitfile`.
+    pub fn link_through(&self, gitfile: &Path, top: &Path, admin: &Path) -> Result<(), Error> {
         let (top, admin) = (canonical(top)?, canonical(admin)?);
         let (to_top, to_admin) = match self.links {
             Links::Absolute => (top.clone(), admin.clone()),
@@ -269,7 +275,7 @@ impl Linker {
         };
         let bytes = |path: &Path| BString::from(path.as_os_str().as_bytes());
         write(&admin.join("gitdir"), &bytes(&to_top.join(".git")))?;
-        write(&top.join(".git"), &[b"gitdir: ", bytes(&to_admin).as_bytes()].concat())
+        write(gitfile, &[b"gitdir: ", bytes(&to_admin).as_bytes()].concat())
     }
 
     fn enable_relative_links(&self) -> Result<(), Error> {

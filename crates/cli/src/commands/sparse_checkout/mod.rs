@@ -22,7 +22,7 @@ use crate::{
         obstacles::{GENERAL, WRITING, no_attributes_in_pathspecs},
         record::{Command, Group},
     },
-    session::{invocation::Invocation, settings::Settings},
+    session::{invocation::Invocation, settings::Settings, worktree_config},
     term::failure::Failure,
 };
 
@@ -193,7 +193,8 @@ impl State<'_> {
     }
 
     fn record(&mut self, mode: Mode) -> Result<(), Failure> {
-        self.begin_worktree_config()?;
+        worktree_config::begin(self.repo, self.settings)?;
+        self.has_worktree_config = true;
         let mut edits = vec![
             set("core.sparseCheckout", mode != Mode::Off),
             set("core.sparseCheckoutCone", mode == Mode::Cone),
@@ -202,33 +203,6 @@ impl State<'_> {
             edits.push(set("index.sparse", false));
         }
         self.edit(&edits)
-    }
-
-    /// Gives each worktree its own configuration, if it has none yet. Settings of the main worktree
-    /// alone move there.
-    fn begin_worktree_config(&mut self) -> Result<(), Failure> {
-        if self.has_worktree_config {
-            return Ok(());
-        }
-        let common = self.repo.common_dir().join("config");
-        self.edit(&[set("extensions.worktreeConfig", true)])?;
-        for key in ["core.bare", "core.worktree"] {
-            let value = self.repo.shared_config(key)?;
-            let is_bare = |value: BString| repo::parse_bool(Some(value.as_bstr())) == Some(true);
-            // One that is false stays: it may deny what the user configured for all repositories.
-            let moved = match key {
-                "core.bare" => value.is_some_and(is_bare).then(|| "true".into()),
-                _ => value,
-            };
-            let Some(value) = moved else { continue };
-            let main = self.repo.common_dir().join("config.worktree");
-            let (settings, key) = (self.settings, BString::from(key));
-            let moved = [Edit::Set { key: key.clone(), value }];
-            store::config::edit(&main, &moved, &settings.locks, &settings.fsync)?;
-            store::config::edit(&common, &[Edit::Unset { key }], &settings.locks, &settings.fsync)?;
-        }
-        self.has_worktree_config = true;
-        Ok(())
     }
 
     /// Changes the configuration of this worktree, or all of it while there is no other.

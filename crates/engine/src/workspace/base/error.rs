@@ -36,6 +36,12 @@ pub enum Error {
     InUse { name: String, by: PathBuf },
     #[error("'{}' is damaged: {what}", .path.display())]
     Damaged { path: PathBuf, what: String },
+    /// A step of the checkout failed. `message` is Git's.
+    #[error("{message}")]
+    Step { message: String },
+    /// The checkout could not be planned.
+    #[error("the tree {tree} cannot be checked out: {source}")]
+    Plan { tree: ObjectId, source: Box<crate::checkout::PlanError> },
     #[error("the tree does not fit into an image: {0}")]
     Image(String),
     #[error(transparent)]

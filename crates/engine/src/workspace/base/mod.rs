@@ -10,6 +10,7 @@
 //! Design: docs/design/workspace.md.
 
 mod add;
+mod directory;
 mod error;
 mod wanted;
 

@@ -1,0 +1,35 @@
+//! The configuration of single worktrees: `extensions.worktreeConfig` and `config.worktree`.
+
+use bstr::{BString, ByteSlice as _};
+use format::config::Edit;
+use repo::Repository;
+
+use crate::{session::settings::Settings, term::failure::Failure};
+
+/// Gives each worktree its own configuration, if it has none yet. Settings of the main worktree
+/// alone move there.
+pub(crate) fn begin(repo: &Repository, settings: &Settings) -> Result<(), Failure> {
+    if repo.extensions().worktree_config {
+        return Ok(());
+    }
+    let common = repo.common_dir().join("config");
+    let edit = |path: &std::path::Path, edits: &[Edit]| {
+        store::config::edit(path, edits, &settings.config_locks, &settings.fsync)
+    };
+    edit(&common, &[Edit::Set { key: "extensions.worktreeConfig".into(), value: "true".into() }])?;
+    for key in ["core.bare", "core.worktree"] {
+        let value = repo.shared_config(key)?;
+        let is_bare = |value: BString| repo::parse_bool(Some(value.as_bstr())) == Some(true);
+        // One that is false stays: it may deny what the user configured for all repositories.
+        let moved = match key {
+            "core.bare" => value.is_some_and(is_bare).then(|| "true".into()),
+            _ => value,
+        };
+        let Some(value) = moved else { continue };
+        let main = repo.common_dir().join("config.worktree");
+        let key = BString::from(key);
+        edit(&main, &[Edit::Set { key: key.clone(), value }])?;
+        edit(&common, &[Edit::Unset { key }])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Bases of kind directory: a plain checkout.
+
+use std::path::Path;
+
+use bstr::ByteSlice as _;
+use format::index::Index;
+use sys::{Dir, by_path};
+
+use super::{AddOptions, Error, Wanted};
+use crate::checkout::{
+    self, Attributes, Cleared, ExecuteOptions, Files, Links, Outcome, Plan, PlanOptions, Report, Sparse,
+};
+
+/// Writes the files of a base to `<staged>/files`, which does not exist. Returns their index, with
+/// stat data and cache-tree.
+pub(super) fn build(
+    wanted: &Wanted<'_>,
+    staged: &Path,
+    options: &AddOptions<'_>,
+    messages: &mut Vec<String>,
+) -> Result<Index, Error> {
+    let (repo, tree) = (wanted.repo(), wanted.tree());
+    let files = staged.join("files");
+    let io = |action| {
+        let path = files.clone();
+        move |source| Error::Io { action, path, source }
+    };
+    by_path::create_dir(&files).map_err(io("create"))?;
+    let root = Dir::open(&files).map_err(io("open"))?;
+    let sparse = match wanted.sparse() {
+        Some(patterns) => Sparse::Given(patterns.clone().into()),
+        None => Sparse::Ignored,
+    };
+    let planned = PlanOptions { sparse, ..PlanOptions::reset_hard(tree) };
+    debug_assert_eq!(planned.files, Files::Update);
+    let plan = checkout::plan(repo, &root, Index::empty(repo.hash()), &planned)
+        .map_err(|source| Error::Plan { tree, source: Box::new(source) })?;
+    let execute = ExecuteOptions {
+        workers: options.workers,
+        threshold: 0,
+        interrupt: options.interrupt,
+        progress: options.progress,
+        filtering: &|_, _, _| {},
+        big_file_threshold: options.big_file_threshold,
+        symlinks: repo.config_bool("core.symlinks")?.unwrap_or(true),
+        links: Links::GiveWay,
+        metadata: options.metadata.clone(),
+        delays: repo::convert::Delays::Offered,
+        attributes: Attributes::default(),
+        original_cwd: None,
+    };
+    let report = checkout::execute(repo, &root, Cleared::for_new_directory(&plan), &execute)?;
+    messages.extend(report.messages.iter().cloned());
+    if report.interrupted {
+        return Err(Error::Interrupted);
+    }
+    refuse_incomplete(&plan, &report)?;
+    Ok(checkout::record(plan, &report))
+}
+
+/// Returns the first failure: a base is complete or is none.
+fn refuse_incomplete(plan: &Plan, report: &Report) -> Result<(), Error> {
+    for (write, outcome) in plan.writes.iter().zip(&report.writes) {
+        let path = plan.index.path_at(write.entry);
+        let message = match outcome {
+            Outcome::Written(_) | Outcome::Kept => continue,
+            Outcome::Failed(error) | Outcome::Undeleted(error) => error.message(path),
+            Outcome::Collided(_) | Outcome::Stale | Outcome::Removed => {
+                format!("the name of '{}' collides with another on this file system", path.as_bstr())
+            }
+            Outcome::Skipped => return Err(Error::Interrupted),
+        };
+        return Err(Error::Step { message });
+    }
+    Ok(())
+}
