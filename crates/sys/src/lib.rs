@@ -24,6 +24,10 @@ mod limits;
 mod list;
 mod map;
 mod memory;
+pub mod mount;
+mod mount_table;
+mod mount_users;
+pub mod namespace;
 mod process;
 pub mod profile;
 mod read;
@@ -39,6 +43,8 @@ mod thread_start;
 mod umask;
 pub mod user;
 mod user_path;
+pub mod volume;
+pub mod xattr;
 mod zone;
 
 pub use capabilities::Capabilities;
@@ -53,6 +59,8 @@ pub use limits::{descriptor_limit, is_name_refused, is_out_of_descriptors, is_sy
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
 pub use memory::{Memory, bound_heap, release_freed, use_huge_pages};
+pub use mount_table::{Mount, is_fuse, mount_at, mount_id, mount_id_of, mounts, mounts_of};
+pub use mount_users::{other_namespaces, processes_in, users_of_mount};
 pub use process::{
     exec, has_read_block_device, is_running, lock, spawn_detached, thread_time, thread_waits, try_lock, waits,
 };

@@ -1,0 +1,307 @@
+//! Mounting and unmounting.
+//!
+//! A file system is made first and attached to the tree second (`fsopen`, `fsmount`,
+//! `move_mount`). In between nobody sees it, and it vanishes when its descriptor is closed. So a
+//! failure leaves no mount. Every mount is `nosuid,nodev`.
+
+use std::{
+    ffi::{CString, OsStr},
+    io::{self, Read as _},
+    os::{
+        fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags},
+    io::Errno,
+    mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
+        fsconfig_set_fd, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount,
+    },
+};
+
+use crate::{
+    file::Closing,
+    profile::{Phase, call, retried},
+};
+
+/// The longest value that `fsconfig` takes as a string, without its NUL.
+const LONGEST_VALUE: usize = 255;
+/// The longest list of options that `mount(2)` takes, without its NUL.
+const LONGEST_OPTIONS: usize = 4095;
+
+/// A mount that failed: the error number, and the kernel's own words if it had any.
+#[derive(Debug)]
+pub struct MountError {
+    /// The error.
+    pub source: io::Error,
+    /// Messages that the kernel gave for this mount, such as
+    /// `overlay: Unknown parameter 'x'`. Often empty.
+    pub messages: Vec<String>,
+}
+
+impl From<Errno> for MountError {
+    fn from(errno: Errno) -> MountError {
+        MountError { source: errno.into(), messages: Vec::new() }
+    }
+}
+
+impl From<io::Error> for MountError {
+    fn from(source: io::Error) -> MountError {
+        MountError { source, messages: Vec::new() }
+    }
+}
+
+impl From<MountError> for io::Error {
+    fn from(error: MountError) -> io::Error {
+        error.source
+    }
+}
+
+/// A file system that is attached nowhere yet. It vanishes when this is dropped.
+#[derive(Debug)]
+pub struct Detached(OwnedFd);
+
+impl Detached {
+    /// Attaches it to the directory `at`.
+    pub fn attach(self, at: &Path) -> io::Result<()> {
+        let target = open_dir(at)?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        Ok(retried(Phase::Other, || move_mount(&self.0, c"", target.get(), c"", flags))?)
+    }
+}
+
+/// Makes a read-only file system of the EROFS image in the file `image`, without a loop device
+/// (Linux 6.12 and newer). `devices` are the files of its extra devices, in their order.
+pub fn erofs(image: &Path, devices: &[PathBuf]) -> Result<Detached, MountError> {
+    let context = Context::open(c"erofs")?;
+    // The descriptors must stay open until the kernel has opened the files itself.
+    let mut open = Vec::new();
+    context.set_path(c"source", image, &mut open)?;
+    for device in devices {
+        context.set_path(c"device", device, &mut open)?;
+    }
+    context.set_flag(c"ro")?;
+    context.create(MountAttrFlags::MOUNT_ATTR_RDONLY)
+}
+
+/// How the upper layer of an overlay marks deletions, and how safe it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attributes {
+    /// Extended attributes `trusted.overlay.*`. Directories can be renamed. Needs `CAP_SYS_ADMIN` in
+    /// the first user namespace.
+    Trusted,
+    /// Extended attributes `user.overlay.*`. Renaming a directory of a lower layer is `EXDEV`.
+    User,
+}
+
+/// The effect of `fsync` in an overlay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// As in any file system. A copy from a lower layer is synced before it replaces the file.
+    Synced,
+    /// None (`volatile`).
+    Volatile,
+}
+
+/// The layers of an overlay.
+#[derive(Clone, Debug)]
+pub struct Overlay<'a> {
+    /// The read-only layers, the topmost first. At least one.
+    pub lower: Vec<&'a Path>,
+    /// The writable layer.
+    pub upper: &'a Path,
+    /// An empty directory of the kernel's own, on the file system of `upper`.
+    pub work: &'a Path,
+    /// The kind of extended attributes.
+    pub attributes: Attributes,
+    /// The effect of `fsync`.
+    pub durability: Durability,
+}
+
+impl Overlay<'_> {
+    /// Options that do not name a directory. The defaults of most of them depend on how the kernel
+    /// was built, so all that matter are given.
+    fn options(&self) -> impl Iterator<Item = (&'static std::ffi::CStr, Option<&'static std::ffi::CStr>)> {
+        let redirect = match self.attributes {
+            Attributes::Trusted => (c"redirect_dir", Some(c"on")),
+            Attributes::User => (c"userxattr", None),
+        };
+        let volatile = (self.durability == Durability::Volatile).then_some((c"volatile", None));
+        let always = [
+            redirect,
+            (c"xino", Some(c"on")),
+            // A file whose data stay in a lower layer would break on a change of that layer.
+            (c"metacopy", Some(c"off")),
+            // An index ties the upper layer to one lower layer, which a rebase replaces.
+            (c"index", Some(c"off")),
+        ];
+        always.into_iter().chain(volatile)
+    }
+}
+
+/// Makes an overlay.
+///
+/// The directories are opened once and given as descriptors (Linux 6.13 and newer). Older kernels
+/// take names: see [`overlay_by_names`].
+pub fn overlay(layers: &Overlay<'_>) -> Result<Detached, MountError> {
+    let context = Context::open(c"overlay")?;
+    context.set_string(c"source", c"sapwood")?;
+    for lower in &layers.lower {
+        context.set_dir(c"lowerdir+", lower)?;
+    }
+    context.set_dir(c"upperdir", layers.upper)?;
+    context.set_dir(c"workdir", layers.work)?;
+    for (name, value) in layers.options() {
+        match value {
+            Some(value) => context.set_string(name, value)?,
+            None => context.set_flag(name)?,
+        }
+    }
+    context.create(MountAttrFlags::empty())
+}
+
+/// Mounts an overlay at `at` with `mount(2)`, for kernels that take no descriptors. Returns
+/// `ENAMETOOLONG` if the names take more than a page together.
+pub fn overlay_by_names(layers: &Overlay<'_>, at: &Path) -> Result<(), MountError> {
+    let mut options = b"lowerdir=".to_vec();
+    for (place, lower) in layers.lower.iter().enumerate() {
+        if place > 0 {
+            options.push(b':');
+        }
+        push_escaped(&mut options, lower);
+    }
+    for (name, dir) in [(",upperdir=", layers.upper), (",workdir=", layers.work)] {
+        options.extend_from_slice(name.as_bytes());
+        push_escaped(&mut options, dir);
+    }
+    for (name, value) in layers.options() {
+        options.push(b',');
+        options.extend_from_slice(name.to_bytes());
+        if let Some(value) = value {
+            options.push(b'=');
+            options.extend_from_slice(value.to_bytes());
+        }
+    }
+    if options.len() > LONGEST_OPTIONS {
+        return Err(Errno::NAMETOOLONG.into());
+    }
+    let options = CString::new(options).map_err(io::Error::from)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(call(Phase::Other, || rustix::mount::mount("sapwood", at, "overlay", flags, &*options))?)
+}
+
+/// Appends the name of a directory. The kernel takes commas and colons as separators and a
+/// backslash as the sign that the next byte is none.
+fn push_escaped(options: &mut Vec<u8>, dir: &Path) {
+    for &byte in dir.as_os_str().as_bytes() {
+        if matches!(byte, b'\\' | b',' | b':') {
+            options.push(b'\\');
+        }
+        options.push(byte);
+    }
+}
+
+/// Returns true if the error of [`overlay`] means that this kernel takes no descriptors.
+pub fn takes_no_descriptors(error: &MountError) -> bool {
+    let refused = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP].map(|errno| Some(errno.raw_os_error()));
+    refused.contains(&error.source.raw_os_error())
+}
+
+/// The way to unmount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmount {
+    /// Fails with `EBUSY` while a process uses the mount.
+    Plain,
+    /// Hides the mount at once. Processes that use it keep it until they end.
+    Lazy,
+}
+
+/// Unmounts the uppermost mount at `path`. Does not follow `path` if it is a symbolic link.
+pub fn unmount(path: &Path, how: Unmount) -> io::Result<()> {
+    let flags = match how {
+        Unmount::Plain => UnmountFlags::NOFOLLOW,
+        Unmount::Lazy => UnmountFlags::NOFOLLOW | UnmountFlags::DETACH,
+    };
+    Ok(retried(Phase::Other, || rustix::mount::unmount(path, flags))?)
+}
+
+/// Writes everything that waits to be written to the file system of `path` (`syncfs`).
+pub fn sync_file_system(path: &Path) -> io::Result<()> {
+    let file = call(Phase::Open, || std::fs::File::open(path))?;
+    Ok(retried(Phase::Sync, || rustix::fs::syncfs(&file))?)
+}
+
+/// The configuration of a file system that is about to be made.
+struct Context(OwnedFd);
+
+impl Context {
+    fn open(file_system: &std::ffi::CStr) -> Result<Context, MountError> {
+        Ok(Context(retried(Phase::Other, || fsopen(file_system, FsOpenFlags::FSOPEN_CLOEXEC))?))
+    }
+
+    fn set_flag(&self, name: &std::ffi::CStr) -> Result<(), MountError> {
+        self.told(fsconfig_set_flag(&self.0, name))
+    }
+
+    fn set_string(&self, name: &std::ffi::CStr, value: &std::ffi::CStr) -> Result<(), MountError> {
+        self.told(fsconfig_set_string(&self.0, name, value))
+    }
+
+    /// Names a file. A path that is too long is named by its descriptor.
+    fn set_path(
+        &self,
+        name: &std::ffi::CStr,
+        path: &Path,
+        open: &mut Vec<Closing<OwnedFd>>,
+    ) -> Result<(), MountError> {
+        if path.as_os_str().len() <= LONGEST_VALUE {
+            return self.told(fsconfig_set_string(&self.0, name, path));
+        }
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let file = Closing::new(retried(Phase::Open, || rustix::fs::open(path, flags, Mode::empty()))?);
+        let short = format!("/proc/self/fd/{}", file.get().as_raw_fd());
+        open.push(file);
+        self.told(fsconfig_set_string(&self.0, name, OsStr::new(&short)))
+    }
+
+    fn set_dir(&self, name: &std::ffi::CStr, dir: &Path) -> Result<(), MountError> {
+        let dir = open_dir(dir)?;
+        self.told(fsconfig_set_fd(&self.0, name, dir.get()))
+    }
+
+    fn create(&self, attributes: MountAttrFlags) -> Result<Detached, MountError> {
+        self.told(call(Phase::Other, || fsconfig_create(&self.0)))?;
+        let attributes = attributes | MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let mount = call(Phase::Other, || fsmount(&self.0, FsMountFlags::FSMOUNT_CLOEXEC, attributes));
+        self.told(mount).map(Detached)
+    }
+
+    /// Adds the kernel's messages to a failure.
+    fn told<T>(&self, answer: Result<T, Errno>) -> Result<T, MountError> {
+        answer.map_err(|errno| MountError { source: errno.into(), messages: messages(self.0.as_fd()) })
+    }
+}
+
+/// The messages that wait in the context of a file system. Each read returns one, with a letter for
+/// its severity and a blank before it.
+fn messages(context: BorrowedFd<'_>) -> Vec<String> {
+    let Ok(copy) = context.try_clone_to_owned() else { return Vec::new() };
+    let mut context = std::fs::File::from(copy);
+    let mut all = Vec::new();
+    let mut buffer = [0; 1024];
+    while let Ok(length @ 1..) = context.read(&mut buffer) {
+        let text = String::from_utf8_lossy(&buffer[..length]);
+        let text = text.trim_end();
+        all.push(text.get(2..).unwrap_or(text).to_owned());
+    }
+    all
+}
+
+fn open_dir(path: &Path) -> Result<Closing<OwnedFd>, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    retried(Phase::Open, || rustix::fs::openat(CWD, path, flags, Mode::empty())).map(Closing::new)
+}

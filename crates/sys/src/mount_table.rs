@@ -1,0 +1,177 @@
+//! The mounts that a process sees. Source: `proc_pid_mountinfo(5)`.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    os::{
+        fd::AsFd,
+        unix::ffi::{OsStrExt as _, OsStringExt as _},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
+
+use crate::profile::{Phase, retried};
+
+/// A mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// The kernel's number of the mount. It is given again after an unmount.
+    pub id: u64,
+    /// The mount point.
+    pub point: PathBuf,
+    /// The kernel's name for the file system's type: `overlay`, `erofs`, `fuse.sshfs`.
+    pub file_system: String,
+    /// The source as the program named it that mounted: a device, an image, or any word.
+    pub source: OsString,
+    /// The options of the file system, separated by commas, as the kernel prints them.
+    options: Vec<u8>,
+}
+
+impl Mount {
+    /// Returns true if the file system has this option without a value.
+    pub fn has_option(&self, name: &str) -> bool {
+        self.options.split(|&byte| byte == b',').any(|option| option == name.as_bytes())
+    }
+
+    /// Returns the value of the file system's option `name`.
+    pub fn option(&self, name: &str) -> Option<OsString> {
+        self.values(name).next()
+    }
+
+    /// Returns the lower layers of an overlay, the topmost first. A path with a backslash before a
+    /// colon in its name is returned as it was given.
+    pub fn lower_layers(&self) -> Vec<PathBuf> {
+        // The kernel prints `lowerdir=a:b`, or one `lowerdir+=` for each layer.
+        let joined = self.values("lowerdir").flat_map(|layers| split_layers(layers.as_bytes()));
+        joined.chain(self.values("lowerdir+").map(PathBuf::from)).collect()
+    }
+
+    fn values(&self, name: &str) -> impl Iterator<Item = OsString> {
+        let options = self.options.split(|&byte| byte == b',');
+        let value =
+            move |option: &[u8]| option.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(unescaped);
+        options.filter_map(value).map(OsString::from_vec)
+    }
+}
+
+/// Splits a list of layers at the colons that no backslash precedes.
+fn split_layers(layers: &[u8]) -> Vec<PathBuf> {
+    let (mut all, mut layer, mut is_escaped) = (Vec::new(), Vec::new(), false);
+    for &byte in layers {
+        match byte {
+            _ if is_escaped => {
+                layer.push(byte);
+                is_escaped = false;
+            }
+            b'\\' => is_escaped = true,
+            b':' => all.push(std::mem::take(&mut layer)),
+            _ => layer.push(byte),
+        }
+    }
+    all.push(layer);
+    all.into_iter().map(|layer| OsString::from_vec(layer).into()).collect()
+}
+
+/// Returns the mounts that this process sees, in the order in which they were mounted.
+pub fn mounts() -> io::Result<Vec<Mount>> {
+    read(Path::new("/proc/self/mountinfo"))
+}
+
+/// Returns the mounts that the process `pid` sees.
+pub fn mounts_of(pid: u32) -> io::Result<Vec<Mount>> {
+    read(&PathBuf::from(format!("/proc/{pid}/mountinfo")))
+}
+
+fn read(table: &Path) -> io::Result<Vec<Mount>> {
+    Ok(all_in(&fs::read(table)?))
+}
+
+/// Returns the mount whose mount point is `path`, the uppermost if there are several. `path` may
+/// have links in it.
+pub fn mount_at(path: &Path) -> io::Result<Option<Mount>> {
+    match mount_id(path)? {
+        Some((id, true)) => Ok(mounts()?.into_iter().find(|mount| mount.id == id)),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the number of the mount that `path` is on, and true if `path` is its mount point.
+/// Returns `None` if nothing is at `path`.
+pub fn mount_id(path: &Path) -> io::Result<Option<(u64, bool)>> {
+    match id_at(CWD, path, AtFlags::empty()) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the number of the mount that an open file is on.
+pub fn mount_id_of(file: impl AsFd) -> io::Result<u64> {
+    Ok(id_at(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH)?.0)
+}
+
+fn id_at(dir: rustix::fd::BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<(u64, bool)> {
+    let wanted = StatxFlags::MNT_ID;
+    let found = retried(Phase::Stat, || rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted))?;
+    if found.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
+        // Linux before 5.8.
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok((found.stx_mnt_id, found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)))
+}
+
+pub(crate) fn all_in(table: &[u8]) -> Vec<Mount> {
+    table.split(|&byte| byte == b'\n').filter_map(parse).collect()
+}
+
+fn parse(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|&byte| byte == b' ');
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let point = unescaped(fields.nth(3)?);
+    let mut after = fields.skip_while(|field| *field != b"-").skip(1);
+    let name = after.next()?;
+    let source = after.next().unwrap_or_default();
+    let options = after.next().unwrap_or_default();
+    Some(Mount {
+        id,
+        point: OsString::from_vec(point).into(),
+        file_system: String::from_utf8_lossy(name).into_owned(),
+        source: OsString::from_vec(unescaped(source)),
+        options: options.to_vec(),
+    })
+}
+
+/// A field in which the kernel wrote blanks and the like as three octal digits.
+fn unescaped(field: &[u8]) -> Vec<u8> {
+    let (mut plain, mut at) = (Vec::with_capacity(field.len()), 0);
+    while let Some(&byte) = field.get(at) {
+        let digits = field.get(at + 1..at + 4).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.filter(|_| byte == b'\\').and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(code) => {
+                plain.push(code);
+                at += 4;
+            }
+            None => {
+                plain.push(byte);
+                at += 1;
+            }
+        }
+    }
+    plain
+}
+
+/// Returns true if `name` is the kernel's name of a FUSE file system.
+pub fn is_fuse(name: &str) -> bool {
+    name == "fuse" || name.starts_with("fuse.") || name == "fuseblk"
+}
+
+/// The type of the mount that `path` is on: the last of those with the longest mount point above
+/// it, because a later mount covers an earlier one.
+pub(crate) fn type_of(mounts: &[Mount], path: &Path) -> Option<String> {
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
+    above.max_by_key(|mount| mount.point.as_os_str().len()).map(|mount| mount.file_system.clone())
+}

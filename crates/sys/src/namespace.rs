@@ -1,0 +1,222 @@
+//! User and mount namespaces: mounts that only the processes of one namespace see.
+//!
+//! The kernel refuses every call here to a process with more than one thread, so they come before
+//! the first thread starts.
+
+use std::{fs, io, os::fd::OwnedFd, path::PathBuf};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, getegid, geteuid, pidfd_open, pidfd_send_signal},
+    thread::{ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces, unshare_unsafe},
+};
+
+use crate::{
+    file::Closing,
+    profile::{Phase, call, retried},
+};
+
+/// Moves this process into a user namespace and a mount namespace of its own. It has all
+/// capabilities there. Users and groups keep their numbers: all that the process may map if it is
+/// privileged, else only its own.
+pub fn enter_new() -> io::Result<()> {
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    let outside = |file: &str| fs::read_to_string(file).unwrap_or_default();
+    let (users, groups) = (outside("/proc/self/uid_map"), outside("/proc/self/gid_map"));
+    let parts = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
+    // SAFETY: only `CLONE_FILES` may break the use of descriptors by other threads. It is not given.
+    call(Phase::Other, || unsafe { unshare_unsafe(parts) })?;
+    map_users(&users, uid, gid, &groups)
+}
+
+fn map_users(users: &str, uid: u32, gid: u32, groups: &str) -> io::Result<()> {
+    if fs::write("/proc/self/uid_map", all_ids(users)).is_ok() {
+        return fs::write("/proc/self/gid_map", all_ids(groups))
+            .or_else(|_| fs::write("/proc/self/gid_map", format!("{gid} {gid} 1\n")));
+    }
+    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1\n"))?;
+    // Without this a process could give up a group that denies it access.
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1\n"))
+}
+
+/// The map that keeps all ids of the namespace outside, whose map is `outside`.
+fn all_ids(outside: &str) -> String {
+    let ranges = outside.lines().filter_map(|line| {
+        let mut numbers = line.split_whitespace();
+        let (first, count) = (numbers.next()?, numbers.nth(1)?);
+        Some(format!("{first} {first} {count}\n"))
+    });
+    ranges.collect()
+}
+
+/// A process, named so that another one with the same number is not taken for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// The time of its start, in clock ticks since the machine started.
+    pub start: u64,
+}
+
+impl Process {
+    /// Returns this process.
+    pub fn current() -> io::Result<Process> {
+        let pid = std::process::id();
+        Process::of(pid)?.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Returns the process that has this number now. Returns `None` if there is none, or if it has
+    /// ended and nobody has collected it.
+    pub fn of(pid: u32) -> io::Result<Option<Process>> {
+        match fs::read(format!("/proc/{pid}/stat")) {
+            Ok(line) => Ok(start_in(&line).map(|start| Process { pid, start })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // The process ended while its file was read.
+            Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns true if it has not ended.
+    pub fn is_alive(&self) -> bool {
+        matches!(Process::of(self.pid), Ok(Some(found)) if found == *self)
+    }
+
+    /// Returns a handle to it. Returns `None` if it has ended.
+    fn handle(&self) -> io::Result<Option<Closing<OwnedFd>>> {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
+        let handle = match retried(Phase::Open, || pidfd_open(pid, PidfdFlags::empty())) {
+            Ok(handle) => Closing::new(handle),
+            Err(Errno::SRCH) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        // The number may have been given again before the handle was opened.
+        Ok(self.is_alive().then_some(handle))
+    }
+
+    /// Ends it with SIGTERM and waits until it has ended, at most `wait`. Returns false if it still
+    /// runs then.
+    pub fn end(&self, wait: std::time::Duration) -> io::Result<bool> {
+        let Some(handle) = self.handle()? else { return Ok(true) };
+        match retried(Phase::Other, || pidfd_send_signal(handle.get(), Signal::TERM)) {
+            Ok(()) => {}
+            Err(Errno::SRCH) => return Ok(true),
+            Err(errno) => return Err(errno.into()),
+        }
+        let events = rustix::event::PollFlags::IN;
+        let mut awaited = [rustix::event::PollFd::new(handle.get(), events)];
+        let wait = rustix::event::Timespec {
+            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: wait.subsec_nanos().into(),
+        };
+        Ok(retried(Phase::Wait, || rustix::event::poll(&mut awaited, Some(&wait)))? > 0)
+    }
+
+    /// Moves this process into the user namespace and the mount namespace of the other one. Its
+    /// working directory becomes the root of that namespace. Returns `ESRCH` if the other one has
+    /// ended.
+    pub fn join(&self) -> io::Result<()> {
+        let handle = self.handle()?.ok_or(Errno::SRCH)?;
+        let both = ThreadNameSpaceType::USER | ThreadNameSpaceType::MOUNT;
+        let parts = match (self.shares("user"), self.shares("mnt")) {
+            (true, true) => return Ok(()),
+            // The kernel refuses to join the user namespace that a process is in.
+            (true, false) => ThreadNameSpaceType::MOUNT,
+            (false, _) => both,
+        };
+        use std::os::fd::AsFd as _;
+        Ok(call(Phase::Other, || move_into_thread_name_spaces(handle.get().as_fd(), parts))?)
+    }
+
+    /// Returns true if this process is in the same namespace of the kind `kind` (a name in
+    /// `/proc/PID/ns`).
+    fn shares(&self, kind: &str) -> bool {
+        let ours = fs::read_link(format!("/proc/self/ns/{kind}")).ok();
+        ours.is_some() && ours == fs::read_link(format!("/proc/{}/ns/{kind}", self.pid)).ok()
+    }
+
+    /// Returns its mount namespace. Returns `None` if it has ended or is not this user's.
+    pub fn mount_namespace(&self) -> Option<MountNamespace> {
+        MountNamespace::of(self.pid)
+    }
+
+    /// Returns its name (`comm`).
+    pub fn name(&self) -> Option<String> {
+        let name = fs::read(format!("/proc/{}/comm", self.pid)).ok()?;
+        Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+    }
+}
+
+/// The number of a mount namespace. It may be given again after the namespace has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MountNamespace(PathBuf);
+
+impl MountNamespace {
+    /// Returns that of this process.
+    pub fn current() -> Option<MountNamespace> {
+        fs::read_link("/proc/self/ns/mnt").ok().map(MountNamespace)
+    }
+
+    /// Returns that of the process `pid`.
+    pub fn of(pid: u32) -> Option<MountNamespace> {
+        fs::read_link(format!("/proc/{pid}/ns/mnt")).ok().map(MountNamespace)
+    }
+}
+
+/// The numbers of all processes that this one sees.
+pub fn process_ids() -> io::Result<Vec<u32>> {
+    let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(names.collect())
+}
+
+/// The start time in a line of `/proc/PID/stat`. Returns `None` for a process that has ended.
+fn start_in(line: &[u8]) -> Option<u64> {
+    // The name, in parentheses, may hold any byte.
+    let after_name = line.iter().rposition(|&byte| byte == b')')? + 1;
+    let mut fields = std::str::from_utf8(&line[after_name..]).ok()?.split_whitespace();
+    let state = fields.next()?;
+    // Field 22 of the line; the state is field 3.
+    let start = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X" | "x")).then_some(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_process_is_itself_until_it_ends() {
+        let current = Process::current().expect("it runs");
+        assert!(current.is_alive());
+        assert!(!Process { start: current.start + 1, ..current }.is_alive());
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("started");
+        let process = Process::of(child.id()).expect("readable").expect("it runs");
+        assert!(process.start >= current.start);
+        assert_eq!(process.mount_namespace(), MountNamespace::current());
+        assert!(process_ids().expect("listed").contains(&process.pid));
+        assert!(process.end(Duration::from_secs(10)).expect("it is ours"));
+        // Nobody has collected it yet.
+        assert!(!process.is_alive());
+        child.wait().expect("it has ended");
+        assert!(process.end(Duration::ZERO).expect("nothing to do"));
+        assert_eq!(process.join().expect_err("gone").raw_os_error(), Some(libc::ESRCH));
+    }
+
+    #[test]
+    fn the_start_time_is_found_behind_any_name() {
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20\n";
+        assert_eq!(start_in(format!("12 (a b) {rest}").as_bytes()), Some(4711));
+        assert_eq!(start_in(format!("12 (a) Z 9)) {rest}").as_bytes()), Some(4711));
+        assert_eq!(start_in(format!("12 (a) {}", rest.replace('S', "Z")).as_bytes()), None);
+        assert_eq!(start_in(b""), None);
+    }
+
+    #[test]
+    fn maps_keep_the_numbers_inside() {
+        assert_eq!(all_ids("         0          0 4294967295\n"), "0 0 4294967295\n");
+        assert_eq!(all_ids(" 0 1000 1\n 1 100000 65536\n"), "0 0 1\n1 1 65536\n");
+    }
+}
