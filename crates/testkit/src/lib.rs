@@ -6,6 +6,7 @@
 //!   the other, and everything visible afterwards must be equal.
 //! - [`weather`]: a directory on a slow, failing or losing disk, for real programs.
 //! - [`CaseInsensitive`]: a file system that ignores case.
+//! - [`disk`]: mounted file systems of other kinds, and an ordinary user.
 //! - [`imports`]: the imports between the modules of a crate, and circles of them.
 //! - [`shim`]: sapwood in Git's place for other people's programs, and the log of its calls.
 //! - [`wait_for_group`]: waits for a program and ends all that it started.
@@ -15,6 +16,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 mod data;
+pub mod disk;
 mod filter;
 mod group;
 pub mod imports;
