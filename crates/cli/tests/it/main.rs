@@ -78,6 +78,7 @@ mod untracked_cache;
 mod update_index;
 mod user_paths;
 mod walk;
+mod workspace;
 mod worktree;
 
 use std::{

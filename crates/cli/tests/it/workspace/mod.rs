@@ -1,0 +1,3 @@
+//! Workspaces: beside an ordinary worktree, and what may go wrong in their lives.
+
+mod random;

@@ -1,0 +1,112 @@
+//! The comparison of the two worktrees.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    path::Path,
+};
+
+use bstr::BString;
+use testkit::Repo;
+
+use super::sides::Pair;
+use crate::SAPWOOD;
+
+pub(super) struct Judge<'a> {
+    pair: &'a Pair<'a>,
+    name: String,
+}
+
+/// Type and permissions, and the content of a file or the target of a link.
+pub(super) type Files = BTreeMap<BString, (u32, BString)>;
+
+/// Reads all files, links and directories except `.git`.
+pub(super) fn files(repo: &Repo<'_>) -> Files {
+    let mut found = Files::new();
+    read_directory(&repo.path, &repo.path, &mut found);
+    found
+}
+
+fn read_directory(root: &Path, dir: &Path, found: &mut Files) {
+    for entry in fs::read_dir(dir).expect("a readable directory") {
+        let path = entry.expect("a readable directory").path();
+        let name = path.strip_prefix(root).expect("below the root").as_os_str().as_bytes().into();
+        if name == ".git" {
+            continue;
+        }
+        let meta = path.symlink_metadata().expect("nobody else is here");
+        let content = match meta.file_type() {
+            kind if kind.is_dir() => {
+                read_directory(root, &path, found);
+                BString::default()
+            }
+            kind if kind.is_symlink() => fs::read_link(&path).expect("a link").as_os_str().as_bytes().into(),
+            _ => fs::read(&path).expect("a readable file").into(),
+        };
+        found.insert(name, (meta.permissions().mode(), content));
+    }
+}
+
+/// The commands whose answers are compared. The first one is asked twice, as it writes the index.
+const QUESTIONS: [&[&str]; 9] = [
+    &["status", "--porcelain=v2", "-uall"],
+    &["status", "--porcelain", "-uall"],
+    &["status", "--porcelain", "--ignored"],
+    &["diff"],
+    &["diff", "--cached", "--raw", "--abbrev=40"],
+    &["ls-files", "--stage", "-t"],
+    &["log", "-5", "--format=%H %D"],
+    &["stash", "list", "--format=%H"],
+    &["status", "--porcelain=v2", "-uall"],
+];
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(pair: &'a Pair<'a>, name: String) -> Self {
+        Judge { pair, name }
+    }
+
+    fn failed(&self, log: &[String], what: &str) -> ! {
+        let last = &log[log.len().saturating_sub(24)..];
+        panic!("{}: {what}\nthe last steps:\n{}", self.name, last.join("\n"))
+    }
+
+    /// Compares everything. sapwood answers the first question, too, before Git has written the
+    /// index.
+    pub(super) fn check(&self, log: &[String]) {
+        let (plain, tested) = (&self.pair.plain, &self.pair.tested);
+        let expected = plain.git(QUESTIONS[0]).stdout;
+        let ours = tested.run(Path::new(SAPWOOD), &["--no-optional-locks", "status", "--porcelain=v2", "-uall"]);
+        if ours.stdout != expected || ours.code != 0 {
+            self.failed(log, &format!("sapwood's status: Git's:\n{expected}\nsapwood's:\n{ours:?}"));
+        }
+        for question in QUESTIONS {
+            let (one, other) = (plain.try_git(question), tested.try_git(question));
+            if (one.code, &one.stdout) != (other.code, &other.stdout) {
+                self.failed(log, &format!("{question:?}: plain worktree:\n{one:?}\nworktree under test:\n{other:?}"));
+            }
+        }
+        self.same_files(log);
+    }
+
+    fn same_files(&self, log: &[String]) {
+        let (one, other) = (files(&self.pair.plain), files(&self.pair.tested));
+        for (name, there) in &one {
+            match other.get(name) {
+                Some(here) if here == there => {}
+                here => self.failed(log, &format!("'{name}': plain worktree: {there:?}, under test: {here:?}")),
+            }
+        }
+        if let Some((name, here)) = other.iter().find(|(name, _)| !one.contains_key(*name)) {
+            self.failed(log, &format!("'{name}': only in the worktree under test: {here:?}"));
+        }
+    }
+
+    /// Checks that Git finds no fault with the repository.
+    pub(super) fn is_sound(&self, log: &[String]) {
+        let run = self.pair.tested.try_git(&["fsck", "--no-dangling"]);
+        if run.code != 0 {
+            self.failed(log, &format!("fsck: {run:?}"));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Random edits in two worktrees of equal repositories: an ordinary one, in which Git works, and
+//! one under test, in which Git, sapwood or both work. After every few steps both have the same
+//! status, differences, index, commits, and files with the same bytes and modes.
+//!
+//! A case is its seed. The directory of a failing case is kept for inspection.
+
+mod judge;
+mod sides;
+mod steps;
+
+use std::{fmt, mem::ManuallyDrop};
+
+use testkit::{Sandbox, disk::NoMountsBelow};
+
+use crate::{full, random::Random};
+use judge::Judge;
+use sides::{Kind, Pair, Tool};
+use steps::Life;
+
+struct Case {
+    kind: Kind,
+    tool: Tool,
+    seed: u64,
+    steps: usize,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}, {:?}, seed {}, {} steps", self.kind, self.tool, self.seed, self.steps)
+    }
+}
+
+/// The number of steps between two comparisons.
+const PACE: usize = 4;
+
+fn walk(case: &Case) {
+    // The sandbox of a failing case is kept for inspection, but not its mounts.
+    let sandbox = ManuallyDrop::new(Sandbox::new());
+    let mounts = NoMountsBelow::new(&sandbox.path());
+    walk_in(&sandbox, case);
+    drop(mounts);
+    drop(ManuallyDrop::into_inner(sandbox));
+}
+
+fn walk_in(sandbox: &Sandbox, case: &Case) {
+    let pair = Pair::new(sandbox, case.kind, case.tool);
+    let mut life = Life::new(&pair, Random::new(case.seed));
+    let judge = Judge::new(&pair, format!("{case} in {}", sandbox.path().display()));
+    judge.check(&life.log);
+    for number in 0..case.steps {
+        life.step(number);
+        if number % PACE == PACE - 1 || number + 1 == case.steps {
+            judge.check(&life.log);
+        }
+    }
+    judge.is_sound(&life.log);
+    println!("{case}: {}", life.summary());
+}
+
+/// Runs 5,000 steps with `SAPWOOD_TEST_FULL`, otherwise `slice` of them; spread over the tools.
+fn walks(kind: Kind, slice: usize) {
+    let seeds = std::env::var("SAPWOOD_TEST_SEED").ok().map(|seed| seed.parse().expect("a number"));
+    let (length, steps) = if full() { (200, 5000) } else { (slice.div_ceil(3), slice) };
+    let cases = steps.div_ceil(length);
+    let all = (0..cases as u64).filter(|seed| seeds.is_none_or(|wanted: u64| wanted == *seed));
+    let cases = all.map(|seed| Case { kind, tool: Tool::ALL[seed as usize % 3], seed, steps: length });
+    crate::bounded(cases.collect(), usize::MAX, walk);
+}
+
+#[test]
+fn ordinary_worktrees_stay_the_same() {
+    walks(Kind::Ordinary, 60);
+}
+
+/// A comparison that cannot fail shows nothing.
+#[test]
+fn comparison_finds_every_difference() {
+    let sandbox = Sandbox::new();
+    let pair = Pair::new(&sandbox, Kind::Ordinary, Tool::Git);
+    let judge = Judge::new(&pair, "injected".into());
+    judge.check(&[]);
+    let tested = &pair.tested;
+    let differences: [(&str, &dyn Fn(), &dyn Fn()); 7] = [
+        (
+            "a byte that the index hides",
+            &|| {
+                tested.git(&["update-index", "--assume-unchanged", "a"]);
+                tested.write("a", "other\n");
+            },
+            &|| {
+                tested.git(&["update-index", "--no-assume-unchanged", "a"]);
+                tested.git(&["checkout", "a"]);
+            },
+        ),
+        ("a mode", &|| tested.write_executable("a", tested.read("a")), &|| {
+            tested.git(&["reset", "-q", "--hard"]);
+        }),
+        ("an ignored file", &|| tested.write("more.o", "1\n"), &|| tested.remove("more.o")),
+        (
+            "an entry",
+            &|| drop(tested.git(&["rm", "-q", "--cached", "a"])),
+            &|| drop(tested.git(&["reset", "-q"])),
+        ),
+        ("a commit", &|| drop(tested.git(&["commit", "-q", "--allow-empty", "-m", "more"])), &|| {
+            tested.git(&["reset", "-q", "--hard", "HEAD~1"]);
+        }),
+        (
+            "an empty directory",
+            &|| std::fs::create_dir(tested.join("none")).expect("a new one"),
+            &|| tested.remove("none"),
+        ),
+        (
+            "a link",
+            &|| {
+                tested.remove("link");
+                tested.symlink("b", "link");
+            },
+            &|| drop(tested.git(&["checkout", "link"])),
+        ),
+    ];
+    for (name, make, unmake) in differences {
+        make();
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| judge.check(&[])));
+        assert!(found.is_err(), "{name} was not found");
+        unmake();
+        judge.check(&[]);
+    }
+}

@@ -1,0 +1,315 @@
+//! The steps: edits as users, editors and builds make them, and commands of Git.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::Path,
+};
+
+use testkit::Repo;
+
+use super::sides::{COMMITS, Pair};
+use crate::random::Random;
+
+/// Names that steps make. Few of them, so that edits meet.
+const NAMES: [&str; 14] =
+    ["a", "b", "c", "d", "e", "long", "new", "run", "x y", "é", "a.o", "out", "b.log", "many"];
+
+const TARGETS: [&str; 6] = ["a", "d/a", "nowhere", "..", "d", "../long"];
+
+const RULES: [&str; 7] = ["", "*.o\n/out/\n", "*.o\nnew\n", "d/\n", "/many/*\n!/many/1\n", "*.log\n", "out\n*~\n"];
+
+pub(super) struct Life<'a> {
+    pair: &'a Pair<'a>,
+    random: Random,
+    pub(super) log: Vec<String>,
+    /// The number of steps of each kind that succeeded, and of all.
+    done: BTreeMap<&'static str, (usize, usize)>,
+}
+
+/// The paths of the plain worktree.
+#[derive(Default)]
+struct View {
+    files: Vec<String>,
+    dirs: Vec<String>,
+}
+
+fn view(repo: &Repo<'_>) -> View {
+    let mut found = View::default();
+    for (path, (mode, _)) in super::judge::files(repo) {
+        let path = path.to_string();
+        if mode & 0o170_000 == 0o040_000 { found.dirs.push(path) } else { found.files.push(path) }
+    }
+    found
+}
+
+/// An edit of one worktree.
+type Edit<'e> = &'e dyn Fn(&Repo<'_>) -> io::Result<()>;
+
+impl<'a> Life<'a> {
+    pub(super) fn new(pair: &'a Pair<'a>, random: Random) -> Self {
+        Life { pair, random, log: Vec::new(), done: BTreeMap::new() }
+    }
+
+    pub(super) fn summary(&self) -> String {
+        let parts = self.done.iter().map(|(name, (done, all))| format!("{name} {done}/{all}"));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.random.below(from.len())]
+    }
+
+    fn once_in(&mut self, times: usize) -> bool {
+        self.random.below(times) == 0
+    }
+
+    /// Returns a path that exists, or perhaps not, in an existing directory or a new one.
+    fn path(&mut self, view: &View) -> String {
+        if self.once_in(2) && !view.files.is_empty() {
+            return view.files[self.random.below(view.files.len())].clone();
+        }
+        let dir = self.dir(view);
+        let mut path = if dir.is_empty() { String::new() } else { format!("{dir}/") };
+        if self.once_in(4) {
+            path = format!("{path}{}/", self.pick(&NAMES));
+        }
+        format!("{path}{}", self.pick(&NAMES))
+    }
+
+    /// Returns a directory that exists, or the root.
+    fn dir(&mut self, view: &View) -> String {
+        if view.dirs.is_empty() || self.once_in(3) {
+            return String::new();
+        }
+        view.dirs[self.random.below(view.dirs.len())].clone()
+    }
+
+    fn file(&mut self, view: &View) -> String {
+        match view.files.is_empty() {
+            true => "a".into(),
+            false => view.files[self.random.below(view.files.len())].clone(),
+        }
+    }
+
+    fn content(&mut self) -> Vec<u8> {
+        match self.random.below(6) {
+            0 => Vec::new(),
+            1 => vec![b'z'; 3000 + self.random.below(6000)],
+            2 => (1..30).map(|line| format!("line {line} of {}\n", self.random.below(9))).collect::<String>().into(),
+            _ => format!("{} of it\n", self.random.below(5)).into(),
+        }
+    }
+
+    /// Makes the same step in both worktrees.
+    pub(super) fn step(&mut self, number: usize) {
+        let view = view(&self.pair.plain);
+        let (name, succeeded) = match self.random.below(5) {
+            0..=2 => self.edit(&view),
+            _ => self.command(number, &view),
+        };
+        let counts = self.done.entry(name).or_default();
+        counts.0 += usize::from(succeeded);
+        counts.1 += 1;
+    }
+
+    fn both(&mut self, what: String, edit: Edit<'_>) -> bool {
+        let one = edit(&self.pair.plain);
+        let other = edit(&self.pair.tested);
+        self.log.push(format!("{what}: {one:?}"));
+        let kind = |result: &io::Result<()>| result.as_ref().err().map(io::Error::kind);
+        assert_eq!(kind(&one), kind(&other), "{other:?}; the steps:\n{}", self.log.join("\n"));
+        one.is_ok()
+    }
+
+    fn edit(&mut self, view: &View) -> (&'static str, bool) {
+        let path = self.path(view);
+        match self.random.below(14) {
+            0..=2 => {
+                let content = self.content();
+                let shown = content.len();
+                ("write", self.both(format!("write {path} ({shown} bytes)"), &|repo| {
+                    make_way(repo, &path)?;
+                    fs::write(repo.join(&path), &content)
+                }))
+            }
+            3 => {
+                let path = self.file(view);
+                ("append", self.both(format!("append to {path}"), &|repo| {
+                    is_file(&repo.join(&path))?;
+                    OpenOptions::new().append(true).open(repo.join(&path))?.write_all(b"more\n")
+                }))
+            }
+            4 => {
+                let (path, length) = (self.file(view), self.random.below(20) as u64);
+                ("truncate", self.both(format!("truncate {path} to {length}"), &|repo| {
+                    is_file(&repo.join(&path))?;
+                    OpenOptions::new().write(true).open(repo.join(&path))?.set_len(length)
+                }))
+            }
+            5 => {
+                let (path, mode) = (self.file(view), self.pick(&[0o644, 0o755, 0o600]));
+                ("chmod", self.both(format!("chmod {mode:o} {path}"), &|repo| {
+                    is_file(&repo.join(&path))?;
+                    fs::set_permissions(repo.join(&path), fs::Permissions::from_mode(mode))
+                }))
+            }
+            6 => {
+                let target = self.pick(&TARGETS);
+                ("symlink", self.both(format!("ln -s {target} {path}"), &|repo| {
+                    make_way(repo, &path)?;
+                    let place = repo.join(&path);
+                    if place.symlink_metadata().is_ok() {
+                        fs::remove_file(&place)?;
+                    }
+                    symlink(target, place)
+                }))
+            }
+            7 => ("mkdir", self.both(format!("mkdir -p {path}"), &|repo| fs::create_dir_all(repo.join(&path)))),
+            8 => {
+                let path = self.file(view);
+                ("rm", self.both(format!("rm {path}"), &|repo| fs::remove_file(repo.join(&path))))
+            }
+            9 => {
+                let path = self.dir(view);
+                if path.is_empty() || self.once_in(2) {
+                    return ("rm -r", false);
+                }
+                ("rm -r", self.both(format!("rm -r {path}"), &|repo| fs::remove_dir_all(repo.join(&path))))
+            }
+            10 => {
+                let from = self.file(view);
+                ("mv file", self.rename(&from, &path))
+            }
+            11 => {
+                let from = self.dir(view);
+                ("mv directory", !from.is_empty() && self.rename(&from, &path))
+            }
+            12 => {
+                let (dir, rules) = (self.dir(view), self.pick(&RULES));
+                ("ignore rules", self.both(format!("rules {rules:?} in '{dir}'"), &|repo| {
+                    fs::write(repo.join(&dir).join(".gitignore"), rules)
+                }))
+            }
+            _ => {
+                let (count, dir) = (self.random.below(5), self.pick(&["out", "out/deep", "d/x.o"]));
+                ("build", self.both(format!("{count} ignored files in {dir}"), &|repo| {
+                    fs::create_dir_all(repo.join(dir))?;
+                    (0..count).try_for_each(|name| fs::write(repo.join(dir).join(format!("{name}.o")), "built\n"))
+                }))
+            }
+        }
+    }
+
+    /// As mv(1) does: where the file system cannot rename a directory, it is copied.
+    fn rename(&mut self, from: &str, to: &str) -> bool {
+        if to.starts_with(from) {
+            return false;
+        }
+        self.both(format!("mv {from} {to}"), &|repo| {
+            make_way(repo, to)?;
+            let (from, to) = (repo.join(from), repo.join(to));
+            let code = repo.command(Path::new("mv")).arg("-T").args([from, to]).output()?.status;
+            if code.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
+        })
+    }
+
+    fn git(&mut self, number: usize, args: &[&str]) -> bool {
+        let done = self.pair.run(number, args);
+        self.log.push(format!("git {args:?}: {done:?}"));
+        done.unwrap_or_else(|wrong| panic!("{wrong}\nthe steps:\n{}", self.log.join("\n")))
+    }
+
+    fn command(&mut self, number: usize, view: &View) -> (&'static str, bool) {
+        let path = self.path(view);
+        let target = self.pick(&COMMITS);
+        let command = self.random_command();
+        let mut run = |name: &'static str, args: &[&str]| (name, self.git(number, args));
+        match command {
+            Command::Add => run("add", &["add", "-A"]),
+            Command::AddPath => run("add", &["add", "--", &path]),
+            Command::Remove => run("git rm", &["rm", "-r", "-q", "--", &path]),
+            Command::Uncache => run("git rm", &["rm", "-r", "-q", "--cached", "--", &path]),
+            Command::Move => {
+                let from = if self.once_in(2) { self.dir(view) } else { self.file(view) };
+                ("git mv", self.git(number, &["mv", "--", &from, &path]))
+            }
+            Command::Commit => run("commit", &["commit", "-q", "-a", "-m", "more"]),
+            Command::CommitStaged => run("commit", &["commit", "-q", "-m", "staged"]),
+            Command::Switch => run("switch", &["switch", "-q", "--detach", target]),
+            Command::SwitchBranch => run("switch", &["switch", "-q", "work"]),
+            Command::Checkout => run("checkout", &["checkout", "-q", "-f", "-B", "work", target]),
+            Command::Restore => run("restore", &["checkout", "-q", target, "--", &path]),
+            Command::ResetHard => run("reset", &["reset", "-q", "--hard", target]),
+            Command::ResetMixed => run("reset", &["reset", "-q", "--mixed", target]),
+            Command::Reset => run("reset", &["reset", "-q", "--hard"]),
+            Command::Merge => run("merge", &["merge", "-q", "-m", "merged", target]),
+            Command::Stash => run("stash", &["stash", "push", "-q", "-u"]),
+            Command::Pop => run("stash pop", &["stash", "pop", "-q"]),
+            Command::Clean => run("clean", &["clean", "-q", "-f", "-d", "-x"]),
+            Command::Sparse => {
+                let dirs = self.pick(&[["d", "e"], ["many/1", "moved/f"], ["c", "dd/d"]]);
+                ("sparse", self.git(number, &["sparse-checkout", "set", dirs[0], dirs[1]]))
+            }
+            Command::Dense => run("sparse", &["sparse-checkout", "disable"]),
+        }
+    }
+
+    fn random_command(&mut self) -> Command {
+        use Command::*;
+        self.pick(&[
+            Add, Add, AddPath, AddPath, Remove, Uncache, Move, Move, Commit, Commit, CommitStaged, Switch, Switch,
+            Switch, SwitchBranch, Checkout, Restore, Restore, ResetHard, ResetMixed, Reset, Merge, Stash, Stash, Pop,
+            Pop, Clean, Sparse, Dense, Dense,
+        ])
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Command {
+    Add,
+    AddPath,
+    Remove,
+    Uncache,
+    Move,
+    Commit,
+    CommitStaged,
+    Switch,
+    SwitchBranch,
+    Checkout,
+    Restore,
+    ResetHard,
+    ResetMixed,
+    Reset,
+    Merge,
+    Stash,
+    Pop,
+    Clean,
+    Sparse,
+    Dense,
+}
+
+fn is_file(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata()?.is_file() {
+        true => Ok(()),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+/// Makes the directories above a path. A link above it is not followed.
+fn make_way(repo: &Repo<'_>, path: &str) -> io::Result<()> {
+    for (at, _) in path.match_indices('/') {
+        let dir = repo.join(&path[..at]);
+        match dir.symlink_metadata() {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
+            Err(_) => fs::create_dir(dir)?,
+        }
+    }
+    match repo.join(path).symlink_metadata() {
+        Ok(meta) if meta.is_dir() || meta.is_symlink() => Err(io::ErrorKind::AlreadyExists.into()),
+        _ => Ok(()),
+    }
+}
