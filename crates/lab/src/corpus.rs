@@ -196,6 +196,18 @@ pub(crate) fn wide(files: usize, fullness: usize, dir: &Path) -> Result<PathBuf,
     Ok(source)
 }
 
+/// Returns the origin for the tree of [`wide`]; a tenth of its files differ in the older commit.
+pub(crate) fn wide_pair(files: usize, fullness: usize, dir: &Path) -> Result<Origin, Error> {
+    let source = wide(files, fullness, dir)?;
+    let git = |args: &[&str]| must(Path::new("git"), args, &source);
+    if git(&["rev-parse", "-q", "--verify", "refs/tags/old"]).is_err() {
+        change(&source, "main", files / 10)?;
+        git(&["update-ref", "refs/tags/old", &format!("refs/lab/change-{}", files / 10)])?;
+    }
+    let dir = absolute(&dir.join(format!("wide-{files}")))?;
+    Ok(Origin { source, old: "old".into(), new: "main".into(), dir })
+}
+
 /// Returns true if the repository `what` has no stamp and must be prepared. In that case, removes
 /// the incomplete one.
 fn is_to_make(what: &Path, stamp: &Path) -> bool {

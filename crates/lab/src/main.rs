@@ -18,6 +18,7 @@ mod results;
 mod rig;
 mod status;
 mod weather;
+mod workspace;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -52,6 +53,8 @@ enum Command {
     Weather(weather::Args),
     /// Status, warm and on slow disks with cold caches.
     Status(status::Args),
+    /// Workspaces beside worktrees, copies and unionfs-fuse.
+    Workspace(workspace::Args),
     /// Write docs/measurements.md and its charts from the records in docs/measurements.
     Report(report::Args),
     /// Make the linux repository from Debian's source packages and print its path.
@@ -61,6 +64,12 @@ enum Command {
     Measure {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
+    },
+    /// Edit or build in the current directory (used by the other commands).
+    #[command(hide = true)]
+    Act {
+        #[command(subcommand)]
+        act: workspace::Act,
     },
     /// Write the files of a commit from memory: the floor (used by the other commands).
     #[command(hide = true)]
@@ -73,6 +82,8 @@ fn main() -> ExitCode {
         Command::Day(args) => day::run(&args),
         Command::Weather(args) => weather::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Workspace(args) => workspace::run(&args),
+        Command::Act { act } => workspace::act(&act),
         Command::Report(args) => report::run(&args),
         Command::Corpus => corpus::linux().and_then(|origin| origin.corpus()).map(|corpus| {
             println!("{}", corpus.packed.display());

@@ -36,6 +36,8 @@ pub(crate) struct Invocation {
     pub(crate) program: String,
     pub(crate) args: Vec<String>,
     pub(crate) cwd: std::path::PathBuf,
+    /// The words of a program that runs the measuring process. Its own time does not count.
+    pub(crate) outside: Vec<String>,
     /// Exit codes that count as success.
     pub(crate) accepted: &'static [i32],
 }
@@ -46,8 +48,17 @@ impl Invocation {
             program: program.display().to_string(),
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
             cwd: cwd.to_owned(),
+            outside: Vec::new(),
             accepted: &[0],
         }
+    }
+
+    /// Returns the invocation wrapped in a shell that joins a cgroup first.
+    pub(crate) fn within(self, group: &Path) -> Invocation {
+        let join = "echo $$ >\"$0\"/cgroup.procs && exec \"$@\"";
+        let mut args = vec!["-c".to_owned(), join.to_owned(), group.display().to_string(), self.program];
+        args.extend(self.args);
+        Invocation { program: "/bin/sh".into(), args, ..self }
     }
 
     fn line(&self) -> String {
@@ -92,7 +103,9 @@ pub(crate) fn must(program: &Path, args: &[&str], cwd: &Path) -> Result<Vec<u8>,
 pub(crate) fn run(invocation: &Invocation) -> Result<Usage, Error> {
     let failed = |detail: String| Error::Command { command: invocation.line(), detail };
     let me = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    let child = hermetic(&mut Command::new(me))
+    let mut words = invocation.outside.iter().map(AsRef::as_ref).chain([me.as_os_str()]);
+    let child = hermetic(&mut Command::new(words.next().expect("at least this program")))
+        .args(words)
         .arg("measure")
         .arg("--")
         .arg(&invocation.program)

@@ -42,6 +42,8 @@ pub(crate) enum Kind {
     Weather,
     Status,
     Day,
+    Workspace,
+    Article,
 }
 
 /// The version text of each program, by its name.
@@ -133,6 +135,12 @@ pub(crate) struct Sample {
     /// The lateness of answers in microseconds: median and 99th percentile.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) late: (u64, u64),
+    /// KiB that the run added on the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) disk: Option<i64>,
+    /// KiB that the run added to the page cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cached: Option<i64>,
 }
 
 /// The part of a figure that was written down when samples were not kept.
@@ -209,6 +217,13 @@ impl Figure {
     pub(crate) fn peak_anonymous(&self) -> Option<(i64, i64)> {
         let of_samples = || self.range(|sample| sample.peak_anonymous);
         self.summary.as_ref().map_or_else(of_samples, |summary| summary.peak_anonymous)
+    }
+
+    /// Returns the median of a number that not all samples have.
+    pub(crate) fn median_of(&self, of: impl Fn(&Sample) -> Option<i64>) -> Option<f64> {
+        let values: Vec<f64> =
+            self.samples.iter().filter_map(of).map(|value| value as f64).collect();
+        (!values.is_empty()).then(|| median(values))
     }
 
     fn range(&self, of: fn(&Sample) -> i64) -> Option<(i64, i64)> {

@@ -141,13 +141,9 @@ impl Throttle {
         Ok(throttle)
     }
 
-    /// Returns the invocation wrapped in a shell that joins the group first.
+    /// Returns the invocation within the group.
     pub(super) fn within(&self, invocation: Invocation) -> Invocation {
-        let join = "echo $$ >\"$0\"/cgroup.procs && exec \"$@\"";
-        let mut args =
-            vec!["-c".to_owned(), join.to_owned(), self.group.display().to_string(), invocation.program];
-        args.extend(invocation.args);
-        Invocation { program: "/bin/sh".into(), args, ..invocation }
+        invocation.within(&self.group)
     }
 }
 
@@ -160,7 +156,7 @@ impl Drop for Throttle {
 }
 
 /// Returns the number of reads that the device mounted at `at` has done.
-pub(super) fn reads(at: &Path) -> Result<u64, Error> {
+pub(crate) fn reads(at: &Path) -> Result<u64, Error> {
     let (major, minor) = device(at)?;
     let path = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
     let text = fs::read_to_string(&path).map_err(|source| Error::Io {
@@ -183,7 +179,7 @@ fn device(at: &Path) -> Result<(u64, u64), Error> {
 }
 
 /// Writes dirty pages to the disk, then drops the kernel's caches.
-pub(super) fn drop_caches() -> Result<(), Error> {
+pub(crate) fn drop_caches() -> Result<(), Error> {
     must(Path::new("sync"), &[], Path::new("/"))?;
     let path = Path::new("/proc/sys/vm/drop_caches");
     fs::write(path, "3\n").map_err(|source| Error::Io { what: "cannot write", path: path.into(), source })

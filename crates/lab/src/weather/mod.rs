@@ -5,7 +5,7 @@
 //! those that a clone copies, so the figures show the cost of writing the tree. The order of the
 //! tools is reversed from run to run.
 
-mod block;
+pub(crate) mod block;
 pub(crate) mod ground;
 mod published;
 pub(crate) mod table;

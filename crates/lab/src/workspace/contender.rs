@@ -1,0 +1,301 @@
+//! The ways to make a worktree, and their commands for the same work.
+
+use std::path::{Path, PathBuf};
+
+use super::tree::{NEW, Tree};
+use crate::{
+    Error,
+    measure::{Invocation, must},
+    rig::{FileSystem, Volume},
+};
+
+/// A backend of `sapwood workspace`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Backend {
+    Image,
+    Overlay,
+    OverlayUser,
+    Fuse,
+    Btrfs,
+    Reflink,
+    Copy,
+}
+
+impl Backend {
+    pub(super) const ALL: [Backend; 7] = [
+        Backend::Image,
+        Backend::Overlay,
+        Backend::OverlayUser,
+        Backend::Fuse,
+        Backend::Btrfs,
+        Backend::Reflink,
+        Backend::Copy,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Backend::Image => "image",
+            Backend::Overlay => "overlay",
+            Backend::OverlayUser => "overlay-user",
+            Backend::Fuse => "fuse",
+            Backend::Btrfs => "btrfs",
+            Backend::Reflink => "reflink",
+            Backend::Copy => "copy",
+        }
+    }
+}
+
+/// A way to do without sapwood's workspaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Peer {
+    /// `git worktree add`.
+    Git,
+    /// `cp --reflink` of a worktree and its index, on xfs.
+    Cp,
+    /// `unionfs-fuse` over a repository, by hand.
+    Unionfs,
+}
+
+impl Peer {
+    pub(super) const ALL: [Peer; 3] = [Peer::Git, Peer::Cp, Peer::Unionfs];
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contender {
+    Sapwood(Backend),
+    /// `git worktree add` with a number of workers.
+    Git(usize),
+    Cp,
+    Unionfs,
+}
+
+impl Contender {
+    /// Returns the name in records. The best backend stands for sapwood.
+    pub(super) fn tool(self) -> String {
+        match self {
+            Contender::Sapwood(Backend::Image) => "sapwood".into(),
+            Contender::Sapwood(backend) => backend.name().into(),
+            Contender::Git(workers) => format!("git-{workers}"),
+            Contender::Cp => "cp".into(),
+            Contender::Unionfs => "unionfs".into(),
+        }
+    }
+
+    /// Returns true if a worktree costs neither the time nor the bytes of a copy.
+    pub(super) fn is_cheap(self) -> bool {
+        !matches!(
+            self,
+            Contender::Git(_) | Contender::Cp | Contender::Sapwood(Backend::Copy | Backend::Reflink)
+        )
+    }
+
+    pub(super) fn file_system(self) -> FileSystem {
+        match self {
+            Contender::Sapwood(Backend::Btrfs) => FileSystem::Btrfs,
+            Contender::Sapwood(Backend::Reflink) | Contender::Cp => FileSystem::Xfs,
+            _ => FileSystem::Ext4,
+        }
+    }
+}
+
+/// A repository on a fresh file system, and the commands of one contender there.
+pub(super) struct Place<'a> {
+    pub(super) contender: Contender,
+    git: &'a Path,
+    sapwood: &'a Path,
+    /// The repository that has the worktrees.
+    pub(super) repo: PathBuf,
+    pub(super) volume: Volume,
+}
+
+impl<'a> Place<'a> {
+    /// Makes the file system, and a repository that shares the objects of the tree.
+    pub(super) fn new(
+        contender: Contender,
+        tree: &Tree,
+        (git, sapwood): (&'a Path, &'a Path),
+        scratch: &Path,
+    ) -> Result<Place<'a>, Error> {
+        let volume = Volume::fresh(contender.file_system(), scratch)?;
+        volume.read_directly();
+        let repo = volume.path().join("repo");
+        let place = Place { contender, git, sapwood, repo, volume };
+        place.clone_to(&tree.packed, &place.repo)?;
+        let work = place.volume.path().join("work");
+        std::fs::create_dir(&work).map_err(|source| Error::Io {
+            what: "cannot create",
+            path: work,
+            source,
+        })?;
+        Ok(place)
+    }
+
+    fn clone_to(&self, packed: &Path, to: &Path) -> Result<(), Error> {
+        let [from, to_text] = [packed, to].map(|path| path.display().to_string());
+        must(self.git, &["clone", "-q", "-s", "-n", &from, &to_text], Path::new("/"))?;
+        let refs = ["refs/lab/*:refs/lab/*", "refs/heads/lab:refs/lab/new"];
+        must(self.git, &["fetch", "-q", "origin", refs[0], refs[1]], to)?;
+        for (name, value) in [("gc.auto", "0"), ("advice.detachedHead", "false")] {
+            must(self.git, &["config", name, value], to)?;
+        }
+        // A generated tree has no rules of its own.
+        let exclude = to.join(".git/info/exclude");
+        std::fs::write(&exclude, "*.o\n").map_err(|source| Error::Io {
+            what: "cannot write",
+            path: exclude,
+            source,
+        })
+    }
+
+    /// Returns the directory of a worktree.
+    pub(super) fn dir(&self, name: &str) -> PathBuf {
+        self.volume.path().join("work").join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.volume.path().join(name).display().to_string()
+    }
+
+    pub(super) fn sapwood(&self, args: &[&str], at: &Path) -> Invocation {
+        Invocation::new(self.sapwood, args, at)
+    }
+
+    pub(super) fn git(&self, args: &[&str], at: &Path) -> Invocation {
+        let workers = match self.contender {
+            Contender::Git(workers) => format!("checkout.workers={workers}"),
+            _ => "checkout.workers=2".into(),
+        };
+        Invocation::new(self.git, &[&["-c", workers.as_str()], args].concat(), at)
+    }
+
+    fn shell(&self, script: &str) -> Invocation {
+        Invocation::new(Path::new("sh"), &["-ec", script], &self.repo)
+    }
+
+    /// Makes the base of a commit, if the contender has bases.
+    pub(super) fn base(&self, commit: &str) -> Option<Invocation> {
+        match self.contender {
+            Contender::Git(_) | Contender::Sapwood(Backend::Copy) => None,
+            Contender::Sapwood(backend) => Some(
+                self.sapwood(&["workspace", "base", "add", commit, "--backend", backend.name()], &self.repo),
+            ),
+            // Without the settings, Git reads every file of a copy once.
+            Contender::Cp if commit == NEW => Some(self.shell(&format!(
+                "'{git}' config core.checkStat minimal; '{git}' config core.trustctime false; \
+                 '{git}' -c checkout.workers=2 worktree add -q --detach '{base}' {commit}; rm '{base}/.git'",
+                git = self.git.display(),
+                base = self.text("base"),
+            ))),
+            Contender::Unionfs if commit == NEW => Some(self.shell(&format!(
+                "'{git}' clone -q -s -n . '{base}'; cd '{base}'; \
+                 '{git}' fetch -q origin 'refs/lab/*:refs/lab/*'; cp ../repo/.git/info/exclude .git/info/; \
+                 '{git}' -c checkout.workers=2 checkout -q --detach {commit}",
+                git = self.git.display(),
+                base = self.text("base"),
+            ))),
+            Contender::Cp | Contender::Unionfs => None,
+        }
+    }
+
+    /// Makes a worktree of the new commit.
+    pub(super) fn create(&self, name: &str) -> Invocation {
+        let dir = self.dir(name).display().to_string();
+        match self.contender {
+            Contender::Sapwood(backend) => self.sapwood(
+                &["workspace", "create", name, NEW, "--detach", "--dir", &dir, "--backend", backend.name()],
+                &self.repo,
+            ),
+            Contender::Git(_) => self.git(&["worktree", "add", "-q", "--detach", &dir, NEW], &self.repo),
+            Contender::Cp => self.shell(&format!(
+                "'{git}' worktree add -q --no-checkout --detach '{dir}' {NEW}; \
+                 cp -a --reflink=always '{base}/.' '{dir}'; \
+                 cp .git/worktrees/base/index .git/worktrees/{name}/index",
+                git = self.git.display(),
+                base = self.text("base"),
+            )),
+            Contender::Unionfs => self.shell(&format!(
+                "mkdir -p '{own}' '{dir}'; unionfs-fuse -o cow '{own}'=RW:'{base}'=RO '{dir}'",
+                own = self.text(&format!("own-{name}")),
+                base = self.text("base"),
+            )),
+        }
+    }
+
+    /// Removes a worktree with its changes.
+    pub(super) fn remove(&self, name: &str) -> Invocation {
+        let dir = self.dir(name).display().to_string();
+        match self.contender {
+            Contender::Sapwood(_) => self.sapwood(&["workspace", "remove", "--force", name], &self.repo),
+            Contender::Git(_) | Contender::Cp => {
+                self.git(&["worktree", "remove", "--force", &dir], &self.repo)
+            }
+            Contender::Unionfs => self.shell(&format!(
+                "fusermount3 -u '{dir}' || fusermount -u '{dir}'; rmdir '{dir}'; rm -rf '{}'",
+                self.text(&format!("own-{name}"))
+            )),
+        }
+    }
+
+    /// Returns the invocation in a worktree. A process outside does not see the files of some
+    /// backends.
+    pub(super) fn inside(&self, name: &str, invocation: Invocation) -> Invocation {
+        match self.contender {
+            Contender::Sapwood(Backend::OverlayUser) => {
+                let exec = self.sapwood(&["workspace", "exec", name, "--"], &self.repo);
+                let outside = std::iter::once(exec.program).chain(exec.args).collect();
+                Invocation { outside, cwd: exec.cwd, ..invocation }
+            }
+            _ => Invocation { cwd: self.dir(name), ..invocation },
+        }
+    }
+
+    /// Runs a command of Git in a worktree, outside of measurements, and returns its output.
+    pub(super) fn check(&self, name: &str, args: &[&str]) -> Result<String, Error> {
+        self.output(&self.inside(name, self.git(args, &self.repo)))
+    }
+
+    /// Runs a command outside of measurements and returns its output.
+    pub(super) fn output(&self, of: &Invocation) -> Result<String, Error> {
+        let mut words = of.outside.iter().chain([&of.program]).chain(&of.args).map(String::as_str);
+        let program = Path::new(words.next().expect("at least the program"));
+        let rest: Vec<&str> = words.collect();
+        must(program, &rest, &of.cwd).map(|output| String::from_utf8_lossy(&output).into_owned())
+    }
+
+    /// Swaps the base of a workspace.
+    pub(super) fn rebase(&self, name: &str, commit: &str) -> Option<Invocation> {
+        matches!(self.contender, Contender::Sapwood(_))
+            .then(|| self.sapwood(&["workspace", "rebase", name, commit], &self.repo))
+    }
+
+    /// Runs all commands one after another, or all at once.
+    pub(super) fn all(&self, commands: &[Invocation], how: Together) -> Invocation {
+        let mut script = String::new();
+        for command in commands {
+            let words = std::iter::once(&command.program).chain(&command.args);
+            let line: Vec<String> = words.map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+            script += &line.join(" ");
+            script += match how {
+                Together::InTurn => "\n",
+                Together::AtOnce => " & all=\"$all $!\"\n",
+            };
+        }
+        if how == Together::AtOnce {
+            script += "for one in $all; do wait $one || code=1; done; exit ${code:-0}\n";
+        }
+        self.shell(&script)
+    }
+}
+
+/// The order of several commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Together {
+    InTurn,
+    AtOnce,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        super::leftovers::clear(self.volume.path(), self.sapwood);
+    }
+}
