@@ -44,6 +44,7 @@ mod umask;
 pub mod user;
 mod user_path;
 pub mod volume;
+mod watch;
 pub mod xattr;
 mod zone;
 
@@ -62,7 +63,8 @@ pub use memory::{Memory, bound_heap, release_freed, use_huge_pages};
 pub use mount_table::{Mount, is_fuse, mount_at, mount_id, mount_id_of, mounts, mounts_of};
 pub use mount_users::{other_namespaces, processes_in, users_of_mount};
 pub use process::{
-    exec, has_read_block_device, is_running, lock, spawn_detached, thread_time, thread_waits, try_lock, waits,
+    exec, has_read_block_device, is_running, lock, spawn_detached, spawn_service, thread_time, thread_waits,
+    try_lock, waits,
 };
 pub use read::read_to_end;
 pub use reason::reason;
@@ -78,4 +80,5 @@ pub use thread_cwd::{CwdGuard, ProcessCwd, ThreadCwd};
 pub use thread_start::{ThreadStart, in_parallel};
 pub use umask::umask;
 pub use user_path::{Refused, UserPath, os_str};
+pub use watch::Watch;
 pub use zone::{local_time, utc_offset};

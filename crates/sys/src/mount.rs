@@ -211,6 +211,27 @@ pub fn takes_no_descriptors(error: &MountError) -> bool {
     refused.contains(&error.source.raw_os_error())
 }
 
+/// A cause of a refused mount that the error number tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// This user may not mount here (`EPERM`, `EACCES`).
+    NotAllowed,
+    /// The kernel has no such file system (`ENODEV`).
+    UnknownFileSystem,
+    /// The kernel mounts block devices only, no files (`ENOTBLK`).
+    NoBlockDevice,
+}
+
+/// Returns the cause of a refused mount, if its error number tells.
+pub fn refusal(error: &io::Error) -> Option<Refusal> {
+    match Errno::from_io_error(error)? {
+        Errno::PERM | Errno::ACCESS => Some(Refusal::NotAllowed),
+        Errno::NODEV => Some(Refusal::UnknownFileSystem),
+        Errno::NOTBLK => Some(Refusal::NoBlockDevice),
+        _ => None,
+    }
+}
+
 /// The way to unmount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmount {

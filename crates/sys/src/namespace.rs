@@ -3,7 +3,7 @@
 //! The kernel refuses every call here to a process with more than one thread, so they come before
 //! the first thread starts.
 
-use std::{fs, io, os::fd::OwnedFd, path::PathBuf};
+use std::{fmt, fs, io, os::fd::OwnedFd, path::PathBuf};
 
 use rustix::{
     io::Errno,
@@ -95,15 +95,18 @@ impl Process {
         Ok(self.is_alive().then_some(handle))
     }
 
-    /// Ends it with SIGTERM and waits until it has ended, at most `wait`. Returns false if it still
-    /// runs then.
-    pub fn end(&self, wait: std::time::Duration) -> io::Result<bool> {
-        let Some(handle) = self.handle()? else { return Ok(true) };
+    /// Sends it SIGTERM. It may have ended.
+    pub fn terminate(&self) -> io::Result<()> {
+        let Some(handle) = self.handle()? else { return Ok(()) };
         match retried(Phase::Other, || pidfd_send_signal(handle.get(), Signal::TERM)) {
-            Ok(()) => {}
-            Err(Errno::SRCH) => return Ok(true),
-            Err(errno) => return Err(errno.into()),
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// Waits until it has ended, at most `wait`. Returns false if it still runs then.
+    pub fn await_end(&self, wait: std::time::Duration) -> io::Result<bool> {
+        let Some(handle) = self.handle()? else { return Ok(true) };
         let events = rustix::event::PollFlags::IN;
         let mut awaited = [rustix::event::PollFd::new(handle.get(), events)];
         let wait = rustix::event::Timespec {
@@ -140,12 +143,12 @@ impl Process {
     pub fn mount_namespace(&self) -> Option<MountNamespace> {
         MountNamespace::of(self.pid)
     }
+}
 
-    /// Returns its name (`comm`).
-    pub fn name(&self) -> Option<String> {
-        let name = fs::read(format!("/proc/{}/comm", self.pid)).ok()?;
-        Some(String::from_utf8_lossy(&name).trim_end().to_owned())
-    }
+/// Returns the name of the process `pid` (`comm`).
+pub fn name_of(pid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
 /// The number of a mount namespace. It may be given again after the namespace has ended.
@@ -161,6 +164,12 @@ impl MountNamespace {
     /// Returns that of the process `pid`.
     pub fn of(pid: u32) -> Option<MountNamespace> {
         fs::read_link(format!("/proc/{pid}/ns/mnt")).ok().map(MountNamespace)
+    }
+}
+
+impl fmt::Display for MountNamespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
     }
 }
 
@@ -197,11 +206,14 @@ mod tests {
         assert!(process.start >= current.start);
         assert_eq!(process.mount_namespace(), MountNamespace::current());
         assert!(process_ids().expect("listed").contains(&process.pid));
-        assert!(process.end(Duration::from_secs(10)).expect("it is ours"));
+        assert!(!process.await_end(Duration::from_millis(1)).expect("it runs"));
+        process.terminate().expect("it is ours");
+        assert!(process.await_end(Duration::from_secs(10)).expect("it is ours"));
         // Nobody has collected it yet.
         assert!(!process.is_alive());
         child.wait().expect("it has ended");
-        assert!(process.end(Duration::ZERO).expect("nothing to do"));
+        process.terminate().expect("nothing to do");
+        assert!(process.await_end(Duration::ZERO).expect("nothing to do"));
         assert_eq!(process.join().expect_err("gone").raw_os_error(), Some(libc::ESRCH));
     }
 

@@ -77,6 +77,26 @@ pub fn exec(program: &OsStr, argv: &[OsString], variable: Option<(&OsStr, &OsStr
 /// our output waits for it. It runs at the lowest priority, and in the root directory, so that it
 /// keeps no mount busy. The caller does not wait for it.
 pub fn spawn_detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> io::Result<()> {
+    let mut command = detached(program, argv0, args);
+    let lower = || {
+        // A refusal does not stop the program from working.
+        // SAFETY: a plain system call without pointers, allowed between fork and exec.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST) };
+        Ok(())
+    };
+    // SAFETY: `lower` allocates nothing, takes no lock and touches no memory of this process.
+    unsafe { command.pre_exec(lower) };
+    command.spawn().map(drop)
+}
+
+/// Like [`spawn_detached`], at normal priority. Returns the reading end of its standard output.
+pub fn spawn_service(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> io::Result<File> {
+    let mut child = detached(program, argv0, args).stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take().expect("it is a pipe");
+    Ok(std::fs::File::from(std::os::fd::OwnedFd::from(output)).into())
+}
+
+fn detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> Command {
     let mut command = Command::new(program);
     command.arg0(argv0).args(args).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -85,14 +105,13 @@ pub fn spawn_detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> io::Res
         // SAFETY: plain system calls without pointers, allowed between fork and exec.
         unsafe {
             libc::setsid();
-            libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST);
             libc::syscall(libc::SYS_close_range, FIRST_OTHER, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
         }
         Ok(())
     };
     // SAFETY: `detach` allocates nothing, takes no lock and touches no memory of this process.
     unsafe { command.pre_exec(detach) };
-    command.spawn().map(drop)
+    command
 }
 
 /// The lowest priority ("nice" value).

@@ -1,4 +1,29 @@
 //! The ways in which a base and an upper layer become one directory.
+//!
+//! - [`image`]: the mount of an EROFS image, one for all workspaces that use it;
+//! - [`overlay`]: overlayfs in the mount namespace of this process;
+//! - [`holder`]: overlayfs in a namespace that a process of its own keeps;
+//! - `marker`: who mounted a workspace, and where, as a file in its state directory.
+//!
+//! Promise: a call that fails leaves no mount behind. An upper layer is mounted once at a time.
+//!
+//! Design: docs/design/workspace.md.
+
+mod error;
+pub mod holder;
+pub mod image;
+mod marker;
+mod overlay;
+
+use std::path::{Path, PathBuf};
+
+pub use error::{Error, Process};
+use sys::by_path;
+
+use super::{
+    base::Base,
+    record::{Durability, Workspace},
+};
 
 /// A way to provide the files of a workspace, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,4 +78,107 @@ impl Backend {
     pub fn has_upper(self) -> bool {
         matches!(self, Backend::Image | Backend::Overlay | Backend::OverlayUser | Backend::Fuse)
     }
+}
+
+/// The directories that make up a workspace.
+#[derive(Clone, Debug)]
+pub struct Layers {
+    /// The base.
+    pub base: Base,
+    /// Frozen layers of ignored files, from top to bottom, above the base.
+    pub frozen: Vec<PathBuf>,
+    /// The upper layer.
+    pub upper: PathBuf,
+    /// overlayfs' work directory, on the file system of `upper`.
+    pub work: PathBuf,
+    /// The directory of the workspace: the mount point.
+    pub top: PathBuf,
+    /// The state directory of the workspace.
+    pub state: PathBuf,
+    /// The effect of `fsync` in the workspace.
+    pub durability: Durability,
+}
+
+impl Layers {
+    /// Returns the layers of `workspace`, which uses `base`.
+    pub fn of(workspace: &Workspace, base: Base) -> Layers {
+        Layers {
+            base,
+            frozen: workspace.record.layers.clone(),
+            upper: workspace.upper(),
+            work: workspace.work(),
+            top: workspace.record.dir.clone(),
+            state: workspace.state.clone(),
+            durability: workspace.record.durability,
+        }
+    }
+}
+
+/// Where the files of a workspace are visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mounted {
+    /// For this process.
+    Here,
+    /// In another mount namespace.
+    InNamespace {
+        /// A process in it: the holder of backend `overlay-user`.
+        pid: u32,
+    },
+    /// Nowhere.
+    No,
+}
+
+/// Mounts a workspace. Does nothing if it is mounted already. `holder` is started for
+/// [`Backend::OverlayUser`].
+///
+/// A backend without an upper layer has nothing to mount.
+pub fn mount(backend: Backend, layers: &Layers, holder: &holder::Program) -> Result<Mounted, Error> {
+    match state(backend, layers)? {
+        Mounted::No => {}
+        Mounted::InNamespace { pid } if backend != Backend::OverlayUser => {
+            let path = layers.top.clone();
+            return Err(Error::Elsewhere { path, processes: vec![Process::of(pid)] });
+        }
+        mounted => return Ok(mounted),
+    }
+    marker::refuse_other_host(&layers.state, &layers.top)?;
+    match backend {
+        Backend::Image => {
+            image::mount(&layers.base)?;
+            overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current())?;
+        }
+        Backend::Overlay => {
+            overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current())?;
+        }
+        Backend::OverlayUser => return holder::start(layers, holder),
+        Backend::Fuse | Backend::Btrfs | Backend::Reflink | Backend::Copy => {}
+    }
+    Ok(Mounted::Here)
+}
+
+/// Unmounts a workspace. Does nothing if it is not mounted. Returns [`Error::Busy`] with the
+/// processes that use it.
+pub fn unmount(backend: Backend, layers: &Layers) -> Result<(), Error> {
+    match (backend, state(backend, layers)?) {
+        (Backend::Image | Backend::Overlay | Backend::OverlayUser, Mounted::Here) => overlay::unmount(layers),
+        (Backend::OverlayUser, Mounted::InNamespace { .. }) => holder::end(layers),
+        (_, Mounted::InNamespace { pid }) => {
+            let path = layers.top.clone();
+            Err(Error::Elsewhere { path, processes: vec![Process::of(pid)] })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns where the files of a workspace are visible.
+pub fn state(backend: Backend, layers: &Layers) -> Result<Mounted, Error> {
+    match backend {
+        Backend::Image | Backend::Overlay | Backend::OverlayUser => overlay::state(layers),
+        Backend::Fuse | Backend::Btrfs | Backend::Reflink | Backend::Copy => Ok(Mounted::Here),
+    }
+}
+
+/// The path as the kernel prints it in its tables.
+fn real(path: &Path) -> PathBuf {
+    by_path::canonical(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,0 +1,198 @@
+//! Failures to mount and unmount.
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+use sys::FileSystem;
+
+use super::Backend;
+
+/// The reason why a workspace was not mounted or unmounted.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("cannot {action} '{}': {}", .path.display(), sys::reason(.source))]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// A layer or a device of the base is missing.
+    #[error("cannot mount '{}': '{}' does not exist", .top.display(), .missing.display())]
+    Missing { top: PathBuf, missing: PathBuf },
+    #[error("cannot mount '{}': {}{}", .path.display(), sys::reason(.source), told(.messages))]
+    Mount { path: PathBuf, source: io::Error, messages: Vec<String> },
+    #[error("cannot mount '{}': this user may not mount", .path.display())]
+    NotAllowed { path: PathBuf },
+    #[error("cannot mount '{}': this kernel has no file system '{file_system}'", .path.display())]
+    NoFileSystem { path: PathBuf, file_system: &'static str },
+    #[error("cannot mount '{}': this kernel cannot mount an image file (Linux 6.12 can)", .image.display())]
+    NoImageFiles { image: PathBuf },
+    #[error("the file system '{file_system}' of '{}' cannot hold an upper layer", .upper.display())]
+    UnfitUpper { upper: PathBuf, file_system: String },
+    /// Something else is mounted at the place of the workspace.
+    #[error("cannot mount '{}': a file system of type '{file_system}' is mounted there", .path.display())]
+    Covered { path: PathBuf, file_system: String },
+    /// The mount point of a base shows another image.
+    #[error("'{}' is not a mount of the base '{}'", .path.display(), .image.display())]
+    OtherBase { path: PathBuf, image: PathBuf },
+    #[error("'{}' is no EROFS image", .image.display())]
+    NotAnImage { image: PathBuf },
+    #[error("'{}' is in use by {}", .path.display(), list(.processes))]
+    Busy { path: PathBuf, processes: Vec<Process> },
+    /// Mounted in a mount namespace that is not this process's.
+    #[error("'{}' is mounted in another mount namespace: {}", .path.display(), list(.processes))]
+    Elsewhere { path: PathBuf, processes: Vec<Process> },
+    /// The last mount was made on another host that shares the file system.
+    #[error("'{}' was mounted by the host '{host}', and may be in use there", .path.display())]
+    OtherHost { path: PathBuf, host: String, marker: PathBuf },
+    /// Another process mounts the upper layer at this moment, or holds it.
+    #[error("the upper layer '{}' is in use by another process", .upper.display())]
+    Locked { upper: PathBuf },
+    /// The machine stopped while the workspace was mounted with `volatile`.
+    #[error(
+        "the machine stopped while '{}' was mounted without durability: files that were written \
+         last may be incomplete",
+        .top.display()
+    )]
+    Interrupted { top: PathBuf, mark: PathBuf },
+    /// The failure of the process that should hold the mount, in its own words.
+    #[error("{message}")]
+    Holder { message: String, advice: Option<String> },
+    #[error("cannot make a user namespace: {}", sys::reason(.source))]
+    NoNamespaces { source: io::Error },
+    /// The process that holds the mount does not react.
+    #[error("'{}' is held by {process}, which does not react", .path.display())]
+    Stuck { path: PathBuf, process: Process },
+    #[error("cannot start '{}': {}", .program.display(), sys::reason(.source))]
+    Start { program: PathBuf, source: io::Error },
+    #[error("'{}' is not mounted", .path.display())]
+    NotMounted { path: PathBuf },
+}
+
+impl Error {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    }
+
+    /// Returns the way out, as a line of advice.
+    pub fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Error::Missing { missing, .. } => {
+                format!("mount the disk that holds '{}', or make the base again", missing.display())
+            }
+            Error::NotAllowed { .. } => {
+                format!("run as root, or use '--backend {}'", Backend::OverlayUser.name())
+            }
+            Error::NoFileSystem { .. } | Error::NoImageFiles { .. } => {
+                "'sapwood workspace doctor' names the backends that work here".to_owned()
+            }
+            Error::UnfitUpper { .. } => {
+                "put the upper layer on ext4, xfs, btrfs or tmpfs with '--upper DIR'".to_owned()
+            }
+            Error::Covered { path, .. } | Error::OtherBase { path, .. } => {
+                format!("unmount it first: umount '{}'", path.display())
+            }
+            Error::NotAnImage { .. } => "make the base again: 'sapwood workspace base add'".to_owned(),
+            Error::Busy { .. } => "end these processes, or change their directory".to_owned(),
+            Error::Elsewhere { .. } => {
+                "run this command in the same namespace, or end these processes".to_owned()
+            }
+            Error::OtherHost { marker, host, .. } => format!(
+                "unmount it on '{host}', or remove '{}' if it is not mounted there any more",
+                marker.display()
+            ),
+            Error::Locked { .. } => "try again".to_owned(),
+            Error::Interrupted { mark, .. } => {
+                format!("save what you need, then accept the loss: rmdir '{}'", mark.display())
+            }
+            Error::NotMounted { .. } => "mount it: 'sapwood workspace mount'".to_owned(),
+            Error::Holder { advice, .. } => return advice.clone(),
+            Error::NoNamespaces { .. } => {
+                "this system forbids them to this user, or there are too many: see the \
+                 settings 'user.max_user_namespaces' and 'kernel.apparmor_restrict_unprivileged_userns' of \
+                 sysctl"
+                    .to_owned()
+            }
+            Error::Stuck { process, .. } => format!("end it: kill {}", process.pid),
+            Error::Io { .. } | Error::Mount { .. } | Error::Start { .. } => return None,
+        };
+        Some(advice)
+    }
+}
+
+/// A process that uses a mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, if it still runs.
+    pub name: Option<String>,
+}
+
+impl Process {
+    pub(super) fn of(pid: u32) -> Process {
+        Process { pid, name: sys::namespace::name_of(pid) }
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "process {} ({name})", self.pid),
+            None => write!(f, "process {}", self.pid),
+        }
+    }
+}
+
+fn list(processes: &[Process]) -> String {
+    const SHOWN: usize = 5;
+    match processes {
+        [] => "a process that this user may not see".to_owned(),
+        _ => {
+            let mut all: Vec<_> = processes.iter().take(SHOWN).map(Process::to_string).collect();
+            if let Some(more @ 1..) = processes.len().checked_sub(SHOWN) {
+                all.push(format!("{more} more"));
+            }
+            all.join(", ")
+        }
+    }
+}
+
+fn told(messages: &[String]) -> String {
+    messages.iter().map(|message| format!("; {message}")).collect()
+}
+
+/// Finds the cause of a mount that the kernel refused with little more than `EINVAL`.
+pub(super) fn explained(
+    error: sys::mount::MountError,
+    at: &Path,
+    file_system: &'static str,
+    upper: Option<&Path>,
+    needed: &[&Path],
+) -> Error {
+    let path = at.to_owned();
+    if let Some(missing) = needed.iter().find(|path| matches!(sys::by_path::stat_followed(path), Ok(None))) {
+        return Error::Missing { top: path, missing: missing.to_path_buf() };
+    }
+    let sys::mount::MountError { source, messages } = error;
+    match sys::mount::refusal(&source) {
+        Some(sys::mount::Refusal::NotAllowed) => return Error::NotAllowed { path },
+        Some(sys::mount::Refusal::UnknownFileSystem) => return Error::NoFileSystem { path, file_system },
+        Some(sys::mount::Refusal::NoBlockDevice) => {
+            return Error::NoImageFiles { image: needed[0].to_owned() };
+        }
+        None => {}
+    }
+    if let Some(upper) = upper
+        && let Ok(FileSystem { name: Some(name), is_local }) = FileSystem::of(upper)
+        && (!is_local || UNFIT.contains(&name.as_str()))
+    {
+        return Error::UnfitUpper { upper: upper.to_owned(), file_system: name };
+    }
+    Error::Mount { path, source, messages }
+}
+
+/// File systems that overlayfs refuses as an upper layer: they have no whiteouts, no `d_type`, or no
+/// extended attributes.
+const UNFIT: &[&str] =
+    &["overlay", "vfat", "exfat", "msdos", "ramfs", "erofs", "squashfs", "iso9660", "ecryptfs"];

@@ -1,0 +1,189 @@
+//! overlayfs in a user namespace and a mount namespace of its own, for users who may not mount.
+//!
+//! A process, the holder, makes the namespaces and the mount, and waits. Any number of processes
+//! join its namespaces. The mount ends when the holder and all of them have ended.
+//!
+//! The holder ends when its workspace's marker does not name it any more, which includes the
+//! removal of the state directory, and on request: a file `unmount` in the state directory. It then
+//! unmounts first, so nobody finds the upper layer in use afterwards. A holder that was killed
+//! leaves the namespaces to the processes in them.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{BufRead as _, BufReader, Read as _, Write},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use sys::{
+    Watch, by_path,
+    mount::Unmount,
+    namespace::{self, MountNamespace},
+};
+
+use super::{
+    Error, Layers, Mounted, Process,
+    marker::Marker,
+    overlay::{self, Rights},
+};
+
+/// The longest time without a look at the marker. Changes of it wake the holder; this is for file
+/// systems that do not tell.
+const LOOK: Duration = Duration::from_secs(30);
+/// The time in which a holder answers a request.
+const ANSWER: Duration = Duration::from_secs(20);
+/// The name of a request in the state directory.
+const REQUEST: &str = "unmount";
+
+/// The command line of a program that calls [`hold`] with its standard output.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its file.
+    pub program: PathBuf,
+    /// The name under which it runs.
+    pub argv0: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+}
+
+const READY: &[u8] = b"ready\n";
+const FAILED: &[u8] = b"failed\n";
+
+/// Starts the holder of a workspace and waits until it has mounted it.
+pub(super) fn start(layers: &Layers, program: &Program) -> Result<Mounted, Error> {
+    let args: Vec<&OsStr> = program.args.iter().map(OsString::as_os_str).collect();
+    let failed = |source| Error::Start { program: program.program.clone(), source };
+    let output = sys::spawn_service(&program.program, &program.argv0, &args).map_err(failed)?;
+    let mut output = BufReader::new(output);
+    let mut first = Vec::new();
+    output.read_until(b'\n', &mut first).map_err(failed)?;
+    if first == READY {
+        return match super::state(super::Backend::OverlayUser, layers)? {
+            Mounted::No => Err(Error::NotMounted { path: layers.top.clone() }),
+            mounted => Ok(mounted),
+        };
+    }
+    let mut rest = first.strip_prefix(FAILED).unwrap_or(&first).to_vec();
+    output.read_to_end(&mut rest).map_err(failed)?;
+    let text = String::from_utf8_lossy(&rest).into_owned();
+    let (message, advice) = text.split_once('\0').unwrap_or((&text, ""));
+    let message = match message.trim_end() {
+        "" => format!("'{}' ended without a word", program.program.display()),
+        message => message.to_owned(),
+    };
+    Err(Error::Holder { message, advice: Some(advice.to_owned()).filter(|advice| !advice.is_empty()) })
+}
+
+/// Makes the namespaces and the mount, says so on `ready`, and returns when the workspace is
+/// unmounted. This process must have one thread only. A failure is written to `ready` too.
+pub fn hold(layers: &Layers, mut ready: impl Write) -> Result<(), Error> {
+    let held = begin(layers);
+    match &held {
+        Ok(_) => {
+            let _ = ready.write_all(READY).and_then(|()| ready.flush());
+        }
+        Err(error) => {
+            let advice = error.advice().unwrap_or_default();
+            let text = [FAILED, error.to_string().as_bytes(), b"\0", advice.as_bytes()].concat();
+            let _ = ready.write_all(&text).and_then(|()| ready.flush());
+        }
+    }
+    let (_lock, watch) = held?;
+    wait(layers, watch)
+}
+
+fn begin(layers: &Layers) -> Result<(sys::File, Watch), Error> {
+    let watch = Watch::new(&layers.state).map_err(Error::io("watch", &layers.state))?;
+    namespace::enter_new().map_err(|source| Error::NoNamespaces { source })?;
+    let current = namespace::Process::current().map_err(Error::io("read", Path::new("/proc/self/stat")))?;
+    let marker = Marker { holder: Some(current), ..Marker::current() };
+    let lock = overlay::mount(layers, Rights::InUserNamespace, &marker)?;
+    // A request that nobody answered.
+    let _ = by_path::remove_file(&layers.state.join(REQUEST));
+    Ok((lock, watch))
+}
+
+fn wait(layers: &Layers, mut watch: Watch) -> Result<(), Error> {
+    let current = namespace::Process::current().map_err(Error::io("read", Path::new("/proc/self/stat")))?;
+    let request = layers.state.join(REQUEST);
+    loop {
+        watch.wait(LOOK).map_err(Error::io("watch", &layers.state))?;
+        if Marker::read(&layers.state).and_then(|marker| marker.holder) != Some(current) {
+            return Ok(());
+        }
+        if matches!(by_path::stat(&request), Ok(Some(_))) {
+            let unmounted = sys::mount::unmount(&layers.top, Unmount::Plain);
+            let finished = unmounted.is_ok().then(|| overlay::finish(layers));
+            by_path::remove_file(&request).map_err(Error::io("remove", &request))?;
+            if let Some(finished) = finished {
+                return finished;
+            }
+        }
+    }
+}
+
+/// Unmounts a workspace that a holder keeps, and waits for its end.
+pub(super) fn end(layers: &Layers) -> Result<(), Error> {
+    let top = || layers.top.clone();
+    let marker = Marker::read(&layers.state).unwrap_or_default();
+    let holder = marker.holder.filter(namespace::Process::is_alive);
+    let others = || users(&marker, holder);
+    let Some(holder) = holder else { return Err(Error::Busy { path: top(), processes: others() }) };
+    let processes = others();
+    if !processes.is_empty() {
+        return Err(Error::Busy { path: top(), processes });
+    }
+    let request = layers.state.join(REQUEST);
+    let mut watch = Watch::new(&layers.state).map_err(Error::io("watch", &layers.state))?;
+    let made = by_path::append(&request, true, 0o600);
+    made.map_err(Error::io("create", &request))?;
+    let begin = Instant::now();
+    loop {
+        // The holder removes its marker when it has unmounted, and the request in any case.
+        let is_open = matches!(by_path::stat(&request), Ok(Some(_)));
+        let is_held = Marker::read(&layers.state).and_then(|marker| marker.holder) == Some(holder);
+        if !is_held || !holder.is_alive() {
+            let _ = holder.await_end(ANSWER);
+            let _ = by_path::remove_file(&request);
+            return Ok(());
+        }
+        if !is_open {
+            return Err(Error::Busy { path: top(), processes: others() });
+        }
+        let Some(left) = ANSWER.checked_sub(begin.elapsed()) else {
+            let _ = by_path::remove_file(&request);
+            return Err(Error::Stuck { path: top(), process: Process::of(holder.pid) });
+        };
+        watch.wait(left.min(Duration::from_millis(100))).map_err(Error::io("watch", &layers.state))?;
+    }
+}
+
+/// The processes in the namespace of the marker, except its holder.
+fn users(marker: &Marker, holder: Option<namespace::Process>) -> Vec<Process> {
+    let is_in = |pid: &u32| {
+        Some(*pid) != holder.map(|holder| holder.pid)
+            && MountNamespace::of(*pid).is_some_and(|namespace| namespace.to_string() == marker.namespace)
+    };
+    let all = namespace::process_ids().unwrap_or_default();
+    all.into_iter().filter(is_in).map(Process::of).collect()
+}
+
+/// Moves this process into the namespaces of a mounted workspace, and into the directory `below` of
+/// it. This process must have one thread only. Does no more than change the directory if the
+/// workspace is visible already.
+pub fn join(layers: &Layers, below: &Path) -> Result<(), Error> {
+    let not_mounted = || Error::NotMounted { path: layers.top.clone() };
+    match overlay::state(layers)? {
+        Mounted::Here => {}
+        Mounted::InNamespace { pid } => {
+            let process = namespace::Process::of(pid).ok().flatten().ok_or_else(not_mounted)?;
+            process.join().map_err(Error::io("enter the namespace of", &layers.top))?;
+            if overlay::state(layers)? != Mounted::Here {
+                return Err(not_mounted());
+            }
+        }
+        Mounted::No => return Err(not_mounted()),
+    }
+    let dir = layers.top.join(below);
+    std::env::set_current_dir(&dir).map_err(Error::io("enter", &dir))
+}

@@ -1,0 +1,115 @@
+//! The mount of a base image. All workspaces that use the base share it, and with it the pages in
+//! memory.
+//!
+//! The image file is locked (`flock`) while it is mounted and unmounted, so two commands neither
+//! mount it twice nor unmount what the other needs.
+
+use std::{io::Read as _, path::Path};
+
+use sys::{File, Mount, by_path, mount::Unmount};
+
+use super::{
+    super::base::{Base, Kind},
+    Error,
+    error::explained,
+    real,
+};
+
+const FILE_SYSTEM: &str = "erofs";
+
+/// Mounts the image of a base at its directory `files`. Does nothing if it is mounted there, or if
+/// the base is no image.
+pub fn mount(base: &Base) -> Result<(), Error> {
+    if base.kind != Kind::Image {
+        return Ok(());
+    }
+    let (image, files) = (base.image(), base.files());
+    let lock = lock(base)?;
+    let found = sys::mount_at(&files).map_err(Error::io("examine", &files))?;
+    if let Some(mount) = found {
+        return verify(&mount, &lock, base);
+    }
+    if !matches!(by_path::stat(&files), Ok(Some(_))) {
+        by_path::create_dir(&files).map_err(Error::io("create", &files))?;
+    }
+    let needed: Vec<&Path> = [&image, &files].into_iter().chain(&base.devices).map(|path| &**path).collect();
+    sys::mount::erofs(&image, &base.devices)
+        .and_then(|made| made.attach(&files).map_err(Into::into))
+        .map_err(|error| explained(error, &image, FILE_SYSTEM, None, &needed))
+}
+
+/// Unmounts the image of a base if no workspace that this process sees uses it. Returns true if it
+/// is not mounted afterwards.
+pub fn unmount_if_unused(base: &Base) -> Result<bool, Error> {
+    if base.kind != Kind::Image {
+        return Ok(true);
+    }
+    let files = real(&base.files());
+    let _lock = lock(base)?;
+    let mounts = sys::mounts().map_err(Error::io("read", Path::new("/proc/self/mountinfo")))?;
+    if !mounts.iter().any(|mount| mount.point == files && mount.file_system == FILE_SYSTEM) {
+        return Ok(true);
+    }
+    if mounts.iter().any(|mount| mount.lower_layers().contains(&files)) {
+        return Ok(false);
+    }
+    match sys::mount::unmount(&files, Unmount::Plain) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => Ok(false),
+        Err(source) => Err(Error::Io { action: "unmount", path: files, source }),
+    }
+}
+
+/// Returns true if the image of the base is mounted at its place.
+pub fn is_mounted(base: &Base) -> Result<bool, Error> {
+    let files = base.files();
+    match sys::mount_at(&files).map_err(Error::io("examine", &files))? {
+        Some(mount) => {
+            let image = base.image();
+            let file = by_path::open(&image).map_err(Error::io("open", &image))?;
+            verify(&mount, &file, base).map(|()| true)
+        }
+        None => Ok(false),
+    }
+}
+
+fn lock(base: &Base) -> Result<File, Error> {
+    let image = base.image();
+    let file = match by_path::open(&image) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::Missing { top: base.files(), missing: image });
+        }
+        opened => opened.map_err(Error::io("open", &image))?,
+    };
+    sys::lock(&file).map_err(Error::io("lock", &image))?;
+    Ok(file)
+}
+
+/// Fails unless `mount` is a mount of this very image. Each image has a UUID of its own.
+fn verify(mount: &Mount, image_file: &File, base: &Base) -> Result<(), Error> {
+    let (image, files) = (base.image(), base.files());
+    let wanted = uuid(image_file).ok_or_else(|| Error::NotAnImage { image: image.clone() })?;
+    let is_same = match sys::volume::uuid(&files) {
+        Ok(Some(found)) => found == wanted,
+        // Kernels before 6.9 do not tell.
+        _ => real(Path::new(&mount.source)) == real(&image),
+    };
+    if mount.file_system == FILE_SYSTEM && is_same {
+        Ok(())
+    } else {
+        Err(Error::OtherBase { path: files, image })
+    }
+}
+
+/// The offset of the superblock in an EROFS image, its first bytes, and the offset of the UUID in
+/// it. Source: `Documentation/filesystems/erofs.rst`, `fs/erofs/erofs_fs.h`.
+const SUPERBLOCK: usize = 1024;
+const MAGIC: [u8; 4] = 0xE0F5_E1E2_u32.to_le_bytes();
+const UUID: usize = 48;
+
+fn uuid(mut image: &File) -> Option<[u8; 16]> {
+    let mut head = [0; SUPERBLOCK + UUID + 16];
+    image.read_exact(&mut head).ok()?;
+    let superblock = &head[SUPERBLOCK..];
+    superblock.starts_with(&MAGIC).then(|| superblock[UUID..].try_into().expect("16 bytes are left"))
+}

@@ -1,0 +1,133 @@
+//! The file `mounted` in a workspace's state directory: who mounted it last, and where.
+//!
+//! The kernel's table shows the mounts of one namespace on one machine. The marker tells of others.
+//! A stale one does no harm: each field is compared with the present before it counts.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use sys::{
+    by_path,
+    namespace::{self, MountNamespace},
+};
+
+use super::{Error, Mounted};
+
+/// The facts about a mount.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marker {
+    /// The host's name.
+    pub(super) host: String,
+    /// A number that the kernel draws when it starts.
+    pub(super) boot: String,
+    /// The mount namespace, as `/proc/PID/ns/mnt` names it.
+    pub(super) namespace: String,
+    /// The process that holds the mount, for backends with one.
+    pub(super) holder: Option<namespace::Process>,
+}
+
+impl Marker {
+    /// The marker of a mount that this process makes in its own namespace.
+    pub(super) fn current() -> Marker {
+        let namespace = MountNamespace::current().map(|namespace| namespace.to_string()).unwrap_or_default();
+        Marker { host: host(), boot: boot(), namespace, holder: None }
+    }
+
+    /// Returns true if it was written since this kernel started.
+    pub(super) fn is_of_this_boot(&self) -> bool {
+        self.boot == boot()
+    }
+
+    /// Writes it to the state directory, in one step.
+    pub(super) fn write(&self, state: &Path) -> Result<(), Error> {
+        let path = place(state);
+        let mut text = format!("host {}\nboot {}\nnamespace {}\n", self.host, self.boot, self.namespace);
+        if let Some(holder) = self.holder {
+            writeln!(text, "holder {} {}", holder.pid, holder.start).expect("memory takes any text");
+        }
+        let staged = state.join(format!(".{NAME}-{}", std::process::id()));
+        let written = || {
+            use std::io::Write as _;
+            let _ = by_path::remove_file(&staged);
+            by_path::create_new(&staged, 0o666)?.write_all(text.as_bytes())?;
+            by_path::rename(&staged, &path)
+        };
+        written().map_err(|source| {
+            let _ = by_path::remove_file(&staged);
+            Error::Io { action: "write", path, source }
+        })
+    }
+
+    /// Reads it. Returns `None` if there is none or it is damaged.
+    pub(super) fn read(state: &Path) -> Option<Marker> {
+        let text = String::from_utf8(by_path::read(&place(state)).ok()??).ok()?;
+        let mut marker = Marker::default();
+        for line in text.lines() {
+            match line.split_once(' ')? {
+                ("host", value) => marker.host = value.to_owned(),
+                ("boot", value) => marker.boot = value.to_owned(),
+                ("namespace", value) => marker.namespace = value.to_owned(),
+                ("holder", value) => {
+                    let (pid, start) = value.split_once(' ')?;
+                    marker.holder =
+                        Some(namespace::Process { pid: pid.parse().ok()?, start: start.parse().ok()? });
+                }
+                _ => {}
+            }
+        }
+        Some(marker)
+    }
+
+    /// Removes it. It may be missing.
+    pub(super) fn remove(state: &Path) {
+        let _ = by_path::remove_file(&place(state));
+    }
+}
+
+const NAME: &str = "mounted";
+
+pub(super) fn place(state: &Path) -> PathBuf {
+    state.join(NAME)
+}
+
+/// Fails if another host that runs now may have mounted the workspace.
+pub(super) fn refuse_other_host(state: &Path, top: &Path) -> Result<(), Error> {
+    match Marker::read(state) {
+        Some(marker) if marker.host != host() && !marker.is_of_this_boot() => {
+            Err(Error::OtherHost { path: top.to_owned(), host: marker.host, marker: place(state) })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns where the marker says the workspace is mounted, for a process that does not see it.
+/// `is_mount` tells the workspace's mount from others.
+pub(super) fn elsewhere(state: &Path, is_mount: impl Fn(&sys::Mount) -> bool) -> Mounted {
+    let Some(marker) = Marker::read(state).filter(Marker::is_of_this_boot) else { return Mounted::No };
+    if let Some(holder) = marker.holder.filter(namespace::Process::is_alive) {
+        return Mounted::InNamespace { pid: holder.pid };
+    }
+    let current = MountNamespace::current().map(|namespace| namespace.to_string());
+    if current.as_deref() == Some(&*marker.namespace) {
+        return Mounted::No;
+    }
+    let sees = |pid: &u32| {
+        MountNamespace::of(*pid).is_some_and(|namespace| namespace.to_string() == marker.namespace)
+            && sys::mounts_of(*pid).is_ok_and(|mounts| mounts.iter().any(&is_mount))
+    };
+    match namespace::process_ids().unwrap_or_default().into_iter().find(sees) {
+        Some(pid) => Mounted::InNamespace { pid },
+        None => Mounted::No,
+    }
+}
+
+fn host() -> String {
+    String::from_utf8_lossy(&sys::user::host_name()).into_owned()
+}
+
+fn boot() -> String {
+    let read = by_path::read(Path::new("/proc/sys/kernel/random/boot_id")).ok().flatten();
+    String::from_utf8_lossy(&read.unwrap_or_default()).trim_end().to_owned()
+}

@@ -1,0 +1,194 @@
+//! overlayfs in the mount namespace of this process.
+
+use std::{
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use sys::{
+    File, Mount, by_path,
+    mount::{Attributes, Overlay, Unmount},
+};
+
+use super::{
+    super::record::Durability,
+    Error, Layers, Mounted, Process,
+    error::explained,
+    marker::{self, Marker},
+    real,
+};
+
+const FILE_SYSTEM: &str = "overlay";
+
+/// The rights of the process that mounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rights {
+    /// Those of the machine's administrator.
+    Full,
+    /// Those within a user namespace.
+    InUserNamespace,
+}
+
+/// Mounts the overlay and returns the lock on its upper layer, which lasts until the file is closed.
+/// The workspace must not be mounted.
+pub(super) fn mount(layers: &Layers, rights: Rights, marker: &Marker) -> Result<File, Error> {
+    let lock = lock(&layers.upper, &layers.top)?;
+    refuse_cover(&layers.top)?;
+    // This needs the marker of the last mount.
+    clear_volatile_mark(layers)?;
+    // Written first: a kill in between leaves a marker without a mount, which counts for nothing.
+    marker.write(&layers.state)?;
+    match attach(layers, rights) {
+        Ok(()) => Ok(lock),
+        Err(error) => {
+            Marker::remove(&layers.state);
+            Err(error)
+        }
+    }
+}
+
+fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
+    let files = layers.base.files();
+    let overlay = Overlay {
+        lower: layers.frozen.iter().map(PathBuf::as_path).chain([files.as_path()]).collect(),
+        upper: &layers.upper,
+        work: &layers.work,
+        attributes: match rights {
+            Rights::Full => Attributes::Trusted,
+            Rights::InUserNamespace => Attributes::User,
+        },
+        durability: match layers.durability {
+            Durability::Synced => sys::mount::Durability::Synced,
+            Durability::Volatile => sys::mount::Durability::Volatile,
+        },
+    };
+    let made = match sys::mount::overlay(&overlay) {
+        Ok(made) => made.attach(&layers.top).map_err(Into::into),
+        Err(error) if sys::mount::takes_no_descriptors(&error) => {
+            // The kernel's answer to the second form is the clearer one only if it is accepted.
+            sys::mount::overlay_by_names(&overlay, &layers.top).map_err(|_| error)
+        }
+        Err(error) => Err(error),
+    };
+    made.map_err(|error| {
+        let all = [&*layers.upper, &*layers.work, &*layers.top];
+        let needed: Vec<&Path> = overlay.lower.iter().copied().chain(all).collect();
+        explained(error, &layers.top, FILE_SYSTEM, Some(&layers.upper), &needed)
+    })
+}
+
+/// Unmounts the overlay of this namespace.
+pub(super) fn unmount(layers: &Layers) -> Result<(), Error> {
+    let top = &layers.top;
+    const TRIES: u32 = 4;
+    const PAUSE: Duration = Duration::from_millis(5);
+    let mut tries = 0;
+    while let Err(source) = sys::mount::unmount(top, Unmount::Plain) {
+        if source.kind() != std::io::ErrorKind::ResourceBusy {
+            return Err(Error::Io { action: "unmount", path: top.clone(), source });
+        }
+        let processes = users(top)?;
+        tries += 1;
+        // A process that only passes by, such as a search through /proc, uses it for a moment.
+        if !processes.is_empty() || tries == TRIES {
+            return Err(Error::Busy { path: top.clone(), processes });
+        }
+        thread::sleep(PAUSE * tries);
+    }
+    let left = seen_elsewhere(layers);
+    if !left.is_empty() {
+        return Err(Error::Elsewhere { path: top.clone(), processes: left });
+    }
+    finish(layers)
+}
+
+/// Does what is left after an unmount: makes the upper layer of a volatile mount durable and
+/// removes the marks.
+pub(super) fn finish(layers: &Layers) -> Result<(), Error> {
+    let mark = volatile_mark(layers);
+    if matches!(by_path::stat(&mark), Ok(Some(_))) {
+        sys::mount::sync_file_system(&layers.upper).map_err(Error::io("sync", &layers.upper))?;
+        remove_volatile_mark(&mark)?;
+    }
+    Marker::remove(&layers.state);
+    Ok(())
+}
+
+/// Returns where the overlay is visible.
+pub(super) fn state(layers: &Layers) -> Result<Mounted, Error> {
+    let found = sys::mount_at(&layers.top).map_err(Error::io("examine", &layers.top))?;
+    let upper = real(&layers.upper);
+    match found {
+        Some(mount) if is_of(&mount, &upper) => Ok(Mounted::Here),
+        _ => Ok(marker::elsewhere(&layers.state, |mount| is_of(mount, &upper))),
+    }
+}
+
+fn is_of(mount: &Mount, upper: &Path) -> bool {
+    mount.file_system == FILE_SYSTEM
+        && mount.option("upperdir").is_some_and(|found| Path::new(&found) == upper)
+}
+
+/// The processes that use the mount at `top`.
+pub(super) fn users(top: &Path) -> Result<Vec<Process>, Error> {
+    let Some((id, true)) = sys::mount_id(top).map_err(Error::io("examine", top))? else {
+        return Ok(Vec::new());
+    };
+    let pids = sys::users_of_mount(id).map_err(Error::io("read", Path::new("/proc")))?;
+    Ok(pids.into_iter().map(Process::of).collect())
+}
+
+/// Processes in other mount namespaces that still see the overlay. A namespace that receives
+/// unmounts from this one has none.
+fn seen_elsewhere(layers: &Layers) -> Vec<Process> {
+    let upper = real(&layers.upper);
+    let sees = |pid: u32| sys::mounts_of(pid).is_ok_and(|all| all.iter().any(|mount| is_of(mount, &upper)));
+    let others = sys::other_namespaces().unwrap_or_default();
+    others.into_iter().filter(|(_, pid)| sees(*pid)).map(|(_, pid)| Process::of(pid)).collect()
+}
+
+/// Locks the upper layer. The kernel only warns of a second mount of one upper layer, and what
+/// happens then is undefined.
+fn lock(upper: &Path, top: &Path) -> Result<File, Error> {
+    let dir = match by_path::open(upper) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::Missing { top: top.to_owned(), missing: upper.to_owned() });
+        }
+        opened => opened.map_err(Error::io("open", upper))?,
+    };
+    match sys::try_lock(&dir).map_err(Error::io("lock", upper))? {
+        true => Ok(dir),
+        false => Err(Error::Locked { upper: upper.to_owned() }),
+    }
+}
+
+fn refuse_cover(top: &Path) -> Result<(), Error> {
+    match sys::mount_at(top).map_err(Error::io("examine", top))? {
+        Some(mount) => Err(Error::Covered { path: top.to_owned(), file_system: mount.file_system }),
+        None => Ok(()),
+    }
+}
+
+/// The directory whose presence makes the kernel refuse the upper layer of a volatile mount.
+fn volatile_mark(layers: &Layers) -> PathBuf {
+    layers.work.join("work").join("incompat").join("volatile")
+}
+
+/// Removes the mark of a volatile mount, unless the machine has stopped since.
+fn clear_volatile_mark(layers: &Layers) -> Result<(), Error> {
+    let mark = volatile_mark(layers);
+    if !matches!(by_path::stat(&mark), Ok(Some(_))) {
+        return Ok(());
+    }
+    match Marker::read(&layers.state) {
+        Some(marker) if marker.is_of_this_boot() => remove_volatile_mark(&mark),
+        _ => Err(Error::Interrupted { top: layers.top.clone(), mark }),
+    }
+}
+
+fn remove_volatile_mark(mark: &Path) -> Result<(), Error> {
+    by_path::remove_dir(mark).map_err(Error::io("remove", mark))?;
+    let above = mark.parent().expect("it has a parent by its making");
+    by_path::remove_dir(above).map_err(Error::io("remove", above))
+}
