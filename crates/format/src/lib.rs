@@ -6,6 +6,7 @@
 
 pub mod bundle;
 pub mod config;
+pub mod erofs;
 mod fanout;
 pub mod hash;
 pub mod idx;

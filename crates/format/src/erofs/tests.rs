@@ -1,0 +1,181 @@
+use std::{collections::BTreeMap, convert::Infallible};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use proptest::prelude::*;
+
+use super::{
+    Place,
+    read::{self, Content},
+    write::{Error, Image, Layout, Options},
+};
+
+fn options(block_bits: u32, devices: Vec<u32>) -> Options {
+    Options { block_bits, uuid: [7; 16], time: (1_700_000_000, 5), uid: 0, gid: 0, devices }
+}
+
+fn bytes(layout: &Layout) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let emitted: Result<(), Infallible> = layout.emit(&mut |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    });
+    emitted.expect("a vector takes everything");
+    assert_eq!(bytes.len() as u64, layout.len());
+    bytes
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Directory,
+    Symlink(BString),
+    File(u64, Option<Place>),
+}
+
+type Tree = BTreeMap<BString, (Kind, u16, u64)>;
+
+fn read_back(bytes: &[u8]) -> Result<Tree, read::Error> {
+    let mut tree = Tree::new();
+    read::Image::open(bytes)?.walk::<read::Error>(&mut |path, inode| {
+        let kind = match inode.content {
+            Content::Directory => Kind::Directory,
+            Content::Symlink(target) => Kind::Symlink(target.into()),
+            Content::File(place) => Kind::File(inode.size, place),
+        };
+        tree.insert(path.into(), (kind, inode.permissions, inode.nid));
+        Ok(())
+    })?;
+    Ok(tree)
+}
+
+/// Builds an image of a list of paths, and returns it with the tree that a reader must find.
+fn build(options: Options, paths: &BTreeMap<BString, Kind>) -> (Layout, Tree) {
+    let mut image = Image::new(options, 0o755);
+    let mut nodes = BTreeMap::from([(BString::default(), 0)]);
+    for (path, kind) in paths {
+        let (dir, name) = match path.rfind_byte(b'/') {
+            Some(slash) => (path[..slash].as_bstr(), path[slash + 1..].as_bstr()),
+            None => (BStr::new(""), path.as_bstr()),
+        };
+        let parent = nodes[dir];
+        let node = match kind {
+            Kind::Directory => image.add_directory(parent, name, 0o750),
+            Kind::Symlink(target) => image.add_symlink(parent, name, target.as_bstr()),
+            Kind::File(size, place) => image.add_file(parent, name, 0o640, *size, *place),
+        };
+        nodes.insert(path.clone(), node.expect("a valid node"));
+    }
+    let layout = image.lay_out().expect("fits");
+    let expected = nodes
+        .iter()
+        .map(|(path, &node)| {
+            let (kind, permissions) = match paths.get(path) {
+                None => (Kind::Directory, 0o755),
+                Some(kind @ Kind::Directory) => (kind.clone(), 0o750),
+                Some(kind @ Kind::Symlink(_)) => (kind.clone(), 0o777),
+                Some(kind @ Kind::File(..)) => (kind.clone(), 0o640),
+            };
+            (path.clone(), (kind, permissions, layout.nid(node)))
+        })
+        .collect();
+    (layout, expected)
+}
+
+/// Paths whose directories all exist.
+fn trees() -> impl Strategy<Value = BTreeMap<BString, Kind>> {
+    let name = prop_oneof![
+        "[-!.a-c]{1,4}".prop_map(BString::from),
+        "[a-z]{200,255}".prop_map(BString::from),
+        Just(BString::from(vec![0xff, 0x80])),
+    ]
+    .prop_filter("a name", |name| name != "." && name != "..");
+    let kind = prop_oneof![
+        Just(Kind::Directory),
+        (1usize..1200).prop_map(|length| Kind::Symlink(vec![b't'; length].into())),
+        (0u16..2, 0u32..1000, 0u64..5000).prop_map(|(device, block, size)| {
+            Kind::File(size, (size > 0).then_some(Place { device, block }))
+        }),
+    ];
+    prop::collection::vec((prop::collection::vec(name, 1..4), kind), 0..60).prop_map(|items| {
+        let mut tree = BTreeMap::new();
+        for (names, kind) in items {
+            let mut path = BString::default();
+            for (depth, name) in names.iter().enumerate() {
+                if depth > 0 {
+                    path.push(b'/');
+                }
+                path.extend_from_slice(name);
+                let is_last = depth + 1 == names.len();
+                let kind = if is_last { kind.clone() } else { Kind::Directory };
+                if *tree.entry(path.clone()).or_insert(kind) != Kind::Directory {
+                    break;
+                }
+            }
+        }
+        tree
+    })
+}
+
+proptest! {
+    #[test]
+    fn reads_back_what_was_written(
+        tree in trees(), block_bits in 9u32..13, chunked: bool, uid in prop_oneof![Just(0u32), Just(70_000)],
+    ) {
+        let devices = if chunked { vec![u32::MAX, 2000] } else { vec![3000, 2000] };
+        let (layout, expected) = build(Options { uid, ..options(block_bits, devices) }, &tree);
+        prop_assert_eq!(read_back(&bytes(&layout)), Ok(expected));
+    }
+
+    #[test]
+    fn never_panics_on_a_damaged_image(
+        tree in trees(), at in 0usize..1 << 16, byte: u8, cut in 0usize..1 << 16, sealed: bool,
+    ) {
+        let (layout, _) = build(options(9, vec![3000, 2000]), &tree);
+        let mut image = bytes(&layout);
+        let at = 1024 + at % (image.len() - 1024);
+        image[at] = byte;
+        if sealed {
+            seal(&mut image);
+        }
+        let _ = read_back(&image);
+        let _ = read_back(&image[..cut % image.len()]);
+    }
+}
+
+/// Makes the superblock's checksum match.
+fn seal(image: &mut [u8]) {
+    image[1028..1032].fill(0);
+    let checksum = super::crc32c(!0, &image[1024..1536]);
+    image[1028..1032].copy_from_slice(&checksum.to_le_bytes());
+}
+
+#[test]
+fn computes_the_known_checksum() {
+    assert_eq!(!super::crc32c(!0, b"123456789"), 0xe306_9283);
+}
+
+#[test]
+fn refuses_what_no_image_can_hold() {
+    let mut image = Image::new(options(9, vec![10]), 0o755);
+    let long = vec![b'a'; 256];
+    for name in [&b""[..], b".", b"..", b"a/b", b"a\0", &long] {
+        assert_eq!(image.add_directory(0, name.as_bstr(), 0o755), Err(Error::Name));
+    }
+    assert_eq!(image.add_symlink(0, "l".into(), "".into()), Err(Error::Target));
+    let outside = Place { device: 0, block: 9 };
+    assert_eq!(image.add_file(0, "f".into(), 0o644, 513, Some(outside)), Err(Error::Place));
+    assert_eq!(image.add_file(0, "f".into(), 0o644, 1, None), Err(Error::Place));
+    image.add_file(0, "f".into(), 0o644, 512, Some(outside)).expect("the last block");
+    image.add_directory(0, "f".into(), 0o755).expect("found when it is laid out");
+    assert_eq!(image.lay_out().err(), Some(Error::Duplicate));
+}
+
+#[test]
+fn a_file_of_many_chunks_is_one_range() {
+    let size = 5 << 30;
+    let place = Place { device: 1, block: 77 };
+    for devices in [vec![5, 20 << 20], vec![u32::MAX, 20 << 20]] {
+        let (layout, expected) =
+            build(options(9, devices), &BTreeMap::from([("big".into(), Kind::File(size, Some(place)))]));
+        assert_eq!(read_back(&bytes(&layout)), Ok(expected));
+    }
+}
