@@ -7,6 +7,7 @@
 //! - [`weather`]: a directory on a slow, failing or losing disk, for real programs.
 //! - [`CaseInsensitive`]: a file system that ignores case.
 //! - [`disk`]: mounted file systems of other kinds, and an ordinary user.
+//! - [`ErofsImage`]: a mounted read-only image.
 //! - [`imports`]: the imports between the modules of a crate, and circles of them.
 //! - [`shim`]: sapwood in Git's place for other people's programs, and the log of its calls.
 //! - [`wait_for_group`]: waits for a program and ends all that it started.
@@ -31,7 +32,7 @@ pub mod wildcards;
 pub use data::shared_data;
 pub use filter::FILTER_PROTOCOL;
 pub use group::wait_for_group;
-pub use mount::CaseInsensitive;
+pub use mount::{CaseInsensitive, ErofsImage};
 pub use oracle::{Oracle, Snapshot};
 pub use sandbox::{Repo, Run, Sandbox};
 pub use tools::has_program;

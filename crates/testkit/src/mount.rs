@@ -1,9 +1,15 @@
-//! A file system that ignores case, for tests of what names that are one do there.
+//! File systems that tests mount: one that ignores case, for tests of what names that are one do
+//! there, and read-only images.
 
 use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+};
+
+use nix::{
+    errno::Errno,
+    mount::{MntFlags, MsFlags},
 };
 
 /// Unmounted with this value. A test makes one of these at most: the driver is a process, and slow.
@@ -30,5 +36,33 @@ impl CaseInsensitive {
 impl Drop for CaseInsensitive {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// A read-only file system of an EROFS image. Unmounted with this value.
+pub struct ErofsImage(PathBuf);
+
+impl ErofsImage {
+    /// Mounts the image with its extra devices on the directory `point`. Returns `None`, and prints
+    /// why, if this process may not mount. Any other failure is a panic: the kernel refuses the
+    /// image.
+    pub fn mount(image: &Path, devices: &[PathBuf], point: &Path) -> Option<ErofsImage> {
+        let options: Vec<String> =
+            devices.iter().map(|device| format!("device={}", device.display())).collect();
+        let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+        match nix::mount::mount(Some(image), point, Some("erofs"), flags, Some(options.join(",").as_str())) {
+            Ok(()) => Some(ErofsImage(point.to_owned())),
+            Err(error @ (Errno::EPERM | Errno::ENODEV)) => {
+                println!("skipped: EROFS images cannot be mounted here: {error}");
+                None
+            }
+            Err(error) => panic!("the kernel refuses {}: {error}", image.display()),
+        }
+    }
+}
+
+impl Drop for ErofsImage {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(&self.0, MntFlags::MNT_DETACH);
     }
 }

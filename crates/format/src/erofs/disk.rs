@@ -52,8 +52,8 @@ pub(super) fn checksummed(block_size: usize) -> usize {
     if block_size > SUPER_OFFSET { block_size - SUPER_OFFSET } else { block_size }
 }
 
-/// Continues a CRC-32C (Castagnoli) from `crc`. Neither end is inverted: a checksum begins with
-/// `!0`.
+/// Continues a CRC-32C (Castagnoli) from `crc`. The value is inverted at neither end: a
+/// checksum begins with `!0`.
 pub fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(crc, |crc, &byte| crc >> 8 ^ CRC[usize::from(crc as u8 ^ byte)])
 }

@@ -1,7 +1,7 @@
 //! Reads an image that [`super::write`] produced, for verification.
 //!
-//! Promise: for any bytes, the answer is the tree or an error. Each inode is visited once, memory is
-//! proportional to the image, and no recursion depends on it. Everything that the writer does not
+//! Promise: for any bytes, the answer is the tree or an error. Each inode is visited once, memory
+//! is proportional to the image, and no recursion depends on it. Everything that the writer does not
 //! produce is an error: other features, unsorted or repeated names, inodes that are reached twice,
 //! and data outside of the image.
 
@@ -350,7 +350,7 @@ impl<'a> Image<'a> {
     /// Reads chunk indexes, which must name one range of one device.
     fn chunks(&self, raw: &Raw<'_>) -> Result<Place, &'static str> {
         let bits = chunk_bits(raw.inode.size, self.block_bits);
-        if raw.union != bits - self.block_bits | u32::from(CHUNK_HAS_INDEXES) {
+        if raw.union != (bits - self.block_bits) | u32::from(CHUNK_HAS_INDEXES) {
             return Err("it has unknown chunks");
         }
         let count = usize::try_from(raw.inode.size.div_ceil(1 << bits)).map_err(|_| "it is too large")?;
@@ -392,7 +392,7 @@ impl<'a> Image<'a> {
             blocks.push((begin, length));
         }
         if tail > 0 {
-            if raw.end % block_size + tail > block_size || raw.end % block_size == 0 {
+            if raw.end % block_size + tail > block_size || raw.end.is_multiple_of(block_size) {
                 return damaged("its inline data cross a block");
             }
             blocks.push((raw.end, tail));

@@ -72,7 +72,7 @@ struct Inode {
     name_len: u8,
     permissions: u16,
     content: Content,
-    /// Of a directory, only known when it is laid out.
+    /// A directory's size is known when it is laid out.
     size: u64,
 }
 
