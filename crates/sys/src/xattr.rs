@@ -75,6 +75,17 @@ pub fn is_whiteout(dir: &Dir, path: &[u8]) -> io::Result<bool> {
     }))
 }
 
+/// Returns true if this process sees `trusted.*` attributes: it has `CAP_SYS_ADMIN` in the initial
+/// user namespace. For any other process the kernel hides them.
+pub fn sees_trusted() -> bool {
+    // The number of the initial user namespace is part of the kernel's interface.
+    const INITIAL: u64 = 0xeffffffd;
+    let may = rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
+    may && crate::by_path::stat_followed(Path::new("/proc/self/ns/user"))
+        .is_ok_and(|found| found.is_some_and(|stat| stat.ino == INITIAL))
+}
+
 /// Calls `read` with a buffer that grows until the answer fits.
 fn grown(mut read: impl FnMut(&mut Vec<u8>) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
     let mut buffer = Vec::with_capacity(256);

@@ -1,9 +1,216 @@
 //! The upper layer of a workspace: everything in which it differs from its base.
+//!
+//! - [`scan`] lists it;
+//! - [`changed_paths`] returns the whole list, for `list` and `rebase`;
+//! - [`answer`] answers a query of `core.fsmonitor`: the differences between the list that the token
+//!   names and the present one.
+//!
+//! Promise: an answer never omits a change. A layer that cannot be read is an error, and a token
+//! that names no snapshot gets the answer "everything". Design: docs/design/workspace.md, "The upper
+//! layer as a monitor".
 
-use bstr::BString;
+mod compare;
+mod list;
+mod scan;
+mod snapshot;
+
+use std::{io, path::PathBuf};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use sys::Dir;
+
+use super::{backend::Backend, record::Workspace};
+use crate::look::monitor::{Answer, Changes};
+
+pub use list::{Below, Kind, Line, List, Time};
+pub use scan::{Everything, Prune, scan};
+
+/// An upper layer cannot be listed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("cannot read '{}' in the upper layer of the workspace: {}", .path.display(), sys::reason(.source))]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("another file system is mounted at '{}', in the upper layer of the workspace", .path.display())]
+    ForeignMount { path: PathBuf },
+    #[error("'{}' is the upper layer of unionfs, which records changes nobody else can read", .path.display())]
+    UnionFs { path: PathBuf },
+}
+
+/// The way in which an overlay marks its entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// overlayfs: attributes `trusted.overlay.*`.
+    Trusted,
+    /// overlayfs with `userxattr`: attributes `user.overlay.*`.
+    User,
+    /// fuse-overlayfs: its own attributes, and `.wh.` names.
+    Fuse,
+}
+
+/// The upper layer of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// Its path.
+    pub upper: PathBuf,
+    /// The state of the workspace, which holds the snapshots.
+    pub state: PathBuf,
+    /// The name of the base.
+    pub base: String,
+    /// How the overlay marks its entries.
+    pub form: Form,
+}
+
+impl Layer {
+    /// Returns the upper layer of a workspace, if its backend has one.
+    pub fn of(workspace: &Workspace) -> Option<Layer> {
+        let form = match workspace.record.backend {
+            Backend::Image | Backend::Overlay => Form::Trusted,
+            Backend::OverlayUser => Form::User,
+            Backend::Fuse => Form::Fuse,
+            Backend::Btrfs | Backend::Reflink | Backend::Copy => return None,
+        };
+        Some(Layer {
+            upper: workspace.upper(),
+            state: workspace.state.clone(),
+            base: workspace.record.base.as_ref().map(|base| base.name.clone()).unwrap_or_default(),
+            form,
+        })
+    }
+}
+
+/// Returns all differences from the base, sorted by path: created and copied-up files, whiteouts,
+/// and the directories on the way to them. Nothing is left out because it is ignored.
+pub fn changed_paths(layer: &Layer) -> Result<List, Error> {
+    scan(layer, &mut Everything)
+}
+
+/// The program that gets an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// Git. If the answer is "everything", it keeps its list of untracked files, and believes it
+    /// again from the next answer on, even if it has not read the directories in the meantime. So
+    /// the next answer names every directory.
+    Git,
+    /// sapwood, which forgets the list.
+    Sapwood,
+}
+
+/// Answers the query with `token`. `worktree` is the mounted workspace.
+pub fn answer(
+    layer: &Layer,
+    worktree: &Dir,
+    token: &BStr,
+    asker: Asker,
+    prune: &mut dyn Prune,
+) -> Result<Answer, Error> {
+    let now = scan(layer, prune)?;
+    let asked = Asked::parse(token, &layer.base);
+    let before = asked.as_ref().and_then(|asked| asked.list(layer));
+    let (Some(asked), Some(before)) = (&asked, before) else {
+        return Ok(Answer {
+            token: layer.store(&now, None, Listed::not_by(asker)),
+            changes: Changes::Unknown,
+        });
+    };
+    let mut changes = compare::changed(&before, &now, worktree);
+    if let (Ok(paths), Listed::No) = (&mut changes, asked.listed) {
+        match compare::all_directories(worktree) {
+            Ok(directories) => paths.extend(directories),
+            Err(unsure) => changes = Err(unsure),
+        }
+    }
+    Ok(match changes {
+        Ok(paths) => {
+            Answer { token: layer.store(&now, Some(asked), Listed::Yes), changes: Changes::To(paths) }
+        }
+        Err(_) => Answer { token: layer.store(&now, None, Listed::not_by(asker)), changes: Changes::Unknown },
+    })
+}
+
+/// Whether the asker's lists of untracked files agree with the snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listed {
+    Yes,
+    No,
+}
+
+impl Listed {
+    /// The state after the answer "everything".
+    fn not_by(asker: Asker) -> Listed {
+        match asker {
+            Asker::Git => Listed::No,
+            Asker::Sapwood => Listed::Yes,
+        }
+    }
+}
+
+/// The parts of a token: `sapwood-1.<base>.<snapshot>`, with `.unlisted` if the lists of untracked
+/// files are not to be trusted.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    token: BString,
+    /// The name of the snapshot, or [`EMPTY`].
+    snapshot: String,
+    listed: Listed,
+}
+
+const PREFIX: &str = "sapwood-1.";
+const EMPTY: &str = "empty";
+const UNLISTED: &str = ".unlisted";
 
 /// Returns the token of an upper layer that holds only `.git`, on the base with this name. It needs
 /// no snapshot.
 pub fn token_of_empty(base_name: &str) -> BString {
-    format!("sapwood-1.{base_name}.empty").into()
+    token_of(base_name, EMPTY, Listed::Yes)
+}
+
+fn token_of(base: &str, snapshot: &str, listed: Listed) -> BString {
+    let end = if listed == Listed::Yes { "" } else { UNLISTED };
+    format!("{PREFIX}{base}.{snapshot}{end}").into()
+}
+
+impl Asked {
+    /// Returns `None` for a token of another base or another program.
+    fn parse(token: &BStr, base: &str) -> Option<Asked> {
+        let text = token.to_str().ok()?;
+        let rest = text.strip_prefix(PREFIX)?.strip_prefix(base)?.strip_prefix('.')?;
+        let (snapshot, listed) = match rest.strip_suffix(UNLISTED) {
+            Some(snapshot) => (snapshot, Listed::No),
+            None => (rest, Listed::Yes),
+        };
+        Some(Asked { token: token.to_owned(), snapshot: snapshot.to_owned(), listed })
+    }
+
+    fn list(&self, layer: &Layer) -> Option<List> {
+        match self.snapshot == EMPTY {
+            true => Some(List::default()),
+            false => snapshot::load(&layer.state, &self.snapshot),
+        }
+    }
+}
+
+impl Layer {
+    /// Stores a list and returns its token. If that is impossible, the old token stays: its next
+    /// answer repeats this one. Without an old token, the token names nothing.
+    fn store(&self, list: &List, asked: Option<&Asked>, listed: Listed) -> BString {
+        if list.lines.is_empty() {
+            return token_of(&self.base, EMPTY, listed);
+        }
+        let bytes = list.to_bytes();
+        let name = list::name_of(&bytes);
+        let is_stored = asked.is_some_and(|asked| asked.snapshot == name)
+            || snapshot::store(&self.state, &name, &bytes, asked.map(|asked| &*asked.snapshot)).is_ok();
+        match (is_stored, asked) {
+            (true, _) => token_of(&self.base, &name, listed),
+            (false, Some(asked)) => asked.token.clone(),
+            (false, None) => token_of(&self.base, "none", listed),
+        }
+    }
+}
+
+/// Returns the token of an answer that nobody can give: the next query is answered with
+/// "everything" as well.
+pub fn token_of_none() -> BString {
+    token_of("", "none", Listed::No)
 }

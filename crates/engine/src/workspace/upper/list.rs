@@ -1,0 +1,243 @@
+//! The list of an upper layer, and its bytes.
+//!
+//! The bytes are the snapshot that a token names: the token holds their hash, so a torn or changed
+//! file is not taken for a snapshot.
+
+use bstr::{BStr, BString};
+use format::{HashKind, hash::Hasher};
+
+/// The content of an upper layer, sorted by path. The root and its `.git` are not listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct List {
+    pub(super) lines: Vec<Line>,
+}
+
+/// One path of an upper layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The path from the root of the worktree.
+    pub path: BString,
+    /// The entry at the path.
+    pub kind: Kind,
+    /// Inode number. It is 0 for a whiteout.
+    pub ino: u64,
+    /// Type and permission bits. They are 0 for a whiteout.
+    pub mode: u32,
+    /// The size in bytes, if it is no directory.
+    pub size: u64,
+    /// The time of the last change, if it is no directory.
+    pub ctime: (i64, u32),
+    /// Whether a later change would change the time.
+    pub time: Time,
+}
+
+/// The kind of an entry of an upper layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing is there; an entry of the base is hidden.
+    Whiteout,
+    /// A regular file.
+    File,
+    /// A symbolic link.
+    Symlink,
+    /// A fifo, a socket or a device. Nobody opens it.
+    Special,
+    /// A directory whose entries are listed.
+    Directory(Below),
+    /// A directory that is ignored and holds no tracked path. Its entries are not listed.
+    Ignored,
+    /// The `.git` of a repository below. Its entries are not listed.
+    Repository,
+}
+
+/// The part of a lower layer in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// The entries of the directory with the same path, if there is one.
+    Same,
+    /// None. All entries of the directory are in the list.
+    Nothing,
+    /// The entries of another directory (a renamed directory of the base).
+    Redirected(BString),
+    /// This process may not see the marks of the overlay.
+    Unseen,
+}
+
+/// Whether a change after the listing would change the recorded time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// It would.
+    Settled,
+    /// It may keep the time, because the clock has not advanced since the last change.
+    Unsettled,
+}
+
+const MAGIC: &[u8] = b"sapwood upper 1\n";
+
+impl List {
+    /// Returns all paths, sorted.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// Returns the bytes of the list: for each path the length that it shares with the one before,
+    /// the rest, and the fields as variable-length integers.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        let mut before: &[u8] = b"";
+        for line in &self.lines {
+            let shared = line.path.iter().zip(before).take_while(|(one, two)| one == two).count();
+            put(&mut out, shared as u64);
+            put_bytes(&mut out, &line.path[shared..]);
+            let (code, target) = line.kind.code();
+            out.push(code | if line.time == Time::Unsettled { UNSETTLED } else { 0 });
+            if let Some(target) = target {
+                put_bytes(&mut out, target);
+            }
+            // The sign goes to the lowest bit.
+            let seconds = ((line.ctime.0 << 1) ^ (line.ctime.0 >> 63)).cast_unsigned();
+            for number in [line.ino, u64::from(line.mode), line.size, seconds, u64::from(line.ctime.1)] {
+                put(&mut out, number);
+            }
+            before = &line.path;
+        }
+        out
+    }
+
+    /// Parses the bytes. Returns `None` if they are not a list.
+    pub(super) fn parse(bytes: &[u8]) -> Option<List> {
+        let mut rest = bytes.strip_prefix(MAGIC)?;
+        let mut lines: Vec<Line> = Vec::new();
+        while !rest.is_empty() {
+            let shared = usize::try_from(take(&mut rest)?).ok()?;
+            let before = lines.last().map_or(&b""[..], |line| &line.path);
+            let mut path = BString::from(before.get(..shared)?);
+            path.extend_from_slice(take_bytes(&mut rest)?);
+            let (&code, after) = rest.split_first()?;
+            rest = after;
+            let kind = Kind::parse(code & !UNSETTLED, &mut rest)?;
+            let time = if code & UNSETTLED == 0 { Time::Settled } else { Time::Unsettled };
+            let (ino, mode, size) = (take(&mut rest)?, take(&mut rest)?, take(&mut rest)?);
+            let seconds = take(&mut rest)?;
+            let seconds = (seconds >> 1).cast_signed() ^ -((seconds & 1).cast_signed());
+            let ctime = (seconds, u32::try_from(take(&mut rest)?).ok()?);
+            lines.push(Line { path, kind, ino, mode: u32::try_from(mode).ok()?, size, ctime, time });
+        }
+        Some(List { lines })
+    }
+}
+
+/// Returns the name of a snapshot with these bytes.
+pub(super) fn name_of(bytes: &[u8]) -> String {
+    let mut hasher = Hasher::checksum(HashKind::Sha256);
+    hasher.update(bytes);
+    hasher.finish().expect("a checksum looks for no collisions").to_string()
+}
+
+const UNSETTLED: u8 = 0x80;
+
+impl Kind {
+    fn code(&self) -> (u8, Option<&BStr>) {
+        match self {
+            Kind::Whiteout => (0, None),
+            Kind::File => (1, None),
+            Kind::Symlink => (2, None),
+            Kind::Special => (3, None),
+            Kind::Directory(Below::Same) => (4, None),
+            Kind::Directory(Below::Nothing) => (5, None),
+            Kind::Directory(Below::Unseen) => (6, None),
+            Kind::Directory(Below::Redirected(target)) => (7, Some(target.as_ref())),
+            Kind::Ignored => (8, None),
+            Kind::Repository => (9, None),
+        }
+    }
+
+    fn parse(code: u8, rest: &mut &[u8]) -> Option<Kind> {
+        Some(match code {
+            0 => Kind::Whiteout,
+            1 => Kind::File,
+            2 => Kind::Symlink,
+            3 => Kind::Special,
+            4 => Kind::Directory(Below::Same),
+            5 => Kind::Directory(Below::Nothing),
+            6 => Kind::Directory(Below::Unseen),
+            7 => Kind::Directory(Below::Redirected(take_bytes(rest)?.into())),
+            8 => Kind::Ignored,
+            9 => Kind::Repository,
+            _ => return None,
+        })
+    }
+}
+
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn take(rest: &mut &[u8]) -> Option<u64> {
+    let (mut number, mut shift) = (0, 0);
+    loop {
+        let (&byte, after) = rest.split_first()?;
+        *rest = after;
+        number |= u64::from(byte & 0x7f).checked_shl(shift).filter(|_| shift < 64)?;
+        if byte < 0x80 {
+            return Some(number);
+        }
+        shift += 7;
+    }
+}
+
+fn take_bytes<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let length = usize::try_from(take(rest)?).ok()?;
+    let (bytes, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(path: &str, kind: Kind) -> Line {
+        Line {
+            path: path.into(),
+            kind,
+            ino: u64::MAX,
+            mode: 0o100_644,
+            size: 300,
+            ctime: (-5, 999_999_999),
+            time: Time::Unsettled,
+        }
+    }
+
+    #[test]
+    fn reads_back_its_bytes() {
+        let redirected = Kind::Directory(Below::Redirected("/a b".into()));
+        let list = List {
+            lines: vec![
+                line("a", Kind::Directory(Below::Same)),
+                line("a/b", redirected),
+                Line { time: Time::Settled, ctime: (i64::MAX, 0), ..line("a/bc", Kind::Whiteout) },
+                line("z", Kind::Ignored),
+            ],
+        };
+        let bytes = list.to_bytes();
+        assert_eq!(List::parse(&bytes), Some(list));
+        assert_eq!(List::parse(&List::default().to_bytes()), Some(List::default()));
+        for end in 0..bytes.len() {
+            // A cut may end a line. It may not invent one.
+            if let Some(part) = List::parse(&bytes[..end]) {
+                assert!(part.lines.len() < 4);
+            }
+        }
+        assert_eq!(List::parse(b"sapwood upper 1\n\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), None);
+    }
+}

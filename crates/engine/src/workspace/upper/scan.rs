@@ -1,0 +1,305 @@
+//! Lists an upper layer. Nothing in it is followed, opened (except directories) or trusted.
+//!
+//! Source: Documentation/filesystems/overlayfs.rst of Linux ("whiteouts and opaque directories",
+//! "redirect_dir"), fuse-overlayfs(1), aufs(5) for the `.wh.` names.
+
+use std::{
+    io,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use sys::{Dir, FileType, Listing, Stat, xattr};
+
+use super::{
+    Error, Form, Layer,
+    list::{Below, Kind, Line, List, Time},
+};
+
+/// Decides which directories are left out.
+pub trait Prune {
+    /// Returns true if the directory at `path` is ignored and the index has no entry below it.
+    fn is_left_out(&mut self, path: &BStr) -> bool;
+}
+
+/// Lists every directory.
+pub struct Everything;
+
+impl Prune for Everything {
+    fn is_left_out(&mut self, _: &BStr) -> bool {
+        false
+    }
+}
+
+/// A change within this time may keep a file's time: two ticks of the slowest kernel clock (100 Hz).
+const TICKS: Duration = Duration::from_millis(20);
+
+/// A file system without fractions of a second needs this much longer.
+const WHOLE_SECOND: Duration = Duration::from_secs(1);
+
+/// Lists the upper layer. `prune` names the directories that are listed as one line.
+pub fn scan(layer: &Layer, prune: &mut dyn Prune) -> Result<List, Error> {
+    let failed =
+        |path: &BStr, source| Error::Unreadable { path: layer.upper.join(sys::os_str(path)), source };
+    let root = Dir::open(&layer.upper).map_err(|source| failed(b"".into(), source))?;
+    let device = root.stat_self().map_err(|source| failed(b"".into(), source))?.dev;
+    let marks = Marks::of(layer.form);
+    let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut scan =
+        Scan { layer, prune, device, marks, begun, listing: Listing::default(), lines: Vec::new() };
+    let mut left = vec![(BString::default(), Shown::Base)];
+    while let Some((path, shown)) = left.pop() {
+        scan.directory(&root, &path, shown, &mut left)?;
+    }
+    let mut lines = scan.lines;
+    lines.sort_unstable_by(|one, two| one.path.cmp(&two.path));
+    Ok(List { lines })
+}
+
+/// The names by which an overlay marks its entries.
+struct Marks {
+    opaque: &'static [&'static std::ffi::CStr],
+    redirect: Option<&'static std::ffi::CStr>,
+    whiteout: Option<&'static std::ffi::CStr>,
+    /// The process sees the marks of privileged mounts.
+    seen: Seen,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    All,
+    None,
+}
+
+impl Marks {
+    fn of(form: Form) -> Marks {
+        let all = Seen::All;
+        match form {
+            Form::Trusted => Marks {
+                opaque: &[c"trusted.overlay.opaque"],
+                redirect: Some(c"trusted.overlay.redirect"),
+                whiteout: Some(c"trusted.overlay.whiteout"),
+                seen: if xattr::sees_trusted() { all } else { Seen::None },
+            },
+            Form::User => Marks {
+                opaque: &[c"user.overlay.opaque"],
+                redirect: Some(c"user.overlay.redirect"),
+                whiteout: Some(c"user.overlay.whiteout"),
+                seen: all,
+            },
+            Form::Fuse => Marks {
+                opaque: &[c"user.fuseoverlayfs.opaque", c"user.overlay.opaque", c"trusted.overlay.opaque"],
+                redirect: None,
+                whiteout: None,
+                seen: if xattr::sees_trusted() { all } else { Seen::None },
+            },
+        }
+    }
+}
+
+/// Whether entries of the base may show in a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Base,
+    Nothing,
+}
+
+struct Scan<'a> {
+    layer: &'a Layer,
+    prune: &'a mut dyn Prune,
+    device: u64,
+    marks: Marks,
+    begun: Duration,
+    listing: Listing,
+    lines: Vec<Line>,
+}
+
+impl Scan<'_> {
+    fn failed(&self, path: &BStr, source: io::Error) -> Error {
+        Error::Unreadable { path: self.layer.upper.join(sys::os_str(path)), source }
+    }
+
+    /// Lists the entries of a directory, and its own line. Its subdirectories go to `left`.
+    fn directory(
+        &mut self,
+        root: &Dir,
+        path: &BString,
+        mut shown: Shown,
+        left: &mut Vec<(BString, Shown)>,
+    ) -> Result<(), Error> {
+        let mut names: Vec<(BString, FileType)> = Vec::new();
+        let visit = |entry: sys::Entry<'_>| {
+            names.push((entry.name.into(), entry.file_type));
+            Ok::<_, io::Error>(())
+        };
+        let opened = match path.is_empty() {
+            true => self.listing.read(root, visit).map(|()| None),
+            false => self.listing.open(root, path, visit).map(Some),
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            // It was removed or replaced since its name was read. The next listing reports that.
+            Err(error) if !path.is_empty() && is_gone(&error) => return Ok(()),
+            Err(error) => return Err(self.failed(path.as_ref(), error)),
+        };
+        let dir = opened.as_ref().unwrap_or(root);
+        let mut has_other_whiteouts = false;
+        if path.is_empty() {
+            let is_union = |(name, _): &(BString, FileType)| name.starts_with(b".unionfs");
+            if self.layer.form == Form::Fuse && names.iter().any(is_union) {
+                return Err(Error::UnionFs { path: self.layer.upper.clone() });
+            }
+        } else {
+            let stat = dir.stat_self().map_err(|source| self.failed(path.as_ref(), source))?;
+            if stat.dev != self.device {
+                return Err(Error::ForeignMount { path: self.layer.upper.join(sys::os_str(path)) });
+            }
+            let below = self.below(path, dir, shown, &names, &mut has_other_whiteouts)?;
+            shown = if below == Below::Nothing { Shown::Nothing } else { Shown::Base };
+            self.push(path.clone(), Kind::Directory(below), &stat);
+        }
+        for (name, file_type) in names {
+            if path.is_empty() && name == ".git" {
+                continue;
+            }
+            let mut full = path.clone();
+            if !full.is_empty() {
+                full.push(b'/');
+            }
+            self.entry(dir, full, name.as_ref(), file_type, (shown, has_other_whiteouts), left)?;
+        }
+        Ok(())
+    }
+
+    /// Returns what the overlay shows of the lower layers in a directory.
+    fn below(
+        &self,
+        path: &BString,
+        dir: &Dir,
+        shown: Shown,
+        names: &[(BString, FileType)],
+        has_other_whiteouts: &mut bool,
+    ) -> Result<Below, Error> {
+        let read = |name| xattr::get_of(dir, name).map_err(|source| self.failed(path.as_ref(), source));
+        if let Some(redirect) = self.marks.redirect
+            && let Some(target) = read(redirect)?
+        {
+            return Ok(Below::Redirected(target.into()));
+        }
+        let is_marked_by_file = self.layer.form == Form::Fuse
+            && names.iter().any(|(name, _)| name == ".wh..wh..opq" || name == ".wh..opq");
+        let mut is_opaque = is_marked_by_file;
+        for name in self.marks.opaque {
+            match read(name)?.as_deref() {
+                Some(b"y") => is_opaque = true,
+                Some(b"x") => *has_other_whiteouts = true,
+                _ => {}
+            }
+        }
+        Ok(match (is_opaque || shown == Shown::Nothing, self.marks.seen) {
+            (true, Seen::All) => Below::Nothing,
+            (true, Seen::None) if is_opaque => Below::Nothing,
+            (_, Seen::None) => Below::Unseen,
+            (false, Seen::All) => Below::Same,
+        })
+    }
+
+    fn entry(
+        &mut self,
+        dir: &Dir,
+        mut path: BString,
+        name: &BStr,
+        file_type: FileType,
+        (shown, has_other_whiteouts): (Shown, bool),
+        left: &mut Vec<(BString, Shown)>,
+    ) -> Result<(), Error> {
+        if self.layer.form == Form::Fuse
+            && let Some(hidden) = name.strip_prefix(b".wh.")
+        {
+            // fuse-overlayfs shows no such name.
+            if !hidden.is_empty() && !hidden.starts_with(b".wh.") && hidden != b".opq" {
+                path.extend_from_slice(hidden);
+                self.lines.push(whiteout(path));
+            }
+            return Ok(());
+        }
+        path.extend_from_slice(name);
+        if file_type == FileType::Directory && name != ".git" {
+            if !self.prune.is_left_out(path.as_ref()) {
+                left.push((path, shown));
+                return Ok(());
+            }
+            let Some(stat) = self.stat(dir, &path, name)? else { return Ok(()) };
+            self.push(path, Kind::Ignored, &stat);
+            return Ok(());
+        }
+        // An entry that vanishes is reported by the next listing.
+        let Some(stat) = self.stat(dir, &path, name)? else { return Ok(()) };
+        let kind = match stat.file_type {
+            _ if name == ".git" => Kind::Repository,
+            FileType::File
+                if has_other_whiteouts && stat.size == 0 && self.is_whiteout_file(dir, &path, name)? =>
+            {
+                Kind::Whiteout
+            }
+            FileType::File => Kind::File,
+            FileType::Symlink => Kind::Symlink,
+            FileType::Other => {
+                let found = xattr::is_whiteout(dir, name);
+                match found.map_err(|source| self.failed(path.as_ref(), source))? {
+                    true => Kind::Whiteout,
+                    false => Kind::Special,
+                }
+            }
+            // It became a directory since the names were read.
+            FileType::Directory => {
+                left.push((path, shown));
+                return Ok(());
+            }
+        };
+        match kind {
+            Kind::Whiteout => self.lines.push(whiteout(path)),
+            kind => self.push(path, kind, &stat),
+        }
+        Ok(())
+    }
+
+    fn stat(&self, dir: &Dir, path: &BString, name: &BStr) -> Result<Option<Stat>, Error> {
+        dir.stat_local(name.as_bytes()).map_err(|source| self.failed(path.as_ref(), source))
+    }
+
+    /// Returns true if a file is a whiteout in the form that unprivileged tools write.
+    fn is_whiteout_file(&self, dir: &Dir, path: &BString, name: &BStr) -> Result<bool, Error> {
+        let Some(mark) = self.marks.whiteout else { return Ok(false) };
+        let found = xattr::get_in(dir, name, mark).map_err(|source| self.failed(path.as_ref(), source))?;
+        Ok(found.is_some())
+    }
+
+    fn push(&mut self, path: BString, kind: Kind, stat: &Stat) {
+        let is_directory = matches!(kind, Kind::Directory(_) | Kind::Ignored);
+        let (size, ctime) = if is_directory { (0, (0, 0)) } else { (stat.size, stat.ctime) };
+        let time = match is_directory || self.is_settled(ctime) {
+            true => Time::Settled,
+            false => Time::Unsettled,
+        };
+        self.lines.push(Line { path, kind, ino: stat.ino, mode: stat.mode, size, ctime, time });
+    }
+
+    /// Returns true if the clock has advanced since `ctime`, so that a change from now on gets a
+    /// later time.
+    fn is_settled(&self, ctime: (i64, u32)) -> bool {
+        let Ok(seconds) = u64::try_from(ctime.0) else { return true };
+        let resolution = if ctime.1 == 0 { WHOLE_SECOND } else { Duration::ZERO };
+        Duration::new(seconds, ctime.1) + resolution + TICKS <= self.begun
+    }
+}
+
+/// Returns true if a path names nothing, or no directory.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || sys::is_symlink_refused(error)
+}
+
+fn whiteout(path: BString) -> Line {
+    Line { path, kind: Kind::Whiteout, ino: 0, mode: 0, size: 0, ctime: (0, 0), time: Time::Settled }
+}

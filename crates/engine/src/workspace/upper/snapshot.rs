@@ -1,0 +1,151 @@
+//! The stored lists behind tokens: `<state>/snapshots/<hash>`.
+//!
+//! A file is named by the hash of its content, so a torn one is found out and counts as missing. No
+//! file is synced: after a crash a missing snapshot costs one full examination.
+
+use std::{
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use sys::by_path;
+
+use super::list::{List, name_of};
+
+/// Above this many files the oldest are removed.
+const MOST: usize = 64;
+
+/// This many files are kept then.
+const KEPT: usize = 32;
+
+/// A snapshot that is asked for is marked as used when its mark is older.
+const MARK_AGE: Duration = Duration::from_secs(600);
+
+/// Returns the list with this name. Returns `None` if it is missing, torn or cannot be read.
+pub(super) fn load(state: &Path, name: &str) -> Option<List> {
+    let is_name = name.len() == 64 && name.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if !is_name {
+        return None;
+    }
+    let mut file = by_path::open(&directory(state).join(name)).ok()?;
+    let stat = sys::stat_of(&file).ok().filter(|stat| stat.file_type == sys::FileType::File)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    if name_of(&bytes) != name {
+        return None;
+    }
+    let used = u64::try_from(stat.mtime.0).map_or(Duration::ZERO, Duration::from_secs);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    if now.saturating_sub(used) > MARK_AGE {
+        mark_used(&directory(state).join(name));
+    }
+    List::parse(&bytes)
+}
+
+/// Stores the bytes of a list under their name. Removes old snapshots, but neither this one nor
+/// `asked`.
+pub(super) fn store(state: &Path, name: &str, bytes: &[u8], asked: Option<&str>) -> io::Result<()> {
+    let dir = directory(state);
+    let path = dir.join(name);
+    if by_path::stat(&path)?.is_some_and(|stat| stat.size == bytes.len() as u64) {
+        mark_used(&path);
+        return Ok(());
+    }
+    by_path::create_dir_all(&dir)?;
+    let temporary = dir.join(format!("{TEMPORARY}{}", std::process::id()));
+    let written = write(&temporary, bytes).and_then(|()| by_path::rename(&temporary, &path));
+    if written.is_err() {
+        let _ = by_path::remove_file(&temporary);
+    }
+    written?;
+    expire(&dir, &[Some(name), asked]);
+    Ok(())
+}
+
+const TEMPORARY: &str = "new-";
+
+fn directory(state: &Path) -> PathBuf {
+    state.join("snapshots")
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = match by_path::create_new(path, 0o666) {
+        // A process with this id was killed here.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            by_path::remove_file(path)?;
+            by_path::create_new(path, 0o666)?
+        }
+        made => made?,
+    };
+    file.write_all(bytes)
+}
+
+fn mark_used(path: &Path) {
+    if let Ok(file) = by_path::open_to_rewrite(path) {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+/// Removes the files that were not used for the longest time. A failure leaves more files.
+fn expire(dir: &Path, kept: &[Option<&str>]) {
+    let Ok(names) = by_path::list(dir) else { return };
+    if names.len() <= MOST {
+        return;
+    }
+    let is_kept = |name: &std::ffi::OsStr| kept.iter().flatten().any(|&other| name == other);
+    let mut old: Vec<_> = names
+        .into_iter()
+        .filter(|(name, _)| !is_kept(name))
+        .filter_map(|(name, _)| {
+            let path = dir.join(name);
+            Some((by_path::stat(&path).ok()??.mtime, path))
+        })
+        .collect();
+    old.sort_unstable();
+    let surplus = old.len().saturating_sub(KEPT);
+    old[..surplus].iter().for_each(|(_, path)| drop(by_path::remove_file(path)));
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)]
+mod tests {
+    use super::*;
+
+    fn stored(state: &Path, content: &str, asked: Option<&str>) -> String {
+        let bytes = List::default().to_bytes();
+        let bytes = [&bytes[..], content.as_bytes()].concat();
+        let name = name_of(&bytes);
+        store(state, &name, &bytes, asked).expect("stored");
+        name
+    }
+
+    #[test]
+    fn a_torn_snapshot_is_missing() {
+        let state = tempfile::tempdir().expect("a directory for tests");
+        let name = stored(state.path(), "", None);
+        assert_eq!(load(state.path(), &name), Some(List::default()));
+        let path = directory(state.path()).join(&name);
+        std::fs::write(&path, "sapwood upper").expect("written");
+        assert_eq!(load(state.path(), &name), None);
+        // The next answer stores it again.
+        stored(state.path(), "", None);
+        assert_eq!(load(state.path(), &name), Some(List::default()));
+        assert_eq!(load(state.path(), "../../../etc/passwd"), None);
+    }
+
+    #[test]
+    fn keeps_a_bounded_number_and_those_in_use() {
+        let state = tempfile::tempdir().expect("a directory for tests");
+        let asked = stored(state.path(), "asked", None);
+        let age = SystemTime::now() - Duration::from_secs(100_000);
+        let file = by_path::open_to_rewrite(&directory(state.path()).join(&asked)).expect("opened");
+        file.set_modified(age).expect("set");
+        for number in 0..2 * MOST {
+            stored(state.path(), &number.to_string(), Some(&asked));
+        }
+        let names = by_path::list(&directory(state.path())).expect("listed");
+        assert!(names.len() <= MOST, "{}", names.len());
+        assert!(names.iter().any(|(name, _)| name.to_str() == Some(&asked)));
+    }
+}
