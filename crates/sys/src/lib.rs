@@ -64,7 +64,7 @@ pub use mount_table::{Mount, is_fuse, mount_at, mount_id, mount_id_of, mounts, m
 pub use mount_users::{other_namespaces, processes_in, users_of_mount};
 pub use process::{
     exec, has_read_block_device, is_running, lock, spawn_detached, spawn_service, thread_time, thread_waits,
-    try_lock, waits,
+    try_lock, try_lock_shared, waits,
 };
 pub use read::read_to_end;
 pub use reason::reason;
@@ -75,7 +75,7 @@ pub use sigbus::{
     unreported_unreadable_map,
 };
 pub use stat::{FileType, Stat, set_executable, set_mode, stat_of};
-pub use sync::{close, request_writeback, sync_data, sync_file};
+pub use sync::{close, request_writeback, sync_data, sync_file, sync_file_system};
 pub use thread_cwd::{CwdGuard, ProcessCwd, ThreadCwd};
 pub use thread_start::{ThreadStart, in_parallel};
 pub use umask::umask;

@@ -35,6 +35,16 @@ pub fn lock(file: &File) -> io::Result<()> {
     crate::by_path::uninterrupted(|| Ok(rustix::fs::flock(file, FlockOperation::LockExclusive)?))
 }
 
+/// Takes a shared `flock` without waiting. Returns false if another open file holds an exclusive
+/// one. The lock lasts until `file` is closed.
+pub fn try_lock_shared(file: &File) -> io::Result<bool> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Replaces this program by another one in the same process (`execve`). Returns only if that
 /// failed. The new program gets the same environment, plus `variable` if there is one.
 ///

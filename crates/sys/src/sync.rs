@@ -40,6 +40,11 @@ pub fn sync_data(file: &File) -> io::Result<()> {
     Ok(retried(Phase::Sync, || rustix::fs::fdatasync(file))?)
 }
 
+/// Runs `syncfs`: everything that was written to the file system of `file` reaches stable storage.
+pub fn sync_file_system(file: impl AsFd) -> io::Result<()> {
+    Ok(retried(Phase::Sync, || rustix::fs::syncfs(&file))?)
+}
+
 /// Runs `sync_file_range` and waits: the kernel hands the content's pages to the disk. The disk
 /// does not flush its cache, and the file's name and size are not synced. This is
 /// `core.fsyncMethod=writeout-only`.

@@ -42,6 +42,7 @@ mod trash;
 mod unseen;
 mod update_index;
 mod upstream;
+pub(crate) mod workspace;
 pub(crate) mod worktree;
 
 /// Every command but those of the shim, in the order of `help`.
@@ -70,6 +71,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     diff::FILES,
     diff::INDEX,
     ls_files::COMMAND,
+    workspace::COMMAND,
     adopt::COMMAND,
     trash::COMMAND,
 ];

@@ -265,6 +265,36 @@ impl From<store::config::Error> for Failure {
     }
 }
 
+impl From<engine::workspace::record::Error> for Failure {
+    fn from(error: engine::workspace::record::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
+impl From<engine::workspace::base::Error> for Failure {
+    fn from(error: engine::workspace::base::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
+impl From<engine::workspace::backend::Error> for Failure {
+    fn from(error: engine::workspace::backend::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
+impl From<engine::workspace::remove::Error> for Failure {
+    fn from(error: engine::workspace::remove::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
+impl From<engine::workspace::upper::Error> for Failure {
+    fn from(error: engine::workspace::upper::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
 impl From<engine::worktree::Error> for Failure {
     fn from(error: engine::worktree::Error) -> Failure {
         use engine::worktree::Error;

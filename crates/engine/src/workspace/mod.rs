@@ -3,6 +3,7 @@
 //! - [`base`]: the bases: one tree each, as an image or a directory, with its index;
 //! - [`record`]: the workspaces of a repository, where their files are, and their locks;
 //! - [`backend`]: the ways to join a base and an upper layer: mounting and unmounting;
+//! - [`remove`]: removal;
 //! - [`upper`]: the changes in the upper layer, and the answer to `core.fsmonitor`.
 //!
 //! Design: docs/design/workspace.md.
@@ -10,4 +11,5 @@
 pub mod backend;
 pub mod base;
 pub mod record;
+pub mod remove;
 pub mod upper;

@@ -208,6 +208,12 @@ pub fn of_git_dir(common: &Path, git_dir: &Path) -> Result<Option<Workspace>, Er
     }
 }
 
+/// Returns the workspace to which a worktree's administrative directory belongs, if it belongs to
+/// one.
+pub fn of_worktree(common: &Path, id: &OsStr) -> Result<Option<Workspace>, Error> {
+    load(common, id)
+}
+
 /// Returns the common directory and the name that the `.git` file of an unmounted workspace at
 /// `dir` names.
 pub fn unmounted_at(dir: &Path) -> Option<(PathBuf, OsString)> {

@@ -15,6 +15,7 @@ use super::{
     Error,
     admin::{Linker, Links},
 };
+use crate::workspace::record;
 
 /// A broken link between a worktree and its directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +49,8 @@ fn is_directory(path: &Path) -> bool {
     stat.is_some_and(|stat| stat.file_type == FileType::Directory)
 }
 
-/// Mends the `.git` file of a linked worktree if it does not name `worktrees/<id>`.
+/// Mends the `.git` file of a linked worktree if it does not name `worktrees/<id>`. Leaves that of an
+/// unmounted workspace.
 pub fn from_admin(worktree: &Worktree, repo: &Repository, linker: &Linker) -> Result<Option<Finding>, Error> {
     let top = &worktree.path;
     if worktree.id.is_none() || matches!(by_path::stat(top), Ok(None)) {
@@ -56,6 +58,9 @@ pub fn from_admin(worktree: &Worktree, repo: &Repository, linker: &Linker) -> Re
     }
     if !is_directory(top) {
         return Ok(unrepairable(top, "not a directory"));
+    }
+    if record::unmounted_at(top).is_some() {
+        return Ok(None);
     }
     let dir = super::canonical(&worktree.git_dir)?;
     let message = match repo.read_gitfile(&top.join(".git")) {

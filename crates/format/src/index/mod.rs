@@ -19,6 +19,7 @@ mod entry;
 mod ewah;
 mod fsmonitor;
 mod offsets;
+pub mod parts;
 pub mod read;
 mod resolve_undo;
 mod scan;

@@ -11,7 +11,7 @@ mod rules;
 
 use std::path::PathBuf;
 
-use bstr::{BString, ByteSlice as _};
+use bstr::BString;
 use engine::sparse;
 use format::config::Edit;
 use repo::Repository;

@@ -10,6 +10,7 @@ use std::{os::unix::ffi::OsStrExt as _, path::Path};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     switch::{self, Target, names, tracking::Track},
+    workspace::record::LOCK_REASON,
     worktree::admin::{self, Admin},
 };
 use format::{ObjectId, config::Edit, refname};
@@ -22,7 +23,10 @@ use super::{
     scene::{Given, Request, Scene},
 };
 use crate::{
-    commands::{checkout, reset, upstream},
+    commands::{
+        checkout, reset, upstream,
+        workspace::maker::{Maker, NewWorkspace},
+    },
     session::{
         hooks,
         invocation::Invocation,
@@ -71,8 +75,20 @@ pub(crate) fn basename(path: &BStr) -> &BStr {
     path.rsplit_str("/").next().unwrap_or_default().as_bstr()
 }
 
-/// Runs it.
+/// Runs it. With `sapwood.worktree = workspace`, the worktree becomes a workspace if a backend fits
+/// that every process can see.
 pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let maker = Maker::configured(scene.run, scene.repo)?;
+    add(scene, request, args, maker.as_ref())
+}
+
+/// Adds a worktree. `maker` provides its files, if there is one and it finds a way.
+pub(crate) fn add(
+    scene: &Scene<'_>,
+    request: &Request,
+    args: &[BString],
+    maker: Option<&Maker<'_>>,
+) -> Result<u8, Failure> {
     request.check(args.len())?;
     let (at, start) = match args {
         [path] => (scene.given(path.as_bstr())?, None),
@@ -89,7 +105,7 @@ pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Res
     let settings = Settings::read(scene.run, scene.repo)?;
     refused::check(scene.repo, &[Reader::Refs, Reader::Hooks])?;
     let is_alone = start.is_none();
-    Add { scene, repo: scene.repo, settings: &settings, request, at, is_alone }.go(start)
+    Add { scene, repo: scene.repo, settings: &settings, request, at, is_alone, maker }.go(start)
 }
 
 struct Add<'a> {
@@ -100,6 +116,7 @@ struct Add<'a> {
     at: Given,
     /// There is no word about where to start.
     is_alone: bool,
+    maker: Option<&'a Maker<'a>>,
 }
 
 /// The branch or commit of the new worktree.
@@ -392,18 +409,42 @@ impl Add<'_> {
             refs.git_dir = repo.common_dir().join("worktrees");
             switch::check_head(&refs, target, commit)?;
         }
-        let id = refname::sanitized(basename(self.at.shown.as_bstr()));
+        let workspace = match (self.maker, commit) {
+            (Some(maker), Some(commit)) if !request.no_checkout => {
+                maker.prepare(repo, self.settings, commit, &self.at.path)?
+            }
+            _ => None,
+        };
+        let name = match &workspace {
+            Some(workspace) => workspace.name(&self.at.path),
+            None => basename(self.at.shown.as_bstr()),
+        };
+        let id = refname::sanitized(name);
         let admin = admin::make(repo.common_dir(), id.as_bstr(), &reason, self.settings.locks.shared)?;
+        if let Err(failure) = workspace.as_ref().map_or(Ok(()), |workspace| workspace.check_name(&admin)) {
+            remove_junk(&[&admin.dir]);
+            return Err(failure);
+        }
         if let Err(failure) = self.claim() {
             remove_junk(&[&admin.dir]);
             return Err(failure);
         }
-        let filled = self.fill(&admin, head);
+        let filled = match &workspace {
+            Some(workspace) => self.fill_workspace(&admin, head, workspace),
+            None => self.fill(&admin, head),
+        };
         if !matches!(filled, Ok(0)) {
+            if let Some(workspace) = &workspace {
+                workspace.undo(&admin);
+            }
             remove_junk(&[&admin.dir, &self.at.path]);
             return filled;
         }
-        if !request.lock {
+        if workspace.is_some() {
+            if !request.lock {
+                admin::write(&admin.dir.join("locked"), LOCK_REASON.as_bytes())?;
+            }
+        } else if !request.lock {
             // Whoever cannot unlock it has a worktree all the same.
             let _ = by_path::remove_file(&admin.dir.join("locked"));
         }
@@ -432,10 +473,31 @@ impl Add<'_> {
         })
     }
 
+    /// Like [`Add::fill`], with files that do not come from a checkout.
+    fn fill_workspace(&self, admin: &Admin, head: Head<'_>, workspace: &NewWorkspace) -> Result<u8, Failure> {
+        let gitfile = workspace.create_state(admin)?;
+        let linker = self.scene.linker(self.request.relative)?;
+        linker.link_through(&gitfile, &self.at.path, &admin.dir)?;
+        self.fill_admin(admin, head)?;
+        workspace.configure(admin)?;
+        match workspace.is_checkout() {
+            true => self.reset(),
+            false => workspace.mount(admin),
+        }
+    }
+
     /// Everything between the directory and the hook. Whatever is not `Ok(0)` undoes the worktree.
     fn fill(&self, admin: &Admin, head: Head<'_>) -> Result<u8, Failure> {
-        let top = &self.at.path;
-        self.scene.linker(self.request.relative)?.link(top, &admin.dir)?;
+        self.scene.linker(self.request.relative)?.link(&self.at.path, &admin.dir)?;
+        self.fill_admin(admin, head)?;
+        match self.request.no_checkout {
+            true => Ok(0),
+            false => self.reset(),
+        }
+    }
+
+    /// The administrative directory: everything but the links.
+    fn fill_admin(&self, admin: &Admin, head: Head<'_>) -> Result<(), Failure> {
         admin::write(&admin.dir.join("commondir"), b"../..")?;
         self.settings.locks.shared.create_dir(&admin.dir.join("refs")).map_err(|error| {
             Failure::fatal(format!("could not create '{}': {error}", admin.dir.join("refs").display()))
@@ -449,10 +511,7 @@ impl Add<'_> {
         if self.repo.extensions().worktree_config {
             self.copy_config(admin)?;
         }
-        match self.request.no_checkout {
-            true => Ok(0),
-            false => self.reset(),
-        }
+        Ok(())
     }
 
     fn write_head(&self, admin: &Admin, head: Head<'_>) -> Result<(), Failure> {

@@ -7,10 +7,13 @@ use std::{
 };
 
 use bstr::{BStr, BString};
-use engine::worktree::{
-    admin::{self, Found},
-    prune::{self, Verdict},
-    repair::{self, Finding, Outcome},
+use engine::{
+    workspace::record::LOCK_REASON,
+    worktree::{
+        admin::{self, Found},
+        prune::{self, Verdict},
+        repair::{self, Finding, Outcome},
+    },
 };
 use sys::{UserPath, by_path};
 
@@ -51,6 +54,10 @@ pub(super) fn unlock(scene: &Scene<'_>, _: &Request, args: &[BString]) -> Result
     let Some(id) = &worktree.id else { return Err(Failure::fatal(MAIN)) };
     if lock_reason(&worktree)?.is_none() {
         return Err(Failure::Fatal(text!("'", arg, "' is not locked")));
+    }
+    if scene.workspace(&worktree)?.is_some() {
+        admin::write(&worktree.git_dir.join("locked"), LOCK_REASON.as_bytes())?;
+        return Ok(0);
     }
     if let Err(error) = by_path::remove_file(&worktree.git_dir.join("locked")) {
         let path = text!(scene.admin_shown(id), "/locked");

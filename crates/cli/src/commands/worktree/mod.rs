@@ -3,13 +3,13 @@
 //! After a subcommand that may discard directories, a process of its own empties a trash that no
 //! other process is emptying.
 
-mod add;
+pub(crate) mod add;
 mod keep;
 mod list;
 mod obstacles;
 mod relocate;
-mod remove;
-mod scene;
+pub(crate) mod remove;
+pub(crate) mod scene;
 
 use bstr::BString;
 

@@ -29,7 +29,10 @@ use super::scene::{
     Given, Request, Scene, find_by_path, is_empty_directory, lock_reason, only, refuse_submodules,
 };
 use crate::{
-    commands::trash::workers,
+    commands::{
+        trash::workers,
+        workspace::{self, remove::Force},
+    },
     session::{
         apply,
         invocation::Invocation,
@@ -44,7 +47,7 @@ use crate::{
 };
 
 /// Runs it.
-pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+pub(crate) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
     let arg = only(scene, args)?;
     let force = request.force;
     let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
@@ -67,6 +70,11 @@ pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Res
             )));
         }
         None => {}
+    }
+    if let Some(workspace) = scene.workspace(&worktree)? {
+        let force = if force > 0 { Force::Yes } else { Force::No };
+        workspace::remove::remove(scene, &workspace, force)?;
+        return Ok(0);
     }
     scene
         .validate(&worktree, true)
@@ -100,7 +108,7 @@ pub(crate) fn open_worktree(run: &Invocation, worktree: &Worktree) -> Result<Rep
     Ok(Repository::open(&options)?)
 }
 
-fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<(), Failure> {
+pub(crate) fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<(), Failure> {
     let repo = open_worktree(scene.run, worktree)?;
     let settings = Settings::read(scene.run, &repo)?;
     let root = Dir::open(&worktree.path).map_err(|error| {
@@ -180,7 +188,7 @@ fn empty_linked(scene: &Scene<'_>, path: &Path, meter: Option<&Meter>) -> Result
 }
 
 /// Removes what was begun of a worktree that could not be made.
-pub(super) fn remove_junk(paths: &[&Path]) {
+pub(crate) fn remove_junk(paths: &[&Path]) {
     for path in paths {
         if let Ok((above, name)) = split(path)
             && let Ok(root) = Dir::open(&above)
@@ -218,21 +226,21 @@ fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -
 
 /// Removes `worktrees/<id>` if it still is the `meant` one. Returns false if it stays; the reason
 /// was printed.
-pub(super) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Result<bool, Failure> {
+pub(crate) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Result<bool, Failure> {
     let interrupt = scene.run.interrupt.flag();
     let removed = admin::delete(&scene.common, id, meant, scene.shared_if_told(), interrupt);
     outcome(scene, removed, scene.admin_shown(id).as_bstr())
 }
 
 /// Removes `worktrees/` if nothing is in it.
-pub(super) fn drop_empty_list(scene: &Scene<'_>) {
+pub(crate) fn drop_empty_list(scene: &Scene<'_>) {
     let _ = by_path::remove_dir(&scene.common.join("worktrees"));
 }
 
 impl Scene<'_> {
     /// Checks that a path may become a worktree. The record of a missing worktree may have to be
     /// removed first.
-    pub(super) fn check_candidate(
+    pub(crate) fn check_candidate(
         &self,
         at: &Given,
         force: usize,

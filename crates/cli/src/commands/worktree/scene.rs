@@ -16,9 +16,12 @@ use crate::{
 };
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::tracking::Track;
-use engine::worktree::{
-    admin::{Linker, Links},
-    prune::{self, Expire, Verdict},
+use engine::{
+    workspace::record::{self, LOCK_REASON, Workspace},
+    worktree::{
+        admin::{Linker, Links},
+        prune::{self, Expire, Verdict},
+    },
 };
 use repo::{GitfileError, Repository, Worktree};
 use std::{
@@ -32,29 +35,29 @@ use sys::{FileType, UserPath, by_path};
 
 /// The options of all subcommands.
 #[derive(Default)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// The number of `--force` options.
-    pub(super) force: usize,
-    pub(super) branch: Option<BString>,
-    pub(super) force_branch: Option<BString>,
-    pub(super) orphan: bool,
-    pub(super) detach: bool,
-    pub(super) no_checkout: bool,
-    pub(super) lock: bool,
-    pub(super) reason: Option<BString>,
-    pub(super) quiet: bool,
-    pub(super) track: Option<Track>,
-    pub(super) guess_remote: Option<bool>,
-    pub(super) relative: Option<bool>,
-    pub(super) porcelain: bool,
-    pub(super) verbose: bool,
+    pub(crate) force: usize,
+    pub(crate) branch: Option<BString>,
+    pub(crate) force_branch: Option<BString>,
+    pub(crate) orphan: bool,
+    pub(crate) detach: bool,
+    pub(crate) no_checkout: bool,
+    pub(crate) lock: bool,
+    pub(crate) reason: Option<BString>,
+    pub(crate) quiet: bool,
+    pub(crate) track: Option<Track>,
+    pub(crate) guess_remote: Option<bool>,
+    pub(crate) relative: Option<bool>,
+    pub(crate) porcelain: bool,
+    pub(crate) verbose: bool,
     /// The date of `--expire`; `--no-expire` is `never`.
-    pub(super) expire: Option<BString>,
-    pub(super) nul: bool,
-    pub(super) dry_run: bool,
+    pub(crate) expire: Option<BString>,
+    pub(crate) nul: bool,
+    pub(crate) dry_run: bool,
 }
 
-pub(super) const ADD: Table<Set<Request>> = Table {
+pub(crate) const ADD: Table<Set<Request>> = Table {
     usage: &[
         "sapwood worktree add [-f] [--detach] [--checkout] [--lock [--reason <string>]]\n                            \
          [--orphan] [(-b | -B) <new-branch>] <path> [<commit-ish>]",
@@ -110,7 +113,7 @@ pub(super) const ADD: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
-pub(super) const LIST: Table<Set<Request>> = Table {
+pub(crate) const LIST: Table<Set<Request>> = Table {
     usage: &["sapwood worktree list [-v | --porcelain [-z]]"],
     options: &[
         Opt::flag("--porcelain", "machine-readable output", |request: &mut Request| &mut request.porcelain)
@@ -137,7 +140,7 @@ pub(super) const LIST: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
-pub(super) const LOCK: Table<Set<Request>> = Table {
+pub(crate) const LOCK: Table<Set<Request>> = Table {
     usage: &["sapwood worktree lock [--reason <string>] <worktree>"],
     options: &[Opt::text("--reason <string>", "reason for locking", |request: &mut Request| {
         &mut request.reason
@@ -146,7 +149,7 @@ pub(super) const LOCK: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
-pub(super) const MOVE: Table<Set<Request>> = Table {
+pub(crate) const MOVE: Table<Set<Request>> = Table {
     usage: &["sapwood worktree move <worktree> <new-path>"],
     options: &[
         Opt::count(
@@ -163,7 +166,7 @@ pub(super) const MOVE: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
-pub(super) const PRUNE: Table<Set<Request>> = Table {
+pub(crate) const PRUNE: Table<Set<Request>> = Table {
     usage: &["sapwood worktree prune [-n] [-v] [--expire <expire>]"],
     options: &[
         Opt::flag("-n, --dry-run", "do not remove, show only", |request: &mut Request| &mut request.dry_run)
@@ -185,7 +188,7 @@ pub(super) const PRUNE: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
-pub(super) const REMOVE: Table<Set<Request>> = Table {
+pub(crate) const REMOVE: Table<Set<Request>> = Table {
     usage: &["sapwood worktree remove [-f] <worktree>"],
     options: &[Opt::count(
         "-f, --force",
@@ -196,7 +199,7 @@ pub(super) const REMOVE: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
-pub(super) const REPAIR: Table<Set<Request>> = Table {
+pub(crate) const REPAIR: Table<Set<Request>> = Table {
     usage: &["sapwood worktree repair [<path>...]"],
     options: &[Opt::choice(
         "--relative-paths",
@@ -207,33 +210,33 @@ pub(super) const REPAIR: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
-pub(super) const UNLOCK: Table<Set<Request>> =
+pub(crate) const UNLOCK: Table<Set<Request>> =
     Table { usage: &["sapwood worktree unlock <worktree>"], options: &[], grammar: Grammar::Mixed };
 
 /// The repository and the run of a subcommand.
-pub(super) struct Scene<'a> {
-    pub(super) run: &'a Invocation,
-    pub(super) repo: &'a Repository,
+pub(crate) struct Scene<'a> {
+    pub(crate) run: &'a Invocation,
+    pub(crate) repo: &'a Repository,
     /// The common directory, by a path that stays valid when a worktree is moved or removed.
-    pub(super) common: PathBuf,
-    pub(super) table: &'static Table<Set<Request>>,
+    pub(crate) common: PathBuf,
+    pub(crate) table: &'static Table<Set<Request>>,
 }
 
 /// A path of the command line.
-pub(super) struct Given {
+pub(crate) struct Given {
     /// As messages have it: below the top of the worktree, as Git goes there first.
-    pub(super) shown: BString,
-    pub(super) path: PathBuf,
+    pub(crate) shown: BString,
+    pub(crate) path: PathBuf,
 }
 
 impl Scene<'_> {
     /// The usage of the subcommand: a wrong number of arguments.
-    pub(super) fn misused(&self) -> Failure {
+    pub(crate) fn misused(&self) -> Failure {
         crate::term::console::raw(self.table.help().as_bytes());
         Failure::Said(129)
     }
 
-    pub(super) fn given(&self, arg: &BStr) -> Result<Given, Failure> {
+    pub(crate) fn given(&self, arg: &BStr) -> Result<Given, Failure> {
         let prefix = self.repo.prefix();
         let shown = if arg.starts_with(b"/") { arg.to_owned() } else { text!(prefix, arg) };
         let base = match self.repo.work_tree() {
@@ -246,18 +249,26 @@ impl Scene<'_> {
     }
 
     /// The worktree that an argument means: by the end of its path, or by its path.
-    pub(super) fn find(&self, worktrees: &[Worktree], arg: &BStr) -> Result<Worktree, Failure> {
+    pub(crate) fn find(&self, worktrees: &[Worktree], arg: &BStr) -> Result<Worktree, Failure> {
         let found = find(self, worktrees, arg);
         found.cloned().ok_or_else(|| Failure::Fatal(text!("'", arg, "' is not a working tree")))
     }
 
-    pub(super) fn admin_shown(&self, id: &OsStr) -> BString {
+    /// Returns the workspace that a worktree is, if it is one.
+    pub(crate) fn workspace(&self, worktree: &Worktree) -> Result<Option<Workspace>, Failure> {
+        match &worktree.id {
+            Some(id) => Ok(record::of_worktree(&self.common, id)?),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn admin_shown(&self, id: &OsStr) -> BString {
         self.repo.display_common_dir().join("worktrees").join(id).as_os_str().as_bytes().into()
     }
 
     /// Returns the writer of the two links of a worktree: relative or absolute, as requested, else
     /// by `worktree.useRelativePaths`.
-    pub(super) fn linker(&self, relative: Option<bool>) -> Result<Linker, Failure> {
+    pub(crate) fn linker(&self, relative: Option<bool>) -> Result<Linker, Failure> {
         let repo = self.repo;
         let settings = Settings::read(self.run, repo)?;
         let relative = match relative {
@@ -277,13 +288,13 @@ impl Scene<'_> {
 
     /// Returns the repository's permissions. Git does not read them to remove something, so a bad
     /// value counts as none.
-    pub(super) fn shared_if_told(&self) -> SharedRepository {
+    pub(crate) fn shared_if_told(&self) -> SharedRepository {
         crate::session::settings::shared(self.repo).unwrap_or_default()
     }
 
     /// Checks that a worktree and its administrative directory name each other. Returns the
     /// mismatch as an error.
-    pub(super) fn validate(&self, worktree: &Worktree, may_be_missing: bool) -> Result<(), BString> {
+    pub(crate) fn validate(&self, worktree: &Worktree, may_be_missing: bool) -> Result<(), BString> {
         let Some(id) = &worktree.id else { return Ok(()) };
         let top: BString = worktree.path.as_os_str().as_bytes().into();
         let gitfile = worktree.path.join(".git");
@@ -313,7 +324,7 @@ impl Scene<'_> {
     }
 }
 
-pub(super) fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr) -> Option<&'w Worktree> {
+pub(crate) fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr) -> Option<&'w Worktree> {
     let ends_so = |worktree: &&Worktree| {
         let before = worktree.path.as_os_str().as_bytes().strip_suffix(arg.as_bytes());
         !arg.is_empty() && before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
@@ -326,35 +337,36 @@ pub(super) fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr)
 }
 
 /// The worktree that `arg` names.
-pub(super) fn meant(run: &Invocation, repo: &Repository, arg: &BStr) -> Option<Worktree> {
+pub(crate) fn meant(run: &Invocation, repo: &Repository, arg: &BStr) -> Option<Worktree> {
     let scene = Scene { run, repo, common: repo.real_common_dir(), table: &REMOVE };
     find(&scene, &repo.worktrees().ok()?, arg).cloned()
 }
 
-pub(super) fn find_by_path<'w>(worktrees: &'w [Worktree], path: &Path) -> Option<&'w Worktree> {
+pub(crate) fn find_by_path<'w>(worktrees: &'w [Worktree], path: &Path) -> Option<&'w Worktree> {
     let wanted = real(path)?;
     worktrees.iter().find(|worktree| real(&worktree.path).as_ref() == Some(&wanted))
 }
 
 /// The path without links; its last component may be missing.
-pub(super) fn real(path: &Path) -> Option<PathBuf> {
+pub(crate) fn real(path: &Path) -> Option<PathBuf> {
     match by_path::canonical(path) {
         Ok(real) => Some(real),
         Err(_) => Some(by_path::canonical(path.parent()?).ok()?.join(path.file_name()?)),
     }
 }
 
-pub(super) fn is_directory(path: &Path) -> bool {
+pub(crate) fn is_directory(path: &Path) -> bool {
     let stat = by_path::stat_followed(path).ok().flatten();
     stat.is_some_and(|stat| stat.file_type == FileType::Directory)
 }
 
-pub(super) fn is_empty_directory(path: &Path) -> bool {
+pub(crate) fn is_empty_directory(path: &Path) -> bool {
     by_path::list(path).is_ok_and(|names| names.is_empty())
 }
 
-/// Why a worktree is locked, if it is; there need not be a reason.
-pub(super) fn lock_reason(worktree: &Worktree) -> Result<Option<BString>, Failure> {
+/// Why a worktree is locked, if it is; there need not be a reason. The lock that keeps the real Git
+/// from pruning an unmounted workspace does not count.
+pub(crate) fn lock_reason(worktree: &Worktree) -> Result<Option<BString>, Failure> {
     if worktree.id.is_none() {
         return Ok(None);
     }
@@ -366,10 +378,11 @@ pub(super) fn lock_reason(worktree: &Worktree) -> Result<Option<BString>, Failur
         let reason = crate::term::text::os_error(&error);
         Failure::fatal(format!("failed to read '{}': {reason}", path.display()))
     })?;
-    Ok(Some(reason.unwrap_or_default().trim().into()))
+    let reason = BString::from(reason.unwrap_or_default().trim());
+    Ok((reason != LOCK_REASON).then_some(reason))
 }
 
-pub(super) fn prune_reason(worktree: &Worktree, common: &Path, expire: Expire) -> Option<String> {
+pub(crate) fn prune_reason(worktree: &Worktree, common: &Path, expire: Expire) -> Option<String> {
     match prune::verdict(common, worktree.id.as_ref()?, expire) {
         Verdict::Prune(reason) => Some(reason),
         Verdict::Keep(_) => None,
@@ -377,7 +390,7 @@ pub(super) fn prune_reason(worktree: &Worktree, common: &Path, expire: Expire) -
 }
 
 /// Refuses a worktree with submodules in it: their repositories would lose the way to it.
-pub(super) fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Result<(), Failure> {
+pub(crate) fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Result<(), Failure> {
     let refused = || Err(Failure::fatal("working trees containing submodules cannot be moved or removed"));
     if is_directory(&worktree.git_dir.join("modules")) {
         return refused();
@@ -401,7 +414,7 @@ pub(super) fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Resul
 }
 
 /// The one argument a subcommand takes.
-pub(super) fn only<'p>(scene: &Scene<'_>, args: &'p [BString]) -> Result<&'p BStr, Failure> {
+pub(crate) fn only<'p>(scene: &Scene<'_>, args: &'p [BString]) -> Result<&'p BStr, Failure> {
     match args {
         [only] => Ok(only.as_bstr()),
         _ => Err(scene.misused()),

@@ -1,3 +1,4 @@
 //! Workspaces: beside an ordinary worktree, and what may go wrong in their lives.
 
+mod create;
 mod random;

@@ -37,6 +37,11 @@ pub fn setting(repo: &Repository) -> Result<CacheSetting, repo::Error> {
 /// this is what the C library prints for a null pointer.
 pub fn ident(repo: &Repository) -> BString {
     let top = repo.work_tree().map_or(&b"(null)"[..], |top| top.as_os_str().as_bytes());
+    ident_of(top)
+}
+
+/// Returns the place in which a cache of the worktree at `top` is valid, in Git's words.
+pub fn ident_of(top: &[u8]) -> BString {
     bstr::concat([b"Location ", top, b", system ", &sys::user::system_name()]).into()
 }
 

@@ -1,8 +1,21 @@
 //! Building a base, aside, and publishing it under its name.
+//!
+//! Order, under an exclusive lock of the base directory: the files or the image, in a staged
+//! directory; the index; the record; everything reaches the disk; the rename to the final name.
 
-use std::sync::atomic::AtomicBool;
+use std::{
+    io::{self, ErrorKind},
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
+    sync::atomic::AtomicBool,
+};
 
-use super::{Base, Bases, Error, Wanted};
+use sys::{File, by_path};
+
+use super::{
+    Base, Bases, Error, Kind, Wanted, directory, index,
+    stored::{REMOVED, STAGED, Stored},
+};
 use crate::crew::Workers;
 
 /// How a base is built.
@@ -26,19 +39,104 @@ pub struct AddOptions<'a> {
 impl Bases {
     /// Returns the base for `wanted`, if it is there and complete.
     pub fn find(&self, wanted: &Wanted<'_>) -> Result<Option<Base>, Error> {
-        let _ = wanted;
-        Ok(None)
+        self.load(wanted.name())
     }
 
-    /// Returns the base for `wanted`, and builds it if it is missing. One of several callers builds
-    /// it, and the others wait. Messages of conversions go to `messages`.
+    /// Returns the base for `wanted`, and builds it if it is missing. Of several callers, one builds
+    /// it and the others wait. Messages of conversions go to `messages`.
     pub fn add(
         &self,
         wanted: &Wanted<'_>,
         options: &AddOptions<'_>,
         messages: &mut Vec<String>,
     ) -> Result<Base, Error> {
-        let _ = (wanted, options, messages);
-        Err(Error::Image("this version builds none".to_owned()))
+        if let Some(base) = self.find(wanted)? {
+            return Ok(base);
+        }
+        let read_only = |source: io::Error| {
+            Error::ReadOnly { dir: self.dir.clone(), tree: wanted.tree(), source }
+        };
+        let _lock = self.lock(options.shared).map_err(read_only)?;
+        if let Some(base) = self.find(wanted)? {
+            return Ok(base);
+        }
+        self.remove_staged();
+        let staged = self.dir.join(format!("{STAGED}{}", wanted.name()));
+        options.shared.create_dir(&staged).map_err(|source| Error::Io {
+            action: "create",
+            path: staged.clone(),
+            source,
+        })?;
+        let built = self.build(wanted, &staged, options, messages);
+        if built.is_err() {
+            let _ = remove_tree(&staged);
+        }
+        built?;
+        self.load(wanted.name())?.ok_or_else(|| Error::Missing {
+            dir: self.dir.clone(),
+            name: wanted.name().to_owned(),
+        })
     }
+
+    fn build(
+        &self,
+        wanted: &Wanted<'_>,
+        staged: &Path,
+        options: &AddOptions<'_>,
+        messages: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        let (found, devices) = match wanted.kind() {
+            Kind::Image => return Err(Error::Image("this version builds none".to_owned())),
+            Kind::Directory => (directory::build(wanted, staged, options, messages)?, Vec::new()),
+        };
+        let io = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Io { action, path, source }
+        };
+        let shared_index = index::write(staged, wanted.name(), found, options.fsync)?;
+        let record = Stored { kind: wanted.kind(), tree: wanted.tree(), shared_index, devices };
+        record.write(staged, options.fsync)?;
+        let lock = staged.join("lock");
+        let lock = by_path::create_new(&lock, 0o666).map_err(io("create", &lock))?;
+        if !options.fsync.disabled {
+            sys::sync_file_system(&lock).map_err(io("sync", staged))?;
+        }
+        let place = self.dir.join(wanted.name());
+        by_path::rename(staged, &place).map_err(io("rename", staged))?;
+        match options.fsync.disabled {
+            true => Ok(()),
+            false => by_path::sync_dir(&self.dir).map_err(io("sync", &self.dir)),
+        }
+    }
+
+    /// Locks the base directory against others that add or remove, and waits for them.
+    pub(super) fn lock(&self, shared: store::SharedRepository) -> io::Result<File> {
+        match shared.create_dir_all(&self.dir) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let file = by_path::append(&self.dir.join("lock"), true, 0o666)?;
+        sys::lock(&file)?;
+        Ok(file)
+    }
+
+    /// Removes what killed processes left. The caller holds the lock, so nobody builds.
+    pub(super) fn remove_staged(&self) {
+        for (name, _) in by_path::list(&self.dir).unwrap_or_default() {
+            let prefixes = [STAGED, REMOVED].map(str::as_bytes);
+            if prefixes.iter().any(|prefix| name.as_bytes().starts_with(prefix)) {
+                let _ = remove_tree(&self.dir.join(name));
+            }
+        }
+    }
+}
+
+/// Removes a base's directory: its checkout may be a read-only subvolume.
+pub(super) fn remove_tree(dir: &Path) -> io::Result<()> {
+    let files = dir.join("files");
+    if sys::volume::is_subvolume(&files).unwrap_or(false) {
+        let _ = sys::volume::set_read_only(&files, false);
+        let _ = sys::volume::remove_subvolume(&files);
+    }
+    by_path::remove_dir_all(dir)
 }

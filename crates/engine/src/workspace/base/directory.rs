@@ -25,7 +25,10 @@ pub(super) fn build(
         let path = files.clone();
         move |source| Error::Io { action, path, source }
     };
-    by_path::create_dir(&files).map_err(io("create"))?;
+    // A subvolume can be snapshotted: see the backend `btrfs`.
+    let is_btrfs = sys::volume::is_btrfs(staged).map_err(io("examine"))?;
+    let create = if is_btrfs { sys::volume::create_subvolume } else { by_path::create_dir };
+    create(&files).map_err(io("create"))?;
     let root = Dir::open(&files).map_err(io("open"))?;
     let sparse = match wanted.sparse() {
         Some(patterns) => Sparse::Given(patterns.clone().into()),
@@ -35,6 +38,9 @@ pub(super) fn build(
     debug_assert_eq!(planned.files, Files::Update);
     let plan = checkout::plan(repo, &root, Index::empty(repo.hash()), &planned)
         .map_err(|source| Error::Plan { tree, source: Box::new(source) })?;
+    let blobs = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
+    let blobs = blobs.filter(|entry| !entry.mode.is_gitlink()).map(|entry| entry.oid);
+    repo.objects().fetch_missing(&mut blobs.into_iter())?;
     let execute = ExecuteOptions {
         workers: options.workers,
         threshold: 0,
@@ -55,6 +61,9 @@ pub(super) fn build(
         return Err(Error::Interrupted);
     }
     refuse_incomplete(&plan, &report)?;
+    if is_btrfs {
+        sys::volume::set_read_only(&files, true).map_err(io("protect"))?;
+    }
     Ok(checkout::record(plan, &report))
 }
 

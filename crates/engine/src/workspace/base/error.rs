@@ -14,6 +14,9 @@ pub enum Error {
     /// Configuration, attributes or filters.
     #[error(transparent)]
     Repository(#[from] repo::Error),
+    /// Missing objects of a partial clone cannot be fetched.
+    #[error(transparent)]
+    Objects(#[from] repo::objects::Error),
     /// A tree of the commit cannot be read.
     #[error(transparent)]
     Tree(#[from] LookError),

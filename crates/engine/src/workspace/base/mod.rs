@@ -12,12 +12,17 @@
 mod add;
 mod directory;
 mod error;
+mod index;
+mod stored;
 mod wanted;
 
 use std::path::{Path, PathBuf};
 
+use format::ObjectId;
+
 pub use add::AddOptions;
 pub use error::Error;
+pub use index::Monitor;
 pub use wanted::{Owner, Wanted};
 
 /// The kind of a base.
@@ -53,6 +58,10 @@ pub struct Base {
     pub name: String,
     /// Its kind.
     pub kind: Kind,
+    /// The tree.
+    pub tree: ObjectId,
+    /// The name of the shared half of the index.
+    pub shared_index: ObjectId,
     /// The blob files that the image names as extra devices, in that order.
     pub devices: Vec<PathBuf>,
 }

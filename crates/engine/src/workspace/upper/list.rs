@@ -80,6 +80,14 @@ impl List {
         &self.lines
     }
 
+    /// Returns the number of changed paths: all but directories that have their old name.
+    pub fn changes(&self) -> usize {
+        let is_way = |line: &&Line| {
+            matches!(line.kind, Kind::Directory(Below::Same | Below::Nothing | Below::Unseen))
+        };
+        self.lines.len() - self.lines.iter().filter(is_way).count()
+    }
+
     /// Returns the bytes of the list: for each path the length that it shares with the one before,
     /// the rest, and the fields as variable-length integers.
     pub(super) fn to_bytes(&self) -> Vec<u8> {

@@ -1,0 +1,183 @@
+//! `workspace create`.
+//!
+//! The worktree is added as by `git worktree add`, with files from a base. With `--exec`, the
+//! command runs in the new workspace; then the workspace is removed unless something is unsaved.
+
+use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, path::PathBuf};
+
+use bstr::{BString, ByteSlice as _};
+use engine::workspace::{
+    backend::Backend,
+    record::{self, Durability, Workspace},
+};
+use format::refname;
+use serde_json::json;
+
+use super::{
+    exec,
+    list::describe,
+    maker::{Maker, Wishes},
+    remove::{self, Force},
+    request::{CREATE, Request},
+    site::{self, Site},
+};
+use crate::{
+    commands::worktree::{add, scene},
+    session::invocation::Invocation,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs the command. Returns its exit code.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let mut words = CREATE.parse(args)?.store(&mut request)?;
+    let command = match words.iter().position(|word| word == "--") {
+        Some(at) => {
+            let command = words.split_off(at + 1);
+            words.truncate(at);
+            command
+        }
+        None => Vec::new(),
+    };
+    if request.exec == command.is_empty() {
+        return Err(Failure::fatal("--exec and a command after '--' go together"));
+    }
+    let (name, start) = match words.as_slice() {
+        [name] => (name.clone(), None),
+        [name, start] => (name.clone(), Some(start.clone())),
+        _ => return Err(Failure::fatal("name the workspace, and at most one commit")),
+    };
+    let site = Site::open(run)?;
+    check_name(&site, &name)?;
+    let created = create(&site, &request, &name, start)?;
+    let workspace = match created {
+        Created::Yes(workspace) => workspace,
+        Created::No(code) => return Ok(code),
+    };
+    if !request.exec {
+        report(&site, &request, &workspace)?;
+        return Ok(0);
+    }
+    console::flush();
+    let code = exec::status(&workspace, &command)?;
+    match remove::remove(&site.scene(), &workspace, Force::No) {
+        Ok(()) => {}
+        Err(failure) => {
+            failure.say();
+            console::note(text!("The workspace '", name, "' stays."));
+        }
+    }
+    Ok(code)
+}
+
+/// The end of a creation.
+enum Created {
+    Yes(Box<Workspace>),
+    /// The worktree was not added; the reason was printed. The exit code.
+    No(u8),
+}
+
+/// Refuses a name that cannot be a directory name and the end of a branch name.
+fn check_name(site: &Site<'_>, name: &BString) -> Result<(), Failure> {
+    if name.is_empty() || refname::sanitized(name.as_bstr()) != *name || name.contains(&b'/') {
+        return Err(Failure::fatal(text!(
+            "'",
+            name,
+            "' cannot be the name of a workspace: it is the name of a directory, and follows the rules for names \
+             of branches"
+        )));
+    }
+    match record::find(&site.common, sys::os_str(name)) {
+        Err(record::Error::Missing(_)) => Ok(()),
+        Ok(_) => Err(record::Error::Exists(sys::os_str(name).to_owned()).into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn create(
+    site: &Site<'_>,
+    request: &Request,
+    name: &BString,
+    start: Option<BString>,
+) -> Result<Created, Failure> {
+    let dir = directory(site, request, name)?;
+    let wishes = Wishes {
+        name: Some(name.clone()),
+        backend: wanted_backend(request)?,
+        base_dir: request.base_dir.clone(),
+        upper_dir: request.upper_dir.as_ref().map(|dir| site.run.path(dir)).transpose()?,
+        sparse: request.sparse.clone(),
+        layers: Vec::new(),
+        durability: if request.volatile { Durability::Volatile } else { Durability::Synced },
+        quiet: request.quiet || request.json,
+    };
+    let maker = Maker::new(site.run, wishes);
+    let added = scene::Request {
+        branch: request.branch.clone(),
+        detach: request.detach,
+        quiet: request.quiet || request.json,
+        ..scene::Request::default()
+    };
+    let mut args = vec![BString::from(dir.as_os_str().as_bytes())];
+    args.extend(start);
+    match add::add(&site.scene(), &added, &args, Some(&maker))? {
+        0 => Ok(Created::Yes(Box::new(site.find(name.as_bstr())?))),
+        code => Ok(Created::No(code)),
+    }
+}
+
+/// Returns the directory of a new workspace: `--dir`, else `sapwood.workspaceDir` with the name,
+/// else a directory beside the main worktree.
+fn directory(site: &Site<'_>, request: &Request, name: &BString) -> Result<PathBuf, Failure> {
+    if let Some(dir) = &request.dir {
+        return site.run.path(dir);
+    }
+    let name = sys::os_str(name);
+    if let Some(all) = site::configured_dir(site.run, &site.repo, "sapwood.workspaceDir")? {
+        return Ok(all.join(name));
+    }
+    let main = match site.repo.worktrees()?.into_iter().next() {
+        Some(main) => main.path,
+        None => site.common.clone(),
+    };
+    let mut all = OsString::from(main.file_name().unwrap_or_default());
+    all.push(".workspaces");
+    Ok(main.with_file_name(all).join(name))
+}
+
+/// Returns the backend that the user named; `None` for `auto`.
+pub(super) fn wanted_backend(request: &Request) -> Result<Option<Backend>, Failure> {
+    match &request.backend {
+        None => Ok(None),
+        Some(name) if name == "auto" => Ok(None),
+        Some(name) => Backend::from_name(name).map(Some).ok_or_else(|| {
+            let names: Vec<&str> = Backend::ALL.iter().map(|backend| backend.name()).collect();
+            Failure::fatal(format!("unknown backend '{name}': use auto, {}", names.join(", ")))
+        }),
+    }
+}
+
+fn report(site: &Site<'_>, request: &Request, workspace: &Workspace) -> Result<(), Failure> {
+    if request.json {
+        site::print_json(&describe(site, workspace)?);
+    } else if !request.quiet {
+        let dir = workspace.record.dir.as_os_str().as_bytes();
+        console::note(text!("Workspace at '", dir, "' (", workspace.record.backend.name(), ")"));
+        if workspace.record.backend == Backend::OverlayUser {
+            let name = workspace.name.as_bytes();
+            console::hint(text!(
+                "Only processes started by sapwood see its files: sapwood workspace enter ",
+                name
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The JSON document of a removed workspace.
+pub(super) fn removed(workspace: &Workspace) -> serde_json::Value {
+    json!({"name": workspace.name.to_string_lossy(), "removed": true})
+}

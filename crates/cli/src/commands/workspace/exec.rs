@@ -1,0 +1,89 @@
+//! `workspace exec` and `workspace enter`: processes inside of a workspace.
+
+use std::{
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
+    path::Path,
+    process::Command,
+};
+
+use bstr::BString;
+use engine::workspace::{backend::holder, record::Workspace};
+
+use super::{
+    mounts,
+    request::{ENTER, EXEC, Request},
+    site::Site,
+};
+use crate::{
+    session::invocation::Invocation,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs `exec`: this process becomes the command.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut words = EXEC.parse(args)?.store(&mut Request::default())?;
+    if words.is_empty() {
+        return Err(Failure::fatal("name a workspace and a command"));
+    }
+    let name = words.remove(0);
+    if words.first().is_some_and(|word| word == "--") {
+        words.remove(0);
+    }
+    if words.is_empty() {
+        return Err(Failure::fatal("name a command"));
+    }
+    let site = Site::open(run)?;
+    become_command(&site.common, &site.find(name.as_ref())?, &words)
+}
+
+/// Runs `enter`: this process becomes the user's shell.
+pub(super) fn enter(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let words = ENTER.parse(args)?.store(&mut Request::default())?;
+    let [name] = words.as_slice() else { return Err(Failure::fatal("name one workspace")) };
+    let site = Site::open(run)?;
+    let shell = run.variable("SHELL").filter(|shell| !shell.is_empty()).unwrap_or(b"/bin/sh");
+    become_command(&site.common, &site.find(name.as_ref())?, &[shell.into()])
+}
+
+/// Runs a command in the workspace and waits for it. Returns its exit code.
+pub(super) fn status(workspace: &Workspace, command: &[BString]) -> Result<u8, Failure> {
+    let mut child = Command::new(mounts::this_program()?);
+    child.current_dir(site_of(workspace)).args(["workspace", "exec"]).arg(&workspace.name).arg("--");
+    child.args(command.iter().map(|word| sys::os_str(word)));
+    let status = child.status().map_err(|error| cannot_run(&command[0], &error))?;
+    let signalled = status.signal().and_then(|signal| u8::try_from(128 + signal).ok());
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).or(signalled).unwrap_or(255))
+}
+
+/// A directory from which Git finds the workspace's repository, mounted or not.
+fn site_of(workspace: &Workspace) -> &Path {
+    &workspace.record.dir
+}
+
+fn become_command(common: &Path, workspace: &Workspace, command: &[BString]) -> Result<u8, Failure> {
+    match mounts::layers(workspace)? {
+        Some(layers) => {
+            mounts::mount(common, workspace)?;
+            holder::join(&layers, Path::new(""))?;
+        }
+        None => {
+            let dir = &workspace.record.dir;
+            std::env::set_current_dir(dir).map_err(Failure::cannot_open(dir))?;
+        }
+    }
+    console::flush();
+    let (program, args) = command.split_first().expect("a command has at least one word");
+    let mut next = Command::new(sys::os_str(program));
+    next.args(args.iter().map(|word| sys::os_str(word)));
+    let error = next.exec();
+    Err(cannot_run(&command[0], &error))
+}
+
+fn cannot_run(command: &BString, error: &std::io::Error) -> Failure {
+    let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+    let reason = crate::term::text::os_error(error);
+    Failure::Error(text!("cannot run '", command, "': ", reason), code)
+}

@@ -1,0 +1,148 @@
+//! `workspace list`.
+
+use std::{os::unix::ffi::OsStrExt as _, path::Path};
+
+use bstr::{BString, ByteSlice as _};
+use engine::workspace::{
+    backend::Mounted,
+    record::Workspace,
+    upper::{self, Layer},
+};
+use repo::WorktreeHeadKind;
+use serde_json::{Value, json};
+use sys::{FileType, by_path};
+
+use super::{
+    mounts,
+    request::{LIST, Request},
+    site::{self, Site, json_path},
+};
+use crate::{
+    session::invocation::Invocation,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs the command. Returns its exit code.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    if let Some(extra) = LIST.parse(args)?.store(&mut request)?.first() {
+        return Err(Failure::fatal(text!("list takes no arguments, and so not '", extra, "'")));
+    }
+    let site = Site::open(run)?;
+    let all: Vec<Facts> =
+        site.all()?.iter().map(|workspace| Facts::of(&site, workspace)).collect::<Result<_, _>>()?;
+    match request.json {
+        true => site::print_json(&Value::from_iter(all.iter().map(Facts::json))),
+        false => table(&all).iter().for_each(|line| console::out(line)),
+    }
+    Ok(0)
+}
+
+/// The JSON document of one workspace.
+pub(super) fn describe(site: &Site<'_>, workspace: &Workspace) -> Result<Value, Failure> {
+    Ok(Facts::of(site, workspace)?.json())
+}
+
+/// Facts about a workspace for the user.
+struct Facts {
+    workspace: Workspace,
+    /// The branch without `refs/heads/`; `None` if HEAD is detached.
+    branch: Option<BString>,
+    commit: Option<String>,
+    mounted: Mounted,
+    /// The number of changed paths in the upper layer. `None` if the backend has none.
+    changes: Option<usize>,
+    /// Bytes of the upper layer and the administrative directory on disk.
+    size: u64,
+}
+
+impl Facts {
+    fn of(site: &Site<'_>, workspace: &Workspace) -> Result<Facts, Failure> {
+        let admin = site.common.join("worktrees").join(&workspace.name);
+        let worktree = site.repo.linked_worktree(&workspace.name);
+        let head = worktree.as_ref().map(|worktree| site.repo.head_of(worktree));
+        let branch = head.as_ref().and_then(|head| match &head.kind {
+            WorktreeHeadKind::Branch(name) => {
+                Some(name.strip_prefix(b"refs/heads/").unwrap_or(name).into())
+            }
+            _ => None,
+        });
+        let has_upper = workspace.record.backend.has_upper();
+        let layer = Layer::of(workspace);
+        let changes = layer.map(|layer| upper::changed_paths(&layer).map(|all| all.changes()));
+        let size = if has_upper { bytes_below(&workspace.upper()) } else { 0 };
+        Ok(Facts {
+            branch,
+            commit: head.map(|head| head.oid.to_string()),
+            mounted: mounts::state(workspace)?,
+            changes: changes.transpose()?,
+            size: size + bytes_below(&admin),
+            workspace: workspace.clone(),
+        })
+    }
+
+    fn json(&self) -> Value {
+        let record = &self.workspace.record;
+        json!({
+            "name": self.workspace.name.to_string_lossy(),
+            "dir": json_path(&record.dir),
+            "branch": self.branch.as_ref().map(|branch| branch.to_str_lossy()),
+            "commit": self.commit,
+            "backend": record.backend.name(),
+            "base": record.base.as_ref().map(|base| &base.name),
+            "mounted": !matches!(self.mounted, Mounted::No),
+            "holder": match self.mounted {
+                Mounted::InNamespace { pid } => Some(pid),
+                _ => None,
+            },
+            "changes": self.changes,
+            "size": self.size,
+        })
+    }
+}
+
+/// One line for each workspace, in columns.
+fn table(all: &[Facts]) -> Vec<BString> {
+    let width = all.iter().map(|facts| facts.workspace.name.len()).max().unwrap_or(0);
+    let line = |facts: &Facts| {
+        let name = facts.workspace.name.as_bytes();
+        let pad = " ".repeat(width - name.len());
+        let record = &facts.workspace.record;
+        let branch = match (&facts.branch, &facts.commit) {
+            (Some(branch), _) => text!("[", branch, "]"),
+            (None, Some(commit)) => text!("(detached ", &commit[..commit.len().min(10)], ")"),
+            (None, None) => "(no commit)".into(),
+        };
+        let changes = match facts.changes {
+            Some(1) => "1 change".to_owned(),
+            Some(count) => format!("{count} changes"),
+            None => "-".to_owned(),
+        };
+        let state = match facts.mounted {
+            Mounted::No if record.backend.has_upper() => "not mounted",
+            _ => "mounted",
+        };
+        let size = facts.size.div_ceil(1024).to_string();
+        let dir = record.dir.as_os_str().as_bytes();
+        let backend = record.backend.name();
+        text!(name, pad, "  ", branch, "  ", changes, "  ", size, " KB  ", backend, "  ", state, "  ", dir)
+    };
+    all.iter().map(line).collect()
+}
+
+/// Returns the bytes that the files below `dir` take. Skips directories that cannot be read, and
+/// other file systems.
+fn bytes_below(dir: &Path) -> u64 {
+    let Ok(entries) = by_path::list(dir) else { return 0 };
+    let size = |(name, kind): (std::ffi::OsString, FileType)| {
+        let path = dir.join(name);
+        match kind {
+            FileType::Directory => bytes_below(&path),
+            _ => by_path::stat(&path).ok().flatten().map_or(0, |stat| stat.size),
+        }
+    };
+    entries.into_iter().map(size).sum()
+}

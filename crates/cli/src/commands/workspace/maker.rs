@@ -1,0 +1,338 @@
+//! Makes workspaces: for `workspace create`, and for `worktree add` with
+//! `sapwood.worktree = workspace`.
+//!
+//! Order: the backend; the base; then, called by `worktree add`: the workspace's state, its
+//! configuration, its index, and the mount. [`NewWorkspace::undo`] reverts all but the base.
+
+use std::{
+    cell::OnceCell,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    sparse::{self, Patterns},
+    workspace::{
+        backend::Backend,
+        base::{AddOptions, Base, Bases, Kind, Monitor, Owner, Wanted},
+        record::{self, BaseRef, Durability, Record, Workspace},
+    },
+    worktree::admin::{self, Admin},
+};
+use format::{ObjectId, config::Edit};
+use repo::{Repository, convert::Metadata};
+use sys::{File, by_path};
+
+use super::{mounts, site};
+use crate::{
+    session::{invocation::Invocation, settings::Settings, worktree_config},
+    term::{
+        console,
+        failure::Failure,
+        progress::{self, Progress},
+    },
+};
+
+/// The processes that must see the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Visibility {
+    Everybody,
+    Joined,
+}
+
+/// The user's wishes for a new workspace.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    /// The name. `None` takes it from the directory and appends a number if it is taken.
+    pub(crate) name: Option<BString>,
+    /// The backend. `None` chooses one.
+    pub(crate) backend: Option<Backend>,
+    /// The base directory.
+    pub(crate) base_dir: Option<BString>,
+    /// The directory that holds the upper layers.
+    pub(crate) upper_dir: Option<PathBuf>,
+    /// The directories of a sparse workspace.
+    pub(crate) sparse: Vec<BString>,
+    /// The frozen layers, from top to bottom.
+    pub(crate) layers: Vec<PathBuf>,
+    /// The promise about the upper layer.
+    pub(crate) durability: Durability,
+    /// Print no progress.
+    pub(crate) quiet: bool,
+}
+
+/// Makes one workspace.
+pub(crate) struct Maker<'a> {
+    run: &'a Invocation,
+    visibility: Visibility,
+    wishes: Wishes,
+}
+
+impl<'a> Maker<'a> {
+    /// For `workspace create`.
+    pub(super) fn new(run: &'a Invocation, wishes: Wishes) -> Maker<'a> {
+        Maker { run, visibility: Visibility::Joined, wishes }
+    }
+
+    /// For `worktree add`, if `sapwood.worktree` asks for workspaces.
+    pub(crate) fn configured(run: &'a Invocation, repo: &Repository) -> Result<Option<Maker<'a>>, Failure> {
+        let wanted = match repo.config_str("sapwood.worktree") {
+            None => false,
+            Some(value) if value == "workspace" => true,
+            Some(value) if value == "checkout" => false,
+            Some(value) => {
+                return Err(Failure::fatal(format!(
+                    "bad value '{value}' for sapwood.worktree: it is 'workspace' or 'checkout'"
+                )));
+            }
+        };
+        let wishes = Wishes::default();
+        Ok(wanted.then_some(Maker { run, visibility: Visibility::Everybody, wishes }))
+    }
+
+    /// Chooses a backend and adds the base of `commit` if it is missing. Returns `None` for
+    /// `worktree add` if only an ordinary worktree fits.
+    pub(crate) fn prepare(
+        &self,
+        repo: &'a Repository,
+        settings: &'a Settings,
+        commit: ObjectId,
+        top: &Path,
+    ) -> Result<Option<NewWorkspace<'a>>, Failure> {
+        let wishes = &self.wishes;
+        let common = repo.real_common_dir();
+        let bases = site::bases(self.run, repo, wishes.base_dir.as_ref())?;
+        let upper_dir = match &wishes.upper_dir {
+            Some(dir) => Some(dir.clone()),
+            None => site::configured_dir(self.run, repo, "sapwood.upperDir")?,
+        };
+        let backend = wishes.backend.unwrap_or(Backend::Image);
+        if backend == Backend::Copy && self.visibility == Visibility::Everybody {
+            return Ok(None);
+        }
+        let patterns = self.patterns(repo)?;
+        let base = match backend {
+            Backend::Copy => None,
+            _ => Some(self.add_base(repo, settings, &bases, commit, backend, patterns.as_deref())?),
+        };
+        // Nothing removes the base from here until the record names it.
+        let held = base.as_ref().map(Base::hold).transpose()?;
+        Ok(Some(NewWorkspace {
+            repo,
+            settings,
+            common,
+            top: top.to_owned(),
+            name: wishes.name.clone(),
+            upper_dir,
+            backend,
+            layers: wishes.layers.clone(),
+            durability: wishes.durability,
+            base,
+            patterns: patterns.filter(|_| !wishes.sparse.is_empty()),
+            workspace: OnceCell::new(),
+            _held: held,
+        }))
+    }
+
+    /// Returns the patterns of the new worktree: the wanted directories, else those of this worktree,
+    /// which `worktree add` copies.
+    fn patterns(&self, repo: &Repository) -> Result<Option<Arc<Patterns>>, Failure> {
+        if self.wishes.sparse.is_empty() {
+            return Ok(sparse::load(repo)?.map(|loaded| Arc::new(loaded.patterns)));
+        }
+        let mut cone = sparse::Cone::new(repo.config_bool("core.ignoreCase")?.unwrap_or(false));
+        for dir in &self.wishes.sparse {
+            let dir = dir.trim_with(|letter| letter == '/');
+            cone.add(dir.as_bstr());
+        }
+        Ok(Some(Arc::new(Patterns::of_cone(cone))))
+    }
+
+    fn add_base(
+        &self,
+        repo: &Repository,
+        settings: &Settings,
+        bases: &Bases,
+        commit: ObjectId,
+        backend: Backend,
+        patterns: Option<&Patterns>,
+    ) -> Result<Base, Failure> {
+        let kind = if backend == Backend::Image { Kind::Image } else { Kind::Directory };
+        add_base(self.run, repo, settings, bases, commit, kind, patterns, self.wishes.quiet)
+    }
+}
+
+/// Adds the base of a commit, if it is missing. Shows progress on a terminal.
+#[expect(clippy::too_many_arguments, reason = "the parts of a base have no common owner")]
+pub(super) fn add_base(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    bases: &Bases,
+    commit: ObjectId,
+    kind: Kind,
+    patterns: Option<&Patterns>,
+    quiet: bool,
+) -> Result<Base, Failure> {
+    let wanted = Wanted::new(repo, repo.tree_of(commit)?, kind, Owner::of_process(), patterns)?;
+    if let Some(base) = bases.find(&wanted)? {
+        return Ok(base);
+    }
+    let visible = progress::has_terminal() && !quiet;
+    let progress = Progress::new("Adding base", visible, settings.progress_delay);
+    let options = AddOptions {
+        workers: settings.workers,
+        interrupt: run.interrupt.flag(),
+        progress: &|done, total| progress.update(done, total),
+        big_file_threshold: settings.big_file_threshold,
+        metadata: Metadata { reference: None, treeish: Some(commit) },
+        fsync: &settings.fsync,
+        shared: settings.locks.shared,
+    };
+    let mut messages = Vec::new();
+    let added = bases.add(&wanted, &options, &mut messages);
+    messages.iter().for_each(console::note);
+    run.interrupt.check()?;
+    Ok(added?)
+}
+
+/// A workspace that is being made.
+pub(crate) struct NewWorkspace<'a> {
+    repo: &'a Repository,
+    settings: &'a Settings,
+    common: PathBuf,
+    top: PathBuf,
+    name: Option<BString>,
+    upper_dir: Option<PathBuf>,
+    backend: Backend,
+    layers: Vec<PathBuf>,
+    durability: Durability,
+    base: Option<Base>,
+    /// The patterns to write. `None` if the worktree is not sparse or takes those of this one.
+    patterns: Option<Arc<Patterns>>,
+    workspace: OnceCell<Workspace>,
+    _held: Option<File>,
+}
+
+impl NewWorkspace<'_> {
+    /// Returns the wanted name of the administrative directory.
+    pub(crate) fn name<'s>(&'s self, top: &'s Path) -> &'s BStr {
+        let of_directory = || top.file_name().unwrap_or_default().as_bytes().as_bstr();
+        self.name.as_ref().map_or_else(of_directory, |name| name.as_bstr())
+    }
+
+    /// Refuses another name than the wanted one.
+    pub(crate) fn check_name(&self, admin: &Admin) -> Result<(), Failure> {
+        match &self.name {
+            Some(name) if admin.id.as_bytes() != name.as_bytes() => {
+                Err(record::Error::Exists(sys::os_str(name).to_owned()).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns true if the files come from an ordinary checkout.
+    pub(crate) fn is_checkout(&self) -> bool {
+        self.backend == Backend::Copy
+    }
+
+    /// Creates the state of the workspace. Returns the path of the file `.git` to write.
+    pub(crate) fn create_state(&self, admin: &Admin) -> Result<PathBuf, Failure> {
+        let base_ref = |base: &Base| BaseRef {
+            dir: base.dir.parent().unwrap_or(Path::new("/")).to_owned(),
+            name: base.name.clone(),
+        };
+        let record = Record {
+            dir: by_path::realpath_forgiving(&self.top),
+            backend: self.backend,
+            base: self.base.as_ref().map(base_ref),
+            layers: self.layers.clone(),
+            place: self.upper_dir.as_ref().map(|dir| dir.join(&admin.id)),
+            durability: self.durability,
+        };
+        let (shared, fsync) = (self.settings.locks.shared, &self.settings.fsync);
+        let workspace = record::create(&self.common, &admin.id, record, shared, fsync)?;
+        let workspace = self.workspace.get_or_init(|| workspace);
+        if !self.backend.has_upper() {
+            return Ok(self.top.join(".git"));
+        }
+        mark_unmounted(workspace)?;
+        Ok(workspace.upper().join(".git"))
+    }
+
+    /// Writes the configuration and the sparse patterns of the worktree.
+    pub(crate) fn configure(&self, admin: &Admin) -> Result<(), Failure> {
+        let mut edits = Vec::new();
+        let mut set = |key: &str, value: BString| edits.push(Edit::Set { key: key.into(), value });
+        if self.backend.has_upper() {
+            set("core.fsmonitor", monitor_command()?);
+            set("core.fsmonitorHookVersion", "2".into());
+            set("core.untrackedCache", "true".into());
+        }
+        if let Some(patterns) = &self.patterns {
+            let file = admin.dir.join("info").join("sparse-checkout");
+            self.settings.locks.shared.create_dir_all(&admin.dir.join("info")).map_err(|error| {
+                Failure::fatal(format!("cannot create '{}': {error}", admin.dir.join("info").display()))
+            })?;
+            admin::write(&file, &patterns.to_file())?;
+            set("core.sparseCheckout", "true".into());
+            set("core.sparseCheckoutCone", "true".into());
+        }
+        if edits.is_empty() {
+            return Ok(());
+        }
+        worktree_config::begin(self.repo, self.settings)?;
+        let file = admin.dir.join("config.worktree");
+        Ok(store::config::edit(&file, &edits, &self.settings.config_locks, &self.settings.fsync)?)
+    }
+
+    /// Installs the index of the base and mounts the files.
+    pub(crate) fn mount(&self, admin: &Admin) -> Result<u8, Failure> {
+        let (Some(base), Some(workspace)) = (&self.base, self.workspace.get()) else { return Ok(0) };
+        let monitor = if self.backend.has_upper() { Monitor::UpperLayer } else { Monitor::None };
+        base.install_index(&admin.dir, &workspace.record.dir, monitor, &self.settings.fsync)?;
+        if self.backend.has_upper() {
+            mounts::mount(&self.common, workspace)?;
+        }
+        Ok(0)
+    }
+
+    /// Removes the mount and the state. The base stays.
+    pub(crate) fn undo(&self, _admin: &Admin) {
+        let Some(workspace) = self.workspace.get() else { return };
+        let _ = mounts::unmount(workspace);
+        if let Some(place) = &workspace.record.place {
+            let _ = by_path::remove_dir_all(place);
+        }
+        let _ = by_path::remove_dir_all(&workspace.state);
+    }
+}
+
+/// Writes the file `.git` that the workspace's directory shows while nothing is mounted there.
+pub(super) fn mark_unmounted(workspace: &Workspace) -> Result<(), Failure> {
+    let target = workspace.not_mounted();
+    let line = [b"gitdir: ", target.as_os_str().as_bytes()].concat();
+    Ok(admin::write(&workspace.record.dir.join(".git"), &line)?)
+}
+
+/// Returns the command line for `core.fsmonitor`, quoted for the shell.
+fn monitor_command() -> Result<BString, Failure> {
+    let quoted = quote(mounts::this_program()?.as_os_str());
+    Ok([quoted.as_bytes(), b" ", MONITOR_COMMAND].concat().into())
+}
+
+/// The words after the program's path in `core.fsmonitor`.
+const MONITOR_COMMAND: &[u8] = b"workspace changes";
+
+/// Quotes a word for the shell.
+fn quote(word: &OsStr) -> BString {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(byte);
+    let bytes = word.as_bytes();
+    match bytes.iter().all(plain) {
+        true => bytes.into(),
+        false => [b"'", bytes.replace("'", "'\\''").as_slice(), b"'"].concat().into(),
+    }
+}

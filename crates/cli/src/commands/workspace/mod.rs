@@ -1,0 +1,101 @@
+//! `sapwood workspace`: worktrees whose files come from a read-only base.
+//!
+//! [`maker`] makes a workspace, for `workspace create` and for `worktree add`. Design:
+//! docs/design/workspace.md.
+
+mod base;
+mod create;
+mod exec;
+mod list;
+pub(crate) mod maker;
+mod mount;
+mod mounts;
+pub(crate) mod remove;
+mod request;
+mod site;
+
+use crate::commands::record::{Command, Group, Revisions};
+
+use request::{BASE, CREATE, ENTER, EXEC, LIST, MOUNT, REMOVE, UNMOUNT};
+
+/// The record of `workspace`.
+pub(super) const COMMAND: Command = Command {
+    name: "workspace",
+    summary: "Create worktrees that share their files",
+    about: "Manages workspaces. A workspace is a linked worktree whose files come from a read-only base that all \
+            workspaces of a commit share. Creating one copies no file, and a status looks only at changes.\n\n\
+            A workspace is an ordinary worktree for Git: branches, stashes and objects are the repository's. Its \
+            files are there while it is mounted; `mount --all` brings all workspaces back after a restart.",
+    group: Group::Own,
+    subcommands: SUBCOMMANDS,
+    ..Command::BASE
+};
+
+/// The fields that the records of the subcommands share.
+const SUBCOMMAND: Command = Command { group: Group::Own, ..Command::BASE };
+
+const SUBCOMMANDS: &[Command] = &[
+    Command {
+        name: "workspace create",
+        summary: "Create a workspace",
+        syntax: &CREATE,
+        revisions: Revisions::AfterFirst,
+        run: create::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace list",
+        summary: "List the workspaces",
+        syntax: &LIST,
+        run: list::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace exec",
+        summary: "Run a command in a workspace",
+        syntax: &EXEC,
+        run: exec::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace enter",
+        summary: "Start a shell in a workspace",
+        syntax: &ENTER,
+        run: exec::enter,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace mount",
+        summary: "Mount workspaces",
+        syntax: &MOUNT,
+        run: mount::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace unmount",
+        summary: "Unmount workspaces, and keep their changes",
+        syntax: &UNMOUNT,
+        run: mount::unmount,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace remove",
+        summary: "Remove workspaces",
+        syntax: &REMOVE,
+        run: remove::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace hold",
+        group: Group::Internal,
+        run: mounts::hold,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace base",
+        summary: "Manage the bases of workspaces",
+        syntax: &BASE,
+        run: base::run,
+        ..SUBCOMMAND
+    },
+];

@@ -1,0 +1,84 @@
+//! Mounting and unmounting for the subcommands, and the process that holds a namespace.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use bstr::BString;
+use engine::workspace::{
+    backend::{self, Backend, Layers, Mounted, holder, image},
+    base::Bases,
+    record::{self, Workspace},
+};
+
+use crate::{session::invocation::Invocation, term::failure::Failure};
+
+/// Returns the layers of a workspace that has an upper layer.
+pub(super) fn layers(workspace: &Workspace) -> Result<Option<Layers>, Failure> {
+    match &workspace.record.base {
+        Some(base) if workspace.record.backend.has_upper() => {
+            Ok(Some(Layers::of(workspace, Bases::at(&base.dir).get(&base.name)?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Mounts a workspace, unless it is mounted. `common` is the directory that all worktrees share.
+pub(super) fn mount(common: &Path, workspace: &Workspace) -> Result<(), Failure> {
+    let Some(layers) = layers(workspace)? else { return Ok(()) };
+    backend::mount(workspace.record.backend, &layers, &holder(common, workspace)?)?;
+    Ok(())
+}
+
+/// Unmounts a workspace if it is mounted, and its base if nobody else uses it.
+pub(super) fn unmount(workspace: &Workspace) -> Result<(), Failure> {
+    let Some(layers) = layers(workspace)? else { return Ok(()) };
+    backend::unmount(workspace.record.backend, &layers)?;
+    release_base(workspace.record.backend, &layers);
+    Ok(())
+}
+
+/// Unmounts the base of a workspace if nobody uses it. A failure leaves a mount, which does no harm.
+pub(super) fn release_base(backend: Backend, layers: &Layers) {
+    if backend == Backend::Image {
+        let _ = image::unmount_if_unused(&layers.base);
+    }
+}
+
+/// Returns where the files of a workspace are visible.
+pub(super) fn state(workspace: &Workspace) -> Result<Mounted, Failure> {
+    match layers(workspace)? {
+        Some(layers) => Ok(backend::state(workspace.record.backend, &layers)?),
+        None => Ok(Mounted::Here),
+    }
+}
+
+/// The command line of the process that holds the namespace of a workspace.
+fn holder(common: &Path, workspace: &Workspace) -> Result<holder::Program, Failure> {
+    let program = this_program()?;
+    let words = ["workspace", HOLD].map(OsString::from);
+    let places = [common.as_os_str().to_owned(), workspace.name.clone()];
+    Ok(holder::Program { program, argv0: "sapwood".into(), args: words.into_iter().chain(places).collect() })
+}
+
+/// The word by which sapwood starts the holder.
+const HOLD: &str = "hold";
+
+/// Returns the path of this program.
+pub(super) fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::fatal(format!("cannot find the path of this program: {error}")))
+}
+
+/// Runs the holder: `workspace hold <common directory> <name>`.
+pub(super) fn hold(_: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let [common, name] = args else {
+        return Err(Failure::Misused("this command is for sapwood itself".into()));
+    };
+    let workspace = record::find(Path::new(sys::os_str(common)), sys::os_str(name))?;
+    if let Some(layers) = layers(&workspace)? {
+        holder::hold(&layers, std::io::stdout())?;
+    }
+    Ok(0)
+}

@@ -1,0 +1,163 @@
+//! `workspace remove`.
+//!
+//! Order: the check for unsaved work; the unmount; the files, by way of the trash; the
+//! administrative directory. A process in the background deletes the files.
+
+use std::{
+    collections::HashSet,
+    os::unix::ffi::OsStrExt as _,
+    process::{Command, Stdio},
+};
+
+use bstr::{BString, ByteSlice as _};
+use engine::{
+    trash::Trash,
+    workspace::{
+        backend::{Backend, Mounted},
+        record::Workspace,
+        remove as files,
+    },
+    worktree::admin::Found,
+};
+use format::ObjectId;
+use repo::{Repository, Worktree, WorktreeHeadKind};
+
+use super::{
+    create::removed,
+    mounts,
+    request::{REMOVE, Request},
+    site::{self, Site},
+};
+use crate::{
+    commands::{
+        trash,
+        worktree::{
+            remove::{delete_admin, drop_empty_list, refuse_changes},
+            scene::Scene,
+        },
+    },
+    session::invocation::Invocation,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// The treatment of unsaved work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Force {
+    /// It is a reason not to remove the workspace.
+    No,
+    /// It is lost.
+    Yes,
+}
+
+/// Runs the command. Returns its exit code.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let names = REMOVE.parse(args)?.store(&mut request)?;
+    let site = Site::open(run)?;
+    let force = if request.force { Force::Yes } else { Force::No };
+    let mut code = 0;
+    let mut report = Vec::new();
+    let scene = site.scene();
+    for workspace in site.chosen(&names, false)? {
+        match remove(&scene, &workspace, force) {
+            Ok(()) => report.push(removed(&workspace)),
+            Err(failure) => {
+                failure.say();
+                code = failure.code();
+            }
+        }
+    }
+    if request.json {
+        site::print_json(&serde_json::Value::from(report));
+    }
+    Ok(code)
+}
+
+/// Removes a workspace.
+pub(crate) fn remove(scene: &Scene<'_>, workspace: &Workspace, force: Force) -> Result<(), Failure> {
+    let _lock = workspace.lock()?;
+    let worktree = scene.repo.linked_worktree(&workspace.name);
+    let found = worktree.as_ref().map(|worktree| Found::at(&worktree.git_dir));
+    if let (Some(worktree), Force::No) = (&worktree, force) {
+        refuse_unsaved(scene, workspace, worktree)?;
+    }
+    remove_files(scene, workspace)?;
+    if let Some(found) = found
+        && !delete_admin(scene, &workspace.name, &found)?
+    {
+        return Err(Failure::Said(1));
+    }
+    drop_empty_list(scene);
+    trash::empty_behind_us(&scene.common);
+    Ok(())
+}
+
+/// Unmounts a workspace and removes its files and its state.
+fn remove_files(scene: &Scene<'_>, workspace: &Workspace) -> Result<(), Failure> {
+    let shared = scene.shared_if_told();
+    let mut discarded = Trash::new(&scene.common, shared, trash::workers(), scene.run.interrupt.flag());
+    let layers = mounts::layers(workspace)?;
+    files::remove(workspace, layers.as_ref(), &mut discarded)?;
+    if let Some(layers) = layers {
+        mounts::release_base(workspace.record.backend, &layers);
+    }
+    Ok(())
+}
+
+/// Refuses if a removal loses changes, or commits that no ref reaches.
+fn refuse_unsaved(scene: &Scene<'_>, workspace: &Workspace, worktree: &Worktree) -> Result<(), Failure> {
+    let name = workspace.name.as_bytes().as_bstr();
+    let head = scene.repo.head_of(worktree);
+    if head.kind == WorktreeHeadKind::Detached {
+        refuse_unreachable(scene.repo, workspace, head.oid)?;
+    }
+    if workspace.record.backend.has_upper() && mounts::state(workspace)? == Mounted::No {
+        mounts::mount(&scene.common, workspace)?;
+    }
+    match workspace.record.backend {
+        // Its files are visible only in its own namespace.
+        Backend::OverlayUser => refuse_changes_inside(workspace),
+        _ => refuse_changes(scene, worktree, name),
+    }
+}
+
+fn refuse_unreachable(repo: &Repository, workspace: &Workspace, oid: ObjectId) -> Result<(), Failure> {
+    let refs = repo.refs("refs/")?;
+    if refs.iter().any(|(_, tip)| *tip == oid) {
+        return Ok(());
+    }
+    let commits = refs.iter().filter_map(|(_, tip)| repo.peel_to_commit(*tip).ok().flatten());
+    let commits: Vec<ObjectId> = commits.collect();
+    if !repo.reachable_tips(&commits, &HashSet::from([oid]))?.is_empty() {
+        return Ok(());
+    }
+    let short = repo.abbreviate(oid)?;
+    Err(Failure::fatal(text!(
+        "'",
+        workspace.name.as_bytes(),
+        "' is at commit ",
+        short,
+        ", which no branch or tag contains; make a branch, or use --force to lose it"
+    )))
+}
+
+fn refuse_changes_inside(workspace: &Workspace) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::fatal(format!("cannot run status in the workspace: {error}"));
+    let program = mounts::this_program()?;
+    let mut child = Command::new(&program);
+    child.current_dir(&workspace.record.dir).args(["workspace", "exec"]).arg(&workspace.name);
+    child.arg("--").arg(&program).args(["status", "--porcelain", "--ignore-submodules=none"]);
+    console::flush();
+    let output = child.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(failed)?;
+    match output.status.success() && output.stdout.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::fatal(text!(
+            "'",
+            workspace.name.as_bytes(),
+            "' contains modified or untracked files, use --force to delete it"
+        ))),
+    }
+}

@@ -1,0 +1,165 @@
+//! The options of the subcommands of `workspace`.
+
+use bstr::BString;
+
+use crate::term::args::{Grammar, Opt, Set, Table};
+
+/// The options of all subcommands.
+#[derive(Default)]
+pub(super) struct Request {
+    pub(super) branch: Option<BString>,
+    pub(super) detach: bool,
+    pub(super) dir: Option<BString>,
+    pub(super) backend: Option<BString>,
+    pub(super) base_dir: Option<BString>,
+    pub(super) upper_dir: Option<BString>,
+    pub(super) sparse: Vec<BString>,
+    pub(super) with: Vec<BString>,
+    pub(super) from: Option<BString>,
+    pub(super) volatile: bool,
+    pub(super) exec: bool,
+    pub(super) json: bool,
+    pub(super) quiet: bool,
+    pub(super) force: bool,
+    pub(super) all: bool,
+    pub(super) dry_run: bool,
+}
+
+const JSON: Opt<Set<Request>> =
+    Opt::flag("--json", "print one JSON document", |request: &mut Request| &mut request.json);
+const QUIET: Opt<Set<Request>> =
+    Opt::flag("-q, --quiet", "print only errors", |request: &mut Request| &mut request.quiet);
+const BASE_DIR: Opt<Set<Request>> = Opt::text(
+    "--base-dir <dir>",
+    "the directory of the bases (sapwood.baseDir)",
+    |request: &mut Request| &mut request.base_dir,
+);
+const FORCE: Opt<Set<Request>> =
+    Opt::flag("-f, --force", "discard unsaved work", |request: &mut Request| &mut request.force);
+const DRY_RUN: Opt<Set<Request>> =
+    Opt::flag("-n, --dry-run", "only say what would be done", |request: &mut Request| &mut request.dry_run);
+
+pub(super) const CREATE: Table<Set<Request>> = Table {
+    usage: &[
+        "sapwood workspace create [<options>] <name> [<commit>]",
+        "sapwood workspace create [<options>] --exec <name> [<commit>] -- <command>...",
+    ],
+    options: &[
+        Opt::text("-b <branch>", "create a branch", |request: &mut Request| &mut request.branch),
+        Opt::flag("-d, --detach", "detach HEAD at the commit", |request: &mut Request| &mut request.detach),
+        Opt::text("--dir <path>", "the directory of the workspace", |request: &mut Request| &mut request.dir),
+        Opt::text(
+            "--backend <backend>",
+            "auto, image, overlay, overlay-user, fuse, btrfs, reflink or copy",
+            |request: &mut Request| &mut request.backend,
+        ),
+        BASE_DIR,
+        Opt::text(
+            "--upper-dir <dir>",
+            "the directory that holds the changes, if the repository's file system cannot",
+            |request: &mut Request| &mut request.upper_dir,
+        ),
+        Opt::list("--sparse <dir>", "include only this directory (repeatable)", |request: &mut Request| {
+            &mut request.sparse
+        }),
+        Opt::list("--with <path>", "share these ignored files (repeatable)", |request: &mut Request| {
+            &mut request.with
+        }),
+        Opt::text(
+            "--from <workspace>",
+            "take the files of --with from this workspace",
+            |request: &mut Request| &mut request.from,
+        ),
+        Opt::flag(
+            "--volatile",
+            "ignore fsync: faster, but changes may be lost in a crash of the system",
+            |request: &mut Request| &mut request.volatile,
+        ),
+        Opt::flag(
+            "--exec",
+            "run the command in the workspace, then remove it unless something is unsaved",
+            |request: &mut Request| &mut request.exec,
+        ),
+        JSON,
+        QUIET,
+    ],
+    grammar: Grammar::MixedWithDashes,
+};
+
+pub(super) const LIST: Table<Set<Request>> =
+    Table { usage: &["sapwood workspace list [--json]"], options: &[JSON], grammar: Grammar::Mixed };
+
+pub(super) const EXEC: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace exec <name> [--] <command>..."],
+    options: &[],
+    grammar: Grammar::OptionsFirst,
+};
+
+pub(super) const ENTER: Table<Set<Request>> =
+    Table { usage: &["sapwood workspace enter <name>"], options: &[], grammar: Grammar::Mixed };
+
+pub(super) const MOUNT: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace mount (--all | <name>...) [--json]"],
+    options: &[
+        Opt::flag("--all", "mount every workspace of the repository", |request: &mut Request| {
+            &mut request.all
+        }),
+        JSON,
+        QUIET,
+    ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const UNMOUNT: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace unmount (--all | <name>...) [--json]"],
+    options: &[
+        Opt::flag("--all", "unmount every workspace of the repository", |request: &mut Request| {
+            &mut request.all
+        }),
+        JSON,
+        QUIET,
+    ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const REMOVE: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace remove [-f] [--json] <name>..."],
+    options: &[FORCE, JSON, QUIET],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const DOCTOR: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace doctor [--dir <path>] [--json]"],
+    options: &[
+        Opt::text("--dir <path>", "the directory of a workspace", |request: &mut Request| &mut request.dir),
+        BASE_DIR,
+        Opt::text("--upper-dir <dir>", "the directory that holds the changes", |request: &mut Request| {
+            &mut request.upper_dir
+        }),
+        JSON,
+    ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const BASE: Table<Set<Request>> = Table {
+    usage: &[
+        "sapwood workspace base add [<options>] [<commit>...]",
+        "sapwood workspace base list [--base-dir <dir>] [--json]",
+        "sapwood workspace base verify [--base-dir <dir>] [--json] [<base>...]",
+        "sapwood workspace base remove [--base-dir <dir>] [--json] <base>...",
+        "sapwood workspace base (gc | prune) [-n] [--base-dir <dir>] [--json]",
+    ],
+    options: &[
+        Opt::text("--backend <backend>", "the backend that will use the base", |request: &mut Request| {
+            &mut request.backend
+        }),
+        Opt::list("--sparse <dir>", "include only this directory (repeatable)", |request: &mut Request| {
+            &mut request.sparse
+        }),
+        BASE_DIR,
+        DRY_RUN,
+        JSON,
+        QUIET,
+    ],
+    grammar: Grammar::Mixed,
+};

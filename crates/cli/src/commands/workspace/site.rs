@@ -1,0 +1,104 @@
+//! The repository of a command, its workspaces, and its bases.
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, BString};
+use engine::workspace::{
+    base::Bases,
+    record::{self, Workspace},
+};
+use repo::{OpenOptions, Repository};
+use serde_json::Value;
+
+use crate::{
+    commands::worktree::scene::{ADD, Scene},
+    session::{invocation::Invocation, settings::Settings},
+    term::{console, failure::Failure},
+};
+
+/// The repository of a command, and the settings there.
+pub(super) struct Site<'a> {
+    pub(super) run: &'a Invocation,
+    pub(super) repo: Repository,
+    pub(super) settings: Settings,
+    /// The common directory, without symbolic links.
+    pub(super) common: PathBuf,
+}
+
+impl<'a> Site<'a> {
+    /// Opens the repository from the current directory, which may be an unmounted workspace.
+    pub(super) fn open(run: &'a Invocation) -> Result<Site<'a>, Failure> {
+        let unmounted = run.cwd.ancestors().find_map(record::unmounted_at);
+        let repo = match unmounted {
+            Some((common, _)) => Repository::open(&OpenOptions { git_dir: Some(common), ..run.outside() })?,
+            None => run.open()?,
+        };
+        let settings = Settings::read(run, &repo)?;
+        let common = repo.real_common_dir();
+        Ok(Site { run, repo, settings, common })
+    }
+
+    /// Returns the same for the parts that `worktree` shares.
+    pub(super) fn scene(&self) -> Scene<'_> {
+        Scene { run: self.run, repo: &self.repo, common: self.common.clone(), table: &ADD }
+    }
+
+    /// Returns the workspace with this name.
+    pub(super) fn find(&self, name: &BStr) -> Result<Workspace, Failure> {
+        Ok(record::find(&self.common, sys::os_str(name))?)
+    }
+
+    /// Returns the named workspaces, or all of them. Damaged records are reported.
+    pub(super) fn chosen(&self, names: &[BString], all: bool) -> Result<Vec<Workspace>, Failure> {
+        if all != names.is_empty() {
+            return Err(Failure::fatal("name workspaces, or give --all"));
+        }
+        match all {
+            true => self.all(),
+            false => names.iter().map(|name| self.find(name.as_ref())).collect(),
+        }
+    }
+
+    /// Returns all workspaces. Damaged records are reported.
+    pub(super) fn all(&self) -> Result<Vec<Workspace>, Failure> {
+        let report = |result: Result<Workspace, record::Error>| {
+            result.inspect_err(|error| console::error(error.to_string())).ok()
+        };
+        Ok(record::all(&self.common)?.into_iter().filter_map(report).collect())
+    }
+
+    /// Returns the base directory: the given one, else the configured one.
+    pub(super) fn bases(&self, given: Option<&BString>) -> Result<Bases, Failure> {
+        bases(self.run, &self.repo, given)
+    }
+}
+
+/// Returns the base directory: the given one, else `sapwood.baseDir`, else one in the repository.
+pub(super) fn bases(run: &Invocation, repo: &Repository, given: Option<&BString>) -> Result<Bases, Failure> {
+    let dir = match given {
+        Some(given) => run.path(given)?,
+        None => configured_dir(run, repo, "sapwood.baseDir")?
+            .unwrap_or_else(|| repo.real_common_dir().join("sapwood").join("bases")),
+    };
+    Ok(Bases::at(&dir))
+}
+
+/// Returns the directory that a setting names.
+pub(super) fn configured_dir(
+    run: &Invocation,
+    repo: &Repository,
+    key: &str,
+) -> Result<Option<PathBuf>, Failure> {
+    let Some(path) = repo.config_path(key)? else { return Ok(None) };
+    Ok(Some(path.resolve(&run.cwd).map_err(|refused| Failure::refused(&path, refused))?))
+}
+
+/// Prints a JSON document.
+pub(super) fn print_json(value: &Value) {
+    console::out(format!("{value:#}"));
+}
+
+/// A path in a JSON document. Bytes that are not UTF-8 are replaced.
+pub(super) fn json_path(path: &Path) -> Value {
+    Value::from(path.to_string_lossy())
+}

@@ -1,0 +1,230 @@
+//! `workspace create`, `list`, `exec` and `remove`, on each backend, with the real Git inside.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use testkit::{NoMountsBelow, Repo, Run, Sandbox};
+
+use crate::SAPWOOD;
+
+/// The backends that root has on any disk.
+pub(super) const BACKENDS: [&str; 4] = ["image", "overlay", "overlay-user", "copy"];
+
+/// A repository whose bases lie on a real disk: the kernel mounts no image that lies in memory.
+pub(super) struct Place {
+    // Dropped first: it unmounts.
+    _mounts: NoMountsBelow,
+    pub(super) sandbox: Sandbox,
+    _bases: tempfile::TempDir,
+}
+
+impl Place {
+    pub(super) fn new() -> Place {
+        let sandbox = Sandbox::new();
+        let bases = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory on a disk");
+        let place = Place { _mounts: NoMountsBelow::new(&sandbox.path()), sandbox, _bases: bases };
+        let repo = place.sandbox.init("repo");
+        repo.git(&["config", "sapwood.baseDir", place._bases.path().to_str().expect("a plain name")]);
+        repo.write("file", "content\n");
+        repo.write("dir/deep/file", "more\n");
+        repo.write("dir/empty", "");
+        repo.write_executable("run", "#!/bin/sh\n");
+        repo.symlink("dir/deep", "link");
+        repo.write(".gitignore", "*.o\n");
+        repo.commit("one");
+        repo.write("file", "changed\n");
+        repo.commit("two");
+        place
+    }
+
+    pub(super) fn repo(&self) -> Repo<'_> {
+        self.sandbox.repo("repo")
+    }
+
+    pub(super) fn workspace(&self, name: &str) -> Repo<'_> {
+        self.sandbox.repo(&format!("repo.workspaces/{name}"))
+    }
+
+    /// Runs `sapwood workspace` in the repository.
+    pub(super) fn run(&self, args: &[&str]) -> Run {
+        self.repo().run(SAPWOOD.as_ref(), &[&["workspace"], args].concat())
+    }
+
+    /// Like [`Place::run`]; the command must succeed.
+    pub(super) fn done(&self, args: &[&str]) -> String {
+        let run = self.run(args);
+        assert_eq!(run.code, 0, "{args:?}: {}{}", run.stdout, run.stderr);
+        run.stdout.to_string()
+    }
+
+    /// Runs the real Git inside of the workspace, in its namespace if it has one.
+    pub(super) fn git(&self, name: &str, args: &[&str]) -> String {
+        let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
+        self.done(&[&["exec", name, "--", &git], args].concat())
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.done(&["list", "--json"])).expect("JSON")
+    }
+}
+
+/// Everything that workspaces leave in the repository.
+fn leftovers(place: &Place) -> Vec<PathBuf> {
+    let repo = place.repo();
+    let mut found = Vec::new();
+    for dir in [".git/worktrees", ".git/sapwood/workspaces", "../repo.workspaces"] {
+        let entries = fs::read_dir(repo.join(dir)).into_iter().flatten();
+        found.extend(entries.map(|entry| entry.expect("an entry").path()));
+    }
+    found
+}
+
+#[test]
+fn a_workspace_is_a_clean_worktree_of_the_commit() {
+    for backend in BACKENDS {
+        let place = Place::new();
+        place.done(&["create", "one", "-b", "topic", "--backend", backend]);
+        let inside = |script: &str| place.done(&["exec", "one", "--", "sh", "-ec", script]);
+        assert_eq!(inside("cat file dir/deep/file link/file; test -x run; test ! -s dir/empty"), "changed\nmore\nmore\n");
+        assert_eq!(place.git("one", &["status", "--porcelain", "--ignored"]), "", "{backend}");
+        assert_eq!(place.git("one", &["branch", "--show-current"]), "topic\n");
+        let listed = place.repo().git(&["worktree", "list", "--porcelain"]).stdout;
+        let line = format!("worktree {}\n", place.workspace("one").path.display());
+        assert!(listed.to_string().contains(&line), "{listed}");
+        let all = place.json();
+        assert_eq!((&all[0]["name"], &all[0]["branch"]), (&"one".into(), &"topic".into()));
+        assert_eq!((&all[0]["backend"], &all[0]["mounted"]), (&backend.into(), &true.into()));
+        place.done(&["remove", "one"]);
+        assert_eq!(leftovers(&place), Vec::<PathBuf>::new(), "{backend}");
+        place.repo().git(&["branch", "-d", "topic"]);
+    }
+}
+
+#[test]
+fn changes_are_seen_and_committed_by_git_and_by_us() {
+    for backend in BACKENDS {
+        let place = Place::new();
+        place.done(&["create", "one", "-b", "topic", "HEAD~1", "--backend", backend]);
+        let script = "echo new >new; echo x >>file; rm dir/empty; mv dir/deep dir/moved || \
+                      { cp -r dir/deep dir/moved; rm -r dir/deep; }; echo o >x.o";
+        place.done(&["exec", "one", "--", "sh", "-ec", script]);
+        let expected = " D dir/deep/file\n D dir/empty\n M file\n?? dir/moved/\n?? new\n";
+        assert_eq!(place.git("one", &["status", "--porcelain"]), expected, "{backend}");
+        assert_eq!(place.done(&["exec", "one", "--", SAPWOOD, "status", "--porcelain"]), expected, "{backend}");
+        place.git("one", &["add", "-A"]);
+        place.git("one", &["commit", "-qm", "three"]);
+        assert_eq!(place.git("one", &["status", "--porcelain"]), "", "{backend}");
+        assert_eq!(place.repo().git(&["show", "topic:file"]).stdout, "content\nx\n");
+        place.done(&["remove", "one"]);
+        assert_eq!(leftovers(&place), Vec::<PathBuf>::new(), "{backend}");
+    }
+}
+
+#[test]
+fn unsaved_work_is_not_removed_without_force() {
+    for backend in BACKENDS {
+        let place = Place::new();
+        for (name, script) in [
+            ("edited", "echo x >>file"),
+            ("untracked", "echo x >new"),
+            ("deleted", "rm file"),
+            ("staged", "echo x >new; $GIT add new; rm new"),
+        ] {
+            place.done(&["create", name, "--backend", backend]);
+            let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
+            place.done(&["exec", name, "--", "sh", "-ec", &script.replace("$GIT", &git)]);
+            let refused = place.run(&["remove", name]);
+            assert_ne!(refused.code, 0, "{backend} {name}");
+            assert!(refused.stderr.to_string().contains("--force"), "{}", refused.stderr);
+            place.done(&["exec", name, "--", "test", "-e", "run"]);
+            place.done(&["remove", "--force", name]);
+        }
+        place.done(&["create", "detached", "--detach", "--backend", backend]);
+        place.git("detached", &["commit", "-q", "--allow-empty", "-m", "nowhere else"]);
+        let refused = place.run(&["remove", "detached"]);
+        assert!(refused.stderr.to_string().contains("no branch or tag"), "{}", refused.stderr);
+        place.done(&["remove", "--force", "detached"]);
+        assert_eq!(leftovers(&place), Vec::<PathBuf>::new(), "{backend}");
+    }
+}
+
+#[test]
+fn an_unmounted_workspace_is_no_worktree_and_comes_back() {
+    for backend in ["image", "overlay", "overlay-user"] {
+        let place = Place::new();
+        place.done(&["create", "one", "--backend", backend]);
+        place.done(&["exec", "one", "--", "sh", "-ec", "echo mine >new"]);
+        place.done(&["unmount", "one"]);
+        let inside = place.workspace("one");
+        let refused = inside.try_git(&["status"]);
+        assert_eq!(refused.code, 128, "{}", refused.stdout);
+        assert!(refused.stderr.to_string().contains("sapwood/workspaces/one/not-mounted"), "{}", refused.stderr);
+        place.repo().git(&["worktree", "prune"]);
+        let mounted = inside.run(SAPWOOD.as_ref(), &["workspace", "mount", "one"]);
+        assert_eq!(mounted.code, 0, "{}", mounted.stderr);
+        assert_eq!(place.git("one", &["status", "--porcelain"]), "?? new\n", "{backend}");
+        place.done(&["remove", "--force", "one"]);
+    }
+}
+
+#[test]
+fn a_command_runs_in_a_workspace_that_goes_away_with_it() {
+    let place = Place::new();
+    let run = place.run(&["create", "--exec", "job", "--", "sh", "-c", "cat file; exit 3"]);
+    assert_eq!((run.code, run.stdout.to_string()), (3, "changed\n".to_owned()), "{}", run.stderr);
+    assert_eq!(leftovers(&place), Vec::<PathBuf>::new());
+    let run = place.run(&["create", "--exec", "kept", "--", "sh", "-c", "echo x >new"]);
+    assert_eq!(run.code, 0);
+    assert!(run.stderr.to_string().contains("The workspace 'kept' stays"), "{}", run.stderr);
+    place.done(&["remove", "-f", "kept"]);
+}
+
+#[test]
+fn names_and_places_that_are_taken_are_refused() {
+    let place = Place::new();
+    place.done(&["create", "one"]);
+    for (args, expected) in [
+        (&["create", "one"][..], "exists already"),
+        (&["create", "a/b"], "cannot be the name"),
+        (&["create", ""], "cannot be the name"),
+        (&["create", "two", "--backend", "tape"], "unknown backend"),
+        (&["create", "two", "no-such-commit"], "invalid reference"),
+        (&["create", "two", "--dir", "."], "already exists"),
+        (&["remove", "two"], "is not a workspace"),
+    ] {
+        let refused = place.run(args);
+        assert_ne!(refused.code, 0, "{args:?}");
+        assert!(refused.stderr.to_string().contains(expected), "{args:?}: {}", refused.stderr);
+    }
+    assert_eq!(place.json().as_array().map(Vec::len), Some(1));
+    place.done(&["remove", "one"]);
+}
+
+#[test]
+fn worktree_add_makes_workspaces_where_it_is_configured() {
+    let place = Place::new();
+    let repo = place.repo();
+    repo.git(&["config", "sapwood.worktree", "workspace"]);
+    let worktree = |args: &[&str]| {
+        let run = repo.run(SAPWOOD.as_ref(), &[&["worktree"], args].concat());
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+        run
+    };
+    worktree(&["add", "../wt"]);
+    let inside = place.sandbox.repo("wt");
+    assert_eq!(inside.read("file"), "changed\n");
+    assert_eq!(inside.git(&["status", "--porcelain"]).stdout, "");
+    assert_eq!(place.json()[0]["name"], "wt");
+    let listed = worktree(&["list", "--porcelain"]).stdout.to_string();
+    assert!(!listed.contains("locked"), "{listed}");
+    inside.write("new", "x");
+    let refused = repo.run(SAPWOOD.as_ref(), &["worktree", "remove", "wt"]);
+    assert_eq!(refused.stderr, "fatal: 'wt' contains modified or untracked files, use --force to delete it\n");
+    assert_eq!(refused.code, 128);
+    worktree(&["remove", "--force", "wt"]);
+    assert!(!inside.path.exists());
+    assert_eq!(leftovers(&place), Vec::<PathBuf>::new());
+    // The last one unmounts the base, so that nothing of a workspace is left.
+    let mounts = Command::new("findmnt").args(["-rno", "TARGET"]).output().expect("the list of mounts");
+    let bases = place._bases.path().to_str().expect("a plain name");
+    assert!(!String::from_utf8_lossy(&mounts.stdout).contains(bases));
+}

@@ -1,0 +1,108 @@
+//! The index of a base: written once with the base, installed in each workspace.
+//!
+//! It is a split index. Workspaces link the shared half, which holds all entries, and get a copy of
+//! the small half, which holds the cache-tree and the untracked cache. The copy names the
+//! workspace's path.
+
+use std::{
+    io::{self, Write as _},
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
+};
+
+use format::index::{Flags, Fsmonitor, Index, MonitorAnswer, parts};
+use store::{
+    Fsync, LockOptions,
+    index::{CommitError, Expire, WriteOptions},
+};
+use sys::by_path;
+
+use super::{Base, Error};
+use crate::{look::untracked, workspace::upper};
+
+/// Writes both halves of the index of the base `name` to the directory `dir`. Returns the name of
+/// the shared half. Every entry is marked as unchanged for the monitor of an empty upper layer.
+pub(super) fn write(
+    dir: &Path,
+    name: &str,
+    mut index: Index,
+    fsync: &Fsync,
+) -> Result<format::ObjectId, Error> {
+    for entry in index.entries_mut() {
+        entry.flags.remove(Flags::UPTODATE);
+        entry.flags.set(Flags::FSMONITOR_VALID, !entry.mode.is_gitlink());
+    }
+    let token = upper::token_of_empty(name);
+    index.fsmonitor = Some(Fsmonitor { token, answer: MonitorAnswer::Changes });
+    let options = WriteOptions {
+        split: Some(true),
+        shared_index_expire: Expire::Never,
+        ..WriteOptions::default()
+    };
+    let rest = dir.join("rest");
+    let io = |source| Error::Io { action: "write", path: rest.clone(), source };
+    let lock = store::index::lock(&rest, &LockOptions::default()).map_err(|error| io(io::Error::other(error)))?;
+    let written = store::index::commit(lock, &mut index, &options, fsync, &|_, _| false);
+    written.map_err(|error: CommitError| io(io::Error::other(error)))?;
+    let shared = index.base.expect("a split index has a shared half");
+    let from = dir.join(shared_name(&shared));
+    let to = dir.join("index");
+    by_path::rename(&from, &to).map_err(|source| Error::Io { action: "rename", path: from, source })?;
+    Ok(shared)
+}
+
+fn shared_name(oid: &format::ObjectId) -> String {
+    format!("sharedindex.{oid}")
+}
+
+/// The monitor of a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Monitor {
+    /// The upper layer answers for unchanged files.
+    UpperLayer,
+    /// None: every file is examined by its stat data.
+    None,
+}
+
+impl Base {
+    /// Writes the index of a workspace at `top` into its administrative directory `admin`, which has
+    /// none yet.
+    pub fn install_index(
+        &self,
+        admin: &Path,
+        top: &Path,
+        monitor: Monitor,
+        fsync: &Fsync,
+    ) -> Result<(), Error> {
+        let shared = admin.join(shared_name(&self.shared_index));
+        link_or_copy(&self.shared_index(), &shared)?;
+        let rest = self.rest_of_index();
+        let read = |source| Error::Io { action: "read", path: rest.clone(), source };
+        let bytes = by_path::read(&rest).map_err(read)?.ok_or_else(|| read(io::ErrorKind::NotFound.into()))?;
+        let damaged = || Error::Damaged { path: rest.clone(), what: "it is no index".to_owned() };
+        let mut small = parts::Small::parse(&bytes, self.tree.kind()).ok_or_else(damaged)?;
+        small.set_ident(untracked::cache::ident_of(top.as_os_str().as_bytes()).as_ref());
+        if monitor == Monitor::None {
+            small.remove_monitor();
+        }
+        let path = admin.join("index");
+        let io = |source| Error::Io { action: "write", path: path.clone(), source };
+        let mut file = by_path::create_new(&path, 0o666).map_err(io)?;
+        file.write_all(&small.to_bytes()).map_err(io)?;
+        fsync.file(store::Components::INDEX, &file).map_err(io)
+    }
+}
+
+/// Gives a file a second name, or copies it where that cannot be.
+fn link_or_copy(from: &Path, to: &Path) -> Result<(), Error> {
+    if by_path::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    let source = by_path::open(from).map_err(|source| Error::Io {
+        action: "read",
+        path: from.to_owned(),
+        source,
+    })?;
+    let copy = || sys::copy(&source, &by_path::create_new(to, 0o666)?);
+    copy().map(drop).map_err(|source| Error::Io { action: "write", path: to.to_owned(), source })
+}

@@ -1,0 +1,121 @@
+//! Bases on disk: the record, and finding them by name.
+
+use std::{
+    io::ErrorKind,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BString, ByteSlice as _};
+use format::{HashKind, ObjectId, config::Edit};
+use store::{Fsync, LockOptions};
+use sys::{File, by_path};
+
+use super::{Base, Bases, Error, Kind};
+
+const SECTION: &str = "base";
+
+/// The prefix of a base that is not complete.
+pub(super) const STAGED: &str = ".new-";
+
+/// The prefix of a base that is being removed.
+pub(super) const REMOVED: &str = ".old-";
+
+/// The stored facts about a base.
+pub(super) struct Stored {
+    pub(super) kind: Kind,
+    pub(super) tree: ObjectId,
+    /// The name of the shared half of the index.
+    pub(super) shared_index: ObjectId,
+    /// The blob files, relative to the base directory.
+    pub(super) devices: Vec<PathBuf>,
+}
+
+impl Stored {
+    /// Writes the record of the base at `dir`.
+    pub(super) fn write(&self, dir: &Path, fsync: &Fsync) -> Result<(), Error> {
+        let mut edits = Vec::new();
+        let mut add = |key: &str, value: BString| {
+            edits.push(Edit::Add { key: format!("{SECTION}.{key}").into(), value });
+        };
+        add("kind", self.kind.name().into());
+        add("tree", self.tree.to_string().into());
+        add("index", self.shared_index.to_string().into());
+        self.devices.iter().for_each(|device| add("device", device.as_os_str().as_bytes().into()));
+        let content = |_| format::config::edit(b"", &edits).map_err(store::config::Error::Key);
+        Ok(store::config::rewrite(&dir.join("record"), &LockOptions::default(), fsync, content)?)
+    }
+
+    /// Reads the record of the base at `dir`. `None` if there is no base.
+    fn read(dir: &Path) -> Result<Option<Stored>, Error> {
+        let path = dir.join("record");
+        let Some(pairs) = repo::settings_in(&path)? else { return Ok(None) };
+        let damaged = |what: &str| Error::Damaged { path: path.clone(), what: what.to_owned() };
+        let one = |key: &str| {
+            let wanted = format!("{SECTION}.{key}");
+            pairs.iter().rev().find(|(found, _)| *found == wanted).map(|(_, value)| value.as_bstr())
+        };
+        let oid = |key: &str| {
+            let text = one(key)?;
+            let kinds = [HashKind::Sha1, HashKind::Sha256];
+            kinds.into_iter().find_map(|kind| ObjectId::from_hex(kind, text))
+        };
+        let devices = pairs.iter().filter(|(key, _)| *key == format!("{SECTION}.device"));
+        Ok(Some(Stored {
+            kind: one("kind")
+                .and_then(|name| Kind::from_name(name))
+                .ok_or_else(|| damaged("it names no known kind"))?,
+            tree: oid("tree").ok_or_else(|| damaged("it names no tree"))?,
+            shared_index: oid("index").ok_or_else(|| damaged("it names no index"))?,
+            devices: devices.map(|(_, value)| PathBuf::from(sys::os_str(value))).collect(),
+        }))
+    }
+}
+
+impl Base {
+    /// Keeps the base from being removed as long as the file is open.
+    pub fn hold(&self) -> Result<File, Error> {
+        let path = self.dir.join("lock");
+        let io = |source| Error::Io { action: "lock", path: path.clone(), source };
+        let file = by_path::open(&path).map_err(io)?;
+        match sys::try_lock_shared(&file).map_err(io)? {
+            true => Ok(file),
+            false => Err(Error::Missing { dir: self.dir.clone(), name: self.name.clone() }),
+        }
+    }
+}
+
+impl Bases {
+    /// Returns the base with this name.
+    pub fn get(&self, name: &str) -> Result<Base, Error> {
+        self.load(name)?.ok_or_else(|| Error::Missing { dir: self.dir.clone(), name: name.to_owned() })
+    }
+
+    /// Returns all complete bases, sorted by name.
+    pub fn list(&self) -> Result<Vec<Base>, Error> {
+        let mut names = match by_path::list(&self.dir) {
+            Ok(names) => names,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(Error::Io { action: "read", path: self.dir.clone(), source }),
+        };
+        names.retain(|(name, _)| !name.as_bytes().starts_with(b"."));
+        names.sort_by(|one, other| one.0.cmp(&other.0));
+        let names = names.iter().filter_map(|(name, _)| name.to_str());
+        names.filter_map(|name| self.load(name).transpose()).collect()
+    }
+
+    /// Returns the base with this name, if it is there.
+    pub(super) fn load(&self, name: &str) -> Result<Option<Base>, Error> {
+        let dir = self.dir.join(name);
+        let Some(stored) = Stored::read(&dir)? else { return Ok(None) };
+        let devices = stored.devices.iter().map(|device| self.dir.join(device)).collect();
+        Ok(Some(Base {
+            name: name.to_owned(),
+            kind: stored.kind,
+            tree: stored.tree,
+            shared_index: stored.shared_index,
+            devices,
+            dir,
+        }))
+    }
+}

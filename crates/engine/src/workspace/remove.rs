@@ -1,0 +1,79 @@
+//! Removal of a workspace's files and state.
+//!
+//! Order: unmount; the state with the upper layer, which leaves in one rename; the directory. After
+//! a kill in between, `workspace gc` does the rest: an administrative directory without a state.
+
+use std::{io, path::Path, path::PathBuf};
+
+use bstr::ByteSlice as _;
+use std::os::unix::ffi::OsStrExt as _;
+use sys::{Dir, by_path};
+
+use super::{
+    backend::{self, Backend, Layers},
+    record::Workspace,
+};
+use crate::trash::{self, Trash};
+
+/// Why a workspace was not removed, or not completely.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error(transparent)]
+    Backend(#[from] backend::Error),
+    #[error("cannot remove '{}': {}", .path.display(), sys::reason(.source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Removes the files and the state of a workspace. The caller has checked that nothing unsaved is
+/// lost, and removes the administrative directory afterwards. `layers` are those of a workspace with
+/// an upper layer.
+pub fn remove(
+    workspace: &Workspace,
+    layers: Option<&Layers>,
+    trash: &mut Trash<'_>,
+) -> Result<(), Error> {
+    let record = &workspace.record;
+    if let Some(layers) = layers {
+        backend::unmount(record.backend, layers)?;
+    }
+    // The kernel creates this directory without permissions, so only root could empty it.
+    let _ = by_path::set_mode(&workspace.work().join("work"), 0o700);
+    discard(trash, &workspace.state)?;
+    if let Some(place) = &record.place {
+        discard(trash, place)?;
+    }
+    let top = &record.dir;
+    let io = |source| Error::Io { path: top.clone(), source };
+    match record.backend {
+        Backend::Image | Backend::Overlay | Backend::OverlayUser | Backend::Fuse => {
+            // The file that names the workspace as not mounted. Anything else is the user's.
+            let _ = by_path::remove_file(&top.join(".git"));
+            match by_path::remove_dir(top) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io(error)),
+                _ => Ok(()),
+            }
+        }
+        Backend::Btrfs if sys::volume::remove_subvolume(top).is_ok() => Ok(()),
+        Backend::Btrfs | Backend::Reflink | Backend::Copy => discard(trash, top),
+    }
+}
+
+fn discard(trash: &mut Trash<'_>, path: &Path) -> Result<(), Error> {
+    let io = |source| Error::Io { path: path.to_owned(), source };
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let above = match Dir::open(above) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened.map_err(io)?,
+    };
+    match trash.discard(&above, name.as_bytes().as_bstr()) {
+        Ok(_) => Ok(()),
+        Err(trash::Error::Interrupted) => Err(Error::Interrupted),
+        Err(trash::Error::Unremovable(stuck)) => match stuck.into_iter().next() {
+            Some(first) => Err(io(first.source)),
+            None => Ok(()),
+        },
+    }
+}

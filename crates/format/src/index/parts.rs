@@ -1,0 +1,138 @@
+//! The small half of a split index without entries, as bytes: changes of single extensions.
+//!
+//! Decoding an index to change the place of its untracked cache would need both halves and all
+//! entries. This module replaces the extension and leaves the others byte for byte.
+
+use bstr::{BStr, ByteSlice as _};
+
+use super::{
+    HEADER,
+    bytes::{Reader, write_varint},
+};
+use crate::{HashKind, hash::Hasher};
+
+const UNTRACKED: [u8; 4] = *b"UNTR";
+const MONITOR: [u8; 4] = *b"FSMN";
+
+/// An index file that holds no entry itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Small<'a> {
+    header: &'a [u8],
+    extensions: Vec<([u8; 4], Vec<u8>)>,
+    hash: HashKind,
+}
+
+impl<'a> Small<'a> {
+    /// Parses the file. Returns `None` if it is damaged or holds entries.
+    pub fn parse(bytes: &'a [u8], hash: HashKind) -> Option<Small<'a>> {
+        let end = bytes.len().checked_sub(hash.len()).filter(|end| *end >= HEADER)?;
+        let (header, rest) = bytes[..end].split_at(HEADER);
+        let has_no_entries = header.starts_with(b"DIRC") && header[8..12] == [0; 4];
+        let mut reader = Reader(rest);
+        let mut extensions = Vec::new();
+        while has_no_entries && !reader.0.is_empty() {
+            let signature = reader.array()?;
+            let size = reader.u32()?;
+            extensions.push((signature, reader.take(size as usize)?.to_vec()));
+        }
+        has_no_entries.then_some(Small { header, extensions, hash })
+    }
+
+    /// Changes the place where the untracked cache is valid, if there is a cache.
+    pub fn set_ident(&mut self, ident: &BStr) {
+        for (signature, data) in &mut self.extensions {
+            if *signature == UNTRACKED
+                && let Some(rest) = after_ident(data)
+            {
+                let mut changed = Vec::with_capacity(data.len() + ident.len());
+                write_varint(&mut changed, ident.len() as u64 + 1);
+                changed.extend_from_slice(ident.as_bytes());
+                changed.push(0);
+                changed.extend_from_slice(rest);
+                *data = changed;
+            }
+        }
+    }
+
+    /// Removes the data of the file system monitor, and the untracked cache that relies on them.
+    pub fn remove_monitor(&mut self) {
+        self.extensions.retain(|(signature, _)| ![MONITOR, UNTRACKED].contains(signature));
+    }
+
+    /// Returns the bytes of the file, with a new checksum.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.header.to_vec();
+        for (signature, data) in &self.extensions {
+            bytes.extend_from_slice(signature);
+            let size = u32::try_from(data.len()).expect("the size was read from 32 bits and grew by a path");
+            bytes.extend_from_slice(&size.to_be_bytes());
+            bytes.extend_from_slice(data);
+        }
+        let mut hasher = Hasher::checksum(self.hash);
+        hasher.update(&bytes);
+        let checksum = hasher.finish().expect("a checksum looks for no collision");
+        bytes.extend_from_slice(checksum.as_bytes());
+        bytes
+    }
+}
+
+/// Returns the data of the untracked cache after its place.
+fn after_ident(data: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader(data);
+    let length = usize::try_from(reader.varint()?).ok()?;
+    reader.take(length)?;
+    Some(reader.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{
+        Index, UntrackedCache,
+        read::{Options, decode},
+        write::{self, Part, encode},
+    };
+
+    fn file(index: &Index) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let options = write::Options { version: super::super::Version::V2, end_of_entries: false, blocks: 0 };
+        encode(index, Part::Whole, &options, &mut |piece: &[u8]| {
+            bytes.extend_from_slice(piece);
+            Ok::<_, std::convert::Infallible>(())
+        })
+        .expect("encoded");
+        let mut hasher = Hasher::checksum(index.hash);
+        hasher.update(&bytes);
+        bytes.extend_from_slice(hasher.finish().expect("a checksum").as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn changes_the_place_of_the_untracked_cache() {
+        let mut index = Index::empty(HashKind::Sha1);
+        index.untracked = Some(UntrackedCache::new("Location /a, system Linux".into(), 6, HashKind::Sha1));
+        let before = file(&index);
+        let mut small = Small::parse(&before, HashKind::Sha1).expect("parsed");
+        assert_eq!(small.to_bytes(), before);
+        let long = format!("Location /{}, system Linux", "b".repeat(200));
+        small.set_ident(long.as_str().into());
+        let after = small.to_bytes();
+        let options = Options::new(1, true);
+        let read = decode(&after, HashKind::Sha1, options).and_then(|read| read.finish()).expect("read");
+        assert_eq!(read.untracked.expect("kept").ident(), long.as_str());
+        small.remove_monitor();
+        let bytes = small.to_bytes();
+        let read = decode(&bytes, HashKind::Sha1, options).and_then(|read| read.finish()).expect("read");
+        assert_eq!(read.untracked, None);
+    }
+
+    #[test]
+    fn refuses_other_files() {
+        let whole = file(&Index::empty(HashKind::Sha1));
+        assert_eq!(Small::parse(&whole[..whole.len() - 21], HashKind::Sha1), None);
+        assert_eq!(Small::parse(b"", HashKind::Sha1), None);
+        let mut with_entry = whole;
+        with_entry[11] = 1;
+        assert_eq!(Small::parse(&with_entry, HashKind::Sha1), None);
+    }
+}
