@@ -2,12 +2,12 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use testkit::{NoMountsBelow, Repo, Run, Sandbox};
+use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
 
 use crate::SAPWOOD;
 
 /// The backends that root has on any disk.
-pub(super) const BACKENDS: [&str; 4] = ["image", "overlay", "overlay-user", "copy"];
+pub(super) const BACKENDS: [&str; 3] = ["overlay", "overlay-user", "copy"];
 
 /// A repository whose bases lie on a real disk: the kernel mounts no image that lies in memory.
 pub(super) struct Place {
