@@ -84,6 +84,16 @@ status *args:
     cargo build --profile dist
     cargo run --profile dist -p lab -- status "$@"
 
+# workspaces beside worktrees, copies that share bytes, and unionfs-fuse (needs root: mounts)
+workspace *args:
+    cargo build --profile dist
+    PATH="$PWD/target/dist:$PATH" cargo run --profile dist -p lab -- workspace "$@"
+
+# status over a shared base, local and on a network disk, as in an article of 2012 (needs root: mounts)
+article *args:
+    cargo build --profile dist
+    PATH="$PWD/target/dist:$PATH" cargo run --profile dist -p lab -- article "$@"
+
 # docs/measurements.md and its charts, from the records that `--record docs/measurements/NAME.json` wrote
 report:
     cargo run -p lab -- report

@@ -55,6 +55,8 @@ enum Command {
     Status(status::Args),
     /// Workspaces beside worktrees, copies and unionfs-fuse.
     Workspace(workspace::Args),
+    /// The steps of an article of 2012 beside workspaces.
+    Article(workspace::article::Args),
     /// Write docs/measurements.md and its charts from the records in docs/measurements.
     Report(report::Args),
     /// Make the linux repository from Debian's source packages and print its path.
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::Weather(args) => weather::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Workspace(args) => workspace::run(&args),
+        Command::Article(args) => workspace::article::run(&args),
         Command::Act { act } => workspace::act(&act),
         Command::Report(args) => report::run(&args),
         Command::Corpus => corpus::linux().and_then(|origin| origin.corpus()).map(|corpus| {

@@ -141,6 +141,11 @@ pub(crate) struct Sample {
     /// KiB that the run added to the page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cached: Option<i64>,
+    /// The number of calls of `stat` and its relatives, and of `open` and its relatives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stats: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) opens: Option<i64>,
 }
 
 /// The part of a figure that was written down when samples were not kept.
@@ -221,8 +226,7 @@ impl Figure {
 
     /// Returns the median of a number that not all samples have.
     pub(crate) fn median_of(&self, of: impl Fn(&Sample) -> Option<i64>) -> Option<f64> {
-        let values: Vec<f64> =
-            self.samples.iter().filter_map(of).map(|value| value as f64).collect();
+        let values: Vec<f64> = self.samples.iter().filter_map(of).map(|value| value as f64).collect();
         (!values.is_empty()).then(|| median(values))
     }
 

@@ -8,6 +8,7 @@ mod overview;
 mod page;
 mod section;
 mod text;
+mod workspace;
 
 use std::{
     collections::BTreeMap,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Records,
     section::{SECTIONS, Section, Unit},
-    text,
+    text, workspace,
 };
 use crate::record::{AtMost, Case, Figure, Kind, Record};
 
@@ -22,7 +22,8 @@ decisions.
 - Tools run in alternating order.
 - \"git, best\" is Git at the best number of workers among those that ran.
 - \"sapwood / git\" is the ratio of the medians. A ratio below 1 means that sapwood is faster.
-- \"target\" is the highest ratio that the project accepts. A ratio above it is bold.
+- \"target\" is the highest ratio, or the longest time, that the project accepts. A figure above it is
+  bold.
 
 ![Seconds of git, gix and sapwood for clone, checkout and status](measurements.svg)
 ";
@@ -64,12 +65,22 @@ fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String 
         .iter()
         .copied()
         .filter(|case| case.tools.iter().any(|figure| figure.wall().is_some()))
+        .filter(|case| record.kind != Kind::Workspace || case.tool("sapwood").is_some())
         .collect();
-    if !timed.is_empty() {
+    if record.kind == Kind::Article {
+        page += &format!("\n{}", table(workspace::article(section.unit, &timed)));
+    } else if !timed.is_empty() {
         page += &format!("\n{}", table(columns(section, &timed)));
     }
     if let Some(chart) = chart {
         page += &format!("\n![Time of sapwood as a share of Git's time](measurements/{chart})\n");
+    }
+    for (title, columns) in workspace::tables(section, &cases) {
+        if columns.len() > 1
+            && columns.iter().skip(1).any(|(_, cells)| cells.iter().any(|cell| !cell.is_empty()))
+        {
+            page += &format!("\n{title}\n\n{}", table(columns));
+        }
     }
     let weighed: Vec<&Case> = cases
         .into_iter()
@@ -82,9 +93,9 @@ fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String 
 }
 
 /// A column: its head, and a cell for each case.
-type Column = (&'static str, Vec<String>);
+pub(super) type Column = (&'static str, Vec<String>);
 
-fn column(head: &'static str, cases: &[&Case], cell: impl Fn(&Case) -> Option<String>) -> Column {
+pub(super) fn column(head: &'static str, cases: &[&Case], cell: impl Fn(&Case) -> Option<String>) -> Column {
     (head, cases.iter().map(|case| cell(case).unwrap_or_default()).collect())
 }
 
@@ -113,13 +124,19 @@ fn names(kind: Kind, cases: &[&Case]) -> Vec<Column> {
 
 fn columns(section: &Section, cases: &[&Case]) -> Vec<Column> {
     let time = |figure: Option<&Figure>| Some(text::spread(figure?.wall()?, section.unit));
+    let ours = |case: &Case| {
+        let wall = case.tool("sapwood")?.wall()?;
+        let text = text::spread(wall, section.unit);
+        let is_missed = case.at_most.seconds.is_some_and(|seconds| wall.median > seconds);
+        Some(if is_missed { format!("**{text}**") } else { text })
+    };
     let has_workers = cases.iter().any(|case| case.tool("git").is_none());
     let mut columns = names(section.kind, cases);
     columns.extend([
         column("calls", cases, |case| Some(text::count(case.calls?.0))),
         column("native", cases, |case| Some(text::count(case.calls?.1))),
         column("runs", cases, runs),
-        column("sapwood", cases, |case| time(case.tool("sapwood"))),
+        column("sapwood", cases, ours),
         column(if has_workers { "git, best" } else { "git" }, cases, |case| time(case.best_of_git())),
         column("git, fewest workers", cases, |case| time(case.git_with_fewest())),
         column("gix", cases, |case| time(case.tool("gix"))),

@@ -74,6 +74,7 @@ pub(super) fn memory((least, most): (i64, i64)) -> String {
 /// Names a case. Cases of a day are commands, and already have their names.
 pub(super) fn case(kind: Kind, case: &str) -> String {
     match (kind, case) {
+        (Kind::Workspace, case) => return super::workspace::case(case),
         (Kind::Day, "all") => return "all commands".to_owned(),
         (Kind::Day, command) => return format!("`{command}`"),
         _ => {}
@@ -102,6 +103,23 @@ pub(super) fn case(kind: Kind, case: &str) -> String {
 
 fn files(number: &str) -> String {
     number.parse().map_or_else(|_| number.to_owned(), |number| format!("{} files", count(number)))
+}
+
+/// Writes a number of a case with separators.
+pub(super) fn number_of(number: &str) -> String {
+    number.parse().map_or_else(|_| number.to_owned(), count)
+}
+
+/// Writes KiB as MB, with three significant digits.
+pub(super) fn megabytes(kib: f64) -> String {
+    let value = kib / 1024.0;
+    let decimals = match value.abs() {
+        value if value < 1.0 => 3,
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
+        _ => 0,
+    };
+    if decimals == 0 && value > 0.0 { count(value.round() as usize) } else { format!("{value:.decimals$}") }
 }
 
 /// Names a disk.

@@ -8,9 +8,9 @@ use crate::{
 };
 
 /// The number of system calls of each kind.
-pub(super) struct Counts {
-    stats: u64,
-    opens: u64,
+pub(crate) struct Counts {
+    pub(crate) stats: u64,
+    pub(crate) opens: u64,
     lists: u64,
     reads: u64,
 }
@@ -23,7 +23,7 @@ impl fmt::Display for Counts {
 }
 
 /// Runs the command under strace and counts its calls.
-pub(super) fn of(invocation: &Invocation) -> Result<Counts, Error> {
+pub(crate) fn of(invocation: &Invocation) -> Result<Counts, Error> {
     let summary = std::env::temp_dir().join(format!("sapwood-lab-{}", std::process::id()));
     let to = summary.display().to_string();
     let mut args = vec!["-f", "-c", "-o", &to, &invocation.program];

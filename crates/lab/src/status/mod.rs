@@ -6,7 +6,7 @@
 //! FUSE serves the disk, each sample gets a mount of its own. On block devices, and for the cold
 //! local disk, caches are dropped.
 
-mod counts;
+pub(crate) mod counts;
 mod targets;
 mod tools;
 

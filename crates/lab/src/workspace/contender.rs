@@ -105,6 +105,8 @@ pub(super) struct Place<'a> {
     sapwood: &'a Path,
     /// The repository that has the worktrees.
     pub(super) repo: PathBuf,
+    /// The directory of bases, if it is not in the usual place.
+    bases: Option<PathBuf>,
     pub(super) volume: Volume,
 }
 
@@ -119,7 +121,7 @@ impl<'a> Place<'a> {
         let volume = Volume::fresh(contender.file_system(), scratch)?;
         volume.read_directly();
         let repo = volume.path().join("repo");
-        let place = Place { contender, git, sapwood, repo, volume };
+        let place = Place { contender, git, sapwood, repo, bases: None, volume };
         place.clone_to(&tree.packed, &place.repo)?;
         let work = place.volume.path().join("work");
         std::fs::create_dir(&work).map_err(|source| Error::Io {
@@ -150,6 +152,18 @@ impl<'a> Place<'a> {
     /// Returns the directory of a worktree.
     pub(super) fn dir(&self, name: &str) -> PathBuf {
         self.volume.path().join("work").join(name)
+    }
+
+    /// Makes later bases below another directory.
+    pub(super) fn put_bases(&mut self, at: &Path) -> Result<(), Error> {
+        self.bases = Some(at.to_owned());
+        let bases = at.join("bases").display().to_string();
+        must(self.git, &["config", "sapwood.baseDir", &bases], &self.repo).map(drop)
+    }
+
+    /// Returns the directory of the base that was made by hand.
+    pub(super) fn base_dir(&self) -> PathBuf {
+        self.bases.as_deref().unwrap_or(self.volume.path()).join("base")
     }
 
     fn text(&self, name: &str) -> String {
@@ -184,14 +198,15 @@ impl<'a> Place<'a> {
                 "'{git}' config core.checkStat minimal; '{git}' config core.trustctime false; \
                  '{git}' -c checkout.workers=2 worktree add -q --detach '{base}' {commit}; rm '{base}/.git'",
                 git = self.git.display(),
-                base = self.text("base"),
+                base = self.base_dir().display(),
             ))),
             Contender::Unionfs if commit == NEW => Some(self.shell(&format!(
-                "'{git}' clone -q -s -n . '{base}'; cd '{base}'; \
-                 '{git}' fetch -q origin 'refs/lab/*:refs/lab/*'; cp ../repo/.git/info/exclude .git/info/; \
+                "'{git}' clone -q -s -n '{repo}' '{base}'; cd '{base}'; \
+                 '{git}' fetch -q origin 'refs/lab/*:refs/lab/*'; cp '{repo}/.git/info/exclude' .git/info/; \
                  '{git}' -c checkout.workers=2 checkout -q --detach {commit}",
                 git = self.git.display(),
-                base = self.text("base"),
+                repo = self.repo.display(),
+                base = self.base_dir().display(),
             ))),
             Contender::Cp | Contender::Unionfs => None,
         }
@@ -211,12 +226,12 @@ impl<'a> Place<'a> {
                  cp -a --reflink=always '{base}/.' '{dir}'; \
                  cp .git/worktrees/base/index .git/worktrees/{name}/index",
                 git = self.git.display(),
-                base = self.text("base"),
+                base = self.base_dir().display(),
             )),
             Contender::Unionfs => self.shell(&format!(
                 "mkdir -p '{own}' '{dir}'; unionfs-fuse -o cow '{own}'=RW:'{base}'=RO '{dir}'",
                 own = self.text(&format!("own-{name}")),
-                base = self.text("base"),
+                base = self.base_dir().display(),
             )),
         }
     }

@@ -6,6 +6,7 @@
 //! compared with those of a Git that asks no monitor, so that no contender wins by skipping work.
 
 mod acts;
+pub(crate) mod article;
 mod contender;
 mod leftovers;
 mod script;
@@ -63,6 +64,9 @@ pub(crate) struct Args {
     /// Number of runs for each contender.
     #[arg(long, default_value_t = 3)]
     runs: usize,
+    /// Number of runs for unionfs-fuse, which takes minutes for each.
+    #[arg(long, default_value_t = 1)]
+    unionfs_runs: usize,
     /// Number of times a status is repeated in a run.
     #[arg(long, default_value_t = 5)]
     repeats: usize,
@@ -130,6 +134,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         if run % 2 == 1 {
             in_turn.reverse();
         }
+        in_turn.retain(|&contender| contender != Contender::Unionfs || run < args.unionfs_runs);
         for contender in in_turn {
             eprintln!("lab: run {} of {}: {}", run + 1, args.runs, contender.tool());
             // Other numbers of workers serve to find Git's best time to make a worktree.

@@ -1,0 +1,283 @@
+//! `lab article`: repeats the steps of an article of 2012 beside workspaces: `git status` of a
+//! plain worktree, over unionfs-fuse, and with all files assumed unchanged; then the same in
+//! workspaces. The base is local, or on a disk that answers like NFS.
+
+use std::{fs, path::Path, path::PathBuf, process::ExitCode};
+
+use testkit::weather::{Mount, Profile};
+
+use super::{
+    contender::{Backend, Contender, Place},
+    leftovers,
+    tree::{NEW, Tree},
+};
+use crate::{
+    Error, corpus,
+    measure::{self, Invocation, must},
+    programs::Programs,
+    record::{Kind, Machine, Sample, To},
+    results::Results,
+    rig::warm,
+    status::counts,
+    weather::block::drop_caches,
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    repository: corpus::Which,
+    /// Only these ways.
+    #[arg(long = "way", value_enum)]
+    ways: Vec<Way>,
+    /// Only with bases here.
+    #[arg(long = "base", value_enum)]
+    bases: Vec<Base>,
+    /// Number of runs.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// The sapwood binary; by default the one beside this program.
+    #[arg(long)]
+    sapwood: Option<PathBuf>,
+    /// The git binary.
+    #[arg(long, default_value = "git")]
+    git: PathBuf,
+    /// The directory for file systems.
+    #[arg(long)]
+    scratch: Option<PathBuf>,
+    #[command(flatten)]
+    to: To,
+}
+
+/// A way to have the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Way {
+    /// A plain worktree. With a base on a network disk, the worktree is there.
+    Plain,
+    Unionfs,
+    /// unionfs-fuse, and Git is told that no file changes.
+    UnionfsAssumed,
+    Overlay,
+    Image,
+}
+
+/// The place of the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Base {
+    Local,
+    Nfs,
+}
+
+impl Base {
+    fn name(self) -> &'static str {
+        match self {
+            Base::Local => "local",
+            Base::Nfs => "nfs",
+        }
+    }
+}
+
+const WAYS: [Way; 5] = [Way::Plain, Way::Unionfs, Way::UnionfsAssumed, Way::Overlay, Way::Image];
+/// The number of warm runs after each cold one.
+const WARM: usize = 3;
+
+impl Way {
+    fn contender(self) -> Contender {
+        match self {
+            Way::Plain | Way::Unionfs | Way::UnionfsAssumed => Contender::Unionfs,
+            Way::Overlay => Contender::Sapwood(Backend::Overlay),
+            Way::Image => Contender::Sapwood(Backend::Image),
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
+    let Programs { sapwood, versions, .. } =
+        Programs::find(&args.git, args.sapwood.as_deref(), Path::new("/nonexistent"))?;
+    let tree = Tree::of(&args.repository)?;
+    warm(&tree.packed)?;
+    let scratch = args.scratch.clone().unwrap_or_else(|| corpus::directory().join("scratch"));
+    let scratch = corpus::absolute(&scratch)?;
+    let ways = if args.ways.is_empty() { WAYS.to_vec() } else { args.ways.clone() };
+    let bases = if args.bases.is_empty() { vec![Base::Local, Base::Nfs] } else { args.bases.clone() };
+    println!("{}; {versions:?}; {} runs", Machine::here(), args.runs);
+    let mut results = Results::default();
+    let mut failures = 0;
+    for run in 0..args.runs {
+        for &base in &bases {
+            let mut in_turn = ways.clone();
+            if run % 2 == 1 {
+                in_turn.reverse();
+            }
+            for way in in_turn {
+                eprintln!("lab: run {} of {}: {way:?}, {base:?} base", run + 1, args.runs);
+                let done = Stage::new(way, base, &tree, (&args.git, &sapwood), &scratch)
+                    .and_then(|stage| stage.measure(&mut results));
+                if let Err(error) = done {
+                    eprintln!("lab: {way:?} with a {base:?} base gave up: {error}");
+                    failures += 1;
+                }
+            }
+        }
+    }
+    results.print();
+    let cases = results.cases(&tree.fact.name);
+    args.to.write(Kind::Article, &versions, vec![tree.fact], cases)?;
+    Ok(if failures > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A worktree made in one way, and the disk that holds its base.
+struct Stage<'a> {
+    way: Way,
+    base: Base,
+    /// It ends before the disk: its mounts lie over the disk's.
+    place: Place<'a>,
+    far: Option<Far>,
+}
+
+/// A disk that answers like NFS.
+struct Far {
+    dir: PathBuf,
+    mount: Option<Mount>,
+}
+
+const NAME: &str = "tree";
+
+impl<'a> Stage<'a> {
+    fn new(
+        way: Way,
+        base: Base,
+        tree: &Tree,
+        programs: (&'a Path, &'a Path),
+        scratch: &Path,
+    ) -> Result<Self, Error> {
+        let mut place = Place::new(way.contender(), tree, programs, scratch)?;
+        let mut far = (base == Base::Nfs).then(|| Far::new(scratch)).transpose()?;
+        if let Some(far) = &far {
+            place.put_bases(&far.backing())?;
+        }
+        // unionfs and the plain worktree find their base made at full speed. The settings spare Git
+        // to read each file once more because its inode number differs through a mount.
+        if place.contender == Contender::Unionfs {
+            measure::run(&place.base(NEW).expect("unionfs has a base"))?;
+            let base = place.base_dir();
+            for (name, value) in [("core.checkStat", "minimal"), ("core.trustctime", "false")] {
+                must(programs.0, &["config", name, value], &base)?;
+            }
+        }
+        if let Some(far) = &mut far {
+            far.mount()?;
+            place.put_bases(&far.disk())?;
+        }
+        let stage = Stage { way, base, place, far };
+        stage.prepare()?;
+        Ok(stage)
+    }
+
+    fn prepare(&self) -> Result<(), Error> {
+        let place = &self.place;
+        match self.way {
+            Way::Plain => {}
+            Way::Overlay | Way::Image => {
+                measure::run(&place.base(NEW).expect("these backends have bases"))?;
+                measure::run(&place.create(NAME))?;
+            }
+            Way::Unionfs | Way::UnionfsAssumed => {
+                measure::run(&place.create(NAME))?;
+            }
+        }
+        if self.way == Way::UnionfsAssumed {
+            let at = place.dir(NAME);
+            let script = "git config core.ignoreStat true && git ls-files -z | \
+                          git update-index --assume-unchanged -z --stdin";
+            must(Path::new("sh"), &["-ec", script], &at)?;
+        }
+        // The index learns the stat data of the mount, once.
+        for _ in 0..2 {
+            must(Path::new("git"), &["status", "--porcelain"], &self.at()).map(drop)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the directory in which `status` runs.
+    fn at(&self) -> PathBuf {
+        match self.way {
+            Way::Plain => self.place.base_dir(),
+            _ => self.place.dir(NAME),
+        }
+    }
+
+    fn measure(&self, results: &mut Results) -> Result<(), Error> {
+        let by_git = self.place.git(&["status"], &self.at());
+        let by_ours = self.place.sapwood(&["status"], &self.at());
+        let tools: &[(&str, &Invocation)] = match self.way {
+            Way::Plain => &[("git", &by_git)],
+            Way::Unionfs => &[("unionfs", &by_git)],
+            Way::UnionfsAssumed => &[("unionfs-assumed", &by_git)],
+            Way::Overlay => &[("overlay-git", &by_git), ("overlay", &by_ours)],
+            Way::Image => &[("image-git", &by_git), ("image", &by_ours)],
+        };
+        for (tool, invocation) in tools {
+            for number in 0..=WARM {
+                if number == 0 {
+                    drop_caches()?;
+                }
+                let sample = Sample::from(measure::run(invocation)?);
+                let case = if number == 0 { "cold" } else { "warm" };
+                eprintln!("lab:   {tool} {case} {:.3} s", sample.wall);
+                results.add(case, self.base.name(), tool, sample);
+            }
+            let counts = counts::of(invocation)?;
+            eprintln!("lab:   {tool} {counts}");
+            let [stats, opens] = [counts.stats, counts.opens].map(|number| i64::try_from(number).ok());
+            results.add("calls", self.base.name(), tool, Sample { stats, opens, ..Sample::default() });
+        }
+        let status = must(Path::new("git"), &["status", "--porcelain"], &self.at())?;
+        if !status.is_empty() {
+            return Err(Error::Setup(format!("{:?} is not clean", self.way)));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        leftovers::clear(self.place.volume.path(), Path::new("/nonexistent"));
+        if let Some(far) = &self.far {
+            leftovers::clear(&far.disk(), Path::new("/nonexistent"));
+        }
+    }
+}
+
+impl Far {
+    fn new(scratch: &Path) -> Result<Far, Error> {
+        let far = Far { dir: scratch.join("far"), mount: None };
+        let _ = fs::remove_dir_all(&far.dir);
+        let path = far.backing();
+        fs::create_dir_all(&path).map_err(|source| Error::Io { what: "cannot create", path, source })?;
+        Ok(far)
+    }
+
+    fn backing(&self) -> PathBuf {
+        self.dir.join("backing")
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.dir.join("disk")
+    }
+
+    fn mount(&mut self) -> Result<(), Error> {
+        let mount = Mount::new(&Profile::nfs(), &self.dir);
+        let path = self.dir.join("disk");
+        self.mount = Some(mount.map_err(|source| Error::Io { what: "cannot serve", path, source })?);
+        Ok(())
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        drop(self.mount.take());
+        if let Err(source) = fs::remove_dir_all(&self.dir) {
+            eprintln!("lab: cannot remove {}: {source}", self.dir.display());
+        }
+    }
+}
