@@ -93,6 +93,11 @@ impl<'a> Maker<'a> {
         Ok(wanted.then_some(Maker { run, visibility: Visibility::Everybody, wishes }))
     }
 
+    /// Returns the name that the user gave the workspace.
+    pub(crate) fn name(&self) -> Option<&BStr> {
+        self.wishes.name.as_ref().map(|name| name.as_bstr())
+    }
+
     /// Chooses a backend and adds the base of `commit` if it is missing. Returns `None` for
     /// `worktree add` if only an ordinary worktree fits.
     pub(crate) fn prepare(

@@ -13,7 +13,6 @@ use bstr::{BString, ByteSlice as _};
 use engine::{
     trash::Trash,
     workspace::{
-        backend::{Backend, Mounted},
         record::Workspace,
         remove as files,
     },
@@ -114,13 +113,9 @@ fn refuse_unsaved(scene: &Scene<'_>, workspace: &Workspace, worktree: &Worktree)
     if head.kind == WorktreeHeadKind::Detached {
         refuse_unreachable(scene.repo, workspace, head.oid)?;
     }
-    if workspace.record.backend.has_upper() && mounts::state(workspace)? == Mounted::No {
-        mounts::mount(&scene.common, workspace)?;
-    }
-    match workspace.record.backend {
-        // Its files are visible only in its own namespace.
-        Backend::OverlayUser => refuse_changes_inside(workspace),
-        _ => refuse_changes(scene, worktree, name),
+    match workspace.record.backend.has_upper() {
+        true => refuse_changes_inside(workspace),
+        false => refuse_changes(scene, worktree, name),
     }
 }
 
@@ -144,12 +139,14 @@ fn refuse_unreachable(repo: &Repository, workspace: &Workspace, oid: ObjectId) -
     )))
 }
 
+/// Asks `status` inside of the workspace, where its files are visible. It examines only changes.
 fn refuse_changes_inside(workspace: &Workspace) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::fatal(format!("cannot run status in the workspace: {error}"));
     let program = mounts::this_program()?;
     let mut child = Command::new(&program);
     child.current_dir(&workspace.record.dir).args(["workspace", "exec"]).arg(&workspace.name);
-    child.arg("--").arg(&program).args(["status", "--porcelain", "--ignore-submodules=none"]);
+    child.arg("--").arg(&program).arg("--no-optional-locks");
+    child.args(["status", "--porcelain", "--ignore-submodules=none"]);
     console::flush();
     let output = child.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(failed)?;
     match output.status.success() && output.stdout.is_empty() {

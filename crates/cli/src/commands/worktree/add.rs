@@ -198,7 +198,8 @@ impl Add<'_> {
         }
         let mut new_branch = request.force_branch.clone().or_else(|| request.branch.clone());
         let mut orphan = request.orphan;
-        let base = basename(self.at.shown.as_bstr());
+        let named = self.maker.and_then(Maker::name);
+        let base = named.unwrap_or_else(|| basename(self.at.shown.as_bstr()));
         if orphan {
             new_branch = new_branch.or_else(|| Some(base.to_owned()));
         } else if request.detach {

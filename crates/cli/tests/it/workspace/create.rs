@@ -167,6 +167,18 @@ fn an_unmounted_workspace_is_no_worktree_and_comes_back() {
 }
 
 #[test]
+fn a_name_decides_the_branch_and_a_directory_the_place() {
+    let place = Place::new();
+    let dir = place.sandbox.path().join("elsewhere/here");
+    place.done(&["create", "one", "--dir", dir.to_str().expect("a plain name"), "--backend", "overlay"]);
+    let inside = place.sandbox.repo("elsewhere/here");
+    assert_eq!(inside.git(&["branch", "--show-current"]).stdout, "one\n");
+    assert_eq!(place.json()[0]["dir"], dir.to_str().expect("a plain name"));
+    place.done(&["remove", "one"]);
+    assert!(!dir.exists());
+}
+
+#[test]
 fn a_command_runs_in_a_workspace_that_goes_away_with_it() {
     let place = Place::new();
     let run = place.run(&["create", "--exec", "job", "--", "sh", "-c", "cat file; exit 3"]);
