@@ -2,3 +2,4 @@
 
 mod create;
 mod random;
+mod readme;
