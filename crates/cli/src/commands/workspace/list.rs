@@ -133,14 +133,15 @@ fn table(all: &[Facts]) -> Vec<BString> {
     all.iter().map(line).collect()
 }
 
-/// Returns the bytes that the files below `dir` take. Skips directories that cannot be read, and
-/// other file systems.
+/// Returns the size of the files below `dir`, except shared indexes, which workspaces link. Skips
+/// directories that cannot be read.
 fn bytes_below(dir: &Path) -> u64 {
     let Ok(entries) = by_path::list(dir) else { return 0 };
     let size = |(name, kind): (std::ffi::OsString, FileType)| {
-        let path = dir.join(name);
+        let path = dir.join(&name);
         match kind {
             FileType::Directory => bytes_below(&path),
+            _ if name.as_bytes().starts_with(b"sharedindex.") => 0,
             _ => by_path::stat(&path).ok().flatten().map_or(0, |stat| stat.size),
         }
     };
