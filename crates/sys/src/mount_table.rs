@@ -35,9 +35,13 @@ impl Mount {
         self.options.split(|&byte| byte == b',').any(|option| option == name.as_bytes())
     }
 
-    /// Returns the value of the file system's option `name`.
-    pub fn option(&self, name: &str) -> Option<OsString> {
-        self.values(name).next()
+    /// Returns true if this is an overlay whose upper layer was at `path`, an absolute path without
+    /// links, when it was mounted.
+    pub fn has_upper(&self, path: &Path) -> bool {
+        // The kernel prints a name as it was given, with backslashes before separators, and a
+        // descriptor as a plain path.
+        let is_path = |given: OsString| Path::new(&given) == path || split_layers(given.as_bytes()) == [path];
+        self.file_system == "overlay" && self.values("upperdir").any(is_path)
     }
 
     /// Returns the lower layers of an overlay, the topmost first. A path with a backslash before a

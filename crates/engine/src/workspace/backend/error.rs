@@ -24,8 +24,11 @@ pub enum Error {
     NotAllowed { path: PathBuf },
     #[error("cannot mount '{}': this kernel has no file system '{file_system}'", .path.display())]
     NoFileSystem { path: PathBuf, file_system: &'static str },
-    #[error("cannot mount '{}': this kernel cannot mount an image file (Linux 6.12 can)", .image.display())]
-    NoImageFiles { image: PathBuf },
+    #[error(
+        "cannot mount '{}': this kernel mounts no image files that are on a file system '{file_system}'",
+        .image.display()
+    )]
+    NoImageFiles { image: PathBuf, file_system: String },
     #[error("the file system '{file_system}' of '{}' cannot hold an upper layer", .upper.display())]
     UnfitUpper { upper: PathBuf, file_system: String },
     /// Something else is mounted at the place of the workspace.
@@ -83,8 +86,13 @@ impl Error {
             Error::NotAllowed { .. } => {
                 format!("run as root, or use '--backend {}'", Backend::OverlayUser.name())
             }
-            Error::NoFileSystem { .. } | Error::NoImageFiles { .. } => {
+            Error::NoFileSystem { .. } => {
                 "'sapwood workspace doctor' names the backends that work here".to_owned()
+            }
+            Error::NoImageFiles { .. } => {
+                "put the bases on ext4, xfs or btrfs with '--base-dir DIR'; this needs \
+                 Linux 6.12"
+                    .to_owned()
             }
             Error::UnfitUpper { .. } => {
                 "put the upper layer on ext4, xfs, btrfs or tmpfs with '--upper DIR'".to_owned()
@@ -103,7 +111,7 @@ impl Error {
             ),
             Error::Locked { .. } => "try again".to_owned(),
             Error::Interrupted { mark, .. } => {
-                format!("save what you need, then accept the loss: rmdir '{}'", mark.display())
+                format!("save what you need, then accept the loss: rm -r '{}'", mark.display())
             }
             Error::NotMounted { .. } => "mount it: 'sapwood workspace mount'".to_owned(),
             Error::Holder { advice, .. } => return advice.clone(),
@@ -179,7 +187,9 @@ pub(super) fn explained(
         Some(sys::mount::Refusal::NotAllowed) => return Error::NotAllowed { path },
         Some(sys::mount::Refusal::UnknownFileSystem) => return Error::NoFileSystem { path, file_system },
         Some(sys::mount::Refusal::NoBlockDevice) => {
-            return Error::NoImageFiles { image: needed[0].to_owned() };
+            let image = needed[0].to_owned();
+            let file_system = FileSystem::of(&image).ok().and_then(|found| found.name);
+            return Error::NoImageFiles { image, file_system: file_system.unwrap_or_default() };
         }
         None => {}
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use sys::{
-    File, Mount, by_path,
+    File, by_path,
     mount::{Attributes, Overlay, Unmount},
 };
 
@@ -120,14 +120,9 @@ pub(super) fn state(layers: &Layers) -> Result<Mounted, Error> {
     let found = sys::mount_at(&layers.top).map_err(Error::io("examine", &layers.top))?;
     let upper = real(&layers.upper);
     match found {
-        Some(mount) if is_of(&mount, &upper) => Ok(Mounted::Here),
-        _ => Ok(marker::elsewhere(&layers.state, |mount| is_of(mount, &upper))),
+        Some(mount) if mount.has_upper(&upper) => Ok(Mounted::Here),
+        _ => Ok(marker::elsewhere(&layers.state, |mount| mount.has_upper(&upper))),
     }
-}
-
-fn is_of(mount: &Mount, upper: &Path) -> bool {
-    mount.file_system == FILE_SYSTEM
-        && mount.option("upperdir").is_some_and(|found| Path::new(&found) == upper)
 }
 
 /// The processes that use the mount at `top`.
@@ -143,7 +138,8 @@ pub(super) fn users(top: &Path) -> Result<Vec<Process>, Error> {
 /// unmounts from this one has none.
 fn seen_elsewhere(layers: &Layers) -> Vec<Process> {
     let upper = real(&layers.upper);
-    let sees = |pid: u32| sys::mounts_of(pid).is_ok_and(|all| all.iter().any(|mount| is_of(mount, &upper)));
+    let sees =
+        |pid: u32| sys::mounts_of(pid).is_ok_and(|all| all.iter().any(|mount| mount.has_upper(&upper)));
     let others = sys::other_namespaces().unwrap_or_default();
     others.into_iter().filter(|(_, pid)| sees(*pid)).map(|(_, pid)| Process::of(pid)).collect()
 }
@@ -170,9 +166,9 @@ fn refuse_cover(top: &Path) -> Result<(), Error> {
     }
 }
 
-/// The directory whose presence makes the kernel refuse the upper layer of a volatile mount.
+/// The directory whose content makes the kernel refuse the upper layer of a volatile mount.
 fn volatile_mark(layers: &Layers) -> PathBuf {
-    layers.work.join("work").join("incompat").join("volatile")
+    layers.work.join("work").join("incompat")
 }
 
 /// Removes the mark of a volatile mount, unless the machine has stopped since.
@@ -188,7 +184,5 @@ fn clear_volatile_mark(layers: &Layers) -> Result<(), Error> {
 }
 
 fn remove_volatile_mark(mark: &Path) -> Result<(), Error> {
-    by_path::remove_dir(mark).map_err(Error::io("remove", mark))?;
-    let above = mark.parent().expect("it has a parent by its making");
-    by_path::remove_dir(above).map_err(Error::io("remove", above))
+    by_path::remove_dir_all(mark).map_err(Error::io("remove", mark))
 }

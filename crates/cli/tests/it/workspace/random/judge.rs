@@ -76,14 +76,18 @@ impl<'a> Judge<'a> {
     pub(super) fn check(&self, log: &[String]) {
         let (plain, tested) = (&self.pair.plain, &self.pair.tested);
         let expected = plain.git(QUESTIONS[0]).stdout;
-        let ours = tested.run(Path::new(SAPWOOD), &["--no-optional-locks", "status", "--porcelain=v2", "-uall"]);
+        let ours =
+            tested.run(Path::new(SAPWOOD), &["--no-optional-locks", "status", "--porcelain=v2", "-uall"]);
         if ours.stdout != expected || ours.code != 0 {
             self.failed(log, &format!("sapwood's status: Git's:\n{expected}\nsapwood's:\n{ours:?}"));
         }
         for question in QUESTIONS {
             let (one, other) = (plain.try_git(question), tested.try_git(question));
             if (one.code, &one.stdout) != (other.code, &other.stdout) {
-                self.failed(log, &format!("{question:?}: plain worktree:\n{one:?}\nworktree under test:\n{other:?}"));
+                self.failed(
+                    log,
+                    &format!("{question:?}: plain worktree:\n{one:?}\nworktree under test:\n{other:?}"),
+                );
             }
         }
         self.same_files(log);
@@ -94,7 +98,9 @@ impl<'a> Judge<'a> {
         for (name, there) in &one {
             match other.get(name) {
                 Some(here) if here == there => {}
-                here => self.failed(log, &format!("'{name}': plain worktree: {there:?}, under test: {here:?}")),
+                here => {
+                    self.failed(log, &format!("'{name}': plain worktree: {there:?}, under test: {here:?}"))
+                }
             }
         }
         if let Some((name, here)) = other.iter().find(|(name, _)| !one.contains_key(*name)) {

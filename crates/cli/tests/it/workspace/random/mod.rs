@@ -96,19 +96,15 @@ fn comparison_finds_every_difference() {
             tested.git(&["reset", "-q", "--hard"]);
         }),
         ("an ignored file", &|| tested.write("more.o", "1\n"), &|| tested.remove("more.o")),
-        (
-            "an entry",
-            &|| drop(tested.git(&["rm", "-q", "--cached", "a"])),
-            &|| drop(tested.git(&["reset", "-q"])),
-        ),
+        ("an entry", &|| drop(tested.git(&["rm", "-q", "--cached", "a"])), &|| {
+            drop(tested.git(&["reset", "-q"]))
+        }),
         ("a commit", &|| drop(tested.git(&["commit", "-q", "--allow-empty", "-m", "more"])), &|| {
             tested.git(&["reset", "-q", "--hard", "HEAD~1"]);
         }),
-        (
-            "an empty directory",
-            &|| std::fs::create_dir(tested.join("none")).expect("a new one"),
-            &|| tested.remove("none"),
-        ),
+        ("an empty directory", &|| std::fs::create_dir(tested.join("none")).expect("a new one"), &|| {
+            tested.remove("none")
+        }),
         (
             "a link",
             &|| {

@@ -43,7 +43,9 @@ fn begin(repo: &Repo<'_>) {
     repo.git(&["config", "gc.auto", "0"]);
     repo.git(&["config", "maintenance.auto", "false"]);
     repo.write(".gitignore", "*.o\n/out/\n");
-    for name in ["a", "b", "c", "x y", "é", "d/a", "d/b", "d/d/a", "d/d/b", "e/a", "e/f/a", "e/f/b", "g/h/i/a"] {
+    for name in
+        ["a", "b", "c", "x y", "é", "d/a", "d/b", "d/d/a", "d/d/b", "e/a", "e/f/a", "e/f/b", "g/h/i/a"]
+    {
         repo.write(name, format!("1 {name}\n"));
     }
     for name in ["long", "d/long", "e/f/long"] {
@@ -78,7 +80,10 @@ fn begin(repo: &Repo<'_>) {
     repo.remove("g");
     repo.commit("c4");
     repo.git(&["tag", "c4"]);
-    repo.write("long", (1..30).map(|line| format!("line {line} of long, {}\n", line % 7)).collect::<String>());
+    repo.write(
+        "long",
+        (1..30).map(|line| format!("line {line} of long, {}\n", line % 7)).collect::<String>(),
+    );
     repo.commit("c5");
     repo.git(&["checkout", "-q", "side"]);
     repo.write("d/a", "side\n");

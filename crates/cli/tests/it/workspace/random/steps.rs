@@ -19,7 +19,8 @@ const NAMES: [&str; 14] =
 
 const TARGETS: [&str; 6] = ["a", "d/a", "nowhere", "..", "d", "../long"];
 
-const RULES: [&str; 7] = ["", "*.o\n/out/\n", "*.o\nnew\n", "d/\n", "/many/*\n!/many/1\n", "*.log\n", "out\n*~\n"];
+const RULES: [&str; 7] =
+    ["", "*.o\n/out/\n", "*.o\nnew\n", "d/\n", "/many/*\n!/many/1\n", "*.log\n", "out\n*~\n"];
 
 pub(super) struct Life<'a> {
     pair: &'a Pair<'a>,
@@ -98,7 +99,10 @@ impl<'a> Life<'a> {
         match self.random.below(6) {
             0 => Vec::new(),
             1 => vec![b'z'; 3000 + self.random.below(6000)],
-            2 => (1..30).map(|line| format!("line {line} of {}\n", self.random.below(9))).collect::<String>().into(),
+            2 => (1..30)
+                .map(|line| format!("line {line} of {}\n", self.random.below(9)))
+                .collect::<String>()
+                .into(),
             _ => format!("{} of it\n", self.random.below(5)).into(),
         }
     }
@@ -130,44 +134,61 @@ impl<'a> Life<'a> {
             0..=2 => {
                 let content = self.content();
                 let shown = content.len();
-                ("write", self.both(format!("write {path} ({shown} bytes)"), &|repo| {
-                    make_way(repo, &path)?;
-                    fs::write(repo.join(&path), &content)
-                }))
+                (
+                    "write",
+                    self.both(format!("write {path} ({shown} bytes)"), &|repo| {
+                        make_way(repo, &path)?;
+                        fs::write(repo.join(&path), &content)
+                    }),
+                )
             }
             3 => {
                 let path = self.file(view);
-                ("append", self.both(format!("append to {path}"), &|repo| {
-                    is_file(&repo.join(&path))?;
-                    OpenOptions::new().append(true).open(repo.join(&path))?.write_all(b"more\n")
-                }))
+                (
+                    "append",
+                    self.both(format!("append to {path}"), &|repo| {
+                        is_file(&repo.join(&path))?;
+                        OpenOptions::new().append(true).open(repo.join(&path))?.write_all(b"more\n")
+                    }),
+                )
             }
             4 => {
                 let (path, length) = (self.file(view), self.random.below(20) as u64);
-                ("truncate", self.both(format!("truncate {path} to {length}"), &|repo| {
-                    is_file(&repo.join(&path))?;
-                    OpenOptions::new().write(true).open(repo.join(&path))?.set_len(length)
-                }))
+                (
+                    "truncate",
+                    self.both(format!("truncate {path} to {length}"), &|repo| {
+                        is_file(&repo.join(&path))?;
+                        OpenOptions::new().write(true).open(repo.join(&path))?.set_len(length)
+                    }),
+                )
             }
             5 => {
                 let (path, mode) = (self.file(view), self.pick(&[0o644, 0o755, 0o600]));
-                ("chmod", self.both(format!("chmod {mode:o} {path}"), &|repo| {
-                    is_file(&repo.join(&path))?;
-                    fs::set_permissions(repo.join(&path), fs::Permissions::from_mode(mode))
-                }))
+                (
+                    "chmod",
+                    self.both(format!("chmod {mode:o} {path}"), &|repo| {
+                        is_file(&repo.join(&path))?;
+                        fs::set_permissions(repo.join(&path), fs::Permissions::from_mode(mode))
+                    }),
+                )
             }
             6 => {
                 let target = self.pick(&TARGETS);
-                ("symlink", self.both(format!("ln -s {target} {path}"), &|repo| {
-                    make_way(repo, &path)?;
-                    let place = repo.join(&path);
-                    if place.symlink_metadata().is_ok() {
-                        fs::remove_file(&place)?;
-                    }
-                    symlink(target, place)
-                }))
+                (
+                    "symlink",
+                    self.both(format!("ln -s {target} {path}"), &|repo| {
+                        make_way(repo, &path)?;
+                        let place = repo.join(&path);
+                        if place.symlink_metadata().is_ok() {
+                            fs::remove_file(&place)?;
+                        }
+                        symlink(target, place)
+                    }),
+                )
             }
-            7 => ("mkdir", self.both(format!("mkdir -p {path}"), &|repo| fs::create_dir_all(repo.join(&path)))),
+            7 => {
+                ("mkdir", self.both(format!("mkdir -p {path}"), &|repo| fs::create_dir_all(repo.join(&path))))
+            }
             8 => {
                 let path = self.file(view);
                 ("rm", self.both(format!("rm {path}"), &|repo| fs::remove_file(repo.join(&path))))
@@ -189,16 +210,24 @@ impl<'a> Life<'a> {
             }
             12 => {
                 let (dir, rules) = (self.dir(view), self.pick(&RULES));
-                ("ignore rules", self.both(format!("rules {rules:?} in '{dir}'"), &|repo| {
-                    fs::write(repo.join(&dir).join(".gitignore"), rules)
-                }))
+                (
+                    "ignore rules",
+                    self.both(format!("rules {rules:?} in '{dir}'"), &|repo| {
+                        fs::write(repo.join(&dir).join(".gitignore"), rules)
+                    }),
+                )
             }
             _ => {
                 let (count, dir) = (self.random.below(5), self.pick(&["out", "out/deep", "d/x.o"]));
-                ("build", self.both(format!("{count} ignored files in {dir}"), &|repo| {
-                    fs::create_dir_all(repo.join(dir))?;
-                    (0..count).try_for_each(|name| fs::write(repo.join(dir).join(format!("{name}.o")), "built\n"))
-                }))
+                (
+                    "build",
+                    self.both(format!("{count} ignored files in {dir}"), &|repo| {
+                        fs::create_dir_all(repo.join(dir))?;
+                        (0..count).try_for_each(|name| {
+                            fs::write(repo.join(dir).join(format!("{name}.o")), "built\n")
+                        })
+                    }),
+                )
             }
         }
     }
@@ -260,9 +289,36 @@ impl<'a> Life<'a> {
     fn random_command(&mut self) -> Command {
         use Command::*;
         self.pick(&[
-            Add, Add, AddPath, AddPath, Remove, Uncache, Move, Move, Commit, Commit, CommitStaged, Switch, Switch,
-            Switch, SwitchBranch, Checkout, Restore, Restore, ResetHard, ResetMixed, Reset, Merge, Stash, Stash, Pop,
-            Pop, Clean, Sparse, Dense, Dense,
+            Add,
+            Add,
+            AddPath,
+            AddPath,
+            Remove,
+            Uncache,
+            Move,
+            Move,
+            Commit,
+            Commit,
+            CommitStaged,
+            Switch,
+            Switch,
+            Switch,
+            SwitchBranch,
+            Checkout,
+            Restore,
+            Restore,
+            ResetHard,
+            ResetMixed,
+            Reset,
+            Merge,
+            Stash,
+            Stash,
+            Pop,
+            Pop,
+            Clean,
+            Sparse,
+            Dense,
+            Dense,
         ])
     }
 }
