@@ -1,6 +1,11 @@
 //! Copies whole files with the cheapest method that the file system supports.
 
-use std::io::{self, Seek as _};
+use std::{
+    io::{self, Seek as _},
+    path::Path,
+};
+
+use rustix::fs::{CWD, Mode, OFlags};
 
 use crate::{
     File,
@@ -12,6 +17,17 @@ use crate::{
 /// system cannot share blocks.
 pub fn reflink(src: &File, dst: &File) -> io::Result<()> {
     Ok(retried(Phase::Write, || rustix::fs::ioctl_ficlone(dst, src))?)
+}
+
+/// Tries to share a block between files in two directories. The files have no names and vanish.
+pub fn can_reflink(from: &Path, to: &Path) -> io::Result<()> {
+    let unnamed = |dir: &Path| {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        retried(Phase::Open, || rustix::fs::openat(CWD, dir, flags, Mode::RUSR | Mode::WUSR))
+    };
+    let (source, copy) = (unnamed(from)?, unnamed(to)?);
+    rustix::io::write(&source, &[1; 4096])?;
+    Ok(retried(Phase::Write, || rustix::fs::ioctl_ficlone(&copy, &source))?)
 }
 
 /// Copies `src` from its position to its end into `dst`, within the kernel where possible

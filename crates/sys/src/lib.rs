@@ -49,7 +49,7 @@ pub mod xattr;
 mod zone;
 
 pub use capabilities::Capabilities;
-pub use copy::{copy, reflink};
+pub use copy::{can_reflink, copy, reflink};
 pub use cores::cores;
 pub use device::is_rotational;
 pub use dir::Dir;

@@ -61,6 +61,12 @@ impl From<MountError> for io::Error {
     }
 }
 
+/// Asks the kernel if this process may mount a file system of this type (`fsopen`). The kernel loads
+/// its module. Returns `EPERM` if the process may not mount, `ENODEV` if the kernel has no such type.
+pub fn may_mount(file_system: &str) -> io::Result<()> {
+    Context::open(&CString::new(file_system)?).map(drop).map_err(|error| error.source)
+}
+
 /// A file system that is attached nowhere yet. It vanishes when this is dropped.
 #[derive(Debug)]
 pub struct Detached(OwnedFd);

@@ -8,6 +8,14 @@ use std::{
     path::PathBuf,
 };
 
+/// Returns the major and minor version of the kernel; zeros if it has an unusual form.
+pub fn kernel_version() -> (u32, u32) {
+    let name = rustix::system::uname();
+    let text = name.release().to_string_lossy();
+    let mut numbers = text.split(|letter: char| !letter.is_ascii_digit()).map_while(|text| text.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
 /// An entry of the user database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {

@@ -30,11 +30,7 @@ pub enum Error {
 /// Removes the files and the state of a workspace. The caller has checked that nothing unsaved is
 /// lost, and removes the administrative directory afterwards. `layers` are those of a workspace with
 /// an upper layer.
-pub fn remove(
-    workspace: &Workspace,
-    layers: Option<&Layers>,
-    trash: &mut Trash<'_>,
-) -> Result<(), Error> {
+pub fn remove(workspace: &Workspace, layers: Option<&Layers>, trash: &mut Trash<'_>) -> Result<(), Error> {
     let record = &workspace.record;
     if let Some(layers) = layers {
         backend::unmount(record.backend, layers)?;

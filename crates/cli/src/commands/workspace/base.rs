@@ -75,9 +75,8 @@ fn list(site: &Site<'_>, request: &Request) -> Result<u8, Failure> {
 
 fn print(request: &Request, bases: &[Base]) {
     if request.json {
-        let one = |base: &Base| {
-            json!({"name": base.name, "kind": base.kind.name(), "dir": json_path(&base.dir)})
-        };
+        let one =
+            |base: &Base| json!({"name": base.name, "kind": base.kind.name(), "dir": json_path(&base.dir)});
         site::print_json(&Value::from_iter(bases.iter().map(one)));
     } else if !request.quiet {
         bases.iter().for_each(|base| console::out(format!("{}  {}", base.name, base.kind.name())));

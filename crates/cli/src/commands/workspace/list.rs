@@ -65,9 +65,7 @@ impl Facts {
         let worktree = site.repo.linked_worktree(&workspace.name);
         let head = worktree.as_ref().map(|worktree| site.repo.head_of(worktree));
         let branch = head.as_ref().and_then(|head| match &head.kind {
-            WorktreeHeadKind::Branch(name) => {
-                Some(name.strip_prefix(b"refs/heads/").unwrap_or(name).into())
-            }
+            WorktreeHeadKind::Branch(name) => Some(name.strip_prefix(b"refs/heads/").unwrap_or(name).into()),
             _ => None,
         });
         let has_upper = workspace.record.backend.has_upper();

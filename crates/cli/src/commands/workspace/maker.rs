@@ -16,7 +16,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     sparse::{self, Patterns},
     workspace::{
-        backend::Backend,
+        backend::{self, Backend, Place, Visibility},
         base::{AddOptions, Base, Bases, Kind, Monitor, Owner, Wanted},
         record::{self, BaseRef, Durability, Record, Workspace},
     },
@@ -35,13 +35,6 @@ use crate::{
         progress::{self, Progress},
     },
 };
-
-/// The processes that must see the files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Visibility {
-    Everybody,
-    Joined,
-}
 
 /// The user's wishes for a new workspace.
 #[derive(Default)]
@@ -114,7 +107,10 @@ impl<'a> Maker<'a> {
             Some(dir) => Some(dir.clone()),
             None => site::configured_dir(self.run, repo, "sapwood.upperDir")?,
         };
-        let backend = wishes.backend.unwrap_or(Backend::Image);
+        let upper = upper_dir.clone().unwrap_or_else(|| record::directory(&common));
+        let programs = site::programs(self.run);
+        let place = Place { upper: &upper, bases: bases.dir(), top, programs: &programs };
+        let backend = backend::choose(wishes.backend, self.visibility, &place)?;
         if backend == Backend::Copy && self.visibility == Visibility::Everybody {
             return Ok(None);
         }
@@ -262,6 +258,9 @@ impl NewWorkspace<'_> {
         let workspace = record::create(&self.common, &admin.id, record, shared, fsync)?;
         let workspace = self.workspace.get_or_init(|| workspace);
         if !self.backend.has_upper() {
+            if let (Backend::Btrfs, Some(base)) = (self.backend, &self.base) {
+                backend::snapshot(base, &self.top)?;
+            }
             return Ok(self.top.join(".git"));
         }
         mark_unmounted(workspace)?;
@@ -301,6 +300,9 @@ impl NewWorkspace<'_> {
         base.install_index(&admin.dir, &workspace.record.dir, monitor, &self.settings.fsync)?;
         if self.backend.has_upper() {
             mounts::mount(&self.common, workspace)?;
+        }
+        if self.backend == Backend::Reflink {
+            backend::copy(base, &admin.dir, &self.top, sys::cores(), &self.settings.fsync)?;
         }
         Ok(0)
     }

@@ -5,6 +5,7 @@
 
 mod base;
 mod create;
+mod doctor;
 mod exec;
 mod list;
 pub(crate) mod maker;
@@ -16,7 +17,7 @@ mod site;
 
 use crate::commands::record::{Command, Group, Revisions};
 
-use request::{BASE, CREATE, ENTER, EXEC, LIST, MOUNT, REMOVE, UNMOUNT};
+use request::{BASE, CREATE, DOCTOR, ENTER, EXEC, LIST, MOUNT, REMOVE, UNMOUNT};
 
 /// The record of `workspace`.
 pub(super) const COMMAND: Command = Command {
@@ -86,11 +87,13 @@ const SUBCOMMANDS: &[Command] = &[
         ..SUBCOMMAND
     },
     Command {
-        name: "workspace hold",
-        group: Group::Internal,
-        run: mounts::hold,
+        name: "workspace doctor",
+        summary: "Show which backends work here",
+        syntax: &DOCTOR,
+        run: doctor::run,
         ..SUBCOMMAND
     },
+    Command { name: "workspace hold", group: Group::Internal, run: mounts::hold, ..SUBCOMMAND },
     Command {
         name: "workspace base",
         summary: "Manage the bases of workspaces",

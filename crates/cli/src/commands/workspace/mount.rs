@@ -54,7 +54,9 @@ fn each(
         }
         let name = workspace.name.as_bytes();
         match act(&site, &workspace) {
-            Ok(()) if request.json => report.push(json!({"name": workspace.name.to_string_lossy(), done: true})),
+            Ok(()) if request.json => {
+                report.push(json!({"name": workspace.name.to_string_lossy(), done: true}))
+            }
             Ok(()) if request.quiet => {}
             Ok(()) => console::note(text!("Workspace '", name, "' is ", done)),
             Err(failure) => {

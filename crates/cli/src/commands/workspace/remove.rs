@@ -12,10 +12,7 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use engine::{
     trash::Trash,
-    workspace::{
-        record::Workspace,
-        remove as files,
-    },
+    workspace::{record::Workspace, remove as files},
     worktree::admin::Found,
 };
 use format::ObjectId;
@@ -141,7 +138,8 @@ fn refuse_unreachable(repo: &Repository, workspace: &Workspace, oid: ObjectId) -
 
 /// Asks `status` inside of the workspace, where its files are visible. It examines only changes.
 fn refuse_changes_inside(workspace: &Workspace) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::fatal(format!("cannot run status in the workspace: {error}"));
+    let failed =
+        |error: std::io::Error| Failure::fatal(format!("cannot run status in the workspace: {error}"));
     let program = mounts::this_program()?;
     let mut child = Command::new(&program);
     child.current_dir(&workspace.record.dir).args(["workspace", "exec"]).arg(&workspace.name);

@@ -29,11 +29,10 @@ const JSON: Opt<Set<Request>> =
     Opt::flag("--json", "print one JSON document", |request: &mut Request| &mut request.json);
 const QUIET: Opt<Set<Request>> =
     Opt::flag("-q, --quiet", "print only errors", |request: &mut Request| &mut request.quiet);
-const BASE_DIR: Opt<Set<Request>> = Opt::text(
-    "--base-dir <dir>",
-    "the directory of the bases (sapwood.baseDir)",
-    |request: &mut Request| &mut request.base_dir,
-);
+const BASE_DIR: Opt<Set<Request>> =
+    Opt::text("--base-dir <dir>", "the directory of the bases (sapwood.baseDir)", |request: &mut Request| {
+        &mut request.base_dir
+    });
 const FORCE: Opt<Set<Request>> =
     Opt::flag("-f, --force", "discard unsaved work", |request: &mut Request| &mut request.force);
 const DRY_RUN: Opt<Set<Request>> =

@@ -93,6 +93,12 @@ pub(super) fn configured_dir(
     Ok(Some(path.resolve(&run.cwd).map_err(|refused| Failure::refused(&path, refused))?))
 }
 
+/// Returns the directories of `PATH`.
+pub(super) fn programs(run: &Invocation) -> Vec<PathBuf> {
+    let path = run.variable("PATH").unwrap_or(b"/usr/bin:/bin");
+    std::env::split_paths(sys::os_str(path)).map(|dir| run.cwd.join(dir)).collect()
+}
+
 /// Prints a JSON document.
 pub(super) fn print_json(value: &Value) {
     console::out(format!("{value:#}"));

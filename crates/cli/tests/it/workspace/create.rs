@@ -84,7 +84,10 @@ fn a_workspace_is_a_clean_worktree_of_the_commit() {
         let place = Place::new();
         place.done(&["create", "one", "-b", "topic", "--backend", backend]);
         let inside = |script: &str| place.done(&["exec", "one", "--", "sh", "-ec", script]);
-        assert_eq!(inside("cat file dir/deep/file link/file; test -x run; test ! -s dir/empty"), "changed\nmore\nmore\n");
+        assert_eq!(
+            inside("cat file dir/deep/file link/file; test -x run; test ! -s dir/empty"),
+            "changed\nmore\nmore\n"
+        );
         assert_eq!(place.git("one", &["status", "--porcelain", "--ignored"]), "", "{backend}");
         assert_eq!(place.git("one", &["branch", "--show-current"]), "topic\n");
         let listed = place.repo().git(&["worktree", "list", "--porcelain"]).stdout;
@@ -109,7 +112,11 @@ fn changes_are_seen_and_committed_by_git_and_by_us() {
         place.done(&["exec", "one", "--", "sh", "-ec", script]);
         let expected = " D dir/deep/file\n D dir/empty\n M file\n?? dir/moved/\n?? new\n";
         assert_eq!(place.git("one", &["status", "--porcelain"]), expected, "{backend}");
-        assert_eq!(place.done(&["exec", "one", "--", SAPWOOD, "status", "--porcelain"]), expected, "{backend}");
+        assert_eq!(
+            place.done(&["exec", "one", "--", SAPWOOD, "status", "--porcelain"]),
+            expected,
+            "{backend}"
+        );
         place.git("one", &["add", "-A"]);
         place.git("one", &["commit", "-qm", "three"]);
         assert_eq!(place.git("one", &["status", "--porcelain"]), "", "{backend}");
@@ -157,7 +164,11 @@ fn an_unmounted_workspace_is_no_worktree_and_comes_back() {
         let inside = place.workspace("one");
         let refused = inside.try_git(&["status"]);
         assert_eq!(refused.code, 128, "{}", refused.stdout);
-        assert!(refused.stderr.to_string().contains("sapwood/workspaces/one/not-mounted"), "{}", refused.stderr);
+        assert!(
+            refused.stderr.to_string().contains("sapwood/workspaces/one/not-mounted"),
+            "{}",
+            refused.stderr
+        );
         place.repo().git(&["worktree", "prune"]);
         let mounted = inside.run(SAPWOOD.as_ref(), &["workspace", "mount", "one"]);
         assert_eq!(mounted.code, 0, "{}", mounted.stderr);
@@ -230,7 +241,10 @@ fn worktree_add_makes_workspaces_where_it_is_configured() {
     assert!(!listed.contains("locked"), "{listed}");
     inside.write("new", "x");
     let refused = repo.run(SAPWOOD.as_ref(), &["worktree", "remove", "wt"]);
-    assert_eq!(refused.stderr, "fatal: 'wt' contains modified or untracked files, use --force to delete it\n");
+    assert_eq!(
+        refused.stderr,
+        "fatal: 'wt' contains modified or untracked files, use --force to delete it\n"
+    );
     assert_eq!(refused.code, 128);
     worktree(&["remove", "--force", "wt"]);
     assert!(!inside.path.exists());

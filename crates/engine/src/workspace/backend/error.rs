@@ -67,6 +67,9 @@ pub enum Error {
     Stuck { path: PathBuf, process: Process },
     #[error("cannot start '{}': {}", .program.display(), sys::reason(.source))]
     Start { program: PathBuf, source: io::Error },
+    /// The wanted backend does not work here.
+    #[error("the backend '{}' does not work here: {reason}", .backend.name())]
+    Unfit { backend: Backend, reason: String },
     #[error("'{}' is not mounted", .path.display())]
     NotMounted { path: PathBuf },
 }
@@ -86,7 +89,7 @@ impl Error {
             Error::NotAllowed { .. } => {
                 format!("run as root, or use '--backend {}'", Backend::OverlayUser.name())
             }
-            Error::NoFileSystem { .. } => {
+            Error::NoFileSystem { .. } | Error::Unfit { .. } => {
                 "'sapwood workspace doctor' names the backends that work here".to_owned()
             }
             Error::NoImageFiles { .. } => {
@@ -95,7 +98,7 @@ impl Error {
                     .to_owned()
             }
             Error::UnfitUpper { .. } => {
-                "put the upper layer on ext4, xfs, btrfs or tmpfs with '--upper DIR'".to_owned()
+                "put the upper layer on ext4, xfs, btrfs or tmpfs with '--upper-dir DIR'".to_owned()
             }
             Error::Covered { path, .. } | Error::OtherBase { path, .. } => {
                 format!("unmount it first: umount '{}'", path.display())

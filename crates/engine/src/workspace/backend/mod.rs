@@ -3,13 +3,18 @@
 //! - [`image`]: the mount of an EROFS image, one for all workspaces that use it;
 //! - [`overlay`]: overlayfs in the mount namespace of this process;
 //! - [`holder`]: overlayfs in a namespace that a process of its own keeps;
+//! - [`choose`], [`probe`]: the backends that work at a place;
+//! - [`snapshot`], [`copy`]: workspaces without an upper layer;
 //! - `marker`: who mounted a workspace, and where, as a file in its state directory.
 //!
 //! Promise: a call that fails leaves no mount behind. An upper layer is mounted once at a time.
 //!
 //! Design: docs/design/workspace.md.
 
+mod choose;
 mod error;
+mod fill;
+mod fuse;
 pub mod holder;
 pub mod image;
 mod marker;
@@ -17,7 +22,9 @@ mod overlay;
 
 use std::path::{Path, PathBuf};
 
+pub use choose::{Place, Visibility, choose, probe};
 pub use error::{Error, Process};
+pub use fill::{copy, snapshot};
 use sys::by_path;
 
 use super::{

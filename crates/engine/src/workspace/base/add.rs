@@ -53,9 +53,8 @@ impl Bases {
         if let Some(base) = self.find(wanted)? {
             return Ok(base);
         }
-        let read_only = |source: io::Error| {
-            Error::ReadOnly { dir: self.dir.clone(), tree: wanted.tree(), source }
-        };
+        let read_only =
+            |source: io::Error| Error::ReadOnly { dir: self.dir.clone(), tree: wanted.tree(), source };
         let _lock = self.lock(options.shared).map_err(read_only)?;
         if let Some(base) = self.find(wanted)? {
             return Ok(base);
@@ -72,10 +71,8 @@ impl Bases {
             let _ = remove_tree(&staged);
         }
         built?;
-        self.load(wanted.name())?.ok_or_else(|| Error::Missing {
-            dir: self.dir.clone(),
-            name: wanted.name().to_owned(),
-        })
+        self.load(wanted.name())?
+            .ok_or_else(|| Error::Missing { dir: self.dir.clone(), name: wanted.name().to_owned() })
     }
 
     fn build(

@@ -34,14 +34,12 @@ pub(super) fn write(
     }
     let token = upper::token_of_empty(name);
     index.fsmonitor = Some(Fsmonitor { token, answer: MonitorAnswer::Changes });
-    let options = WriteOptions {
-        split: Some(true),
-        shared_index_expire: Expire::Never,
-        ..WriteOptions::default()
-    };
+    let options =
+        WriteOptions { split: Some(true), shared_index_expire: Expire::Never, ..WriteOptions::default() };
     let rest = dir.join("rest");
     let io = |source| Error::Io { action: "write", path: rest.clone(), source };
-    let lock = store::index::lock(&rest, &LockOptions::default()).map_err(|error| io(io::Error::other(error)))?;
+    let lock =
+        store::index::lock(&rest, &LockOptions::default()).map_err(|error| io(io::Error::other(error)))?;
     let written = store::index::commit(lock, &mut index, &options, fsync, &|_, _| false);
     written.map_err(|error: CommitError| io(io::Error::other(error)))?;
     let shared = index.base.expect("a split index has a shared half");
@@ -78,7 +76,8 @@ impl Base {
         link_or_copy(&self.shared_index(), &shared)?;
         let rest = self.rest_of_index();
         let read = |source| Error::Io { action: "read", path: rest.clone(), source };
-        let bytes = by_path::read(&rest).map_err(read)?.ok_or_else(|| read(io::ErrorKind::NotFound.into()))?;
+        let bytes =
+            by_path::read(&rest).map_err(read)?.ok_or_else(|| read(io::ErrorKind::NotFound.into()))?;
         let damaged = || Error::Damaged { path: rest.clone(), what: "it is no index".to_owned() };
         let mut small = parts::Small::parse(&bytes, self.tree.kind()).ok_or_else(damaged)?;
         small.set_ident(untracked::cache::ident_of(top.as_os_str().as_bytes()).as_ref());
@@ -98,11 +97,8 @@ fn link_or_copy(from: &Path, to: &Path) -> Result<(), Error> {
     if by_path::hard_link(from, to).is_ok() {
         return Ok(());
     }
-    let source = by_path::open(from).map_err(|source| Error::Io {
-        action: "read",
-        path: from.to_owned(),
-        source,
-    })?;
+    let source =
+        by_path::open(from).map_err(|source| Error::Io { action: "read", path: from.to_owned(), source })?;
     let copy = || sys::copy(&source, &by_path::create_new(to, 0o666)?);
     copy().map(drop).map_err(|source| Error::Io { action: "write", path: to.to_owned(), source })
 }

@@ -82,9 +82,8 @@ impl List {
 
     /// Returns the number of changed paths: all but directories that have their old name.
     pub fn changes(&self) -> usize {
-        let is_way = |line: &&Line| {
-            matches!(line.kind, Kind::Directory(Below::Same | Below::Nothing | Below::Unseen))
-        };
+        let is_way =
+            |line: &&Line| matches!(line.kind, Kind::Directory(Below::Same | Below::Nothing | Below::Unseen));
         self.lines.len() - self.lines.iter().filter(is_way).count()
     }
 

@@ -1,0 +1,60 @@
+//! `workspace doctor`: the backends that work here, and the reasons of the others.
+
+use bstr::BString;
+use engine::workspace::{
+    backend::{self, Place, Visibility},
+    record,
+};
+use serde_json::{Value, json};
+
+use super::{
+    request::{DOCTOR, Request},
+    site::{self, Site},
+};
+use crate::{
+    session::invocation::Invocation,
+    term::{console, failure::Failure},
+};
+
+/// Runs the command. Returns its exit code.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    if let Some(extra) = DOCTOR.parse(args)?.store(&mut request)?.first() {
+        return Err(Failure::fatal(format!("doctor takes no arguments, and so not '{extra}'")));
+    }
+    let site = Site::open(run)?;
+    let bases = site.bases(request.base_dir.as_ref())?;
+    let upper = match &request.upper_dir {
+        Some(dir) => run.path(dir)?,
+        None => site::configured_dir(run, &site.repo, "sapwood.upperDir")?
+            .unwrap_or_else(|| record::directory(&site.common)),
+    };
+    let top = match &request.dir {
+        Some(dir) => run.path(dir)?,
+        None => site.repo.work_tree().unwrap_or(&site.common).with_extension("workspaces"),
+    };
+    let programs = site::programs(run);
+    let place = Place { upper: &upper, bases: bases.dir(), top: &top, programs: &programs };
+    let found = backend::probe(Visibility::Joined, &place);
+    let chosen = found.iter().find(|(_, verdict)| verdict.is_ok()).map(|(backend, _)| *backend);
+    if request.json {
+        let line = |(backend, verdict): &(backend::Backend, Result<(), String>)| {
+            json!({
+                "backend": backend.name(),
+                "works": verdict.is_ok(),
+                "reason": verdict.as_ref().err(),
+                "chosen": chosen == Some(*backend),
+            })
+        };
+        site::print_json(&Value::from_iter(found.iter().map(line)));
+        return Ok(0);
+    }
+    for (backend, verdict) in &found {
+        let sign = if chosen == Some(*backend) { "*" } else { " " };
+        match verdict {
+            Ok(()) => console::out(format!("{sign} {:<13} works", backend.name())),
+            Err(reason) => console::out(format!("{sign} {:<13} {reason}", backend.name())),
+        }
+    }
+    Ok(0)
+}

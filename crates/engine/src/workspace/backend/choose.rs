@@ -1,0 +1,165 @@
+//! The choice of a backend, from facts that cost a few system calls.
+//!
+//! Nothing is mounted to find out. A mount that then fails reports the kernel's reason.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use sys::{FileSystem, by_path};
+
+use super::{Backend, Error, fill, fuse};
+
+/// The processes that must see the files of a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// Every process of the machine.
+    Everybody,
+    /// At least those that join the workspace.
+    Joined,
+}
+
+/// The directories of a future workspace. None has to exist.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The directory that holds the upper layer.
+    pub upper: &'a Path,
+    /// The base directory.
+    pub bases: &'a Path,
+    /// The directory of the workspace.
+    pub top: &'a Path,
+    /// The directories of programs, as in `PATH`.
+    pub programs: &'a [PathBuf],
+}
+
+/// Returns each backend that may serve `visibility`, the best first, with the reason if it does not
+/// work here.
+pub fn probe(visibility: Visibility, place: &Place<'_>) -> Vec<(Backend, Result<(), String>)> {
+    let fits = |backend: &Backend| visibility == Visibility::Joined || *backend != Backend::OverlayUser;
+    let verdict = |backend| (backend, works(backend, place));
+    Backend::ALL.into_iter().filter(fits).map(verdict).collect()
+}
+
+/// Returns the wanted backend if it works here, or the best one.
+pub fn choose(wanted: Option<Backend>, visibility: Visibility, place: &Place<'_>) -> Result<Backend, Error> {
+    match wanted {
+        Some(backend) => match works(backend, place) {
+            Ok(()) => Ok(backend),
+            Err(reason) => Err(Error::Unfit { backend, reason }),
+        },
+        None => Ok(Backend::ALL
+            .into_iter()
+            .filter(|backend| visibility == Visibility::Joined || *backend != Backend::OverlayUser)
+            .find(|backend| works(*backend, place).is_ok())
+            .unwrap_or(Backend::Copy)),
+    }
+}
+
+/// Returns the reason why a backend does not work here.
+fn works(backend: Backend, place: &Place<'_>) -> Result<(), String> {
+    match backend {
+        Backend::Image => {
+            may_mount("erofs")?;
+            is_in_first_user_namespace()?;
+            if sys::user::kernel_version() < (6, 12) {
+                return Err("this kernel cannot mount an image file (Linux 6.12 can)".to_owned());
+            }
+            let bases = file_system(place.bases)?;
+            if bases.name.as_deref() == Some("tmpfs") {
+                return Err(format!(
+                    "the base directory '{}' lies in memory, where the kernel mounts no image",
+                    place.bases.display()
+                ));
+            }
+            holds_upper(place.upper)
+        }
+        Backend::Overlay => {
+            may_mount("overlay")?;
+            is_in_first_user_namespace()?;
+            holds_upper(place.upper)
+        }
+        Backend::OverlayUser => {
+            may_make_namespaces()?;
+            if sys::user::kernel_version() < (5, 11) {
+                return Err("this kernel has no overlayfs for ordinary users (Linux 5.11 has)".to_owned());
+            }
+            holds_upper(place.upper)
+        }
+        Backend::Fuse => {
+            fuse::find(place.programs)?;
+            holds_upper(place.upper)
+        }
+        Backend::Btrfs => fill::can_snapshot(&existing(place.bases), &existing(place.top)),
+        Backend::Reflink => fill::can_share_blocks(&existing(place.bases), &existing(place.top)),
+        Backend::Copy => Ok(()),
+    }
+}
+
+fn may_mount(kind: &str) -> Result<(), String> {
+    sys::mount::may_mount(kind).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => "this user may not mount".to_owned(),
+        _ => format!("this kernel has no file system '{kind}'"),
+    })
+}
+
+/// Fails in a container whose root is another user outside: its mounts have fewer rights.
+fn is_in_first_user_namespace() -> Result<(), String> {
+    let map = by_path::read(Path::new("/proc/self/uid_map")).ok().flatten().unwrap_or_default();
+    let mut fields = map.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+    let all = [b"0".as_slice(), b"0", b"4294967295"];
+    match map.is_empty() || all.iter().all(|field| fields.next() == Some(field)) {
+        true => Ok(()),
+        false => Err("this process is in a user namespace".to_owned()),
+    }
+}
+
+fn may_make_namespaces() -> Result<(), String> {
+    let is = |path: &str, value: &[u8]| {
+        let content = by_path::read(Path::new(path)).ok().flatten();
+        content.is_some_and(|content| content.trim_ascii() == value)
+    };
+    let is_root = sys::user::effective_uid() == 0;
+    if is("/proc/sys/user/max_user_namespaces", b"0") {
+        return Err("the setting user.max_user_namespaces forbids user namespaces".to_owned());
+    }
+    if !is_root && is("/proc/sys/kernel/unprivileged_userns_clone", b"0") {
+        return Err("the setting kernel.unprivileged_userns_clone forbids user namespaces".to_owned());
+    }
+    if !is_root && is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", b"1") {
+        return Err(
+            "the setting kernel.apparmor_restrict_unprivileged_userns forbids user namespaces".to_owned()
+        );
+    }
+    Ok(())
+}
+
+/// Types of file systems that the kernel refuses below an upper layer, as they cannot hold its marks
+/// or change by themselves.
+const UNFIT: &[&str] =
+    &["overlay", "vfat", "exfat", "msdos", "ntfs3", "fuseblk", "squashfs", "erofs", "iso9660", "ecryptfs"];
+
+fn holds_upper(upper: &Path) -> Result<(), String> {
+    let found = file_system(upper)?;
+    let name = found.name.as_deref().unwrap_or("unknown");
+    match found.is_local && !UNFIT.contains(&name) {
+        true => Ok(()),
+        false => Err(format!(
+            "the file system '{name}' of '{}' cannot hold an upper layer; choose another one with \
+             --upper-dir",
+            upper.display()
+        )),
+    }
+}
+
+fn file_system(path: &Path) -> Result<FileSystem, String> {
+    let path = existing(path);
+    FileSystem::of(&path)
+        .map_err(|error| format!("cannot examine '{}': {}", path.display(), sys::reason(&error)))
+}
+
+/// Returns the path, or the nearest directory above it that exists.
+fn existing(path: &Path) -> PathBuf {
+    let there = |path: &&Path| matches!(by_path::stat_followed(path), Ok(Some(_)));
+    path.ancestors().find(there).unwrap_or(Path::new("/")).to_owned()
+}
