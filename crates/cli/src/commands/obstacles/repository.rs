@@ -111,7 +111,7 @@ pub(crate) fn index_of(repo: &Repository) -> Vec<Reason> {
 }
 
 fn monitored_index(repo: &Repository) -> Result<Option<IndexSummary>, Reason> {
-    if !matches!(monitor::configured(repo), Ok(Monitor::None | Monitor::Program(_) | Monitor::Daemon(_))) {
+    if matches!(monitor::configured(repo), Ok(Monitor::Unfit(_)) | Err(_)) {
         // Git warns of it whenever it reads an index.
         return Err(Reason::repository("it is not one that the configured file system monitor can watch"));
     }

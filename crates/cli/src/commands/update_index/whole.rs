@@ -175,7 +175,7 @@ impl Update<'_> {
             return Err(Failure::fatal(why.message(self.repo, &self.run.cwd)));
         }
         let repo = self.repo;
-        if on != matches!(monitor, Monitor::Program(_) | Monitor::Daemon(_)) {
+        if on == matches!(monitor, Monitor::None | Monitor::Unfit(_)) {
             let text = match on {
                 true => "core.fsmonitor is unset; set it if you really want to enable fsmonitor",
                 false => "core.fsmonitor is set; remove it if you really want to disable fsmonitor",

@@ -4,6 +4,7 @@
 //! docs/design/workspace.md.
 
 mod base;
+mod changes;
 mod create;
 mod doctor;
 mod exec;
@@ -93,6 +94,7 @@ const SUBCOMMANDS: &[Command] = &[
         run: doctor::run,
         ..SUBCOMMAND
     },
+    Command { name: "workspace changes", group: Group::Internal, run: changes::run, ..SUBCOMMAND },
     Command { name: "workspace hold", group: Group::Internal, run: mounts::hold, ..SUBCOMMAND },
     Command {
         name: "workspace base",

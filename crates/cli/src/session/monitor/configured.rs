@@ -7,10 +7,12 @@ use std::{
 };
 
 use bstr::BString;
+use engine::workspace::record::{self, Workspace};
 use format::{HashKind, hash::Hasher};
 use repo::Repository;
 use sys::{UserPath, by_path};
 
+use super::workspace::is_own_command;
 use crate::term::console::text;
 
 /// `core.fsmonitor`.
@@ -20,6 +22,8 @@ pub(crate) enum Monitor {
     None,
     /// There would be one, but not for this repository.
     Unfit(Unfit),
+    /// The upper layer of this workspace.
+    Workspace(Box<Workspace>),
     /// A program or a line for the shell, to be asked as a hook is.
     Program(BString),
     /// Git's own, at this socket.
@@ -78,6 +82,11 @@ pub(crate) fn configured(repo: &Repository) -> Result<Monitor, repo::Error> {
         Ok(true) if repo.config_bool("fsmonitor.allowRemote")? == Some(true) => {}
         Ok(true) => return Ok(Monitor::Unfit(Unfit::Remote)),
         Err(_) => return Ok(Monitor::Unfit(Unfit::Error)),
+    }
+    if program.as_ref().is_some_and(|program| is_own_command(program.as_ref()))
+        && let Ok(Some(workspace)) = record::of_git_dir(repo.common_dir(), repo.git_dir())
+    {
+        return Ok(Monitor::Workspace(Box::new(workspace)));
     }
     match program {
         Some(program) => Ok(Monitor::Program(program)),

@@ -9,9 +9,16 @@
 mod configured;
 mod daemon;
 mod program;
+mod workspace;
 
-use bstr::BString;
-use engine::monitor::{self, Changes, Names};
+use bstr::{BStr, BString};
+use engine::{
+    monitor::{self, Answer, Changes, Names},
+    workspace::{
+        record::Workspace,
+        upper::{self, Asker},
+    },
+};
 use format::index::{Index, MonitorAnswer};
 use repo::Repository;
 
@@ -20,6 +27,7 @@ use crate::{
         invocation::Invocation,
         settings::Settings,
         sparse_index::{self, Tell},
+        trace,
     },
     term::{console, failure::Failure},
 };
@@ -27,6 +35,7 @@ use crate::{
 pub(crate) use configured::{Monitor, configured};
 pub(crate) use daemon::is_running;
 pub(crate) use engine::monitor::WriteIndex;
+pub(crate) use workspace::{ask as ask_workspace, printed};
 
 /// Drops the monitor data of an index that was just read, if no monitor is configured, as Git does.
 pub(crate) fn settle(repo: &Repository, index: &mut Index) -> Result<WriteIndex, Failure> {
@@ -67,6 +76,7 @@ pub(crate) fn refresh_submodule(
             return Ok(monitor::remove(index));
         }
         Monitor::Program(command) => program::ask(top.0, top.1, command.as_ref(), token)?,
+        Monitor::Workspace(workspace) => of_workspace(repo, &workspace, index, token),
         Monitor::Daemon(_) => {
             daemon::ask(run, &configured::socket(top.0, top.0.work_tree().unwrap_or(&run.cwd))?, token)
         }
@@ -81,4 +91,18 @@ pub(crate) fn refresh_submodule(
         _ => Names::Exact,
     };
     Ok(monitor::apply(index, answer, names))
+}
+
+/// Asks the upper layer of a workspace.
+fn of_workspace(repo: &Repository, workspace: &Workspace, index: &Index, token: Option<BString>) -> Answer {
+    trace::region("fsm_workspace", "query");
+    let top = repo.work_tree().unwrap_or(repo.base_dir());
+    let token = token.unwrap_or_default();
+    let has_tracked = |path: &BStr| !index.range_below(path).is_empty();
+    workspace::ask(workspace, top, token.as_ref(), Asker::Sapwood, || Some(repo), has_tracked).unwrap_or_else(
+        |error| {
+            console::warning(format!("{error}; every file is examined"));
+            Answer::none(upper::token_of_none())
+        },
+    )
 }

@@ -155,6 +155,7 @@ fn monitor(state: &MonitorState) -> Value {
         MonitorState::None => json!({"state": "none"}),
         MonitorState::Unfit(error) => json!({"state": "unfit", "error": error}),
         MonitorState::Program => json!({"state": "program"}),
+        MonitorState::Workspace => json!({"state": "workspace"}),
         MonitorState::Daemon { is_running } => json!({"state": "daemon", "running": is_running}),
     }
 }

@@ -335,6 +335,7 @@ fn caches(facts: &Facts) -> String {
         MonitorState::None => "off",
         MonitorState::Unfit(_) => "cannot watch this place",
         MonitorState::Program => "a program",
+        MonitorState::Workspace => "the upper layer of the workspace",
         MonitorState::Daemon { is_running: true } => "running",
         MonitorState::Daemon { is_running: false } => "starts when needed",
     };

@@ -10,6 +10,7 @@
 //! layer as a monitor".
 
 mod compare;
+mod ignored;
 mod list;
 mod scan;
 mod snapshot;
@@ -22,8 +23,12 @@ use sys::Dir;
 use super::{backend::Backend, record::Workspace};
 use crate::look::monitor::{Answer, Changes};
 
+pub use ignored::IgnoredDirectories;
 pub use list::{Below, Kind, Line, List, Time};
 pub use scan::{Everything, Prune, scan};
+
+/// The value of `core.fsmonitor` in a workspace, after the program.
+pub const MONITOR_COMMAND: &str = "workspace changes";
 
 /// An upper layer cannot be listed.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +62,8 @@ pub struct Layer {
     pub state: PathBuf,
     /// The name of the base.
     pub base: String,
+    /// The files of the base.
+    pub base_files: Option<PathBuf>,
     /// How the overlay marks its entries.
     pub form: Form,
 }
@@ -74,6 +81,7 @@ impl Layer {
             upper: workspace.upper(),
             state: workspace.state.clone(),
             base: workspace.record.base.as_ref().map(|base| base.name.clone()).unwrap_or_default(),
+            base_files: workspace.record.base.as_ref().map(|base| base.dir.join(&base.name).join("files")),
             form,
         })
     }

@@ -16,9 +16,10 @@ use super::{
     list::{Below, Kind, Line, List, Time},
 };
 
-/// Decides which directories are left out.
+/// Decides which directories are listed as one line.
 pub trait Prune {
-    /// Returns true if the directory at `path` is ignored and the index has no entry below it.
+    /// Returns true if the directory at `path` is ignored and the index has no entry below it. It is
+    /// called only for directories that the base does not have.
     fn is_left_out(&mut self, path: &BStr) -> bool;
 }
 
@@ -155,6 +156,10 @@ impl Scan<'_> {
                 return Err(Error::ForeignMount { path: self.layer.upper.join(sys::os_str(path)) });
             }
             let below = self.below(path, dir, shown, &names, &mut has_other_whiteouts)?;
+            if (below != Below::Same || !self.is_in_base(path)) && self.prune.is_left_out(path.as_ref()) {
+                self.push(path.clone(), Kind::Ignored, &stat);
+                return Ok(());
+            }
             shown = if below == Below::Nothing { Shown::Nothing } else { Shown::Base };
             self.push(path.clone(), Kind::Directory(below), &stat);
         }
@@ -169,6 +174,13 @@ impl Scan<'_> {
             self.entry(dir, full, name.as_ref(), file_type, (shown, has_other_whiteouts), left)?;
         }
         Ok(())
+    }
+
+    /// Returns true if the base has the directory, so that its files are probably tracked.
+    fn is_in_base(&self, path: &BString) -> bool {
+        let Some(files) = &self.layer.base_files else { return false };
+        // Asks again for each directory: there are few, and the base is in memory.
+        matches!(sys::by_path::stat(&files.join(sys::os_str(path))), Ok(Some(_)))
     }
 
     /// Returns what the overlay shows of the lower layers in a directory.
@@ -225,12 +237,7 @@ impl Scan<'_> {
         }
         path.extend_from_slice(name);
         if file_type == FileType::Directory && name != ".git" {
-            if !self.prune.is_left_out(path.as_ref()) {
-                left.push((path, shown));
-                return Ok(());
-            }
-            let Some(stat) = self.stat(dir, &path, name)? else { return Ok(()) };
-            self.push(path, Kind::Ignored, &stat);
+            left.push((path, shown));
             return Ok(());
         }
         // An entry that vanishes is reported by the next listing.

@@ -93,6 +93,8 @@ pub(super) enum MonitorState {
     /// Configured, but it cannot watch this worktree; with the reason in Git's words.
     Unfit(String),
     Program,
+    /// The workspace itself knows its changes.
+    Workspace,
     Daemon {
         is_running: bool,
     },
@@ -196,6 +198,7 @@ impl MonitorState {
             Ok(Monitor::None) | Err(_) => MonitorState::None,
             Ok(Monitor::Unfit(why)) => MonitorState::Unfit(why.message(repo, cwd).to_string()),
             Ok(Monitor::Program(_)) => MonitorState::Program,
+            Ok(Monitor::Workspace(_)) => MonitorState::Workspace,
             Ok(Monitor::Daemon(socket)) => MonitorState::Daemon { is_running: monitor::is_running(&socket) },
         }
     }

@@ -1,0 +1,81 @@
+//! `sapwood workspace changes <version> <token>`: the program in `core.fsmonitor` of a workspace.
+//!
+//! Git starts it at the top of the worktree for nearly every command, so it reads as little as it
+//! can: `.git`, the workspace's record, the upper layer and one snapshot. The repository is opened
+//! only to judge directories that the base does not have. A failure is the answer "everything".
+//!
+//! Source: githooks(5), fsmonitor-watchman.
+
+use std::{
+    cell::OnceCell,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BString, ByteSlice as _};
+use engine::{
+    monitor::Answer,
+    workspace::{
+        record::{self, Workspace},
+        upper::{self, Asker},
+    },
+};
+use format::index::Index;
+use repo::Repository;
+use store::index::{Access, ReadOptions};
+use sys::by_path;
+
+use crate::{
+    session::{invocation::Invocation, monitor},
+    term::{console, failure::Failure},
+};
+
+/// The version of the protocol.
+const VERSION: &str = "2";
+
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let [version, token] = args else {
+        return Err(Failure::fatal("usage: sapwood workspace changes 2 <token>"));
+    };
+    if version != VERSION {
+        return Err(Failure::fatal(format!(
+            "'sapwood workspace changes' answers version 2 only; set core.fsmonitorHookVersion to 2, not {version}"
+        )));
+    }
+    let workspace = workspace_at(&run.cwd)?;
+    let opened: OnceCell<Option<Repository>> = OnceCell::new();
+    let index: OnceCell<Option<Index>> = OnceCell::new();
+    let repository = || opened.get_or_init(|| run.open().ok()).as_ref();
+    let has_tracked = |path: &bstr::BStr| {
+        let index = index.get_or_init(|| {
+            let repo = repository()?;
+            let options = ReadOptions { access: Access::Lookups, ..ReadOptions::default() };
+            store::index::load(&repo.index_path(), repo.hash(), &options).ok()
+        });
+        // Without an index every directory may hold tracked files.
+        index.as_ref().is_none_or(|index| !index.range_below(path).is_empty())
+    };
+    let answer =
+        monitor::ask_workspace(&workspace, &run.cwd, token.as_bstr(), Asker::Git, repository, has_tracked);
+    let answer = answer.unwrap_or_else(|error| {
+        console::warning(format!("{error}; every file is examined"));
+        Answer::none(upper::token_of_none())
+    });
+    console::out_raw(&monitor::printed(&answer));
+    Ok(0)
+}
+
+/// Finds the workspace from the file `.git` in its top directory.
+fn workspace_at(top: &Path) -> Result<Workspace, Failure> {
+    let other = || Failure::fatal(format!("'{}' is not the top of a workspace", top.display()));
+    let git_dir = path_in(&top.join(".git"), b"gitdir: ", top).ok_or_else(other)?;
+    let common = path_in(&git_dir.join("commondir"), b"", &git_dir).ok_or_else(other)?;
+    let found = record::of_git_dir(&common, &git_dir).map_err(|error| Failure::fatal(error.to_string()))?;
+    found.ok_or_else(other)
+}
+
+/// Returns the path that a file holds after `lead`, relative to `base`.
+fn path_in(file: &Path, lead: &[u8], base: &Path) -> Option<PathBuf> {
+    let content = by_path::read(file).ok()??;
+    let path = content.strip_prefix(lead)?.trim_end_with(|letter| letter == '\n');
+    Some(base.join(sys::os_str(path)))
+}

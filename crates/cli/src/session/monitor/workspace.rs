@@ -1,0 +1,121 @@
+//! The monitor of a workspace: its upper layer. No program and no daemon is asked.
+
+use std::path::Path;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    ignore,
+    monitor::Answer,
+    workspace::{
+        record::Workspace,
+        upper::{self, Asker, Everything, IgnoredDirectories, Layer, Prune},
+    },
+};
+use repo::Repository;
+use sys::Dir;
+
+/// Returns true for the command that `workspace create` writes to `core.fsmonitor`.
+pub(super) fn is_own_command(command: &BStr) -> bool {
+    let Some(program) = command.strip_suffix(upper::MONITOR_COMMAND.as_bytes()) else { return false };
+    let name = program.rsplit_once_str("/").map_or(program, |(_, name)| name);
+    name.trim_end_with(|letter| letter == ' ').trim_end_with(|letter| letter == '\'') == b"sapwood"
+}
+
+/// Returns the changes in a workspace since `token`. If the upper layer cannot be read, everything
+/// may have changed.
+///
+/// `has_tracked` returns true if the index has entries below a directory. `repository` is called
+/// only if the workspace holds a directory that its base does not have.
+pub(crate) fn ask<'r>(
+    workspace: &Workspace,
+    top: &Path,
+    token: &BStr,
+    asker: Asker,
+    repository: impl FnOnce() -> Option<&'r Repository>,
+    has_tracked: impl FnMut(&BStr) -> bool,
+) -> Result<Answer, upper::Error> {
+    let Some(layer) = Layer::of(workspace) else { return Ok(Answer::none(upper::token_of_none())) };
+    let worktree =
+        Dir::open(top).map_err(|source| upper::Error::Unreadable { path: top.to_owned(), source })?;
+    let mut prune = Lazy { state: State::New(Some(repository), Some(has_tracked)), worktree: &worktree };
+    upper::answer(&layer, &worktree, token, asker, &mut prune)
+}
+
+/// Reads the ignore rules when the first directory is to be judged.
+struct Lazy<'w, F, T> {
+    state: State<'w, F, T>,
+    worktree: &'w Dir,
+}
+
+enum State<'w, F, T> {
+    New(Option<F>, Option<T>),
+    Ready(Box<dyn Prune + 'w>),
+}
+
+impl<'r, 'w, F: FnOnce() -> Option<&'r Repository>, T: FnMut(&BStr) -> bool + 'w> Prune for Lazy<'w, F, T> {
+    fn is_left_out(&mut self, path: &BStr) -> bool {
+        if let State::New(repository, has_tracked) = &mut self.state {
+            let (repository, has_tracked) = (repository.take(), has_tracked.take());
+            let ready = repository.and_then(|open| open()).zip(has_tracked);
+            self.state = State::Ready(match ready.and_then(|(repo, has)| rules(repo, self.worktree, has)) {
+                Some(rules) => Box::new(rules),
+                None => Box::new(Everything),
+            });
+        }
+        match &mut self.state {
+            State::Ready(prune) => prune.is_left_out(path),
+            State::New(..) => false,
+        }
+    }
+}
+
+/// Returns the ignore rules. In a sparse worktree a `.gitignore` may be missing though it applies,
+/// so nothing is left out there.
+fn rules<'w>(
+    repo: &Repository,
+    worktree: &'w Dir,
+    has_tracked: impl FnMut(&BStr) -> bool + 'w,
+) -> Option<IgnoredDirectories<'w>> {
+    if repo.config_bool("core.sparseCheckout").ok()? == Some(true) {
+        return None;
+    }
+    let icase = repo.config_bool("core.ignoreCase").ok()? == Some(true);
+    let outside = ignore::outside(repo).ok()?;
+    let outside: Vec<&[u8]> = outside.iter().map(Vec::as_slice).collect();
+    Some(IgnoredDirectories::new(worktree, &outside, icase, has_tracked))
+}
+
+/// Returns the answer as a hook of version 2 prints it.
+pub(crate) fn printed(answer: &Answer) -> BString {
+    let mut out = answer.token.clone();
+    out.push(0);
+    match &answer.changes {
+        engine::monitor::Changes::Unknown => out.push(b'/'),
+        engine::monitor::Changes::To(paths) => {
+            for path in paths {
+                out.extend_from_slice(path);
+                out.push(0);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_its_own_command() {
+        for own in [
+            "sapwood workspace changes",
+            "/usr/bin/sapwood workspace changes",
+            "'/a b/sapwood' workspace changes",
+        ] {
+            assert!(is_own_command(own.into()), "{own}");
+        }
+        for other in ["sapwood workspace changes 1", "xsapwood workspace changes", "workspace changes", ""] {
+            assert!(!is_own_command(other.into()), "{other}");
+        }
+    }
+}
