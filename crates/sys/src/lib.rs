@@ -28,6 +28,7 @@ pub mod mount;
 mod mount_table;
 mod mount_users;
 pub mod namespace;
+mod positioned;
 mod process;
 pub mod profile;
 mod read;

@@ -13,7 +13,7 @@ use std::{
 use sys::{File, by_path};
 
 use super::{
-    Base, Bases, Error, Kind, Wanted, directory, index,
+    Base, Bases, Error, Kind, Wanted, directory, image, index,
     stored::{REMOVED, STAGED, Stored},
 };
 use crate::crew::Workers;
@@ -83,7 +83,7 @@ impl Bases {
         messages: &mut Vec<String>,
     ) -> Result<(), Error> {
         let (found, devices) = match wanted.kind() {
-            Kind::Image => return Err(Error::Image("this version builds none".to_owned())),
+            Kind::Image => image::build(wanted, &self.dir, staged, options, messages)?,
             Kind::Directory => (directory::build(wanted, staged, options, messages)?, Vec::new()),
         };
         let io = |action, path: &Path| {

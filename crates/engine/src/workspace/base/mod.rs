@@ -1,7 +1,12 @@
 //! Bases: read-only trees of files, shared by workspaces.
 //!
 //! - [`wanted`]: the files that a base shall hold, and the name that follows from them;
-//! - [`add`]: building a base, aside, and publishing it under its name.
+//! - [`add`]: building a base, aside, and publishing it under its name;
+//! - [`image`], [`directory`]: the files of either kind;
+//! - [`tree`], [`contents`], [`blobs`]: the index of a tree, the contents of its files, and the blob
+//!   files that hold the contents of all images;
+//! - [`index`]: the index of a base, and as the index of a workspace;
+//! - [`stored`]: the stored facts about a base.
 //!
 //! Promise: a base appears under its name only when it is complete and synced. After that it is
 //! never changed. A failed or killed build leaves a directory whose name begins with a dot, which
@@ -10,10 +15,14 @@
 //! Design: docs/design/workspace.md.
 
 mod add;
+mod blobs;
+mod contents;
 mod directory;
 mod error;
+mod image;
 mod index;
 mod stored;
+mod tree;
 mod wanted;
 
 use std::path::{Path, PathBuf};

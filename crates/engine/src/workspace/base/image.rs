@@ -1,0 +1,226 @@
+//! Bases of kind image: metadata in an EROFS image, contents in the blob files.
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use bstr::{BStr, ByteSlice as _};
+use format::{
+    erofs::{self, Place, write},
+    index::{Flags, Index, Stat},
+};
+use repo::convert::Converter;
+use sys::{File, by_path};
+
+use super::{
+    AddOptions, Error, Owner, Wanted,
+    blobs::{self, BLOCK_BITS, Blobs},
+    contents::{self, Found},
+    tree,
+};
+use crate::look::protect;
+
+/// The time between the files of an image and its creation. Git hashes a file that is as new as the
+/// index that holds it.
+const AGE: Duration = Duration::from_secs(2);
+
+/// Writes `<staged>/image`, and adds the contents that the blob files of `bases` lack. Returns the
+/// index, with stat data and cache-tree, and the blob files that are devices of the image, relative
+/// to `bases`. The caller holds the lock of `bases`.
+pub(super) fn build(
+    wanted: &Wanted<'_>,
+    bases: &Path,
+    staged: &Path,
+    options: &AddOptions<'_>,
+    messages: &mut Vec<String>,
+) -> Result<(Index, Vec<PathBuf>), Error> {
+    let (repo, time) = (wanted.repo(), time());
+    let mut index = tree::index_of(repo.objects(), wanted.tree(), protect(repo)?)?;
+    if let Some(patterns) = wanted.sparse() {
+        let outside = patterns.outside(&index);
+        let entries = index.entries_mut().iter_mut().zip(outside).filter(|(_, is_outside)| *is_outside);
+        entries.for_each(|(entry, _)| entry.flags.insert(Flags::SKIP_WORKTREE));
+    }
+    let converter = Converter::for_tree(repo, &index)?.with_metadata(options.metadata.clone());
+    create_dir(&bases.join("blobs"), options)?;
+    let known = Blobs::open(bases, index.hash)?;
+    let appender = known.append()?;
+    let found = contents::settle(repo, &index, &converter, &appender, options, messages)?;
+    appender.publish(!options.fsync.disabled)?;
+
+    let mut generations: Vec<u32> = found
+        .iter()
+        .filter_map(|found| match found {
+            Found::File(Some(content)) => Some(content.generation),
+            _ => None,
+        })
+        .collect();
+    generations.sort_unstable();
+    generations.dedup();
+    let devices = generations.iter().map(|&generation| device_blocks(bases, generation));
+    let image = write::Image::new(
+        write::Options {
+            block_bits: BLOCK_BITS,
+            uuid: uuid(wanted, time),
+            time,
+            uid: wanted.owner().uid,
+            gid: wanted.owner().gid,
+            devices: devices.collect::<Result<_, _>>()?,
+        },
+        permissions(0o777, wanted.owner()),
+    );
+    let mut made = Made { image, owner: wanted.owner(), dirs: vec![(0, 0)] };
+    let nodes = made.add_all(&index, &found, &generations)?;
+    let layout = made.image.lay_out().map_err(|error| Error::Image(error.to_string()))?;
+    emit(&layout, &staged.join("image"), options)?;
+
+    let stat = |node| stat_of(&layout, node, wanted.owner(), time);
+    for (entry, node) in index.entries_mut().iter_mut().zip(nodes) {
+        entry.stat = node.map_or_else(Stat::default, stat);
+    }
+    // The mount point.
+    create_dir(&staged.join("files"), options)?;
+    let devices = generations.iter().map(|generation| format!("blobs/{generation}.data").into());
+    Ok((index, devices.collect()))
+}
+
+fn create_dir(path: &Path, options: &AddOptions<'_>) -> Result<(), Error> {
+    match options.shared.create_dir(path) {
+        Err(source) if source.kind() != ErrorKind::AlreadyExists => {
+            Err(Error::Io { action: "create", path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the time of the files of a new image.
+fn time() -> (u64, u32) {
+    let past = SystemTime::now().checked_sub(AGE);
+    let since = past.and_then(|past| past.duration_since(SystemTime::UNIX_EPOCH).ok());
+    since.map_or((1, 0), |since| (since.as_secs(), since.subsec_nanos()))
+}
+
+/// Returns the stat data of a node as a workspace reports them.
+fn stat_of(layout: &write::Layout, node: write::Node, owner: Owner, time: (u64, u32)) -> Stat {
+    let time = (time.0 as u32, time.1);
+    Stat {
+        ctime: time,
+        mtime: time,
+        dev: 0,
+        ino: layout.nid(node) as u32,
+        uid: owner.uid,
+        gid: owner.gid,
+        size: layout.size(node) as u32,
+    }
+}
+
+fn permissions(all: u16, owner: Owner) -> u16 {
+    all & !(owner.umask as u16)
+}
+
+fn device_blocks(bases: &Path, generation: u32) -> Result<u32, Error> {
+    let path = blobs::data_file(bases, generation);
+    let failed = |source| Error::Io { action: "examine", path: path.clone(), source };
+    let stat = by_path::stat_followed(&path).map_err(failed)?;
+    let size = stat.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?.size;
+    u32::try_from(size >> BLOCK_BITS).map_err(|_| Error::Image("the contents take more than 2 TiB".into()))
+}
+
+/// Names an image after its base and its time. A base that is removed and made again gets another
+/// name, because its files have another time.
+fn uuid(wanted: &Wanted<'_>, time: (u64, u32)) -> [u8; 16] {
+    let mut hasher = format::hash::Hasher::checksum(format::HashKind::Sha256);
+    hasher.update(wanted.name().as_bytes());
+    hasher.update(&time.0.to_le_bytes());
+    hasher.update(&time.1.to_le_bytes());
+    let hash = hasher.finish().expect("a checksum looks for no collision");
+    let mut uuid: [u8; 16] = hash.as_bytes()[..16].try_into().expect("it has 32 bytes");
+    // RFC 9562, version 8: the rest is the maker's.
+    uuid[6] = uuid[6] & 0x0f | 0x80;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    uuid
+}
+
+fn emit(layout: &write::Layout, path: &Path, options: &AddOptions<'_>) -> Result<(), Error> {
+    let failed = |action| move |source| Error::Io { action, path: path.to_owned(), source };
+    let file: File = options.shared.create_new(path, 0o444).map_err(failed("create"))?;
+    let mut offset = 0;
+    layout
+        .emit(&mut |piece| {
+            offset += piece.len() as u64;
+            file.write_pieces_at(&mut [std::io::IoSlice::new(piece)], offset - piece.len() as u64)
+        })
+        .map_err(failed("write"))?;
+    if !options.fsync.disabled {
+        sys::sync_file(&file).map_err(failed("sync"))?;
+    }
+    sys::close(file).map_err(failed("write"))
+}
+
+/// An image in the making.
+struct Made {
+    image: write::Image,
+    owner: Owner,
+    /// The directories of the last path: the length of each one's path and its node.
+    dirs: Vec<(usize, write::Node)>,
+}
+
+impl Made {
+    /// Adds all entries and their directories. Returns the node of each entry that has a file.
+    fn add_all(
+        &mut self,
+        index: &Index,
+        found: &[Found],
+        generations: &[u32],
+    ) -> Result<Vec<Option<write::Node>>, Error> {
+        let mut nodes = Vec::with_capacity(found.len());
+        let mut last = BStr::new("");
+        for (entry, found) in index.entries().iter().zip(found) {
+            if *found == Found::Nothing {
+                nodes.push(None);
+                continue;
+            }
+            let path = index.path(entry);
+            let refused = |error: write::Error| Error::Image(format!("'{path}': {error}"));
+            let parent = self.enter(last, path).map_err(refused)?;
+            last = path;
+            let name = path[path.rfind_byte(b'/').map_or(0, |slash| slash + 1)..].as_bstr();
+            let node = match found {
+                Found::Nothing => unreachable!("handled above"),
+                Found::Submodule => self.image.add_directory(parent, name, permissions(0o777, self.owner)),
+                Found::Link(target) => self.image.add_symlink(parent, name, target.as_bstr()),
+                Found::File(content) => {
+                    let all = if entry.mode.is_executable() { 0o777 } else { 0o666 };
+                    let place = content.map(|content| Place {
+                        device: generations.binary_search(&content.generation).expect("collected above")
+                            as u16,
+                        block: content.block,
+                    });
+                    let size = content.map_or(0, |content| content.size);
+                    self.image.add_file(parent, name, permissions(all, self.owner), size, place)
+                }
+            };
+            nodes.push(Some(node.map_err(refused)?));
+        }
+        Ok(nodes)
+    }
+
+    /// Returns the directory of `path`. `last` is the path before it.
+    fn enter(&mut self, last: &BStr, path: &BStr) -> Result<write::Node, erofs::write::Error> {
+        let same = last.iter().zip(path.iter()).take_while(|(one, other)| one == other).count();
+        // A directory is shared if the slash behind it is.
+        while self.dirs.last().is_some_and(|(length, _)| *length > 0 && *length >= same) {
+            self.dirs.pop();
+        }
+        let known = self.dirs.last().map_or(0, |(length, _)| if *length == 0 { 0 } else { length + 1 });
+        for end in path[known..].find_iter("/").map(|at| known + at) {
+            let (above, parent) = *self.dirs.last().expect("the root stays");
+            let name = path[if above == 0 { 0 } else { above + 1 }..end].as_bstr();
+            let node = self.image.add_directory(parent, name, permissions(0o777, self.owner))?;
+            self.dirs.push((end, node));
+        }
+        Ok(self.dirs.last().expect("the root stays").1)
+    }
+}

@@ -1,0 +1,153 @@
+//! The index of a tree: all its entries without stat data, and the cache-tree.
+
+use std::sync::Mutex;
+
+use bstr::{BString, ByteSlice as _};
+use format::{
+    Mode, ObjectId,
+    index::{CacheTree, Flags, Index, NewEntry, Stage, Stat},
+    path::Protect,
+    tree::TreeEntries,
+};
+use repo::objects::Objects;
+
+use crate::{
+    crew::{self, Tuning},
+    look::{LookError, trees::TreeReader as _},
+};
+
+/// An element of a directory, in the order of the index.
+enum Item {
+    Entry(BString, Mode, ObjectId),
+    /// The directory with this number.
+    Directory(BString, usize),
+}
+
+/// The cost of reading a directory in steps of about a file each.
+const WEIGHT: usize = 2;
+
+/// Reads `tree` breadth first, all directories of one depth in parallel.
+pub(super) fn index_of(objects: &Objects, tree: ObjectId, protect: Protect) -> Result<Index, LookError> {
+    let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
+    let mut all: Vec<(ObjectId, Vec<Item>)> = Vec::new();
+    let mut level = vec![tree];
+    while !level.is_empty() {
+        let read = crew::map(
+            "tree",
+            &tuning,
+            &level,
+            |_| WEIGHT,
+            &spare,
+            |number| (crew::reader(objects, number), Vec::new()),
+            |(reader, buffer), oid| {
+                reader.read_tree(oid, buffer)?;
+                list(buffer, oid)
+            },
+        )?;
+        // Directories are numbered level by level.
+        let mut number = all.len() + level.len();
+        let mut below = Vec::new();
+        for (oid, (mut items, trees)) in level.into_iter().zip(read) {
+            for item in &mut items {
+                if let Item::Directory(_, at) = item {
+                    *at = number;
+                    number += 1;
+                }
+            }
+            below.extend(trees);
+            all.push((oid, items));
+        }
+        level = below;
+    }
+    flatten(all, objects, protect)
+}
+
+fn list(data: &[u8], oid: &ObjectId) -> Result<(Vec<Item>, Vec<ObjectId>), LookError> {
+    let (mut items, mut trees) = (Vec::new(), Vec::new());
+    for entry in TreeEntries::new(oid.kind(), data) {
+        let entry = entry.map_err(|_| LookError::MalformedTree(*oid))?;
+        let name = entry.name.to_owned();
+        if entry.mode.is_tree() {
+            trees.push(entry.oid);
+            items.push(Item::Directory(name, 0));
+        } else {
+            items.push(Item::Entry(name, entry.mode, entry.oid));
+        }
+    }
+    Ok((items, trees))
+}
+
+/// A directory on the way to the current path.
+struct Open {
+    oid: ObjectId,
+    items: std::vec::IntoIter<Item>,
+    /// The length of its path, with a slash at the end.
+    path: usize,
+    /// The number of entries before it.
+    first: usize,
+    node: CacheTree,
+    /// A tree below is empty. The index has no entry for it, so written as a tree it differs.
+    has_empty: bool,
+}
+
+fn flatten(
+    mut all: Vec<(ObjectId, Vec<Item>)>,
+    objects: &Objects,
+    protect: Protect,
+) -> Result<Index, LookError> {
+    let mut index = Index::empty(objects.hash());
+    index.reserve(all.iter().map(|(_, items)| items.len()).sum(), 0);
+    let mut path = BString::default();
+    let mut last = BString::default();
+    let mut enter = |number: usize, name: BString, path: usize, first: usize| {
+        let (oid, items) = (all[number].0, std::mem::take(&mut all[number].1).into_iter());
+        let node = CacheTree { name, ..CacheTree::new() };
+        Open { oid, items, path, first, node, has_empty: false }
+    };
+    let mut open = vec![enter(0, BString::default(), 0, 0)];
+    loop {
+        let dir = open.last_mut().expect("the root is open until it is returned");
+        path.truncate(dir.path);
+        match dir.items.next() {
+            Some(Item::Entry(name, mode, oid)) => {
+                path.extend_from_slice(&name);
+                verify(&path, mode, protect)?;
+                if last >= path {
+                    return Err(LookError::Unsupported("trees that hold a name twice, or are not sorted"));
+                }
+                let stat = Stat::default();
+                let entry = NewEntry { stat, oid, mode, flags: Flags::empty(), stage: Stage::Normal };
+                index.push(path.as_bstr(), entry);
+                last.clone_from(&path);
+            }
+            Some(Item::Directory(name, number)) => {
+                path.extend_from_slice(&name);
+                path.push(b'/');
+                let (length, first) = (path.len(), index.len());
+                open.push(enter(number, name, length, first));
+            }
+            None => {
+                let Open { oid, first, mut node, has_empty, .. } = open.pop().expect("just seen");
+                let count = (index.len() - first) as u32;
+                node.children
+                    .sort_by(|one, other| (one.name.len(), &one.name).cmp(&(other.name.len(), &other.name)));
+                node.valid = (!has_empty).then_some((oid, count));
+                match open.last_mut() {
+                    Some(above) if count == 0 => above.has_empty = true,
+                    Some(above) => {
+                        above.has_empty |= has_empty;
+                        above.node.children.push(node);
+                    }
+                    None => {
+                        index.cache_tree = Some(node);
+                        return Ok(index);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn verify(path: &BString, mode: Mode, protect: Protect) -> Result<(), LookError> {
+    format::path::verify(path.as_bstr(), mode, protect).map_err(|_| LookError::InvalidPath(path.clone()))
+}

@@ -1,0 +1,61 @@
+//! Reads and writes at an offset, which many threads may do on one open file.
+
+use std::io::{self, IoSlice};
+
+use crate::{
+    File,
+    profile::{Phase, retried},
+};
+
+/// The most pieces that one system call takes on Linux (`IOV_MAX`).
+const MAX_PIECES: usize = 1024;
+
+impl File {
+    /// Fills `buffer` with the bytes from `offset` on. Returns `UnexpectedEof` if the file ends
+    /// earlier.
+    pub fn read_exact_at(&self, buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match retried(Phase::Read, || rustix::io::pread(self, &mut buffer[done..], offset))? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => (done, offset) = (done + count, offset + count as u64),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all `pieces`, one behind the other, from `offset` on.
+    pub fn write_pieces_at(&self, mut pieces: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+        IoSlice::advance_slices(&mut pieces, 0);
+        while !pieces.is_empty() {
+            let some = &pieces[..pieces.len().min(MAX_PIECES)];
+            match retried(Phase::Write, || rustix::io::pwritev(self, some, offset))? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => {
+                    offset += count as u64;
+                    IoSlice::advance_slices(&mut pieces, count);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_many_pieces_and_reads_them_back() {
+        let file = File::from(tempfile::tempfile().expect("a file for tests"));
+        let bytes: Vec<u8> = (0..5000u32).map(|number| number as u8).collect();
+        let mut pieces: Vec<IoSlice<'_>> = bytes.chunks(2).map(IoSlice::new).collect();
+        pieces.insert(7, IoSlice::new(&[]));
+        file.write_pieces_at(&mut pieces, 3).expect("written");
+        let mut back = vec![0; bytes.len()];
+        file.read_exact_at(&mut back, 3).expect("read");
+        assert_eq!(back, bytes);
+        let past = file.read_exact_at(&mut back, 4).expect_err("too short");
+        assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
