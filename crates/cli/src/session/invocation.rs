@@ -282,7 +282,7 @@ impl Invocation {
 
     /// As [`Invocation::open`] for the first time, but nothing is said of it.
     pub(crate) fn look_for_repository(&self) -> Result<repo::Repository, Failure> {
-        let repo = repo::Repository::open(&self.outside())?;
+        let repo = repo::Repository::open(&self.outside()).map_err(|error| self.unmounted(error))?;
         if self.args.iter().any(may_name_an_entry) {
             let read = store::index::ReadOptions::default();
             // Whoever needs the index finds out what is wrong with it.
@@ -293,6 +293,21 @@ impl Invocation {
             }
         }
         Ok(repo)
+    }
+
+    /// Explains the error if the current directory is that of an unmounted workspace. As `git`, the
+    /// message is Git's.
+    fn unmounted(&self, error: repo::Error) -> Failure {
+        let found = self.cwd.ancestors().find_map(engine::workspace::record::unmounted_at);
+        match found.filter(|_| self.program == Program::Sapwood) {
+            Some((_, name)) => Failure::Fatal(text!(
+                "the workspace '",
+                name.as_bytes(),
+                "' is not mounted; to mount it: sapwood workspace mount ",
+                name.as_bytes()
+            )),
+            None => error.into(),
+        }
     }
 
     /// Where we are, without naming a repository.

@@ -21,8 +21,9 @@ use super::backend::Backend;
 /// The reason in the `locked` file of a workspace's administrative directory.
 pub const LOCK_REASON: &str = "sapwood workspace";
 
-/// The name of a path that never exists. The file `.git` of an unmounted workspace points to it.
-pub const NOT_MOUNTED: &str = "not-mounted";
+/// The first words of the file `.git` in the directory of an unmounted workspace. Git refuses to work
+/// there: the file does not have its format.
+const NOT_MOUNTED: &[u8] = b"not mounted: ";
 
 /// A failure to read or write a record.
 #[derive(Debug, thiserror::Error)]
@@ -105,9 +106,12 @@ impl Workspace {
         self.record.place.as_deref().unwrap_or(&self.state)
     }
 
-    /// Returns the path that the file `.git` names while the workspace is not mounted.
-    pub fn not_mounted(&self) -> PathBuf {
-        self.state.join(NOT_MOUNTED)
+    /// Returns the content of the file `.git` in the workspace's directory while nothing is mounted
+    /// there: the place of its state, and a word for the user.
+    pub fn unmounted_gitfile(&self) -> Vec<u8> {
+        let (state, name) = (self.state.as_os_str().as_bytes(), self.name.as_bytes());
+        let word = b"\nThe files of this workspace are not mounted. To mount them: sapwood workspace mount ";
+        [NOT_MOUNTED, state, word, name, b"\n"].concat()
     }
 
     /// Locks the workspace against other commands that change it, and waits for them. The lock
@@ -218,9 +222,8 @@ pub fn of_worktree(common: &Path, id: &OsStr) -> Result<Option<Workspace>, Error
 /// `dir` names.
 pub fn unmounted_at(dir: &Path) -> Option<(PathBuf, OsString)> {
     let content = by_path::read(&dir.join(".git")).ok().flatten()?;
-    let target = content.strip_prefix(b"gitdir: ")?.trim_end_with(|letter| letter == '\n');
-    let target = Path::new(sys::os_str(target));
-    let state = target.parent().filter(|_| target.file_name() == Some(OsStr::new(NOT_MOUNTED)))?;
+    let state = content.strip_prefix(NOT_MOUNTED)?.split_once_str("\n")?.0;
+    let state = Path::new(sys::os_str(state));
     let common = state.parent()?.parent()?.parent()?;
     Some((common.to_owned(), state.file_name()?.to_owned()))
 }
@@ -319,14 +322,13 @@ mod tests {
     #[allow(clippy::disallowed_methods)]
     fn recognises_an_unmounted_workspace() {
         let dir = tempfile::tempdir().expect("a directory for tests");
-        let pointing_to = |target: &str| {
-            std::fs::write(dir.path().join(".git"), format!("gitdir: {target}\n")).expect("written");
+        let holding = |content: &[u8]| {
+            std::fs::write(dir.path().join(".git"), content).expect("written");
             unmounted_at(dir.path())
         };
-        assert_eq!(
-            pointing_to("/r/.git/sapwood/workspaces/w 1/not-mounted"),
-            Some(("/r/.git".into(), "w 1".into()))
-        );
-        assert_eq!(pointing_to("/r/.git/worktrees/w"), None);
+        let state = "/r/.git/sapwood/workspaces/w 1".into();
+        let workspace = Workspace { name: "w 1".into(), state, record: record() };
+        assert_eq!(holding(&workspace.unmounted_gitfile()), Some(("/r/.git".into(), "w 1".into())));
+        assert_eq!(holding(b"gitdir: /r/.git/worktrees/w\n"), None);
     }
 }

@@ -320,9 +320,7 @@ impl NewWorkspace<'_> {
 
 /// Writes the file `.git` that the workspace's directory shows while nothing is mounted there.
 pub(super) fn mark_unmounted(workspace: &Workspace) -> Result<(), Failure> {
-    let target = workspace.not_mounted();
-    let line = [b"gitdir: ", target.as_os_str().as_bytes()].concat();
-    Ok(admin::write(&workspace.record.dir.join(".git"), &line)?)
+    Ok(admin::write(&workspace.record.dir.join(".git"), &workspace.unmounted_gitfile())?)
 }
 
 /// Returns the command line for `core.fsmonitor`, quoted for the shell.

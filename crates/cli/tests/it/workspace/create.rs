@@ -2,12 +2,13 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
+use bstr::ByteSlice as _;
 use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
 
 use crate::SAPWOOD;
 
 /// The backends that root has on any disk.
-pub(super) const BACKENDS: [&str; 3] = ["overlay", "overlay-user", "copy"];
+pub(super) const BACKENDS: [&str; 4] = ["image", "overlay", "overlay-user", "copy"];
 
 /// A repository whose bases lie on a real disk: the kernel mounts no image that lies in memory.
 pub(super) struct Place {
@@ -164,11 +165,12 @@ fn an_unmounted_workspace_is_no_worktree_and_comes_back() {
         let inside = place.workspace("one");
         let refused = inside.try_git(&["status"]);
         assert_eq!(refused.code, 128, "{}", refused.stdout);
-        assert!(
-            refused.stderr.to_string().contains("sapwood/workspaces/one/not-mounted"),
-            "{}",
-            refused.stderr
-        );
+        let gitfile = inside.path.join(".git");
+        assert_eq!(refused.stderr, format!("fatal: invalid gitfile format: {}\n", gitfile.display()));
+        assert!(inside.read(".git").contains_str("sapwood workspace mount one"));
+        let ours = inside.run(SAPWOOD.as_ref(), &["status"]);
+        assert_eq!(ours.code, 128);
+        assert!(ours.stderr.contains_str("sapwood workspace mount one"), "{}", ours.stderr);
         place.repo().git(&["worktree", "prune"]);
         let mounted = inside.run(SAPWOOD.as_ref(), &["workspace", "mount", "one"]);
         assert_eq!(mounted.code, 0, "{}", mounted.stderr);
