@@ -132,9 +132,20 @@ impl Add<'_> {
     fn go(self, start: Option<BString>) -> Result<u8, Failure> {
         let goal = self.goal(start)?;
         let request = &self.request;
-        if !goal.orphan && self.commit(goal.name.as_bstr())?.is_none() {
+        let start = if goal.orphan { None } else { self.commit(goal.name.as_bstr())? };
+        if start.is_none() && !goal.orphan {
             return self.no_commit(&goal);
         }
+        // The base first: a failure to make it leaves no branch.
+        let workspace = match (self.maker, start) {
+            (Some(maker), Some(commit)) if !request.no_checkout => {
+                if request.force == 0 {
+                    self.scene.check_candidate(&self.at, 0, &self.repo.worktrees()?, "add")?;
+                }
+                maker.prepare(self.repo, self.settings, commit, &self.at.path)?
+            }
+            _ => None,
+        };
         if !request.quiet {
             self.say_preparing(&goal)?;
         }
@@ -152,7 +163,7 @@ impl Add<'_> {
         } else if request.track.is_some() {
             return Err(Failure::fatal("--[no-]track can only be used if a new branch is created"));
         }
-        self.make(name.as_bstr(), goal.orphan)
+        self.make(name.as_bstr(), goal.orphan, workspace)
     }
 
     /// A commit by its name.
@@ -373,7 +384,7 @@ impl Add<'_> {
         upstream::set(repo, settings, branch, from, track, self.request.quiet)
     }
 
-    fn make(&self, name: &BStr, orphan: bool) -> Result<u8, Failure> {
+    fn make(&self, name: &BStr, orphan: bool, workspace: Option<NewWorkspace<'_>>) -> Result<u8, Failure> {
         let (repo, request) = (self.repo, &self.request);
         self.scene.check_candidate(&self.at, request.force, &repo.worktrees()?, "add")?;
         let existing = if request.detach { None } else { self.existing(name)? };
@@ -410,12 +421,6 @@ impl Add<'_> {
             refs.git_dir = repo.common_dir().join("worktrees");
             switch::check_head(&refs, target, commit)?;
         }
-        let workspace = match (self.maker, commit) {
-            (Some(maker), Some(commit)) if !request.no_checkout => {
-                maker.prepare(repo, self.settings, commit, &self.at.path)?
-            }
-            _ => None,
-        };
         let name = match &workspace {
             Some(workspace) => workspace.name(&self.at.path),
             None => basename(self.at.shown.as_bstr()),

@@ -214,12 +214,17 @@ fn names_and_places_that_are_taken_are_refused() {
         (&["create", "two", "--backend", "tape"], "unknown backend"),
         (&["create", "two", "no-such-commit"], "invalid reference"),
         (&["create", "two", "--dir", "."], "already exists"),
+        (&["create", "two", "--base-dir", "/proc/bases"], "cannot be written"),
+        (&["create", "two", "--backend", "btrfs"], "is not on btrfs"),
         (&["remove", "two"], "is not a workspace"),
     ] {
         let refused = place.run(args);
         assert_ne!(refused.code, 0, "{args:?}");
         assert!(refused.stderr.to_string().contains(expected), "{args:?}: {}", refused.stderr);
     }
+    // A failure leaves no branch behind.
+    let branches = place.repo().git(&["for-each-ref", "--format=%(refname:short)"]).stdout;
+    assert_eq!(branches, "main\none\n");
     assert_eq!(place.json().as_array().map(Vec::len), Some(1));
     place.done(&["remove", "one"]);
 }
