@@ -40,6 +40,12 @@ pub fn open_to_rewrite(path: &Path) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().write(true).truncate(true).open(path)).map(File::from)
 }
 
+/// Returns the bytes that a file takes on the disk; 0 if it is missing.
+pub fn room(path: &Path) -> io::Result<u64> {
+    let stat = absent_is_none(call(Phase::Stat, || std::fs::metadata(path)))?;
+    Ok(stat.map_or(0, |stat| std::os::unix::fs::MetadataExt::blocks(&stat) * 512))
+}
+
 /// Opens an existing file for writing at any place.
 pub fn open_to_change(path: &Path) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().write(true).open(path)).map(File::from)

@@ -1,6 +1,11 @@
 //! Reads and writes at an offset, which many threads may do on one open file.
 
-use std::io::{self, IoSlice};
+use std::{
+    io::{self, IoSlice},
+    ops::Range,
+};
+
+use rustix::fs::FallocateFlags;
 
 use crate::{
     File,
@@ -9,6 +14,14 @@ use crate::{
 
 /// The most pieces that one system call takes on Linux (`IOV_MAX`).
 const MAX_PIECES: usize = 1024;
+
+/// Gives back the room of a range of bytes, which read as zeros from then on. The size of the file
+/// stays. Returns `Unsupported` if the file system cannot.
+pub fn punch_hole(file: &File, range: Range<u64>) -> io::Result<()> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let punch = || rustix::fs::fallocate(file, flags, range.start, range.end - range.start);
+    Ok(retried(Phase::Write, punch)?)
+}
 
 impl File {
     /// Fills `buffer` with the bytes from `offset` on. Returns `UnexpectedEof` if the file ends
@@ -55,6 +68,10 @@ mod tests {
         let mut back = vec![0; bytes.len()];
         file.read_exact_at(&mut back, 3).expect("read");
         assert_eq!(back, bytes);
+        punch_hole(&file, 4..7).expect("any local file system can");
+        let mut some = [9; 5];
+        file.read_exact_at(&mut some, 3).expect("read");
+        assert_eq!(some, [0, 0, 0, 0, 4]);
         let past = file.read_exact_at(&mut back, 4).expect_err("too short");
         assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof);
     }

@@ -7,9 +7,9 @@ use bstr::{BStr, ByteSlice as _};
 
 use super::{
     HEADER,
-    bytes::{Reader, write_varint},
+    bytes::{Reader, STAT_SIZE, write_varint},
 };
-use crate::{HashKind, hash::Hasher};
+use crate::{HashKind, ObjectId, hash::Hasher};
 
 const UNTRACKED: [u8; 4] = *b"UNTR";
 const MONITOR: [u8; 4] = *b"FSMN";
@@ -50,6 +50,23 @@ impl<'a> Small<'a> {
                 changed.push(0);
                 changed.extend_from_slice(rest);
                 *data = changed;
+            }
+        }
+    }
+
+    /// Changes the names of `info/exclude` and `core.excludesFile` in the untracked cache, if there
+    /// is a cache. Git hashes the files when it first needs them.
+    pub fn set_excludes(&mut self, names: [&ObjectId; 2]) {
+        // Before the names: the stat fields of both files, and the flags.
+        let stats = 2 * STAT_SIZE;
+        let at = stats + 4;
+        let length = self.hash.len();
+        for (signature, data) in &mut self.extensions {
+            let Some(rest) = after_ident(data).filter(|_| *signature == UNTRACKED) else { continue };
+            let start = data.len() - rest.len();
+            if let Some(fields) = data[start..].get_mut(..at + 2 * length) {
+                fields[..stats].fill(0);
+                fields[at..].copy_from_slice(&names.map(ObjectId::as_bytes).concat());
             }
         }
     }
@@ -116,10 +133,13 @@ mod tests {
         assert_eq!(small.to_bytes(), before);
         let long = format!("Location /{}, system Linux", "b".repeat(200));
         small.set_ident(long.as_str().into());
+        let names = [ObjectId::empty_blob(HashKind::Sha1), ObjectId::empty_tree(HashKind::Sha1)];
+        small.set_excludes(names.each_ref());
         let after = small.to_bytes();
         let options = Options::new(1, true);
         let read = decode(&after, HashKind::Sha1, options).and_then(|read| read.finish()).expect("read");
-        assert_eq!(read.untracked.expect("kept").ident(), long.as_str());
+        let cache = read.untracked.expect("kept");
+        assert_eq!((cache.ident(), cache.excludes()), (long.as_str().into(), names.each_ref()));
         small.remove_monitor();
         let bytes = small.to_bytes();
         let read = decode(&bytes, HashKind::Sha1, options).and_then(|read| read.finish()).expect("read");

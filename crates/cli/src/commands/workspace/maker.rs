@@ -297,7 +297,8 @@ impl NewWorkspace<'_> {
     pub(crate) fn mount(&self, admin: &Admin) -> Result<u8, Failure> {
         let (Some(base), Some(workspace)) = (&self.base, self.workspace.get()) else { return Ok(0) };
         let monitor = if self.backend.has_upper() { Monitor::UpperLayer } else { Monitor::None };
-        base.install_index(&admin.dir, &workspace.record.dir, monitor, &self.settings.fsync)?;
+        let fsync = &self.settings.fsync;
+        base.install_index(self.repo, &admin.dir, &workspace.record.dir, monitor, fsync)?;
         if self.backend.has_upper() {
             mounts::mount(&self.common, workspace)?;
         }

@@ -4,10 +4,14 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::{BString, ByteSlice as _};
-use format::index::{Index, UntrackedCache};
+use format::{
+    ObjectId,
+    index::{Index, UntrackedCache},
+};
 use repo::Repository;
 
-use super::Directories;
+use super::{Directories, recorded::own_name};
+use crate::look::ignore;
 
 /// The effect of `core.untrackedCache` on every index that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +47,12 @@ pub fn ident(repo: &Repository) -> BString {
 /// Returns the place in which a cache of the worktree at `top` is valid, in Git's words.
 pub fn ident_of(top: &[u8]) -> BString {
     bstr::concat([b"Location ", top, b", system ", &sys::user::system_name()]).into()
+}
+
+/// Returns the names of `info/exclude` and `core.excludesFile` in a cache; null for a missing file.
+pub fn names_of_excludes(repo: &Repository) -> Result<[ObjectId; 2], repo::Error> {
+    let files = ignore::outside_files(repo)?;
+    Ok(files.map(|file| file.map_or(ObjectId::null(repo.hash()), |content| own_name(repo.hash(), &content))))
 }
 
 /// Gives `index` an empty cache, unless it has one that is valid here. Returns true if the index

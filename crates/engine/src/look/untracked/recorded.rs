@@ -232,7 +232,7 @@ impl Entry {
 
 /// The object ID by which Git identifies an ignore file that is untracked or modified: that of the
 /// content in memory, to which Git appends a line end unless it is empty.
-fn own_name(kind: HashKind, content: &[u8]) -> ObjectId {
+pub(super) fn own_name(kind: HashKind, content: &[u8]) -> ObjectId {
     match content {
         b"" => content::name(kind, content),
         _ => content::name(kind, &[content, b"\n"].concat()),

@@ -51,6 +51,8 @@ impl Bases {
         messages: &mut Vec<String>,
     ) -> Result<Base, Error> {
         if let Some(base) = self.find(wanted)? {
+            // Where nothing can be written, nothing can be removed either.
+            let _ = self.register(&wanted.repo().real_common_dir(), options.shared);
             return Ok(base);
         }
         let read_only =
@@ -59,6 +61,7 @@ impl Bases {
         if let Some(base) = self.find(wanted)? {
             return Ok(base);
         }
+        self.register(&wanted.repo().real_common_dir(), options.shared)?;
         self.remove_staged();
         let staged = self.dir.join(format!("{STAGED}{}", wanted.name()));
         options.shared.create_dir(&staged).map_err(|source| Error::Io {

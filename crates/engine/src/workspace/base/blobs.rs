@@ -14,6 +14,7 @@
 use std::{
     collections::HashMap,
     io::{self, IoSlice, Read as _},
+    ops::Range,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -57,6 +58,51 @@ pub(super) struct Blobs {
     generations: Vec<u32>,
     /// The highest number in use, of any hash.
     last: u32,
+}
+
+/// Returns the bytes that a file takes on the disk.
+pub(super) fn room(path: &Path) -> Result<u64, Error> {
+    sys::by_path::room(path).map_err(|source| Error::Io { action: "examine", path: path.to_owned(), source })
+}
+
+/// Replaces the records of a generation by those that lie outside of `dead`, and syncs them.
+fn forget(
+    bases: &Path,
+    generation: u32,
+    hash: HashKind,
+    records: Vec<(ObjectId, Content)>,
+    dead: &[Range<u64>],
+) -> Result<(), Error> {
+    let is_dead = |content: &Content| {
+        let start = u64::from(content.block) * BLOCK;
+        let at = dead.partition_point(|range| range.end <= start);
+        dead.get(at).is_some_and(|range| range.start < start + content.size.max(1))
+    };
+    let count = records.len();
+    let kept: Vec<_> = records.into_iter().filter(|(_, content)| !is_dead(content)).collect();
+    if kept.len() == count {
+        return Ok(());
+    }
+    let path = index_file(bases, generation);
+    let staged = path.with_extension("index.new");
+    let failed = |source| Error::Io { action: "write", path: path.clone(), source };
+    let _ = by_path::remove_file(&staged);
+    let mut bytes = header(hash).to_vec();
+    kept.iter().for_each(|(oid, content)| push_record(&mut bytes, oid, content));
+    let file = by_path::create_new(&staged, 0o666).map_err(failed)?;
+    file.write_pieces_at(&mut [IoSlice::new(&bytes)], 0).map_err(failed)?;
+    sys::sync_file(&file).map_err(failed)?;
+    by_path::rename(&staged, &path).map_err(failed)?;
+    by_path::sync_dir(&bases.join("blobs")).map_err(failed)
+}
+
+fn push_record(records: &mut Vec<u8>, oid: &ObjectId, content: &Content) {
+    let start = records.len();
+    records.extend_from_slice(oid.as_bytes());
+    records.extend_from_slice(&content.block.to_le_bytes());
+    records.extend_from_slice(&content.size.to_le_bytes());
+    let checksum = erofs::crc32c(!0, &records[start..]);
+    records.extend_from_slice(&checksum.to_le_bytes());
 }
 
 /// Returns the file with the contents of a generation.
@@ -118,11 +164,6 @@ impl Blobs {
         self.known.get(oid).copied()
     }
 
-    /// Returns the records of one generation.
-    pub(super) fn of_generation(&self, generation: u32) -> impl Iterator<Item = (&ObjectId, &Content)> {
-        self.known.iter().filter(move |(_, content)| content.generation == generation)
-    }
-
     /// Begins an addition.
     pub(super) fn append(&self) -> Result<Appender<'_>, Error> {
         let current = match self.generations.last() {
@@ -132,9 +173,36 @@ impl Blobs {
         self.append_to(current.unwrap_or(self.last + 1))
     }
 
-    /// Begins an addition to a new generation.
-    pub(super) fn append_anew(&self) -> Result<Appender<'_>, Error> {
-        self.append_to(self.last + 1)
+    /// Gives back the room of `dead` byte ranges of a generation: their records go first. Returns
+    /// the number of bytes. Does nothing unless `for_real`. A file system without holes keeps the
+    /// room.
+    pub(super) fn give_back(
+        bases: &Path,
+        generation: u32,
+        dead: &[Range<u64>],
+        for_real: bool,
+    ) -> Result<u64, Error> {
+        let path = data_file(bases, generation);
+        let failed = |source| Error::Io { action: "write", path: path.clone(), source };
+        let before = room(&path)?;
+        if !for_real {
+            let sum: u64 = dead.iter().map(|range| range.end - range.start).sum();
+            return Ok(sum.min(before));
+        }
+        for hash in [HashKind::Sha1, HashKind::Sha256] {
+            if let Some(records) = read_records(bases, generation, hash)? {
+                forget(bases, generation, hash, records, dead)?;
+            }
+        }
+        let file = by_path::open_to_change(&path).map_err(failed)?;
+        for range in dead {
+            match sys::punch_hole(&file, range.clone()) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(0),
+                result => result.map_err(failed)?,
+            }
+        }
+        sys::sync_data(&file).map_err(failed)?;
+        Ok(before.saturating_sub(room(&path)?))
     }
 
     fn append_to(&self, generation: u32) -> Result<Appender<'_>, Error> {
@@ -157,7 +225,8 @@ impl Blobs {
     }
 }
 
-fn length(path: &Path) -> Result<u64, Error> {
+/// Returns the size of a file; 0 if it is missing.
+pub(super) fn length(path: &Path) -> Result<u64, Error> {
     match by_path::stat_followed(path) {
         Ok(Some(stat)) => Ok(stat.size),
         Ok(None) => Ok(0),
@@ -354,12 +423,7 @@ impl Appender<'_> {
             }
         };
         for (oid, content) in &added {
-            let start = records.len();
-            records.extend_from_slice(oid.as_bytes());
-            records.extend_from_slice(&content.block.to_le_bytes());
-            records.extend_from_slice(&content.size.to_le_bytes());
-            let checksum = erofs::crc32c(!0, &records[start..]);
-            records.extend_from_slice(&checksum.to_le_bytes());
+            push_record(&mut records, oid, content);
         }
         let failed = |action| move |source| Error::Io { action, path: files.index_path.clone(), source };
         let written = files.index.write_pieces_at(&mut [IoSlice::new(&records)], offset);

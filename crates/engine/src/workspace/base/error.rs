@@ -37,6 +37,13 @@ pub enum Error {
     Missing { dir: PathBuf, name: String },
     #[error("the base '{name}' is in use by '{}'", .by.display())]
     InUse { name: String, by: PathBuf },
+    /// A repository that has used bases cannot be found, so nobody knows which it uses.
+    #[error(
+        "the repository '{}', which uses bases, cannot be found; mount its disk, or remove '{}' if it is \
+         gone for good",
+        .common.display(), .entry.display()
+    )]
+    UserAway { common: PathBuf, entry: PathBuf },
     #[error("'{}' is damaged: {what}", .path.display())]
     Damaged { path: PathBuf, what: String },
     /// A step of the checkout failed. `message` is Git's.
@@ -47,6 +54,9 @@ pub enum Error {
     Plan { tree: ObjectId, source: Box<crate::checkout::PlanError> },
     #[error("the tree does not fit into an image: {0}")]
     Image(String),
+    /// The record of a workspace cannot be read.
+    #[error(transparent)]
+    Workspace(#[from] crate::workspace::record::Error),
     #[error(transparent)]
     Config(#[from] store::config::Error),
     #[error("interrupted")]

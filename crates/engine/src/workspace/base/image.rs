@@ -1,12 +1,13 @@
 //! Bases of kind image: metadata in an EROFS image, contents in the blob files.
 
 use std::{
+    collections::HashMap,
     io::ErrorKind,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
-use bstr::{BStr, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use format::{
     erofs::{self, Place, write},
     index::{Flags, Index, Stat},
@@ -18,7 +19,7 @@ use super::{
     AddOptions, Error, Owner, Wanted,
     blobs::{self, BLOCK_BITS, Blobs},
     contents::{self, Found},
-    tree,
+    primed, tree,
 };
 use crate::look::protect;
 
@@ -71,7 +72,7 @@ pub(super) fn build(
         },
         permissions(0o777, wanted.owner()),
     );
-    let mut made = Made { image, owner: wanted.owner(), dirs: vec![(0, 0)] };
+    let mut made = Made { image, owner: wanted.owner(), dirs: vec![(0, 0)], all: Vec::new() };
     let nodes = made.add_all(&index, &found, &generations)?;
     let layout = made.image.lay_out().map_err(|error| Error::Image(error.to_string()))?;
     emit(&layout, &staged.join("image"), options)?;
@@ -80,6 +81,9 @@ pub(super) fn build(
     for (entry, node) in index.entries_mut().iter_mut().zip(nodes) {
         entry.stat = node.map_or_else(Stat::default, stat);
     }
+    let dirs: HashMap<BString, write::Node> = made.all.into_iter().collect();
+    let stat_of_dir = |dir: &BStr| dirs.get(dir).map_or_else(Stat::default, |&node| stat(node));
+    primed::prime(&mut index, &stat_of_dir);
     // The mount point.
     create_dir(&staged.join("files"), options)?;
     let devices = generations.iter().map(|generation| format!("blobs/{generation}.data").into());
@@ -165,6 +169,8 @@ struct Made {
     owner: Owner,
     /// The directories of the last path: the length of each one's path and its node.
     dirs: Vec<(usize, write::Node)>,
+    /// All directories but the root.
+    all: Vec<(BString, write::Node)>,
 }
 
 impl Made {
@@ -220,6 +226,7 @@ impl Made {
             let name = path[if above == 0 { 0 } else { above + 1 }..end].as_bstr();
             let node = self.image.add_directory(parent, name, permissions(0o777, self.owner))?;
             self.dirs.push((end, node));
+            self.all.push((path[..end].into(), node));
         }
         Ok(self.dirs.last().expect("the root stays").1)
     }

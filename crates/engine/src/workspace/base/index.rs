@@ -10,14 +10,15 @@ use std::{
     path::Path,
 };
 
-use format::index::{Flags, Fsmonitor, Index, MonitorAnswer, parts};
+use format::index::{Flags, Fsmonitor, Index, MonitorAnswer, Stat, parts};
+use repo::Repository;
 use store::{
     Fsync, LockOptions,
     index::{CommitError, Expire, WriteOptions},
 };
 use sys::by_path;
 
-use super::{Base, Error};
+use super::{Base, Error, primed};
 use crate::{look::untracked, workspace::upper};
 
 /// Writes both halves of the index of the base `name` to the directory `dir`. Returns the name of
@@ -31,6 +32,9 @@ pub(super) fn write(
     for entry in index.entries_mut() {
         entry.flags.remove(Flags::UPTODATE);
         entry.flags.set(Flags::FSMONITOR_VALID, !entry.mode.is_gitlink());
+    }
+    if index.untracked.is_none() {
+        primed::prime(&mut index, &|_| Stat::default());
     }
     let token = upper::token_of_empty(name);
     index.fsmonitor = Some(Fsmonitor { token, answer: MonitorAnswer::Changes });
@@ -67,6 +71,7 @@ impl Base {
     /// none yet.
     pub fn install_index(
         &self,
+        repo: &Repository,
         admin: &Path,
         top: &Path,
         monitor: Monitor,
@@ -81,6 +86,7 @@ impl Base {
         let damaged = || Error::Damaged { path: rest.clone(), what: "it is no index".to_owned() };
         let mut small = parts::Small::parse(&bytes, self.tree.kind()).ok_or_else(damaged)?;
         small.set_ident(untracked::cache::ident_of(top.as_os_str().as_bytes()).as_ref());
+        small.set_excludes(untracked::cache::names_of_excludes(repo)?.each_ref());
         if monitor == Monitor::None {
             small.remove_monitor();
         }

@@ -5,8 +5,10 @@
 //! - [`image`], [`directory`]: the files of either kind;
 //! - [`tree`], [`contents`], [`blobs`]: the index of a tree, the contents of its files, and the blob
 //!   files that hold the contents of all images;
-//! - [`index`]: the index of a base, and as the index of a workspace;
-//! - [`stored`]: the stored facts about a base.
+//! - [`index`], [`primed`]: the index of a base, its untracked cache, and both in a workspace;
+//! - [`stored`]: the stored facts about a base;
+//! - [`verify`]: comparing a base with its tree;
+//! - [`users`], [`keep`]: the workspaces that use bases, and removing what nobody uses.
 //!
 //! Promise: a base appears under its name only when it is complete and synced. After that it is
 //! never changed. A failed or killed build leaves a directory whose name begins with a dot, which
@@ -21,8 +23,12 @@ mod directory;
 mod error;
 mod image;
 mod index;
+mod keep;
+mod primed;
 mod stored;
 mod tree;
+mod users;
+mod verify;
 mod wanted;
 
 use std::path::{Path, PathBuf};
@@ -32,6 +38,8 @@ use format::ObjectId;
 pub use add::AddOptions;
 pub use error::Error;
 pub use index::Monitor;
+pub use keep::{Act, Freed};
+pub use verify::{Flaw, Verified};
 pub use wanted::{Owner, Wanted};
 
 /// The kind of a base.

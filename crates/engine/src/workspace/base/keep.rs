@@ -1,0 +1,214 @@
+//! Removing bases and the contents that no base needs.
+//!
+//! Promise: a base that a workspace uses stays, and so do its contents. A base leaves its name in
+//! one step. Contents are taken from the records first, and that is synced; only then their room is
+//! given back, as holes in the blob file. So no record ever names a hole, and the blocks of all
+//! other contents stay where images name them.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use sys::{by_path, mount::Unmount};
+
+use super::{
+    Base, Bases, Error, Kind,
+    add::remove_tree,
+    blobs::{self, BLOCK_BITS, Blobs},
+    stored::REMOVED,
+    users::Users,
+};
+
+/// The decision to change the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Do it.
+    Do,
+    /// Only report what would be done.
+    Pretend,
+}
+
+/// The room that was given back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Freed {
+    /// The names of removed bases.
+    pub bases: Vec<String>,
+    /// The numbers of removed generations.
+    pub generations: Vec<u32>,
+    /// Bytes of contents that were given back.
+    pub bytes: u64,
+}
+
+impl Bases {
+    /// Removes the base with this name. Refuses if a workspace uses it.
+    pub fn remove(&self, name: &str, shared: store::SharedRepository) -> Result<(), Error> {
+        let base = self.get(name)?;
+        let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
+        self.take_away(&base, &self.users()?)
+    }
+
+    /// Removes all bases that no workspace uses, and then the contents that no base needs.
+    pub fn prune(&self, shared: store::SharedRepository, act: Act) -> Result<Freed, Error> {
+        let Some(bases) = self.list_to_change()? else { return Ok(Freed::default()) };
+        let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
+        let users = self.users()?;
+        let mut removed = Vec::new();
+        let mut kept = Vec::new();
+        for base in bases {
+            let is_removed = match act {
+                Act::Pretend => self.refuse_used(&base, &users).map(drop),
+                Act::Do => self.take_away(&base, &users),
+            };
+            match is_removed {
+                Ok(()) => removed.push(base.name),
+                Err(Error::InUse { .. }) => kept.push(base),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Freed { bases: removed, ..self.collect(&kept, act)? })
+    }
+
+    /// Removes what killed commands left, and the contents that no base needs.
+    pub fn gc(&self, shared: store::SharedRepository, act: Act) -> Result<Freed, Error> {
+        if self.list_to_change()?.is_none() {
+            return Ok(Freed::default());
+        }
+        let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
+        if act == Act::Do {
+            self.remove_staged();
+        }
+        self.collect(&self.list()?, act)
+    }
+
+    /// Returns the bases; `None` if there is no such directory.
+    fn list_to_change(&self) -> Result<Option<Vec<Base>>, Error> {
+        match by_path::stat_followed(&self.dir) {
+            Ok(Some(_)) => self.list().map(Some),
+            Ok(None) => Ok(None),
+            Err(source) => Err(Error::Io { action: "examine", path: self.dir.clone(), source }),
+        }
+    }
+
+    fn unlocked(&self, source: std::io::Error) -> Error {
+        Error::Io { action: "lock", path: self.dir.join("lock"), source }
+    }
+
+    /// Fails if the base is in use. Returns its lock.
+    fn refuse_used(&self, base: &Base, users: &Users) -> Result<sys::File, Error> {
+        let in_use = |by: PathBuf| Error::InUse { name: base.name.clone(), by };
+        if let Some(by) = users.get(&base.name) {
+            return Err(in_use(by.clone()));
+        }
+        let path = base.dir.join("lock");
+        let io = |source| Error::Io { action: "lock", path: path.clone(), source };
+        let file = by_path::append(&path, true, 0o666).map_err(io)?;
+        match sys::try_lock(&file).map_err(io)? {
+            true => Ok(file),
+            false => Err(in_use(path)),
+        }
+    }
+
+    fn take_away(&self, base: &Base, users: &Users) -> Result<(), Error> {
+        let _alone = self.refuse_used(base, users)?;
+        let files = base.files();
+        let io = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Io { action, path, source }
+        };
+        if sys::mount_at(&files).map_err(io("examine", &files))?.is_some() {
+            sys::mount::unmount(&files, Unmount::Plain).map_err(|source| match source.kind() {
+                std::io::ErrorKind::ResourceBusy => {
+                    Error::InUse { name: base.name.clone(), by: files.clone() }
+                }
+                _ => io("unmount", &files)(source),
+            })?;
+        }
+        let away = self.dir.join(format!("{REMOVED}{}", base.name));
+        by_path::rename(&base.dir, &away).map_err(io("remove", &base.dir))?;
+        by_path::sync_dir(&self.dir).map_err(io("sync", &self.dir))?;
+        remove_tree(&away).map_err(io("remove", &away))
+    }
+
+    /// Gives back the contents that none of `bases` needs. These are all bases that stay.
+    fn collect(&self, bases: &[Base], act: Act) -> Result<Freed, Error> {
+        let mut live: BTreeMap<PathBuf, Vec<(u32, u64)>> = BTreeMap::new();
+        for base in bases.iter().filter(|base| base.kind == Kind::Image) {
+            add_live(base, &mut live)?;
+        }
+        let mut freed = Freed::default();
+        for generation in blobs::generations(&self.dir)? {
+            let path = blobs::data_file(&self.dir, generation);
+            match live.remove(&path) {
+                None => {
+                    freed.bytes += blobs::room(&path)?;
+                    freed.generations.push(generation);
+                    if act == Act::Do {
+                        blobs::remove(&self.dir, generation)?;
+                    }
+                }
+                Some(ranges) => {
+                    let dead = dead_ranges(ranges, blobs::length(&path)?);
+                    freed.bytes += Blobs::give_back(&self.dir, generation, &dead, act == Act::Do)?;
+                }
+            }
+        }
+        Ok(freed)
+    }
+}
+
+/// Adds the ranges of blocks that an image names, by blob file: first block and number.
+fn add_live(base: &Base, live: &mut BTreeMap<PathBuf, Vec<(u32, u64)>>) -> Result<(), Error> {
+    use format::erofs::read::{Content, Error as ReadError, Image};
+    let path = base.image();
+    let damaged = |error: ReadError| Error::Damaged { path: path.clone(), what: error.to_string() };
+    let failed = |source| Error::Io { action: "read", path: path.clone(), source };
+    let file = by_path::open(&path).map_err(failed)?;
+    let map = sys::Map::of(&file).map_err(failed)?;
+    let image = Image::open(&map).map_err(damaged)?;
+    if image.devices.len() != base.devices.len() {
+        return Err(damaged(ReadError::Superblock("it names other blob files")));
+    }
+    for device in &base.devices {
+        live.entry(device.clone()).or_default();
+    }
+    image
+        .walk::<ReadError>(&mut |_, inode| {
+            if let Content::File(Some(place)) = inode.content {
+                let ranges = live.entry(base.devices[usize::from(place.device)].clone()).or_default();
+                ranges.push((place.block, inode.size.div_ceil(1 << BLOCK_BITS)));
+            }
+            Ok(())
+        })
+        .map_err(damaged)
+}
+
+/// Returns the byte ranges of a file that no live range covers.
+fn dead_ranges(mut live: Vec<(u32, u64)>, length: u64) -> Vec<std::ops::Range<u64>> {
+    live.sort_unstable();
+    let (mut dead, mut next) = (Vec::new(), 0);
+    for (block, blocks) in live {
+        let start = u64::from(block) << BLOCK_BITS;
+        if start > next {
+            dead.push(next..start);
+        }
+        next = next.max(start + (blocks << BLOCK_BITS));
+    }
+    if length > next {
+        dead.push(next..length);
+    }
+    dead
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_lies_between_live_contents() {
+        assert_eq!(dead_ranges(vec![], 100), [0..100]);
+        let dead = dead_ranges(vec![(4, 1), (0, 2), (4, 1), (5, 1)], 4096);
+        assert_eq!(dead, [1024..2048, 3072..4096]);
+        assert_eq!(dead_ranges(vec![(0, 8)], 4096), Vec::<std::ops::Range<u64>>::new());
+    }
+}
