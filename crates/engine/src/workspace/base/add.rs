@@ -37,9 +37,15 @@ pub struct AddOptions<'a> {
 }
 
 impl Bases {
-    /// Returns the base for `wanted`, if it is there and complete.
+    /// Returns the base for `wanted`, if it is there and complete. Registers the repository as one
+    /// that uses bases.
     pub fn find(&self, wanted: &Wanted<'_>) -> Result<Option<Base>, Error> {
-        self.load(wanted.name())
+        let base = self.load(wanted.name())?;
+        if base.is_some() {
+            // Where nothing can be written, nothing can be removed either.
+            let _ = self.register(&wanted.repo().real_common_dir(), store::SharedRepository::Umask);
+        }
+        Ok(base)
     }
 
     /// Returns the base for `wanted`, and builds it if it is missing. Of several callers, one builds
@@ -51,8 +57,6 @@ impl Bases {
         messages: &mut Vec<String>,
     ) -> Result<Base, Error> {
         if let Some(base) = self.find(wanted)? {
-            // Where nothing can be written, nothing can be removed either.
-            let _ = self.register(&wanted.repo().real_common_dir(), options.shared);
             return Ok(base);
         }
         let read_only =

@@ -17,8 +17,8 @@ use format::{
 use repo::{Repository, convert::Converter, objects::Kind as ObjectKind};
 use sys::{Dir, File, FileType, by_path};
 
-use super::{Base, Error, Kind, blobs::BLOCK_BITS, contents::name_of};
-use crate::crew::parallel;
+use super::{Base, Error, Kind, blobs::BLOCK_BITS, contents::name_of, tree};
+use crate::{crew::parallel, look::protect};
 
 /// A path that differs from its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Base {
         let mut flaw = |path: &BStr, what: &str| {
             verified.flaws.push(Flaw { path: path.into(), what: what.to_owned() });
         };
-        if tree_of(&index, 0..index.len(), 0) != Some(self.tree) {
+        if !self.is_index_of_tree(&index, repo)? {
             flaw(BStr::new(""), "its index does not make up its tree");
         }
         let sources = match self.kind {
@@ -105,6 +105,18 @@ impl Base {
             }
         }
         Ok(verified)
+    }
+
+    /// Returns true if the entries of the index are those of the tree. Without the tree objects, its
+    /// name is computed from the entries.
+    fn is_index_of_tree(&self, index: &Index, repo: Option<&Repository>) -> Result<bool, Error> {
+        let Some(repo) = repo else { return Ok(tree_of(index, 0..index.len(), 0) == Some(self.tree)) };
+        let wanted = tree::index_of(repo.objects(), self.tree, protect(repo)?)?;
+        let is_same = |at: usize| {
+            let (one, other) = (index.entry(at), wanted.entry(at));
+            (index.path_at(at), one.mode, one.oid) == (wanted.path_at(at), other.mode, other.oid)
+        };
+        Ok(index.len() == wanted.len() && (0..index.len()).all(is_same))
     }
 
     /// Loads the index of the base. Its entries are all in the shared half.
