@@ -13,7 +13,7 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 use format::config::Edit;
-use store::{Fsync, LockOptions, SharedRepository};
+use store::{Components, Fsync, Lock, LockOptions, SharedRepository};
 use sys::{File, by_path};
 
 use super::backend::Backend;
@@ -39,6 +39,8 @@ pub enum Error {
     Missing(OsString),
     #[error(transparent)]
     Config(#[from] store::config::Error),
+    #[error(transparent)]
+    Store(#[from] store::Error),
     #[error(transparent)]
     Repository(#[from] repo::Error),
 }
@@ -164,6 +166,10 @@ pub fn create(
         by_path::rename_new(&staged, &state).map_err(|source| match source.kind() {
             ErrorKind::AlreadyExists => Error::Exists(name.to_owned()),
             _ => Error::Io { action: "create", path: state.clone(), source },
+        })?;
+        hardened(fsync).directory(Components::all(), &all).map_err(|source| {
+            let _ = by_path::remove_dir_all(&state);
+            Error::Io { action: "sync", path: all.clone(), source }
         })
     };
     if let Err(error) = made() {
@@ -281,8 +287,16 @@ fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
     if record.durability == Durability::Volatile {
         add("volatile", "true".into());
     }
-    let content = |_| format::config::edit(b"", &edits).map_err(store::config::Error::Key);
-    Ok(store::config::rewrite(&state.join("record"), &LockOptions::default(), fsync, content)?)
+    let content = format::config::edit(b"", &edits).map_err(store::config::Error::Key)?;
+    let mut lock = Lock::take(&state.join("record"), &LockOptions::default())?;
+    lock.write(&content)?;
+    Ok(lock.commit_synced(&hardened(fsync), Components::all())?)
+}
+
+/// The policy for records: they are synced unless nothing is. A user may sync a file in the upper
+/// layer, and then relies on the record that leads to it.
+fn hardened(fsync: &Fsync) -> Fsync {
+    Fsync { components: Components::all(), ..*fsync }
 }
 
 #[cfg(test)]
