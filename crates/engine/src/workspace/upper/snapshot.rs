@@ -82,7 +82,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn mark_used(path: &Path) {
-    if let Ok(file) = by_path::open_to_rewrite(path) {
+    if let Ok(file) = by_path::open(path) {
         let _ = file.set_modified(SystemTime::now());
     }
 }
@@ -135,11 +135,28 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_that_is_marked_as_used_keeps_its_content() {
+        let state = tempfile::tempdir().expect("a directory for tests");
+        let name = stored(state.path(), "", None);
+        stored(state.path(), "", None);
+        assert_eq!(load(state.path(), &name), Some(List::default()));
+        let path = directory(state.path()).join(&name);
+        let age = SystemTime::now() - 2 * MARK_AGE;
+        by_path::open(&path).expect("opened").set_modified(age).expect("set");
+        for _ in 0..2 {
+            assert_eq!(load(state.path(), &name), Some(List::default()));
+        }
+        let marked = by_path::stat(&path).expect("examined").expect("there").mtime.0;
+        let before = age.duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
+        assert!(marked > before.cast_signed());
+    }
+
+    #[test]
     fn keeps_a_bounded_number_and_those_in_use() {
         let state = tempfile::tempdir().expect("a directory for tests");
         let asked = stored(state.path(), "asked", None);
         let age = SystemTime::now() - Duration::from_secs(100_000);
-        let file = by_path::open_to_rewrite(&directory(state.path()).join(&asked)).expect("opened");
+        let file = by_path::open(&directory(state.path()).join(&asked)).expect("opened");
         file.set_modified(age).expect("set");
         for number in 0..2 * MOST {
             stored(state.path(), &number.to_string(), Some(&asked));
