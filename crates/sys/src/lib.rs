@@ -57,7 +57,9 @@ pub use dir::Dir;
 pub use entry::{run_main, set_up};
 pub use file::File;
 pub use file_system::FileSystem;
-pub use limits::{descriptor_limit, is_name_refused, is_out_of_descriptors, is_symlink_refused};
+pub use limits::{
+    descriptor_limit, is_disconnected, is_name_refused, is_out_of_descriptors, is_symlink_refused,
+};
 pub use list::{Entry, Listing};
 pub use map::{Advice, Map};
 pub use memory::{Memory, bound_heap, release_freed, use_huge_pages};
@@ -65,8 +67,8 @@ pub use mount_table::{Mount, is_fuse, mount_at, mount_id, mount_id_of, mounts, m
 pub use mount_users::{other_namespaces, processes_in, users_of_mount};
 pub use positioned::punch_hole;
 pub use process::{
-    exec, has_read_block_device, is_running, lock, spawn_detached, spawn_service, thread_time, thread_waits,
-    try_lock, try_lock_shared, waits,
+    Ended, exec, has_read_block_device, is_running, lock, run_detached, spawn_detached, spawn_service,
+    thread_time, thread_waits, try_lock, try_lock_shared, waits,
 };
 pub use read::read_to_end;
 pub use reason::reason;

@@ -23,3 +23,8 @@ pub fn is_name_refused(error: &io::Error) -> bool {
 pub fn descriptor_limit() -> u64 {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
 }
+
+/// Returns true for `ENOTCONN`: the program that serves a FUSE file system has ended.
+pub fn is_disconnected(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOTCONN)
+}

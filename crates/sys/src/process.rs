@@ -106,6 +106,24 @@ pub fn spawn_service(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> io::Resu
     Ok(std::fs::File::from(std::os::fd::OwnedFd::from(output)).into())
 }
 
+/// The end of a program.
+#[derive(Debug)]
+pub struct Ended {
+    /// True if its exit code is 0.
+    pub is_success: bool,
+    /// All that it wrote to its standard error.
+    pub errors: Vec<u8>,
+}
+
+/// Runs a program in the directory `dir` and waits for its end. Like [`spawn_detached`], at normal
+/// priority: a process that it leaves in the background belongs to no session of ours and has none of
+/// our files.
+pub fn run_detached(program: &Path, args: &[&OsStr], dir: &Path) -> io::Result<Ended> {
+    let mut command = detached(program, program.as_os_str(), args);
+    let output = command.current_dir(dir).stderr(Stdio::piped()).output()?;
+    Ok(Ended { is_success: output.status.success(), errors: output.stderr })
+}
+
 fn detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> Command {
     let mut command = Command::new(program);
     command.arg0(argv0).args(args).current_dir("/");

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use sys::{Dir, by_path};
 
 use super::{
-    backend::{self, Backend, Layers},
+    backend::{self, Backend, Busy, Layers},
     record::Workspace,
 };
 use crate::trash::{self, Trash};
@@ -30,10 +30,15 @@ pub enum Error {
 /// Removes the files and the state of a workspace. The caller has checked that nothing unsaved is
 /// lost, and removes the administrative directory afterwards. `layers` are those of a workspace with
 /// an upper layer.
-pub fn remove(workspace: &Workspace, layers: Option<&Layers>, trash: &mut Trash<'_>) -> Result<(), Error> {
+pub fn remove(
+    workspace: &Workspace,
+    layers: Option<&Layers>,
+    busy: Busy,
+    trash: &mut Trash<'_>,
+) -> Result<(), Error> {
     let record = &workspace.record;
     if let Some(layers) = layers {
-        backend::unmount(record.backend, layers)?;
+        backend::unmount(record.backend, layers, busy)?;
     }
     // The kernel creates this directory without permissions, so only root could empty it.
     let _ = by_path::set_mode(&workspace.work().join("work"), 0o700);

@@ -6,7 +6,7 @@ use engine::workspace::backend::{Backend, Error, Mounted};
 
 use crate::{
     Check,
-    place::{NOBODY, Place, is_root},
+    place::{NOBODY, Place, is_root, programs},
 };
 
 const USER: Backend = Backend::OverlayUser;
@@ -27,7 +27,7 @@ fn a_holder_serves_any_number_of_processes() {
     assert_eq!(place.mount(USER).expect("it is mounted"), mounted);
     assert!(!place.top("file").exists(), "this process does not see it");
     let inside = |script: &str| {
-        let output = place.helper(&["inside", script]).output().expect("started");
+        let output = place.helper(&["inside", "overlay-user", script]).output().expect("started");
         assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
     };
@@ -41,7 +41,7 @@ fn a_holder_serves_any_number_of_processes() {
         sys::xattr::get_in(&upper, b"new", c"user.overlay.opaque").expect("read"),
         Some(b"y".to_vec())
     );
-    let mut shell = place.helper(&["inside", "echo; exec sleep 100"]);
+    let mut shell = place.helper(&["inside", "overlay-user", "echo; exec sleep 100"]);
     let mut shell = shell.stdout(std::process::Stdio::piped()).spawn().expect("started");
     let mut output = std::io::BufReader::new(shell.stdout.take().expect("a pipe"));
     std::io::BufRead::read_line(&mut output, &mut String::new()).expect("it writes");
@@ -79,7 +79,7 @@ fn a_user_without_privileges_needs_no_root() {
     assert!(run(&["mount", "overlay-user"]).starts_with("InNamespace"));
     assert!(run(&["state", "overlay-user"]).starts_with("InNamespace"));
     let script = "id -u; echo changed >file; rm -r dir; mkdir -p a/b; git init -q . 2>/dev/null; cat /proc/self/status";
-    let output = run(&["inside", script]);
+    let output = run(&["inside", "overlay-user", script]);
     assert!(output.starts_with(&format!("{NOBODY}\n")), "{output}");
     assert!(output.contains("CapEff:\t0000000000000000"), "a command has no capabilities: {output}");
     assert_eq!(fs::read(place.layers.upper.join("file")).expect("read"), b"changed\n");
@@ -90,7 +90,7 @@ fn a_user_without_privileges_needs_no_root() {
 fn a_killed_holder_leaves_its_processes_alone() {
     let place = Place::new();
     let Mounted::InNamespace { pid } = place.mount(USER).expect("mounted") else { panic!("no holder") };
-    let mut shell = place.helper(&["inside", "echo; read line; cat file; exec sleep 100"]);
+    let mut shell = place.helper(&["inside", "overlay-user", "echo; read line; cat file; exec sleep 100"]);
     shell.stdout(std::process::Stdio::piped()).stdin(std::process::Stdio::piped());
     let mut shell = shell.spawn().expect("started");
     let mut output = std::io::BufReader::new(shell.stdout.take().expect("a pipe"));
@@ -99,7 +99,7 @@ fn a_killed_holder_leaves_its_processes_alone() {
     await_end(|| sys::namespace::Process::of(pid).expect("known").is_none());
     let Mounted::InNamespace { pid: other } = place.state(USER) else { panic!("it is mounted") };
     assert_ne!(other, pid);
-    let seen = place.helper(&["inside", "cat dir/one"]).output().expect("started");
+    let seen = place.helper(&["inside", "overlay-user", "cat dir/one"]).output().expect("started");
     assert_eq!(seen.stdout, b"content of dir/one\n");
     assert!(matches!(place.unmount(USER), Err(Error::Busy { .. })));
     drop(shell.stdin.take());
@@ -131,9 +131,9 @@ fn a_failure_of_the_holder_is_told() {
     assert!(refused.to_string().contains(&*place.layers.base.files().to_string_lossy()), "{refused}");
     assert!(refused.advice().expect("there is a way out").contains("base"));
     assert_eq!(place.state(USER), Mounted::No);
-    let mut nothing = place.holder();
-    nothing.args.clear();
-    nothing.program = "/bin/true".into();
+    let mut nothing = programs(place.root());
+    nothing.holder.args.clear();
+    nothing.holder.program = "/bin/true".into();
     let refused = engine::workspace::backend::mount(USER, &place.layers, &nothing).expect_err("no holder");
     assert!(refused.to_string().contains("/bin/true"), "{refused}");
 }

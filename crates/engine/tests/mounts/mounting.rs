@@ -26,6 +26,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("a_volatile_mount_survives_everything_but_a_crash", a_volatile_mount_survives_everything_but_a_crash),
     ("another_host_is_noticed", another_host_is_noticed),
     ("another_namespace_is_noticed", another_namespace_is_noticed),
+    ("an_unused_copy_of_a_mount_does_no_harm", an_unused_copy_of_a_mount_does_no_harm),
 ];
 
 fn an_overlay_shows_base_and_upper_layer() {
@@ -315,4 +316,35 @@ fn another_namespace_is_noticed() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     place.mount(Backend::Overlay).expect("mounted");
+}
+
+fn an_unused_copy_of_a_mount_does_no_harm() {
+    need_root!();
+    let place = Place::new().with_image();
+    place.mount(Backend::Image).expect("mounted");
+    // Its holder's namespace has a copy of the mounts above, because nothing propagates here.
+    let other = Place::new();
+    other.mount(Backend::OverlayUser).expect("mounted");
+    let mut user = other.helper(&[
+        "inside",
+        "overlay-user",
+        &format!("cd '{}' && echo && exec sleep 100", place.layers.top.display()),
+    ]);
+    let mut user = user.stdout(Stdio::piped()).spawn().expect("started");
+    let mut output = std::io::BufReader::new(user.stdout.take().expect("a pipe"));
+    std::io::BufRead::read_line(&mut output, &mut String::new()).expect("it writes");
+    let refused = place.unmount(Backend::Image).expect_err("a process uses the copy");
+    let Error::Elsewhere { processes, .. } = &refused else { panic!("{refused}") };
+    for process in processes {
+        let _ = Command::new("kill").arg(process.pid.to_string()).status();
+    }
+    user.wait().expect("it ends");
+    place.mount(Backend::Image).expect("mounted again");
+    place.unmount(Backend::Image).expect("nobody uses it");
+    assert!(image::unmount_if_unused(&place.layers.base).expect("unused"));
+    assert_eq!(place.state(Backend::Image), Mounted::No);
+    place.mount(Backend::Image).expect("mounted again");
+    fs::write(place.top("file"), "new").expect("written");
+    place.unmount(Backend::Image).expect("nobody uses it");
+    other.unmount(Backend::OverlayUser).expect("nobody uses it");
 }

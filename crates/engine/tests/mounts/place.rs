@@ -9,10 +9,11 @@ use std::{
 };
 
 use engine::workspace::{
-    backend::{self, Backend, Error, Layers, Mounted, holder},
+    backend::{self, Backend, Busy, Error, Layers, Mounted, Programs, holder},
     base::{Base, Kind},
     record::Durability,
 };
+use format::{HashKind, ObjectId};
 use tempfile::TempDir;
 
 /// A user without privileges.
@@ -28,6 +29,8 @@ pub(crate) struct Place {
     root: TempDir,
     /// The base of kind image.
     image: Option<TempDir>,
+    /// The directories of programs, if not those of `PATH`.
+    pub(crate) search: Option<Vec<PathBuf>>,
 }
 
 impl Place {
@@ -57,7 +60,7 @@ impl Place {
         }
         std::os::unix::fs::symlink("file", files.join("link")).expect("made");
         fs::hard_link(files.join("two"), files.join("second name of two")).expect("made");
-        Place { layers, root, image: None }
+        Place { layers, root, image: None, search: None }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -103,23 +106,23 @@ impl Place {
     }
 
     pub(crate) fn mount(&self, backend: Backend) -> Result<Mounted, Error> {
-        backend::mount(backend, &self.layers, &self.holder())
+        let mut programs = programs(self.root());
+        if let Some(search) = &self.search {
+            programs.search.clone_from(search);
+        }
+        backend::mount(backend, &self.layers, &programs)
     }
 
     pub(crate) fn unmount(&self, backend: Backend) -> Result<(), Error> {
-        backend::unmount(backend, &self.layers)
+        self.release(backend, Busy::Refuse)
+    }
+
+    pub(crate) fn release(&self, backend: Backend, busy: Busy) -> Result<(), Error> {
+        backend::unmount(backend, &self.layers, busy)
     }
 
     pub(crate) fn state(&self, backend: Backend) -> Mounted {
         backend::state(backend, &self.layers).expect("it is known")
-    }
-
-    pub(crate) fn holder(&self) -> holder::Program {
-        holder::Program {
-            program: own_program(),
-            argv0: "holder".into(),
-            args: vec!["helper".into(), "hold".into(), self.root().into()],
-        }
     }
 
     /// The command line of this program as a helper for this place.
@@ -158,8 +161,14 @@ impl Drop for Place {
 
 /// The layers below `root`.
 fn layers(root: &Path) -> Layers {
-    let base =
-        Base { dir: root.join("base"), name: "base".to_owned(), kind: Kind::Directory, devices: Vec::new() };
+    let base = Base {
+        dir: root.join("base"),
+        name: "base".to_owned(),
+        kind: Kind::Directory,
+        tree: ObjectId::null(HashKind::Sha1),
+        shared_index: ObjectId::null(HashKind::Sha1),
+        devices: Vec::new(),
+    };
     let at = |name: &str| root.join(name);
     let durability = if at("volatile").exists() { Durability::Volatile } else { Durability::Synced };
     Layers {
@@ -173,6 +182,17 @@ fn layers(root: &Path) -> Layers {
     }
 }
 
+/// The programs of the place in `root`.
+pub(crate) fn programs(root: &Path) -> Programs {
+    let holder = holder::Program {
+        program: own_program(),
+        argv0: "holder".into(),
+        args: vec!["helper".into(), "hold".into(), root.into()],
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Programs { holder, search: std::env::split_paths(&path).collect() }
+}
+
 fn own_program() -> PathBuf {
     std::env::current_exe().expect("this program has a path")
 }
@@ -181,21 +201,17 @@ fn own_program() -> PathBuf {
 pub(crate) fn helper(words: &[&str]) -> Option<ExitCode> {
     let ["helper", word, root, rest @ ..] = words else { return None };
     let layers = layers(Path::new(root));
-    let program = holder::Program {
-        program: own_program(),
-        argv0: "holder".into(),
-        args: ["helper", "hold", root].map(Into::into).into(),
-    };
+    let programs = programs(Path::new(root));
     let done = match *word {
         "hold" => holder::hold(&layers, std::io::stdout()),
-        "mount" => backend::mount(backend_of(rest[0]), &layers, &program).map(|found| println!("{found:?}")),
-        "unmount" => backend::unmount(backend_of(rest[0]), &layers),
+        "mount" => backend::mount(backend_of(rest[0]), &layers, &programs).map(|found| println!("{found:?}")),
+        "unmount" => backend::unmount(backend_of(rest[0]), &layers, Busy::Refuse),
         "state" => backend::state(backend_of(rest[0]), &layers).map(|found| println!("{found:?}")),
-        "inside" => holder::join(&layers, Path::new("")).map(|()| {
-            let status = Command::new("sh").arg("-c").arg(rest[0]).status().expect("sh can be run");
-            assert!(status.success(), "{}", rest[0]);
+        "inside" => holder::join(backend_of(rest[0]), &layers, Path::new("")).map(|()| {
+            let status = Command::new("sh").arg("-c").arg(rest[1]).status().expect("sh can be run");
+            assert!(status.success(), "{}", rest[1]);
         }),
-        "promise" => holder::join(&layers, Path::new("")).map(|()| {
+        "promise" => holder::join(backend_of(rest[0]), &layers, Path::new("")).map(|()| {
             crate::promises::run(rest[0], rest[1]);
         }),
         _ => panic!("no helper {word}"),

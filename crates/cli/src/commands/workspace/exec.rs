@@ -36,7 +36,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::fatal("name a command"));
     }
     let site = Site::open(run)?;
-    become_command(&site.common, &site.find(name.as_ref())?, &words)
+    become_command(run, &site.common, &site.find(name.as_ref())?, &words)
 }
 
 /// Runs `enter`: this process becomes the user's shell.
@@ -45,7 +45,7 @@ pub(super) fn enter(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let [name] = words.as_slice() else { return Err(Failure::fatal("name one workspace")) };
     let site = Site::open(run)?;
     let shell = run.variable("SHELL").filter(|shell| !shell.is_empty()).unwrap_or(b"/bin/sh");
-    become_command(&site.common, &site.find(name.as_ref())?, &[shell.into()])
+    become_command(run, &site.common, &site.find(name.as_ref())?, &[shell.into()])
 }
 
 /// Runs a command in the workspace and waits for it. Returns its exit code.
@@ -63,11 +63,16 @@ fn site_of(workspace: &Workspace) -> &Path {
     &workspace.record.dir
 }
 
-fn become_command(common: &Path, workspace: &Workspace, command: &[BString]) -> Result<u8, Failure> {
+fn become_command(
+    run: &Invocation,
+    common: &Path,
+    workspace: &Workspace,
+    command: &[BString],
+) -> Result<u8, Failure> {
     match mounts::layers(workspace)? {
         Some(layers) => {
-            mounts::mount(common, workspace)?;
-            holder::join(&layers, Path::new(""))?;
+            mounts::mount(run, common, workspace)?;
+            holder::join(workspace.record.backend, &layers, Path::new(""))?;
         }
         None => {
             let dir = &workspace.record.dir;

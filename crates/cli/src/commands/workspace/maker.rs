@@ -122,6 +122,7 @@ impl<'a> Maker<'a> {
         // Nothing removes the base from here until the record names it.
         let held = base.as_ref().map(Base::hold).transpose()?;
         Ok(Some(NewWorkspace {
+            run: self.run,
             repo,
             settings,
             common,
@@ -202,6 +203,7 @@ pub(super) fn add_base(
 
 /// A workspace that is being made.
 pub(crate) struct NewWorkspace<'a> {
+    run: &'a Invocation,
     repo: &'a Repository,
     settings: &'a Settings,
     common: PathBuf,
@@ -300,7 +302,7 @@ impl NewWorkspace<'_> {
         let fsync = &self.settings.fsync;
         base.install_index(self.repo, &admin.dir, &workspace.record.dir, monitor, fsync)?;
         if self.backend.has_upper() {
-            mounts::mount(&self.common, workspace)?;
+            mounts::mount(self.run, &self.common, workspace)?;
         }
         if self.backend == Backend::Reflink {
             backend::copy(base, &admin.dir, &self.top, sys::cores(), &self.settings.fsync)?;

@@ -24,7 +24,7 @@ use crate::{
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     each(run, args, &MOUNT, "mounted", |site, workspace| {
         let _lock = workspace.lock()?;
-        mounts::mount(&site.common, workspace)
+        mounts::mount(run, &site.common, workspace)
     })
 }
 

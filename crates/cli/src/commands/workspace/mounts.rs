@@ -7,11 +7,12 @@ use std::{
 
 use bstr::BString;
 use engine::workspace::{
-    backend::{self, Backend, Layers, Mounted, holder, image},
+    backend::{self, Backend, Busy, Layers, Mounted, Programs, holder, image},
     base::Bases,
     record::{self, Workspace},
 };
 
+use super::site;
 use crate::{session::invocation::Invocation, term::failure::Failure};
 
 /// Returns the layers of a workspace that has an upper layer.
@@ -25,16 +26,17 @@ pub(super) fn layers(workspace: &Workspace) -> Result<Option<Layers>, Failure> {
 }
 
 /// Mounts a workspace, unless it is mounted. `common` is the directory that all worktrees share.
-pub(super) fn mount(common: &Path, workspace: &Workspace) -> Result<(), Failure> {
+pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> Result<(), Failure> {
     let Some(layers) = layers(workspace)? else { return Ok(()) };
-    backend::mount(workspace.record.backend, &layers, &holder(common, workspace)?)?;
+    let programs = Programs { holder: holder(common, workspace)?, search: site::programs(run) };
+    backend::mount(workspace.record.backend, &layers, &programs)?;
     Ok(())
 }
 
 /// Unmounts a workspace if it is mounted, and its base if nobody else uses it.
 pub(super) fn unmount(workspace: &Workspace) -> Result<(), Failure> {
     let Some(layers) = layers(workspace)? else { return Ok(()) };
-    backend::unmount(workspace.record.backend, &layers)?;
+    backend::unmount(workspace.record.backend, &layers, Busy::Refuse)?;
     release_base(workspace.record.backend, &layers);
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use engine::{
     trash::Trash,
-    workspace::{record::Workspace, remove as files},
+    workspace::{backend::Busy, record::Workspace, remove as files},
     worktree::admin::Found,
 };
 use format::ObjectId;
@@ -80,7 +80,8 @@ pub(crate) fn remove(scene: &Scene<'_>, workspace: &Workspace, force: Force) -> 
     if let (Some(worktree), Force::No) = (&worktree, force) {
         refuse_unsaved(scene, workspace, worktree)?;
     }
-    remove_files(scene, workspace)?;
+    let busy = if force == Force::Yes { Busy::Detach } else { Busy::Refuse };
+    remove_files(scene, workspace, busy)?;
     if let Some(found) = found
         && !delete_admin(scene, &workspace.name, &found)?
     {
@@ -92,11 +93,11 @@ pub(crate) fn remove(scene: &Scene<'_>, workspace: &Workspace, force: Force) -> 
 }
 
 /// Unmounts a workspace and removes its files and its state.
-fn remove_files(scene: &Scene<'_>, workspace: &Workspace) -> Result<(), Failure> {
+fn remove_files(scene: &Scene<'_>, workspace: &Workspace, busy: Busy) -> Result<(), Failure> {
     let shared = scene.shared_if_told();
     let mut discarded = Trash::new(&scene.common, shared, trash::workers(), scene.run.interrupt.flag());
     let layers = mounts::layers(workspace)?;
-    files::remove(workspace, layers.as_ref(), &mut discarded)?;
+    files::remove(workspace, layers.as_ref(), busy, &mut discarded)?;
     if let Some(layers) = layers {
         mounts::release_base(workspace.record.backend, &layers);
     }

@@ -87,7 +87,7 @@ fn works(backend: Backend, place: &Place<'_>) -> Result<(), String> {
             holds_upper(place.upper)
         }
         Backend::Fuse => {
-            fuse::find(place.programs)?;
+            fuse::works(place.programs)?;
             holds_upper(place.upper)
         }
         Backend::Btrfs => fill::can_snapshot(&existing(place.bases), &existing(place.top)),

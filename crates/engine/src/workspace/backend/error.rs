@@ -65,6 +65,13 @@ pub enum Error {
     /// The process that holds the mount does not react.
     #[error("'{}' is held by {process}, which does not react", .path.display())]
     Stuck { path: PathBuf, process: Process },
+    /// A program that a backend needs is not installed.
+    #[error("the program '{name}' is not installed")]
+    NoProgram { name: &'static str },
+    #[error("'{program}' takes no path with a colon, a comma or a backslash: '{}'", .layer.display())]
+    UnfitName { layer: PathBuf, program: &'static str },
+    #[error("'{}' failed for '{}': {message}", .program.display(), .top.display())]
+    Program { program: PathBuf, top: PathBuf, message: String },
     #[error("cannot start '{}': {}", .program.display(), sys::reason(.source))]
     Start { program: PathBuf, source: io::Error },
     /// The wanted backend does not work here.
@@ -125,7 +132,16 @@ impl Error {
                     .to_owned()
             }
             Error::Stuck { process, .. } => format!("end it: kill {}", process.pid),
-            Error::Io { .. } | Error::Mount { .. } | Error::Start { .. } => return None,
+            Error::UnfitName { .. } => {
+                "move the repository or the base directory, or use another backend".to_owned()
+            }
+            Error::NoProgram { name } => format!("install '{name}', or use another backend"),
+            Error::Program { message, .. } if message.contains("/dev/fuse") => {
+                "'sapwood workspace doctor' names the backends that work here".to_owned()
+            }
+            Error::Program { .. } | Error::Io { .. } | Error::Mount { .. } | Error::Start { .. } => {
+                return None;
+            }
         };
         Some(advice)
     }

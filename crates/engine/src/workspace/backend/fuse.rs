@@ -1,24 +1,312 @@
-//! `fuse-overlayfs` and `unionfs-fuse`: union file systems that need no privileges and that every
-//! process sees.
+//! `fuse-overlayfs` and `unionfs-fuse`: programs that join layers without root.
+//!
+//! Each marks deletions in the upper layer in a way of its own, so a workspace stays with the
+//! program that mounted it first.
+//!
+//! Both take the names of layers in lists with separators, and neither knows an escape. So the
+//! program runs in the directory `fuse` of the workspace's state, which holds symbolic links with
+//! plain names to the layers.
 
-use std::path::PathBuf;
+use std::{
+    ffi::OsStr,
+    io::ErrorKind,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
-use sys::by_path;
+use sys::{Mount, by_path, mount::Unmount};
 
-/// A program that mounts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Program {
-    pub(super) path: PathBuf,
+use super::{
+    Busy, Error, Layers, Mounted,
+    marker::{self, Marker},
+    overlay, real,
+};
+
+/// A program that joins layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// `fuse-overlayfs`
+    FuseOverlayfs,
+    /// `unionfs-fuse`
+    UnionfsFuse,
 }
 
-/// Finds the program in the directories of `PATH`.
-pub(super) fn find(programs: &[PathBuf]) -> Result<Program, String> {
-    if !matches!(by_path::stat("/dev/fuse".as_ref()), Ok(Some(_))) {
-        return Err("'/dev/fuse' does not exist".to_owned());
+impl Program {
+    /// All, the best first: unionfs-fuse makes up inode numbers.
+    const ALL: [Program; 2] = [Program::FuseOverlayfs, Program::UnionfsFuse];
+
+    /// Returns the name of its file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Program::FuseOverlayfs => "fuse-overlayfs",
+            Program::UnionfsFuse => "unionfs-fuse",
+        }
     }
-    let paths = programs.iter().map(|dir| dir.join("fuse-overlayfs"));
-    let found = paths.into_iter().find(|path| by_path::is_executable(path));
-    found
-        .map(|path| Program { path })
-        .ok_or_else(|| "the program 'fuse-overlayfs' is not installed".to_owned())
+
+    fn types(self) -> &'static [&'static str] {
+        match self {
+            Program::FuseOverlayfs => &["fuse.fuse-overlayfs"],
+            Program::UnionfsFuse => &["fuse.unionfs-fuse", "fuse.unionfs"],
+        }
+    }
+}
+
+/// Returns the best program that is in one of the directories `search`, and its path.
+pub fn find(search: &[PathBuf]) -> Option<(Program, PathBuf)> {
+    Program::ALL.into_iter().find_map(|program| Some((program, locate(program.name(), search)?)))
+}
+
+/// Returns the reason why no program can serve a workspace.
+pub(super) fn works(search: &[PathBuf]) -> Result<(), String> {
+    let device = Path::new("/dev/fuse");
+    match by_path::open(device) {
+        Err(error) => return Err(format!("cannot open '{}': {}", device.display(), sys::reason(&error))),
+        Ok(_) if find(search).is_none() => {
+            return Err("neither 'fuse-overlayfs' nor 'unionfs-fuse' is installed".to_owned());
+        }
+        Ok(_) if sys::user::effective_uid() == 0 => return Ok(()),
+        Ok(_) => {}
+    }
+    // The only program that mounts for a user without the right to.
+    let helpers = SYSTEM.map(PathBuf::from);
+    let found = ["fusermount3", "fusermount"].iter().find_map(|name| locate(name, &helpers));
+    found.map(drop).ok_or_else(|| "the program 'fusermount3' is not installed".to_owned())
+}
+
+/// Returns the program that a workspace uses. Returns `None` if it was never mounted.
+pub fn program_of(state: &Path) -> Option<Program> {
+    let name = by_path::read_link(&links(state).join(PROGRAM)).ok()??;
+    Program::ALL.into_iter().find(|program| name == Path::new(program.name()))
+}
+
+fn locate(name: &str, search: &[PathBuf]) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        by_path::is_executable(path)
+            && by_path::stat_followed(path)
+                .is_ok_and(|stat| stat.is_some_and(|stat| stat.file_type == sys::FileType::File))
+    };
+    search.iter().filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(is_program)
+}
+
+/// The directory of links.
+fn links(state: &Path) -> PathBuf {
+    state.join("fuse")
+}
+
+/// The link whose target is the name of the program.
+const PROGRAM: &str = "program";
+
+/// Mounts the layers. The workspace must not be mounted.
+pub(super) fn mount(layers: &Layers, search: &[PathBuf]) -> Result<(), Error> {
+    let _lock = overlay::lock(&layers.upper, &layers.top)?;
+    if let Some(mount) = mount_at(&layers.top)? {
+        return Err(Error::Covered { path: layers.top.clone(), file_system: mount.file_system });
+    }
+    let bound = program_of(&layers.state);
+    let missing = || Error::NoProgram { name: bound.map_or("fuse-overlayfs", Program::name) };
+    let (program, path) = match bound {
+        Some(program) => (program, locate(program.name(), search).ok_or_else(missing)?),
+        None => find(search).ok_or_else(missing)?,
+    };
+    refuse_names(layers, program)?;
+    link_layers(layers, program)?;
+    Marker::current().write(&layers.state)?;
+    let started = run(layers, program, &path);
+    if started.is_err() {
+        Marker::remove(&layers.state);
+        // A program that failed late may have mounted before.
+        let _ = release(&layers.top, Busy::Detach);
+    }
+    started
+}
+
+/// Refuses layers whose names the program does not understand. fuse-overlayfs follows the links,
+/// joins the results with colons, and splits them again.
+fn refuse_names(layers: &Layers, program: Program) -> Result<(), Error> {
+    let all = lower(layers).into_iter().chain([layers.upper.clone(), layers.work.clone()]);
+    let is_unfit = |path: &PathBuf| {
+        program == Program::FuseOverlayfs
+            && real(path).as_os_str().as_bytes().iter().any(|byte| matches!(byte, b':' | b'\\' | b','))
+    };
+    match all.into_iter().find(is_unfit) {
+        Some(layer) => Err(Error::UnfitName { layer, program: program.name() }),
+        None => Ok(()),
+    }
+}
+
+/// Makes the links anew.
+fn link_layers(layers: &Layers, program: Program) -> Result<(), Error> {
+    let dir = links(&layers.state);
+    match by_path::remove_dir_all(&dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        removed => removed.map_err(Error::io("remove", &dir))?,
+    }
+    by_path::create_dir(&dir).map_err(Error::io("create", &dir))?;
+    let link = |name: &str, target: &Path| {
+        let path = dir.join(name);
+        by_path::symlink(target, &path).map_err(Error::io("create", &path))
+    };
+    link(UPPER, &layers.upper)?;
+    link(WORK, &layers.work)?;
+    for (place, lower) in lower(layers).iter().enumerate() {
+        if !matches!(by_path::stat_followed(lower), Ok(Some(_))) {
+            return Err(Error::Missing { top: layers.top.clone(), missing: lower.clone() });
+        }
+        link(&place.to_string(), lower)?;
+    }
+    link(PROGRAM, Path::new(program.name()))
+}
+
+const UPPER: &str = "upper";
+const WORK: &str = "work";
+
+fn lower(layers: &Layers) -> Vec<PathBuf> {
+    layers.frozen.iter().cloned().chain([layers.base.files()]).collect()
+}
+
+/// Starts the program. It mounts, goes into the background, and its first process ends.
+fn run(layers: &Layers, program: Program, path: &Path) -> Result<(), Error> {
+    let numbers = 0..=layers.frozen.len();
+    let others = if sys::user::effective_uid() == 0 { ",allow_other" } else { "" };
+    let options = match program {
+        Program::FuseOverlayfs => {
+            let lower: Vec<String> = numbers.map(|place| place.to_string()).collect();
+            let lower = lower.join(":");
+            vec!["-o".into(), format!("nosuid,nodev,lowerdir={lower},upperdir={UPPER},workdir={WORK}")]
+        }
+        Program::UnionfsFuse => {
+            let lower: Vec<String> = numbers.map(|place| format!(":{place}=RO")).collect();
+            let options = format!("cow,hide_meta_files,use_ino,nosuid,nodev{others}");
+            vec!["-o".into(), options, format!("{UPPER}=RW{}", lower.concat())]
+        }
+    };
+    let mut args: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
+    args.push(layers.top.as_os_str());
+    let dir = links(&layers.state);
+    let failed = |source| Error::Start { program: path.to_owned(), source };
+    let ended = sys::run_detached(path, &args, &dir).map_err(failed)?;
+    match mount_at(&layers.top)? {
+        Some(mount) if ended.is_success && is_of(&mount, program) => Ok(()),
+        _ => Err(Error::Program {
+            program: path.to_owned(),
+            top: layers.top.clone(),
+            message: message(&ended.errors, program),
+        }),
+    }
+}
+
+/// The words of a failed program, in one line.
+fn message(errors: &[u8], program: Program) -> String {
+    let text = String::from_utf8_lossy(errors);
+    let lines =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains("argument ignored"));
+    match lines.collect::<Vec<_>>().join("; ") {
+        text if text.is_empty() => format!("{} gave no reason", program.name()),
+        text => text,
+    }
+}
+
+/// Unmounts.
+pub(super) fn unmount(layers: &Layers, busy: Busy) -> Result<(), Error> {
+    release(&layers.top, busy)?;
+    Marker::remove(&layers.state);
+    Ok(())
+}
+
+fn release(top: &Path, busy: Busy) -> Result<(), Error> {
+    // A mount whose program has ended serves nobody.
+    let lazily = busy == Busy::Detach || is_dead(top);
+    const TRIES: u32 = 4;
+    const PAUSE: Duration = Duration::from_millis(10);
+    for tries in 1.. {
+        let how = if lazily { Unmount::Lazy } else { Unmount::Plain };
+        let failed = match sys::mount::unmount(top, how) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => match ask(top, lazily) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            },
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                Error::Busy { path: top.to_owned(), processes: Vec::new() }
+            }
+            Err(source) => return Err(Error::Io { action: "unmount", path: top.to_owned(), source }),
+        };
+        let processes = overlay::users(top)?;
+        if !processes.is_empty() {
+            return Err(Error::Busy { path: top.to_owned(), processes });
+        }
+        if tries == TRIES {
+            return Err(failed);
+        }
+        thread::sleep(PAUSE * tries);
+    }
+    unreachable!("the last try returns")
+}
+
+/// The directories of programs that run with the rights of root.
+const SYSTEM: [&str; 4] = ["/run/wrappers/bin", "/usr/local/bin", "/usr/bin", "/bin"];
+
+/// Unmounts through the program that may do it for the owner of a mount.
+fn ask(top: &Path, lazily: bool) -> Result<(), Error> {
+    let search = SYSTEM.map(PathBuf::from);
+    let found = ["fusermount3", "fusermount"].iter().find_map(|name| locate(name, &search));
+    let program = found.ok_or(Error::NoProgram { name: "fusermount3" })?;
+    let flags = if lazily { "-uz" } else { "-u" };
+    let failed = |source| Error::Start { program: program.clone(), source };
+    let args = [OsStr::new(flags), OsStr::new("--"), top.as_os_str()];
+    let ended = sys::run_detached(&program, &args, Path::new("/")).map_err(failed)?;
+    if ended.is_success {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&ended.errors).trim().to_owned();
+    Err(Error::Program { program, top: top.to_owned(), message })
+}
+
+/// Returns where the workspace is visible. A mount whose program has ended is none.
+pub(super) fn state(layers: &Layers) -> Result<Mounted, Error> {
+    let is_ours = |mount: &Mount| Program::ALL.into_iter().any(|program| is_of(mount, program));
+    match mount_at(&layers.top)? {
+        Some(mount) if is_ours(&mount) => Ok(Mounted::Here),
+        _ => {
+            let top = place_of(&layers.top);
+            Ok(marker::elsewhere(&layers.state, |mount| mount.point == top && is_ours(mount)))
+        }
+    }
+}
+
+/// Removes the mount of a program that has ended.
+pub(super) fn remove_dead(layers: &Layers) -> Result<(), Error> {
+    if is_dead(&layers.top) { release(&layers.top, Busy::Detach) } else { Ok(()) }
+}
+
+/// Returns true if the program that serves the mount at `top` has ended.
+pub(super) fn is_dead(top: &Path) -> bool {
+    // The kernel may answer a stat from memory. It always asks the program about the file system.
+    by_path::is_remote(top).is_err_and(|error| sys::is_disconnected(&error))
+}
+
+/// The mount at `top`, dead ones included.
+fn mount_at(top: &Path) -> Result<Option<Mount>, Error> {
+    match sys::mount_at(top) {
+        Err(error) if sys::is_disconnected(&error) => {
+            let mounts = sys::mounts().map_err(Error::io("read", Path::new("/proc/self/mountinfo")))?;
+            let place = place_of(top);
+            Ok(mounts.into_iter().rev().find(|mount| mount.point == place))
+        }
+        found => found.map_err(Error::io("examine", top)),
+    }
+}
+
+/// Like [`real`], without a look at `top` itself.
+fn place_of(top: &Path) -> PathBuf {
+    match (top.parent(), top.file_name()) {
+        (Some(above), Some(name)) => real(above).join(name),
+        _ => top.to_owned(),
+    }
+}
+
+fn is_of(mount: &Mount, program: Program) -> bool {
+    program.types().contains(&&*mount.file_system)
 }

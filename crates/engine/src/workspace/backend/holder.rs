@@ -22,7 +22,7 @@ use sys::{
 };
 
 use super::{
-    Error, Layers, Mounted, Process,
+    Backend, Busy, Error, Layers, Mounted, Process,
     marker::Marker,
     overlay::{self, Rights},
 };
@@ -58,7 +58,7 @@ pub(super) fn start(layers: &Layers, program: &Program) -> Result<Mounted, Error
     let mut first = Vec::new();
     output.read_until(b'\n', &mut first).map_err(failed)?;
     if first == READY {
-        return match super::state(super::Backend::OverlayUser, layers)? {
+        return match super::state(Backend::OverlayUser, layers)? {
             Mounted::No => Err(Error::NotMounted { path: layers.top.clone() }),
             mounted => Ok(mounted),
         };
@@ -123,10 +123,21 @@ fn wait(layers: &Layers, mut watch: Watch) -> Result<(), Error> {
 }
 
 /// Unmounts a workspace that a holder keeps, and waits for its end.
-pub(super) fn end(layers: &Layers) -> Result<(), Error> {
+pub(super) fn end(layers: &Layers, busy: Busy) -> Result<(), Error> {
     let top = || layers.top.clone();
     let marker = Marker::read(&layers.state).unwrap_or_default();
     let holder = marker.holder.filter(namespace::Process::is_alive);
+    if busy == Busy::Detach {
+        // The holder ends when the marker does not name it any more.
+        Marker::remove(&layers.state);
+        let has_ended = holder.is_none_or(|holder| holder.await_end(ANSWER).unwrap_or(true));
+        return match has_ended {
+            true => Ok(()),
+            false => {
+                Err(Error::Stuck { path: top(), process: Process::of(holder.map_or(0, |holder| holder.pid)) })
+            }
+        };
+    }
     let others = || users(&marker, holder);
     let Some(holder) = holder else { return Err(Error::Busy { path: top(), processes: others() }) };
     let processes = others();
@@ -171,14 +182,14 @@ fn users(marker: &Marker, holder: Option<namespace::Process>) -> Vec<Process> {
 /// Moves this process into the namespaces of a mounted workspace, and into the directory `below` of
 /// it. This process must have one thread only. Does no more than change the directory if the
 /// workspace is visible already.
-pub fn join(layers: &Layers, below: &Path) -> Result<(), Error> {
+pub fn join(backend: Backend, layers: &Layers, below: &Path) -> Result<(), Error> {
     let not_mounted = || Error::NotMounted { path: layers.top.clone() };
-    match overlay::state(layers)? {
+    match super::state(backend, layers)? {
         Mounted::Here => {}
         Mounted::InNamespace { pid } => {
             let process = namespace::Process::of(pid).ok().flatten().ok_or_else(not_mounted)?;
             process.join().map_err(Error::io("enter the namespace of", &layers.top))?;
-            if overlay::state(layers)? != Mounted::Here {
+            if super::state(backend, layers)? != Mounted::Here {
                 return Err(not_mounted());
             }
         }

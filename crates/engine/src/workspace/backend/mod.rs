@@ -3,6 +3,7 @@
 //! - [`image`]: the mount of an EROFS image, one for all workspaces that use it;
 //! - [`overlay`]: overlayfs in the mount namespace of this process;
 //! - [`holder`]: overlayfs in a namespace that a process of its own keeps;
+//! - [`fuse`]: programs that do the same without root;
 //! - [`choose`], [`probe`]: the backends that work at a place;
 //! - [`snapshot`], [`copy`]: workspaces without an upper layer;
 //! - `marker`: who mounted a workspace, and where, as a file in its state directory.
@@ -14,7 +15,7 @@
 mod choose;
 mod error;
 mod fill;
-mod fuse;
+pub mod fuse;
 pub mod holder;
 pub mod image;
 mod marker;
@@ -135,16 +136,35 @@ pub enum Mounted {
     No,
 }
 
-/// Mounts a workspace. Does nothing if it is mounted already. `holder` is started for
-/// [`Backend::OverlayUser`].
-///
-/// A backend without an upper layer has nothing to mount.
-pub fn mount(backend: Backend, layers: &Layers, holder: &holder::Program) -> Result<Mounted, Error> {
+/// Programs that some backends start.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// The one that holds the namespace of a workspace ([`Backend::OverlayUser`]).
+    pub holder: holder::Program,
+    /// The directories in which programs are searched, those of `PATH`.
+    pub search: Vec<PathBuf>,
+}
+
+/// What to do with a workspace that processes use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Busy {
+    /// Fail and name the processes.
+    Refuse,
+    /// Unmount it all the same. The processes keep what they have open, and may still write into
+    /// the upper layer. For a workspace that is to be removed.
+    Detach,
+}
+
+/// Mounts a workspace. Does nothing if it is mounted already. A backend without an upper layer has
+/// nothing to mount.
+pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<Mounted, Error> {
+    if backend == Backend::Fuse {
+        fuse::remove_dead(layers)?;
+    }
     match state(backend, layers)? {
         Mounted::No => {}
         Mounted::InNamespace { pid } if backend != Backend::OverlayUser => {
-            let path = layers.top.clone();
-            return Err(Error::Elsewhere { path, processes: vec![Process::of(pid)] });
+            return Err(elsewhere(layers, pid));
         }
         mounted => return Ok(mounted),
     }
@@ -157,31 +177,40 @@ pub fn mount(backend: Backend, layers: &Layers, holder: &holder::Program) -> Res
         Backend::Overlay => {
             overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current())?;
         }
-        Backend::OverlayUser => return holder::start(layers, holder),
-        Backend::Fuse | Backend::Btrfs | Backend::Reflink | Backend::Copy => {}
+        Backend::OverlayUser => return holder::start(layers, &programs.holder),
+        Backend::Fuse => fuse::mount(layers, &programs.search)?,
+        Backend::Btrfs | Backend::Reflink | Backend::Copy => {}
     }
     Ok(Mounted::Here)
 }
 
 /// Unmounts a workspace. Does nothing if it is not mounted. Returns [`Error::Busy`] with the
-/// processes that use it.
-pub fn unmount(backend: Backend, layers: &Layers) -> Result<(), Error> {
+/// processes that use it, unless `busy` says to go on.
+pub fn unmount(backend: Backend, layers: &Layers, busy: Busy) -> Result<(), Error> {
+    if backend == Backend::Fuse && fuse::is_dead(&layers.top) {
+        return fuse::unmount(layers, Busy::Detach);
+    }
     match (backend, state(backend, layers)?) {
-        (Backend::Image | Backend::Overlay | Backend::OverlayUser, Mounted::Here) => overlay::unmount(layers),
-        (Backend::OverlayUser, Mounted::InNamespace { .. }) => holder::end(layers),
-        (_, Mounted::InNamespace { pid }) => {
-            let path = layers.top.clone();
-            Err(Error::Elsewhere { path, processes: vec![Process::of(pid)] })
+        (Backend::Image | Backend::Overlay | Backend::OverlayUser, Mounted::Here) => {
+            overlay::unmount(layers, busy)
         }
+        (Backend::Fuse, Mounted::Here) => fuse::unmount(layers, busy),
+        (Backend::OverlayUser, Mounted::InNamespace { .. }) => holder::end(layers, busy),
+        (_, Mounted::InNamespace { pid }) if busy == Busy::Refuse => Err(elsewhere(layers, pid)),
         _ => Ok(()),
     }
+}
+
+fn elsewhere(layers: &Layers, pid: u32) -> Error {
+    Error::Elsewhere { path: layers.top.clone(), processes: vec![Process::of(pid)] }
 }
 
 /// Returns where the files of a workspace are visible.
 pub fn state(backend: Backend, layers: &Layers) -> Result<Mounted, Error> {
     match backend {
         Backend::Image | Backend::Overlay | Backend::OverlayUser => overlay::state(layers),
-        Backend::Fuse | Backend::Btrfs | Backend::Reflink | Backend::Copy => Ok(Mounted::Here),
+        Backend::Fuse => fuse::state(layers),
+        Backend::Btrfs | Backend::Reflink | Backend::Copy => Ok(Mounted::Here),
     }
 }
 

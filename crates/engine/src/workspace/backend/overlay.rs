@@ -13,7 +13,7 @@ use sys::{
 
 use super::{
     super::record::Durability,
-    Error, Layers, Mounted, Process,
+    Busy, Error, Layers, Mounted, Process,
     error::explained,
     marker::{self, Marker},
     real,
@@ -79,8 +79,12 @@ fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
 }
 
 /// Unmounts the overlay of this namespace.
-pub(super) fn unmount(layers: &Layers) -> Result<(), Error> {
+pub(super) fn unmount(layers: &Layers, busy: Busy) -> Result<(), Error> {
     let top = &layers.top;
+    if busy == Busy::Detach {
+        sys::mount::unmount(top, Unmount::Lazy).map_err(Error::io("unmount", top))?;
+        return finish(layers);
+    }
     const TRIES: u32 = 4;
     const PAUSE: Duration = Duration::from_millis(5);
     let mut tries = 0;
@@ -96,9 +100,9 @@ pub(super) fn unmount(layers: &Layers) -> Result<(), Error> {
         }
         thread::sleep(PAUSE * tries);
     }
-    let left = seen_elsewhere(layers);
-    if !left.is_empty() {
-        return Err(Error::Elsewhere { path: top.clone(), processes: left });
+    let processes = users_elsewhere(&real(&layers.upper));
+    if !processes.is_empty() {
+        return Err(Error::Elsewhere { path: top.clone(), processes });
     }
     finish(layers)
 }
@@ -134,19 +138,22 @@ pub(super) fn users(top: &Path) -> Result<Vec<Process>, Error> {
     Ok(pids.into_iter().map(Process::of).collect())
 }
 
-/// Processes in other mount namespaces that still see the overlay. A namespace that receives
-/// unmounts from this one has none.
-fn seen_elsewhere(layers: &Layers) -> Vec<Process> {
-    let upper = real(&layers.upper);
-    let sees =
-        |pid: u32| sys::mounts_of(pid).is_ok_and(|all| all.iter().any(|mount| mount.has_upper(&upper)));
-    let others = sys::other_namespaces().unwrap_or_default();
-    others.into_iter().filter(|(_, pid)| sees(*pid)).map(|(_, pid)| Process::of(pid)).collect()
+/// Processes in other mount namespaces that use the overlay there. A namespace made while it was
+/// mounted has a copy of the mount, which stays unless unmounts propagate. A copy that nobody uses
+/// does no harm.
+fn users_elsewhere(upper: &Path) -> Vec<Process> {
+    let id = |pid: u32| {
+        let mounts = sys::mounts_of(pid).ok()?;
+        mounts.into_iter().find(|mount| mount.has_upper(upper)).map(|mount| mount.id)
+    };
+    let copies = sys::other_namespaces().unwrap_or_default().into_iter().filter_map(|(_, pid)| id(pid));
+    let users = copies.flat_map(|id| sys::users_of_mount(id).unwrap_or_default());
+    users.map(Process::of).collect()
 }
 
 /// Locks the upper layer. The kernel only warns of a second mount of one upper layer, and what
 /// happens then is undefined.
-fn lock(upper: &Path, top: &Path) -> Result<File, Error> {
+pub(super) fn lock(upper: &Path, top: &Path) -> Result<File, Error> {
     let dir = match by_path::open(upper) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(Error::Missing { top: top.to_owned(), missing: upper.to_owned() });
