@@ -8,7 +8,7 @@ use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
 use crate::SAPWOOD;
 
 /// The backends that root has on any disk.
-pub(super) const BACKENDS: [&str; 4] = ["image", "overlay", "overlay-user", "copy"];
+pub(super) const BACKENDS: [&str; 5] = ["image", "overlay", "overlay-user", "fuse", "copy"];
 
 /// A repository whose bases lie on a real disk: the kernel mounts no image that lies in memory.
 pub(super) struct Place {
@@ -157,7 +157,7 @@ fn unsaved_work_is_not_removed_without_force() {
 
 #[test]
 fn an_unmounted_workspace_is_no_worktree_and_comes_back() {
-    for backend in ["image", "overlay", "overlay-user"] {
+    for backend in ["image", "overlay", "overlay-user", "fuse"] {
         let place = Place::new();
         place.done(&["create", "one", "--backend", backend]);
         place.done(&["exec", "one", "--", "sh", "-ec", "echo mine >new"]);
