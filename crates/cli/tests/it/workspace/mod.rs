@@ -1,5 +1,6 @@
 //! Workspaces: beside an ordinary worktree, and what may go wrong in their lives.
 
 mod create;
+mod power;
 mod random;
 mod readme;
