@@ -68,7 +68,10 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 fn workspace_at(top: &Path) -> Result<Workspace, Failure> {
     let other = || Failure::fatal(format!("'{}' is not the top of a workspace", top.display()));
     let git_dir = path_in(&top.join(".git"), b"gitdir: ", top).ok_or_else(other)?;
-    let common = path_in(&git_dir.join("commondir"), b"", &git_dir).ok_or_else(other)?;
+    let common = match path_in(&git_dir.join("commondir"), b"", &git_dir).ok_or_else(other)? {
+        usual if usual == git_dir.join("../..") => git_dir.ancestors().nth(2).unwrap_or(&usual).to_owned(),
+        unusual => unusual,
+    };
     let found = record::of_git_dir(&common, &git_dir).map_err(|error| Failure::fatal(error.to_string()))?;
     found.ok_or_else(other)
 }

@@ -12,6 +12,7 @@
 mod compare;
 mod ignored;
 mod list;
+mod mounted;
 mod scan;
 mod snapshot;
 
@@ -40,6 +41,15 @@ pub enum Error {
     ForeignMount { path: PathBuf },
     #[error("'{}' is the upper layer of unionfs, which records changes nobody else can read", .path.display())]
     UnionFs { path: PathBuf },
+    #[error("the base '{}' of the workspace is gone: mount its disk again, or remove the workspace", .path.display())]
+    BaseGone { path: PathBuf },
+    #[error(
+        "'{}' is not the recorded workspace but {what}: unmount it and run 'sapwood workspace mount'",
+        .dir.display()
+    )]
+    OtherMount { dir: PathBuf, what: String },
+    #[error("cannot find out what is mounted at '{}': {}", .dir.display(), sys::reason(.source))]
+    UnknownMount { dir: PathBuf, source: io::Error },
 }
 
 /// The way in which an overlay marks its entries.
@@ -64,6 +74,12 @@ pub struct Layer {
     pub base: String,
     /// The files of the base.
     pub base_files: Option<PathBuf>,
+    /// The record of the base, which is there as long as the base is.
+    pub base_record: Option<PathBuf>,
+    /// All lower layers, from top to bottom: the frozen ones and the base.
+    pub lower: Vec<PathBuf>,
+    /// The worktree.
+    pub dir: PathBuf,
     /// How the overlay marks its entries.
     pub form: Form,
 }
@@ -77,11 +93,18 @@ impl Layer {
             Backend::Fuse => Form::Fuse,
             Backend::Btrfs | Backend::Reflink | Backend::Copy => return None,
         };
+        let record = &workspace.record;
+        let base = record.base.as_ref();
+        let base_dir = base.map(|base| base.dir.join(&base.name));
+        let base_files = base_dir.as_ref().map(|dir| dir.join("files"));
         Some(Layer {
             upper: workspace.upper(),
             state: workspace.state.clone(),
-            base: workspace.record.base.as_ref().map(|base| base.name.clone()).unwrap_or_default(),
-            base_files: workspace.record.base.as_ref().map(|base| base.dir.join(&base.name).join("files")),
+            base: base.map(|base| base.name.clone()).unwrap_or_default(),
+            base_record: base_dir.map(|dir| dir.join("record")),
+            lower: record.layers.iter().chain(&base_files).cloned().collect(),
+            dir: record.dir.clone(),
+            base_files,
             form,
         })
     }
@@ -112,6 +135,7 @@ pub fn answer(
     asker: Asker,
     prune: &mut dyn Prune,
 ) -> Result<Answer, Error> {
+    mounted::check(layer, worktree)?;
     let now = scan(layer, prune)?;
     let asked = Asked::parse(token, &layer.base);
     let before = asked.as_ref().and_then(|asked| asked.list(layer));
@@ -222,3 +246,6 @@ impl Layer {
 pub fn token_of_none() -> BString {
     token_of("", "none", Listed::No)
 }
+
+#[cfg(test)]
+mod tests;

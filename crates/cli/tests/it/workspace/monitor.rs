@@ -1,0 +1,303 @@
+//! The upper layer as a monitor: after every kind of change, `status` with the monitor and the
+//! untracked cache equals a status that examines everything.
+//!
+//! Git and sapwood look in turns, and some commands in between look at no untracked file: they store
+//! a new token beside an untracked cache that nobody has brought up to date.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use super::create::Place;
+use crate::SAPWOOD;
+
+/// The backends with an upper layer that root has on any disk.
+const BACKENDS: [&str; 3] = ["image", "overlay", "overlay-user"];
+
+/// One step each. They build on one another.
+const CHANGES: &[&str] = &[
+    ":",
+    "echo x >>a/one",
+    "rm a/two",
+    "echo new >a/new",
+    "mkdir n; echo n >n/n",
+    "echo m >n/m; rm n/n",
+    "mkdir n/k; echo >n/k/x",
+    "rm -r n",
+    "echo >x.o",
+    "mkdir target; echo >target/1",
+    "echo >target/2",
+    "echo '!*.o' >a/.gitignore; echo >a/z.o",
+    "rm a/.gitignore",
+    "echo >a/ig1",
+    "mv d dd",
+    "echo >dd/new",
+    "mv dd d",
+    "rm -r e",
+    "mkdir e; echo q >e/q",
+    "rm -r e; echo e >e",
+    "rm e; mkdir -p e/f; echo one >e/f/one",
+    "ln -sf one link",
+    "rm link; echo f >link",
+    "chmod +x one",
+    "chmod -x one",
+    "mkfifo pipe",
+    "rm pipe; mkdir pipe",
+    "mkdir -p deep/d/d/d/d/d; echo >deep/d/d/d/d/d/x",
+    "mv deep moved",
+    "mv moved/d moved/e",
+    "rm -r moved",
+    "mkdir sub; git -C sub init -q; echo >sub/f",
+    "git -C sub add f; git -C sub commit -qm x",
+    "rm -rf sub/.git",
+    "rm -rf sub",
+    "git add -A",
+    "git reset -q --hard",
+    "git switch -q two",
+    "git switch -q work",
+    "git checkout -q two -- .",
+    "git stash -q -u",
+    "git stash pop -q",
+    "git reset -q --hard; git clean -fdxq",
+    "rm -r a/b; mkdir a/b; echo >a/b/z",
+    "rm -r a/b; git checkout -q a/b",
+    "rm -r a; mkdir a; echo >a/x",
+    "rm -r a; git checkout -q a",
+    "mkdir -p t/target; echo >t/target/x; echo >t/y; git add -f t/target/x",
+    "echo y >>t/target/x",
+    "rm -r t",
+    "git rm -qr --cached t",
+    "mkdir 'w\\q'; echo >'w\\q/1'",
+    "echo >'w\\q/2'",
+    "rm 'w\\q/1'",
+    "rm -r 'w\\q'",
+    "echo >'a/x\\y'",
+    "rm 'a/x\\y'",
+    "mkdir empty",
+    "rmdir empty",
+    "echo x/ >.gitignore; mkdir x; echo >x/1; mkdir x/2; echo >x/2/3",
+    "echo >.gitignore",
+    "rm -r x; git checkout -q .gitignore",
+    "touch one",
+    "cp -p one other; mv other one",
+    "truncate -s0 two",
+    "git mv a aa",
+    "git commit -qam x",
+    "mv aa/b bb; echo >bb/c/new",
+    "git reset -q --hard main; git clean -fdxq",
+];
+
+/// Prints nothing if all agree. `$1` is the option of `status`.
+const COMPARE: &str = r#"
+dir=$(git rev-parse --absolute-git-dir)
+cp "$dir/index" "$dir/copy"
+GIT_INDEX_FILE="$dir/copy" git --no-optional-locks -c core.fsmonitor=false -c core.untrackedCache=false \
+    status --porcelain $1 >"$dir/want"
+$2 status --porcelain $1 >"$dir/got" 2>&1
+diff "$dir/want" "$dir/got" || true
+"#;
+
+struct Watched {
+    place: Place,
+    path: String,
+}
+
+impl Watched {
+    fn new(backend: &str) -> Watched {
+        let place = Place::new();
+        let repo = place.repo();
+        for dir in ["", "a/", "a/b/", "a/b/c/", "d/", "e/f/"] {
+            for name in ["one", "two"] {
+                repo.write(format!("{dir}{name}"), format!("{dir}{name}\n"));
+            }
+        }
+        repo.write(".gitignore", "*.o\ntarget/\n");
+        repo.write("a/.gitignore", "ig*\n");
+        repo.commit("base");
+        repo.git(&["branch", "two"]);
+        repo.git(&["switch", "-q", "two"]);
+        repo.write("g/h/new", "4\n");
+        repo.remove("d/one");
+        repo.commit("two");
+        repo.git(&["switch", "-q", "main"]);
+        place.done(&["create", "w", "-b", "work", "--backend", backend]);
+        // The scripts call Git by its name.
+        let bin = place.sandbox.path().join("bin");
+        fs::create_dir(&bin).expect("created");
+        let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
+        fs::write(bin.join("git"), format!("#!/bin/sh\nexec {git} \"$@\"\n")).expect("written");
+        let is_made = Command::new("chmod").arg("+x").arg(bin.join("git")).status().expect("run");
+        assert!(is_made.success());
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("set"));
+        Watched { place, path }
+    }
+
+    /// Runs a script at the top of the workspace.
+    fn inside(&self, script: &str, args: &[&str]) -> String {
+        let script = format!("PATH='{}'; {script}", self.path);
+        self.place.done(&[&["exec", "w", "--", "sh", "-ec", &script, "sh"], args].concat())
+    }
+
+    fn compare(&self, untracked: &str, tool: &str, after: &str) {
+        let difference = self.inside(COMPARE, &[untracked, tool]);
+        assert_eq!(difference, "", "{tool} status {untracked} after {after}");
+    }
+
+    fn state(&self) -> PathBuf {
+        self.place.repo().join(".git/sapwood/workspaces/w")
+    }
+}
+
+#[test]
+fn every_kind_of_change_is_reported() {
+    for (round, backend) in BACKENDS.into_iter().enumerate() {
+        let watched = Watched::new(backend);
+        for untracked in ["-uall", "-unormal"] {
+            watched.inside("git config --worktree status.showUntrackedFiles ${1#-u}", &[untracked]);
+            for (number, change) in CHANGES.iter().enumerate() {
+                watched.inside(&format!("{{ {change}; }} 2>&1 || echo failed: $?"), &[]);
+                match (number + round) % 5 {
+                    0 => drop(watched.inside("git status --porcelain -uno", &[])),
+                    3 => drop(watched.inside("git diff --stat", &[])),
+                    _ => {}
+                }
+                let tools = ["git", SAPWOOD];
+                let first = (number / 2 + round) % 2;
+                watched.compare(untracked, tools[first], change);
+                if number % 3 == 0 {
+                    watched.compare(untracked, tools[1 - first], change);
+                }
+            }
+        }
+        let stored = fs::read_dir(watched.state().join("snapshots")).expect("snapshots").count();
+        assert!(stored <= 64, "{stored} snapshots");
+    }
+}
+
+#[test]
+fn random_changes_are_reported() {
+    let watched = Watched::new("overlay");
+    let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut random = |below: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below
+    };
+    let places = [
+        "a", "a/b", "a/b/c", "d", "e", "e/f", "n", "n/n", "target", "a/n", "one", "a/one", "a/b/two", "n/x",
+        "x.o", "a/n/y",
+    ];
+    let mut place = |random: &mut dyn FnMut(u64) -> u64| places[random(places.len() as u64) as usize];
+    for step in 0..150 {
+        let (one, two) = (place(&mut random), place(&mut random));
+        let change = match random(9) {
+            0 => format!("rm -rf {one}"),
+            1 => format!("mv {one} {two}"),
+            2 => format!("mkdir -p {one}"),
+            3 => format!("rm -rf {one}; mkdir -p {one}; echo {step} >{one}/new"),
+            4 => format!("git checkout -q {one}"),
+            5 => format!("git add -A {one}"),
+            6 => "git stash -q -u".to_owned(),
+            7 => format!("echo {step} >>{one}; echo {step} >>{two}"),
+            _ => format!("mkdir -p $(dirname {one}); cp -r a/b {one}"),
+        };
+        watched.inside(&format!("{{ {change}; }} >/dev/null 2>&1 || :"), &[]);
+        if random(3) == 0 {
+            watched.inside("git status --porcelain -uno", &[]);
+        }
+        let tool = if random(2) == 0 { "git" } else { SAPWOOD };
+        watched.compare("-uall", tool, &format!("step {step}: {change}"));
+    }
+}
+
+#[test]
+fn a_forgotten_or_torn_snapshot_costs_a_full_examination_only() {
+    let watched = Watched::new("overlay");
+    let steps =
+        ["rm -r \"$0\"", "for file in \"$0\"/*; do echo torn >$file; done", "rm -r \"$0\"; echo >\"$0\""];
+    for (number, damage) in steps.iter().enumerate() {
+        watched.inside(&format!("mkdir d/n{number}; echo >d/n{number}/f; rm -f a/one; git status"), &[]);
+        let snapshots = watched.state().join("snapshots");
+        let damage = damage.replace("$0", snapshots.to_str().expect("a plain name"));
+        watched.inside(&damage, &[]);
+        watched.inside(&format!("echo >d/n{number}/g; echo >>one"), &[]);
+        // Git stores the new token, and believes its untracked cache from then on.
+        watched.inside("git status --porcelain -uno; git diff --stat", &[]);
+        for tool in ["git", SAPWOOD, "git"] {
+            watched.compare("-uall", tool, &damage);
+            watched.compare("-unormal", tool, &damage);
+        }
+    }
+}
+
+/// Returns the status by both programs, with their messages.
+fn both(watched: &Watched) -> [String; 2] {
+    ["git", SAPWOOD].map(|tool| watched.inside("$1 status --porcelain 2>&1", &[tool]))
+}
+
+#[test]
+fn a_workspace_that_is_not_as_recorded_is_examined_and_named() {
+    let watched = Watched::new("overlay");
+    watched.inside("echo >>one; git status", &[]);
+    let record = watched.state().join("record");
+    let before = fs::read_to_string(&record).expect("a record");
+    let examined = |message: &str| {
+        for said in both(&watched) {
+            assert!(said.contains(message) && said.contains("every file is examined"), "{said}");
+            assert!(said.ends_with(" M one\n"), "{said}");
+        }
+    };
+    // A record that names another upper layer, as if this one were mounted by hand.
+    let other = watched.place.sandbox.path().join("elsewhere");
+    fs::create_dir_all(other.join("upper")).expect("created");
+    let elsewhere = format!("{before}\tplace = {}\n", other.display());
+    fs::write(&record, elsewhere).expect("written");
+    examined("with another upper layer");
+    let layered = format!("{before}\tlayer = {}\n", other.display());
+    fs::write(&record, layered).expect("written");
+    examined("is not the recorded workspace but an overlay on ");
+    let gone = before.replace("\tbase = ", "\tbase = 0");
+    assert_ne!(gone, before);
+    fs::write(&record, gone).expect("written");
+    examined("of the workspace is gone");
+    fs::write(&record, "no record").expect("written");
+    for said in both(&watched) {
+        assert!(said.contains(record.to_str().expect("plain")) && said.ends_with(" M one\n"), "{said}");
+    }
+    fs::write(&record, before).expect("written");
+    assert_eq!(both(&watched), [" M one\n", " M one\n"]);
+    watched.compare("-uall", "git", "the record is back");
+}
+
+#[test]
+fn an_upper_layer_that_cannot_be_read_is_named() {
+    let watched = Watched::new("overlay");
+    watched.inside("echo >>one; mkdir d/new; echo >d/new/f; git status", &[]);
+    let upper = watched.state().join("upper");
+    let moved = watched.state().join("moved");
+    fs::rename(&upper, &moved).expect("renamed");
+    for said in both(&watched) {
+        assert!(said.contains("warning: ") && said.ends_with(" M one\n?? d/new/\n"), "{said}");
+    }
+    fs::rename(&moved, &upper).expect("renamed");
+    assert_eq!(both(&watched), [" M one\n?? d/new/\n"; 2]);
+}
+
+#[test]
+fn a_status_looks_at_changes_only() {
+    let watched = Watched::new("overlay");
+    let calls = |tool: &str| {
+        let script =
+            "strace -f -o ../calls -e trace=newfstatat,lstat,statx,openat,openat2 $1 status >/dev/null
+                      grep -v '\"/proc\\|\"/etc\\|\"/usr\\|\"/lib\\|ENOENT' ../calls | grep -c '(' || true";
+        watched.inside("$1 status; sleep 0.1; $1 status; $1 status", &[tool]);
+        watched.inside(script, &[tool]).trim().parse::<usize>().expect("a number")
+    };
+    for tool in ["git", SAPWOOD] {
+        watched.inside("git reset -q --hard; git clean -fdq; for n in $(seq 300); do mkdir big$n; echo >big$n/f; done; git add .; git commit -qm many", &[]);
+        // The files of a commit are in the upper layer: they are listed, but not by Git.
+        let before = calls(tool);
+        watched.inside("for n in $(seq 10); do echo >>big$n/f; done", &[]);
+        let after = calls(tool);
+        assert!(after < before + 10 * 12, "{tool}: {before}, {after}");
+    }
+}
