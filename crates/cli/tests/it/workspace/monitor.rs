@@ -9,9 +9,6 @@ use std::{fs, path::PathBuf, process::Command};
 use super::create::Place;
 use crate::SAPWOOD;
 
-/// The backends with an upper layer that root has on any disk.
-const BACKENDS: [&str; 3] = ["image", "overlay", "overlay-user"];
-
 /// One step each. They build on one another.
 const CHANGES: &[&str] = &[
     ":",
@@ -136,9 +133,10 @@ impl Watched {
         self.place.done(&[&["exec", "w", "--", "sh", "-ec", &script, "sh"], args].concat())
     }
 
-    fn compare(&self, untracked: &str, tool: &str, after: &str) {
-        let difference = self.inside(COMPARE, &[untracked, tool]);
-        assert_eq!(difference, "", "{tool} status {untracked} after {after}");
+    /// Runs `change`, and compares.
+    fn compare(&self, untracked: &str, tool: &str, change: &str) {
+        let difference = self.inside(&format!("top=$PWD; {change}\n{COMPARE}"), &[untracked, tool]);
+        assert_eq!(difference, "", "{tool} status {untracked} after {change}");
     }
 
     fn state(&self) -> PathBuf {
@@ -148,23 +146,24 @@ impl Watched {
 
 #[test]
 fn every_kind_of_change_is_reported() {
-    for (round, backend) in BACKENDS.into_iter().enumerate() {
+    let rounds =
+        [("image", "-unormal"), ("overlay", "-uall"), ("overlay", "-unormal"), ("overlay-user", "-uall")];
+    for (round, (backend, untracked)) in rounds.into_iter().enumerate() {
         let watched = Watched::new(backend);
-        for untracked in ["-uall", "-unormal"] {
-            watched.inside("git config --worktree status.showUntrackedFiles ${1#-u}", &[untracked]);
-            for (number, change) in CHANGES.iter().enumerate() {
-                watched.inside(&format!("{{ {change}; }} 2>&1 || echo failed: $?"), &[]);
-                match (number + round) % 5 {
-                    0 => drop(watched.inside("git status --porcelain -uno", &[])),
-                    3 => drop(watched.inside("git diff --stat", &[])),
-                    _ => {}
-                }
-                let tools = ["git", SAPWOOD];
-                let first = (number / 2 + round) % 2;
-                watched.compare(untracked, tools[first], change);
-                if number % 3 == 0 {
-                    watched.compare(untracked, tools[1 - first], change);
-                }
+        watched.inside("git config --worktree status.showUntrackedFiles ${1#-u}", &[untracked]);
+        for (number, change) in CHANGES.iter().enumerate() {
+            let between = match (number + round) % 5 {
+                0 => "git status --porcelain -uno >/dev/null",
+                3 => "git diff --stat >/dev/null",
+                _ => ":",
+            };
+            let tools = ["git", SAPWOOD];
+            let first = (number / 2 + round) % 2;
+            let change =
+                format!("{{ {change}; }} >/dev/null 2>&1 || echo failed: $?; cd \"$top\"; {between}");
+            watched.compare(untracked, tools[first], &change);
+            if number % 3 == 0 {
+                watched.compare(untracked, tools[1 - first], ":");
             }
         }
         let stored = fs::read_dir(watched.state().join("snapshots")).expect("snapshots").count();
@@ -186,7 +185,7 @@ fn random_changes_are_reported() {
         "a", "a/b", "a/b/c", "d", "e", "e/f", "n", "n/n", "target", "a/n", "one", "a/one", "a/b/two", "n/x",
         "x.o", "a/n/y",
     ];
-    let mut place = |random: &mut dyn FnMut(u64) -> u64| places[random(places.len() as u64) as usize];
+    let place = |random: &mut dyn FnMut(u64) -> u64| places[random(places.len() as u64) as usize];
     for step in 0..150 {
         let (one, two) = (place(&mut random), place(&mut random));
         let change = match random(9) {
@@ -200,12 +199,10 @@ fn random_changes_are_reported() {
             7 => format!("echo {step} >>{one}; echo {step} >>{two}"),
             _ => format!("mkdir -p $(dirname {one}); cp -r a/b {one}"),
         };
-        watched.inside(&format!("{{ {change}; }} >/dev/null 2>&1 || :"), &[]);
-        if random(3) == 0 {
-            watched.inside("git status --porcelain -uno", &[]);
-        }
+        let between = if random(3) == 0 { "git status --porcelain -uno >/dev/null" } else { ":" };
         let tool = if random(2) == 0 { "git" } else { SAPWOOD };
-        watched.compare("-uall", tool, &format!("step {step}: {change}"));
+        let change = format!("{{ {change}; }} >/dev/null 2>&1 || :; {between} # step {step}");
+        watched.compare("-uall", tool, &change);
     }
 }
 
@@ -223,15 +220,20 @@ fn a_forgotten_or_torn_snapshot_costs_a_full_examination_only() {
         // Git stores the new token, and believes its untracked cache from then on.
         watched.inside("git status --porcelain -uno; git diff --stat", &[]);
         for tool in ["git", SAPWOOD, "git"] {
-            watched.compare("-uall", tool, &damage);
-            watched.compare("-unormal", tool, &damage);
+            watched.compare("-uall", tool, ":");
+            watched.compare("-unormal", tool, ":");
         }
     }
 }
 
-/// Returns the status by both programs, with their messages.
+/// Returns the messages and the status of both programs. They are not started by `workspace exec`,
+/// which mounts what is not mounted as recorded.
 fn both(watched: &Watched) -> [String; 2] {
-    ["git", SAPWOOD].map(|tool| watched.inside("$1 status --porcelain 2>&1", &[tool]))
+    let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
+    [git.as_str(), SAPWOOD].map(|tool| {
+        let run = watched.place.workspace("w").run(tool.as_ref(), &["status", "--porcelain"]);
+        format!("{}{}", run.stderr, run.stdout)
+    })
 }
 
 #[test]
@@ -265,7 +267,7 @@ fn a_workspace_that_is_not_as_recorded_is_examined_and_named() {
     }
     fs::write(&record, before).expect("written");
     assert_eq!(both(&watched), [" M one\n", " M one\n"]);
-    watched.compare("-uall", "git", "the record is back");
+    watched.compare("-uall", "git", ":");
 }
 
 #[test]
@@ -293,7 +295,7 @@ fn a_status_looks_at_changes_only() {
         watched.inside(script, &[tool]).trim().parse::<usize>().expect("a number")
     };
     for tool in ["git", SAPWOOD] {
-        watched.inside("git reset -q --hard; git clean -fdq; for n in $(seq 300); do mkdir big$n; echo >big$n/f; done; git add .; git commit -qm many", &[]);
+        watched.inside("git reset -q --hard; git clean -fdq; for n in $(seq 300); do mkdir -p big$n; echo $n $1 >big$n/f; done; git add .; git commit -qm many", &[tool]);
         // The files of a commit are in the upper layer: they are listed, but not by Git.
         let before = calls(tool);
         watched.inside("for n in $(seq 10); do echo >>big$n/f; done", &[]);

@@ -9,6 +9,8 @@ use format::{HashKind, hash::Hasher};
 /// The content of an upper layer, sorted by path. The root and its `.git` are not listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
+    /// The frozen layers below, from top to bottom.
+    pub(super) layers: Vec<BString>,
     pub(super) lines: Vec<Line>,
 }
 
@@ -91,6 +93,8 @@ impl List {
     /// the rest, and the fields as variable-length integers.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
+        put(&mut out, self.layers.len() as u64);
+        self.layers.iter().for_each(|layer| put_bytes(&mut out, layer));
         let mut before: &[u8] = b"";
         for line in &self.lines {
             let shared = line.path.iter().zip(before).take_while(|(one, two)| one == two).count();
@@ -114,6 +118,10 @@ impl List {
     /// Parses the bytes. Returns `None` if they are not a list.
     pub(super) fn parse(bytes: &[u8]) -> Option<List> {
         let mut rest = bytes.strip_prefix(MAGIC)?;
+        let mut layers = Vec::new();
+        for _ in 0..take(&mut rest)? {
+            layers.push(take_bytes(&mut rest)?.into());
+        }
         let mut lines: Vec<Line> = Vec::new();
         while !rest.is_empty() {
             let shared = usize::try_from(take(&mut rest)?).ok()?;
@@ -130,7 +138,7 @@ impl List {
             let ctime = (seconds, u32::try_from(take(&mut rest)?).ok()?);
             lines.push(Line { path, kind, ino, mode: u32::try_from(mode).ok()?, size, ctime, time });
         }
-        Some(List { lines })
+        Some(List { layers, lines })
     }
 }
 
@@ -229,6 +237,7 @@ mod tests {
     fn reads_back_its_bytes() {
         let redirected = Kind::Directory(Below::Redirected("/a b".into()));
         let list = List {
+            layers: vec!["/frozen".into(), "".into()],
             lines: vec![
                 line("a", Kind::Directory(Below::Same)),
                 line("a/b", redirected),

@@ -110,6 +110,12 @@ impl Layer {
     }
 }
 
+/// Returns the token of the present upper layer. An index whose entries are all proven may hold it
+/// ([`Fsmonitor`](format::index::Fsmonitor)).
+pub fn current_token(layer: &Layer, prune: &mut dyn Prune) -> Result<BString, Error> {
+    Ok(layer.store(&scan(layer, prune)?, None, Listed::Yes))
+}
+
 /// Returns all differences from the base, sorted by path: created and copied-up files, whiteouts,
 /// and the directories on the way to them. Nothing is left out because it is ignored.
 pub fn changed_paths(layer: &Layer) -> Result<List, Error> {
@@ -138,7 +144,10 @@ pub fn answer(
     mounted::check(layer, worktree)?;
     let now = scan(layer, prune)?;
     let asked = Asked::parse(token, &layer.base);
-    let before = asked.as_ref().and_then(|asked| asked.list(layer));
+    // A frozen layer that comes or goes changes files that the upper layer does not list. The index
+    // of a base is primed before its workspace has layers.
+    let has_same_layers = |before: &List| before.layers == now.layers || *before == List::default();
+    let before = asked.as_ref().and_then(|asked| asked.list(layer)).filter(has_same_layers);
     let (Some(asked), Some(before)) = (&asked, before) else {
         return Ok(Answer {
             token: layer.store(&now, None, Listed::not_by(asker)),
@@ -223,10 +232,16 @@ impl Asked {
 }
 
 impl Layer {
+    /// Returns the frozen layers, from top to bottom.
+    fn frozen(&self) -> &[PathBuf] {
+        let base = usize::from(self.base_files.is_some());
+        &self.lower[..self.lower.len().saturating_sub(base)]
+    }
+
     /// Stores a list and returns its token. If that is impossible, the old token stays: its next
     /// answer repeats this one. Without an old token, the token names nothing.
     fn store(&self, list: &List, asked: Option<&Asked>, listed: Listed) -> BString {
-        if list.lines.is_empty() {
+        if list.lines.is_empty() && list.layers.is_empty() {
             return token_of(&self.base, EMPTY, listed);
         }
         let bytes = list.to_bytes();

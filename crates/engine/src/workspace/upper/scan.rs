@@ -54,7 +54,8 @@ pub fn scan(layer: &Layer, prune: &mut dyn Prune) -> Result<List, Error> {
     }
     let mut lines = scan.lines;
     lines.sort_unstable_by(|one, two| one.path.cmp(&two.path));
-    Ok(List { lines })
+    let layers = layer.frozen().iter().map(|path| path.as_os_str().as_encoded_bytes().into()).collect();
+    Ok(List { layers, lines })
 }
 
 /// The names by which an overlay marks its entries.
