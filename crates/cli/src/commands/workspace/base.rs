@@ -1,18 +1,15 @@
 //! `workspace base`: the bases themselves.
 
 use bstr::{BString, ByteSlice as _};
-use engine::{
-    sparse::{Cone, Patterns},
-    workspace::{
-        backend::Backend,
-        base::{Act, Base, Kind, Verified},
-    },
+use engine::workspace::{
+    backend::Backend,
+    base::{Act, Base, Kind, Verified},
 };
 use serde_json::{Value, json};
 
 use super::{
     create::wanted_backend,
-    maker::add_base,
+    maker::{add_base, patterns_of},
     request::{BASE, Request},
     site::{self, Site, json_path},
 };
@@ -51,11 +48,7 @@ fn add(site: &Site<'_>, request: &Request, commits: &[BString]) -> Result<u8, Fa
     };
     let patterns = match request.sparse.is_empty() {
         true => None,
-        false => {
-            let mut cone = Cone::new(site.repo.config_bool("core.ignoreCase")?.unwrap_or(false));
-            request.sparse.iter().for_each(|dir| cone.add(dir.trim_with(|letter| letter == '/').as_bstr()));
-            Some(Patterns::of_cone(cone))
-        }
+        false => Some(patterns_of(&site.repo, &request.sparse)?),
     };
     let head = [BString::from("HEAD")];
     let commits = if commits.is_empty() { &head[..] } else { commits };

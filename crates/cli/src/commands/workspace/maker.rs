@@ -145,12 +145,7 @@ impl<'a> Maker<'a> {
         if self.wishes.sparse.is_empty() {
             return Ok(sparse::load(repo)?.map(|loaded| Arc::new(loaded.patterns)));
         }
-        let mut cone = sparse::Cone::new(repo.config_bool("core.ignoreCase")?.unwrap_or(false));
-        for dir in &self.wishes.sparse {
-            let dir = dir.trim_with(|letter| letter == '/');
-            cone.add(dir.as_bstr());
-        }
-        Ok(Some(Arc::new(Patterns::of_cone(cone))))
+        patterns_of(repo, &self.wishes.sparse).map(|patterns| Some(Arc::new(patterns)))
     }
 
     fn add_base(
@@ -165,6 +160,16 @@ impl<'a> Maker<'a> {
         let kind = if backend == Backend::Image { Kind::Image } else { Kind::Directory };
         add_base(self.run, repo, settings, bases, commit, kind, patterns, self.wishes.quiet)
     }
+}
+
+/// Returns the patterns that include these directories.
+pub(super) fn patterns_of(repo: &Repository, dirs: &[BString]) -> Result<Patterns, Failure> {
+    let mut cone = sparse::Cone::new(repo.config_bool("core.ignoreCase")?.unwrap_or(false));
+    for dir in dirs {
+        let dir = dir.trim_with(|letter| letter == '/');
+        cone.add([b"/", dir].concat().as_bstr());
+    }
+    Ok(Patterns::of_cone(cone))
 }
 
 /// Adds the base of a commit, if it is missing. Shows progress on a terminal.
