@@ -4,6 +4,8 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    thread,
+    time::Duration,
 };
 
 use serde::Serialize;
@@ -114,8 +116,20 @@ impl Drop for Volume {
         if !self.is_mounted {
             return;
         }
-        // A lazy unmount would leave the loop device busy under the next run's image.
-        let unmounted = Command::new("umount").arg(&self.mount).status().is_ok_and(|status| status.success());
+        // A lazy unmount would leave the loop device busy under the next run's image. A command
+        // that removes files in the background may still work here.
+        let unmount = || Command::new("umount").arg(&self.mount).output();
+        let mut unmounted = false;
+        for _ in 0..600 {
+            unmounted = unmount().is_ok_and(|output| output.status.success());
+            if unmounted {
+                break;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        if !unmounted {
+            eprintln!("lab: {} is still in use", self.mount.display());
+        }
         if let (true, Some(image)) = (unmounted, &self.image)
             && let Err(error) = fs::remove_file(image)
         {
