@@ -1,6 +1,10 @@
 //! `workspace create`, `list`, `exec` and `remove`, on each backend, with the real Git inside.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use bstr::ByteSlice as _;
 use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
@@ -37,6 +41,11 @@ impl Place {
         place
     }
 
+    /// Returns the directory of the bases.
+    pub(super) fn bases(&self) -> &Path {
+        self._bases.path()
+    }
+
     pub(super) fn repo(&self) -> Repo<'_> {
         self.sandbox.repo("repo")
     }
@@ -63,13 +72,13 @@ impl Place {
         self.done(&[&["exec", name, "--", &git], args].concat())
     }
 
-    fn json(&self) -> serde_json::Value {
+    pub(super) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.done(&["list", "--json"])).expect("JSON")
     }
 }
 
 /// Everything that workspaces leave in the repository.
-fn leftovers(place: &Place) -> Vec<PathBuf> {
+pub(super) fn leftovers(place: &Place) -> Vec<PathBuf> {
     let repo = place.repo();
     let mut found = Vec::new();
     for dir in [".git/worktrees", ".git/sapwood/workspaces", "../repo.workspaces"] {

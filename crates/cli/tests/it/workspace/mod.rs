@@ -1,7 +1,10 @@
 //! Workspaces: beside an ordinary worktree, and what may go wrong in their lives.
 
+mod contents;
 mod create;
+mod many;
 mod monitor;
+mod ordinary;
 mod power;
 mod random;
 mod readme;
