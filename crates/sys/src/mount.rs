@@ -18,8 +18,9 @@ use rustix::{
     fs::{CWD, Mode, OFlags},
     io::Errno,
     mount::{
-        FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
-        fsconfig_set_fd, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount,
+        FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+        fsconfig_create, fsconfig_set_fd, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
+        move_mount, open_tree,
     },
 };
 
@@ -61,8 +62,9 @@ impl From<MountError> for io::Error {
     }
 }
 
-/// Asks the kernel if this process may mount a file system of this type (`fsopen`). The kernel loads
-/// its module. Returns `EPERM` if the process may not mount, `ENODEV` if the kernel has no such type.
+/// Asks the kernel if this process may mount a file system of this type (`fsopen`). The kernel
+/// loads its module. Returns `EPERM` if the process may not mount, `ENODEV` if the kernel has no
+/// such type.
 pub fn may_mount(file_system: &str) -> io::Result<()> {
     Context::open(&CString::new(file_system)?).map(drop).map_err(|error| error.source)
 }
@@ -97,8 +99,8 @@ pub fn erofs(image: &Path, devices: &[PathBuf]) -> Result<Detached, MountError> 
 /// How the upper layer of an overlay marks deletions, and how safe it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attributes {
-    /// Extended attributes `trusted.overlay.*`. Directories can be renamed. Needs `CAP_SYS_ADMIN` in
-    /// the first user namespace.
+    /// Extended attributes `trusted.overlay.*`. Directories can be renamed. Needs `CAP_SYS_ADMIN`
+    /// in the first user namespace.
     Trusted,
     /// Extended attributes `user.overlay.*`. Renaming a directory of a lower layer is `EXDEV`.
     User,
@@ -254,6 +256,34 @@ pub fn unmount(path: &Path, how: Unmount) -> io::Result<()> {
         Unmount::Lazy => UnmountFlags::NOFOLLOW | UnmountFlags::DETACH,
     };
     Ok(retried(Phase::Other, || rustix::mount::unmount(path, flags))?)
+}
+
+/// A second mount of a file system, attached nowhere. While it exists, an unmount of the first is
+/// not the last one, and so does not wait for the disk.
+#[derive(Debug)]
+pub struct Kept(OwnedFd);
+
+/// Keeps the file system that is mounted at `path`.
+pub fn keep(path: &Path) -> io::Result<Kept> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    Ok(Kept(retried(Phase::Other, || open_tree(CWD, path, flags))?))
+}
+
+impl Kept {
+    /// Ends the second mount in a process of its own, which waits for the disk. This process does
+    /// not. If no process can be started, it does.
+    pub fn end_behind_us(self) {
+        use std::process::{Command, Stdio};
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "read line"]).current_dir("/");
+        // The shell waits for the end of its input. By then it is the only one to have the mount.
+        command.stdin(Stdio::piped()).stdout(self.0).stderr(Stdio::null());
+        let started = command.spawn();
+        drop(command);
+        drop(started);
+    }
 }
 
 /// Writes everything that waits to be written to the file system of `path` (`syncfs`).

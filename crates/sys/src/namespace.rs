@@ -24,7 +24,8 @@ pub fn enter_new() -> io::Result<()> {
     let outside = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let (users, groups) = (outside("/proc/self/uid_map"), outside("/proc/self/gid_map"));
     let parts = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
-    // SAFETY: only `CLONE_FILES` may break the use of descriptors by other threads. It is not given.
+    // SAFETY: only `CLONE_FILES` may break the use of descriptors by other threads. It is not
+    // given.
     call(Phase::Other, || unsafe { unshare_unsafe(parts) })?;
     map_users(&users, uid, gid, &groups)
 }

@@ -116,8 +116,8 @@ pub struct Ended {
 }
 
 /// Runs a program in the directory `dir` and waits for its end. Like [`spawn_detached`], at normal
-/// priority: a process that it leaves in the background belongs to no session of ours and has none of
-/// our files.
+/// priority: a process that it leaves in the background belongs to no session of ours and has none
+/// of our files.
 pub fn run_detached(program: &Path, args: &[&OsStr], dir: &Path) -> io::Result<Ended> {
     let mut command = detached(program, program.as_os_str(), args);
     let output = command.current_dir(dir).stderr(Stdio::piped()).output()?;

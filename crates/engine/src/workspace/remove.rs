@@ -38,7 +38,7 @@ pub fn remove(
 ) -> Result<(), Error> {
     let record = &workspace.record;
     if let Some(layers) = layers {
-        backend::unmount(record.backend, layers, busy)?;
+        backend::discard(record.backend, layers, busy)?;
     }
     // The kernel creates this directory without permissions, so only root could empty it.
     let _ = by_path::set_mode(&workspace.work().join("work"), 0o700);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use engine::workspace::{
-    backend::{Backend, Error, Mounted, image},
+    backend::{self, Backend, Busy, Error, Mounted, image},
     record::Durability,
 };
 
@@ -26,6 +26,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("a_volatile_mount_survives_everything_but_a_crash", a_volatile_mount_survives_everything_but_a_crash),
     ("another_host_is_noticed", another_host_is_noticed),
     ("another_namespace_is_noticed", another_namespace_is_noticed),
+    ("a_discarded_workspace_is_gone_at_once", a_discarded_workspace_is_gone_at_once),
     ("an_unused_copy_of_a_mount_does_no_harm", an_unused_copy_of_a_mount_does_no_harm),
 ];
 
@@ -347,4 +348,23 @@ fn an_unused_copy_of_a_mount_does_no_harm() {
     fs::write(place.top("file"), "new").expect("written");
     place.unmount(Backend::Image).expect("nobody uses it");
     other.unmount(Backend::OverlayUser).expect("nobody uses it");
+}
+
+fn a_discarded_workspace_is_gone_at_once() {
+    need_root!();
+    let place = Place::new();
+    place.mount(Backend::Overlay).expect("mounted");
+    fs::write(place.top("file"), "new").expect("written");
+    let open = fs::File::open(place.top("file")).expect("opened");
+    let refused = backend::discard(Backend::Overlay, &place.layers, Busy::Refuse);
+    assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
+    assert_eq!(place.state(Backend::Overlay), Mounted::Here);
+    drop(open);
+    backend::discard(Backend::Overlay, &place.layers, Busy::Refuse).expect("nobody uses it");
+    assert_eq!(place.state(Backend::Overlay), Mounted::No);
+    assert!(!place.top("file").exists());
+    // The process that ends the mount uses neither layer after that.
+    place.mount(Backend::Overlay).expect("mounted again");
+    backend::discard(Backend::Overlay, &place.layers, Busy::Detach).expect("detached");
+    assert_eq!(place.state(Backend::Overlay), Mounted::No);
 }

@@ -221,7 +221,7 @@ pub(super) fn explained(
     Error::Mount { path, source, messages }
 }
 
-/// File systems that overlayfs refuses as an upper layer: they have no whiteouts, no `d_type`, or no
+/// File systems that overlayfs refuses as an upper layer: they lack whiteouts, `d_type`, or
 /// extended attributes.
 const UNFIT: &[&str] =
     &["overlay", "vfat", "exfat", "msdos", "ramfs", "erofs", "squashfs", "iso9660", "ecryptfs"];

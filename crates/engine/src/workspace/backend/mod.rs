@@ -145,7 +145,7 @@ pub struct Programs {
     pub search: Vec<PathBuf>,
 }
 
-/// What to do with a workspace that processes use.
+/// The treatment of a workspace that processes use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
     /// Fail and name the processes.
@@ -199,6 +199,23 @@ pub fn unmount(backend: Backend, layers: &Layers, busy: Busy) -> Result<(), Erro
         (_, Mounted::InNamespace { pid }) if busy == Busy::Refuse => Err(elsewhere(layers, pid)),
         _ => Ok(()),
     }
+}
+
+/// Unmounts a workspace whose upper layer is to be deleted. Like [`unmount`], but does not wait
+/// until the upper layer is on the disk.
+pub fn discard(backend: Backend, layers: &Layers, busy: Busy) -> Result<(), Error> {
+    let is_overlay = matches!(backend, Backend::Image | Backend::Overlay | Backend::OverlayUser);
+    // The kernel syncs the whole file system of the upper layer when the last mount goes. A failure
+    // to keep one costs time only.
+    let kept = match state(backend, layers)? {
+        Mounted::Here if is_overlay => sys::mount::keep(&layers.top).ok(),
+        _ => None,
+    };
+    let unmounted = unmount(backend, layers, busy);
+    if let Some(kept) = kept {
+        kept.end_behind_us();
+    }
+    unmounted
 }
 
 fn elsewhere(layers: &Layers, pid: u32) -> Error {

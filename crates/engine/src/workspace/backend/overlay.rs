@@ -30,8 +30,8 @@ pub(super) enum Rights {
     InUserNamespace,
 }
 
-/// Mounts the overlay and returns the lock on its upper layer, which lasts until the file is closed.
-/// The workspace must not be mounted.
+/// Mounts the overlay and returns the lock on its upper layer, which lasts until the file is
+/// closed. The workspace must not be mounted.
 pub(super) fn mount(layers: &Layers, rights: Rights, marker: &Marker) -> Result<File, Error> {
     let lock = lock(&layers.upper, &layers.top)?;
     refuse_cover(&layers.top)?;
