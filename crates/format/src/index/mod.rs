@@ -34,7 +34,7 @@ pub mod write;
 pub use cache_tree::CacheTree;
 pub use fsmonitor::{Fsmonitor, MonitorAnswer};
 pub use resolve_undo::ResolveUndo;
-pub use summary::{IndexSummary, summarize};
+pub use summary::{IndexSummary, has_entry_below, summarize};
 pub use untracked::UntrackedCache;
 
 /// The stat fields of an index entry, each reduced to 32 bits as in Git.

@@ -3,6 +3,8 @@
 //!
 //! Nothing is verified. The result is `None` if the bytes do not look like an index.
 
+use bstr::{BStr, ByteSlice as _};
+
 use super::bytes::Reader;
 use crate::{HashKind, Mode, ObjectId};
 
@@ -47,10 +49,39 @@ pub fn summarize(data: &[u8], hash: HashKind) -> Option<IndexSummary> {
     (at == content.len()).then_some(found)
 }
 
+/// Returns true if an entry of this file is below the directory `dir`. Returns `None` if the entries
+/// have to be decoded to know it.
+///
+/// The shared index of a split index is another file, and an entry of it may be deleted in this one.
+pub fn has_entry_below(data: &[u8], hash: HashKind, dir: &BStr) -> Option<bool> {
+    const AT_ENTRIES: usize = 12;
+    let content = data.get(..data.len().checked_sub(hash.len())?)?;
+    let mut header = Reader(content);
+    let (signature, version, count) = (header.u32()?, header.u32()?, header.u32()?);
+    if signature != u32::from_be_bytes(*b"DIRC") || !(2..=3).contains(&version) {
+        return None;
+    }
+    let mut at = AT_ENTRIES;
+    for _ in 0..count {
+        let (end, _) = entry(content, at, hash, version)?;
+        let name = content.get(at + STAT + hash.len() + 2..end)?;
+        // An entry with more flags has them before its name.
+        let is_below =
+            |name: &[u8]| name.strip_prefix(dir.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'));
+        if is_below(name) || version == 3 && name.get(2..).is_some_and(is_below) {
+            return Some(true);
+        }
+        at = end;
+    }
+    Some(false)
+}
+
+/// The length of the stat fields of an entry.
+const STAT: usize = 40;
+
 /// Returns the end of the entry at `at`, and its mode.
 fn entry(content: &[u8], at: usize, hash: HashKind, version: u32) -> Option<(usize, u32)> {
     const AT_MODE: usize = 24;
-    const STAT: usize = 40;
     const EXTENDED: u16 = 0x4000;
     const NAME_LENGTH: u16 = 0x0fff;
     let mode = u32::from_be_bytes(content.get(at + AT_MODE..at + AT_MODE + 4)?.try_into().ok()?);

@@ -169,6 +169,12 @@ proptest! {
             shared: None,
         };
         prop_assert_eq!(summarize(&file, index.hash), Some(expected));
+        let dirs = read.entries().iter().filter_map(|entry| Some(read.path(entry).rsplit_once_str("/")?.0.to_vec()));
+        for dir in dirs.collect::<Vec<_>>() {
+            prop_assert_ne!(has_entry_below(&file, index.hash, dir.as_bstr()), Some(false));
+        }
+        let v4 = file[7] == 4;
+        prop_assert_eq!(has_entry_below(&file, index.hash, "no such directory".into()), (!v4).then_some(false));
     }
 
     #[test]
@@ -178,7 +184,9 @@ proptest! {
         rest in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         let header = [&b"DIRC"[..], &version.to_be_bytes(), &count.to_be_bytes()].concat();
-        summarize(&[header, rest].concat(), HashKind::Sha1);
+        let file = [header, rest].concat();
+        summarize(&file, HashKind::Sha1);
+        has_entry_below(&file, HashKind::Sha1, "a".into());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use bstr::{BString, ByteSlice as _};
+use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     monitor::Answer,
     workspace::{
@@ -19,7 +19,7 @@ use engine::{
         upper::{self, Asker},
     },
 };
-use format::index::Index;
+use format::index::{self, Index};
 use repo::Repository;
 use store::index::{Access, ReadOptions};
 use sys::by_path;
@@ -43,17 +43,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let workspace = workspace_at(&run.cwd)?;
     let opened: OnceCell<Option<Repository>> = OnceCell::new();
-    let index: OnceCell<Option<Index>> = OnceCell::new();
     let repository = || opened.get_or_init(|| run.open().ok()).as_ref();
-    let has_tracked = |path: &bstr::BStr| {
-        let index = index.get_or_init(|| {
-            let repo = repository()?;
-            let options = ReadOptions { access: Access::Lookups, ..ReadOptions::default() };
-            store::index::load(&repo.index_path(), repo.hash(), &options).ok()
-        });
-        // Without an index every directory may hold tracked files.
-        index.as_ref().is_none_or(|index| !index.range_below(path).is_empty())
-    };
+    let mut tracked = Tracked::default();
+    let has_tracked = |path: &BStr| repository().is_none_or(|repo| tracked.is_above_any(repo, path));
     let answer =
         monitor::ask_workspace(&workspace, &run.cwd, token.as_bstr(), Asker::Git, repository, has_tracked);
     let answer = answer.unwrap_or_else(|error| {
@@ -81,4 +73,46 @@ fn path_in(file: &Path, lead: &[u8], base: &Path) -> Option<PathBuf> {
     let content = by_path::read(file).ok()??;
     let path = content.strip_prefix(lead)?.trim_end_with(|letter| letter == '\n');
     Some(base.join(sys::os_str(path)))
+}
+
+/// The paths in the index.
+#[derive(Default)]
+struct Tracked {
+    /// The number of directories that were looked up without decoding the index.
+    scans: usize,
+    index: OnceCell<Option<Index>>,
+}
+
+impl Tracked {
+    /// For more directories than this the index is decoded.
+    const SCANS: usize = 4;
+
+    /// Returns true if the index may have an entry below a directory. Without a readable index
+    /// every directory may have tracked files.
+    fn is_above_any(&mut self, repo: &Repository, path: &BStr) -> bool {
+        self.scans += 1;
+        if self.scans <= Self::SCANS && scan(repo, path) == Some(false) {
+            return false;
+        }
+        let index = self.index.get_or_init(|| {
+            let options = ReadOptions { access: Access::Lookups, ..ReadOptions::default() };
+            store::index::load(&repo.index_path(), repo.hash(), &options).ok()
+        });
+        index.as_ref().is_none_or(|index| !index.range_below(path).is_empty())
+    }
+}
+
+/// Searches the bytes of the index, and of the shared one, for a path below a directory. Returns
+/// `None` if they cannot tell.
+fn scan(repo: &Repository, path: &BStr) -> Option<bool> {
+    let unreadable = sys::unreadable_page_count();
+    let mapped = |file: &Path| sys::Map::of(&by_path::open(file).ok()?).ok();
+    let file = repo.index_path();
+    let own = mapped(&file)?;
+    let mut found = index::has_entry_below(&own, repo.hash(), path)?;
+    if let Some(shared) = index::summarize(&own, repo.hash())?.shared {
+        let shared = mapped(&file.with_file_name(format!("sharedindex.{shared}")))?;
+        found |= index::has_entry_below(&shared, repo.hash(), path)?;
+    }
+    (sys::unreadable_page_count() == unreadable).then_some(found)
 }

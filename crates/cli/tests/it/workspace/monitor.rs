@@ -146,8 +146,13 @@ impl Watched {
 
 #[test]
 fn every_kind_of_change_is_reported() {
-    let rounds =
-        [("image", "-unormal"), ("overlay", "-uall"), ("overlay", "-unormal"), ("overlay-user", "-uall")];
+    let rounds = [
+        ("image", "-unormal"),
+        ("overlay", "-uall"),
+        ("overlay", "-unormal"),
+        ("overlay-user", "-uall"),
+        ("fuse", "-uall"),
+    ];
     for (round, (backend, untracked)) in rounds.into_iter().enumerate() {
         let watched = Watched::new(backend);
         watched.inside("git config --worktree status.showUntrackedFiles ${1#-u}", &[untracked]);
