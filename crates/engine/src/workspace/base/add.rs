@@ -48,8 +48,8 @@ impl Bases {
         Ok(base)
     }
 
-    /// Returns the base for `wanted`, and builds it if it is missing. Of several callers, one builds
-    /// it and the others wait. Messages of conversions go to `messages`.
+    /// Returns the base for `wanted`, and builds it if it is missing. One of several callers builds
+    /// it, and the others wait. Messages of conversions go to `messages`.
     pub fn add(
         &self,
         wanted: &Wanted<'_>,

@@ -6,8 +6,8 @@
 //!
 //! Order of an addition: bytes, sync, records, sync. So a record never names bytes that a crash may
 //! take away. Both files only grow. Bytes without a record are dead; an addition that fails in this
-//! process removes them. Each record has a checksum, and a record that does not match it is ignored:
-//! it is the torn tail of an addition that nobody relies on.
+//! process removes them. Each record has a checksum. A record that does not match it is ignored: it
+//! is the torn tail of an addition that nobody relies on.
 //!
 //! The caller holds the lock of the base directory during an addition.
 

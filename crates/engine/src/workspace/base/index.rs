@@ -67,8 +67,8 @@ pub enum Monitor {
 }
 
 impl Base {
-    /// Writes the index of a workspace at `top` into its administrative directory `admin`, which has
-    /// none yet.
+    /// Writes the index of a workspace at `top` into its administrative directory `admin`, which
+    /// has none yet.
     pub fn install_index(
         &self,
         repo: &Repository,

@@ -3,8 +3,8 @@
 //! - [`wanted`]: the files that a base shall hold, and the name that follows from them;
 //! - [`add`]: building a base, aside, and publishing it under its name;
 //! - [`image`], [`directory`]: the files of either kind;
-//! - [`tree`], [`contents`], [`blobs`]: the index of a tree, the contents of its files, and the blob
-//!   files that hold the contents of all images;
+//! - [`tree`], [`contents`], [`blobs`]: the index of a tree, the contents of its files, and the
+//!   blob files that hold the contents of all images;
 //! - [`index`], [`primed`]: the index of a base, its untracked cache, and both in a workspace;
 //! - [`stored`]: the stored facts about a base;
 //! - [`verify`]: comparing a base with its tree;

@@ -2,9 +2,9 @@
 //! workspace: every directory is recorded, and nothing is untracked.
 //!
 //! Two facts differ between workspaces, and are set when the index is installed: the path of the
-//! worktree, and the names of the ignore files outside of it. The stat data of the root differ too,
-//! because its inode is that of the upper layer. They stay zero: a monitor vouches for the root, and
-//! without one only the root is read.
+//! worktree, and the names of the ignore files outside of it. The stat data of the root differ
+//! too, because its inode is that of the upper layer. They stay zero: a monitor vouches for the
+//! root, and without one only the root is read.
 
 use std::collections::BTreeMap;
 

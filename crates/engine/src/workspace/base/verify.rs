@@ -63,7 +63,8 @@ enum Answer {
 }
 
 impl Base {
-    /// Compares the base with its tree. `repo` holds the objects, for files with converted contents.
+    /// Compares the base with its tree. `repo` holds the objects, for files with converted
+    /// contents.
     pub fn verify(&self, repo: Option<&Repository>, workers: usize) -> Result<Verified, Error> {
         let index = self.load_index()?;
         let mut verified = Verified { files: index.len(), ..Verified::default() };
@@ -107,8 +108,8 @@ impl Base {
         Ok(verified)
     }
 
-    /// Returns true if the entries of the index are those of the tree. Without the tree objects, its
-    /// name is computed from the entries.
+    /// Returns true if the entries of the index are those of the tree. Without the tree objects,
+    /// its name is computed from the entries.
     fn is_index_of_tree(&self, index: &Index, repo: Option<&Repository>) -> Result<bool, Error> {
         let Some(repo) = repo else { return Ok(tree_of(index, 0..index.len(), 0) == Some(self.tree)) };
         let wanted = tree::index_of(repo.objects(), self.tree, protect(repo)?)?;
