@@ -20,7 +20,7 @@ use rustix::{
 
 use crate::{
     File, FileType, Listing, Stat,
-    profile::{Phase, call},
+    profile::{Phase, call, retried},
     stat::stat_at,
 };
 
@@ -166,6 +166,13 @@ pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
 /// Runs `symlink`.
 pub fn symlink(target: &Path, path: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Link, || std::os::unix::fs::symlink(target, path)))
+}
+
+/// Creates a whiteout of an overlay file system: a character device with the number 0, which needs
+/// no privileges.
+pub fn create_whiteout(path: &Path) -> io::Result<()> {
+    let kind = rustix::fs::FileType::CharacterDevice;
+    Ok(retried(Phase::Write, || rustix::fs::mknodat(CWD, path, kind, rustix::fs::Mode::empty(), 0))?)
 }
 
 /// Runs `readlink`. Returns `None` if the path does not exist or is no link.

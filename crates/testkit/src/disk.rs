@@ -109,15 +109,20 @@ impl NoMountsBelow {
 
     /// Drops all mounts at or below the directory at once, as a reboot does.
     pub fn reboot(&self) {
-        for point in mounts_below(&self.0).iter().rev() {
-            let _ = Command::new("umount").arg("-l").arg(point).status();
-        }
+        unmount_below(&self.0);
     }
 }
 
 impl Drop for NoMountsBelow {
     fn drop(&mut self) {
         self.reboot();
+    }
+}
+
+/// Drops all mounts at or below `dir` at once.
+pub fn unmount_below(dir: &Path) {
+    for point in mounts_below(dir).iter().rev() {
+        let _ = Command::new("umount").arg("-l").arg(point).status();
     }
 }
 

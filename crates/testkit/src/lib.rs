@@ -30,6 +30,7 @@ pub mod weather;
 pub mod wildcards;
 
 pub use data::shared_data;
+pub use disk::{Disk, NoMountsBelow};
 pub use filter::FILTER_PROTOCOL;
 pub use group::wait_for_group;
 pub use mount::{CaseInsensitive, ErofsImage};

@@ -279,6 +279,12 @@ impl From<engine::workspace::base::Error> for Failure {
 
 impl From<engine::workspace::backend::Error> for Failure {
     fn from(error: engine::workspace::backend::Error) -> Failure {
+        Failure::fatal(error.to_string()).advised(error.advice())
+    }
+}
+
+impl From<engine::workspace::rebase::Error> for Failure {
+    fn from(error: engine::workspace::rebase::Error) -> Failure {
         Failure::fatal(error.to_string())
     }
 }

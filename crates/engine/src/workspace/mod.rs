@@ -4,12 +4,14 @@
 //! - [`record`]: the workspaces of a repository, where their files are, and their locks;
 //! - [`backend`]: the ways to join a base and an upper layer: mounting and unmounting;
 //! - [`remove`]: removal;
+//! - [`rebase`]: another base for a workspace;
 //! - [`upper`]: the changes in the upper layer, and the answer to `core.fsmonitor`.
 //!
 //! Design: docs/design/workspace.md.
 
 pub mod backend;
 pub mod base;
+pub mod rebase;
 pub mod record;
 pub mod remove;
 pub mod upper;

@@ -21,6 +21,21 @@ use super::backend::Backend;
 /// The reason in the `locked` file of a workspace's administrative directory.
 pub const LOCK_REASON: &str = "sapwood workspace";
 
+/// The beginning of that reason while the workspace is being made.
+const INITIALIZING: &str = "sapwood workspace: initializing ";
+
+/// Returns the reason in the `locked` file of a workspace that this process is making at `top`.
+pub fn initializing(top: &Path) -> Vec<u8> {
+    let begin = format!("{INITIALIZING}{} ", std::process::id());
+    [begin.as_bytes(), top.as_os_str().as_bytes()].concat()
+}
+
+/// Returns the process and the directory that such a reason names.
+pub fn parse_initializing(reason: &[u8]) -> Option<(u64, PathBuf)> {
+    let (pid, top) = reason.strip_prefix(INITIALIZING.as_bytes())?.split_once_str(" ")?;
+    Some((pid.to_str().ok()?.parse().ok()?, sys::os_str(top).into()))
+}
+
 /// The first words of the file `.git` in the directory of an unmounted workspace. Git refuses to work
 /// there: the file does not have its format.
 const NOT_MOUNTED: &[u8] = b"not mounted: ";
@@ -56,6 +71,16 @@ pub enum Durability {
     Volatile,
 }
 
+/// The use of a workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activity {
+    /// It is mounted when somebody needs it.
+    #[default]
+    Active,
+    /// It stays unmounted, and so unchanged, until it is thawed.
+    Frozen,
+}
+
 /// A base, by its place and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseRef {
@@ -80,6 +105,8 @@ pub struct Record {
     pub place: Option<PathBuf>,
     /// The promise about the upper layer.
     pub durability: Durability,
+    /// The use.
+    pub activity: Activity,
 }
 
 /// A workspace of a repository.
@@ -124,6 +151,11 @@ impl Workspace {
         let file = by_path::append(&path, true, 0o666).map_err(failed)?;
         sys::lock(&file).map_err(failed)?;
         Ok(file)
+    }
+
+    /// Returns the file that says that the workspace is being removed.
+    pub fn removal(&self) -> PathBuf {
+        self.state.join("removing")
     }
 
     /// Replaces the stored record by the one in memory.
@@ -182,12 +214,48 @@ pub fn create(
 /// The prefix of a state directory that is not complete. No workspace has such a name: Git allows
 /// no leading dot in a worktree's id.
 const STAGED: &str = ".new-";
+/// The prefix of a state directory that is being removed.
+const TAKEN: &str = ".old-";
 
 fn present(error: io::Error) -> io::Result<()> {
     match error.kind() {
         ErrorKind::AlreadyExists => Ok(()),
         _ => Err(error),
     }
+}
+
+/// Takes the state of a workspace away from its name, in one step. Returns its new place, which
+/// [`remove_abandoned`] removes if this process is killed.
+pub fn take_away(workspace: &Workspace) -> Result<PathBuf, Error> {
+    let mut name = OsString::from(format!("{TAKEN}{}-", std::process::id()));
+    name.push(&workspace.name);
+    let (from, to) = (&workspace.state, workspace.state.with_file_name(name));
+    match by_path::rename(from, &to) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(Error::Io { action: "rename", path: from.clone(), source: error })
+        }
+        _ => Ok(to),
+    }
+}
+
+/// Removes what killed processes left of the creation and the removal of states.
+pub fn remove_abandoned(common: &Path) -> Result<(), Error> {
+    let dir = directory(common);
+    let names = match by_path::list(&dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(Error::Io { action: "read", path: dir, source }),
+    };
+    for (name, _) in names {
+        let rest = [STAGED, TAKEN].iter().find_map(|prefix| name.as_bytes().strip_prefix(prefix.as_bytes()));
+        let owner = rest.and_then(|rest| rest.split_once_str("-"));
+        let owner = owner.and_then(|(pid, _)| pid.to_str().ok()?.parse().ok());
+        if owner.is_some_and(|pid| sys::is_running(pid) == Some(false)) {
+            let path = dir.join(&name);
+            by_path::remove_dir_all(&path).map_err(|source| Error::Io { action: "remove", path, source })?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns all workspaces of a repository, sorted by name. A damaged record is an error in its
@@ -262,6 +330,7 @@ fn load(common: &Path, name: &OsStr) -> Result<Option<Workspace>, Error> {
             true => Durability::Volatile,
             false => Durability::Synced,
         },
+        activity: if one("frozen").is_some() { Activity::Frozen } else { Activity::Active },
     };
     Ok(Some(Workspace { name: name.to_owned(), state, record }))
 }
@@ -287,6 +356,9 @@ fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
     if record.durability == Durability::Volatile {
         add("volatile", "true".into());
     }
+    if record.activity == Activity::Frozen {
+        add("frozen", "true".into());
+    }
     let content = format::config::edit(b"", &edits).map_err(store::config::Error::Key)?;
     let mut lock = Lock::take(&state.join("record"), &LockOptions::default())?;
     lock.write(&content)?;
@@ -311,6 +383,7 @@ mod tests {
             layers: vec!["/one;".into(), "/two\\".into()],
             place: Some("/elsewhere".into()),
             durability: Durability::Volatile,
+            activity: Activity::Frozen,
         }
     }
 
@@ -330,6 +403,14 @@ mod tests {
         let names: Vec<_> = all(common.path()).expect("listed").into_iter().flatten().collect();
         assert_eq!(names, [made]);
         assert!(matches!(find(common.path(), "two".as_ref()), Err(Error::Missing(_))));
+    }
+
+    #[test]
+    fn reads_back_who_makes_a_workspace() {
+        let reason = initializing(Path::new("/a b/c"));
+        assert_eq!(parse_initializing(&reason), Some((std::process::id().into(), "/a b/c".into())));
+        assert_eq!(parse_initializing(LOCK_REASON.as_bytes()), None);
+        assert_eq!(parse_initializing(b"initializing"), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Removal of a workspace's files and state.
 //!
-//! Order: unmount; the state with the upper layer, which leaves in one rename; the directory. After
-//! a kill in between, `workspace gc` does the rest: an administrative directory without a state.
+//! Order: a mark in the state; unmount; the layers that lie elsewhere; the state with the upper
+//! layer, which leaves in one rename; the directory. After a kill in between, `workspace gc` does
+//! the rest: it finds the mark, or an administrative directory without a state.
 
 use std::{io, path::Path, path::PathBuf};
 
@@ -11,7 +12,7 @@ use sys::{Dir, by_path};
 
 use super::{
     backend::{self, Backend, Busy, Layers},
-    record::Workspace,
+    record::{self, Workspace},
 };
 use crate::trash::{self, Trash};
 
@@ -21,6 +22,8 @@ use crate::trash::{self, Trash};
 pub enum Error {
     #[error(transparent)]
     Backend(#[from] backend::Error),
+    #[error(transparent)]
+    Record(#[from] record::Error),
     #[error("cannot remove '{}': {}", .path.display(), sys::reason(.source))]
     Io { path: PathBuf, source: io::Error },
     #[error("interrupted")]
@@ -40,12 +43,15 @@ pub fn remove(
     if let Some(layers) = layers {
         backend::discard(record.backend, layers, busy)?;
     }
+    let mark = workspace.removal();
+    let marked = by_path::append(&mark, true, 0o666);
+    marked.map_err(|source| Error::Io { path: mark.clone(), source })?;
     // The kernel creates this directory without permissions, so only root could empty it.
     let _ = by_path::set_mode(&workspace.work().join("work"), 0o700);
-    discard(trash, &workspace.state)?;
     if let Some(place) = &record.place {
         discard(trash, place)?;
     }
+    discard(trash, &record::take_away(workspace)?)?;
     let top = &record.dir;
     let io = |source| Error::Io { path: top.clone(), source };
     match record.backend {

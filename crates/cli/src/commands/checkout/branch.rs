@@ -25,7 +25,7 @@ use crate::{
     },
     session::{
         Session,
-        apply::{Done, Foresee, Rest, Start, Transaction, load_index},
+        apply::{Done, Foresee, Held, Rest, Start, Transaction, load_index},
         hooks,
         invocation::{Invocation, Program},
         revisions::warn_ambiguous,
@@ -46,6 +46,34 @@ pub(crate) fn run(
     request: Request,
     source: Option<Source>,
 ) -> Result<u8, Failure> {
+    run_with(run, repo, settings, request, source, None)
+}
+
+/// Brings the files of a worktree to another commit, in place of the steps of a plan.
+pub(crate) trait Exchange {
+    /// Carries out a plan. HEAD will then be on `branch`, or detached at `commit`, with `message`
+    /// in its reflog.
+    fn perform(
+        &self,
+        held: Held,
+        branch: Option<&BStr>,
+        commit: ObjectId,
+        message: &BStr,
+    ) -> Result<(), Failure>;
+
+    /// Called when HEAD has moved, before the hook.
+    fn finish(&self) -> Result<(), Failure>;
+}
+
+/// Runs like [`run`]. With `exchange`, it changes the files and the index.
+pub(crate) fn run_with(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    request: Request,
+    source: Option<Source>,
+    exchange: Option<&dyn Exchange>,
+) -> Result<u8, Failure> {
     let old = Old::read(repo)?;
     if request.variant == Variant::Switch {
         refuse_in_progress(repo)?;
@@ -61,7 +89,7 @@ pub(crate) fn run(
         }
         _ => {}
     }
-    let switch = Switch { run, repo, settings, request, old };
+    let switch = Switch { run, repo, settings, request, old, exchange };
     if source.is_none() && switch.old.is_unborn && switch.request.new_branch.is_some() {
         return switch.rename_unborn();
     }
@@ -136,6 +164,7 @@ struct Switch<'a> {
     settings: &'a Settings,
     request: Request,
     old: Old,
+    exchange: Option<&'a dyn Exchange>,
 }
 
 /// Where HEAD is going.
@@ -193,7 +222,7 @@ impl Switch<'_> {
                 Some(source) => source.metadata,
                 None => Metadata { reference: None, treeish: new.commit },
             };
-            match self.worktree(tree, new.commit, metadata, Box::new(foresee))? {
+            match self.worktree(tree, &new, metadata, Box::new(foresee))? {
                 Done::Planned => return Ok(0),
                 Done::Complete => {}
                 // Git says what could not be written, and calls it a success.
@@ -212,6 +241,9 @@ impl Switch<'_> {
             self.leave_detached(new.commit)?;
         }
         let new = self.update_refs(new)?;
+        if let Some(exchange) = self.exchange {
+            exchange.finish()?;
+        }
         let hook = hooks::post_checkout(self.repo, self.settings, self.old.commit, new.commit, true)?;
         Ok(if hook == 0 { code } else { 1 })
     }
@@ -224,7 +256,7 @@ impl Switch<'_> {
     fn worktree(
         &self,
         tree: ObjectId,
-        commit: Option<ObjectId>,
+        new: &New,
         metadata: Metadata,
         foresee: Foresee<'_>,
     ) -> Result<Done, Failure> {
@@ -251,10 +283,11 @@ impl Switch<'_> {
             console::error("you need to resolve your current index first");
             return Err(Failure::Said(1));
         }
-        let lists_changes = !request.quiet && !request.discard && commit.is_some() && !request.dry_run;
+        let lists_changes = !request.quiet && !request.discard && new.commit.is_some() && !request.dry_run;
         // Only sapwood itself looks, with `-q`, at nothing but what it is about to change.
-        let refreshes =
-            lists_changes || (self.run.program == Program::Git && !request.discard && !request.dry_run);
+        let refreshes = lists_changes
+            || self.exchange.is_some()
+            || (self.run.program == Program::Git && !request.discard && !request.dry_run);
         if refreshes {
             transaction.refresh()?;
         }
@@ -278,6 +311,12 @@ impl Switch<'_> {
             },
         };
         let code = if request.discard { 128 } else { 1 };
+        if let (Some(exchange), Some(commit)) = (self.exchange, new.commit) {
+            let branch = new.branch.as_ref().filter(|_| !request.detach).map(|branch| branch.as_bstr());
+            let held = transaction.hold(&options, code)?;
+            exchange.perform(held, branch, commit, self.reflog_message(&new.name).as_bstr())?;
+            return Ok(Done::Complete);
+        }
         transaction.perform(&options, code, lists_changes.then_some(tree))
     }
 
@@ -397,10 +436,7 @@ impl Switch<'_> {
                 branch: Some(full),
             };
         }
-        let message = match self.run.variable("GIT_REFLOG_ACTION") {
-            Some(action) => action.into(),
-            None => text!("checkout: moving from ", self.old.described(), " to ", new.name),
-        };
+        let message = self.reflog_message(&new.name);
         let message = message.as_bstr();
         match (&new.branch, new.commit) {
             (None, _) if new.name == "HEAD" && !request.detach => {}
@@ -436,6 +472,14 @@ impl Switch<'_> {
             tracking::report(repo, self.settings, branch.as_bstr())?;
         }
         Ok(new)
+    }
+
+    /// The line for the reflog of HEAD.
+    fn reflog_message(&self, name: &BString) -> BString {
+        match self.run.variable("GIT_REFLOG_ACTION") {
+            Some(action) => action.into(),
+            None => text!("checkout: moving from ", self.old.described(), " to ", name),
+        }
     }
 
     fn say_switched(&self, full: &BString, existed: bool) {

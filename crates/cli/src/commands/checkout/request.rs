@@ -163,7 +163,7 @@ pub(crate) fn describe(repo: &Repository, name: &BStr, oid: ObjectId) -> Result<
 }
 
 impl Request {
-    pub(super) fn new(variant: Variant) -> Request {
+    pub(crate) fn new(variant: Variant) -> Request {
         Request {
             variant,
             quiet: false,

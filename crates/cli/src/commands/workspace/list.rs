@@ -75,7 +75,8 @@ impl Facts {
         Ok(Facts {
             branch,
             commit: head.map(|head| head.oid.to_string()),
-            mounted: mounts::state(workspace)?,
+            // The base may have vanished.
+            mounted: mounts::state(workspace).unwrap_or(Mounted::No),
             changes: changes.transpose()?,
             size: size + bytes_below(&admin),
             workspace: workspace.clone(),

@@ -260,6 +260,7 @@ impl NewWorkspace<'_> {
             layers: self.layers.clone(),
             place: self.upper_dir.as_ref().map(|dir| dir.join(&admin.id)),
             durability: self.durability,
+            activity: record::Activity::Active,
         };
         let (shared, fsync) = (self.settings.locks.shared, &self.settings.fsync);
         let workspace = record::create(&self.common, &admin.id, record, shared, fsync)?;

@@ -8,17 +8,23 @@ mod changes;
 mod create;
 mod doctor;
 mod exec;
+mod freeze;
+mod gc;
 mod list;
 pub(crate) mod maker;
 mod mount;
 mod mounts;
+mod rebase;
+pub(crate) mod relocate;
 pub(crate) mod remove;
 mod request;
 mod site;
 
 use crate::commands::record::{Command, Group, Revisions};
 
-use request::{BASE, CREATE, DOCTOR, ENTER, EXEC, LIST, MOUNT, REMOVE, UNMOUNT};
+use request::{
+    BASE, CREATE, DOCTOR, ENTER, EXEC, FREEZE, GC, LIST, MOUNT, MOVE, REBASE, REMOVE, THAW, UNMOUNT,
+};
 
 /// The record of `workspace`.
 pub(super) const COMMAND: Command = Command {
@@ -78,6 +84,42 @@ const SUBCOMMANDS: &[Command] = &[
         summary: "Unmount workspaces, and keep their changes",
         syntax: &UNMOUNT,
         run: mount::unmount,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace freeze",
+        summary: "Keep workspaces unmounted and unchanged",
+        syntax: &FREEZE,
+        run: freeze::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace thaw",
+        summary: "Mount frozen workspaces again",
+        syntax: &THAW,
+        run: freeze::thaw,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace gc",
+        summary: "Complete what killed commands left",
+        syntax: &GC,
+        run: gc::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace move",
+        summary: "Move a workspace",
+        syntax: &MOVE,
+        run: relocate::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "workspace rebase",
+        summary: "Put a workspace on another commit's base",
+        syntax: &REBASE,
+        revisions: Revisions::AfterFirst,
+        run: rebase::run,
         ..SUBCOMMAND
     },
     Command {

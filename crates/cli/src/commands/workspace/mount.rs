@@ -3,11 +3,11 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::BString;
-use engine::workspace::record::Workspace;
+use engine::workspace::record::{Activity, Workspace};
 use serde_json::{Value, json};
 
 use super::{
-    mounts,
+    mounts, rebase, relocate,
     request::{MOUNT, Request, UNMOUNT},
     site::{self, Site},
 };
@@ -24,7 +24,7 @@ use crate::{
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     each(run, args, &MOUNT, "mounted", |site, workspace| {
         let _lock = workspace.lock()?;
-        mounts::mount(run, &site.common, workspace)
+        mounts::mount(run, &site.common, &relocate::recover(site, &rebase::recover(site, workspace)?)?)
     })
 }
 
@@ -49,7 +49,8 @@ fn each(
     let mut code = 0;
     let mut report = Vec::new();
     for workspace in site.chosen(&names, request.all)? {
-        if !workspace.record.backend.has_upper() {
+        let is_left = request.all && workspace.record.activity == Activity::Frozen;
+        if is_left || !workspace.record.backend.has_upper() {
             continue;
         }
         let name = workspace.name.as_bytes();

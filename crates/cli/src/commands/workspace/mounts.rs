@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -9,11 +10,14 @@ use bstr::BString;
 use engine::workspace::{
     backend::{self, Backend, Busy, Layers, Mounted, Programs, holder, image},
     base::Bases,
-    record::{self, Workspace},
+    record::{self, Activity, Workspace},
 };
 
 use super::site;
-use crate::{session::invocation::Invocation, term::failure::Failure};
+use crate::{
+    session::invocation::Invocation,
+    term::{console::text, failure::Failure},
+};
 
 /// Returns the layers of a workspace that has an upper layer.
 pub(super) fn layers(workspace: &Workspace) -> Result<Option<Layers>, Failure> {
@@ -27,6 +31,11 @@ pub(super) fn layers(workspace: &Workspace) -> Result<Option<Layers>, Failure> {
 
 /// Mounts a workspace, unless it is mounted. `common` is the directory that all worktrees share.
 pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> Result<(), Failure> {
+    if workspace.record.activity == Activity::Frozen {
+        let name = workspace.name.as_bytes();
+        let advice = String::from_utf8_lossy(&text!("thaw it: sapwood workspace thaw ", name)).into_owned();
+        return Err(Failure::Fatal(text!("the workspace '", name, "' is frozen")).advised(Some(advice)));
+    }
     let Some(layers) = layers(workspace)? else { return Ok(()) };
     let programs = Programs { holder: holder(common, workspace)?, search: site::programs(run) };
     backend::mount(workspace.record.backend, &layers, &programs)?;
@@ -46,6 +55,11 @@ pub(super) fn release_base(backend: Backend, layers: &Layers) {
     if backend == Backend::Image {
         let _ = image::unmount_if_unused(&layers.base);
     }
+}
+
+/// Returns true if something is mounted at the directory of a workspace.
+pub(super) fn is_mounted_at(workspace: &Workspace) -> bool {
+    !matches!(sys::mount_at(&workspace.record.dir), Ok(None))
 }
 
 /// Returns where the files of a workspace are visible.

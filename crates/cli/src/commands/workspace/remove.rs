@@ -96,7 +96,11 @@ pub(crate) fn remove(scene: &Scene<'_>, workspace: &Workspace, force: Force) -> 
 fn remove_files(scene: &Scene<'_>, workspace: &Workspace, busy: Busy) -> Result<(), Failure> {
     let shared = scene.shared_if_told();
     let mut discarded = Trash::new(&scene.common, shared, trash::workers(), scene.run.interrupt.flag());
-    let layers = mounts::layers(workspace)?;
+    // A base that has vanished keeps no workspace from being removed.
+    let layers = match mounts::layers(workspace) {
+        Err(_) if !mounts::is_mounted_at(workspace) => None,
+        layers => layers?,
+    };
     files::remove(workspace, layers.as_ref(), busy, &mut discarded)?;
     if let Some(layers) = layers {
         mounts::release_base(workspace.record.backend, &layers);

@@ -127,6 +127,40 @@ pub(super) const REMOVE: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
+pub(super) const REBASE: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace rebase [-d] [-q] [--json] <name> <commit>"],
+    options: &[
+        Opt::flag("-d, --detach", "detach HEAD at the commit", |request: &mut Request| &mut request.detach),
+        JSON,
+        QUIET,
+    ],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const MOVE: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace move [--json] <name> <path>"],
+    options: &[JSON, QUIET],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const FREEZE: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace freeze [--json] <name>..."],
+    options: &[JSON, QUIET],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const THAW: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace thaw [--json] <name>..."],
+    options: &[JSON, QUIET],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const GC: Table<Set<Request>> = Table {
+    usage: &["sapwood workspace gc [-n] [--json]"],
+    options: &[DRY_RUN, JSON, QUIET],
+    grammar: Grammar::Mixed,
+};
+
 pub(super) const DOCTOR: Table<Set<Request>> = Table {
     usage: &["sapwood workspace doctor [--dir <path>] [--json]"],
     options: &[

@@ -10,7 +10,7 @@ use std::{os::unix::ffi::OsStrExt as _, path::Path};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     switch::{self, Target, names, tracking::Track},
-    workspace::record::LOCK_REASON,
+    workspace::record::{self, LOCK_REASON},
     worktree::admin::{self, Admin},
 };
 use format::{ObjectId, config::Edit, refname};
@@ -421,6 +421,12 @@ impl Add<'_> {
             refs.git_dir = repo.common_dir().join("worktrees");
             switch::check_head(&refs, target, commit)?;
         }
+        let reason = match &workspace {
+            Some(_) if !request.lock => {
+                record::initializing(&by_path::realpath_forgiving(&self.at.path)).into()
+            }
+            _ => reason,
+        };
         let name = match &workspace {
             Some(workspace) => workspace.name(&self.at.path),
             None => basename(self.at.shown.as_bstr()),

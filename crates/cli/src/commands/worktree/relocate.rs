@@ -10,7 +10,10 @@ use engine::guard;
 use sys::by_path;
 
 use super::scene::{Given, Request, Scene, is_directory, lock_reason, refuse_submodules};
-use crate::term::{console::text, failure::Failure};
+use crate::{
+    commands::workspace,
+    term::{console::text, failure::Failure},
+};
 
 /// Runs it.
 pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
@@ -44,6 +47,11 @@ pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Res
             )));
         }
         None => {}
+    }
+    if let Some(workspace) = scene.workspace(&worktree)? {
+        let place = by_path::realpath_forgiving(&to.path);
+        workspace::relocate::relocate(scene, &workspace, &place)?;
+        return Ok(0);
     }
     scene
         .validate(&worktree, false)

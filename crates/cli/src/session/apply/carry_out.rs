@@ -203,7 +203,7 @@ impl Transaction<'_> {
 
     /// Fails for each reason that is known by now, before anything is written. A clone goes on: it
     /// keeps the files it can write.
-    fn ask_beforehand(&mut self, plan: &Plan) -> Result<(), Failure> {
+    pub(super) fn ask_beforehand(&mut self, plan: &Plan) -> Result<(), Failure> {
         if self.policy.links == Links::TakePlace
             && let Some(message) =
                 checkout::unusable_filter(self.session.repository, plan, self.policy.attributes)?

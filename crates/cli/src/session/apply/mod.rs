@@ -35,6 +35,7 @@ use crate::{
 };
 
 pub(crate) use load::{load_beside, load_index, load_raw, read_index};
+pub(crate) use plan::Held;
 
 /// A locked index and the worktree it describes, from the lock to the commit.
 pub(crate) struct Transaction<'a> {

@@ -23,7 +23,20 @@ use crate::{
     },
 };
 
+/// A plan that another part carries out. The index stays locked until this is dropped.
+pub(crate) struct Held {
+    pub(crate) plan: Plan,
+    _lock: Option<store::Lock>,
+}
+
 impl<'a> Transaction<'a> {
+    /// Plans, and lets another part carry it out.
+    pub(crate) fn hold(mut self, options: &PlanOptions, refusal: u8) -> Result<Held, Failure> {
+        let plan = self.plan(options, refusal)?;
+        self.ask_beforehand(&plan)?;
+        Ok(Held { plan, _lock: self.state.lock.take() })
+    }
+
     /// Plans, and lets it be.
     pub(crate) fn judge(mut self, options: &PlanOptions, refusal: u8) -> Result<(), Failure> {
         self.plan(options, refusal).map(drop)

@@ -17,7 +17,7 @@ pub(super) const BACKENDS: [&str; 5] = ["image", "overlay", "overlay-user", "fus
 /// A repository whose bases lie on a real disk: the kernel mounts no image that lies in memory.
 pub(super) struct Place {
     // Dropped first: it unmounts.
-    _mounts: NoMountsBelow,
+    mounts: NoMountsBelow,
     pub(super) sandbox: Sandbox,
     _bases: tempfile::TempDir,
 }
@@ -26,7 +26,7 @@ impl Place {
     pub(super) fn new() -> Place {
         let sandbox = Sandbox::new();
         let bases = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory on a disk");
-        let place = Place { _mounts: NoMountsBelow::new(&sandbox.path()), sandbox, _bases: bases };
+        let place = Place { mounts: NoMountsBelow::new(&sandbox.path()), sandbox, _bases: bases };
         let repo = place.sandbox.init("repo");
         repo.git(&["config", "sapwood.baseDir", place._bases.path().to_str().expect("a plain name")]);
         repo.write("file", "content\n");
@@ -52,6 +52,12 @@ impl Place {
 
     pub(super) fn workspace(&self, name: &str) -> Repo<'_> {
         self.sandbox.repo(&format!("repo.workspaces/{name}"))
+    }
+
+    /// Drops all mounts of the place, as a reboot does.
+    pub(super) fn reboot(&self) {
+        self.mounts.reboot();
+        testkit::disk::unmount_below(self._bases.path());
     }
 
     /// Runs `sapwood workspace` in the repository.

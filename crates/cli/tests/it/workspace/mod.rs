@@ -2,6 +2,8 @@
 
 mod contents;
 mod create;
+mod failures;
+mod killed;
 mod many;
 mod monitor;
 mod ordinary;

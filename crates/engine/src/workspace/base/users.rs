@@ -15,7 +15,7 @@ use format::{HashKind, hash::Hasher};
 use sys::by_path;
 
 use super::{Bases, Error};
-use crate::workspace::record;
+use crate::workspace::{rebase::Journal, record};
 
 /// The bases in use: a workspace of each.
 pub(super) type Users = BTreeMap<String, PathBuf>;
@@ -68,6 +68,11 @@ impl Bases {
             }
             for workspace in record::all(&common)? {
                 let workspace = workspace?;
+                // A rebase that was killed goes on with this base.
+                let next = Journal::read(&workspace).ok().flatten().map(|journal| journal.base);
+                if let Some(base) = next {
+                    users.insert(base.name, workspace.record.dir.clone());
+                }
                 if let Some(base) = workspace.record.base {
                     users.insert(base.name, workspace.record.dir);
                 }

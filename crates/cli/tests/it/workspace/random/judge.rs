@@ -7,11 +7,9 @@ use std::{
     path::Path,
 };
 
-use bstr::BString;
-use testkit::Repo;
-
-use super::sides::Pair;
+use super::sides::{Pair, Side};
 use crate::SAPWOOD;
+use bstr::BString;
 
 pub(super) struct Judge<'a> {
     pair: &'a Pair<'a>,
@@ -22,9 +20,10 @@ pub(super) struct Judge<'a> {
 pub(super) type Files = BTreeMap<BString, (u32, BString)>;
 
 /// Reads all files, links and directories except `.git`.
-pub(super) fn files(repo: &Repo<'_>) -> Files {
+pub(super) fn files(side: &Side<'_>) -> Files {
     let mut found = Files::new();
-    read_directory(&repo.path, &repo.path, &mut found);
+    let place = side.place();
+    read_directory(&place, &place, &mut found);
     found
 }
 
@@ -76,8 +75,7 @@ impl<'a> Judge<'a> {
     pub(super) fn check(&self, log: &[String]) {
         let (plain, tested) = (&self.pair.plain, &self.pair.tested);
         let expected = plain.git(QUESTIONS[0]).stdout;
-        let ours =
-            tested.run(Path::new(SAPWOOD), &["--no-optional-locks", "status", "--porcelain=v2", "-uall"]);
+        let ours = tested.run(SAPWOOD, &["--no-optional-locks", "status", "--porcelain=v2", "-uall"]);
         if ours.stdout != expected || ours.code != 0 {
             self.failed(log, &format!("sapwood's status: Git's:\n{expected}\nsapwood's:\n{ours:?}"));
         }

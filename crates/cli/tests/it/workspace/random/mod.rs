@@ -10,7 +10,7 @@ mod steps;
 
 use std::{fmt, mem::ManuallyDrop};
 
-use testkit::{Sandbox, disk::NoMountsBelow};
+use testkit::{NoMountsBelow, Sandbox};
 
 use crate::{full, random::Random};
 use judge::Judge;
@@ -72,6 +72,26 @@ fn ordinary_worktrees_stay_the_same() {
     walks(Kind::Ordinary, 60);
 }
 
+#[test]
+fn overlay_workspaces_stay_as_ordinary_worktrees() {
+    walks(Kind::Overlay, 80);
+}
+
+#[test]
+fn image_workspaces_stay_as_ordinary_worktrees() {
+    walks(Kind::Image, 80);
+}
+
+#[test]
+fn user_workspaces_stay_as_ordinary_worktrees() {
+    walks(Kind::OverlayUser, 50);
+}
+
+#[test]
+fn copied_workspaces_stay_as_ordinary_worktrees() {
+    walks(Kind::Copy, 30);
+}
+
 /// A comparison that cannot fail shows nothing.
 #[test]
 fn comparison_finds_every_difference() {
@@ -79,28 +99,26 @@ fn comparison_finds_every_difference() {
     let pair = Pair::new(&sandbox, Kind::Ordinary, Tool::Git);
     let judge = Judge::new(&pair, "injected".into());
     judge.check(&[]);
-    let tested = &pair.tested;
+    let (git, tested) = (&pair.tested, &pair.tested.repo);
     let differences: [(&str, &dyn Fn(), &dyn Fn()); 7] = [
         (
             "a byte that the index hides",
             &|| {
-                tested.git(&["update-index", "--assume-unchanged", "a"]);
+                git.git(&["update-index", "--assume-unchanged", "a"]);
                 tested.write("a", "other\n");
             },
             &|| {
-                tested.git(&["update-index", "--no-assume-unchanged", "a"]);
-                tested.git(&["checkout", "a"]);
+                git.git(&["update-index", "--no-assume-unchanged", "a"]);
+                git.git(&["checkout", "a"]);
             },
         ),
         ("a mode", &|| tested.write_executable("a", tested.read("a")), &|| {
-            tested.git(&["reset", "-q", "--hard"]);
+            git.git(&["reset", "-q", "--hard"]);
         }),
         ("an ignored file", &|| tested.write("more.o", "1\n"), &|| tested.remove("more.o")),
-        ("an entry", &|| drop(tested.git(&["rm", "-q", "--cached", "a"])), &|| {
-            drop(tested.git(&["reset", "-q"]))
-        }),
-        ("a commit", &|| drop(tested.git(&["commit", "-q", "--allow-empty", "-m", "more"])), &|| {
-            tested.git(&["reset", "-q", "--hard", "HEAD~1"]);
+        ("an entry", &|| drop(git.git(&["rm", "-q", "--cached", "a"])), &|| drop(git.git(&["reset", "-q"]))),
+        ("a commit", &|| drop(git.git(&["commit", "-q", "--allow-empty", "-m", "more"])), &|| {
+            git.git(&["reset", "-q", "--hard", "HEAD~1"]);
         }),
         ("an empty directory", &|| std::fs::create_dir(tested.join("none")).expect("a new one"), &|| {
             tested.remove("none")
@@ -111,7 +129,7 @@ fn comparison_finds_every_difference() {
                 tested.remove("link");
                 tested.symlink("b", "link");
             },
-            &|| drop(tested.git(&["checkout", "link"])),
+            &|| drop(git.git(&["checkout", "link"])),
         ),
     ];
     for (name, make, unmake) in differences {

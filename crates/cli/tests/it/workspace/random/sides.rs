@@ -1,14 +1,112 @@
 //! The two repositories, and the worktrees in which steps are made.
 
-use testkit::{Repo, Sandbox};
+use std::path::{Path, PathBuf};
 
-use crate::shim::Shim;
+use testkit::{Repo, Run, Sandbox};
+
+use crate::{
+    SAPWOOD,
+    shim::{Shim, finished},
+};
 
 /// The worktree under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An ordinary worktree, made by Git.
     Ordinary,
+    Image,
+    Overlay,
+    OverlayUser,
+    Copy,
+}
+
+impl Kind {
+    /// The name of the backend.
+    fn backend(self) -> Option<&'static str> {
+        match self {
+            Kind::Ordinary => None,
+            Kind::Image => Some("image"),
+            Kind::Overlay => Some("overlay"),
+            Kind::OverlayUser => Some("overlay-user"),
+            Kind::Copy => Some("copy"),
+        }
+    }
+
+    /// Returns true if directories of the base can be renamed.
+    pub(super) fn renames_directories(self) -> bool {
+        self != Kind::OverlayUser
+    }
+
+    /// Returns true if `workspace rebase` swaps the base.
+    pub(super) fn rebases(self) -> bool {
+        matches!(self, Kind::Image | Kind::Overlay)
+    }
+
+    /// Returns true if the files are mounted.
+    pub(super) fn mounts(self) -> bool {
+        matches!(self, Kind::Image | Kind::Overlay | Kind::OverlayUser)
+    }
+}
+
+/// A worktree.
+pub(super) struct Side<'a> {
+    /// Commands run here.
+    pub(super) repo: Repo<'a>,
+    kind: Kind,
+}
+
+impl Side<'_> {
+    /// Returns the directory in which this process sees the files. For a workspace in a namespace
+    /// of its own, this is the holder's view.
+    pub(super) fn place(&self) -> PathBuf {
+        if self.kind != Kind::OverlayUser {
+            return self.repo.path.clone();
+        }
+        let marker = self.repo.path.join("../repo/.git/sapwood/workspaces/w/mounted");
+        let marker = std::fs::read_to_string(marker).expect("a mounted workspace");
+        let holder = marker.lines().find_map(|line| line.strip_prefix("holder ")).expect("a holder");
+        let pid = holder.split(' ').next().expect("a number");
+        let below = self.repo.path.strip_prefix("/").expect("an absolute path");
+        Path::new("/proc").join(pid).join("root").join(below)
+    }
+
+    /// Returns the place of a path.
+    pub(super) fn join(&self, path: &str) -> PathBuf {
+        self.place().join(path)
+    }
+
+    /// Runs a program in the worktree.
+    pub(super) fn run(&self, program: &str, args: &[&str]) -> Run {
+        let mut command = match self.kind {
+            Kind::OverlayUser => {
+                let mut command = self.repo.command(SAPWOOD.as_ref());
+                command.args(["workspace", "exec", "w", "--", program]);
+                command
+            }
+            _ => self.repo.command(program.as_ref()),
+        };
+        finished(command.args(args).stdin(std::process::Stdio::null()))
+    }
+
+    /// Runs Git in the worktree.
+    pub(super) fn try_git(&self, args: &[&str]) -> Run {
+        let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
+        self.run(&git, args)
+    }
+
+    /// Like [`Side::try_git`]; it must succeed.
+    pub(super) fn git(&self, args: &[&str]) -> Run {
+        let run = self.try_git(args);
+        assert_eq!(run.code, 0, "git {args:?}: {}", run.stderr);
+        run
+    }
+
+    /// Runs `sapwood workspace` in the main worktree.
+    pub(super) fn workspace_from_outside(&self, args: &[&str]) -> Run {
+        let mut command = self.repo.command(SAPWOOD.as_ref());
+        command.current_dir(self.repo.path.with_file_name("repo"));
+        finished(command.arg("workspace").args(args))
+    }
 }
 
 /// The program that works in the worktree under test.
@@ -30,8 +128,9 @@ pub(super) struct Pair<'a> {
     /// sapwood as `git`.
     shim: Shim,
     /// An ordinary worktree.
-    pub(super) plain: Repo<'a>,
-    pub(super) tested: Repo<'a>,
+    pub(super) plain: Side<'a>,
+    pub(super) tested: Side<'a>,
+    _bases: tempfile::TempDir,
 }
 
 /// The commits that steps switch to.
@@ -99,24 +198,30 @@ fn begin(repo: &Repo<'_>) {
 
 impl<'a> Pair<'a> {
     pub(super) fn new(sandbox: &'a Sandbox, kind: Kind, tool: Tool) -> Pair<'a> {
-        let [plain, tested] = ["plain", "tested"].map(|name| {
+        let bases = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory on a disk");
+        let [plain, tested] = [("plain", Kind::Ordinary), ("tested", kind)].map(|(name, kind)| {
             let repo = sandbox.init(&format!("{name}/repo"));
             begin(&repo);
-            let place = sandbox.repo(&format!("{name}/w"));
-            match kind {
-                Kind::Ordinary => repo.git(&["worktree", "add", "-q", "-b", "work", "../w", "c2"]),
-            };
-            place
+            repo.git(&["config", "sapwood.baseDir", bases.path().to_str().expect("a plain name")]);
+            match kind.backend() {
+                None => drop(repo.git(&["worktree", "add", "-q", "-b", "work", "../w", "c2"])),
+                Some(backend) => {
+                    let create = ["workspace", "create", "-q", "--backend", backend, "--dir", "../w"];
+                    let run = repo.run(SAPWOOD.as_ref(), &[&create[..], &["-b", "work", "w", "c2"]].concat());
+                    assert_eq!(run.code, 0, "{}", run.stderr);
+                }
+            }
+            Side { repo: sandbox.repo(&format!("{name}/w")), kind }
         });
-        Pair { kind, tool, shim: Shim::new(), plain, tested }
+        Pair { kind, tool, shim: Shim::new(), plain, tested, _bases: bases }
     }
 
     /// Runs a command in both worktrees. Both succeed, or both fail. Returns true for success.
     pub(super) fn run(&self, number: usize, args: &[&str]) -> Result<bool, String> {
         let plain = self.plain.try_git(args);
         let tested = match self.tool {
-            Tool::Sapwood => self.shim.run(&self.tested, args),
-            Tool::Mixed if number % 2 == 1 => self.shim.run(&self.tested, args),
+            Tool::Sapwood => self.tested.run(&self.shim.program(), args),
+            Tool::Mixed if number % 2 == 1 => self.tested.run(&self.shim.program(), args),
             Tool::Git | Tool::Mixed => self.tested.try_git(args),
         };
         match plain.code == tested.code {

@@ -6,11 +6,10 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{PermissionsExt as _, symlink},
     path::Path,
+    process::{Command, Stdio},
 };
 
-use testkit::Repo;
-
-use super::sides::{COMMITS, Pair};
+use super::sides::{COMMITS, Pair, Side};
 use crate::random::Random;
 
 /// Names that steps make. Few of them, so that edits meet.
@@ -37,9 +36,9 @@ struct View {
     dirs: Vec<String>,
 }
 
-fn view(repo: &Repo<'_>) -> View {
+fn view(side: &Side<'_>) -> View {
     let mut found = View::default();
-    for (path, (mode, _)) in super::judge::files(repo) {
+    for (path, (mode, _)) in super::judge::files(side) {
         let path = path.to_string();
         if mode & 0o170_000 == 0o040_000 { found.dirs.push(path) } else { found.files.push(path) }
     }
@@ -47,7 +46,7 @@ fn view(repo: &Repo<'_>) -> View {
 }
 
 /// An edit of one worktree.
-type Edit<'e> = &'e dyn Fn(&Repo<'_>) -> io::Result<()>;
+type Edit<'e> = &'e dyn Fn(&Side<'_>) -> io::Result<()>;
 
 impl<'a> Life<'a> {
     pub(super) fn new(pair: &'a Pair<'a>, random: Random) -> Self {
@@ -136,9 +135,9 @@ impl<'a> Life<'a> {
                 let shown = content.len();
                 (
                     "write",
-                    self.both(format!("write {path} ({shown} bytes)"), &|repo| {
-                        make_way(repo, &path)?;
-                        fs::write(repo.join(&path), &content)
+                    self.both(format!("write {path} ({shown} bytes)"), &|side| {
+                        make_way(side, &path)?;
+                        fs::write(side.join(&path), &content)
                     }),
                 )
             }
@@ -146,9 +145,9 @@ impl<'a> Life<'a> {
                 let path = self.file(view);
                 (
                     "append",
-                    self.both(format!("append to {path}"), &|repo| {
-                        is_file(&repo.join(&path))?;
-                        OpenOptions::new().append(true).open(repo.join(&path))?.write_all(b"more\n")
+                    self.both(format!("append to {path}"), &|side| {
+                        is_file(&side.join(&path))?;
+                        OpenOptions::new().append(true).open(side.join(&path))?.write_all(b"more\n")
                     }),
                 )
             }
@@ -156,9 +155,9 @@ impl<'a> Life<'a> {
                 let (path, length) = (self.file(view), self.random.below(20) as u64);
                 (
                     "truncate",
-                    self.both(format!("truncate {path} to {length}"), &|repo| {
-                        is_file(&repo.join(&path))?;
-                        OpenOptions::new().write(true).open(repo.join(&path))?.set_len(length)
+                    self.both(format!("truncate {path} to {length}"), &|side| {
+                        is_file(&side.join(&path))?;
+                        OpenOptions::new().write(true).open(side.join(&path))?.set_len(length)
                     }),
                 )
             }
@@ -166,9 +165,9 @@ impl<'a> Life<'a> {
                 let (path, mode) = (self.file(view), self.pick(&[0o644, 0o755, 0o600]));
                 (
                     "chmod",
-                    self.both(format!("chmod {mode:o} {path}"), &|repo| {
-                        is_file(&repo.join(&path))?;
-                        fs::set_permissions(repo.join(&path), fs::Permissions::from_mode(mode))
+                    self.both(format!("chmod {mode:o} {path}"), &|side| {
+                        is_file(&side.join(&path))?;
+                        fs::set_permissions(side.join(&path), fs::Permissions::from_mode(mode))
                     }),
                 )
             }
@@ -176,9 +175,9 @@ impl<'a> Life<'a> {
                 let target = self.pick(&TARGETS);
                 (
                     "symlink",
-                    self.both(format!("ln -s {target} {path}"), &|repo| {
-                        make_way(repo, &path)?;
-                        let place = repo.join(&path);
+                    self.both(format!("ln -s {target} {path}"), &|side| {
+                        make_way(side, &path)?;
+                        let place = side.join(&path);
                         if place.symlink_metadata().is_ok() {
                             fs::remove_file(&place)?;
                         }
@@ -187,18 +186,18 @@ impl<'a> Life<'a> {
                 )
             }
             7 => {
-                ("mkdir", self.both(format!("mkdir -p {path}"), &|repo| fs::create_dir_all(repo.join(&path))))
+                ("mkdir", self.both(format!("mkdir -p {path}"), &|side| fs::create_dir_all(side.join(&path))))
             }
             8 => {
                 let path = self.file(view);
-                ("rm", self.both(format!("rm {path}"), &|repo| fs::remove_file(repo.join(&path))))
+                ("rm", self.both(format!("rm {path}"), &|side| fs::remove_file(side.join(&path))))
             }
             9 => {
                 let path = self.dir(view);
                 if path.is_empty() || self.once_in(2) {
                     return ("rm -r", false);
                 }
-                ("rm -r", self.both(format!("rm -r {path}"), &|repo| fs::remove_dir_all(repo.join(&path))))
+                ("rm -r", self.both(format!("rm -r {path}"), &|side| fs::remove_dir_all(side.join(&path))))
             }
             10 => {
                 let from = self.file(view);
@@ -212,8 +211,8 @@ impl<'a> Life<'a> {
                 let (dir, rules) = (self.dir(view), self.pick(&RULES));
                 (
                     "ignore rules",
-                    self.both(format!("rules {rules:?} in '{dir}'"), &|repo| {
-                        fs::write(repo.join(&dir).join(".gitignore"), rules)
+                    self.both(format!("rules {rules:?} in '{dir}'"), &|side| {
+                        fs::write(side.join(&dir).join(".gitignore"), rules)
                     }),
                 )
             }
@@ -221,10 +220,10 @@ impl<'a> Life<'a> {
                 let (count, dir) = (self.random.below(5), self.pick(&["out", "out/deep", "d/x.o"]));
                 (
                     "build",
-                    self.both(format!("{count} ignored files in {dir}"), &|repo| {
-                        fs::create_dir_all(repo.join(dir))?;
+                    self.both(format!("{count} ignored files in {dir}"), &|side| {
+                        fs::create_dir_all(side.join(dir))?;
                         (0..count).try_for_each(|name| {
-                            fs::write(repo.join(dir).join(format!("{name}.o")), "built\n")
+                            fs::write(side.join(dir).join(format!("{name}.o")), "built\n")
                         })
                     }),
                 )
@@ -237,10 +236,10 @@ impl<'a> Life<'a> {
         if to.starts_with(from) {
             return false;
         }
-        self.both(format!("mv {from} {to}"), &|repo| {
-            make_way(repo, to)?;
-            let (from, to) = (repo.join(from), repo.join(to));
-            let code = repo.command(Path::new("mv")).arg("-T").args([from, to]).output()?.status;
+        self.both(format!("mv {from} {to}"), &|side| {
+            make_way(side, to)?;
+            let (from, to) = (side.join(from), side.join(to));
+            let code = Command::new("mv").arg("-T").args([from, to]).stderr(Stdio::null()).status()?;
             if code.success() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
         })
     }
@@ -254,40 +253,72 @@ impl<'a> Life<'a> {
     fn command(&mut self, number: usize, view: &View) -> (&'static str, bool) {
         let path = self.path(view);
         let target = self.pick(&COMMITS);
-        let command = self.random_command();
+        let (command, mounts) = (self.random_command(), self.pair.kind.mounts());
         let mut run = |name: &'static str, args: &[&str]| (name, self.git(number, args));
         match command {
-            Command::Add => run("add", &["add", "-A"]),
-            Command::AddPath => run("add", &["add", "--", &path]),
-            Command::Remove => run("git rm", &["rm", "-r", "-q", "--", &path]),
-            Command::Uncache => run("git rm", &["rm", "-r", "-q", "--cached", "--", &path]),
-            Command::Move => {
-                let from = if self.once_in(2) { self.dir(view) } else { self.file(view) };
+            Step::Add => run("add", &["add", "-A"]),
+            Step::AddPath => run("add", &["add", "--", &path]),
+            Step::Remove => run("git rm", &["rm", "-r", "-q", "--", &path]),
+            Step::Uncache => run("git rm", &["rm", "-r", "-q", "--cached", "--", &path]),
+            Step::Move => {
+                let is_dir = self.pair.kind.renames_directories() && self.once_in(2);
+                let from = if is_dir { self.dir(view) } else { self.file(view) };
                 ("git mv", self.git(number, &["mv", "--", &from, &path]))
             }
-            Command::Commit => run("commit", &["commit", "-q", "-a", "-m", "more"]),
-            Command::CommitStaged => run("commit", &["commit", "-q", "-m", "staged"]),
-            Command::Switch => run("switch", &["switch", "-q", "--detach", target]),
-            Command::SwitchBranch => run("switch", &["switch", "-q", "work"]),
-            Command::Checkout => run("checkout", &["checkout", "-q", "-f", "-B", "work", target]),
-            Command::Restore => run("restore", &["checkout", "-q", target, "--", &path]),
-            Command::ResetHard => run("reset", &["reset", "-q", "--hard", target]),
-            Command::ResetMixed => run("reset", &["reset", "-q", "--mixed", target]),
-            Command::Reset => run("reset", &["reset", "-q", "--hard"]),
-            Command::Merge => run("merge", &["merge", "-q", "-m", "merged", target]),
-            Command::Stash => run("stash", &["stash", "push", "-q", "-u"]),
-            Command::Pop => run("stash pop", &["stash", "pop", "-q"]),
-            Command::Clean => run("clean", &["clean", "-q", "-f", "-d", "-x"]),
-            Command::Sparse => {
+            Step::Commit => run("commit", &["commit", "-q", "-a", "-m", "more"]),
+            Step::CommitStaged => run("commit", &["commit", "-q", "-m", "staged"]),
+            Step::Switch => run("switch", &["switch", "-q", "--detach", target]),
+            Step::SwitchBranch => run("switch", &["switch", "-q", "work"]),
+            Step::Checkout => run("checkout", &["checkout", "-q", "-f", "-B", "work", target]),
+            Step::Restore => run("restore", &["checkout", "-q", target, "--", &path]),
+            Step::ResetHard => run("reset", &["reset", "-q", "--hard", target]),
+            Step::ResetMixed => run("reset", &["reset", "-q", "--mixed", target]),
+            Step::Reset => run("reset", &["reset", "-q", "--hard"]),
+            Step::Merge => run("merge", &["merge", "-q", "-m", "merged", target]),
+            Step::Stash => run("stash", &["stash", "push", "-q", "-u"]),
+            Step::Pop => run("stash pop", &["stash", "pop", "-q"]),
+            Step::Clean => run("clean", &["clean", "-q", "-f", "-d", "-x"]),
+            Step::Sparse => {
                 let dirs = self.pick(&[["d", "e"], ["many/1", "moved/f"], ["c", "dd/d"]]);
                 ("sparse", self.git(number, &["sparse-checkout", "set", dirs[0], dirs[1]]))
             }
-            Command::Dense => run("sparse", &["sparse-checkout", "disable"]),
+            Step::Rebase => ("rebase", self.rebase(number, target)),
+            Step::Remount if mounts => ("remount", self.remount()),
+            Step::Remount => ("remount", false),
+            Step::Dense => run("sparse", &["sparse-checkout", "disable"]),
         }
     }
 
-    fn random_command(&mut self) -> Command {
-        use Command::*;
+    /// Brings both worktrees to a commit: one by a switch, the other by another base.
+    fn rebase(&mut self, number: usize, target: &str) -> bool {
+        let detached = ["switch", "-q", "--detach", target];
+        let branch = ["switch", "-q", "work"];
+        let (switch, to) = if number % 3 == 0 { (&branch[..], "work") } else { (&detached[..], target) };
+        if !self.pair.kind.rebases() {
+            return self.git(number, switch);
+        }
+        let plain = self.pair.plain.try_git(switch);
+        let args =
+            if to == "work" { vec!["rebase", "-q", "w", to] } else { vec!["rebase", "-q", "-d", "w", to] };
+        let tested = self.pair.tested.workspace_from_outside(&args);
+        self.log.push(format!("rebase to {to}: {}", plain.code == 0));
+        let steps = || self.log.join("\n");
+        assert_eq!(plain.code == 0, tested.code == 0, "{plain:?}\n{tested:?}\nthe steps:\n{}", steps());
+        plain.code == 0
+    }
+
+    /// Unmounts and mounts the worktree under test.
+    fn remount(&mut self) -> bool {
+        for action in ["unmount", "mount"] {
+            let run = self.pair.tested.workspace_from_outside(&[action, "-q", "w"]);
+            assert_eq!(run.code, 0, "{action}: {run:?}\nthe steps:\n{}", self.log.join("\n"));
+        }
+        self.log.push("remount".into());
+        true
+    }
+
+    fn random_command(&mut self) -> Step {
+        use Step::*;
         self.pick(&[
             Add,
             Add,
@@ -319,12 +350,16 @@ impl<'a> Life<'a> {
             Sparse,
             Dense,
             Dense,
+            Rebase,
+            Rebase,
+            Rebase,
+            Remount,
         ])
     }
 }
 
 #[derive(Clone, Copy)]
-enum Command {
+enum Step {
     Add,
     AddPath,
     Remove,
@@ -345,6 +380,8 @@ enum Command {
     Clean,
     Sparse,
     Dense,
+    Rebase,
+    Remount,
 }
 
 fn is_file(path: &Path) -> io::Result<()> {
@@ -355,16 +392,16 @@ fn is_file(path: &Path) -> io::Result<()> {
 }
 
 /// Makes the directories above a path. A link above it is not followed.
-fn make_way(repo: &Repo<'_>, path: &str) -> io::Result<()> {
+fn make_way(side: &Side<'_>, path: &str) -> io::Result<()> {
     for (at, _) in path.match_indices('/') {
-        let dir = repo.join(&path[..at]);
+        let dir = side.join(&path[..at]);
         match dir.symlink_metadata() {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
             Err(_) => fs::create_dir(dir)?,
         }
     }
-    match repo.join(path).symlink_metadata() {
+    match side.join(path).symlink_metadata() {
         Ok(meta) if meta.is_dir() || meta.is_symlink() => Err(io::ErrorKind::AlreadyExists.into()),
         _ => Ok(()),
     }

@@ -1,0 +1,88 @@
+//! `workspace freeze` and `workspace thaw`.
+//!
+//! A frozen workspace takes no mount and no process. Nothing changes it, not even by accident, and
+//! `mount --all` leaves it alone. It keeps its branch and its changes.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use bstr::BString;
+use engine::workspace::record::{Activity, Workspace};
+use serde_json::{Value, json};
+
+use super::{
+    mounts, rebase, relocate,
+    request::{FREEZE, Request, THAW},
+    site::{self, Site},
+};
+use crate::{
+    session::invocation::Invocation,
+    term::{
+        args::{Set, Table},
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs `freeze`. Returns its exit code.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    each(run, args, &FREEZE, "frozen", |site, workspace| {
+        mounts::unmount(workspace)?;
+        set(site, workspace, Activity::Frozen).map(drop)
+    })
+}
+
+/// Runs `thaw`. Returns its exit code.
+pub(super) fn thaw(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    each(run, args, &THAW, "thawed", |site, workspace| {
+        mounts::mount(site.run, &site.common, &set(site, workspace, Activity::Active)?)
+    })
+}
+
+fn set(site: &Site<'_>, workspace: &Workspace, activity: Activity) -> Result<Workspace, Failure> {
+    let mut changed = workspace.clone();
+    changed.record.activity = activity;
+    changed.store(&site.settings.fsync)?;
+    Ok(changed)
+}
+
+fn each(
+    run: &Invocation,
+    args: &[BString],
+    table: &'static Table<Set<Request>>,
+    done: &str,
+    act: impl Fn(&Site<'_>, &Workspace) -> Result<(), Failure>,
+) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let names = table.parse(args)?.store(&mut request)?;
+    let site = Site::open(run)?;
+    let (mut code, mut report) = (0, Vec::new());
+    for workspace in site.chosen(&names, false)? {
+        let name = workspace.name.as_bytes();
+        let _lock = workspace.lock()?;
+        let acted = match workspace.record.backend.has_upper() {
+            true => relocate::recover(&site, &rebase::recover(&site, &workspace)?)
+                .and_then(|workspace| act(&site, &workspace)),
+            false => Err(Failure::Fatal(text!(
+                "the workspace '",
+                name,
+                "' has no upper layer; only a workspace that is mounted can be frozen"
+            ))),
+        };
+        match acted {
+            Ok(()) if request.json => {
+                report.push(json!({"name": workspace.name.to_string_lossy(), done: true}))
+            }
+            Ok(()) if request.quiet => {}
+            Ok(()) => console::note(text!("Workspace '", name, "' is ", done)),
+            Err(failure) => {
+                failure.say();
+                code = 1;
+                report.push(json!({"name": workspace.name.to_string_lossy(), done: false}));
+            }
+        }
+    }
+    if request.json {
+        site::print_json(&Value::from(report));
+    }
+    Ok(code)
+}

@@ -1,0 +1,197 @@
+//! `workspace gc`: completes what killed commands left.
+//!
+//! - a workspace that was being made goes away, unless something is in its upper layer;
+//! - a removal, a move and a rebase that had passed the point of no return are completed;
+//! - everything that was written aside before that point goes away.
+//!
+//! A workspace that another command has locked is left alone.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BString, ByteSlice as _};
+use engine::{
+    workspace::record::{self, LOCK_REASON, Workspace},
+    worktree::admin,
+};
+use serde_json::json;
+use sys::by_path;
+
+use super::{
+    rebase, relocate,
+    remove::{self, Force},
+    request::{GC, Request},
+    site::{self, Site},
+};
+use crate::{
+    commands::{trash, worktree::remove::drop_empty_list},
+    session::invocation::Invocation,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs the command. Returns its exit code: 1 if something could not be completed.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    if let Some(extra) = GC.parse(args)?.store(&mut request)?.first() {
+        return Err(Failure::Fatal(text!("gc takes no arguments, and so not '", extra, "'")));
+    }
+    let site = Site::open(run)?;
+    let mut found = Vec::new();
+    for id in administrative(&site)? {
+        found.extend(Leftover::of_admin(&site, id)?);
+    }
+    for workspace in site.all()? {
+        found.extend(Leftover::of_state(&site, workspace)?);
+    }
+    let (mut code, mut report) = (0, Vec::new());
+    for leftover in found {
+        let (name, what) = (leftover.name().to_string_lossy().into_owned(), leftover.description());
+        if !request.json && !request.quiet {
+            console::note(text!("Workspace '", name.as_str(), "': ", what));
+        }
+        let mut done = !request.dry_run;
+        if done && let Err(failure) = leftover.complete(&site) {
+            failure.say();
+            (code, done) = (1, false);
+        }
+        report.push(json!({"name": name, "found": what, "done": done}));
+    }
+    if !request.dry_run {
+        record::remove_abandoned(&site.common)?;
+        drop_empty_list(&site.scene());
+        trash::empty_behind_us(&site.common);
+    }
+    if request.json {
+        site::print_json(&report.into());
+    }
+    Ok(code)
+}
+
+/// The ids of all administrative directories.
+fn administrative(site: &Site<'_>) -> Result<Vec<OsString>, Failure> {
+    let dir = site.common.join("worktrees");
+    match by_path::list(&dir) {
+        Ok(names) => Ok(names.into_iter().map(|(name, _)| name).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Failure::cannot_open(&dir)(error)),
+    }
+}
+
+/// Something that a killed command left.
+enum Leftover {
+    /// An administrative directory without a state, and the workspace's directory.
+    Admin(OsString, PathBuf),
+    /// A workspace that was being made, and is empty.
+    Begun(Workspace),
+    /// A workspace that was being made and holds something: it is kept.
+    Complete(Workspace),
+    /// A removal.
+    Removal(Workspace),
+    /// A move or a rebase.
+    Change(Workspace),
+    /// A state without an administrative directory.
+    Orphan(Workspace),
+}
+
+impl Leftover {
+    fn of_admin(site: &Site<'_>, id: OsString) -> Result<Option<Leftover>, Failure> {
+        let dir = site.common.join("worktrees").join(&id);
+        let Ok(Some(reason)) = by_path::read(&dir.join("locked")) else { return Ok(None) };
+        let reason = reason.trim_end_with(|letter| letter == '\n');
+        let state = record::of_worktree(&site.common, &id)?;
+        Ok(match (record::parse_initializing(reason), state) {
+            (Some((pid, _)), _) if sys::is_running(pid) == Some(true) => None,
+            (Some((_, top)), None) => Some(Leftover::Admin(id, top)),
+            (Some(_), Some(workspace)) if is_empty(&workspace) => Some(Leftover::Begun(workspace)),
+            (Some(_), Some(workspace)) => Some(Leftover::Complete(workspace)),
+            (None, None) if reason == LOCK_REASON.as_bytes() => {
+                let gitdir = by_path::read(&dir.join("gitdir")).ok().flatten().unwrap_or_default();
+                let gitfile = Path::new(sys::os_str(gitdir.trim_end()));
+                let top = dir.join(gitfile.parent().unwrap_or(Path::new("")));
+                Some(Leftover::Admin(id, by_path::realpath_forgiving(&top)))
+            }
+            _ => None,
+        })
+    }
+
+    fn of_state(site: &Site<'_>, workspace: Workspace) -> Result<Option<Leftover>, Failure> {
+        let has = |path: &Path| matches!(by_path::stat(path), Ok(Some(_)));
+        let aside = ["rebase", "moving"].map(|name| workspace.state.join(name));
+        let beside = ["upper.new", "upper.old"].map(|name| workspace.upper().with_file_name(name));
+        Ok(if has(&workspace.removal()) {
+            Some(Leftover::Removal(workspace))
+        } else if site.repo.linked_worktree(&workspace.name).is_none() {
+            Some(Leftover::Orphan(workspace))
+        } else if aside.iter().chain(&beside).any(|path| has(path)) {
+            Some(Leftover::Change(workspace))
+        } else {
+            None
+        })
+    }
+
+    fn name(&self) -> &OsStr {
+        match self {
+            Leftover::Admin(id, _) => id,
+            Leftover::Begun(workspace)
+            | Leftover::Complete(workspace)
+            | Leftover::Removal(workspace)
+            | Leftover::Change(workspace)
+            | Leftover::Orphan(workspace) => &workspace.name,
+        }
+    }
+
+    fn description(&self) -> &'static str {
+        match self {
+            Leftover::Admin(..) => "the rest of an incomplete workspace",
+            Leftover::Begun(_) => "its creation was interrupted",
+            Leftover::Complete(_) => "its creation was interrupted, and it holds files: it is kept",
+            Leftover::Removal(_) => "its removal was interrupted",
+            Leftover::Change(_) => "a rebase or a move was interrupted",
+            Leftover::Orphan(workspace) if is_empty(workspace) => "it has no administrative directory",
+            Leftover::Orphan(_) => "it has no administrative directory, but holds files: it is kept",
+        }
+    }
+
+    fn complete(self, site: &Site<'_>) -> Result<(), Failure> {
+        let scene = site.scene();
+        match self {
+            Leftover::Admin(id, top) => relocate::forget(&scene, &id, &top),
+            Leftover::Begun(workspace) | Leftover::Removal(workspace) => {
+                remove::remove(&scene, &workspace, Force::Yes)
+            }
+            Leftover::Complete(workspace) => {
+                let locked = site.common.join("worktrees").join(&workspace.name).join("locked");
+                Ok(admin::write(&locked, LOCK_REASON.as_bytes())?)
+            }
+            Leftover::Orphan(workspace) if is_empty(&workspace) => {
+                remove::remove(&scene, &workspace, Force::Yes)
+            }
+            Leftover::Orphan(_) => Ok(()),
+            Leftover::Change(workspace) => {
+                let _lock = workspace.lock()?;
+                let workspace = rebase::recover(site, &workspace)?;
+                relocate::recover(site, &workspace)?;
+                rebase::discard_old(site, &workspace)
+            }
+        }
+    }
+}
+
+/// Returns true if a workspace holds no file of the user.
+fn is_empty(workspace: &Workspace) -> bool {
+    let dir = match workspace.record.backend.has_upper() {
+        true => workspace.upper(),
+        // Its files are those of a checkout that is not complete.
+        false => return true,
+    };
+    match by_path::list(&dir) {
+        Ok(names) => names.iter().all(|(name, _)| name.as_bytes() == b".git"),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
+}

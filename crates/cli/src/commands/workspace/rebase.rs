@@ -1,0 +1,326 @@
+//! `workspace rebase`: another base for a workspace.
+//!
+//! It is a `switch` (refusals, HEAD, reflog, hook) whose files come from the base of the new
+//! commit: the steps of its plan are not carried out, the upper layer loses the files that the base
+//! now provides. `engine::workspace::rebase` has the order, and the traces of a kill.
+
+use std::{cell::RefCell, os::unix::ffi::OsStrExt as _, path::Path};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    sparse,
+    switch::{self, Target},
+    trash::Trash,
+    workspace::{
+        backend::Backend,
+        base::{Base, Bases, Kind},
+        rebase::{self, Head, Inputs, Journal, Layout, Marks, Staged, View},
+        record::{self, Workspace},
+    },
+};
+use format::{
+    ObjectId,
+    index::{Flags, Index},
+};
+use repo::Repository;
+use serde_json::json;
+use sys::{Dir, File};
+
+use super::{
+    maker, mounts,
+    request::{REBASE, Request},
+    site::{self, Site},
+};
+use crate::{
+    commands::{
+        checkout::{
+            branch::{self, Exchange},
+            request::{self as checkout, Source, Variant},
+        },
+        trash,
+        worktree::{remove::open_worktree, scene::Scene},
+    },
+    session::{
+        Session,
+        apply::{Held, Recorded, Start, Transaction},
+        invocation::Invocation,
+        settings::Settings,
+    },
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs the command. Returns its exit code.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let words = REBASE.parse(args)?.store(&mut request)?;
+    let [name, commit] = words.as_slice() else {
+        return Err(Failure::fatal("name a workspace and a commit"));
+    };
+    let site = Site::open(run)?;
+    let workspace = site.find(name.as_bstr())?;
+    let _lock = workspace.lock()?;
+    let workspace = recover(&site, &workspace)?;
+    let code = match workspace.record.backend {
+        Backend::Image | Backend::Overlay => rebase(&site, &workspace, commit.as_bstr(), &request)?,
+        // Nothing is shared with a base there: a switch is all there is to do.
+        Backend::Btrfs | Backend::Reflink | Backend::Copy => {
+            let goal = Goal::find(&site, &workspace, commit.as_bstr())?;
+            branch::run(run, &goal.repo, &goal.settings, goal.request(&request), Some(goal.source.clone()))?
+        }
+        Backend::OverlayUser | Backend::Fuse => {
+            return Err(Failure::fatal(text!(
+                "the backend ",
+                workspace.record.backend.name(),
+                " cannot change its base; use 'git switch' in the workspace"
+            )));
+        }
+    };
+    if request.json {
+        let base = record::find(&site.common, &workspace.name)?.record.base.map(|base| base.name);
+        site::print_json(
+            &json!({"name": workspace.name.to_string_lossy(), "base": base, "rebased": code == 0}),
+        );
+    }
+    Ok(code)
+}
+
+/// The commit to go to, and the repository as the workspace sees it.
+struct Goal {
+    repo: Repository,
+    settings: Settings,
+    source: Source,
+}
+
+impl Goal {
+    fn find(site: &Site<'_>, workspace: &Workspace, name: &BStr) -> Result<Goal, Failure> {
+        let worktree = site.repo.linked_worktree(&workspace.name).ok_or_else(|| {
+            Failure::fatal(text!("'", workspace.name.as_bytes(), "' has lost its administrative directory"))
+        })?;
+        let repo = open_worktree(site.run, &worktree)?;
+        let settings = Settings::read(site.run, &repo)?;
+        let oid = repo
+            .rev_parse(name)
+            .map_err(|error| Failure::of_name(error, Failure::Fatal(text!("invalid reference: ", name))))?;
+        let source = checkout::describe(&repo, name, oid)?;
+        Ok(Goal { repo, settings, source })
+    }
+
+    fn request(&self, request: &Request) -> checkout::Request {
+        let mut switch = checkout::Request::new(Variant::Switch);
+        switch.quiet = request.quiet || request.json;
+        switch.detach = request.detach || self.source.branch.is_none();
+        switch
+    }
+}
+
+fn rebase(site: &Site<'_>, workspace: &Workspace, name: &BStr, request: &Request) -> Result<u8, Failure> {
+    mounts::mount(site.run, &site.common, workspace)?;
+    let goal = Goal::find(site, workspace, name)?;
+    let commit = goal.source.commit.ok_or_else(|| Failure::Fatal(text!("'", name, "' is no commit")))?;
+    let old = workspace.record.base.as_ref().expect("a workspace with an upper layer has a base");
+    let bases = Bases::at(&old.dir);
+    let (old, patterns) = (bases.get(&old.name)?, sparse::load(&goal.repo)?.map(|loaded| loaded.patterns));
+    let kind = if workspace.record.backend == Backend::Image { Kind::Image } else { Kind::Directory };
+    let quiet = request.quiet || request.json;
+    let Goal { repo, settings, source } = &goal;
+    let new = maker::add_base(site.run, repo, settings, &bases, commit, kind, patterns.as_ref(), quiet)?;
+    let held = new.hold()?;
+    let marks = marks(workspace);
+    let root = Dir::open(&workspace.record.dir).map_err(Failure::cannot_open(&workspace.record.dir))?;
+    let view = RefCell::new(Some(View::read(workspace, &root, marks)?));
+    drop(root);
+    let swap = Swap { site, goal: &goal, workspace, old, new, view, marks, _held: held };
+    let wishes = goal.request(request);
+    branch::run_with(site.run, repo, settings, wishes, Some(source.clone()), Some(&swap))
+}
+
+fn marks(workspace: &Workspace) -> Marks {
+    match workspace.record.backend {
+        Backend::OverlayUser => Marks::User,
+        _ => Marks::Trusted,
+    }
+}
+
+/// The exchange of the base below a workspace.
+struct Swap<'a> {
+    site: &'a Site<'a>,
+    goal: &'a Goal,
+    workspace: &'a Workspace,
+    old: Base,
+    new: Base,
+    /// As it was before the switch was planned.
+    view: RefCell<Option<View>>,
+    marks: Marks,
+    /// Nothing removes the new base until the record names it.
+    _held: File,
+}
+
+impl Exchange for Swap<'_> {
+    fn perform(
+        &self,
+        held: Held,
+        branch: Option<&BStr>,
+        commit: ObjectId,
+        message: &BStr,
+    ) -> Result<(), Failure> {
+        let fsync = &self.goal.settings.fsync;
+        let staged = self.stage(&held)?;
+        if let Err(failure) = mounts::unmount(self.workspace) {
+            staged.abandon()?;
+            return Err(failure);
+        }
+        match staged.is_current(self.marks) {
+            Ok(true) => {}
+            other => {
+                staged.abandon()?;
+                mounts::mount(self.site.run, &self.site.common, self.workspace)?;
+                other?;
+                return Err(Failure::fatal("the workspace was changed meanwhile; try again"));
+            }
+        }
+        let head = match branch {
+            Some(name) => Head::Branch(name.to_owned()),
+            None => Head::Detached(commit.to_string().into()),
+        };
+        let journal = staged.commit(head, message.to_owned(), fsync)?;
+        let admin = self.goal.repo.git_dir();
+        rebase::carry_out(self.workspace, &journal, admin, self.marks, fsync)?;
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<(), Failure> {
+        let workspace = record::find(&self.site.common, &self.workspace.name)?;
+        conclude(&self.site.scene(), &workspace)?;
+        mounts::mount(self.site.run, &self.site.common, &workspace)?;
+        self.refresh()
+    }
+}
+
+impl Swap<'_> {
+    /// Records the stat data of the files that are not the base's. Some of Git's commands take a
+    /// file without them for a changed one.
+    fn refresh(&self) -> Result<(), Failure> {
+        let Goal { repo, settings, .. } = self.goal;
+        let session = Session { invocation: self.site.run, repository: repo, settings };
+        let mut transaction = Transaction::start(session, Start::Sparse { dry_run: false })?;
+        transaction.refresh()?;
+        transaction.finish(Recorded::Yes)
+    }
+
+    /// Writes everything aside that the workspace needs on the new base.
+    fn stage(&self, held: &Held) -> Result<Staged<'_>, Failure> {
+        let view = self.view.borrow_mut().take().expect("a switch is performed once");
+        let index = |base: &Base| -> Result<Index, rebase::Error> {
+            let options = store::index::ReadOptions::default();
+            Ok(store::index::load(&base.shared_index(), self.goal.repo.hash(), &options)?)
+        };
+        let (old, new) = (index(&self.old)?, index(&self.new)?);
+        let after = &held.plan.index;
+        let is_clean = |entry: &_| -> bool { is_up_to_date(after, entry) };
+        let layout = Layout::of(&Inputs {
+            old: &old,
+            new: &new,
+            plan: &held.plan,
+            upper: &view.upper,
+            renamed: &view.renamed,
+            empty: &view.empty,
+            umask: sys::umask(),
+            is_clean: &is_clean,
+        });
+        let dir = &self.workspace.record.dir;
+        let root = Dir::open(dir).map_err(Failure::cannot_open(dir))?;
+        let settings = &self.goal.settings;
+        let options = settings.index_to_write(after, Some(true));
+        let written = (&options, &settings.fsync);
+        Ok(Staged::prepare(
+            &self.goal.repo,
+            self.workspace,
+            &root,
+            (view, layout),
+            &self.new,
+            after,
+            written,
+        )?)
+    }
+}
+
+fn is_up_to_date(index: &Index, entry: &format::index::Entry) -> bool {
+    entry.flags.contains(Flags::UPTODATE) || index.is_fsmonitor_valid(entry)
+}
+
+/// Removes the journal and the old upper layer.
+fn conclude(scene: &Scene<'_>, workspace: &Workspace) -> Result<(), Failure> {
+    match rebase::conclude(workspace)? {
+        Some(old) => discard(scene, &old),
+        None => Ok(()),
+    }
+}
+
+/// Removes an old upper layer that a killed process left.
+pub(super) fn discard_old(site: &Site<'_>, workspace: &Workspace) -> Result<(), Failure> {
+    conclude(&site.scene(), workspace)
+}
+
+fn discard(scene: &Scene<'_>, old: &Path) -> Result<(), Failure> {
+    let (Some(above), Some(name)) = (old.parent(), old.file_name()) else { return Ok(()) };
+    let interrupt = scene.run.interrupt.flag();
+    let mut discarded = Trash::new(&scene.common, scene.shared_if_told(), trash::workers(), interrupt);
+    let above = Dir::open(above).map_err(Failure::cannot_open(above))?;
+    // The next `workspace gc` removes the rest.
+    let _ = discarded.discard(&above, name.as_bytes().as_bstr());
+    trash::empty_behind_us(&scene.common);
+    Ok(())
+}
+
+/// Completes a rebase that was killed. The caller holds the workspace's lock. Returns the workspace
+/// as it is then.
+pub(super) fn recover(site: &Site<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
+    recover_in(&site.scene(), &site.settings, workspace)
+}
+
+/// Like [`recover`].
+pub(super) fn recover_in(
+    scene: &Scene<'_>,
+    settings: &Settings,
+    workspace: &Workspace,
+) -> Result<Workspace, Failure> {
+    let Some(journal) = Journal::read(workspace)? else {
+        rebase::forget(workspace)?;
+        return Ok(workspace.clone());
+    };
+    let admin = scene.common.join("worktrees").join(&workspace.name);
+    let worktree = scene.repo.linked_worktree(&workspace.name).ok_or_else(|| {
+        Failure::fatal(text!("'", workspace.name.as_bytes(), "' has lost its administrative directory"))
+    })?;
+    let fsync = &settings.fsync;
+    let moved = rebase::carry_out(workspace, &journal, &admin, marks(workspace), fsync)?;
+    // The process that held this lock is gone: it held the workspace's, too.
+    let _ = sys::by_path::remove_file(&admin.join("index.lock"));
+    let repo = open_worktree(scene.run, &worktree)?;
+    let settings = Settings::read(scene.run, &repo)?;
+    move_head(&repo, &settings, &journal)?;
+    conclude(scene, &moved)?;
+    console::note(text!("Completed the rebase of workspace '", workspace.name.as_bytes(), "'"));
+    Ok(moved)
+}
+
+fn move_head(repo: &Repository, settings: &Settings, journal: &Journal) -> Result<(), Failure> {
+    let head = repo.head()?;
+    let detached;
+    let target = match &journal.head {
+        Head::Branch(name) if head.branch() == Some(name.as_bstr()) => return Ok(()),
+        Head::Branch(name) => Target::Branch(name.as_bstr()),
+        Head::Detached(name) => {
+            detached =
+                ObjectId::from_hex(repo.hash(), name).ok_or_else(|| Failure::fatal("damaged journal"))?;
+            if head.branch().is_none() && head.oid() == Some(detached) {
+                return Ok(());
+            }
+            Target::Commit(detached)
+        }
+    };
+    Ok(switch::move_head(&settings.refs(repo)?, target, journal.message.as_bstr())?)
+}

@@ -1,0 +1,167 @@
+//! `workspace move`, and `worktree move` of a workspace.
+//!
+//! Order: the unmount; a mark in the state that names both places; the new directory; the record;
+//! the links; the old directory; the mount. From the mark on, a killed move goes forward:
+//! [`recover`] repeats the steps.
+
+use std::{
+    io::ErrorKind,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BString, ByteSlice as _};
+use engine::{
+    workspace::record::{self, Workspace},
+    worktree::admin,
+};
+use serde_json::json;
+use sys::by_path;
+
+use super::{
+    maker, mounts, rebase,
+    request::{MOVE, Request},
+    site::{self, Site, json_path},
+};
+use crate::{
+    commands::worktree::scene::{Scene, refuse_submodules},
+    session::{invocation::Invocation, settings::Settings},
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs the command. Returns its exit code.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let words = MOVE.parse(args)?.store(&mut request)?;
+    let [name, to] = words.as_slice() else {
+        return Err(Failure::fatal("name a workspace and a directory"));
+    };
+    let site = Site::open(run)?;
+    let workspace = site.find(name.as_bstr())?;
+    let scene = site.scene();
+    let to = scene.given(to.as_bstr())?;
+    let worktrees = site.repo.worktrees()?;
+    scene.check_candidate(&to, 0, &worktrees, "move")?;
+    if let Some(worktree) = site.repo.linked_worktree(&workspace.name) {
+        refuse_submodules(&scene, &worktree)?;
+    }
+    let moved = relocate(&scene, &workspace, &by_path::realpath_forgiving(&to.path))?;
+    if request.json {
+        let dir = json_path(&moved.record.dir);
+        site::print_json(&json!({"name": workspace.name.to_string_lossy(), "dir": dir}));
+    } else if !request.quiet {
+        console::note(text!("Workspace at '", moved.record.dir.as_os_str().as_bytes(), "'"));
+    }
+    Ok(0)
+}
+
+/// Moves a workspace to the directory `to`, which is missing or empty. Returns it as it is then.
+pub(crate) fn relocate(scene: &Scene<'_>, workspace: &Workspace, to: &Path) -> Result<Workspace, Failure> {
+    let _lock = workspace.lock()?;
+    let settings = Settings::read(scene.run, scene.repo)?;
+    let workspace = rebase::recover_in(scene, &settings, workspace)?;
+    let workspace = finish(scene, &settings, &workspace)?;
+    if to == workspace.record.dir {
+        return Ok(workspace);
+    }
+    if !workspace.record.backend.has_upper() {
+        return rename(scene, &settings, &workspace, to);
+    }
+    mounts::unmount(&workspace)?;
+    let mark = [workspace.record.dir.as_os_str().as_bytes(), b"\0", to.as_os_str().as_bytes()].concat();
+    let mut lock = store::Lock::take(&mark_of(&workspace), &store::LockOptions::default())?;
+    lock.write(&mark)?;
+    lock.commit_synced(&settings.fsync, store::Components::REFERENCE)?;
+    let moved = finish(scene, &settings, &workspace)?;
+    mounts::mount(scene.run, &scene.common, &moved)?;
+    Ok(moved)
+}
+
+fn mark_of(workspace: &Workspace) -> PathBuf {
+    workspace.state.join("moving")
+}
+
+/// Moves a workspace whose files are its directory's own.
+fn rename(
+    scene: &Scene<'_>,
+    settings: &Settings,
+    workspace: &Workspace,
+    to: &Path,
+) -> Result<Workspace, Failure> {
+    let from = &workspace.record.dir;
+    by_path::rename(from, to).map_err(|error| {
+        let (reason, to) = (crate::term::text::os_error(&error), to.as_os_str().as_bytes());
+        Failure::Fatal(text!("failed to move '", from.as_os_str().as_bytes(), "' to '", to, "': ", reason))
+    })?;
+    scene.linker(None)?.link(to, &admin_of(scene, workspace))?;
+    store(settings, workspace, to)
+}
+
+fn admin_of(scene: &Scene<'_>, workspace: &Workspace) -> PathBuf {
+    scene.common.join("worktrees").join(&workspace.name)
+}
+
+fn store(settings: &Settings, workspace: &Workspace, to: &Path) -> Result<Workspace, Failure> {
+    let mut moved = workspace.clone();
+    moved.record.dir = to.to_owned();
+    moved.store(&settings.fsync)?;
+    Ok(moved)
+}
+
+/// Completes a move that was killed. The caller holds the workspace's lock. Returns the workspace
+/// as it is then.
+pub(super) fn recover(site: &Site<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
+    finish(&site.scene(), &site.settings, workspace)
+}
+
+fn finish(scene: &Scene<'_>, settings: &Settings, workspace: &Workspace) -> Result<Workspace, Failure> {
+    let mark = mark_of(workspace);
+    let failed = |path: &Path, error: &std::io::Error| {
+        let reason = crate::term::text::os_error(error);
+        Failure::Fatal(text!("cannot move to '", path.as_os_str().as_bytes(), "': ", reason))
+    };
+    let Some(content) = by_path::read(&mark).map_err(|error| failed(&mark, &error))? else {
+        return Ok(workspace.clone());
+    };
+    let (from, to) = content.split_once_str("\0").ok_or_else(|| {
+        Failure::fatal(format!("'{}' is damaged: remove it, and repeat the move", mark.display()))
+    })?;
+    let (from, to) = (Path::new(sys::os_str(from)), Path::new(sys::os_str(to)));
+    settings.locks.shared.create_dir_all(to).or_else(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Ok(()),
+        _ => Err(failed(to, &error)),
+    })?;
+    let moved = store(settings, workspace, to)?;
+    maker::mark_unmounted(&moved)?;
+    let gitfile = workspace.upper().join(".git");
+    scene.linker(None)?.link_through(&gitfile, to, &admin_of(scene, workspace))?;
+    leave(scene, &workspace.name, from);
+    by_path::remove_file(&mark).map_err(|error| failed(&mark, &error))?;
+    Ok(moved)
+}
+
+/// Removes the file that names an unmounted workspace from a directory that it has left, and the
+/// directory if nothing else is in it.
+pub(super) fn leave(scene: &Scene<'_>, name: &std::ffi::OsStr, dir: &Path) {
+    let is_ours = record::unmounted_at(dir).is_some_and(|(common, id)| common == scene.common && id == *name);
+    let is_begun = matches!(by_path::read(&dir.join(".git")), Ok(Some(content)) if content.is_empty());
+    if is_ours || is_begun {
+        let _ = by_path::remove_file(&dir.join(".git"));
+    }
+    // A directory that holds anything stays.
+    let _ = by_path::remove_dir(dir);
+}
+
+/// Removes what a killed creation or removal left of a workspace without a state: its directory and
+/// the administrative directory `id`.
+pub(super) fn forget(scene: &Scene<'_>, id: &std::ffi::OsStr, dir: &Path) -> Result<(), Failure> {
+    leave(scene, id, dir);
+    let found = admin::Found::at(&scene.common.join("worktrees").join(id));
+    match crate::commands::worktree::remove::delete_admin(scene, id, &found)? {
+        true => Ok(()),
+        false => Err(Failure::Said(1)),
+    }
+}

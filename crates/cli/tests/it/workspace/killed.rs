@@ -1,0 +1,304 @@
+//! Commands that are killed at random moments, and then a reboot: all mounts are gone. `gc` and
+//! `mount --all` bring back every byte of every upper layer, and leave nothing else.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use testkit::{Repo, disk::mounts_below};
+
+use super::create::Place;
+use crate::{SAPWOOD, full, random::Random};
+
+/// The backends whose workspaces are killed. A workspace in a namespace of its own cannot be looked
+/// at by this process.
+const BACKENDS: [&str; 2] = ["overlay", "image"];
+
+/// A place with two commits that differ in many paths.
+fn place() -> Place {
+    let place = Place::new();
+    let repo = place.repo();
+    for number in 0..60 {
+        repo.write(format!("many/{}/{number}", number % 7), format!("{number}\n"));
+    }
+    repo.commit("three");
+    for number in (0..60).step_by(2) {
+        repo.write(format!("many/{}/{number}", number % 7), format!("other {number}\n"));
+    }
+    repo.remove("many/3");
+    repo.write("added/file", "added\n");
+    repo.commit("four");
+    repo.git(&["tag", "four"]);
+    place
+}
+
+/// Runs `sapwood workspace` and kills it after `delay`. Returns true if it was still running.
+fn kill_after(place: &Place, args: &[&str], delay: Duration) -> bool {
+    let mut command = place.repo().command(Path::new(SAPWOOD));
+    command.arg("workspace").args(args).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the program starts");
+    std::thread::sleep(delay);
+    let was_running = child.try_wait().expect("our child").is_none();
+    child.kill().expect("our child");
+    child.wait().expect("our child");
+    was_running
+}
+
+/// The files of the user: changes, untracked and ignored files, a deletion, a renamed directory.
+fn edit(workspace: &Repo<'_>, round: usize) {
+    workspace.write("file", format!("edited {round}\n"));
+    workspace.write("own/deep/file", format!("mine {round}\n"));
+    workspace.write("target/ignored.o", format!("built {round}\n"));
+    if workspace.exists("dir/empty") {
+        workspace.remove("dir/empty");
+    }
+    if workspace.exists("dir/deep") {
+        fs::rename(workspace.join("dir/deep"), workspace.join("dir/moved")).expect("a rename");
+    }
+    workspace.write("dir/moved/new", format!("{round}\n"));
+}
+
+/// The user's own files: every path that is no clean file of the commit, by content.
+fn own_files(workspace: &Repo<'_>) -> BTreeMap<String, String> {
+    let paths = [
+        "file",
+        "own/deep/file",
+        "target/ignored.o",
+        "dir/moved/new",
+        "dir/moved/file",
+        "dir/empty",
+        "dir/deep/file",
+    ];
+    let read = |path: &str| {
+        fs::read_to_string(workspace.join(path)).unwrap_or_else(|error| error.kind().to_string())
+    };
+    paths.map(|path| (path.to_owned(), read(path))).into()
+}
+
+/// Everything beside the main worktree and in the private directories that a killed command may
+/// leave.
+fn traces(place: &Place) -> Vec<PathBuf> {
+    let repo = place.repo();
+    let mut found = Vec::new();
+    for dir in [".git/worktrees", ".git/sapwood/workspaces", "../repo.workspaces"] {
+        for entry in fs::read_dir(repo.join(dir)).into_iter().flatten() {
+            found.push(entry.expect("an entry").path());
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Brings everything back after a reboot, and checks that Git finds no fault.
+fn reboot_and_recover(place: &Place, context: &str) {
+    place.reboot();
+    for args in [&["gc"][..], &["mount", "--all"]] {
+        let run = place.run(args);
+        assert_eq!(run.code, 0, "{context}: {args:?}: {}", run.stderr);
+    }
+    let again = place.run(&["gc", "--json"]);
+    assert_eq!(again.stdout, "[]\n", "{context}: the first gc left something");
+    let fsck = place.repo().try_git(&["fsck", "--no-dangling"]);
+    assert_eq!(fsck.code, 0, "{context}: {}", fsck.stderr);
+    let staged = fs::read_dir(place.repo().join(".git/sapwood/workspaces")).into_iter().flatten();
+    for state in staged {
+        let state = state.expect("an entry").path();
+        for name in ["upper.new", "upper.old", "rebase", "moving", "removing"] {
+            assert!(!state.join(name).exists(), "{context}: {name} is left");
+        }
+        assert!(
+            !state.file_name().expect("a name").to_string_lossy().starts_with('.'),
+            "{context}: {state:?}"
+        );
+    }
+}
+
+/// The time that a command takes when it is not killed.
+fn timed(place: &Place, args: &[&str]) -> Duration {
+    let begin = Instant::now();
+    place.done(args);
+    begin.elapsed()
+}
+
+fn rounds(slice: usize) -> usize {
+    if full() { 50 } else { slice }
+}
+
+fn moment(random: &mut Random, whole: Duration) -> Duration {
+    Duration::from_micros(random.next() % (whole.as_micros() as u64 * 11 / 10).max(1))
+}
+
+#[test]
+fn a_killed_creation_leaves_a_whole_workspace_or_none() {
+    for backend in BACKENDS {
+        let place = place();
+        let args = ["create", "-q", "one", "--detach", "--backend", backend, "four"];
+        place.done(&args);
+        place.done(&["remove", "--force", "one"]);
+        let whole = timed(&place, &args);
+        let (mut random, mut interrupted) = (Random::new(3), 0);
+        place.done(&["remove", "--force", "one"]);
+        for round in 0..rounds(6) {
+            interrupted += usize::from(kill_after(&place, &args, moment(&mut random, whole)));
+            let context = format!("{backend}, round {round}");
+            reboot_and_recover(&place, &context);
+            match traces(&place).is_empty() {
+                true => assert!(mounts_below(&place.workspace("one").path).is_empty(), "{context}"),
+                false => {
+                    assert_eq!(place.git("one", &["status", "--porcelain"]), "", "{context}");
+                    place.done(&["remove", "--force", "one"]);
+                    assert_eq!(traces(&place), Vec::<PathBuf>::new(), "{context}");
+                }
+            }
+            place.done(&args);
+            place.done(&["remove", "--force", "one"]);
+        }
+        println!("{backend}: {interrupted} creations were killed while running");
+        assert!(interrupted > 0, "no run was killed in time: the test shows nothing");
+    }
+}
+
+#[test]
+fn a_killed_base_leaves_a_whole_base_or_none() {
+    for backend in BACKENDS {
+        let place = place();
+        let kind = ["base", "add", "-q", "--backend", backend];
+        let whole = timed(&place, &[&kind[..], &["HEAD~3"]].concat());
+        let (mut random, mut interrupted) = (Random::new(4), 0);
+        for round in 0..rounds(4) {
+            let commit = ["HEAD", "HEAD~1", "HEAD~2"][round % 3];
+            let args = [&kind[..], &[commit]].concat();
+            interrupted += usize::from(kill_after(&place, &args, moment(&mut random, whole)));
+            let context = format!("{backend}, round {round}");
+            place.done(&["create", "-q", "one", "--detach", "--backend", backend, commit]);
+            assert_eq!(place.git("one", &["status", "--porcelain"]), "", "{context}");
+            // The bytes are those of the commit, not only the stat data.
+            place.git("one", &["update-index", "-q", "--really-refresh"]);
+            place.git("one", &["-c", "core.fsmonitor=", "diff", "--exit-code"]);
+            let content = place.workspace("one").read("file");
+            assert_eq!(content, place.repo().git(&["show", &format!("{commit}:file")]).stdout, "{context}");
+            place.done(&["remove", "--force", "one"]);
+        }
+        println!("{backend}: {interrupted} builds of bases were killed while running");
+    }
+}
+
+#[test]
+fn a_killed_rebase_keeps_every_byte() {
+    for backend in BACKENDS {
+        let place = place();
+        place.done(&["create", "-q", "one", "--detach", "--backend", backend, "four"]);
+        let workspace = place.workspace("one");
+        edit(&workspace, 0);
+        let to = |commit| ["rebase", "-q", "-d", "one", commit];
+        let (old, new) = ("four~1", "four");
+        let whole = timed(&place, &to(old)).max(timed(&place, &to(new)));
+        let (mut random, mut at, mut interrupted) = (Random::new(5), new, 0);
+        for round in 1..=rounds(8) {
+            edit(&workspace, round);
+            let expected = own_files(&workspace);
+            let target = if at == new { old } else { new };
+            interrupted += usize::from(kill_after(&place, &to(target), moment(&mut random, whole)));
+            let context = format!("{backend}, round {round}");
+            reboot_and_recover(&place, &context);
+            assert_eq!(own_files(&workspace), expected, "{context}");
+            let head = place.git("one", &["rev-parse", "HEAD"]);
+            let commit = place.repo().git(&["rev-parse", old, new]).stdout.to_string();
+            at = if commit.starts_with(&head) { old } else { new };
+            assert!(commit.contains(&head), "{context}");
+            let status = " M file\n D dir/deep/file\n D dir/empty\n?? dir/moved/\n?? own/\n";
+            let mut lines: Vec<_> = status.lines().collect();
+            lines.sort_unstable();
+            let found = place.git("one", &["status", "--porcelain"]);
+            let mut found: Vec<_> = found.lines().collect();
+            found.sort_unstable();
+            assert_eq!(found, lines, "{context}, at {at}");
+            place.git(
+                "one",
+                &["-c", "core.fsmonitor=", "diff", "--quiet", "--exit-code", "--", "many", "added"],
+            );
+        }
+        println!("{backend}: {interrupted} rebases were killed while running");
+        assert!(interrupted > 0, "no run was killed in time: the test shows nothing");
+    }
+}
+
+#[test]
+fn a_killed_removal_is_completed_or_did_not_begin() {
+    for backend in BACKENDS {
+        let place = place();
+        let create = ["create", "-q", "one", "--detach", "--backend", backend, "four"];
+        place.done(&create);
+        let whole = timed(&place, &["remove", "--force", "one"]);
+        let (mut random, mut interrupted) = (Random::new(6), 0);
+        for round in 0..rounds(6) {
+            place.done(&create);
+            let workspace = place.workspace("one");
+            edit(&workspace, round);
+            let expected = own_files(&workspace);
+            let delay = moment(&mut random, whole);
+            interrupted += usize::from(kill_after(&place, &["remove", "--force", "one"], delay));
+            let context = format!("{backend}, round {round}");
+            reboot_and_recover(&place, &context);
+            if !traces(&place).is_empty() {
+                assert_eq!(own_files(&workspace), expected, "{context}");
+                place.done(&["remove", "--force", "one"]);
+            }
+            assert_eq!(traces(&place), Vec::<PathBuf>::new(), "{context}");
+        }
+        println!("{backend}: {interrupted} removals were killed while running");
+    }
+}
+
+#[test]
+fn killed_moves_and_freezes_keep_every_byte() {
+    for backend in BACKENDS {
+        let place = place();
+        place.done(&["create", "-q", "one", "--detach", "--backend", backend, "four"]);
+        edit(&place.workspace("one"), 0);
+        let (mut random, mut interrupted) = (Random::new(7), 0);
+        let expected = own_files(&place.workspace("one"));
+        let whole = timed(&place, &["freeze", "-q", "one"]) + timed(&place, &["thaw", "-q", "one"]);
+        let mut at = "one";
+        for round in 0..rounds(6) {
+            let context = format!("{backend}, round {round}");
+            let other = if at == "one" { "two" } else { "one" };
+            let dir = format!("../repo.workspaces/{other}");
+            for args in [&["freeze", "-q", "one"][..], &["move", "-q", "one", &dir]] {
+                interrupted += usize::from(kill_after(&place, args, moment(&mut random, whole)));
+                reboot_and_recover(&place, &context);
+                let _ = place.run(&["thaw", "-q", "one"]);
+                at =
+                    ["one", "two"].into_iter().find(|at| place.workspace(at).exists("file")).expect(&context);
+                assert_eq!(own_files(&place.workspace(at)), expected, "{context}");
+                let list = place.repo().git(&["worktree", "list", "--porcelain"]).stdout.to_string();
+                let line = format!("worktree {}\n", place.workspace(at).path.display());
+                assert!(list.contains(&line), "{context}: {list}");
+                let other = place.workspace(if at == "one" { "two" } else { "one" });
+                assert!(!other.path.exists(), "{context}: {}", other.path.display());
+            }
+        }
+        println!("{backend}: {interrupted} moves and freezes were killed while running");
+    }
+}
+
+#[test]
+fn a_whole_directory_is_moved_by_one_rename() {
+    for backend in BACKENDS {
+        let place = place();
+        place.done(&["create", "-q", "one", "--detach", "--backend", backend, "four"]);
+        let workspace = place.workspace("one");
+        workspace.write("target/deep/ignored.o", "built\n");
+        let upper = place.repo().join(".git/sapwood/workspaces/one/upper/target/deep");
+        let inode = fs::metadata(&upper).expect("in the upper layer").ino();
+        place.done(&["rebase", "-q", "-d", "one", "four~1"]);
+        assert_eq!(fs::metadata(&upper).expect("in the upper layer").ino(), inode, "{backend}");
+        let names: Vec<_> = fs::read_dir(upper.join("../..")).expect("a directory").flatten().collect();
+        assert_eq!(names.len(), 2, "only `.git` and `target` are kept: {names:?}");
+    }
+}

@@ -1,0 +1,270 @@
+//! The journal of a rebase, and the steps after it was written. Each step can be repeated.
+//!
+//! The journal is a list of fields, each ended by a NUL: a version; the base directory and the name
+//! of the base; the kind and the name of the new HEAD; the message for its reflog; and the paths
+//! that move.
+
+use std::{
+    io::ErrorKind,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use store::{Components, Fsync, Lock, LockOptions};
+use sys::{by_path, xattr};
+
+use super::{
+    Error,
+    walk::{Marks, parent, place},
+};
+use crate::workspace::record::{BaseRef, Workspace};
+
+const VERSION: &str = "sapwood rebase 1";
+
+/// The new HEAD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// A branch by its full name.
+    Branch(BString),
+    /// A commit, in hexadecimal digits.
+    Detached(BString),
+}
+
+/// A rebase that has passed the point of no return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journal {
+    /// The new base.
+    pub base: BaseRef,
+    /// The new HEAD.
+    pub head: Head,
+    /// The message for the reflog of HEAD.
+    pub message: BString,
+    /// The paths of the old upper layer that move to the new one.
+    pub moves: Vec<BString>,
+}
+
+/// The directory of a rebase in the state of its workspace.
+pub(super) fn directory(workspace: &Workspace) -> PathBuf {
+    workspace.state.join("rebase")
+}
+
+fn path(workspace: &Workspace) -> PathBuf {
+    directory(workspace).join("journal")
+}
+
+/// The new upper layer, until it takes the place of the old one.
+pub(super) fn new_upper(workspace: &Workspace) -> PathBuf {
+    workspace.upper().with_file_name("upper.new")
+}
+
+fn old_upper(workspace: &Workspace) -> PathBuf {
+    workspace.upper().with_file_name("upper.old")
+}
+
+impl Journal {
+    /// Reads the journal of a workspace. Returns `None` if no rebase has begun.
+    pub fn read(workspace: &Workspace) -> Result<Option<Journal>, Error> {
+        let path = path(workspace);
+        let content = by_path::read(&path).map_err(|source| Error::io("read", &path, source))?;
+        let parsed = content.map(|content| Journal::parse(&content).ok_or(Error::Damaged { path }));
+        parsed.transpose()
+    }
+
+    fn parse(content: &[u8]) -> Option<Journal> {
+        let mut fields = content.strip_suffix(b"\0")?.split(|byte| *byte == 0).map(BString::from);
+        fields.next().filter(|version| version == VERSION)?;
+        let dir = sys::os_str(&fields.next()?).into();
+        let base = BaseRef { dir, name: fields.next()?.to_string() };
+        let head = match fields.next()?.as_slice() {
+            b"branch" => Head::Branch(fields.next()?),
+            b"detached" => Head::Detached(fields.next()?),
+            _ => return None,
+        };
+        Some(Journal { base, head, message: fields.next()?, moves: fields.collect() })
+    }
+
+    pub(super) fn write(&self, workspace: &Workspace, fsync: &Fsync) -> Result<(), Error> {
+        let (kind, name) = match &self.head {
+            Head::Branch(name) => ("branch", name),
+            Head::Detached(name) => ("detached", name),
+        };
+        let head: [&BStr; 6] = [
+            VERSION.into(),
+            self.base.dir.as_os_str().as_bytes().into(),
+            self.base.name.as_str().into(),
+            kind.into(),
+            name.as_bstr(),
+            self.message.as_bstr(),
+        ];
+        let mut content = Vec::new();
+        for field in head.into_iter().chain(self.moves.iter().map(|path| path.as_bstr())) {
+            content.extend_from_slice(field);
+            content.push(0);
+        }
+        let mut lock = Lock::take(&path(workspace), &LockOptions::default())?;
+        lock.write(&content)?;
+        Ok(lock.commit_synced(fsync, Components::INDEX)?)
+    }
+}
+
+/// Gives a workspace, which is not mounted, its new upper layer, base and index. `admin` is its
+/// administrative directory. The caller holds the workspace's lock. Returns the workspace as it is
+/// then.
+pub fn carry_out(
+    workspace: &Workspace,
+    journal: &Journal,
+    admin: &Path,
+    marks: Marks,
+    fsync: &Fsync,
+) -> Result<Workspace, Error> {
+    let (old, new) = (workspace.upper(), new_upper(workspace));
+    if is_there(&new)? {
+        if is_there(&old)? {
+            for path in &journal.moves {
+                move_path(&old, &new, path.as_bstr(), marks)?;
+            }
+            let aside = old_upper(workspace);
+            by_path::rename(&old, &aside).map_err(|source| Error::io("rename", &old, source))?;
+        }
+        by_path::rename(&new, &old).map_err(|source| Error::io("rename", &new, source))?;
+    }
+    let mut moved = workspace.clone();
+    moved.record.base = Some(journal.base.clone());
+    moved.store(fsync)?;
+    install_index(workspace, admin)?;
+    // The lists behind old tokens describe the old upper layer.
+    remove(&workspace.state.join("snapshots"))?;
+    Ok(moved)
+}
+
+/// Moves one path, unless it has been moved.
+fn move_path(old: &Path, new: &Path, path: &BStr, marks: Marks) -> Result<(), Error> {
+    let (from, to) = (place(old, path), place(new, path));
+    match by_path::rename_new(&from, &to) {
+        // A moved path is missing in the old upper layer.
+        Err(error) if error.kind() == ErrorKind::NotFound && is_there(&to)? => {}
+        moved => moved.map_err(|source| Error::io("move", &from, source))?,
+    }
+    remove_origins(&to, marks)
+}
+
+/// Removes the marks of copied files. A mark names a file of the old base. Two files with equal
+/// marks are one file for overlayfs, and the new base may show the marked one again.
+fn remove_origins(path: &Path, marks: Marks) -> Result<(), Error> {
+    let failed = |source| Error::io("change", path, source);
+    xattr::remove(path, marks.origin()).map_err(failed)?;
+    let stat = by_path::stat(path).map_err(failed)?;
+    if stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory) {
+        for (name, _) in by_path::list(path).map_err(failed)? {
+            remove_origins(&path.join(name), marks)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts the index that was written aside, and its shared half, into the administrative directory.
+fn install_index(workspace: &Workspace, admin: &Path) -> Result<(), Error> {
+    let dir = directory(workspace);
+    let mut names: Vec<_> = match by_path::list(&dir) {
+        Ok(names) => names.into_iter().map(|(name, _)| name).collect(),
+        Err(source) => return Err(Error::io("read", &dir, source)),
+    };
+    // The shared half comes first: the index names it.
+    names.retain(|name| name == "index" || name.as_bytes().starts_with(b"sharedindex."));
+    names.sort_by_key(|name| name == "index");
+    for name in names {
+        let (from, to) = (dir.join(&name), admin.join(&name));
+        by_path::rename(&from, &to).map_err(|source| Error::io("rename", &from, source))?;
+    }
+    Ok(())
+}
+
+/// Forgets a rebase that is complete. Returns the old upper layer, which the caller deletes: its
+/// files are those that the new base has, or that the switch removed.
+pub fn conclude(workspace: &Workspace) -> Result<Option<PathBuf>, Error> {
+    remove(&directory(workspace))?;
+    let old = old_upper(workspace);
+    Ok(is_there(&old)?.then_some(old))
+}
+
+/// Removes the leftovers of a rebase that has changed nothing. Does nothing if there is a journal.
+pub fn forget(workspace: &Workspace) -> Result<(), Error> {
+    if is_there(&path(workspace))? {
+        return Ok(());
+    }
+    remove(&directory(workspace))?;
+    remove(&new_upper(workspace))
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match by_path::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(|source| Error::io("remove", path, source)),
+    }
+}
+
+fn is_there(path: &Path) -> Result<bool, Error> {
+    let found = by_path::stat(path).map_err(|source| Error::io("look at", path, source))?;
+    Ok(found.is_some())
+}
+
+/// Creates the directories above a path of the new upper layer, with the permissions that they have
+/// in the worktree.
+pub(super) fn make_way(view: &sys::Dir, root: &Path, path: &BStr) -> Result<(), Error> {
+    match parent(path) {
+        Some(dir) => make_directory(view, root, dir),
+        None => Ok(()),
+    }
+}
+
+/// Creates a directory of the new upper layer and those above it.
+pub(super) fn make_directory(view: &sys::Dir, root: &Path, dir: &BStr) -> Result<(), Error> {
+    let at = place(root, dir);
+    if is_there(&at)? {
+        return Ok(());
+    }
+    make_way(view, root, dir)?;
+    by_path::create_dir(&at).map_err(|source| Error::io("create", &at, source))?;
+    let found = view.stat(dir).map_err(|source| Error::io("look at", &at, source))?;
+    match found.filter(|stat| stat.file_type == sys::FileType::Directory) {
+        Some(stat) => {
+            let mode = stat.mode & 0o7777;
+            by_path::set_mode(&at, mode).map_err(|source| Error::io("change", &at, source))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journals_hold_any_path() {
+        let journal = Journal {
+            base: BaseRef { dir: "/a\nb".into(), name: "12ab".into() },
+            head: Head::Branch("refs/heads/x".into()),
+            message: "".into(),
+            moves: vec!["a".into(), "b\nc".into(), "\u{e9}".into()],
+        };
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let record = crate::workspace::record::Record {
+            dir: "/w".into(),
+            backend: crate::workspace::backend::Backend::Image,
+            base: None,
+            layers: Vec::new(),
+            place: None,
+            durability: crate::workspace::record::Durability::Synced,
+            activity: crate::workspace::record::Activity::Active,
+        };
+        let workspace = Workspace { name: "w".into(), state: dir.path().to_owned(), record };
+        assert_eq!(Journal::read(&workspace).expect("none yet"), None);
+        by_path::create_dir(&directory(&workspace)).expect("created");
+        journal.write(&workspace, &Fsync::default()).expect("written");
+        assert_eq!(Journal::read(&workspace).expect("read"), Some(journal));
+        assert_eq!(Journal::parse(b"sapwood rebase 1\0"), None);
+        assert_eq!(Journal::parse(b"sapwood rebase 1\0/d\0"), None);
+        assert_eq!(Journal::parse(b"sapwood rebase 2\0/d\0b\0branch\0n\0m\0"), None);
+    }
+}

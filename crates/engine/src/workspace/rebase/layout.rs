@@ -1,0 +1,302 @@
+//! The upper layer that a workspace needs on another base. Nothing is read or changed here.
+//!
+//! The worktree after a switch is known: it is the one before, with the plan's writes and removals.
+//! A path needs a place in the new upper layer if the new base does not provide it:
+//!
+//! - a file of the old upper layer moves, unless it equals the new base's, or the plan replaces it;
+//! - a file of the old base that the new base lacks, and the plan leaves, is copied;
+//! - a path of the new base that the worktree lacks gets a whiteout.
+
+use std::collections::{BTreeSet, HashSet};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat};
+
+use super::walk::{Below, Node, Stamp, Upper, parent, ways};
+use crate::checkout::Plan;
+
+/// The facts from which a layout follows.
+pub struct Inputs<'a> {
+    /// All entries of the old base.
+    pub old: &'a Index,
+    /// All entries of the new base.
+    pub new: &'a Index,
+    /// The switch of the worktree to the tree of the new base.
+    pub plan: &'a Plan,
+    /// The old upper layer.
+    pub upper: &'a Upper,
+    /// Files of the old base that a renamed directory of the upper layer shows: their paths in the
+    /// worktree, sorted.
+    pub renamed: &'a [BString],
+    /// Directories without any content in the worktree, sorted.
+    pub empty: &'a [BString],
+    /// The permission bits that no file of a base has.
+    pub umask: u32,
+    /// Tells if the file of an entry of the plan's index is known to equal it.
+    pub is_clean: &'a dyn Fn(&Entry) -> bool,
+}
+
+/// A new upper layer. All lists are sorted by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Files, links and whole directories of the old upper layer that move to the new one.
+    pub moves: Vec<BString>,
+    /// Files and links that are copied from the worktree.
+    pub copies: Vec<BString>,
+    /// Paths of the new base to hide.
+    pub whiteouts: Vec<BString>,
+    /// Directories that stay although nothing is in them.
+    pub directories: Vec<BString>,
+}
+
+impl Layout {
+    /// Computes the layout.
+    pub fn of(inputs: &Inputs<'_>) -> Layout {
+        let mut layout = Layout::default();
+        let steps = Steps::of(inputs.plan);
+        layout.keep_upper(inputs, &steps);
+        layout.keep_old_base(inputs, &steps);
+        let moved = set([&layout.moves]);
+        let is_left = |dir: &&BString| {
+            !steps.replace(dir.as_bstr()) && !ways(dir.as_bstr()).any(|way| moved.contains(way))
+        };
+        layout.directories = inputs.empty.iter().filter(is_left).cloned().collect();
+        layout.hide(inputs, &steps);
+        layout
+    }
+
+    /// Decides on everything in the old upper layer.
+    fn keep_upper(&mut self, inputs: &Inputs<'_>, steps: &Steps<'_>) {
+        let mut whole: HashSet<&BStr> = HashSet::new();
+        for (path, node) in inputs.upper.nodes() {
+            if !whole.is_empty() && ways(path).any(|way| whole.contains(way)) {
+                continue;
+            }
+            let moves = match node {
+                _ if path == ".git" => true,
+                Node::Whiteout => false,
+                Node::Directory(_) => {
+                    let moves = moves_whole(inputs, steps, path);
+                    if moves {
+                        whole.insert(path);
+                    }
+                    moves
+                }
+                Node::Leaf(stamp) => {
+                    let is_dropped = steps.replace(path)
+                        || is_provided(inputs, path) && has_usual_mode(inputs, path, stamp);
+                    !is_dropped
+                }
+            };
+            if moves {
+                self.moves.push(path.to_owned());
+            }
+        }
+    }
+
+    /// Decides on the files of the old base that the worktree shows.
+    fn keep_old_base(&mut self, inputs: &Inputs<'_>, steps: &Steps<'_>) {
+        for path in inputs.renamed {
+            if !steps.replace(path.as_bstr()) && !is_provided(inputs, path.as_bstr()) {
+                self.copies.push(path.clone());
+            }
+        }
+        let mut dir: Option<(Option<&BStr>, bool)> = None;
+        for entry in files(inputs.old) {
+            let path = inputs.old.path(entry);
+            let above = parent(path);
+            let hides = match dir {
+                Some((known, hides)) if known == above => hides,
+                _ => inputs.upper.hides_children(above),
+            };
+            dir = Some((above, hides));
+            if hides || inputs.upper.get(path).is_some() || steps.replace(path) {
+                continue;
+            }
+            let same = |new: Entry| new.oid == entry.oid && new.mode == entry.mode;
+            if !find(inputs.new, path).is_some_and(same) {
+                self.copies.push(path.to_owned());
+            }
+        }
+        self.copies.sort();
+    }
+
+    /// Hides what the new base has and the worktree shall not.
+    fn hide(&mut self, inputs: &Inputs<'_>, steps: &Steps<'_>) {
+        let mut shown: BTreeSet<&BStr> = BTreeSet::new();
+        let mut absent: Vec<&BStr> = Vec::new();
+        let kept: BTreeSet<&BStr> = set([&self.moves, &self.copies]);
+        let left: BTreeSet<&BStr> = set([&self.directories]);
+        for entry in files(inputs.new) {
+            let path = inputs.new.path(entry);
+            if steps.writes.contains(path) || is_in_view(inputs, path) && !steps.replace(path) {
+                shown.insert(path);
+            } else if !ways(path).any(|way| kept.contains(way)) {
+                absent.push(path);
+            }
+        }
+        let is_used = |dir: &BStr| [&shown, &kept, &left].into_iter().any(|paths| has_within(paths, dir));
+        for path in absent {
+            let hidden = self.whiteouts.last().is_some_and(|last| ways(path).any(|way| way == last));
+            if hidden {
+                continue;
+            }
+            if let Some(top) = ways(path).find(|way| !is_used(way)) {
+                self.whiteouts.push(top.to_owned());
+            }
+        }
+        self.whiteouts.sort();
+    }
+
+    /// Returns the changes that turn the new base's index into that of the workspace. Entries whose
+    /// files are not the base's have no stat data.
+    pub fn edits(&self, new: &Index, after: &Index) -> Vec<Edit> {
+        let own = set([&self.moves, &self.copies, &self.whiteouts]);
+        let mut edits = Vec::new();
+        let (mut at, mut other) = (0, 0);
+        while at < new.len() || other < after.len() {
+            let path = match (at < new.len(), other < after.len()) {
+                (true, true) => new.path_at(at).min(after.path_at(other)),
+                (true, false) => new.path_at(at),
+                (false, _) => after.path_at(other),
+            };
+            let count = |index: &Index, from: usize| {
+                (from..index.len()).take_while(|&at| index.path_at(at) == path).count()
+            };
+            let (base, entries) = (at..at + count(new, at), other..other + count(after, other));
+            (at, other) = (base.end, entries.end);
+            let wanted: Vec<NewEntry> = after.entries_in(entries).map(|entry| unknown(&entry)).collect();
+            let same = wanted.len() == 1
+                && base.len() == 1
+                && unknown(&new.entry(base.start)) == wanted[0]
+                && !ways(path).any(|way| own.contains(way));
+            if !same {
+                edits.push(Edit { path: path.to_owned(), entries: wanted });
+            }
+        }
+        edits
+    }
+}
+
+/// Returns an entry whose file has to be compared.
+fn unknown(entry: &Entry) -> NewEntry {
+    let kept = Flags::ASSUME_VALID | Flags::INTENT_TO_ADD | Flags::SKIP_WORKTREE;
+    NewEntry { stat: Stat::default(), flags: entry.flags & kept, ..entry.content() }
+}
+
+/// The paths that the plan writes and removes.
+struct Steps<'a> {
+    writes: HashSet<&'a BStr>,
+    removals: BTreeSet<&'a BStr>,
+    /// Directories that will hold something that the plan writes.
+    leading: HashSet<&'a BStr>,
+}
+
+impl<'a> Steps<'a> {
+    fn of(plan: &'a Plan) -> Steps<'a> {
+        let writes: HashSet<&BStr> =
+            plan.writes.iter().map(|write| plan.index.path_at(write.entry)).collect();
+        let mut leading = HashSet::new();
+        for path in &writes {
+            let mut above = parent(path);
+            while let Some(dir) = above.filter(|dir| leading.insert(*dir)) {
+                above = parent(dir);
+            }
+        }
+        let removals = plan.removals.iter().filter(|removal| !removal.gitlink);
+        Steps { removals: removals.map(|removal| removal.path.as_bstr()).collect(), writes, leading }
+    }
+
+    /// Returns true if the plan leaves no file of the worktree at `path`: it removes the file,
+    /// writes another, or needs the place for a directory or for a file above.
+    fn replace(&self, path: &BStr) -> bool {
+        self.removals.contains(path)
+            || self.leading.contains(path)
+            || ways(path).any(|way| self.writes.contains(way))
+    }
+
+    /// Returns true if the plan does something at or below `dir`, or above it.
+    fn touch(&self, dir: &BStr) -> bool {
+        self.replace(dir) || has_within(&self.removals, dir)
+    }
+}
+
+/// Returns true if the file at `path` equals the one of the new base.
+fn is_provided(inputs: &Inputs<'_>, path: &BStr) -> bool {
+    let (Some(base), Some(entry)) = (find(inputs.new, path), find(&inputs.plan.index, path)) else {
+        return false;
+    };
+    base.oid == entry.oid && base.mode == entry.mode && (inputs.is_clean)(&entry)
+}
+
+/// Returns true if a file has the permissions that the new base gives it. A file that the user has
+/// made private stays private.
+fn has_usual_mode(inputs: &Inputs<'_>, path: &BStr, stamp: Stamp) -> bool {
+    let usual = match find(inputs.new, path) {
+        Some(entry) if entry.mode.is_symlink() => return true,
+        Some(entry) if entry.mode.is_executable() => 0o777,
+        _ => 0o666,
+    };
+    stamp.permissions == usual & !inputs.umask
+}
+
+/// Returns true if a directory of the upper layer can move with everything in it: it has nothing to
+/// do with any base, nor with the index.
+fn moves_whole(inputs: &Inputs<'_>, steps: &Steps<'_>, dir: &BStr) -> bool {
+    let is_plain = |node: Node| !matches!(node, Node::Whiteout | Node::Directory(Below::Redirected));
+    let is_merged = inputs.upper.get(dir) == Some(Node::Directory(Below::Merged));
+    let is_renamed = |way: &BStr| inputs.upper.get(way) == Some(Node::Directory(Below::Redirected));
+    let shows_renamed = || is_merged && ways(dir).any(is_renamed);
+    let shows_base =
+        || is_merged && !inputs.upper.hides_children(parent(dir)) && !inputs.old.range_below(dir).is_empty();
+    let has = |index: &Index| !index.range_below(dir).is_empty();
+    let is_at_a_file = || ways(dir).any(|way| find(inputs.new, way).is_some());
+    is_plain(inputs.upper.get(dir).expect("it is a node"))
+        && !has(inputs.new)
+        && !has(&inputs.plan.index)
+        && !is_at_a_file()
+        && !shows_base()
+        && !shows_renamed()
+        && !steps.touch(dir)
+        && inputs.upper.below(dir).all(|(_, node)| is_plain(node))
+}
+
+/// Returns true if the worktree has a file at `path`.
+fn is_in_view(inputs: &Inputs<'_>, path: &BStr) -> bool {
+    match inputs.upper.get(path) {
+        Some(Node::Leaf(_)) => true,
+        Some(Node::Whiteout | Node::Directory(_)) => false,
+        None if inputs.renamed.binary_search_by(|known| known.as_bstr().cmp(path)).is_ok() => true,
+        None => find(inputs.old, path).is_some() && !inputs.upper.hides(path),
+    }
+}
+
+/// Iterates over the files and links that a base has.
+fn files(index: &Index) -> impl Iterator<Item = &Entry> {
+    index.entries().iter().filter(|entry| is_file(entry))
+}
+
+fn is_file(entry: &Entry) -> bool {
+    entry.stage == Stage::Normal
+        && !entry.mode.is_gitlink()
+        && !entry.mode.is_tree()
+        && !entry.flags.contains(Flags::SKIP_WORKTREE)
+}
+
+fn find(index: &Index, path: &BStr) -> Option<Entry> {
+    index.position(path, Stage::Normal).ok().map(|at| index.entry(at)).filter(is_file)
+}
+
+fn set<const N: usize>(lists: [&Vec<BString>; N]) -> BTreeSet<&BStr> {
+    lists.into_iter().flatten().map(|path| path.as_bstr()).collect()
+}
+
+/// Returns true if one of the paths is `dir` or below it.
+fn has_within(paths: &BTreeSet<&BStr>, dir: &BStr) -> bool {
+    let below = bstr::concat([dir.as_bytes(), b"/"]);
+    paths.contains(dir) || paths.range(below.as_bstr()..).next().is_some_and(|path| path.starts_with(&below))
+}
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;

@@ -1,0 +1,195 @@
+//! The part of a rebase before its journal: everything is written aside.
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::index::Index;
+use repo::Repository;
+use store::{Fsync, index::WriteOptions};
+use sys::{Dir, FileType, by_path};
+
+use super::{
+    Error, Layout,
+    journal::{self, Head, Journal, make_directory, make_way},
+    walk::{Below, Marks, Node, Upper, join, place},
+};
+use crate::workspace::{
+    base::{Base, Monitor},
+    record::{BaseRef, Workspace},
+};
+
+/// The worktree and its upper layer, before a switch is planned.
+pub struct View {
+    /// The upper layer.
+    pub upper: Upper,
+    /// Files of the base that renamed directories show, sorted.
+    pub renamed: Vec<BString>,
+    /// Directories without content, sorted.
+    pub empty: Vec<BString>,
+}
+
+/// The kernel's clock ticks at least this often. A file that changes twice within a tick keeps its
+/// change time.
+const TICK: std::time::Duration = std::time::Duration::from_millis(20);
+
+impl View {
+    /// Reads the upper layer of a mounted workspace. `worktree` is the root of the mount.
+    pub fn read(workspace: &Workspace, worktree: &Dir, marks: Marks) -> Result<View, Error> {
+        let mut upper = Upper::read(&workspace.upper(), marks)?;
+        if upper.newest().is_some_and(is_now) {
+            std::thread::sleep(TICK);
+            upper = Upper::read(&workspace.upper(), marks)?;
+        }
+        let (mut renamed, mut empty) = (Vec::new(), Vec::new());
+        for (path, node) in upper.nodes() {
+            let Node::Directory(below) = node else { continue };
+            if below == Below::Redirected {
+                walk_renamed(worktree, &upper, path, &mut renamed)?;
+            }
+            let list = worktree.open_dir(path).and_then(|dir| dir.is_empty());
+            if list.map_err(|source| Error::io("read", &worktree_path(workspace, path), source))? {
+                empty.push(path.to_owned());
+            }
+        }
+        renamed.sort();
+        renamed.dedup();
+        Ok(View { upper, renamed, empty })
+    }
+}
+
+fn worktree_path(workspace: &Workspace, path: &BStr) -> PathBuf {
+    place(&workspace.record.dir, path)
+}
+
+fn is_now(time: (i64, u32)) -> bool {
+    let time = std::time::Duration::new(u64::try_from(time.0).unwrap_or(0), time.1);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.is_ok_and(|now| time + TICK > now)
+}
+
+/// Adds the files below a renamed directory that are not in the upper layer.
+fn walk_renamed(worktree: &Dir, upper: &Upper, dir: &BStr, found: &mut Vec<BString>) -> Result<(), Error> {
+    let failed = |source| Error::io("read", Path::new(sys::os_str(dir)), source);
+    for (name, kind) in worktree.open_dir(dir).and_then(|dir| dir.list()).map_err(failed)? {
+        let path = join(dir, name.as_bstr());
+        match kind {
+            FileType::Directory => walk_renamed(worktree, upper, path.as_bstr(), found)?,
+            _ if upper.get(path.as_bstr()).is_none() => found.push(path),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A rebase that is complete but for the moves of files.
+pub struct Staged<'a> {
+    workspace: &'a Workspace,
+    view: View,
+    layout: Layout,
+    base: BaseRef,
+}
+
+impl<'a> Staged<'a> {
+    /// Begins the new upper layer and writes the new index, aside. `after` is the index after the
+    /// switch. A failure leaves nothing.
+    pub fn prepare(
+        repo: &Repository,
+        workspace: &'a Workspace,
+        worktree: &Dir,
+        (view, layout): (View, Layout),
+        base: &Base,
+        after: &Index,
+        (options, fsync): (&WriteOptions, &Fsync),
+    ) -> Result<Staged<'a>, Error> {
+        journal::forget(workspace)?;
+        let dir = base.dir.parent().unwrap_or(&base.dir).to_owned();
+        let base_ref = BaseRef { dir, name: base.name.clone() };
+        let prepared = write_upper(workspace, worktree, &layout)
+            .and_then(|()| write_index(repo, workspace, &layout, base, after, (options, fsync)));
+        if let Err(error) = prepared {
+            let _ = journal::forget(workspace);
+            return Err(error);
+        }
+        Ok(Staged { workspace, view, layout, base: base_ref })
+    }
+
+    /// Returns true if the upper layer is as it was when the switch was planned. The workspace must
+    /// not be mounted.
+    pub fn is_current(&self, marks: Marks) -> Result<bool, Error> {
+        Ok(Upper::read(&self.workspace.upper(), marks)? == self.view.upper)
+    }
+
+    /// Drops everything that was written aside.
+    pub fn abandon(self) -> Result<(), Error> {
+        journal::forget(self.workspace)
+    }
+
+    /// Writes the journal. From here on, the rebase only goes forward.
+    pub fn commit(self, head: Head, message: BString, fsync: &Fsync) -> Result<Journal, Error> {
+        let journal = Journal { base: self.base, head, message, moves: self.layout.moves };
+        journal.write(self.workspace, fsync)?;
+        Ok(journal)
+    }
+}
+
+/// Writes everything of the new upper layer that does not come from the old one.
+fn write_upper(workspace: &Workspace, worktree: &Dir, layout: &Layout) -> Result<(), Error> {
+    let (old, new) = (workspace.upper(), journal::new_upper(workspace));
+    by_path::create_dir(&new).map_err(|source| Error::io("create", &new, source))?;
+    if let Some(stat) = by_path::stat(&old).map_err(|source| Error::io("look at", &old, source))? {
+        by_path::set_mode(&new, stat.mode & 0o7777).map_err(|source| Error::io("change", &new, source))?;
+    }
+    for path in &layout.moves {
+        make_way(worktree, &new, path.as_bstr())?;
+    }
+    for path in &layout.directories {
+        make_directory(worktree, &new, path.as_bstr())?;
+    }
+    for path in &layout.copies {
+        make_way(worktree, &new, path.as_bstr())?;
+        let to = place(&new, path.as_bstr());
+        copy(worktree, path.as_bstr(), &to).map_err(|source| Error::io("copy a file to", &to, source))?;
+    }
+    for path in &layout.whiteouts {
+        make_way(worktree, &new, path.as_bstr())?;
+        let at = place(&new, path.as_bstr());
+        by_path::create_whiteout(&at).map_err(|source| Error::io("create", &at, source))?;
+    }
+    Ok(())
+}
+
+/// Copies a file or a link of the worktree, with its permissions and its modification time.
+fn copy(worktree: &Dir, path: &BStr, to: &Path) -> std::io::Result<()> {
+    let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
+    let stat = worktree.stat(path)?.ok_or_else(missing)?;
+    if stat.file_type == FileType::Symlink {
+        return by_path::symlink(Path::new(sys::os_str(&worktree.read_link(path)?)), to);
+    }
+    let (from, to) = (worktree.open_file(path)?, by_path::create_new(to, 0o600)?);
+    sys::copy(&from, &to)?;
+    sys::set_mode(&to, stat.mode & 0o7777)?;
+    let since = std::time::Duration::new(u64::try_from(stat.mtime.0).unwrap_or(0), stat.mtime.1);
+    to.set_modified(std::time::UNIX_EPOCH + since)
+}
+
+/// Writes the index of the workspace on its new base: the base's, with the differences.
+fn write_index(
+    repo: &Repository,
+    workspace: &Workspace,
+    layout: &Layout,
+    base: &Base,
+    after: &Index,
+    (options, fsync): (&WriteOptions, &Fsync),
+) -> Result<(), Error> {
+    let dir = journal::directory(workspace);
+    by_path::create_dir(&dir).map_err(|source| Error::io("create", &dir, source))?;
+    base.install_index(repo, &dir, &workspace.record.dir, Monitor::UpperLayer, fsync)?;
+    let path = dir.join("index");
+    let lock = store::index::lock(&path, &store::LockOptions::default())?;
+    let mut index = store::index::load(&path, after.hash, &store::index::ReadOptions::default())?;
+    let edits = layout.edits(&index, after);
+    index.apply(edits);
+    index.resolve_undo = after.resolve_undo.clone();
+    store::index::commit(lock, &mut index, options, fsync, &|_, _| false)?;
+    Ok(())
+}

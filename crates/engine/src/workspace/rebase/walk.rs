@@ -1,0 +1,205 @@
+//! Everything in an upper layer of overlayfs, as it lies on disk.
+
+use std::{
+    collections::BTreeMap,
+    ffi::CStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use sys::{Dir, FileType, by_path, xattr};
+
+use super::Error;
+
+/// The namespace of overlayfs' extended attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// `trusted.overlay.*`, which only root can set.
+    Trusted,
+    /// `user.overlay.*` (mount option `userxattr`).
+    User,
+}
+
+impl Marks {
+    fn opaque(self) -> &'static CStr {
+        match self {
+            Marks::Trusted => c"trusted.overlay.opaque",
+            Marks::User => c"user.overlay.opaque",
+        }
+    }
+
+    fn redirect(self) -> &'static CStr {
+        match self {
+            Marks::Trusted => c"trusted.overlay.redirect",
+            Marks::User => c"user.overlay.redirect",
+        }
+    }
+
+    /// The attribute that ties a copied file to the file of the base.
+    pub(super) fn origin(self) -> &'static CStr {
+        match self {
+            Marks::Trusted => c"trusted.overlay.origin",
+            Marks::User => c"user.overlay.origin",
+        }
+    }
+}
+
+/// The relation of a directory of the upper layer to the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// The directory of this path in the base shines through.
+    Merged,
+    /// Nothing of the base shines through.
+    Opaque,
+    /// Another directory of the base shines through: this one was renamed.
+    Redirected,
+}
+
+/// The state of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamp {
+    ino: u64,
+    ctime: (i64, u32),
+    size: u64,
+    /// The permission bits. 0 for anything that is not a regular file.
+    pub(super) permissions: u32,
+}
+
+impl Stamp {
+    fn of(stat: &sys::Stat) -> Stamp {
+        let permissions = if stat.file_type == FileType::File { stat.mode & 0o7777 } else { 0 };
+        Stamp { ino: stat.ino, ctime: stat.ctime, size: stat.size, permissions }
+    }
+}
+
+#[cfg(test)]
+impl Stamp {
+    pub(super) const ZERO: Stamp = Stamp { ino: 0, ctime: (0, 0), size: 0, permissions: 0 };
+}
+
+/// Something in the upper layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Node {
+    /// A file, a symbolic link, or anything else that is no directory.
+    Leaf(Stamp),
+    /// Hides the path of the base.
+    Whiteout,
+    Directory(Below),
+}
+
+/// The nodes of an upper layer by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Upper {
+    nodes: BTreeMap<BString, Node>,
+}
+
+impl Upper {
+    /// Reads the upper layer in the directory `upper`.
+    pub fn read(upper: &Path, marks: Marks) -> Result<Upper, Error> {
+        let root = Dir::open(upper).map_err(|source| Error::io("open", upper, source))?;
+        let mut found = Upper::default();
+        found.add_directory(&root, upper, BStr::new(""), marks)?;
+        Ok(found)
+    }
+
+    fn add_directory(&mut self, root: &Dir, upper: &Path, dir: &BStr, marks: Marks) -> Result<(), Error> {
+        let at = place(upper, dir);
+        for (name, kind) in by_path::list(&at).map_err(|source| Error::io("read", &at, source))? {
+            let path = join(dir, name.as_bytes().as_bstr());
+            let failed = |source| Error::io("read", &place(upper, path.as_bstr()), source);
+            let node = match kind {
+                FileType::Directory => {
+                    let has = |name: &CStr| xattr::get_in(root, &path, name).map_err(failed);
+                    let below = match (has(marks.redirect())?, has(marks.opaque())?) {
+                        (Some(_), _) => Below::Redirected,
+                        // The value "x" only says that the directory may hold marks of its own.
+                        (None, Some(value)) if value == b"y" => Below::Opaque,
+                        (None, _) => Below::Merged,
+                    };
+                    self.add_directory(root, upper, path.as_bstr(), marks)?;
+                    Node::Directory(below)
+                }
+                FileType::Other if xattr::is_whiteout(root, &path).map_err(failed)? => Node::Whiteout,
+                _ => {
+                    let stat = root.stat(&path).map_err(failed)?;
+                    Node::Leaf(stat.map(|stat| Stamp::of(&stat)).unwrap_or_default())
+                }
+            };
+            self.nodes.insert(path, node);
+        }
+        Ok(())
+    }
+
+    /// Returns the latest change time of a file.
+    pub fn newest(&self) -> Option<(i64, u32)> {
+        let time = |node: &Node| if let Node::Leaf(stamp) = node { Some(stamp.ctime) } else { None };
+        self.nodes.values().filter_map(time).max()
+    }
+
+    /// Creates one from its nodes.
+    #[cfg(test)]
+    pub(super) fn of(nodes: &[(&str, Node)]) -> Upper {
+        Upper { nodes: nodes.iter().map(|(path, node)| ((*path).into(), *node)).collect() }
+    }
+
+    /// Returns the node at `path`.
+    pub fn get(&self, path: &BStr) -> Option<Node> {
+        self.nodes.get(path).copied()
+    }
+
+    /// Iterates over all nodes, sorted by path.
+    pub fn nodes(&self) -> impl Iterator<Item = (&BStr, Node)> {
+        self.nodes.iter().map(|(path, node)| (path.as_bstr(), *node))
+    }
+
+    /// Iterates over the nodes below directory `dir`.
+    pub fn below(&self, dir: &BStr) -> impl Iterator<Item = (&BStr, Node)> {
+        let start = join(dir, BStr::new(""));
+        let end = start.clone();
+        let nodes = self.nodes.range(start..).take_while(move |(path, _)| path.starts_with(&end));
+        nodes.map(|(path, node)| (path.as_bstr(), *node))
+    }
+
+    /// Returns true if the base cannot shine through at `path`: something of the upper layer is at
+    /// this path or on the way to it.
+    pub fn hides(&self, path: &BStr) -> bool {
+        match self.get(path) {
+            Some(Node::Leaf(_) | Node::Whiteout) => true,
+            Some(Node::Directory(_)) | None => self.hides_children(parent(path)),
+        }
+    }
+
+    /// Returns true if nothing of the base's directory `dir` shines through.
+    pub fn hides_children(&self, dir: Option<&BStr>) -> bool {
+        let Some(dir) = dir else { return false };
+        match self.get(dir) {
+            Some(Node::Leaf(_) | Node::Whiteout | Node::Directory(Below::Opaque | Below::Redirected)) => true,
+            Some(Node::Directory(Below::Merged)) | None => self.hides_children(parent(dir)),
+        }
+    }
+}
+
+/// Returns the directory of `path`; `None` in the root.
+pub(super) fn parent(path: &BStr) -> Option<&BStr> {
+    path.rfind_byte(b'/').map(|at| path[..at].as_bstr())
+}
+
+/// Iterates over `path` and the directories above it, from the top.
+pub(super) fn ways(path: &BStr) -> impl Iterator<Item = &BStr> {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    ends.chain([path.len()]).map(|end| path[..end].as_bstr())
+}
+
+pub(super) fn join(dir: &BStr, name: &BStr) -> BString {
+    match dir.is_empty() {
+        true => name.to_owned(),
+        false => bstr::concat([dir.as_bytes(), b"/", name.as_bytes()]).into(),
+    }
+}
+
+/// Returns the place of a path below a directory.
+pub(super) fn place(root: &Path, path: &BStr) -> PathBuf {
+    if path.is_empty() { root.to_owned() } else { root.join(sys::os_str(path)) }
+}
