@@ -49,10 +49,10 @@ pub fn summarize(data: &[u8], hash: HashKind) -> Option<IndexSummary> {
     (at == content.len()).then_some(found)
 }
 
-/// Returns true if an entry of this file is below the directory `dir`. Returns `None` if the entries
-/// have to be decoded to know it.
+/// Returns true if an entry of this file is below the directory `dir`. Returns `None` if the
+/// entries have to be decoded to know it.
 ///
-/// The shared index of a split index is another file, and an entry of it may be deleted in this one.
+/// The shared index of a split index is another file. An entry of it may be deleted in this one.
 pub fn has_entry_below(data: &[u8], hash: HashKind, dir: &BStr) -> Option<bool> {
     const AT_ENTRIES: usize = 12;
     let content = data.get(..data.len().checked_sub(hash.len())?)?;

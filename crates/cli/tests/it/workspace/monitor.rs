@@ -1,8 +1,8 @@
 //! The upper layer as a monitor: after every kind of change, `status` with the monitor and the
 //! untracked cache equals a status that examines everything.
 //!
-//! Git and sapwood look in turns, and some commands in between look at no untracked file: they store
-//! a new token beside an untracked cache that nobody has brought up to date.
+//! Git and sapwood look in turns. Some commands in between look at no untracked file: they store a
+//! new token beside an untracked cache that nobody has brought up to date.
 
 use std::{fs, path::PathBuf, process::Command};
 

@@ -3,10 +3,10 @@
 //! Git does two things with a reported path: it examines the tracked file there, or all tracked
 //! files below, and it forgets the untracked files of the directory that contains the path. It does
 //! not forget those of directories further down. So each directory whose untracked files may have
-//! changed is reported by a path in it ([`probe`]). sapwood's own reader understands the same paths.
+//! changed is reported by a path in it ([`probe`]). sapwood's reader understands these paths too.
 //!
-//! A directory that was copied up has changed in nothing but the paths that are listed below it. Any
-//! other directory that appears, or that replaces something, is reported with everything below.
+//! A directory that was copied up has changed in nothing but the paths that are listed below it.
+//! Any other directory that appears, or that replaces something, is reported with everything below.
 
 use std::{cmp::Ordering, collections::BTreeSet, io};
 
@@ -131,8 +131,8 @@ impl Report<'_> {
     /// Reports a path itself.
     fn name(&mut self, path: &BStr) {
         if verify(path).is_err() {
-            // Git examines tracked files of this name, but forgets nothing untracked. If the path is
-            // the `.git` of a repository, the directory becomes or ceases to be one path.
+            // Git examines tracked files of this name, but forgets nothing untracked. If the path
+            // is the `.git` of a repository, the directory becomes or ceases to be one path.
             let above = parent(path);
             self.probe(above);
             if !above.is_empty() && path.ends_with(b"/.git") {

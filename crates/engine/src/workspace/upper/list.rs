@@ -29,7 +29,7 @@ pub struct Line {
     pub size: u64,
     /// The time of the last change, if it is no directory.
     pub ctime: (i64, u32),
-    /// Whether a later change would change the time.
+    /// Tells if a later change would change the time.
     pub time: Time,
 }
 
@@ -65,10 +65,10 @@ pub enum Below {
     Unseen,
 }
 
-/// Whether a change after the listing would change the recorded time.
+/// The effect of a change after the listing on the recorded time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// It would.
+    /// It changes the time.
     Settled,
     /// It may keep the time, because the clock has not advanced since the last change.
     Unsettled,

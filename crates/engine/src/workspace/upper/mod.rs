@@ -2,12 +2,12 @@
 //!
 //! - [`scan`] lists it;
 //! - [`changed_paths`] returns the whole list, for `list` and `rebase`;
-//! - [`answer`] answers a query of `core.fsmonitor`: the differences between the list that the token
-//!   names and the present one.
+//! - [`answer`] answers a query of `core.fsmonitor`: the differences between the list that the
+//!   token names and the present one.
 //!
 //! Promise: an answer never omits a change. A layer that cannot be read is an error, and a token
-//! that names no snapshot gets the answer "everything". Design: docs/design/workspace.md, "The upper
-//! layer as a monitor".
+//! that names no snapshot gets the answer "everything". Design: docs/design/workspace.md, "The
+//! upper layer as a monitor".
 
 mod compare;
 mod ignored;
@@ -169,7 +169,7 @@ pub fn answer(
     })
 }
 
-/// Whether the asker's lists of untracked files agree with the snapshot.
+/// The agreement of the asker's lists of untracked files with the snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Listed {
     Yes,

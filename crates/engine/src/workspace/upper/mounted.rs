@@ -7,7 +7,8 @@ use sys::{Dir, by_path};
 
 use super::{Error, Form, Layer};
 
-/// Fails if the mount is not the recorded one, or if the base is gone. Examines no file of the base.
+/// Fails if the mount is not the recorded one, or if the base is gone. Examines no file of the
+/// base.
 pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<(), Error> {
     let unknown = |source| Error::UnknownMount { dir: layer.dir.clone(), source };
     if let Some(record) = &layer.base_record

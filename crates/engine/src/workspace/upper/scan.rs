@@ -18,8 +18,8 @@ use super::{
 
 /// Decides which directories are listed as one line.
 pub trait Prune {
-    /// Returns true if the directory at `path` is ignored and the index has no entry below it. It is
-    /// called only for directories that the base does not have.
+    /// Returns true if the directory at `path` is ignored and the index has no entry below it. It
+    /// is called only for directories that the base does not have.
     fn is_left_out(&mut self, path: &BStr) -> bool;
 }
 
@@ -32,7 +32,7 @@ impl Prune for Everything {
     }
 }
 
-/// A change within this time may keep a file's time: two ticks of the slowest kernel clock (100 Hz).
+/// A change within this time may keep a file's time: two ticks of the slowest kernel clock, 100 Hz.
 const TICKS: Duration = Duration::from_millis(20);
 
 /// A file system without fractions of a second needs this much longer.
@@ -99,7 +99,7 @@ impl Marks {
     }
 }
 
-/// Whether entries of the base may show in a directory.
+/// The entries that may show in a directory, besides those of the upper layer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Base,
