@@ -307,6 +307,7 @@ fn contents_that_nobody_needs_are_given_back() {
         layers: Vec::new(),
         place: None,
         durability: Default::default(),
+        activity: engine::workspace::record::Activity::Active,
     };
     let common = opened.real_common_dir();
     engine::workspace::record::create(&common, "w".as_ref(), record, shared, &Fsync::default())
