@@ -282,6 +282,10 @@ impl NewWorkspace<'_> {
         if self.backend.has_upper() {
             set("core.fsmonitor", monitor_command()?);
             set("core.fsmonitorHookVersion", "2".into());
+            if self.backend == Backend::Fuse {
+                // Git takes every FUSE file system for a remote one, whose changes nobody reports.
+                set("fsmonitor.allowRemote", "true".into());
+            }
             set("core.untrackedCache", "true".into());
         }
         if let Some(patterns) = &self.patterns {
