@@ -38,6 +38,14 @@ environments:
 crash:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- killed
 
+# 5,000 random edits on each backend of a workspace, beside an ordinary worktree (needs root: mounts)
+workspace-edits:
+    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- workspace::random
+
+# killed at 50 random moments of each command of workspaces, then rebooted (needs root: mounts)
+workspace-crash:
+    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- workspace::killed
+
 # every operation of clone, checkout, switch and reset fails in every way (needs FUSE)
 faults:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- faults
