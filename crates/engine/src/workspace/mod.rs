@@ -3,7 +3,7 @@
 //! - [`base`]: the bases: one tree each, as an image or a directory, with its index;
 //! - [`record`]: the workspaces of a repository, where their files are, and their locks;
 //! - [`backend`]: the ways to join a base and an upper layer: mounting and unmounting;
-//! - [`remove`]: removal;
+//! - [`remove`]: the removal of files and state;
 //! - [`rebase`]: another base for a workspace;
 //! - [`upper`]: the changes in the upper layer, and the answer to `core.fsmonitor`.
 //!

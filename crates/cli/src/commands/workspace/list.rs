@@ -36,7 +36,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         site.all()?.iter().map(|workspace| Facts::of(&site, workspace)).collect::<Result<_, _>>()?;
     match request.json {
         true => site::print_json(&Value::from_iter(all.iter().map(Facts::json))),
-        false => table(&all).iter().for_each(|line| console::out(line)),
+        false => table(&all).iter().for_each(console::out),
     }
     Ok(0)
 }

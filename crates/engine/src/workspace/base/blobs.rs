@@ -556,7 +556,7 @@ mod tests {
         let blobs = Blobs::open(dir.path(), HashKind::Sha1).expect("opened");
         let appender = blobs.append().expect("begun");
         let stream = |bytes: &'static [u8], size| {
-            appender.stream(oid(bytes), size, |sink| bytes.chunks(100).try_for_each(|piece| sink(piece)))
+            appender.stream(oid(bytes), size, |sink| bytes.chunks(100).try_for_each(sink))
         };
         let place = stream(&[3; 1000], 1000).expect("written").expect("filled").expect("whole");
         assert_eq!(stream(&[4; 10], 11).expect("written").expect("filled"), None);
