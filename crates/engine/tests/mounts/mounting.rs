@@ -26,6 +26,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("a_volatile_mount_survives_everything_but_a_crash", a_volatile_mount_survives_everything_but_a_crash),
     ("another_host_is_noticed", another_host_is_noticed),
     ("another_namespace_is_noticed", another_namespace_is_noticed),
+    ("a_base_is_not_unmounted_below_a_new_workspace", a_base_is_not_unmounted_below_a_new_workspace),
     ("a_discarded_workspace_is_gone_at_once", a_discarded_workspace_is_gone_at_once),
     ("an_unused_copy_of_a_mount_does_no_harm", an_unused_copy_of_a_mount_does_no_harm),
 ];
@@ -192,6 +193,11 @@ fn a_failed_mount_leaves_nothing() {
     inner.layers.work = outer.top("work");
     fs::create_dir(&inner.layers.upper).expect("made");
     fs::create_dir(&inner.layers.work).expect("made");
+    let image = Place::new().with_image();
+    let base = &image.layers.base;
+    inner.layers.base = base.clone();
+    let error = fails(&inner, Backend::Image);
+    assert!(!image::is_mounted(base).expect("known"), "{error}");
     let error = fails(&inner, Backend::Overlay);
     assert!(matches!(&error, Error::UnfitUpper { file_system, .. } if file_system == "overlay"), "{error}");
     // Something is mounted at the place.
@@ -367,4 +373,24 @@ fn a_discarded_workspace_is_gone_at_once() {
     place.mount(Backend::Overlay).expect("mounted again");
     backend::discard(Backend::Overlay, &place.layers, Busy::Detach).expect("detached");
     assert_eq!(place.state(Backend::Overlay), Mounted::No);
+}
+
+fn a_base_is_not_unmounted_below_a_new_workspace() {
+    need_root!();
+    let owner = Place::new().with_image();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut place = Place::new();
+                place.layers.base = owner.layers.base.clone();
+                for _ in 0..100 {
+                    place.mount(Backend::Image).expect("mounted");
+                    assert_eq!(fs::read(place.top("file")).expect("the base is there"), b"content of file\n");
+                    place.unmount(Backend::Image).expect("nobody uses it");
+                    image::unmount_if_unused(&place.layers.base).expect("it is known who uses it");
+                }
+            });
+        }
+    });
+    assert!(!image::is_mounted(&owner.layers.base).expect("known"));
 }

@@ -1,8 +1,8 @@
 //! The mount of a base image. All workspaces that use the base share it, and with it the pages in
 //! memory.
 //!
-//! The image file is locked (`flock`) while it is mounted and unmounted, so two commands neither
-//! mount it twice nor unmount what the other needs.
+//! The image file is locked (`flock`) from its mount until the overlay that needs it is mounted, and
+//! while it is unmounted. So two commands neither mount it twice nor unmount what the other needs.
 
 use std::{io::Read as _, path::Path};
 
@@ -17,17 +17,17 @@ use super::{
 
 const FILE_SYSTEM: &str = "erofs";
 
-/// Mounts the image of a base at its directory `files`. Does nothing if it is mounted there, or if
-/// the base is no image.
-pub fn mount(base: &Base) -> Result<(), Error> {
+/// Mounts the image of a base at its directory `files`, unless it is mounted there. Nobody unmounts
+/// it until the returned lock is dropped. Returns `None` if the base is no image.
+pub fn mount(base: &Base) -> Result<Option<File>, Error> {
     if base.kind != Kind::Image {
-        return Ok(());
+        return Ok(None);
     }
     let (image, files) = (base.image(), base.files());
     let lock = lock(base)?;
     let found = sys::mount_at(&files).map_err(Error::io("examine", &files))?;
     if let Some(mount) = found {
-        return verify(&mount, &lock, base);
+        return verify(&mount, &lock, base).map(|()| Some(lock));
     }
     if !matches!(by_path::stat(&files), Ok(Some(_))) {
         by_path::create_dir(&files).map_err(Error::io("create", &files))?;
@@ -35,7 +35,8 @@ pub fn mount(base: &Base) -> Result<(), Error> {
     let needed: Vec<&Path> = [&image, &files].into_iter().chain(&base.devices).map(|path| &**path).collect();
     sys::mount::erofs(&image, &base.devices)
         .and_then(|made| made.attach(&files).map_err(Into::into))
-        .map_err(|error| explained(error, &image, FILE_SYSTEM, None, &needed))
+        .map_err(|error| explained(error, &image, FILE_SYSTEM, None, &needed))?;
+    Ok(Some(lock))
 }
 
 /// Unmounts the image of a base if no workspace that this process sees uses it. Returns true if it

@@ -171,8 +171,14 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
     marker::refuse_other_host(&layers.state, &layers.top)?;
     match backend {
         Backend::Image => {
-            image::mount(&layers.base)?;
-            overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current())?;
+            let held = image::mount(&layers.base)?;
+            let mounted = overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current());
+            drop(held);
+            if let Err(error) = mounted {
+                // The base may have been mounted for this workspace alone.
+                let _ = image::unmount_if_unused(&layers.base);
+                return Err(error);
+            }
         }
         Backend::Overlay => {
             overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current())?;
