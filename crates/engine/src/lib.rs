@@ -5,8 +5,8 @@
 //! 1. [`crew`]: the number of workers, and the distribution of work among them;
 //! 2. [`look`]: reads what is there: stat data, trees, ignore rules, pathspecs, sparse patterns;
 //! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`clean`], [`clone`],
-//!    [`switch`], [`worktree`], [`workspace`], and what they share ([`guard`], [`trash`]). They use each other
-//!    without circles.
+//!    [`switch`], [`worktree`], [`workspace`], and what they share ([`guard`], [`trash`]). They use
+//!    each other without circles.
 
 pub mod add;
 pub mod checkout;

@@ -36,8 +36,8 @@ pub fn parse_initializing(reason: &[u8]) -> Option<(u64, PathBuf)> {
     Some((pid.to_str().ok()?.parse().ok()?, sys::os_str(top).into()))
 }
 
-/// The first words of the file `.git` in the directory of an unmounted workspace. Git refuses to work
-/// there: the file does not have its format.
+/// The first words of the file `.git` in the directory of an unmounted workspace. Git refuses to
+/// work there: the file does not have its format.
 const NOT_MOUNTED: &[u8] = b"not mounted: ";
 
 /// A failure to read or write a record.

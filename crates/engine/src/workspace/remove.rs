@@ -31,8 +31,8 @@ pub enum Error {
 }
 
 /// Removes the files and the state of a workspace. The caller has checked that nothing unsaved is
-/// lost, and removes the administrative directory afterwards. `layers` are those of a workspace with
-/// an upper layer.
+/// lost, and removes the administrative directory afterwards. `layers` are those of a workspace
+/// with an upper layer.
 pub fn remove(
     workspace: &Workspace,
     layers: Option<&Layers>,

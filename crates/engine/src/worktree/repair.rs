@@ -49,8 +49,8 @@ fn is_directory(path: &Path) -> bool {
     stat.is_some_and(|stat| stat.file_type == FileType::Directory)
 }
 
-/// Mends the `.git` file of a linked worktree if it does not name `worktrees/<id>`. Leaves that of an
-/// unmounted workspace.
+/// Mends the `.git` file of a linked worktree if it does not name `worktrees/<id>`. Leaves that of
+/// an unmounted workspace.
 pub fn from_admin(worktree: &Worktree, repo: &Repository, linker: &Linker) -> Result<Option<Finding>, Error> {
     let top = &worktree.path;
     if worktree.id.is_none() || matches!(by_path::stat(top), Ok(None)) {

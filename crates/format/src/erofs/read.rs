@@ -1,9 +1,9 @@
 //! Reads an image that [`super::write`] produced, for verification.
 //!
 //! Promise: for any bytes, the answer is the tree or an error. Each inode is visited once, memory
-//! is proportional to the image, and no recursion depends on it. Everything that the writer does not
-//! produce is an error: other features, unsorted or repeated names, inodes that are reached twice,
-//! and data outside of the image.
+//! is proportional to the image, and no recursion depends on it. Everything that the writer does
+//! not produce is an error: other features, unsorted or repeated names, inodes that are reached
+//! twice, and data outside of the image.
 
 use bstr::{BStr, BString};
 

@@ -139,8 +139,8 @@ impl<'a> Maker<'a> {
         }))
     }
 
-    /// Returns the patterns of the new worktree: the wanted directories, else those of this worktree,
-    /// which `worktree add` copies.
+    /// Returns the patterns of the new worktree: the wanted directories, else those of this
+    /// worktree, which `worktree add` copies.
     fn patterns(&self, repo: &Repository) -> Result<Option<Arc<Patterns>>, Failure> {
         if self.wishes.sparse.is_empty() {
             return Ok(sparse::load(repo)?.map(|loaded| Arc::new(loaded.patterns)));

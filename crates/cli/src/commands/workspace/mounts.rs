@@ -50,7 +50,8 @@ pub(super) fn unmount(workspace: &Workspace) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Unmounts the base of a workspace if nobody uses it. A failure leaves a mount, which does no harm.
+/// Unmounts the base of a workspace if nobody uses it. A failure leaves a mount, which does no
+/// harm.
 pub(super) fn release_base(backend: Backend, layers: &Layers) {
     if backend == Backend::Image {
         let _ = image::unmount_if_unused(&layers.base);

@@ -134,8 +134,8 @@ fn may_make_namespaces() -> Result<(), String> {
     Ok(())
 }
 
-/// Types of file systems that the kernel refuses below an upper layer, as they cannot hold its marks
-/// or change by themselves.
+/// Types of file systems that the kernel refuses below an upper layer, as they cannot hold its
+/// marks or change by themselves.
 const UNFIT: &[&str] =
     &["overlay", "vfat", "exfat", "msdos", "ntfs3", "fuseblk", "squashfs", "erofs", "iso9660", "ecryptfs"];
 

@@ -23,8 +23,8 @@ pub fn snapshot(base: &Base, top: &Path) -> Result<(), Error> {
     sys::volume::create_snapshot(&base.files(), top).map_err(Error::io("create", top))
 }
 
-/// Copies the files of the base into the directory `top`, so that both share their blocks. The index
-/// in `admin` is that of the base; its stat data become those of the copies.
+/// Copies the files of the base into the directory `top`, so that both share their blocks. The
+/// index in `admin` is that of the base; its stat data become those of the copies.
 pub fn copy(base: &Base, admin: &Path, top: &Path, workers: usize, fsync: &Fsync) -> Result<(), Error> {
     let path = admin.join("index");
     let failed = |source: Box<dyn std::error::Error + Send + Sync>| {

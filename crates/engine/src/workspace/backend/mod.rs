@@ -1,10 +1,10 @@
 //! The ways in which a base and an upper layer become one directory.
 //!
 //! - [`image`]: the mount of an EROFS image, one for all workspaces that use it;
-//! - [`overlay`]: overlayfs in the mount namespace of this process;
+//! - `overlay`: overlayfs in the mount namespace of this process;
 //! - [`holder`]: overlayfs in a namespace that a process of its own keeps;
 //! - [`fuse`]: programs that do the same without root;
-//! - [`choose`], [`probe`]: the backends that work at a place;
+//! - [`choose()`], [`probe`]: the backends that work at a place;
 //! - [`snapshot`], [`copy`]: workspaces without an upper layer;
 //! - `marker`: who mounted a workspace, and where, as a file in its state directory.
 //!

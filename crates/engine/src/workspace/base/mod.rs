@@ -1,14 +1,14 @@
 //! Bases: read-only trees of files, shared by workspaces.
 //!
-//! - [`wanted`]: the files that a base shall hold, and the name that follows from them;
-//! - [`add`]: building a base, aside, and publishing it under its name;
-//! - [`image`], [`directory`]: the files of either kind;
-//! - [`tree`], [`contents`], [`blobs`]: the index of a tree, the contents of its files, and the
+//! - `wanted`: the files that a base shall hold, and the name that follows from them;
+//! - `add`: building a base, aside, and publishing it under its name;
+//! - `image`, `directory`: the files of either kind;
+//! - `tree`, `contents`, `blobs`: the index of a tree, the contents of its files, and the
 //!   blob files that hold the contents of all images;
-//! - [`index`], [`primed`]: the index of a base, its untracked cache, and both in a workspace;
-//! - [`stored`]: the stored facts about a base;
-//! - [`verify`]: comparing a base with its tree;
-//! - [`users`], [`keep`]: the workspaces that use bases, and removing what nobody uses.
+//! - `index`, `primed`: the index of a base, its untracked cache, and both in a workspace;
+//! - `stored`: the stored facts about a base;
+//! - `verify`: comparing a base with its tree;
+//! - `users`, `keep`: the workspaces that use bases, and removing what nobody uses.
 //!
 //! Promise: a base appears under its name only when it is complete and synced. After that it is
 //! never changed. A failed or killed build leaves a directory whose name begins with a dot, which

@@ -3,7 +3,7 @@
 //! Git does two things with a reported path: it examines the tracked file there, or all tracked
 //! files below, and it forgets the untracked files of the directory that contains the path. It does
 //! not forget those of directories further down. So each directory whose untracked files may have
-//! changed is reported by a path in it ([`probe`]). sapwood's reader understands these paths too.
+//! changed is reported by a path in it (`probe`). sapwood's reader understands these paths too.
 //!
 //! A directory that was copied up has changed in nothing but the paths that are listed below it.
 //! Any other directory that appears, or that replaces something, is reported with everything below.

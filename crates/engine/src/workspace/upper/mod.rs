@@ -1,8 +1,8 @@
 //! The upper layer of a workspace: everything in which it differs from its base.
 //!
-//! - [`scan`] lists it;
-//! - [`changed_paths`] returns the whole list, for `list` and `rebase`;
-//! - [`answer`] answers a query of `core.fsmonitor`: the differences between the list that the
+//! - [`scan()`] lists it;
+//! - `changed_paths` returns the whole list, for `list` and `rebase`;
+//! - `answer` answers a query of `core.fsmonitor`: the differences between the list that the
 //!   token names and the present one.
 //!
 //! Promise: an answer never omits a change. A layer that cannot be read is an error, and a token

@@ -100,7 +100,8 @@ fn comparison_finds_every_difference() {
     let judge = Judge::new(&pair, "injected".into());
     judge.check(&[]);
     let (git, tested) = (&pair.tested, &pair.tested.repo);
-    let differences: [(&str, &dyn Fn(), &dyn Fn()); 7] = [
+    type Difference<'a> = (&'a str, &'a dyn Fn(), &'a dyn Fn());
+    let differences: [Difference<'_>; 7] = [
         (
             "a byte that the index hides",
             &|| {

@@ -293,7 +293,8 @@ impl<'a> Life<'a> {
     fn rebase(&mut self, number: usize, target: &str) -> bool {
         let detached = ["switch", "-q", "--detach", target];
         let branch = ["switch", "-q", "work"];
-        let (switch, to) = if number % 3 == 0 { (&branch[..], "work") } else { (&detached[..], target) };
+        let (switch, to) =
+            if number.is_multiple_of(3) { (&branch[..], "work") } else { (&detached[..], target) };
         if !self.pair.kind.rebases() {
             return self.git(number, switch);
         }
