@@ -251,6 +251,19 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Waits until sapwood has deleted removed files, which it does in the background.
+    pub(super) fn settle(&self) {
+        let trash = self.repo.join(".git/sapwood/trash");
+        let is_empty = || std::fs::read_dir(&trash).map_or(true, |mut entries| entries.next().is_none());
+        for _ in 0..3000 {
+            if is_empty() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        eprintln!("lab: {} is still not empty", trash.display());
+    }
+
     /// Returns the invocation in a worktree. A process outside does not see the files of some
     /// backends.
     pub(super) fn inside(&self, name: &str, invocation: Invocation) -> Invocation {
@@ -311,6 +324,7 @@ pub(super) enum Together {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
+        self.settle();
         super::leftovers::clear(self.volume.path(), self.sapwood);
     }
 }

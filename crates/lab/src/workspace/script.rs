@@ -387,6 +387,7 @@ impl<'a> Script<'a> {
             let names: Vec<String> = (0..MANY).map(|number| format!("many{word}-{number}")).collect();
             let create: Vec<Invocation> = names.iter().map(|name| self.place.create(name)).collect();
             let remove: Vec<Invocation> = names.iter().map(|name| self.place.remove(name)).collect();
+            self.place.settle();
             self.take(&format!("create-{MANY}{word}"), self.place.all(&create, how))?;
             for name in &names {
                 let is_there = |name: &String| fs::metadata(self.place.dir(name).join(".git")).is_ok();
