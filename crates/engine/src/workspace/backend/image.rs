@@ -1,8 +1,9 @@
 //! The mount of a base image. All workspaces that use the base share it, and with it the pages in
 //! memory.
 //!
-//! The image file is locked (`flock`) from its mount until the overlay that needs it is mounted, and
-//! while it is unmounted. So two commands neither mount it twice nor unmount what the other needs.
+//! The image file is locked (`flock`) from its mount until the overlay that needs it is mounted,
+//! and while it is unmounted. So two commands neither mount it twice nor unmount what the other
+//! needs.
 
 use std::{io::Read as _, path::Path};
 
