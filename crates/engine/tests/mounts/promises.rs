@@ -30,7 +30,9 @@ pub(crate) const CHECKS: &[Check] = &[
 ];
 
 /// The promises, with a name each. The argument is the backend's name.
-const PROMISES: &[(&str, fn(&str))] = &[
+type Promise = (&'static str, fn(&str));
+
+const PROMISES: &[Promise] = &[
     ("hard_links", hard_links),
     ("inode_numbers", inode_numbers),
     ("maps", maps),

@@ -142,7 +142,7 @@ fn weakest_paths(repo: &Repository) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Returns the content of each attribute file that belongs to no tree: the system's, the user's and
-/// `info/attributes`. A file that cannot be read counts as empty, as in [`Shared::load`].
+/// `info/attributes`. A file that cannot be read counts as empty, as for a conversion.
 pub fn outside_attributes(repo: &Repository) -> Result<Vec<BString>, Error> {
     let mut paths = weakest_paths(repo)?;
     paths.push(info_path(repo));
