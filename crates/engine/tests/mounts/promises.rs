@@ -29,7 +29,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("inode_numbers_after_a_remount", inode_numbers_after_a_remount),
 ];
 
-/// The promises, with a name each. The argument is the backend's name.
+/// A promise with its name. The argument is the backend's name.
 type Promise = (&'static str, fn(&str));
 
 const PROMISES: &[Promise] = &[

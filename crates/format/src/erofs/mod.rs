@@ -1,7 +1,7 @@
 //! EROFS images with metadata only: directories, symbolic links, and regular files whose contents
 //! lie in other files, the extra devices. No input or output happens here.
 //!
-//! - [`write`]: collects a tree, assigns a place to each inode, and produces the bytes;
+//! - [`mod@write`]: collects a tree, assigns a place to each inode, and produces the bytes;
 //! - [`read`]: reads an image back, and refuses everything that the writer does not produce.
 //!
 //! # Layout
