@@ -25,8 +25,10 @@ use sys::FileType;
 use self::case::source_side;
 pub(super) use self::case::{action, is_trusted, is_unfinished, question};
 use super::{
-    Force, Premise, Refusal, RefusalKind, Removal, SparseLeftover, SparseLeftoverKind, cases::Action,
-    follow::Start, plan::Files,
+    Force, Premise, Refusal, RefusalKind, Removal, SparseLeftover, SparseLeftoverKind,
+    cases::Action,
+    follow::Start,
+    plan::{Files, Vouched},
 };
 use crate::look::{
     LookError,
@@ -50,6 +52,8 @@ pub(super) struct Policy<'a> {
     pub(super) report_all: bool,
     /// Submodules are moved too.
     pub(super) recurse_submodules: bool,
+    /// See [`Vouched`].
+    pub(super) vouched: Vouched,
 }
 
 impl Policy<'_> {

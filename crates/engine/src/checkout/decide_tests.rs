@@ -81,6 +81,7 @@ fn policy(kind: Kind) -> Policy<'static> {
         cwd: None,
         report_all: true,
         recurse_submodules: false,
+        vouched: Vouched::Examined,
     }
 }
 

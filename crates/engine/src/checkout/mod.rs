@@ -31,8 +31,8 @@ pub use execute::{
 pub use follow::{Follow, Start};
 pub use paths::{ConflictSide, IndexOptions, PathOptions, PathPlan, plan_index, plan_paths};
 pub use plan::{
-    Conflicts, Files, Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Sparse, Write, plan,
-    plan_with_submodules,
+    Conflicts, Files, Force, Merge, Plan, PlanError, PlanOptions, Premise, Removal, Sparse, Vouched, Write,
+    plan, plan_with_submodules,
 };
 pub use record::{record, record_interrupted};
 pub use refresh::{ChangeKind, ChangedEntry, RacyCheck, local_changes, refresh};

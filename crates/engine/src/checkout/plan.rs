@@ -16,7 +16,7 @@ use crate::look::{
     ignore::{self, Ignores},
     protect,
     sparse::{self, Patterns},
-    stat::StatRules,
+    stat::{StatRules, recorded_stat},
     trees::{self, Found, Kind, OneSided, Slot, TreeSource},
 };
 use bstr::{BStr, BString, ByteSlice};
@@ -100,6 +100,15 @@ pub enum Sparse {
     Ignored,
 }
 
+/// The treatment of entries that the file system monitor vouches for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vouched {
+    /// Their files are examined: a step must not rely on a monitor that may have missed an event.
+    Examined,
+    /// Their files are as the index says. Only for plans whose steps nobody carries out.
+    Trusted,
+}
+
 /// Options of planning.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
@@ -122,6 +131,8 @@ pub struct PlanOptions {
     pub sparse: Sparse,
     /// The operation, which selects the report of refusals.
     pub operation: Operation,
+    /// The treatment of entries that the monitor vouches for.
+    pub vouched: Vouched,
 }
 
 impl PlanOptions {
@@ -136,6 +147,7 @@ impl PlanOptions {
             original_cwd: None,
             sparse: Sparse::Configured,
             operation: Operation::Checkout,
+            vouched: Vouched::Examined,
         }
     }
 
@@ -361,6 +373,7 @@ pub(super) fn decide(
         cwd: options.original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         report_all: options.operation.reports_all(),
         recurse_submodules: inputs.follow.is_some(),
+        vouched: options.vouched,
     };
     let found = match inputs.follow.is_some() && kind == Kind::OneWay {
         // Every submodule is checked, so no directory is skipped for being equal.
@@ -430,9 +443,14 @@ fn gather(
     }
     let mut asked_rows = Vec::new();
     let mut questions = Vec::new();
+    let mut trusted = Vec::new();
     for (at, row) in found.rows.iter().enumerate() {
         let action = decide::action(row, policy.kind, policy.force, index);
         if let Some(want) = decide::question(row, action, policy, index) {
+            if let Some(stat) = vouched_for(row.slot, policy, index) {
+                trusted.push((at, stat));
+                continue;
+            }
             asked_rows.push(at);
             questions.push((row.path.as_bstr(), want));
         }
@@ -456,8 +474,20 @@ fn gather(
         let clean = is_entry && clean.next().expect("one verdict for each entry asked about");
         facts.set(at, Fact { seen, clean });
     }
+    for (at, stat) in trusted {
+        facts.set(at, Fact { seen: Seen::There(stat), clean: true });
+    }
     let changed = same.into_iter().zip(clean).filter(|(_, clean)| !clean).map(|(at, _)| at).collect();
     Ok((facts, changed))
+}
+
+/// Returns the stat of an entry's file as the index holds it, if that may stand for the file.
+fn vouched_for(slot: Slot, policy: &Policy<'_>, index: &Index) -> Option<sys::Stat> {
+    let Slot::Merged(at) = slot else { return None };
+    let entry = &index.entries()[at];
+    let is_reliable = !entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE);
+    let is_trusted = policy.vouched == Vouched::Trusted && is_reliable && index.is_fsmonitor_valid(entry);
+    is_trusted.then(|| recorded_stat(entry))
 }
 
 /// Applies the edits, and locates the entries to write.

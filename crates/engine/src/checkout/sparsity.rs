@@ -17,7 +17,7 @@ use super::{
     Files, Force, Operation, Plan, SparseLeftover, SparseLeftoverKind,
     decide::{Decider, Policy, Queries as _, Sparsity},
     execute::subtree,
-    plan::{Settings, finish},
+    plan::{Settings, Vouched, finish},
     queries::WorktreeQueries,
 };
 use crate::{
@@ -45,6 +45,7 @@ pub fn plan_sparsity(
         cwd: original_cwd.as_ref().map(|cwd| cwd.as_bstr()),
         report_all: true,
         recurse_submodules: false,
+        vouched: Vouched::Examined,
     };
     let cleaning = LazyConverter::new(repo, &index);
     let mut worktree_queries = worktree_queries(repo, worktree, &index, &cleaning)?;

@@ -24,6 +24,23 @@ pub fn index_stat(stat: &sys::Stat) -> Stat {
     }
 }
 
+/// Returns the stat that the file of an entry has, as far as the index holds it.
+pub(crate) fn recorded_stat(entry: &Entry) -> sys::Stat {
+    let file_type = if entry.mode.is_symlink() { FileType::Symlink } else { FileType::File };
+    let Stat { ctime, mtime, dev, ino, uid, gid, size } = entry.stat;
+    sys::Stat {
+        file_type,
+        mode: entry.mode.bits(),
+        ctime: (ctime.0.into(), ctime.1),
+        mtime: (mtime.0.into(), mtime.1),
+        dev: dev.into(),
+        ino: ino.into(),
+        uid,
+        gid,
+        size: size.into(),
+    }
+}
+
 /// Returns true if the entry at `position` is a merged file or link and `stat` matches it in every
 /// field, so that the result is [`Match::Same`] for all rules. This holds for nearly all entries
 /// and is decided without the rest of the entry.

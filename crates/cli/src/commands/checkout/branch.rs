@@ -7,7 +7,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{self, Files, Force, Merge, PlanError, PlanOptions, Sparse},
+    checkout::{self, Files, Force, Merge, PlanError, PlanOptions, Sparse, Vouched},
     switch::{
         self, Target, names,
         state::{self, Operation},
@@ -308,6 +308,10 @@ impl Switch<'_> {
                 checkout::Operation::Plumbing
             } else {
                 checkout::Operation::Checkout
+            },
+            vouched: match self.exchange {
+                Some(_) => Vouched::Trusted,
+                None => Vouched::Examined,
             },
         };
         let code = if request.discard { 128 } else { 1 };

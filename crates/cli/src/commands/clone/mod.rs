@@ -8,7 +8,7 @@ use std::{path::PathBuf, time::Instant};
 
 use bstr::{BStr, BString};
 use engine::{
-    checkout::{Files, Merge, Operation, PlanOptions, Sparse},
+    checkout::{Files, Merge, Operation, PlanOptions, Sparse, Vouched},
     clone::{self, Cloned, HelperCommand, Kind, Options, Prepared, Reference, Worktree},
 };
 use format::ObjectId;
@@ -535,6 +535,7 @@ fn fill(
         original_cwd: None,
         sparse: Sparse::Configured,
         operation: Operation::Checkout,
+        vouched: Vouched::Examined,
     };
     let filled = transaction.fill(&options, goes_on).map_err(|failure| match failure {
         // A path no worktree may have: it has been named.

@@ -6,7 +6,9 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::{ChangedEntry, Files, Force, IndexOptions, Merge, Operation, PlanOptions, Sparse, plan_index},
+    checkout::{
+        ChangedEntry, Files, Force, IndexOptions, Merge, Operation, PlanOptions, Sparse, Vouched, plan_index,
+    },
     look::LookError,
     pathspec::Pathspecs,
     sparse::Purpose,
@@ -441,6 +443,7 @@ impl Reset<'_> {
             original_cwd: self.run.original_cwd(self.repo),
             sparse: Sparse::Configured,
             operation: Operation::Plumbing,
+            vouched: Vouched::Examined,
         };
         if mode == Mode::Hard && !self.request.dry_run {
             transaction.ask_monitor()?;

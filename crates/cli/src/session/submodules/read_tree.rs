@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::checkout::{Conflicts, Files, Force, Merge, OneSided, Operation, PlanOptions, Sparse};
+use engine::checkout::{Conflicts, Files, Force, Merge, OneSided, Operation, PlanOptions, Sparse, Vouched};
 use format::ObjectId;
 use repo::Repository;
 use sys::UserPath;
@@ -136,6 +136,7 @@ pub(crate) fn carry_out(run: &Invocation, request: &Request, names: &[BString]) 
         original_cwd: run.original_cwd(&repo),
         sparse: if request.no_sparse_checkout { Sparse::Ignored } else { Sparse::Configured },
         operation: Operation::Plumbing,
+        vouched: Vouched::Examined,
     };
     if request.dry_run {
         transaction.judge(&options, 128)?;
