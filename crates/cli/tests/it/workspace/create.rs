@@ -207,6 +207,31 @@ fn a_name_decides_the_branch_and_a_directory_the_place() {
 }
 
 #[test]
+fn bases_are_listed_verified_and_removed_when_nobody_uses_them() {
+    let place = Place::new();
+    let listed = |args: &[&str]| place.done(&[&["base"], args].concat()).lines().count();
+    assert_eq!(listed(&["list"]), 0);
+    place.done(&["create", "one"]);
+    place.done(&["base", "add", "HEAD~1"]);
+    assert_eq!(listed(&["list"]), 2);
+    place.done(&["base", "verify"]);
+    let used = place.json()[0]["base"].as_str().expect("a base").to_owned();
+    let refused = place.run(&["base", "remove", &used]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains_str("in use"), "{}", refused.stderr);
+    for name in ["../repo", "0", ""] {
+        assert_ne!(place.run(&["base", "remove", name]).code, 0, "{name}");
+    }
+    place.done(&["base", "prune"]);
+    assert_eq!(listed(&["list"]), 1);
+    assert_eq!(place.git("one", &["status", "--porcelain"]), "");
+    place.done(&["remove", "one"]);
+    place.done(&["base", "prune"]);
+    place.done(&["base", "gc"]);
+    assert_eq!(listed(&["list"]), 0);
+}
+
+#[test]
 fn a_command_runs_in_a_workspace_that_goes_away_with_it() {
     let place = Place::new();
     let run = place.run(&["create", "--exec", "job", "--", "sh", "-c", "cat file; exit 3"]);

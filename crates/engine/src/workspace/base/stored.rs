@@ -106,6 +106,10 @@ impl Bases {
 
     /// Returns the base with this name, if it is there.
     pub(super) fn load(&self, name: &str) -> Result<Option<Base>, Error> {
+        // A name becomes part of a path.
+        if name.is_empty() || !name.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
         let dir = self.dir.join(name);
         let Some(stored) = Stored::read(&dir)? else { return Ok(None) };
         let devices = stored.devices.iter().map(|device| self.dir.join(device)).collect();
