@@ -18,6 +18,7 @@ pub(super) const BACKENDS: [&str; 5] = ["image", "overlay", "overlay-user", "fus
 pub(super) struct Place {
     // Dropped first: it unmounts.
     mounts: NoMountsBelow,
+    _base_mounts: NoMountsBelow,
     pub(super) sandbox: Sandbox,
     _bases: tempfile::TempDir,
 }
@@ -26,7 +27,12 @@ impl Place {
     pub(super) fn new() -> Place {
         let sandbox = Sandbox::new();
         let bases = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory on a disk");
-        let place = Place { mounts: NoMountsBelow::new(&sandbox.path()), sandbox, _bases: bases };
+        let place = Place {
+            mounts: NoMountsBelow::new(&sandbox.path()),
+            _base_mounts: NoMountsBelow::new(bases.path()),
+            sandbox,
+            _bases: bases,
+        };
         let repo = place.sandbox.init("repo");
         repo.git(&["config", "sapwood.baseDir", place._bases.path().to_str().expect("a plain name")]);
         repo.write("file", "content\n");
