@@ -3,17 +3,22 @@
 
 use std::{fs, path::Path};
 
-use testkit::FILTER_PROTOCOL;
+use testkit::{FILTER_PROTOCOL, has_program};
 
 use super::create::{Place, leftovers};
 use crate::SAPWOOD;
 
 /// The backends that root has where bases lie on ext4.
-const BACKENDS: [&str; 4] = ["image", "overlay", "overlay-user", "copy"];
+const BACKENDS: [&str; 5] = ["image", "overlay", "overlay-user", "fuse", "copy"];
 
 /// Calls `test` with a place for each backend that works here.
 fn on_each(test: impl Fn(&Place, &str)) {
     for backend in BACKENDS {
+        let has_driver = has_program("fuse-overlayfs") || has_program("unionfs-fuse");
+        if backend == "fuse" && !(has_driver && Path::new("/dev/fuse").exists()) {
+            println!("skipped: there is no driver for 'fuse' here");
+            continue;
+        }
         let place = Place::new();
         test(&place, backend);
         assert_eq!(leftovers(&place), Vec::<std::path::PathBuf>::new(), "{backend}");
