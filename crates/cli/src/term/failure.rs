@@ -283,6 +283,12 @@ impl From<engine::workspace::backend::Error> for Failure {
     }
 }
 
+impl From<engine::workspace::frozen::Error> for Failure {
+    fn from(error: engine::workspace::frozen::Error) -> Failure {
+        Failure::fatal(error.to_string())
+    }
+}
+
 impl From<engine::workspace::rebase::Error> for Failure {
     fn from(error: engine::workspace::rebase::Error) -> Failure {
         Failure::fatal(error.to_string())

@@ -20,6 +20,7 @@ use super::{
     remove::{self, Force},
     request::{CREATE, Request},
     site::{self, Site},
+    with,
 };
 use crate::{
     commands::worktree::{add, scene},
@@ -110,7 +111,7 @@ fn create(
         base_dir: request.base_dir.clone(),
         upper_dir: request.upper_dir.as_ref().map(|dir| site.run.path(dir)).transpose()?,
         sparse: request.sparse.clone(),
-        layers: Vec::new(),
+        layers: with::layers(site, request)?,
         durability: if request.volatile { Durability::Volatile } else { Durability::Synced },
         quiet: request.quiet || request.json,
     };

@@ -14,7 +14,10 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
-    workspace::record::{self, LOCK_REASON, Workspace},
+    workspace::{
+        frozen,
+        record::{self, LOCK_REASON, Workspace},
+    },
     worktree::admin,
 };
 use serde_json::json;
@@ -64,6 +67,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     if !request.dry_run {
         record::remove_abandoned(&site.common)?;
+        for layer in frozen::unused(&site.common)? {
+            rebase::discard(&site.scene(), &layer)?;
+        }
         drop_empty_list(&site.scene());
         trash::empty_behind_us(&site.common);
     }

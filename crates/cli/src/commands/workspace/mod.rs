@@ -19,6 +19,7 @@ pub(crate) mod relocate;
 pub(crate) mod remove;
 mod request;
 mod site;
+mod with;
 
 use crate::commands::record::{Command, Group, Revisions};
 

@@ -14,6 +14,7 @@ use engine::{
     workspace::{
         backend::Backend,
         base::{Base, Bases, Kind},
+        frozen,
         rebase::{self, Head, Inputs, Journal, Layout, Marks, Staged, View},
         record::{self, Workspace},
     },
@@ -220,7 +221,7 @@ impl Swap<'_> {
         let (old, new) = (index(&self.old)?, index(&self.new)?);
         let after = &held.plan.index;
         let is_clean = |entry: &_| -> bool { is_up_to_date(after, entry) };
-        let layout = Layout::of(&Inputs {
+        let mut layout = Layout::of(&Inputs {
             old: &old,
             new: &new,
             plan: &held.plan,
@@ -230,6 +231,7 @@ impl Swap<'_> {
             umask: sys::umask(),
             is_clean: &is_clean,
         });
+        layout.keep_hidden(&view.upper, &|path| frozen::has(&self.workspace.record.layers, path));
         let dir = &self.workspace.record.dir;
         let root = Dir::open(dir).map_err(Failure::cannot_open(dir))?;
         let settings = &self.goal.settings;
@@ -264,7 +266,8 @@ pub(super) fn discard_old(site: &Site<'_>, workspace: &Workspace) -> Result<(), 
     conclude(&site.scene(), workspace)
 }
 
-fn discard(scene: &Scene<'_>, old: &Path) -> Result<(), Failure> {
+/// Removes a directory of sapwood's own, by way of the trash.
+pub(super) fn discard(scene: &Scene<'_>, old: &Path) -> Result<(), Failure> {
     let (Some(above), Some(name)) = (old.parent(), old.file_name()) else { return Ok(()) };
     let interrupt = scene.run.interrupt.flag();
     let mut discarded = Trash::new(&scene.common, scene.shared_if_told(), trash::workers(), interrupt);

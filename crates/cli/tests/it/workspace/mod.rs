@@ -10,3 +10,4 @@ mod ordinary;
 mod power;
 mod random;
 mod readme;
+mod with;

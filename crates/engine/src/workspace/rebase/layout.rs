@@ -148,6 +148,18 @@ impl Layout {
         self.whiteouts.sort();
     }
 
+    /// Hides paths of frozen layers that the worktree hides. `is_frozen` tells if a layer has a
+    /// path.
+    pub fn keep_hidden(&mut self, upper: &Upper, is_frozen: &dyn Fn(&BStr) -> bool) {
+        let own = set([&self.moves, &self.copies, &self.whiteouts]);
+        let is_hidden = |path: &BStr| ways(path).any(|way| own.contains(way)) || has_within(&own, path);
+        let whiteouts = upper.nodes().filter(|(_, node)| *node == Node::Whiteout);
+        let kept = whiteouts.filter(|(path, _)| !is_hidden(path) && is_frozen(path));
+        let kept: Vec<BString> = kept.map(|(path, _)| path.to_owned()).collect();
+        self.whiteouts.extend(kept);
+        self.whiteouts.sort();
+    }
+
     /// Returns the changes that turn the new base's index into that of the workspace. Entries whose
     /// files are not the base's have no stat data.
     pub fn edits(&self, new: &Index, after: &Index) -> Vec<Edit> {

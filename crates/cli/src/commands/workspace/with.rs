@@ -1,0 +1,99 @@
+//! `--with`: ignored files of a worktree become a frozen layer of a new workspace.
+
+use std::{
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    ignore::check::{Checker, Sources},
+    workspace::{backend::Mounted, frozen},
+};
+use repo::Repository;
+use sys::Dir;
+
+use super::{mounts, request::Request, site::Site};
+use crate::{
+    commands::worktree::remove::open_worktree,
+    session::{apply, settings::Settings, sparse_index},
+    term::{console::text, failure::Failure},
+};
+
+/// Makes the layer of a request. Returns none if it asks for none.
+pub(super) fn layers(site: &Site<'_>, request: &Request) -> Result<Vec<PathBuf>, Failure> {
+    if request.with.is_empty() {
+        return match &request.from {
+            Some(_) => Err(Failure::fatal("--from needs --with, which names the files")),
+            None => Ok(Vec::new()),
+        };
+    }
+    let other;
+    let repo = match &request.from {
+        None => &site.repo,
+        Some(name) => {
+            let workspace = site.find(name.as_bstr())?;
+            mounts::mount(site.run, &site.common, &workspace)?;
+            if mounts::state(&workspace)? != Mounted::Here {
+                return Err(Failure::Fatal(text!(
+                    "the files of '",
+                    name,
+                    "' are visible only inside of it: run the command there, without --from"
+                )));
+            }
+            let worktree = site
+                .repo
+                .linked_worktree(&workspace.name)
+                .ok_or_else(|| Failure::fatal(text!("'", name, "' has lost its administrative directory")))?;
+            other = open_worktree(site.run, &worktree)?;
+            &other
+        }
+    };
+    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?.to_owned();
+    let paths: Vec<BString> =
+        request.with.iter().map(|path| wanted(path.as_bstr())).collect::<Result<_, _>>()?;
+    check(site, repo, &top, &paths)?;
+    let paths: Vec<&BStr> = paths.iter().map(|path| path.as_bstr()).collect();
+    Ok(vec![frozen::make(&site.common, &top, &paths, site.settings.locks.shared)?])
+}
+
+/// Returns a path of `--with`, relative to the top of the worktree.
+fn wanted(path: &BStr) -> Result<BString, Failure> {
+    let plain = path.trim_end_with(|letter| letter == '/').as_bstr();
+    let is_odd = |part: &[u8]| part.is_empty() || part == b"." || part == b".." || part == b".git";
+    match plain.split(|byte| *byte == b'/').any(is_odd) {
+        true => Err(Failure::Fatal(text!(
+            "'",
+            path,
+            "' is not a path below the top of the worktree, as --with needs it"
+        ))),
+        false => Ok(plain.to_owned()),
+    }
+}
+
+/// Refuses paths that are missing, tracked, or not ignored.
+fn check(site: &Site<'_>, repo: &Repository, top: &Path, paths: &[BString]) -> Result<(), Failure> {
+    let settings = Settings::read(site.run, repo)?;
+    let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
+    let mut index = apply::load_raw(repo, &settings)?;
+    sparse_index::fill(repo, &mut index)?;
+    let mut sources = Sources::default();
+    let info = repo.display_common_file("info/exclude");
+    sources.add_standard(repo, info.as_os_str().as_bytes().into())?;
+    let mut checker = Checker::new(repo, Some(&root), Some(&index), sources)?;
+    for path in paths {
+        let refused = |why: &str| Err(Failure::Fatal(text!("'", path, "' ", why)));
+        let tracked =
+            !index.range_below(path.as_bstr()).is_empty() || !index.range_of(path.as_bstr()).is_empty();
+        if !matches!(root.stat(path), Ok(Some(_))) {
+            return refused(&format!("does not exist in '{}'", top.display()));
+        }
+        if tracked {
+            return refused("holds tracked files; --with shares only ignored files");
+        }
+        if !checker.find(path.as_bstr(), None).is_some_and(|found| !found.negative) {
+            return refused("is not ignored; --with shares only ignored files");
+        }
+    }
+    Ok(())
+}
