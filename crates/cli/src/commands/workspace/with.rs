@@ -91,7 +91,7 @@ fn check(site: &Site<'_>, repo: &Repository, top: &Path, paths: &[BString]) -> R
         if tracked {
             return refused("holds tracked files; --with shares only ignored files");
         }
-        if !checker.find(path.as_bstr(), None).is_some_and(|found| !found.negative) {
+        if checker.find(path.as_bstr(), None).is_none_or(|found| found.negative) {
             return refused("is not ignored; --with shares only ignored files");
         }
     }
