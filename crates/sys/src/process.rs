@@ -45,6 +45,14 @@ pub fn try_lock_shared(file: &File) -> io::Result<bool> {
     }
 }
 
+/// Gives SIGINT and SIGTERM their default action: the end of the process.
+pub fn end_by_signals() {
+    for number in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the default action of a signal needs no handler; both numbers are valid.
+        unsafe { libc::signal(number, libc::SIG_DFL) };
+    }
+}
+
 /// Replaces this program by another one in the same process (`execve`). Returns only if that
 /// failed. The new program gets the same environment, plus `variable` if there is one.
 ///

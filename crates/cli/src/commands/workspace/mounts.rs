@@ -93,6 +93,8 @@ pub(super) fn hold(_: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let [common, name] = args else {
         return Err(Failure::Misused("this command is for sapwood itself".into()));
     };
+    // A system that shuts down ends the holder by SIGTERM.
+    sys::end_by_signals();
     let workspace = record::find(Path::new(sys::os_str(common)), sys::os_str(name))?;
     if let Some(layers) = layers(&workspace)? {
         holder::hold(&layers, std::io::stdout())?;

@@ -238,6 +238,24 @@ fn bases_are_listed_verified_and_removed_when_nobody_uses_them() {
 }
 
 #[test]
+fn a_holder_ends_by_a_signal_and_loses_nothing() {
+    let place = Place::new();
+    place.done(&["create", "one", "--backend", "overlay-user"]);
+    place.done(&["exec", "one", "--", "sh", "-ec", "echo mine >new"]);
+    let holder = place.json()[0]["holder"].as_u64().expect("a holder").to_string();
+    assert!(Command::new("kill").arg(&holder).status().expect("kill runs").success());
+    for _ in 0..1000 {
+        if place.json()[0]["mounted"] == false {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(place.json()[0]["mounted"], false, "SIGTERM ends the holder");
+    assert_eq!(place.git("one", &["status", "--porcelain"]), "?? new\n");
+    place.done(&["remove", "--force", "one"]);
+}
+
+#[test]
 fn a_command_runs_in_a_workspace_that_goes_away_with_it() {
     let place = Place::new();
     let run = place.run(&["create", "--exec", "job", "--", "sh", "-c", "cat file; exit 3"]);
