@@ -142,6 +142,14 @@ pub fn as_ordinary_user(command: &mut Command) -> &mut Command {
     command.uid(ORDINARY).gid(ORDINARY)
 }
 
+/// Returns true if the ordinary user can reach a path. A checkout below a private home directory is
+/// out of reach.
+pub fn ordinary_user_reaches(path: &Path) -> bool {
+    let mut test = Command::new("test");
+    let status = as_ordinary_user(test.current_dir("/").arg("-x").arg(path)).status();
+    status.is_ok_and(|status| status.success())
+}
+
 /// Gives a directory and everything in it to the ordinary user. Needs root.
 pub fn give_to_ordinary_user(dir: &Path) {
     lchown(dir, Some(ORDINARY), Some(ORDINARY)).expect("root may give files away");

@@ -11,7 +11,6 @@ use engine::workspace::{
     record::{self, Durability, Workspace},
 };
 use format::refname;
-use serde_json::json;
 
 use super::{
     exec,
@@ -176,9 +175,4 @@ fn report(site: &Site<'_>, request: &Request, workspace: &Workspace) -> Result<(
         }
     }
     Ok(())
-}
-
-/// The JSON document of a removed workspace.
-pub(super) fn removed(workspace: &Workspace) -> serde_json::Value {
-    json!({"name": workspace.name.to_string_lossy(), "removed": true})
 }

@@ -17,9 +17,9 @@ use engine::{
 };
 use format::ObjectId;
 use repo::{Repository, Worktree, WorktreeHeadKind};
+use serde_json::{Value, json};
 
 use super::{
-    create::removed,
     mounts,
     request::{REMOVE, Request},
     site::{self, Site},
@@ -67,7 +67,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
     }
     if request.json {
-        site::print_json(&serde_json::Value::from(report));
+        site::print_json(&Value::from(report));
     }
     Ok(code)
 }
@@ -160,4 +160,9 @@ fn refuse_changes_inside(workspace: &Workspace) -> Result<(), Failure> {
             "' contains modified or untracked files, use --force to delete it"
         ))),
     }
+}
+
+/// The JSON document of a removed workspace.
+fn removed(workspace: &Workspace) -> Value {
+    json!({"name": workspace.name.to_string_lossy(), "removed": true})
 }

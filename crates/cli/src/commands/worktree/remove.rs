@@ -31,7 +31,7 @@ use super::scene::{
 use crate::{
     commands::{
         trash::workers,
-        workspace::{self, remove::Force},
+        workspace::remove::{Force, remove as remove_workspace},
     },
     session::{
         apply,
@@ -73,7 +73,7 @@ pub(crate) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Res
     }
     if let Some(workspace) = scene.workspace(&worktree)? {
         let force = if force > 0 { Force::Yes } else { Force::No };
-        workspace::remove::remove(scene, &workspace, force)?;
+        remove_workspace(scene, &workspace, force)?;
         return Ok(0);
     }
     scene

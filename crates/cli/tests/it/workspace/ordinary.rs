@@ -9,7 +9,7 @@ use std::{
 
 use testkit::{
     Run,
-    disk::{ORDINARY, as_ordinary_user, give_to_ordinary_user},
+    disk::{ORDINARY, as_ordinary_user, give_to_ordinary_user, ordinary_user_reaches},
     has_program,
 };
 
@@ -38,6 +38,10 @@ impl Owned {
         fs::create_dir_all(place.sandbox.path().join("home")).expect("a directory");
         for dir in [place.sandbox.path(), place.bases().to_owned()] {
             give_to_ordinary_user(&dir);
+        }
+        if ![place.bases(), &sapwood].into_iter().all(ordinary_user_reaches) {
+            println!("skipped: an ordinary user cannot reach the directories of tests");
+            return None;
         }
         Some(Owned { place, sapwood })
     }
