@@ -298,8 +298,8 @@ impl Invocation {
     /// Explains the error if the current directory is that of an unmounted workspace. As `git`, the
     /// message is Git's.
     fn unmounted(&self, error: repo::Error) -> Failure {
-        let found = self.cwd.ancestors().find_map(engine::workspace::record::unmounted_at);
-        match found.filter(|_| self.program == Program::Sapwood) {
+        let found = || self.cwd.ancestors().find_map(engine::workspace::record::unmounted_at);
+        match (self.program == Program::Sapwood).then(found).flatten() {
             Some((_, name)) => Failure::Fatal(text!(
                 "the workspace '",
                 name.as_bytes(),

@@ -14,7 +14,7 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use format::config::Edit;
 use store::{Components, Fsync, Lock, LockOptions, SharedRepository};
-use sys::{File, by_path};
+use sys::{File, FileType, by_path};
 
 use super::backend::Backend;
 
@@ -295,7 +295,10 @@ pub fn of_worktree(common: &Path, id: &OsStr) -> Result<Option<Workspace>, Error
 /// Returns the common directory and the name that the `.git` file of an unmounted workspace at
 /// `dir` names.
 pub fn unmounted_at(dir: &Path) -> Option<(PathBuf, OsString)> {
-    let content = by_path::read(&dir.join(".git")).ok().flatten()?;
+    let gitfile = dir.join(".git");
+    // Reading a fifo would wait for a writer.
+    by_path::stat(&gitfile).ok().flatten().filter(|stat| stat.file_type == FileType::File)?;
+    let content = by_path::read(&gitfile).ok().flatten()?;
     let state = content.strip_prefix(NOT_MOUNTED)?.split_once_str("\n")?.0;
     let state = Path::new(sys::os_str(state));
     let common = state.parent()?.parent()?.parent()?;
@@ -425,5 +428,10 @@ mod tests {
         let workspace = Workspace { name: "w 1".into(), state, record: record() };
         assert_eq!(holding(&workspace.unmounted_gitfile()), Some(("/r/.git".into(), "w 1".into())));
         assert_eq!(holding(b"gitdir: /r/.git/worktrees/w\n"), None);
+        let fifo = dir.path().join("fifo");
+        std::fs::create_dir(&fifo).expect("created");
+        let made = std::process::Command::new("mkfifo").arg(fifo.join(".git")).status();
+        assert!(made.expect("mkfifo runs").success());
+        assert_eq!(unmounted_at(&fifo), None);
     }
 }
