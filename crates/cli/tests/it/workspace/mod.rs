@@ -2,6 +2,7 @@
 
 mod contents;
 mod create;
+mod disks;
 mod failures;
 mod killed;
 mod many;
