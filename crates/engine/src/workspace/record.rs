@@ -158,10 +158,19 @@ impl Workspace {
         self.state.join("removing")
     }
 
-    /// Replaces the stored record by the one in memory.
+    /// Replaces the stored record by the one in memory. The caller holds the workspace's lock.
     pub fn store(&self, fsync: &Fsync) -> Result<(), Error> {
+        clear_stale_lock(&self.state.join("record"));
         write(&self.state, &self.record, fsync)
     }
+}
+
+/// Removes the lock file of `path` that a killed process left. The caller holds the workspace's
+/// lock, as every writer of `path` does, so no living process has made the lock file.
+pub fn clear_stale_lock(path: &Path) {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let _ = by_path::remove_file(Path::new(&name));
 }
 
 /// Returns the directory of all workspaces' states.
@@ -170,11 +179,12 @@ pub fn directory(common: &Path) -> PathBuf {
 }
 
 /// Creates the state of a workspace, with empty upper and work directories. It appears under its
-/// name in one step.
+/// name in one step. If the record names a place for these directories, the place must not exist: a
+/// number is appended until it does not, because workspaces of other repositories may lie there.
 pub fn create(
     common: &Path,
     name: &OsStr,
-    record: Record,
+    mut record: Record,
     shared: SharedRepository,
     fsync: &Fsync,
 ) -> Result<Workspace, Error> {
@@ -189,6 +199,9 @@ pub fn create(
     };
     shared.create_dir_all(&all).or_else(present).map_err(io("create", &all))?;
     shared.create_dir_all(&staged).map_err(io("create", &staged))?;
+    if let Some(wanted) = &record.place {
+        record.place = Some(claim(wanted).map_err(io("create", wanted))?);
+    }
     let place = record.place.clone().unwrap_or_else(|| staged.clone());
     let made = || -> Result<(), Error> {
         for dir in [place.join("upper"), place.join("work")] {
@@ -206,9 +219,28 @@ pub fn create(
     };
     if let Err(error) = made() {
         let _ = by_path::remove_dir_all(&staged);
+        let _ = record.place.map(|place| by_path::remove_dir_all(&place));
         return Err(error);
     }
     Ok(Workspace { name: name.to_owned(), state, record })
+}
+
+/// Creates a directory that did not exist: `wanted`, or that name with a number.
+fn claim(wanted: &Path) -> io::Result<PathBuf> {
+    if let Some(above) = wanted.parent() {
+        by_path::create_dir_all(above).or_else(present)?;
+    }
+    let mut number = 0u32;
+    loop {
+        let mut name = wanted.as_os_str().to_owned();
+        if number > 0 {
+            name.push(format!("-{number}"));
+        }
+        match by_path::create_dir(Path::new(&name)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            made => return made.map(|()| name.into()),
+        }
+    }
 }
 
 /// The prefix of a state directory that is not complete. No workspace has such a name: Git allows
@@ -403,6 +435,13 @@ mod tests {
         assert_eq!(find(common.path(), "one".as_ref()).expect("found"), made);
         assert!(matches!(by_path::stat(&place.join("upper")), Ok(Some(_))));
         assert!(matches!(make(), Err(Error::Exists(_))));
+        // A workspace of another repository, with the same name and the same place.
+        let other = tempfile::tempdir().expect("a directory for tests");
+        let shared = SharedRepository::Umask;
+        let second = create(other.path(), "one".as_ref(), record.clone(), shared, &Fsync::default());
+        let second = second.expect("created");
+        assert_ne!(second.upper(), made.upper());
+        assert_eq!(by_path::list(common.path()).expect("listed").len(), 3, "two places, no leftover");
         let names: Vec<_> = all(common.path()).expect("listed").into_iter().flatten().collect();
         assert_eq!(names, [made]);
         assert!(matches!(find(common.path(), "two".as_ref()), Err(Error::Missing(_))));

@@ -8,7 +8,7 @@ use std::{io, path::Path, path::PathBuf};
 
 use bstr::ByteSlice as _;
 use std::os::unix::ffi::OsStrExt as _;
-use sys::{Dir, by_path};
+use sys::{Dir, FileType, by_path};
 
 use super::{
     backend::{self, Backend, Busy, Layers},
@@ -57,7 +57,17 @@ pub fn remove(
     match record.backend {
         Backend::Image | Backend::Overlay | Backend::OverlayUser | Backend::Fuse => {
             // The file that names the workspace as not mounted. Anything else is the user's.
-            let _ = by_path::remove_file(&top.join(".git"));
+            let gitfile = top.join(".git");
+            record::clear_stale_lock(&gitfile);
+            let is_marked = record::unmounted_at(top).is_some_and(|(_, name)| name == workspace.name);
+            // A killed creation leaves an empty one.
+            let is_begun = || {
+                let stat = by_path::stat(&gitfile).ok().flatten();
+                stat.is_some_and(|stat| stat.file_type == FileType::File && stat.size == 0)
+            };
+            if is_marked || is_begun() {
+                let _ = by_path::remove_file(&gitfile);
+            }
             match by_path::remove_dir(top) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io(error)),
                 _ => Ok(()),

@@ -23,7 +23,7 @@ use format::{
     ObjectId,
     index::{Flags, Index},
 };
-use repo::Repository;
+use repo::{OpenOptions, Repository};
 use serde_json::json;
 use sys::{Dir, File};
 
@@ -292,6 +292,7 @@ pub(super) fn recover_in(
 ) -> Result<Workspace, Failure> {
     let Some(journal) = Journal::read(workspace)? else {
         rebase::forget(workspace)?;
+        conclude(scene, workspace)?;
         return Ok(workspace.clone());
     };
     let admin = scene.common.join("worktrees").join(&workspace.name);
@@ -300,9 +301,14 @@ pub(super) fn recover_in(
     })?;
     let fsync = &settings.fsync;
     let moved = rebase::carry_out(workspace, &journal, &admin, marks(workspace), fsync)?;
-    // The process that held this lock is gone: it held the workspace's, too.
-    let _ = sys::by_path::remove_file(&admin.join("index.lock"));
-    let repo = open_worktree(scene.run, &worktree)?;
+    ["index", "HEAD"].iter().for_each(|name| record::clear_stale_lock(&admin.join(name)));
+    // Not by the workspace's directory: it may not be mounted.
+    let repo = Repository::open(&OpenOptions {
+        cwd: admin.clone(),
+        git_dir: Some(admin),
+        work_tree: Some(worktree.path),
+        ..scene.run.outside()
+    })?;
     let settings = Settings::read(scene.run, &repo)?;
     move_head(&repo, &settings, &journal)?;
     conclude(scene, &moved)?;

@@ -72,6 +72,7 @@ pub(crate) fn relocate(scene: &Scene<'_>, workspace: &Workspace, to: &Path) -> R
     }
     mounts::unmount(&workspace)?;
     let mark = [workspace.record.dir.as_os_str().as_bytes(), b"\0", to.as_os_str().as_bytes()].concat();
+    record::clear_stale_lock(&mark_of(&workspace));
     let mut lock = store::Lock::take(&mark_of(&workspace), &store::LockOptions::default())?;
     lock.write(&mark)?;
     lock.commit_synced(&settings.fsync, store::Components::REFERENCE)?;
@@ -135,8 +136,11 @@ fn finish(scene: &Scene<'_>, settings: &Settings, workspace: &Workspace) -> Resu
         _ => Err(failed(to, &error)),
     })?;
     let moved = store(settings, workspace, to)?;
-    maker::mark_unmounted(&moved)?;
     let gitfile = workspace.upper().join(".git");
+    for path in [&to.join(".git"), &gitfile, &admin_of(scene, workspace).join("gitdir")] {
+        record::clear_stale_lock(path);
+    }
+    maker::mark_unmounted(&moved)?;
     scene.linker(None)?.link_through(&gitfile, to, &admin_of(scene, workspace))?;
     leave(scene, &workspace.name, from);
     by_path::remove_file(&mark).map_err(|error| failed(&mark, &error))?;

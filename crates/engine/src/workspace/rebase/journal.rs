@@ -58,7 +58,7 @@ pub(super) fn new_upper(workspace: &Workspace) -> PathBuf {
     workspace.upper().with_file_name("upper.new")
 }
 
-fn old_upper(workspace: &Workspace) -> PathBuf {
+pub(super) fn old_upper(workspace: &Workspace) -> PathBuf {
     workspace.upper().with_file_name("upper.old")
 }
 
@@ -102,9 +102,11 @@ impl Journal {
             content.extend_from_slice(field);
             content.push(0);
         }
+        // After a power cut, files that have moved must find the journal that says so.
+        let fsync = Fsync { components: Components::all(), ..*fsync };
         let mut lock = Lock::take(&path(workspace), &LockOptions::default())?;
         lock.write(&content)?;
-        Ok(lock.commit_synced(fsync, Components::INDEX)?)
+        Ok(lock.commit_synced(&fsync, Components::all())?)
     }
 }
 

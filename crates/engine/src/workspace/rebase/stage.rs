@@ -102,6 +102,10 @@ impl<'a> Staged<'a> {
         (options, fsync): (&WriteOptions, &Fsync),
     ) -> Result<Staged<'a>, Error> {
         journal::forget(workspace)?;
+        let rest = journal::old_upper(workspace);
+        if by_path::stat(&rest).map_err(|source| Error::io("look at", &rest, source))?.is_some() {
+            return Err(Error::io("replace", &rest, std::io::ErrorKind::AlreadyExists.into()));
+        }
         let dir = base.dir.parent().unwrap_or(&base.dir).to_owned();
         let base_ref = BaseRef { dir, name: base.name.clone() };
         let prepared = write_upper(workspace, worktree, &layout)
