@@ -49,7 +49,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     for id in administrative(&site)? {
         found.extend(Leftover::of_admin(&site, id)?);
     }
-    for workspace in site.all()? {
+    // A workspace that was being made is found by both.
+    let known: Vec<OsString> = found.iter().map(|leftover: &Leftover| leftover.name().to_owned()).collect();
+    for workspace in site.all()?.into_iter().filter(|workspace| !known.contains(&workspace.name)) {
         found.extend(Leftover::of_state(&site, workspace)?);
     }
     let (mut code, mut report) = (0, Vec::new());
@@ -168,9 +170,12 @@ impl Leftover {
         let scene = site.scene();
         match self {
             Leftover::Admin(id, top) => relocate::forget(&scene, &id, &top),
-            Leftover::Begun(workspace) | Leftover::Removal(workspace) => {
-                remove::remove(&scene, &workspace, Force::Yes)
+            Leftover::Begun(workspace) => {
+                remove::remove(&scene, &workspace, Force::Yes)?;
+                // Git knows no worktree whose administrative directory is not complete.
+                relocate::forget(&scene, &workspace.name, &workspace.record.dir)
             }
+            Leftover::Removal(workspace) => remove::remove(&scene, &workspace, Force::Yes),
             Leftover::Complete(workspace) => {
                 let locked = site.common.join("worktrees").join(&workspace.name).join("locked");
                 Ok(admin::write(&locked, LOCK_REASON.as_bytes())?)
@@ -191,10 +196,10 @@ impl Leftover {
 
 /// Returns true if a workspace holds no file of the user.
 fn is_empty(workspace: &Workspace) -> bool {
+    // Without an upper layer nobody can tell the user's files from those of a checkout.
     let dir = match workspace.record.backend.has_upper() {
         true => workspace.upper(),
-        // Its files are those of a checkout that is not complete.
-        false => return true,
+        false => workspace.record.dir.clone(),
     };
     match by_path::list(&dir) {
         Ok(names) => names.iter().all(|(name, _)| name.as_bytes() == b".git"),

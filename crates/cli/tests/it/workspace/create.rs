@@ -256,6 +256,45 @@ fn a_holder_ends_by_a_signal_and_loses_nothing() {
 }
 
 #[test]
+fn gc_keeps_the_files_of_an_interrupted_copy() {
+    let place = Place::new();
+    place.done(&["create", "one", "--backend", "copy"]);
+    let one = place.workspace("one");
+    one.write("new", "mine\n");
+    // As a creation leaves it that was killed before its last step.
+    let reason = format!("sapwood workspace: initializing 4194303 {}\n", one.path.display());
+    place.repo().write(".git/worktrees/one/locked", reason);
+    place.done(&["gc"]);
+    assert_eq!(one.read("new"), "mine\n");
+    assert_eq!(place.repo().read(".git/worktrees/one/locked"), "sapwood workspace\n");
+    // Without its administrative directory, too.
+    fs::remove_dir_all(place.repo().join(".git/worktrees/one")).expect("removed");
+    place.done(&["gc"]);
+    assert_eq!(one.read("new"), "mine\n");
+}
+
+#[test]
+fn repositories_with_one_directory_for_upper_layers_do_not_meet() {
+    let place = Place::new();
+    let uppers = place.sandbox.path().join("uppers");
+    let uppers = uppers.to_str().expect("a plain name");
+    let other = place.sandbox.init("other");
+    other.write("other", "other\n");
+    other.commit("one");
+    place.done(&["create", "one", "--backend", "overlay", "--upper-dir", uppers]);
+    place.workspace("one").write("mine", "mine\n");
+    let args = ["workspace", "create", "one", "--backend", "overlay", "--upper-dir", uppers];
+    let run = other.run(SAPWOOD.as_ref(), &args);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let second = place.sandbox.repo("other.workspaces/one");
+    assert!(!second.exists("mine") && second.exists("other"));
+    let run = other.run(SAPWOOD.as_ref(), &["workspace", "remove", "one"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(place.workspace("one").read("mine"), "mine\n");
+    place.done(&["remove", "--force", "one"]);
+}
+
+#[test]
 fn a_command_runs_in_a_workspace_that_goes_away_with_it() {
     let place = Place::new();
     let run = place.run(&["create", "--exec", "job", "--", "sh", "-c", "cat file; exit 3"]);
