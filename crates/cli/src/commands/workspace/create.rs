@@ -111,6 +111,7 @@ fn create(
         upper_dir: request.upper_dir.as_ref().map(|dir| site.run.path(dir)).transpose()?,
         sparse: request.sparse.clone(),
         layers: with::layers(site, request)?,
+        frozen: with::paths(request)?,
         durability: if request.volatile { Durability::Volatile } else { Durability::Synced },
         quiet: request.quiet || request.json,
     };

@@ -23,14 +23,14 @@ use engine::{
     worktree::admin::{self, Admin},
 };
 use format::{ObjectId, config::Edit};
-use repo::{Repository, convert::Metadata};
+use repo::{Repository, convert::Metadata, objects};
 use sys::{File, by_path};
 
 use super::{mounts, site};
 use crate::{
     session::{invocation::Invocation, settings::Settings, worktree_config},
     term::{
-        console,
+        console::{self, text},
         failure::Failure,
         progress::{self, Progress},
     },
@@ -51,6 +51,8 @@ pub(crate) struct Wishes {
     pub(crate) sparse: Vec<BString>,
     /// The frozen layers, from top to bottom.
     pub(crate) layers: Vec<PathBuf>,
+    /// The paths that the layers hold.
+    pub(crate) frozen: Vec<BString>,
     /// The promise about the upper layer.
     pub(crate) durability: Durability,
     /// Print no progress.
@@ -101,6 +103,7 @@ impl<'a> Maker<'a> {
         top: &Path,
     ) -> Result<Option<NewWorkspace<'a>>, Failure> {
         let wishes = &self.wishes;
+        wishes.frozen.iter().try_for_each(|path| refuse_hiding(repo, commit, path))?;
         let common = repo.real_common_dir();
         let bases = site::bases(self.run, repo, wishes.base_dir.as_ref())?;
         let upper_dir = match &wishes.upper_dir {
@@ -160,6 +163,25 @@ impl<'a> Maker<'a> {
         let kind = if backend == Backend::Image { Kind::Image } else { Kind::Directory };
         add_base(self.run, repo, settings, bases, commit, kind, patterns, self.wishes.quiet)
     }
+}
+
+/// Refuses a frozen path that would hide files of the commit: a layer lies above the base.
+fn refuse_hiding(repo: &Repository, commit: ObjectId, path: &BString) -> Result<(), Failure> {
+    let ends = path.find_iter("/").chain([path.len()]);
+    for part in ends.map(|end| path[..end].as_bstr()) {
+        let Ok(found) = repo.rev_parse(text!(commit.to_string(), ":", part).as_bstr()) else { return Ok(()) };
+        let is_tree = matches!(repo.objects().reader().read(&found), Ok((objects::Kind::Tree, _)));
+        if !is_tree || part == path.as_bstr() {
+            return Err(Failure::Fatal(text!(
+                "the commit has '",
+                part,
+                "'; --with '",
+                path,
+                "' would hide it"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the patterns that include these directories.

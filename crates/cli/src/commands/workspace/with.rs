@@ -50,11 +50,15 @@ pub(super) fn layers(site: &Site<'_>, request: &Request) -> Result<Vec<PathBuf>,
         }
     };
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?.to_owned();
-    let paths: Vec<BString> =
-        request.with.iter().map(|path| wanted(path.as_bstr())).collect::<Result<_, _>>()?;
+    let paths = paths(request)?;
     check(site, repo, &top, &paths)?;
     let paths: Vec<&BStr> = paths.iter().map(|path| path.as_bstr()).collect();
     Ok(vec![frozen::make(&site.common, &top, &paths, site.settings.locks.shared)?])
+}
+
+/// Returns the paths of `--with`, relative to the top of the worktree.
+pub(super) fn paths(request: &Request) -> Result<Vec<BString>, Failure> {
+    request.with.iter().map(|path| wanted(path.as_bstr())).collect()
 }
 
 /// Returns a path of `--with`, relative to the top of the worktree.

@@ -70,6 +70,14 @@ fn other_files_are_refused() {
         assert!(run.stderr.to_string().contains(words), "{path}: {}", run.stderr);
         assert!(!place.repo().exists(".git/worktrees/one"), "{path}");
     }
+    // A path that another commit tracks: the layer would hide its file behind a clean status.
+    place.repo().git(&["rm", "-q", "--cached", "run"]);
+    place.repo().write(".gitignore", "*.o\nrun\n");
+    place.repo().git(&["commit", "-qam", "run is built now"]);
+    for path in ["run", "run/"] {
+        let run = place.run(&["create", "one", "HEAD~1", "--backend", "overlay", "--with", path]);
+        assert!(run.stderr.to_string().contains("would hide it"), "{path}: {}", run.stderr);
+    }
     let run = place.run(&["create", "one", "--from", "none"]);
     assert!(run.stderr.to_string().contains("--from needs --with"), "{}", run.stderr);
     place.done(&["create", "-q", "one", "--backend", "overlay", "--with", "x.o"]);
