@@ -79,15 +79,24 @@ pub struct Fsync {
     pub method: Method,
     /// `GIT_TEST_FSYNC=0`: nothing is synced, whatever the other fields say.
     pub disabled: bool,
+    /// True if `core.fsync` or `core.fsyncObjectFiles` is set.
+    pub explicit: bool,
 }
 
 impl Default for Fsync {
     fn default() -> Self {
-        Fsync { components: DEFAULT, method: Method::Fsync, disabled: false }
+        Fsync { components: DEFAULT, method: Method::Fsync, disabled: false, explicit: false }
     }
 }
 
 impl Fsync {
+    /// Returns the policy of a command that records what a user made (`add`, `commit`, `stash`):
+    /// unless the user chose components, all of them are hardened.
+    #[must_use]
+    pub fn for_recording(self) -> Fsync {
+        if self.explicit { self } else { Fsync { components: Components::all(), ..self } }
+    }
+
     /// Sets the components from `core.fsync`. Starts from the default, not from this policy: as in
     /// Git, only the last value counts. Returns Git's warnings.
     ///
@@ -95,6 +104,7 @@ impl Fsync {
     /// of a name stands for all components that begin with it (`pack` is also `pack-metadata`).
     /// `none` counts only at the end of the value.
     pub fn set_components(&mut self, value: &BStr) -> Vec<String> {
+        self.explicit = true;
         let mut base = DEFAULT;
         let (mut added, mut removed) = (Components::empty(), Components::empty());
         let mut warnings = Vec::new();
@@ -144,6 +154,7 @@ impl Fsync {
     /// Sets `core.fsyncObjectFiles`, the older setting: `true` hardens loose objects whatever
     /// `core.fsync` says. Call it after [`Fsync::set_components`]. Returns Git's warning.
     pub fn set_object_files(&mut self, value: bool) -> String {
+        self.explicit = true;
         if value {
             self.components |= Components::LOOSE_OBJECT;
         }

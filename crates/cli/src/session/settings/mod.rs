@@ -155,6 +155,12 @@ impl Settings {
         Settings { index_read, ..self }
     }
 
+    /// Returns the settings of a command that records what the user made: see
+    /// [`Fsync::for_recording`].
+    pub(crate) fn for_recording(self) -> Settings {
+        Settings { fsync: self.fsync.for_recording(), ..self }
+    }
+
     /// Returns the options for writing `index`. Warns if the index is new and the configured
     /// version is unknown.
     pub(crate) fn index_to_write(&self, index: &Index, split: Option<bool>) -> WriteOptions {

@@ -13,6 +13,10 @@ use zlib_rs::{Deflate, DeflateFlush, Status, compress_bound};
 
 use crate::{Components, Error, Fsync, SharedRepository, temp_file::TempFile};
 
+mod transaction;
+
+pub use transaction::Transaction;
+
 /// The default of Git's `core.looseCompression`.
 pub const DEFAULT_LEVEL: i32 = 1;
 
