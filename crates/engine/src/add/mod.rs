@@ -4,6 +4,7 @@
 //! - [`Staging`] changes single paths of an index. Each change sees the ones before it.
 //! - [`PathProbe`] stats paths.
 //! - [`refresh()`] updates the stat data of all entries.
+//! - [`write_tree()`] writes the trees of an index.
 //!
 //! Nothing in the worktree is changed. An object stays, unreachable, if a later step fails: Git
 //! does the same.
@@ -12,6 +13,7 @@ mod hash;
 mod probe;
 mod refresh;
 mod stage;
+mod write_tree;
 
 use bstr::{BStr, BString};
 use format::{Mode, ObjectId, index::Index};
@@ -21,6 +23,7 @@ pub use hash::{Error, FileHasher, Store};
 pub use probe::{Found, PathProbe};
 pub use refresh::{Finding, RefreshOptions, Refreshed, refresh};
 pub use stage::{Allow, Conflict, Staging};
+pub use write_tree::{Missing, RecordError, Trees, WriteTreeError, record, write_tree};
 
 use crate::look::{
     LookError,

@@ -1,11 +1,13 @@
-//! Completes the cache-tree, as Git does at the end of a checkout: a directory whose node is
-//! invalid becomes valid if the tree of its entries exists.
+//! The cache-tree of an index: its nodes, and the trees that they name.
+//!
+//! [`complete`] does what Git does at the end of a checkout: a directory whose node is invalid
+//! becomes valid if the tree of its entries exists. [`build`] makes the missing trees by [`Rules`].
 
-use std::{io::Write as _, ops::Range};
+use std::{convert::Infallible, io::Write as _, ops::Range};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
-    HashKind, ObjectId,
+    HashKind, Mode, ObjectId,
     hash::Hasher,
     index::{CacheTree, Flags, Index},
 };
@@ -22,9 +24,8 @@ pub(crate) fn complete(index: &mut Index, exists: &dyn Fn(&ObjectId, &[u8]) -> b
         index.cache_tree = old;
         return;
     }
-    let builder = Builder { index, exists };
-    let root = builder.build(BStr::new(""), 0, 0..index.entries().len(), old.as_ref());
-    index.cache_tree = Some(root);
+    let Ok(root) = build(index, old.as_ref(), &Existing(exists));
+    index.cache_tree = Some(root.node);
 }
 
 /// Builds the node of the directory `dir`, which is not the root and whose entries are in `range`.
@@ -36,18 +37,79 @@ pub(crate) fn of_directory(
 ) -> CacheTree {
     let old = index.cache_tree.as_ref().and_then(|root| root.find(dir));
     let name = dir.rfind_byte(b'/').map_or(dir, |slash| dir[slash + 1..].as_bstr());
-    Builder { index, exists }.build(name, dir.len() + 1, range, old)
+    let rules = &Existing(exists);
+    let Ok(built) = Builder { index, rules }.build(name, dir.len() + 1, range, old, MAX_DEPTH);
+    built.node
 }
 
-struct Builder<'a> {
+/// The rules by which the trees of an index are made.
+pub(crate) trait Rules {
+    /// The error that ends the work.
+    type Error;
+
+    /// Returns true if the tree of a valid node is usable.
+    fn has(&self, tree: &ObjectId) -> bool;
+
+    /// Looks at an entry that goes into a tree, or at a directory (without a slash at the end).
+    fn check(&self, mode: Mode, oid: &ObjectId, path: &BStr, flags: Flags) -> Result<(), Self::Error>;
+
+    /// Makes the tree of `directory`. If it returns false, there is no tree, and the node and those
+    /// above it stay invalid.
+    fn make(&self, directory: &BStr, oid: &ObjectId, content: &[u8]) -> Result<bool, Self::Error>;
+}
+
+/// Makes nothing: a tree counts if the callback returns true.
+struct Existing<'a>(&'a dyn Fn(&ObjectId, &[u8]) -> bool);
+
+impl Rules for Existing<'_> {
+    type Error = Infallible;
+
+    fn has(&self, _: &ObjectId) -> bool {
+        true
+    }
+
+    fn check(&self, _: Mode, _: &ObjectId, _: &BStr, _: Flags) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn make(&self, _: &BStr, oid: &ObjectId, content: &[u8]) -> Result<bool, Infallible> {
+        Ok((self.0)(oid, content))
+    }
+}
+
+/// A directory deeper than this has no tree. No file system allows more components, and Git reads
+/// no deeper trees.
+const MAX_DEPTH: usize = 2048;
+
+/// A node, and its tree. The tree exists without the node being valid if entries of the index are
+/// not in it, because they are only intended to be added.
+pub(crate) struct Built {
+    pub(crate) node: CacheTree,
+    pub(crate) tree: Option<ObjectId>,
+}
+
+/// Builds the node of the whole index, which is merged.
+pub(crate) fn build<R: Rules>(index: &Index, old: Option<&CacheTree>, rules: &R) -> Result<Built, R::Error> {
+    let all = 0..index.entries().len();
+    Builder { index, rules }.build(BStr::new(""), 0, all, old, MAX_DEPTH)
+}
+
+struct Builder<'a, R: Rules> {
     index: &'a Index,
-    exists: &'a dyn Fn(&ObjectId, &[u8]) -> bool,
+    rules: &'a R,
 }
 
-impl Builder<'_> {
+impl<R: Rules> Builder<'_, R> {
     /// Builds the node `name` for the entries in `range`. Their paths share the first `prefix`
-    /// bytes.
-    fn build(&self, name: &BStr, prefix: usize, range: Range<usize>, old: Option<&CacheTree>) -> CacheTree {
+    /// bytes. `levels` is the number of levels that may follow.
+    fn build(
+        &self,
+        name: &BStr,
+        prefix: usize,
+        range: Range<usize>,
+        old: Option<&CacheTree>,
+        levels: usize,
+    ) -> Result<Built, R::Error> {
         let mut node = CacheTree { name: name.to_owned(), valid: None, children: Vec::new() };
         let first = self.index.entries().get(range.start);
         if let Some(entry) =
@@ -55,46 +117,70 @@ impl Builder<'_> {
         {
             // The directory is a single entry of a sparse index.
             node.valid = Some((entry.oid, 1));
-            return node;
+            return Ok(Built { node, tree: Some(entry.oid) });
         }
-        let mut tree = Vec::new();
-        let mut usable = true;
+        if let Some((oid, count)) = old.and_then(|old| old.valid)
+            && count as usize == range.len()
+            && self.rules.has(&oid)
+        {
+            let node = old.cloned().expect("it was just looked at");
+            return Ok(Built { node, tree: Some(oid) });
+        }
+        if levels == 0 {
+            return Ok(Built { node, tree: None });
+        }
+        let mut content = Vec::new();
+        let (mut is_whole, mut has_all) = (true, true);
+        // As in Git, faults below come before those of this directory.
+        let mut refused = None;
         let mut at = range.start;
         while at < range.end {
             let entry = &self.index.entries()[at];
-            let rest = self.index.path(entry)[prefix..].as_bstr();
+            let path = self.index.path(entry);
+            let rest = path[prefix..].as_bstr();
             let Some(slash) = rest.find_byte(b'/') else {
-                if entry.flags.contains(Flags::INTENT_TO_ADD) {
-                    usable = false;
-                } else {
-                    push_entry(&mut tree, entry.mode.bits(), rest, &entry.oid);
+                if refused.is_none() {
+                    refused = self.rules.check(entry.mode, &entry.oid, path, entry.flags).err();
+                }
+                match entry.flags.contains(Flags::INTENT_TO_ADD) {
+                    true => is_whole = false,
+                    false => push_entry(&mut content, entry.mode.bits(), rest, &entry.oid),
                 }
                 at += 1;
                 continue;
             };
             let name = rest[..slash].as_bstr();
             let old = old.and_then(|node| node.child(name));
-            let end = self.end_of(at, prefix + slash + 1, range.end, old);
-            let child = match old {
-                Some(old) if matches!(old.valid, Some((_, count)) if count as usize == end - at) => {
-                    old.clone()
-                }
-                _ => self.build(name, prefix + slash + 1, at..end, old),
-            };
-            match child.valid {
-                Some((oid, _)) => push_entry(&mut tree, 0o040000, name, &oid),
-                None => usable = false,
+            let below = prefix + slash + 1;
+            let end = self.end_of(at, below, range.end, old);
+            let child = self.build(name, below, at..end, old, levels - 1)?;
+            let is_valid = child.node.valid.is_some();
+            is_whole &= is_valid;
+            match child.tree {
+                // All of its files are only intended to be added.
+                Some(oid) if !is_valid && oid == ObjectId::empty_tree(self.index.hash) => {}
+                Some(oid) => push_entry(&mut content, Mode::TREE.bits(), name, &oid),
+                None => has_all = false,
             }
-            node.children.push(child);
+            node.children.push(child.node);
             at = end;
         }
         node.children.sort_by(|a, b| a.name.len().cmp(&b.name.len()).then_with(|| a.name.cmp(&b.name)));
-        if usable {
-            node.valid = name_of(self.index.hash, &tree)
-                .filter(|oid| (self.exists)(oid, &tree))
-                .map(|oid| (oid, range.len() as u32));
+        if let Some(refused) = refused {
+            return Err(refused);
         }
-        node
+        let mut tree = name_of(self.index.hash, &content).filter(|_| has_all);
+        if let Some(oid) = &tree {
+            let directory = match range.is_empty() {
+                true => BStr::new(""),
+                false => self.index.path_at(range.start)[..prefix.saturating_sub(1)].as_bstr(),
+            };
+            if !self.rules.make(directory, oid, &content)? {
+                tree = None;
+            }
+        }
+        node.valid = tree.filter(|_| is_whole).map(|oid| (oid, range.len() as u32));
+        Ok(Built { node, tree })
     }
 
     /// Returns the end of the directory whose first entry is at `start` and whose paths share
@@ -113,7 +199,8 @@ impl Builder<'_> {
     }
 }
 
-fn push_entry(tree: &mut Vec<u8>, mode: u32, name: &BStr, oid: &ObjectId) {
+/// Appends an entry to the content of a tree.
+pub(crate) fn push_entry(tree: &mut Vec<u8>, mode: u32, name: &BStr, oid: &ObjectId) {
     write!(tree, "{mode:o} ").expect("a vector takes all");
     tree.extend_from_slice(name);
     tree.push(0);

@@ -246,6 +246,11 @@ impl Objects {
         Some(Location::Packed { pack, offset })
     }
 
+    /// Returns true in a partial clone.
+    pub fn is_partial(&self) -> bool {
+        self.options.promisors.is_some()
+    }
+
     /// In a partial clone, fetches those of the objects that are missing, all at once. Otherwise it
     /// does nothing, and reading reports missing objects.
     pub fn fetch_missing(&self, oids: &mut dyn Iterator<Item = ObjectId>) -> Result<(), Error> {

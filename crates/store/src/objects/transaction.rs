@@ -25,6 +25,13 @@ impl<'a> Transaction<'a> {
         super::write(oid, kind, content, &self.options)
     }
 
+    /// Returns true if the object is staged here.
+    pub fn contains(&self, oid: &ObjectId) -> bool {
+        let name = oid.to_string();
+        sys::by_path::stat(&self.options.objects.join(&name[..2]).join(&name[2..]))
+            .is_ok_and(|it| it.is_some())
+    }
+
     /// Stages a blob of `size` bytes from `content` in pieces, so it may be larger than memory.
     /// Returns its name.
     pub fn write_stream(

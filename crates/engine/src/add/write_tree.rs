@@ -1,0 +1,197 @@
+//! The trees of an index: Git's `cache_tree_update`.
+//!
+//! A directory whose cache-tree node is valid keeps its tree; the other trees are built from the
+//! leaves up, and written unless they exist. The cache-tree then names them all. The trees can be
+//! read once the caller has published the transaction.
+
+use std::{cell::RefCell, collections::BTreeSet};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{
+    Mode, ObjectId,
+    hash::Hasher,
+    index::{CacheTree, Flags, Index, Stage},
+    loose::Kind,
+};
+use repo::Repository;
+use store::objects::{self, Transaction};
+
+use crate::look::cache_tree::{self, Rules};
+
+/// The treatment of entries whose objects do not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// They are written into trees (`--missing-ok`).
+    Allowed,
+    /// They are an error.
+    Refused,
+}
+
+/// Why an index has no trees.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum WriteTreeError {
+    /// The first unmerged entries, at most eleven.
+    #[error("the index is unmerged")]
+    Unmerged(Vec<(BString, ObjectId)>),
+    /// The first paths that are both a file and a directory, at most eleven.
+    #[error("a path is both a file and a directory")]
+    Both(Vec<(BString, BString)>),
+    #[error("invalid object {:06o} {oid} for '{path}'", .mode.bits())]
+    Missing { mode: Mode, oid: ObjectId, path: BString },
+    /// The directories are nested more deeply than Git reads trees.
+    #[error("exceeded maximum allowed tree depth")]
+    Depth,
+    #[error(transparent)]
+    Read(#[from] repo::objects::Error),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// Why an object was not recorded.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum RecordError {
+    #[error("its content is a collision of SHA-1")]
+    Collision,
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// The trees of an index.
+#[derive(Debug)]
+pub struct Trees {
+    /// The tree of the whole index.
+    pub root: ObjectId,
+    /// Trees of directories that are in the cache-tree without a valid node, because some of their
+    /// entries are only intended to be added.
+    unnamed: Vec<(BString, ObjectId)>,
+}
+
+impl Trees {
+    /// Returns the tree of a directory. Several slashes count as one. `index` is the index whose
+    /// trees these are.
+    pub fn of_directory(&self, index: &Index, directory: &BStr) -> Option<ObjectId> {
+        let names: Vec<&[u8]> = directory.split_str("/").filter(|name| !name.is_empty()).collect();
+        let directory = BString::from(names.join(&b'/'));
+        if directory.is_empty() {
+            return Some(self.root);
+        }
+        let node = index.cache_tree.as_ref()?.find(directory.as_bstr())?;
+        let unnamed = || self.unnamed.iter().find(|(name, _)| *name == directory).map(|(_, oid)| *oid);
+        node.valid.map(|(oid, _)| oid).or_else(unnamed)
+    }
+}
+
+/// The number of faults in an index that Git shows, and one more.
+const SHOWN: usize = 11;
+
+/// Writes the missing trees of `index` and updates its cache-tree. Objects staged in `transaction`
+/// exist. The index may be sparse.
+pub fn write_tree(
+    index: &mut Index,
+    repo: &Repository,
+    transaction: &Transaction<'_>,
+    missing: Missing,
+) -> Result<Trees, WriteTreeError> {
+    verify(index)?;
+    let objects = repo.objects();
+    if missing == Missing::Refused && objects.is_partial() {
+        let needed = index
+            .entries()
+            .iter()
+            .filter(|entry| !entry.flags.contains(Flags::SKIP_WORKTREE) && !entry.mode.is_gitlink());
+        objects.fetch_missing(&mut needed.map(|entry| entry.oid))?;
+    }
+    let writer =
+        Writer { repo, transaction, missing, written: RefCell::default(), unnamed: RefCell::default() };
+    let built = cache_tree::build(index, index.cache_tree.as_ref(), &writer)?;
+    let root = built.tree.ok_or(WriteTreeError::Depth)?;
+    let mut unnamed = writer.unnamed.into_inner();
+    unnamed.retain(|(directory, _)| is_invalid(&built.node, directory.as_bstr()));
+    index.cache_tree = Some(built.node);
+    Ok(Trees { root, unnamed })
+}
+
+fn is_invalid(root: &CacheTree, directory: &BStr) -> bool {
+    root.find(directory).is_some_and(|node| node.valid.is_none())
+}
+
+/// Returns an error if the index has unmerged entries, or a file in the place of a directory.
+fn verify(index: &Index) -> Result<(), WriteTreeError> {
+    if index.is_unmerged() {
+        let unmerged = index.entries().iter().filter(|entry| entry.stage != Stage::Normal);
+        let unmerged = unmerged.take(SHOWN).map(|entry| (index.path(entry).to_owned(), entry.oid));
+        return Err(WriteTreeError::Unmerged(unmerged.collect()));
+    }
+    let pairs = index.entries().windows(2).map(|pair| (index.path(&pair[0]), index.path(&pair[1])));
+    let both = pairs.filter(|(one, next)| next.get(one.len()) == Some(&b'/') && next.starts_with(one));
+    let both: Vec<_> = both.take(SHOWN).map(|(one, next)| (one.to_owned(), next.to_owned())).collect();
+    if both.is_empty() { Ok(()) } else { Err(WriteTreeError::Both(both)) }
+}
+
+struct Writer<'a> {
+    repo: &'a Repository,
+    transaction: &'a Transaction<'a>,
+    missing: Missing,
+    /// The trees of this run.
+    written: RefCell<BTreeSet<ObjectId>>,
+    unnamed: RefCell<Vec<(BString, ObjectId)>>,
+}
+
+impl Rules for Writer<'_> {
+    type Error = WriteTreeError;
+
+    fn has(&self, tree: &ObjectId) -> bool {
+        self.repo.objects().contains(tree)
+    }
+
+    fn check(&self, mode: Mode, oid: &ObjectId, path: &BStr, flags: Flags) -> Result<(), WriteTreeError> {
+        let objects = self.repo.objects();
+        let may_be_missing = mode.is_gitlink()
+            || self.missing == Missing::Allowed
+            || objects.is_partial() && flags.contains(Flags::SKIP_WORKTREE);
+        if !oid.is_null() && (may_be_missing || self.transaction.contains(oid) || objects.has(oid)?) {
+            return Ok(());
+        }
+        Err(WriteTreeError::Missing { mode, oid: *oid, path: path.to_owned() })
+    }
+
+    fn make(&self, directory: &BStr, oid: &ObjectId, content: &[u8]) -> Result<bool, WriteTreeError> {
+        if self.written.borrow_mut().insert(*oid) {
+            write_unless_there(self.repo, self.transaction, oid, Kind::Tree, content)?;
+        }
+        self.unnamed.borrow_mut().push((directory.to_owned(), *oid));
+        Ok(true)
+    }
+}
+
+/// Writes an object unless there is a copy whose time could be renewed. Another copy may be pruned
+/// before the object is reachable.
+fn write_unless_there(
+    repo: &Repository,
+    transaction: &Transaction<'_>,
+    oid: &ObjectId,
+    kind: Kind,
+    content: &[u8],
+) -> Result<(), store::Error> {
+    if repo.objects().files_of(oid).iter().any(|file| objects::freshen(file)) {
+        return Ok(());
+    }
+    transaction.write(oid, kind, content)
+}
+
+/// Names an object and writes it unless it exists. It can be read once the transaction is
+/// published.
+pub fn record(
+    repo: &Repository,
+    transaction: &Transaction<'_>,
+    kind: Kind,
+    content: &[u8],
+) -> Result<ObjectId, RecordError> {
+    let mut hasher = Hasher::object(repo.hash(), &kind.to_string(), content.len() as u64);
+    hasher.update(content);
+    let oid = hasher.finish().map_err(|_| RecordError::Collision)?;
+    write_unless_there(repo, transaction, &oid, kind, content)?;
+    Ok(oid)
+}
