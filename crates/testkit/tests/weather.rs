@@ -9,6 +9,7 @@ use std::{
     panic,
     path::Path,
     process::{Command, Stdio},
+    sync::Barrier,
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -42,7 +43,8 @@ fn quick(profile: Profile) -> Profile {
         }
         Latency::None => Latency::None,
     };
-    Profile { latency, ..profile }
+    let flush = profile.flush.map(|_| Duration::from_micros(100));
+    Profile { latency, flush, ..profile }
 }
 
 fn os_error<T>(result: std::io::Result<T>) -> Option<i32> {
@@ -68,7 +70,8 @@ fn history(repo: &Repo<'_>) {
 
 #[test]
 fn git_works_in_any_weather() {
-    let far = [Profile::nfs(), Profile::efs(), Profile::ebs(), Profile::hdd()].map(quick);
+    let flushing = Profile::flushing(Duration::from_millis(1));
+    let far = [Profile::nfs(), Profile::efs(), Profile::ebs(), Profile::hdd(), flushing].map(quick);
     let near = [Profile::calm(), Profile::casefold(), Profile::power(Journal::Strict)];
     for profile in far.into_iter().chain(near) {
         let Some((sandbox, mount)) = disk(&profile) else { return };
@@ -507,6 +510,45 @@ fn counts_tell_what_was_asked_for() {
         assert_eq!(since.of(operation), count, "{}: {since}", operation.name());
     }
     assert!(since.to_string().contains("3 create") && since.all() >= 12, "{since}");
+    assert_eq!((since.flushes(), since.written()), (3, 0), "{since}");
+    put(&mount.path().join("file"), "eight by", &["file", "dir"]);
+    let more = mount.counts().since(&before);
+    assert_eq!((more.flushes(), more.written()), (5, 8), "{more}");
+}
+
+#[test]
+fn flushes_take_their_time_and_are_shared() {
+    let each = Duration::from_millis(30);
+    let Some((_sandbox, mount)) = disk(&Profile::flushing(each)) else { return };
+    let files: Vec<File> =
+        (0..8).map(|number| File::create(mount.path().join(format!("{number}"))).expect("new")).collect();
+    for mut file in &files {
+        file.write_all(b"content").expect("room");
+    }
+    let start = Instant::now();
+    for file in &files[..3] {
+        file.sync_all().expect("a file");
+    }
+    sync_dir(mount.path());
+    assert!(start.elapsed() >= each * 4, "one after the other");
+    let alone = mount.counts();
+    assert_eq!(alone.flushes(), 4, "{alone}");
+    // The number of flushes depends on the times at which threads start: with every thread in time,
+    // it is two.
+    let begin = Barrier::new(files.len());
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for file in &files {
+            scope.spawn(|| {
+                begin.wait();
+                file.sync_data().expect("a file");
+            });
+        }
+    });
+    assert!(start.elapsed() >= each);
+    let together = mount.counts().since(&alone);
+    assert_eq!(together.of(Operation::Fsync), 8, "{together}");
+    assert!((1..=8).contains(&together.flushes()), "{together}");
 }
 
 fn is_mounted(path: &Path) -> bool {

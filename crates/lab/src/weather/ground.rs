@@ -31,6 +31,12 @@ pub(crate) enum Disk {
     Ebs,
     /// Rotational disk with one arm.
     Hdd,
+    /// Only flushes take time: 1 ms each.
+    Flush1,
+    /// Only flushes take time: 5 ms each.
+    Flush5,
+    /// Only flushes take time: 20 ms each.
+    Flush20,
     /// ext4 on a loop device, warm caches.
     Local,
     /// ext4 on a loop device, cold caches.
@@ -53,6 +59,9 @@ impl Disk {
             Disk::Efs => "efs",
             Disk::Ebs => "ebs",
             Disk::Hdd => "hdd",
+            Disk::Flush1 => "flush1",
+            Disk::Flush5 => "flush5",
+            Disk::Flush20 => "flush20",
             Disk::Local => "local",
             Disk::Cold => "cold",
             Disk::Delayed => "delayed",

@@ -57,40 +57,79 @@ operations! {
 
 /// Counters while the mount is in use.
 #[derive(Debug)]
-pub(super) struct Counters([AtomicU64; Operation::ALL.len()]);
+pub(super) struct Counters {
+    operations: [AtomicU64; Operation::ALL.len()],
+    flushes: AtomicU64,
+    written: AtomicU64,
+}
 
 impl Counters {
     pub(super) fn new() -> Counters {
-        Counters(std::array::from_fn(|_| AtomicU64::new(0)))
+        Counters {
+            operations: std::array::from_fn(|_| AtomicU64::new(0)),
+            flushes: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+        }
     }
 
     pub(super) fn add(&self, operation: Operation) {
-        self.0[operation as usize].fetch_add(1, Ordering::Relaxed);
+        self.operations[operation as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_flush(&self) {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_written(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(super) fn read(&self) -> Counts {
-        Counts(std::array::from_fn(|which| self.0[which].load(Ordering::Relaxed)))
+        Counts {
+            operations: std::array::from_fn(|which| self.operations[which].load(Ordering::Relaxed)),
+            flushes: self.flushes.load(Ordering::Relaxed),
+            written: self.written.load(Ordering::Relaxed),
+        }
     }
 }
 
 /// How many of each operation were served, failed ones included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counts([u64; Operation::ALL.len()]);
+pub struct Counts {
+    operations: [u64; Operation::ALL.len()],
+    flushes: u64,
+    written: u64,
+}
 
 impl Counts {
     /// How many of one kind.
     pub fn of(&self, operation: Operation) -> u64 {
-        self.0[operation as usize]
+        self.operations[operation as usize]
     }
 
     /// All but [`Operation::Release`], which nobody waits for.
     pub fn all(&self) -> u64 {
-        self.0.iter().sum::<u64>() - self.of(Operation::Release)
+        self.operations.iter().sum::<u64>() - self.of(Operation::Release)
+    }
+
+    /// How often the disk flushed its cache. Syncs that came while it flushed shared the next
+    /// flush, so there may be fewer flushes than syncs.
+    pub fn flushes(&self) -> u64 {
+        self.flushes
+    }
+
+    /// How many bytes were written into files.
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// Returns the requests since `earlier`.
     pub fn since(&self, earlier: &Counts) -> Counts {
-        Counts(std::array::from_fn(|which| self.0[which] - earlier.0[which]))
+        Counts {
+            operations: std::array::from_fn(|which| self.operations[which] - earlier.operations[which]),
+            flushes: self.flushes - earlier.flushes,
+            written: self.written - earlier.written,
+        }
     }
 }
 
@@ -100,6 +139,6 @@ impl fmt::Display for Counts {
         served.retain(|(count, _)| *count > 0);
         served.sort_by(|left, right| right.cmp(left));
         let words: Vec<String> = served.iter().map(|(count, name)| format!("{count} {name}")).collect();
-        f.write_str(&words.join(", "))
+        write!(f, "{}; {} flushes, {} bytes written", words.join(", "), self.flushes, self.written)
     }
 }

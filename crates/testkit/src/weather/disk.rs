@@ -164,6 +164,22 @@ impl Disk {
         self.answer(came, result, reply, |reply, ()| reply.ok(), ReplyEmpty::error);
     }
 
+    /// Answers a sync when the disk has flushed its cache.
+    pub(super) fn answer_sync(&self, came: Came, result: Result<()>, reply: ReplyEmpty) {
+        let send = move || match result {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(Errno::from_i32(error.raw_os_error())),
+        };
+        self.shared.timer.flush(came.at, came.place, || self.shared.counters.add_flush(), send);
+    }
+
+    /// Counts the bytes of a write.
+    pub(super) fn wrote(&self, result: &Result<u32>) {
+        if let Ok(count) = result {
+            self.shared.counters.add_written(u64::from(*count));
+        }
+    }
+
     /// Nobody waits for it.
     pub(super) fn close(&self, handle: FileHandle, reply: ReplyEmpty) {
         self.shared.counters.add(Operation::Release);

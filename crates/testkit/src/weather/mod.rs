@@ -2,9 +2,10 @@
 //!
 //! A [`Mount`] passes everything through to a backing directory and changes it as its [`Profile`]
 //! says. Each operation takes a set time, with a set number served at once, or waits for the one
-//! arm of a disk. Some operations fail ([`Fault`]). Unsynced data are lost in a power cut
-//! ([`Mount::pull_plug`]). Names may ignore case. The mount counts its requests ([`Counts`]) and
-//! measures how late its answers were ([`Report`]).
+//! arm of a disk. Flushes take a time of their own, and concurrent ones are shared. Some operations
+//! fail ([`Fault`]). Unsynced data are lost in a power cut ([`Mount::pull_plug`]). Names may ignore
+//! case. The mount counts its requests ([`Counts`]) and measures how late its answers were
+//! ([`Report`]).
 //!
 //! A mount ends when its value is dropped, also while a test panics, and when the process is
 //! killed.

@@ -93,7 +93,7 @@ impl Mount {
             tree: Tree::new(&backing, profile.names, power)?,
             counters: Counters::new(),
             faults: Faults::default(),
-            timer: Timer::new(profile.latency)?,
+            timer: Timer::new(profile.latency, profile.flush)?,
             cut: AtomicBool::new(false),
         });
         let disk = Disk::new(Arc::clone(&shared), profile);

@@ -7,6 +7,10 @@ use std::time::Duration;
 pub struct Profile {
     /// How long an operation takes.
     pub latency: Latency,
+    /// How long the disk flushes its cache when a file or a directory is synced, instead of
+    /// `latency`. It flushes once at a time. Syncs that come meanwhile share the next flush, as
+    /// those of a block device do. None: a sync takes as long as every other operation.
+    pub flush: Option<Duration>,
     /// The data that the kernel may cache, and for how long.
     pub caching: Caching,
     /// Tells if `A` and `a` are one name.
@@ -108,6 +112,7 @@ impl Profile {
         let second = Duration::from_secs(1);
         Profile {
             latency: Latency::None,
+            flush: None,
             caching: Caching { entries: second, attributes: second, writes: Writes::Through },
             names: Names::Exact,
             power: None,
@@ -153,6 +158,13 @@ impl Profile {
         }
     }
 
+    /// A local disk on which only flushes take time: 1 ms on a good SSD with a cache that may lose
+    /// power, 5 ms on a cheap one or across a network, 20 ms on a turning disk. The kernel caches
+    /// everything for the time of a run.
+    pub fn flushing(flush: Duration) -> Profile {
+        Profile { latency: Latency::None, flush: Some(flush), ..Profile::hdd() }
+    }
+
     /// A disk for faults: the kernel caches nothing, so that each run has the same operations, and
     /// closing may fail.
     pub fn bare() -> Profile {
@@ -182,6 +194,9 @@ impl Profile {
             "efs" => Profile::efs(),
             "ebs" => Profile::ebs(),
             "hdd" => Profile::hdd(),
+            "flush1" => Profile::flushing(Duration::from_millis(1)),
+            "flush5" => Profile::flushing(Duration::from_millis(5)),
+            "flush20" => Profile::flushing(Duration::from_millis(20)),
             "bare" => Profile::bare(),
             "casefold" => Profile::casefold(),
             _ => return None,

@@ -241,6 +241,7 @@ impl Filesystem for Disk {
         let result = self
             .begin_at(Operation::Write, number)
             .and_then(|most| self.tree().write(number, handle, offset, &data[..data.len().min(most)]));
+        self.wrote(&result);
         self.answer(came, result, reply, |reply, count| reply.written(count), ReplyWrite::error);
     }
 
@@ -270,7 +271,7 @@ impl Filesystem for Disk {
     fn fsync(&self, _: &Request, number: INodeNo, _: FileHandle, _only_data: bool, reply: ReplyEmpty) {
         let came = self.came(number);
         let result = self.begin_at(Operation::Fsync, number).and_then(|_| self.tree().sync(number));
-        self.answer_empty(came, result, reply);
+        self.answer_sync(came, result, reply);
     }
 
     fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -346,7 +347,7 @@ impl Filesystem for Disk {
     fn fsyncdir(&self, _: &Request, number: INodeNo, _: FileHandle, _only_data: bool, reply: ReplyEmpty) {
         let came = self.came(number);
         let result = self.begin_at(Operation::Fsyncdir, number).and_then(|_| self.tree().sync(number));
-        self.answer_empty(came, result, reply);
+        self.answer_sync(came, result, reply);
     }
 
     fn statfs(&self, _request: &Request, number: INodeNo, reply: ReplyStatfs) {

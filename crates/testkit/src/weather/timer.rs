@@ -5,6 +5,8 @@
 //! an arm instead of slots, one answer is under way and the others wait, sorted by their place on
 //! the disk. A slot is free from the deadline on, not from the time at which the thread woke:
 //! waking late does not make the disk slower.
+//!
+//! Flushes have a queue of their own: one runs, and all that come meanwhile share the next one.
 
 use std::{
     cmp::Reverse,
@@ -34,6 +36,7 @@ struct Shared {
 
 struct Queue {
     order: Order,
+    flushes: Option<Flushes>,
     due: BinaryHeap<Due>,
     /// Makes answers with one deadline leave in the order they came.
     arrivals: u64,
@@ -47,6 +50,27 @@ enum Order {
     Arm { settle: Duration, stroke: Duration, arm: Arm },
 }
 
+/// The flushes of a disk's cache.
+struct Flushes {
+    each: Duration,
+    /// The end of the last one, which may not have begun.
+    end: Option<Instant>,
+}
+
+impl Flushes {
+    /// Returns the end of the flush that serves a sync which came at `arrival`, and true if it is
+    /// the first one that this flush serves.
+    fn join(&mut self, arrival: Instant) -> (Instant, bool) {
+        // It has not begun, so it takes this one along.
+        if let Some(end) = self.end.filter(|end| arrival + self.each < *end) {
+            return (end, false);
+        }
+        let begin = self.end.map_or(arrival, |end| end.max(arrival));
+        self.end = Some(begin + self.each);
+        (begin + self.each, true)
+    }
+}
+
 /// Where the arm is, and who waits for it, by place.
 #[derive(Default)]
 struct Arm {
@@ -58,6 +82,8 @@ struct Arm {
 struct Due {
     deadline: Instant,
     arrival: u64,
+    /// The arm is free afterwards.
+    moves_arm: bool,
     send: Send,
 }
 
@@ -83,7 +109,7 @@ impl Ord for Due {
 }
 
 impl Timer {
-    pub(super) fn new(latency: Latency) -> std::io::Result<Timer> {
+    pub(super) fn new(latency: Latency, flush: Option<Duration>) -> std::io::Result<Timer> {
         let order = match latency {
             Latency::None => Order::Free,
             Latency::Slots { each, at_once } => {
@@ -93,6 +119,7 @@ impl Timer {
         };
         let queue = Queue {
             order,
+            flushes: flush.map(|each| Flushes { each, end: None }),
             due: BinaryHeap::new(),
             arrivals: 0,
             punctuality: Histogram::default(),
@@ -138,8 +165,36 @@ impl Timer {
                 return;
             }
         };
-        let is_next = queue.due.peek().is_none_or(|due| deadline < due.deadline);
-        queue.due.push(Due { deadline, arrival: number, send: Box::new(send) });
+        self.wait(queue, Due { deadline, arrival: number, moves_arm: false, send: Box::new(send) });
+    }
+
+    /// Calls `send` when a flush that began after `arrival` has ended. Calls `begun` before, if no
+    /// earlier sync has brought that flush about.
+    pub(super) fn flush(
+        &self,
+        arrival: Instant,
+        place: u64,
+        begun: impl FnOnce(),
+        send: impl FnOnce() + std::marker::Send + 'static,
+    ) {
+        let mut queue = self.shared.lock();
+        let Some(flushes) = &mut queue.flushes else {
+            drop(queue);
+            begun();
+            return self.serve(arrival, place, send);
+        };
+        let (deadline, is_first) = flushes.join(arrival);
+        if is_first {
+            begun();
+        }
+        queue.arrivals += 1;
+        let number = queue.arrivals;
+        self.wait(queue, Due { deadline, arrival: number, moves_arm: false, send: Box::new(send) });
+    }
+
+    fn wait(&self, mut queue: MutexGuard<'_, Queue>, due: Due) {
+        let is_next = queue.due.peek().is_none_or(|first| due.deadline < first.deadline);
+        queue.due.push(due);
         if is_next {
             self.shared.wake.notify_one();
         }
@@ -183,7 +238,9 @@ impl Shared {
             match next {
                 Some(deadline) if deadline <= now || queue.ends => {
                     let Some(due) = queue.due.pop() else { continue };
-                    queue.move_arm(deadline);
+                    if due.moves_arm {
+                        queue.move_arm(deadline);
+                    }
                     queue.punctuality.add(now.saturating_duration_since(deadline));
                     drop(queue);
                     (due.send)();
@@ -217,7 +274,7 @@ impl Queue {
         arm.place = place;
         arm.moves = true;
         let deadline = since.max(came) + *settle + stroke.mul_f64(share.sqrt());
-        self.due.push(Due { deadline, arrival, send });
+        self.due.push(Due { deadline, arrival, moves_arm: true, send });
     }
 }
 
@@ -312,7 +369,7 @@ mod tests {
     #[test]
     fn answers_take_their_time_and_slots_are_shared() {
         let each = Duration::from_millis(5);
-        let timer = Timer::new(Latency::Slots { each, at_once: 2 }).expect("a thread can be started");
+        let timer = Timer::new(Latency::Slots { each, at_once: 2 }, None).expect("a thread can be started");
         let (sent, received) = mpsc::channel();
         let start = Instant::now();
         for number in 0..6_u32 {
@@ -328,6 +385,22 @@ mod tests {
     }
 
     #[test]
+    fn flushes_that_wait_are_one() {
+        let each = Duration::from_millis(10);
+        let mut flushes = Flushes { each, end: None };
+        let start = Instant::now();
+        let mut join = |millis: u64| {
+            let (end, is_first) = flushes.join(start + Duration::from_millis(millis));
+            ((end - start).as_millis(), is_first)
+        };
+        assert_eq!(join(0), (10, true));
+        // Those that come while it runs share the next one.
+        assert_eq!([join(0), join(3), join(9)], [(20, true), (20, false), (20, false)]);
+        assert_eq!([join(10), join(15)], [(30, true), (30, false)]);
+        assert_eq!(join(100), (110, true));
+    }
+
+    #[test]
     fn the_arm_sweeps() {
         let (settle, stroke) = (Duration::from_millis(1), Duration::from_millis(10));
         let came = Instant::now();
@@ -337,6 +410,7 @@ mod tests {
         let order = Order::Arm { settle, stroke, arm };
         let mut queue = Queue {
             order,
+            flushes: None,
             due: BinaryHeap::new(),
             arrivals: 0,
             punctuality: Histogram::default(),
@@ -374,8 +448,8 @@ mod tests {
 
     #[test]
     fn what_waits_at_the_end_is_sent() {
-        let timer =
-            Timer::new(Latency::Slots { each: Duration::from_secs(3600), at_once: 1 }).expect("a thread");
+        let latency = Latency::Slots { each: Duration::from_secs(3600), at_once: 1 };
+        let timer = Timer::new(latency, None).expect("a thread");
         let (sent, received) = mpsc::channel();
         timer.serve(Instant::now(), 0, move || sent.send(()).expect("it is awaited"));
         drop(timer);
