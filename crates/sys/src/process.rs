@@ -3,12 +3,20 @@
 use std::{
     ffi::{CString, OsStr, OsString},
     io,
-    os::unix::{ffi::OsStrExt as _, process::CommandExt as _},
+    os::{
+        fd::AsFd,
+        unix::{ffi::OsStrExt as _, process::CommandExt as _},
+    },
     path::Path,
     process::{Command, Stdio},
 };
 
-use rustix::{fs::FlockOperation, io::Errno, process::Pid};
+use rustix::{
+    event::{PollFd, PollFlags},
+    fs::FlockOperation,
+    io::Errno,
+    process::Pid,
+};
 
 use crate::File;
 
@@ -45,10 +53,35 @@ pub fn try_lock_shared(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Gives SIGINT and SIGTERM their default action: the end of the process.
+/// Returns true if this process ignores the signal, as `nohup` makes its programs do.
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all zeros is a valid `sigaction`. Without a new action, `sigaction` only fills it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let read = libc::sigaction(signal, std::ptr::null(), &raw mut action);
+        read == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Waits until one of the streams can be read, or has ended. Returns which.
+pub fn wait_to_read(first: impl AsFd, second: impl AsFd) -> io::Result<(bool, bool)> {
+    let mut awaited = [PollFd::new(&first, PollFlags::IN), PollFd::new(&second, PollFlags::IN)];
+    crate::by_path::uninterrupted(|| Ok(rustix::event::poll(&mut awaited, None)?))?;
+    Ok((!awaited[0].revents().is_empty(), !awaited[1].revents().is_empty()))
+}
+
+/// Reads standard input, past the buffer of Rust's library.
+pub fn read_stdin(buffer: &mut [u8]) -> io::Result<usize> {
+    crate::by_path::uninterrupted(|| Ok(rustix::io::read(rustix::stdio::stdin(), &mut *buffer)?))
+}
+
+/// Gives the signals that end a program their default action. Ignored ones stay so.
 pub fn end_by_signals() {
-    for number in [libc::SIGINT, libc::SIGTERM] {
-        // SAFETY: the default action of a signal needs no handler; both numbers are valid.
+    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        if is_ignored(number) {
+            continue;
+        }
+        // SAFETY: the default action of a signal needs no handler; the numbers are valid.
         unsafe { libc::signal(number, libc::SIG_DFL) };
     }
 }

@@ -1,23 +1,26 @@
 //! Names on standard input. Each is handled before the next is read, so that another program can
 //! send one at a time.
 
-use std::io::{BufRead as _, BufReader, StdinLock};
+use std::io::BufRead as _;
 
 use bstr::{BString, ByteSlice as _};
 
-use crate::term::{console::Listing, failure::Failure};
+use crate::{
+    session::{input::Input, invocation::Invocation},
+    term::{console::Listing, failure::Failure},
+};
 
 /// The names that are still to come.
 pub(crate) struct Names {
-    input: BufReader<StdinLock<'static>>,
+    input: Input,
     /// They end in NUL and are not quoted.
     nul: bool,
 }
 
 impl Names {
     /// `nul`: `-z`.
-    pub(crate) fn new(nul: bool) -> Names {
-        Names { input: BufReader::with_capacity(64 << 10, std::io::stdin().lock()), nul }
+    pub(crate) fn new(run: &Invocation, nul: bool) -> Result<Names, Failure> {
+        Ok(Names { input: Input::new(run)?, nul })
     }
 
     /// Returns the next name. Before it waits, writes `results`, which an error calls `what`.
@@ -35,8 +38,7 @@ impl Names {
             let taken = here.len();
             self.input.consume(taken);
             results.write(what)?;
-            // As in Git, what cannot be read is the end.
-            if !self.input.fill_buf().is_ok_and(|more| !more.is_empty()) {
+            if self.input.more()?.is_empty() {
                 if line.is_empty() {
                     return Ok(None);
                 }

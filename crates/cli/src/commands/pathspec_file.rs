@@ -10,7 +10,7 @@ use sys::UserPath;
 
 use crate::{
     commands::paths,
-    session::invocation::Invocation,
+    session::{input::Input, invocation::Invocation},
     term::{console::text, failure::Failure},
 };
 
@@ -69,20 +69,19 @@ fn at(run: &Invocation, file: &[u8]) -> std::io::Result<std::path::PathBuf> {
 }
 
 fn read(file: &BStr, run: &Invocation, repo: &Repository) -> Result<Vec<u8>, Failure> {
-    let mut content = Vec::new();
     let read = match file == "-" {
-        true => std::io::stdin().read_to_end(&mut content),
-        false => at(run, file)
-            .and_then(|path| sys::by_path::open(&path))
-            .and_then(|mut file| file.read_to_end(&mut content)),
+        true => Input::new(run)?.all()?,
+        false => at(run, file).and_then(|path| sys::by_path::open(&path)).and_then(|mut file| {
+            let mut content = Vec::new();
+            file.read_to_end(&mut content).map(|_| content)
+        }),
     };
     read.map_err(|error| {
         // Git is at the top of the worktree and names the file from there.
         let prefix = if file.starts_with(b"/") || file == "-" { BStr::new("") } else { repo.prefix() };
         let reason = crate::term::text::os_error(&error);
         Failure::Fatal(text!("could not open '", prefix, file, "' for reading: ", reason))
-    })?;
-    Ok(content)
+    })
 }
 
 fn elements(content: &[u8], nul: bool) -> Result<Vec<BString>, Failure> {

@@ -3,6 +3,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod hooks;
+pub(crate) mod input;
 pub(crate) mod invocation;
 pub(crate) mod monitor;
 pub(crate) mod output;

@@ -1,13 +1,18 @@
-//! SIGINT and SIGTERM: the work in hand is stopped at its next step, recorded, and then the process
-//! ends by the same signal. A second signal only says the same again: there is no point at which
+//! SIGINT, SIGTERM, SIGHUP and SIGQUIT: the work in hand is stopped at its next step, recorded, and
+//! then the process ends by the same signal. A signal that the parent process ignores stays ignored
+//! (`nohup`). A second signal only says the same again: there is no point at which
 //! dying at once would be safer than the few milliseconds that recording takes.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    io,
+    os::unix::net::UnixStream,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::term::failure::Failure;
 
@@ -16,18 +21,37 @@ use crate::term::failure::Failure;
 pub(crate) struct Interrupt {
     raised: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
+    /// The signals that have a handler.
+    handled: Vec<i32>,
 }
 
 impl Interrupt {
     /// Installs the handlers. Locks may be taken once this has returned.
-    pub(crate) fn install() -> std::io::Result<Interrupt> {
-        let Interrupt { raised, signal } = Interrupt::default();
-        for number in [SIGINT, SIGTERM] {
+    pub(crate) fn install() -> io::Result<Interrupt> {
+        let mut interrupt = Interrupt::default();
+        for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            if matches!(number, SIGHUP | SIGQUIT) && sys::is_ignored(number) {
+                continue;
+            }
             // The number first: whoever sees the flag finds it.
-            signal_hook::flag::register_usize(number, signal.clone(), number as usize)?;
-            signal_hook::flag::register(number, raised.clone())?;
+            signal_hook::flag::register_usize(number, interrupt.signal.clone(), number as usize)?;
+            signal_hook::flag::register(number, interrupt.raised.clone())?;
+            interrupt.handled.push(number);
         }
-        Ok(Interrupt { raised, signal })
+        Ok(interrupt)
+    }
+
+    /// Returns a stream that becomes readable when a signal comes. `None` without handlers: a
+    /// signal then ends the process.
+    pub(crate) fn stream(&self) -> io::Result<Option<UnixStream>> {
+        if self.handled.is_empty() {
+            return Ok(None);
+        }
+        let (read, write) = UnixStream::pair()?;
+        for number in &self.handled {
+            signal_hook::low_level::pipe::register(*number, write.try_clone()?)?;
+        }
+        Ok(Some(read))
     }
 
     /// The flag, for those who do long work.

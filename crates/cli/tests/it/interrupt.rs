@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: finished work is recorded, no lock is left, and the command can be run
+//! Signals: finished work is recorded, no lock is left, and the command can be run
 //! again.
 
 use std::{os::unix::process::ExitStatusExt as _, process::Command, time::Duration};
@@ -33,8 +33,7 @@ fn stops_cleanly_at_a_signal() {
             assert_eq!(child.try_wait().expect("a child"), None, "it ended before the first file");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let killed = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status();
-        assert!(killed.expect("kill can be run").success());
+        send(name, &child);
         let status = child.wait().expect("a child");
         assert_eq!(status.signal(), Some(number), "{name}: {status}");
         assert!(!repo.exists(".git/index.lock"), "{name}: a lock stays");
@@ -44,5 +43,35 @@ fn stops_cleanly_at_a_signal() {
         assert_eq!(again.code, 0, "{name}: {}", again.stderr);
         assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "", "{name}");
         assert_eq!(repo.git(&["ls-files"]).stdout.iter().filter(|&&byte| byte == b'\n').count(), 11);
+    }
+}
+
+/// Sends a signal to a program.
+fn send(name: &str, child: &std::process::Child) {
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status();
+    assert!(sent.expect("kill can be run").success());
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_input() {
+    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)] {
+        let sandbox = Sandbox::new();
+        let repo = sandbox.init("repo");
+        repo.write("a", "1\n");
+        repo.commit("first");
+        let mut command = repo.command(SAPWOOD.as_ref());
+        command.args(["update-index", "--add", "--stdin"]).stdin(std::process::Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
+        while !repo.exists(".git/index.lock") {
+            assert_eq!(child.try_wait().expect("a child"), None, "it ended before it took the lock");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Standard input stays open and empty.
+        send(name, &child);
+        let stdin = child.stdin.take();
+        let status = child.wait().expect("a child");
+        drop(stdin);
+        assert_eq!(status.signal(), Some(number), "{name}: {status}");
+        assert!(!repo.exists(".git/index.lock"), "{name}: a lock stays");
     }
 }

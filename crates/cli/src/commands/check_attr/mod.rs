@@ -141,6 +141,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let attributes = Attributes::new(&repo, &index, source, names, info.as_os_str().as_bytes().into())?;
     let mut check = Check {
+        run,
         repo: &repo,
         settings: &settings,
         git_dir: match run.cwd == repo.git_dir() {
@@ -208,6 +209,7 @@ impl Request {
 }
 
 struct Check<'a> {
+    run: &'a Invocation,
     repo: &'a Repository,
     settings: &'a Settings,
     /// As Git calls it.
@@ -227,7 +229,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn all_of_stdin(&mut self) -> Result<(), Failure> {
-        let mut names = Names::new(self.nul);
+        let mut names = Names::new(self.run, self.nul)?;
         while let Some(name) = names.next(&mut self.listing, OUTPUT)? {
             self.path(name.as_bstr())?;
         }

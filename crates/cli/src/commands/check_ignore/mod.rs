@@ -175,7 +175,7 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn all_of_stdin(&mut self) -> Result<(), Failure> {
-        let mut names = Names::new(self.request.nul);
+        let mut names = Names::new(self.run, self.request.nul)?;
         while let Some(name) = names.next(&mut self.listing, OUTPUT)? {
             self.paths(&[name])?;
         }

@@ -5,7 +5,6 @@
 //! the same.
 
 use std::{
-    io::Read as _,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
@@ -31,6 +30,7 @@ use crate::{
     session::{
         Session,
         apply::{Done, Recorded, Start, Transaction},
+        input::Input,
         invocation::Invocation,
         settings::Settings,
         sparse_index,
@@ -186,7 +186,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if !request.all || request.include_sparse {
         sparse_index::fill(&repo, &mut transaction.index)?;
     }
-    let asked = request.asked(&repo, top, &mut transaction, rest)?;
+    let asked = request.asked(run, &repo, top, &mut transaction, rest)?;
     console::complaints(&repo);
     let code = match temp {
         true => temporary(&request, &repo, &settings, top, &transaction.index, asked)?,
@@ -213,6 +213,7 @@ impl Request {
     /// Finds the requested entries, in the order in which Git does.
     fn asked(
         &self,
+        run: &Invocation,
         repo: &Repository,
         top: &Path,
         transaction: &mut Transaction<'_>,
@@ -252,9 +253,8 @@ impl Request {
             if self.all {
                 return Ok(vec![mixed("'--all' and '--stdin'")]);
             }
-            let mut content = Vec::new();
             // As in Git, what cannot be read is the end.
-            let _ = std::io::stdin().read_to_end(&mut content);
+            let content = Input::new(run)?.all()?.unwrap_or_default();
             let end = if self.nul { b'\0' } else { b'\n' };
             let content = content.strip_suffix(&[end]).unwrap_or(&content);
             let lines = content.split(|&byte| byte == end).skip(usize::from(content.is_empty()));

@@ -1,9 +1,6 @@
 //! The file, or all files, in which settings are read and changed.
 
-use std::{
-    io::Read as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::{ConfigValues, Configured, Env, OneSource, Origin, Scope};
@@ -11,7 +8,10 @@ use sys::{UserPath, by_path};
 
 use super::options::Request;
 use crate::{
-    session::invocation::{Invocation, Place},
+    session::{
+        input::Input,
+        invocation::{Invocation, Place},
+    },
     term::failure::Failure,
 };
 
@@ -200,9 +200,8 @@ impl<'a> Desk<'a> {
                 Err(_) => Err(unreadable()),
             },
             Chosen::Stdin => {
-                let mut content = Vec::new();
-                let read = std::io::stdin().lock().read_to_end(&mut content);
-                read.map_err(|error| Failure::fatal(error.to_string()))?;
+                let content = Input::new(self.run)?.all()?;
+                let content = content.map_err(|error| Failure::fatal(error.to_string()))?;
                 let one = self.one(&content, Path::new(""), BStr::new(""), Origin::Stdin, Scope::Command);
                 // The real Git could not read it again.
                 let values = self.parse(one).map_err(|error| match error {

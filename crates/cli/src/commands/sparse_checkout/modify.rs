@@ -1,10 +1,7 @@
 //! The actions that change the patterns, or apply them again: `init`, `set`, `add`, `reapply` and
 //! `disable`.
 
-use std::{
-    io::Read as _,
-    sync::{Arc, atomic::Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
@@ -18,6 +15,8 @@ use crate::{
     session::{
         Session,
         apply::{Collapse, Done, Recorded, Start, Transaction},
+        input::Input,
+        invocation::Invocation,
         sparse_index::{self, Fill, Read, Tell},
     },
     term::{
@@ -61,7 +60,7 @@ pub(super) fn set(mut state: State<'_>, request: &Request, args: &[BString]) -> 
         Patterns::parse(TOP, false, state.icase).patterns
     } else {
         let args = state.sanitized(&read, args, request)?;
-        let lines = if request.stdin { stdin_lines()? } else { args };
+        let lines = if request.stdin { stdin_lines(state.run)? } else { args };
         match state.cone {
             true => Patterns::of_cone(state.cone_of(&lines, Quoted::of(request))?),
             false => Patterns::of_lines(lines.iter().map(|line| &line[..]), false, state.icase).patterns,
@@ -86,7 +85,7 @@ pub(super) fn add(state: &State<'_>, request: &Request, args: &[BString]) -> Res
         Ok::<Patterns, Failure>(loaded.patterns)
     };
     let patterns = if state.cone {
-        let lines = if request.stdin { stdin_lines()? } else { args };
+        let lines = if request.stdin { stdin_lines(state.run)? } else { args };
         let mut cone = state.cone_of(&lines, Quoted::of(request))?;
         match existing()?.cone() {
             Some(before) => cone.join(before),
@@ -95,7 +94,7 @@ pub(super) fn add(state: &State<'_>, request: &Request, args: &[BString]) -> Res
         Patterns::of_cone(cone)
     } else {
         let before = existing()?;
-        let lines = if request.stdin { stdin_lines()? } else { args };
+        let lines = if request.stdin { stdin_lines(state.run)? } else { args };
         let all = before.lines().iter().chain(&lines).map(|line| &line[..]);
         Patterns::of_lines(all, false, state.icase).patterns
     };
@@ -124,10 +123,10 @@ pub(super) fn disable(mut state: State<'_>) -> Result<u8, Failure> {
 }
 
 /// Lines of the standard input, without their ends.
-pub(super) fn stdin_lines() -> Result<Vec<BString>, Failure> {
-    let mut content = Vec::new();
-    let read = std::io::stdin().read_to_end(&mut content);
-    read.map_err(|error| Failure::fatal(format!("cannot read the standard input: {error}")))?;
+pub(super) fn stdin_lines(run: &Invocation) -> Result<Vec<BString>, Failure> {
+    let content = Input::new(run)?.all()?;
+    let content =
+        content.map_err(|error| Failure::fatal(format!("cannot read the standard input: {error}")))?;
     Ok(content.lines().map(BString::from).collect())
 }
 

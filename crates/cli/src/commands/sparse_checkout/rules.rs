@@ -10,6 +10,7 @@ use super::{
     Request, State,
     modify::{Quoted, unquoted},
 };
+use crate::session::input::Input;
 use crate::term::{
     console::{self, text},
     failure::Failure,
@@ -53,9 +54,9 @@ pub(super) fn check(mut state: State<'_>, request: &Request) -> Result<u8, Failu
             loaded.patterns
         }
     };
-    let mut content = Vec::new();
-    let read = std::io::stdin().read_to_end(&mut content);
-    read.map_err(|error| Failure::fatal(format!("cannot read the standard input: {error}")))?;
+    let content = Input::new(state.run)?.all()?;
+    let content =
+        content.map_err(|error| Failure::fatal(format!("cannot read the standard input: {error}")))?;
     let paths: Vec<BString> = match request.nul {
         true => content
             .strip_suffix(b"\0")

@@ -37,8 +37,8 @@ impl Update<'_> {
         self.allow = Allow { new: true, replacing: true };
         self.remove = true;
         let (end, hash) = (if self.nul { 0 } else { b'\n' }, self.repo.hash());
-        let mut lines = Lines::of(end);
-        while let Some(line) = lines.next() {
+        let mut lines = Lines::of(self.run, end)?;
+        while let Some(line) = lines.next()? {
             self.run.interrupt.check()?;
             let parsed = Line::parse(line, hash);
             let mut line = parsed.ok_or_else(|| Failure::Fatal(text!("malformed index info ", line)))?;

@@ -6,6 +6,7 @@ use super::whole::Whole;
 use crate::{
     session::{
         apply::Transaction,
+        input::Input,
         invocation::Invocation,
         monitor,
         settings::Settings,
@@ -28,7 +29,6 @@ use format::{
     path::Protect,
 };
 use repo::Repository;
-use std::io::{BufRead as _, BufReader, StdinLock};
 
 /// The change of a mark on the named paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,11 +169,11 @@ impl<'a> Update<'a> {
 
     pub(super) fn paths_from_stdin(&mut self) -> Result<(), Failure> {
         self.needs_worktree()?;
-        let mut lines = Lines::of(if self.nul { 0 } else { b'\n' });
+        let mut lines = Lines::of(self.run, if self.nul { 0 } else { b'\n' })?;
         loop {
             let mut together = Vec::new();
             let ended = loop {
-                match lines.next().map(|line| self.path_of(line)) {
+                match lines.next()?.map(|line| self.path_of(line)) {
                     None => break Some(Ok(())),
                     Some(Err(failure)) => break Some(Err(failure)),
                     Some(Ok(path)) => together.push(path),
@@ -237,36 +237,30 @@ impl<'a> Update<'a> {
     }
 }
 
-/// The size of a read, in bytes.
-pub(super) const INPUT: usize = 256 * 1024;
-
 /// The lines of the standard input, as they come.
 pub(super) struct Lines {
-    pub(super) stdin: BufReader<StdinLock<'static>>,
-    pub(super) end: u8,
-    pub(super) line: Vec<u8>,
+    input: Input,
+    end: u8,
+    line: Vec<u8>,
 }
 
 impl Lines {
     /// Each ends with `end`.
-    pub(super) fn of(end: u8) -> Lines {
-        Lines { stdin: BufReader::with_capacity(INPUT, std::io::stdin().lock()), end, line: Vec::new() }
+    pub(super) fn of(run: &Invocation, end: u8) -> Result<Lines, Failure> {
+        Ok(Lines { input: Input::new(run)?, end, line: Vec::new() })
     }
 
     /// As for C, what is behind a NUL is not there.
-    pub(super) fn next(&mut self) -> Option<&[u8]> {
-        self.line.clear();
-        // As in Git, what cannot be read is the end.
-        if !matches!(self.stdin.read_until(self.end, &mut self.line), Ok(1..)) {
-            return None;
+    pub(super) fn next(&mut self) -> Result<Option<&[u8]>, Failure> {
+        if !self.input.line(self.end, &mut self.line)? {
+            return Ok(None);
         }
-        let whole = self.line.strip_suffix(&[self.end]).unwrap_or(&self.line);
-        Some(&whole[..whole.find_byte(0).unwrap_or(whole.len())])
+        Ok(Some(&self.line[..self.line.find_byte(0).unwrap_or(self.line.len())]))
     }
 
     /// Returns true if the next line is in the buffer.
     pub(super) fn is_at_hand(&self) -> bool {
-        self.stdin.buffer().find_byte(self.end).is_some()
+        self.input.is_at_hand(self.end)
     }
 }
 

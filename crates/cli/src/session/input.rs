@@ -1,0 +1,119 @@
+//! Standard input, of which a signal ends the wait.
+//!
+//! A command that waits for input may hold locks. Each read first waits for input or a signal; a
+//! signal that came before the wait counts too. Nothing may read standard input beside an
+//! [`Input`], which takes more than it has handed out.
+
+use std::{
+    io::{self, BufRead, BufReader, Read},
+    os::unix::net::UnixStream,
+};
+
+use bstr::ByteSlice as _;
+
+use crate::{
+    session::invocation::Invocation,
+    term::{failure::Failure, interrupt::Interrupt},
+};
+
+/// The size of a read, in bytes.
+const SIZE: usize = 256 << 10;
+
+/// Standard input.
+///
+/// As [`Read`] and [`BufRead`] it fails when a signal comes. Callers then ask
+/// [`Interrupt::check`] before they report the error.
+pub(crate) struct Input {
+    buffered: BufReader<Stream>,
+}
+
+struct Stream {
+    interrupt: Interrupt,
+    /// Becomes readable when a signal comes. `None`: signals end the process.
+    signals: Option<UnixStream>,
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(signals) = &self.signals {
+            let (_, is_signalled) = sys::wait_to_read(io::stdin(), signals)?;
+            if is_signalled || self.interrupt.check().is_err() {
+                return Err(io::Error::other("stopped by a signal"));
+            }
+        }
+        sys::read_stdin(buffer)
+    }
+}
+
+impl Input {
+    /// Standard input of `run`.
+    pub(crate) fn new(run: &Invocation) -> Result<Input, Failure> {
+        let signals = run.interrupt.stream();
+        let signals = signals.map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))?;
+        let stream = Stream { interrupt: run.interrupt.clone(), signals };
+        Ok(Input { buffered: BufReader::with_capacity(SIZE, stream) })
+    }
+
+    /// Reads into `line`, which is emptied first, up to and without `end`. Returns false at the end
+    /// of the input. As in Git, what cannot be read is the end.
+    pub(crate) fn line(&mut self, end: u8, line: &mut Vec<u8>) -> Result<bool, Failure> {
+        Ok(self.raw_line(end, line)? && {
+            if line.last() == Some(&end) {
+                line.pop();
+            }
+            true
+        })
+    }
+
+    /// Like [`Input::line`], but keeps `end`, which the last line may lack.
+    pub(crate) fn raw_line(&mut self, end: u8, line: &mut Vec<u8>) -> Result<bool, Failure> {
+        line.clear();
+        let read = self.buffered.read_until(end, line);
+        self.buffered.get_ref().interrupt.check()?;
+        Ok(read.is_ok() && !line.is_empty())
+    }
+
+    /// Reads all that is left. The inner result is the system's.
+    pub(crate) fn all(&mut self) -> Result<io::Result<Vec<u8>>, Failure> {
+        let mut content = Vec::new();
+        let read = self.buffered.read_to_end(&mut content);
+        self.buffered.get_ref().interrupt.check()?;
+        Ok(read.map(|_| content))
+    }
+
+    /// Returns true if a whole line is in the buffer, so that the next one needs no wait.
+    pub(crate) fn is_at_hand(&self, end: u8) -> bool {
+        self.buffered.buffer().find_byte(end).is_some()
+    }
+
+    /// Reads more into the buffer if it is empty, and returns it. Empty at the end of the input. As
+    /// in Git, what cannot be read is the end.
+    pub(crate) fn more(&mut self) -> Result<&[u8], Failure> {
+        let interrupt = self.buffered.get_ref().interrupt.clone();
+        match self.buffered.fill_buf() {
+            Ok(more) => Ok(more),
+            Err(_) => interrupt.check().map(|()| &[][..]),
+        }
+    }
+
+    /// The bytes that were read and not yet handed out.
+    pub(crate) fn buffer(&self) -> &[u8] {
+        self.buffered.buffer()
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.buffered.read(buffer)
+    }
+}
+
+impl BufRead for Input {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.buffered.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.buffered.consume(amount);
+    }
+}
