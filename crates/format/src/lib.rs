@@ -10,6 +10,7 @@ pub mod erofs;
 mod fanout;
 pub mod hash;
 pub mod idx;
+pub mod idx_writer;
 pub mod index;
 pub mod loose;
 pub mod midx;

@@ -6,6 +6,17 @@ use std::ops::Deref;
 
 use crate::{HashKind, hash::Hasher, idx::Idx};
 
+/// Returns the start of a `.rev` file: signature, version, hash.
+pub(crate) fn header(hash: HashKind) -> [u8; 12] {
+    let hash_id = match hash {
+        HashKind::Sha1 => 1,
+        HashKind::Sha256 => 2,
+    };
+    let mut header = *b"RIDX\0\0\0\x01\0\0\0\0";
+    header[11] = hash_id;
+    header
+}
+
 /// Returns the content of the `.rev` file that belongs to `idx`, trailer included. Returns `None`
 /// if the index has an invalid offset.
 pub fn of_index<D: Deref<Target = [u8]>>(idx: &Idx<D>, hash: HashKind) -> Option<Vec<u8>> {
@@ -13,13 +24,7 @@ pub fn of_index<D: Deref<Target = [u8]>>(idx: &Idx<D>, hash: HashKind) -> Option
         (0..idx.count()).map(|n| idx.offset(n).map(|offset| (offset, n))).collect::<Option<_>>()?;
     order.sort_unstable();
     let mut out = Vec::with_capacity(12 + order.len() * 4 + hash.len() * 2);
-    out.extend_from_slice(b"RIDX");
-    out.extend_from_slice(&1u32.to_be_bytes());
-    let hash_id: u32 = match hash {
-        HashKind::Sha1 => 1,
-        HashKind::Sha256 => 2,
-    };
-    out.extend_from_slice(&hash_id.to_be_bytes());
+    out.extend_from_slice(&header(hash));
     for (_, position) in order {
         out.extend_from_slice(&position.to_be_bytes());
     }
