@@ -22,6 +22,7 @@ pub mod pattern;
 pub mod pkt;
 mod quote;
 pub mod ref_file;
+pub mod reflog;
 pub mod refname;
 pub mod rev;
 pub mod tree;

@@ -60,7 +60,7 @@ pub use error::{
 pub use history::LeftBehind;
 pub use identity::check_committer_date;
 pub use open::{Extensions, TemplateFormat, template_format};
-pub use reflog::DetachedFrom;
+pub use reflog::{DetachedFrom, LogLine};
 pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};
 pub use standalone::{StandaloneConfig, config_file};
 pub use tag::TagTarget;

@@ -3,15 +3,23 @@
 use bstr::{BStr, BString, ByteSlice};
 use format::{ObjectId, refname};
 
-use crate::{Attempt, Error, Repository, RevisionError, database, disk};
+use crate::{Attempt, Error, Repository, RevisionError, disk};
 
 /// A line of a reflog.
-pub(crate) struct Line {
-    pub(crate) old: ObjectId,
-    pub(crate) new: ObjectId,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// The value before.
+    pub old: ObjectId,
+    /// The value after.
+    pub new: ObjectId,
+    /// `<name> <<email>>`
+    pub committer: BString,
     /// Seconds since the epoch.
-    pub(crate) date: i64,
-    pub(crate) message: BString,
+    pub date: i64,
+    /// The time zone, such as `+0200`.
+    pub zone: BString,
+    /// The message.
+    pub message: BString,
 }
 
 /// The commit or ref at which HEAD was detached.
@@ -25,25 +33,18 @@ pub struct DetachedFrom {
 
 impl Repository {
     /// Reads the reflog of a full ref name, oldest line first; `None` if there is none.
-    pub(crate) fn reflog(&self, name: &BStr) -> Result<Option<Vec<Line>>, Error> {
+    pub fn reflog(&self, name: &BStr) -> Result<Option<Vec<LogLine>>, Error> {
         let file = refname::log_file(&self.layout.git_dir, &self.layout.common_dir, name);
         let bytes = disk::read_optional(&file).map_err(Attempt::Read.on(&file))?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        let width = self.layout.hash.hex_len();
-        // Malformed lines are skipped, as in Git.
-        let parse = |line: &[u8]| {
-            let (head, message) = line.split_once_str("\t").unwrap_or((line, b""));
-            if head.get(width) != Some(&b' ') || head.get(2 * width + 1) != Some(&b' ') {
-                return None;
-            }
-            Some(Line {
-                old: self.parse_hex(&head[..width])?,
-                new: self.parse_hex(&head[width + 1..2 * width + 1])?,
-                date: database::signature_date(head),
-                message: message.into(),
-            })
+        let line = |entry: format::reflog::Entry<'_>| LogLine {
+            old: entry.old,
+            new: entry.new,
+            committer: entry.committer.into(),
+            date: entry.time,
+            zone: entry.zone.into(),
+            message: entry.message.into(),
         };
-        Ok(Some(bytes.lines().filter_map(parse).collect()))
+        Ok(bytes.map(|bytes| format::reflog::entries(self.layout.hash, &bytes).map(line).collect()))
     }
 
     /// Returns true if a full ref name has a reflog, even an empty one.

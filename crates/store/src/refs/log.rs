@@ -7,7 +7,15 @@ use bstr::{BStr, BString};
 use format::ObjectId;
 use sys::{File, FileType, by_path};
 
+use crate::{Components, Fsync};
+
 use super::{Error, LogPolicy, Options, paths};
+
+/// Returns true if reflogs are synced: with refs, unless the user chose what is synced. In Git's
+/// terms a reflog belongs to no component.
+pub(super) fn is_synced(fsync: &Fsync) -> bool {
+    !fsync.explicit && fsync.hardens(Components::REFERENCE)
+}
 
 /// Creates an empty reflog, whatever the policy. Keeps an existing one.
 pub fn begin(options: &Options, name: &BStr) -> Result<(), Error> {

@@ -9,6 +9,7 @@ use format::{HashKind, ObjectId, packed_refs::Malformed};
 
 use crate::{Fsync, SharedRepository, Wait};
 
+mod entries;
 mod log;
 mod packed;
 mod paths;
@@ -16,6 +17,7 @@ mod preflight;
 mod read;
 mod transaction;
 
+pub use entries::{drop_entry, record};
 pub use log::begin as begin_log;
 pub use packed::{PackedRef, write_packed};
 pub use preflight::preflight;
@@ -170,6 +172,9 @@ pub enum Error {
     CannotLog { name: BString, path: PathBuf, source: io::Error },
     #[error("cannot update the ref '{name}': there are still logs under '{}'", .path.display())]
     LogsBelow { name: BString, path: PathBuf },
+    /// Another process changed the reflog, or the ref, since the caller read them.
+    #[error("reflog of '{name}' was changed by another process")]
+    LogMoved { name: BString },
     #[error("{}", .problem.message(.path))]
     MalformedPackedRefs { path: PathBuf, problem: Malformed },
     #[error("could not {what} '{}': {}", .path.display(), sys::reason(.source))]

@@ -24,14 +24,14 @@ use super::{
 use crate::{Components, Lock, LockOptions, lock::sync_parent};
 
 /// The lock of a loose ref. Dropping it removes directories that are empty without it.
-struct RefLock<'a> {
+pub(super) struct RefLock<'a> {
     options: &'a Options,
     name: BString,
     lock: Option<Lock>,
 }
 
 impl RefLock<'_> {
-    fn held(&mut self) -> &mut Lock {
+    pub(super) fn held(&mut self) -> &mut Lock {
         self.lock.as_mut().expect("it is held until it is committed")
     }
 }
@@ -106,16 +106,7 @@ pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
             return Err(Error::Duplicate { name: name.to_owned() });
         }
     }
-    let mut transaction = Transaction {
-        options,
-        reader: Reader::new(options),
-        names,
-        missing: Vec::new(),
-        steps: Vec::new(),
-        branch: None,
-        head_log: None,
-        packed_lock: None,
-    };
+    let mut transaction = Transaction::new(options, names);
     transaction.prepare(changes)?;
     transaction.finish()
 }
@@ -131,7 +122,33 @@ pub(super) fn check_name(change: &Change) -> Result<(), Error> {
     if allowed { Ok(()) } else { Err(Error::BadName { name: name.to_owned() }) }
 }
 
+/// Locks the existing ref `name`. Returns its lock and its value.
+pub(super) fn lock_existing<'a>(options: &'a Options, name: &BStr) -> Result<(RefLock<'a>, ObjectId), Error> {
+    let mut transaction = Transaction::new(options, BTreeSet::new());
+    let lock = transaction.lock(name, true)?;
+    match transaction.reader.raw(name)? {
+        Raw::Direct(oid) => Ok((lock, oid)),
+        _ => {
+            let reason = Reason::Unresolved { name: name.to_owned() };
+            Err(Error::CannotLock { name: name.to_owned(), reason })
+        }
+    }
+}
+
 impl<'a> Transaction<'a> {
+    fn new(options: &'a Options, names: BTreeSet<BString>) -> Self {
+        Transaction {
+            options,
+            reader: Reader::new(options),
+            names,
+            missing: Vec::new(),
+            steps: Vec::new(),
+            branch: None,
+            head_log: None,
+            packed_lock: None,
+        }
+    }
+
     fn prepare(&mut self, changes: Vec<Change>) -> Result<(), Error> {
         let head = BStr::new("HEAD");
         let branch = match self.reader.raw(head) {

@@ -9,6 +9,7 @@ use store::{
 };
 use testkit::{Repo, Sandbox};
 
+mod entries;
 mod random;
 
 const COMMITTER: &str = "C O Mitter <committer@example.com> 1112911993 -0700";
