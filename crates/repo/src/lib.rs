@@ -410,6 +410,11 @@ impl Repository {
         self.config.path(key, &self.env, self.message_context())
     }
 
+    /// Expands a leading `~` of a path; `None` if there is no such home directory.
+    pub fn expanded(&self, path: &BStr) -> Option<UserPath> {
+        config::value::interpolate(path, &self.env)
+    }
+
     /// Returns the last value of a key (in lower case) in the file that all worktrees share.
     /// Includes are not followed. A name without `=` counts as `true`.
     pub fn shared_config(&self, key: &str) -> Result<Option<BString>, Error> {

@@ -188,6 +188,11 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::MakeDir, || fs::DirBuilder::new().mode(0o777).create(path)))
 }
 
+/// Creates a directory that only this user may enter.
+pub fn create_private_dir(path: &Path) -> io::Result<()> {
+    uninterrupted(|| call(Phase::MakeDir, || fs::DirBuilder::new().mode(0o700).create(path)))
+}
+
 /// Creates the directory and all missing parents.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() {

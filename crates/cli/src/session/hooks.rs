@@ -98,12 +98,17 @@ pub(crate) fn answer(
 }
 
 /// Reports a program that could not be started, in Git's words.
-fn not_started(command: &BStr, error: &io::Error) {
+pub(crate) fn not_started(command: &BStr, error: &io::Error) {
     let reason = crate::term::text::os_error(error);
     match command.contains(&b'/') {
         true => console::report("fatal", text!("cannot exec '", command, "': ", reason)),
         false => console::error(text!("cannot run ", command, ": ", reason)),
     }
+}
+
+/// Reports the signal of which a program died, as [`exit_code`] does.
+pub(crate) fn report_signal(status: ExitStatus, command: &BStr) {
+    exit_code(status, command);
 }
 
 /// Returns the exit code that a shell would give. Reports the signal of which the program died,

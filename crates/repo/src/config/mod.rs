@@ -6,7 +6,7 @@
 
 mod load;
 pub(crate) mod parse;
-mod value;
+pub(crate) mod value;
 
 use std::{
     collections::{HashMap, HashSet},

@@ -39,6 +39,8 @@ pub(crate) enum Reader {
     Clean,
     /// `clone`.
     Clone,
+    /// Commands that sign, when they do.
+    Signing,
 }
 
 /// The form of a valid value.
@@ -169,6 +171,22 @@ fn rule(key: &BStr) -> Option<(Reader, Values, Kind)> {
         b"diff.ignoresubmodules" => (Submodules, Values::All, Text),
         b"column.ui" => (Columns, Values::All, Text),
         b"column.clean" => (Clean, Values::All, Text),
+        b"gpg.format" => {
+            let words = &["openpgp", "x509", "ssh"];
+            (Signing, Values::All, Word(words, "invalid value for 'gpg.format': '\0'"))
+        }
+        b"user.signingkey"
+        | b"gpg.program"
+        | b"gpg.openpgp.program"
+        | b"gpg.x509.program"
+        | b"gpg.ssh.program"
+        | b"gpg.ssh.defaultkeycommand"
+        | b"gpg.ssh.allowedsignersfile"
+        | b"gpg.ssh.revocationfile" => (Signing, Values::All, Text),
+        b"gpg.mintrustlevel" => {
+            let words = &["undefined", "never", "marginal", "fully", "ultimate"];
+            (Signing, Values::All, AnyCase(words, "invalid value for 'gpg.mintrustlevel': '\0'"))
+        }
         b"clone.defaultremotename" => (Clone, Values::All, Text),
         b"clone.rejectshallow" | b"clone.filtersubmodules" => (Clone, Values::All, Bool),
         b"diff.mnemonicprefix"

@@ -1,0 +1,75 @@
+//! Starting `maintenance run --auto`, as Git does after a command that added objects.
+
+use std::process::Stdio;
+
+use repo::Repository;
+
+use crate::{
+    session::{invocation::Invocation, real_git},
+    term::{console, failure::Failure},
+};
+
+/// How much the maintenance says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Says {
+    Progress,
+    Nothing,
+}
+
+/// Runs the real Git's automatic maintenance, unless the configuration turns it off. It continues
+/// in the background if it has something to do. Its failure is none of the command's.
+pub(crate) fn start_auto(run: &Invocation, repo: &Repository, says: Says) -> Result<(), Failure> {
+    let is_on = match repo.config_bool("maintenance.auto")? {
+        Some(is_on) => is_on,
+        None => repo.config_int("gc.auto")?.is_none_or(|threshold| threshold > 0),
+    };
+    if !is_on {
+        return Ok(());
+    }
+    let detaches = match repo.config_bool("maintenance.autoDetach")? {
+        None => repo.config_bool("gc.autoDetach")?,
+        given => given,
+    };
+    let detaches = detaches.unwrap_or_else(|| {
+        let value = run.variable("GIT_TEST_MAINT_AUTO_DETACH");
+        value.and_then(|value| repo::parse_bool(Some(value.into()))).unwrap_or(true)
+    });
+    let quiet = if says == Says::Nothing { "--quiet" } else { "--no-quiet" };
+    let detach = if detaches { "--detach" } else { "--no-detach" };
+    let is_too_old = start(run, repo, &["maintenance", "run", "--auto", quiet, detach]) == Ended::TooOld;
+    if is_too_old {
+        let args: &[&str] = match says {
+            Says::Nothing => &["gc", "--auto", "--quiet"],
+            Says::Progress => &["gc", "--auto"],
+        };
+        start(run, repo, args);
+    }
+    Ok(())
+}
+
+/// The end of the real Git.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Finished,
+    /// It does not know `--detach`: it is older than 2.47.
+    TooOld,
+}
+
+fn start(run: &Invocation, repo: &Repository, args: &[&str]) -> Ended {
+    const WRONG_USAGE: i32 = 129;
+    let Some(mut git) = real_git::command(run) else { return Ended::Finished };
+    console::flush();
+    git.args(args).current_dir(repo.child_dir()).stderr(Stdio::piped());
+    let ended = match git.spawn().and_then(|child| child.wait_with_output()) {
+        Ok(ended) => ended,
+        Err(error) => {
+            console::error(format!("cannot run git: {}", crate::term::text::os_error(&error)));
+            return Ended::Finished;
+        }
+    };
+    if ended.status.code() == Some(WRONG_USAGE) && args.contains(&"maintenance") {
+        return Ended::TooOld;
+    }
+    console::raw(&ended.stderr);
+    Ended::Finished
+}
