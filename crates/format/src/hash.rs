@@ -205,9 +205,11 @@ impl fmt::Display for Prefix {
 #[error("SHA-1 collision attack detected")]
 pub struct CollisionDetected;
 
-/// A running hash.
+/// A running hash. Its clone continues on its own, which is how a writer can go back.
+#[derive(Clone)]
 pub struct Hasher(Inner);
 
+#[derive(Clone)]
 enum Inner {
     Detecting(Box<sha1dc::Hasher>),
     Sha1(sha1::Sha1),

@@ -1,4 +1,5 @@
 //! Pack indices (`.idx`), versions 1 and 2: map an object name to the object's offset in the pack.
+//! [`crate::idx_writer`] writes them.
 //!
 //! Source: gitformat-pack(5). [`Idx::parse`] checks what Git checks when it opens an index:
 //! signature, version, a fan-out that never decreases, and the file's length. It does not check the
@@ -148,6 +149,13 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         }
         let at = offsets + self.count as usize * 4 + (offset & 0x7fff_ffff) as usize * 8;
         (at + 8 <= self.data.len() - 2 * len).then(|| be64(&self.data, at))
+    }
+
+    /// Returns the CRC-32 of the `n`th object's entry in the pack; `n` is below [`Idx::count`].
+    /// Version 1 has none.
+    pub fn crc32(&self, n: u32) -> Option<u32> {
+        let at = 8 + FANOUT_LEN + self.count as usize * self.hash.len() + n as usize * 4;
+        self.version_2.then(|| be32(&self.data, at))
     }
 
     /// Returns the name of the object at an offset. Searches all objects, so use it only for

@@ -139,11 +139,7 @@ pub fn write_reverse<E>(
     let mut order: Vec<u32> = (0..members.count()).collect();
     order.sort_unstable_by_key(|&n| members.offset(n));
     let mut out = Pieces::new(emit);
-    out.put(&crate::rev::header(hash))?;
-    for n in order {
-        out.put(&n.to_be_bytes())?;
-    }
-    out.put(pack_checksum)?;
+    crate::rev::encode(&order, hash, pack_checksum, &mut |value| out.put(value))?;
     out.flush()
 }
 

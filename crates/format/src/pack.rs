@@ -112,6 +112,29 @@ pub fn parse_entry(data: &[u8], hash: HashKind) -> Result<Entry, Error> {
     Ok(Entry { stored, size, len })
 }
 
+/// Returns the header of a pack with this number of objects.
+pub fn encode_header(count: u32) -> [u8; HEADER_LEN] {
+    let mut header = *b"PACK\0\0\0\x02\0\0\0\0";
+    header[8..].copy_from_slice(&count.to_be_bytes());
+    header
+}
+
+/// Appends the header of an entry that holds an object of `size` bytes in full.
+pub fn encode_entry(kind: Kind, size: u64, out: &mut Vec<u8>) {
+    let number = match kind {
+        Kind::Commit => 1,
+        Kind::Tree => 2,
+        Kind::Blob => 3,
+        Kind::Tag => 4,
+    };
+    let (mut byte, mut rest) = (number << 4 | (size & 15) as u8, size >> 4);
+    while rest > 0 {
+        out.push(byte | 0x80);
+        (byte, rest) = ((rest & 0x7f) as u8, rest >> 7);
+    }
+    out.push(byte);
+}
+
 /// The delta does not turn the given base into the promised object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("delta replay has gone wild")]
@@ -241,6 +264,19 @@ pub fn apply_delta(base: &[u8], mut instructions: &[u8], mut out: &mut [u8]) -> 
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn reads_the_headers_it_writes() {
+        assert_eq!(parse_header(&encode_header(7)), Ok(7));
+        for kind in [Kind::Commit, Kind::Tree, Kind::Blob, Kind::Tag] {
+            for size in [0, 15, 16, 2047, 2048, 1 << 32, (1 << 60) - 1] {
+                let mut out = Vec::new();
+                encode_entry(kind, size, &mut out);
+                let expected = Entry { stored: Stored::Whole(kind), size, len: out.len() };
+                assert_eq!(parse_entry(&out, HashKind::Sha1), Ok(expected));
+            }
+        }
+    }
 
     #[test]
     fn pack_headers() {

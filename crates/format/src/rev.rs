@@ -4,10 +4,10 @@
 
 use std::ops::Deref;
 
-use crate::{HashKind, hash::Hasher, idx::Idx};
+use crate::{HashKind, idx::Idx};
 
 /// Returns the start of a `.rev` file: signature, version, hash.
-pub(crate) fn header(hash: HashKind) -> [u8; 12] {
+fn header(hash: HashKind) -> [u8; 12] {
     let hash_id = match hash {
         HashKind::Sha1 => 1,
         HashKind::Sha256 => 2,
@@ -17,23 +17,27 @@ pub(crate) fn header(hash: HashKind) -> [u8; 12] {
     header
 }
 
-/// Returns the content of the `.rev` file that belongs to `idx`, trailer included. Returns `None`
-/// if the index has an invalid offset.
-pub fn of_index<D: Deref<Target = [u8]>>(idx: &Idx<D>, hash: HashKind) -> Option<Vec<u8>> {
+/// Returns the positions of the objects of `idx` in the order of their offsets. Returns `None` if
+/// the index has an invalid offset.
+pub fn order_of<D: Deref<Target = [u8]>>(idx: &Idx<D>) -> Option<Vec<u32>> {
     let mut order: Vec<(u64, u32)> =
         (0..idx.count()).map(|n| idx.offset(n).map(|offset| (offset, n))).collect::<Option<_>>()?;
     order.sort_unstable();
-    let mut out = Vec::with_capacity(12 + order.len() * 4 + hash.len() * 2);
-    out.extend_from_slice(&header(hash));
-    for (_, position) in order {
-        out.extend_from_slice(&position.to_be_bytes());
-    }
-    out.extend_from_slice(idx.pack_checksum());
-    let mut hasher = Hasher::checksum(hash);
-    hasher.update(&out);
-    let trailer = hasher.finish().expect("only the names of objects are searched for collision attacks");
-    out.extend_from_slice(trailer.as_bytes());
-    Some(out)
+    Some(order.into_iter().map(|(_, position)| position).collect())
+}
+
+/// Writes a `.rev` file in pieces. `order` holds the position of each object in the index, sorted
+/// by offset; `pack_checksum` is the trailer of the pack. The caller appends the hash of all
+/// pieces.
+pub fn encode<E>(
+    order: &[u32],
+    hash: HashKind,
+    pack_checksum: &[u8],
+    emit: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    emit(&header(hash))?;
+    order.iter().try_for_each(|position| emit(&position.to_be_bytes()))?;
+    emit(pack_checksum)
 }
 
 #[cfg(test)]
@@ -61,7 +65,11 @@ mod tests {
                 fs::read(found.expect("there")).expect("read")
             };
             let idx = Idx::parse(read("idx"), hash).expect("valid");
-            assert_eq!(of_index(&idx, hash), Some(read("rev")), "{format}");
+            let (order, git) = (order_of(&idx).expect("good offsets"), read("rev"));
+            let mut out = Vec::new();
+            let mut emit = |piece: &[u8]| Ok::<(), ()>(out.extend_from_slice(piece));
+            encode(&order, hash, idx.pack_checksum(), &mut emit).expect("memory");
+            assert_eq!(out, git[..git.len() - hash.len()], "{format}");
         }
     }
 }

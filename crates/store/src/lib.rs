@@ -13,12 +13,14 @@ mod hash_writer;
 pub mod index;
 mod lock;
 pub mod objects;
+pub mod pack;
 pub mod refs;
 mod shared;
+mod side_by_side;
 mod temp_file;
 
 pub use fsync::{Components, Fsync, Method};
-pub use hash_writer::{HashWriter, Hashing};
+pub use hash_writer::{Checkpoint, HashWriter, Hashing, Truncate};
 pub use lock::{Holder, Lock, LockOptions, Wait};
 pub use shared::{BadSharedRepository, SharedRepository};
 
@@ -33,6 +35,9 @@ pub enum Error {
     CannotLock { path: PathBuf, source: io::Error },
     #[error("could not {what} '{}': {}", .path.display(), sys::reason(.source))]
     Io { what: &'static str, path: PathBuf, source: io::Error },
+    /// A file with this name and other content exists. It is never overwritten.
+    #[error("files '{}' and '{}' differ in contents", .new.display(), .old.display())]
+    Differs { new: PathBuf, old: PathBuf },
 }
 
 impl Error {

@@ -11,6 +11,7 @@ use sys::{File, by_path};
 use crate::{Components, Error, Fsync, SharedRepository, lock::sync_parent};
 
 /// A temporary file.
+#[derive(Debug)]
 pub(crate) struct TempFile {
     file: File,
     path: PathBuf,
@@ -29,7 +30,7 @@ impl TempFile {
         let mut number = std::process::id();
         let (file, path) = loop {
             let path = dir.join(format!("{prefix}{number:06x}"));
-            match by_path::create_new(&path, mode) {
+            match by_path::create_new_readable(&path, mode) {
                 Ok(file) => break (file, path),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     number = number.wrapping_add(1);
@@ -50,6 +51,71 @@ impl TempFile {
         &self.path
     }
 
+    /// Syncs the file if its component is hardened.
+    pub(crate) fn sync(&self, fsync: &Fsync, component: Components) -> Result<(), Error> {
+        fsync.file(component, &self.file).map_err(|source| self.error("sync", source))
+    }
+
+    /// Renames the file to `path`, and replaces what is there.
+    pub(crate) fn rename(&mut self, path: &Path) -> Result<(), Error> {
+        by_path::rename(&self.path, path).map_err(|source| self.error("rename", source))?;
+        self.renamed = true;
+        Ok(())
+    }
+
+    /// Renames the file to `path`, unless a file is there. Returns true if it was renamed, and
+    /// false if there is a file with the same content. Other content is an error.
+    pub(crate) fn rename_new(&mut self, path: &Path) -> Result<bool, Error> {
+        match self.claim(path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                match self.equals(path).map_err(|source| self.error("compare", source))? {
+                    true => Ok(false),
+                    false => Err(Error::Differs { new: self.path.clone(), old: path.to_owned() }),
+                }
+            }
+            Err(source) => Err(self.error("rename", source)),
+        }
+    }
+
+    /// Gives the file the name `path` if nothing has it. The file system may know only one of the
+    /// calls for that.
+    fn claim(&mut self, path: &Path) -> io::Result<()> {
+        let renamed = by_path::rename_new(&self.path, path);
+        let unsupported = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+        };
+        match renamed {
+            Err(error) if unsupported(&error) => by_path::hard_link(&self.path, path),
+            renamed => {
+                renamed?;
+                self.renamed = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn equals(&self, path: &Path) -> io::Result<bool> {
+        const PIECE: usize = 64 << 10;
+        let other = by_path::open(path)?;
+        let size = sys::stat_of(&self.file)?.size;
+        if sys::stat_of(&other)?.size != size {
+            return Ok(false);
+        }
+        let (mut mine, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
+        let mut at = 0;
+        while at < size {
+            let len = usize::try_from(size - at).unwrap_or(PIECE).min(PIECE);
+            self.file.read_exact_at(&mut mine[..len], at)?;
+            other.read_exact_at(&mut theirs[..len], at)?;
+            if mine[..len] != theirs[..len] {
+                return Ok(false);
+            }
+            at += len as u64;
+        }
+        Ok(true)
+    }
+
     /// Syncs the file by the policy, renames it to `path`, and syncs the directory.
     pub(crate) fn rename_into_place(
         mut self,
@@ -57,9 +123,8 @@ impl TempFile {
         fsync: &Fsync,
         component: Components,
     ) -> Result<(), Error> {
-        fsync.file(component, &self.file).map_err(|source| self.error("sync", source))?;
-        by_path::rename(&self.path, path).map_err(|source| self.error("rename", source))?;
-        self.renamed = true;
+        self.sync(fsync, component)?;
+        self.rename(path)?;
         sync_parent(fsync, component, path)
     }
 

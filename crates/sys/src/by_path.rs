@@ -35,6 +35,13 @@ pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
         .map(File::from)
 }
 
+/// Like [`create_new`], and the file can be read as well.
+pub fn create_new_readable(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(mode);
+    call(Phase::Open, || options.open(path)).map(File::from)
+}
+
 /// Opens an existing file for writing and truncates it.
 pub fn open_to_rewrite(path: &Path) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().write(true).truncate(true).open(path)).map(File::from)
@@ -139,6 +146,12 @@ pub fn stat_followed(path: &Path) -> io::Result<Option<Stat>> {
 /// Returns an error if this user may not run the program at `path` (`access`, `X_OK`).
 pub fn may_be_run(path: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Stat, || rustix::fs::access(path, Access::EXEC_OK).map_err(io::Error::from)))
+}
+
+/// Returns an error if this user may not create names in the directory `path` (`access`, `W_OK`).
+pub fn may_be_written(path: &Path) -> io::Result<()> {
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    uninterrupted(|| call(Phase::Stat, || rustix::fs::access(path, access).map_err(io::Error::from)))
 }
 
 /// Runs `unlink`.

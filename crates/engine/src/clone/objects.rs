@@ -461,11 +461,13 @@ fn write_reverse_index(index: &Path, wanted: &Wanted<'_>) -> Result<(), Error> {
     let map = sys::Map::of(&file).map_err(io_error("map", index))?;
     let idx = idx::Idx::parse(map, wanted.hash)
         .map_err(|error| Error::Index { path: index.to_owned(), reason: error.to_string() })?;
-    let content = rev::of_index(&idx, wanted.hash)
+    let order = rev::order_of(&idx)
         .ok_or_else(|| Error::Index { path: index.to_owned(), reason: "bad offset".into() })?;
     let path = index.with_extension("rev");
-    let metadata = store::Components::PACK_METADATA;
-    store::replace(&path, &content, &store::LockOptions::default(), wanted.fsync, metadata)?;
+    let lock = store::Lock::take(&path, &store::LockOptions::default())?;
+    store::pack::write_rev(lock.file(), &order, wanted.hash, idx.pack_checksum())
+        .map_err(io_error("write", &path))?;
+    lock.commit_synced(wanted.fsync, store::Components::PACK_METADATA)?;
     by_path::open(&path)
         .and_then(|file| {
             sys::set_mode(&file, 0o444 & !sys::umask()).and_then(|()| wanted.shared.adjust_file(&file))

@@ -9,18 +9,20 @@ use std::{
 
 use format::{HashKind, ObjectId, hash::Hasher, loose::Kind};
 use sys::by_path;
-use zlib_rs::{Deflate, DeflateFlush, Status, compress_bound};
+use zlib_rs::DeflateFlush;
 
 use crate::{Components, Error, Fsync, SharedRepository, temp_file::TempFile};
 
+mod deflate;
 mod transaction;
 
+pub(crate) use deflate::entry_of;
+use deflate::{Deflater, deflate};
 pub use transaction::Transaction;
 
 /// The default of Git's `core.looseCompression`.
 pub const DEFAULT_LEVEL: i32 = 1;
 
-const WINDOW_BITS: u8 = 15;
 /// Data are read and deflated in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
 
@@ -128,45 +130,6 @@ fn in_pieces(
     Ok(())
 }
 
-/// Deflates data in pieces.
-struct Deflater {
-    stream: Deflate,
-    room: Vec<u8>,
-}
-
-impl Deflater {
-    fn new(level: i32) -> Deflater {
-        Deflater { stream: Deflate::new(level, true, WINDOW_BITS), room: vec![0; PIECE] }
-    }
-
-    /// Deflates all of `input` and writes the output produced so far; with `Finish`, all remaining
-    /// output.
-    fn push(
-        &mut self,
-        mut input: &[u8],
-        flush: DeflateFlush,
-        write: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
-        failed: impl Fn(&'static str) -> Error,
-    ) -> Result<(), Error> {
-        loop {
-            let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
-            let status = self.stream.compress(input, &mut self.room, flush);
-            let (took, made) = (self.stream.total_in() - before_in, self.stream.total_out() - before_out);
-            input = &input[usize::try_from(took).expect("no more than there is")..];
-            let made = &self.room[..usize::try_from(made).expect("no more than there is room for")];
-            write(made)?;
-            let rests = flush == DeflateFlush::NoFlush && input.is_empty() && made.len() < PIECE;
-            match status {
-                Ok(Status::StreamEnd) => return Ok(()),
-                _ if rests => return Ok(()),
-                // Without progress, the loop would never end.
-                Err(error) if took == 0 && made.is_empty() => return Err(failed(error.as_str())),
-                Ok(_) | Err(_) => {}
-            }
-        }
-    }
-}
-
 /// Updates the modification time of an object's file, so that `gc` does not prune it. Returns true
 /// on success.
 pub fn freshen(file: &Path) -> bool {
@@ -178,22 +141,17 @@ fn create(dir: &Path, options: &Options<'_>) -> Result<TempFile, Error> {
     TempFile::create(dir, "tmp_obj_", 0o444, options.shared)
 }
 
-fn make_directory(dir: &Path, shared: SharedRepository) -> Result<(), Error> {
+/// Returns true if the directory is new.
+pub(crate) fn make_directory(dir: &Path, shared: SharedRepository) -> Result<bool, Error> {
     let io = |what, source| Error::Io { what, path: dir.to_owned(), source };
     match by_path::create_dir(dir) {
-        Ok(()) => shared.adjust_dir(dir).map_err(|source| io("fix permission bits on", source)),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Ok(()) => {
+            shared.adjust_dir(dir).map_err(|source| io("fix permission bits on", source))?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(source) => Err(io("create", source)),
     }
-}
-
-fn deflate(object: &[u8], level: i32) -> Vec<u8> {
-    let mut deflated = vec![0; compress_bound(object.len())];
-    let mut stream = Deflate::new(level, true, WINDOW_BITS);
-    let status = stream.compress(object, &mut deflated, DeflateFlush::Finish);
-    assert_eq!(status, Ok(Status::StreamEnd), "there is room for whatever it may become");
-    deflated.truncate(usize::try_from(stream.total_out()).expect("no longer than its room"));
-    deflated
 }
 
 #[cfg(test)]
@@ -265,16 +223,5 @@ mod tests {
         };
         let written = write_stream(HashKind::Sha1, 3, &mut halting(), &options);
         assert_eq!(written.expect("writable"), named);
-    }
-
-    #[test]
-    fn a_deflater_without_progress_is_an_error() {
-        let mut deflater = Deflater::new(DEFAULT_LEVEL);
-        let failed =
-            |reason| Error::Io { what: "deflate", path: "x".into(), source: io::Error::other(reason) };
-        let mut push = |input: &[u8], flush| deflater.push(input, flush, &mut |_| Ok(()), failed);
-        push(b"all", DeflateFlush::NoFlush).expect("a beginning");
-        push(b"", DeflateFlush::Finish).expect("an end");
-        push(b"more", DeflateFlush::NoFlush).expect_err("nothing can follow");
     }
 }

@@ -1,0 +1,92 @@
+//! Deflates objects for loose files and for packs.
+
+use format::{Kind, pack};
+use zlib_rs::{Deflate, DeflateFlush, Status, compress_bound, crc32::crc32};
+
+use super::PIECE;
+use crate::Error;
+
+const WINDOW_BITS: u8 = 15;
+
+/// Returns the entry of an object in a pack, header included, and its CRC-32.
+pub(crate) fn entry_of(kind: Kind, content: &[u8], level: i32) -> (Vec<u8>, u32) {
+    let mut entry = Vec::new();
+    pack::encode_entry(kind, content.len() as u64, &mut entry);
+    append_deflated(&mut entry, content, level);
+    let sum = crc32(0, &entry);
+    (entry, sum)
+}
+
+/// Returns the content of a loose object's file. `object` includes the header.
+pub(super) fn deflate(object: &[u8], level: i32) -> Vec<u8> {
+    let mut deflated = Vec::new();
+    append_deflated(&mut deflated, object, level);
+    deflated
+}
+
+fn append_deflated(out: &mut Vec<u8>, data: &[u8], level: i32) {
+    let start = out.len();
+    out.resize(start + compress_bound(data.len()), 0);
+    let mut stream = Deflate::new(level, true, WINDOW_BITS);
+    let status = stream.compress(data, &mut out[start..], DeflateFlush::Finish);
+    assert_eq!(status, Ok(Status::StreamEnd), "there is room for whatever it may become");
+    out.truncate(start + usize::try_from(stream.total_out()).expect("no longer than its room"));
+}
+
+/// Deflates data in pieces.
+pub(super) struct Deflater {
+    stream: Deflate,
+    room: Vec<u8>,
+}
+
+impl Deflater {
+    pub(super) fn new(level: i32) -> Deflater {
+        Deflater { stream: Deflate::new(level, true, WINDOW_BITS), room: vec![0; PIECE] }
+    }
+
+    /// Deflates all of `input` and writes the output produced so far; with `Finish`, all remaining
+    /// output.
+    pub(super) fn push(
+        &mut self,
+        mut input: &[u8],
+        flush: DeflateFlush,
+        write: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+        failed: impl Fn(&'static str) -> Error,
+    ) -> Result<(), Error> {
+        loop {
+            let (before_in, before_out) = (self.stream.total_in(), self.stream.total_out());
+            let status = self.stream.compress(input, &mut self.room, flush);
+            let (took, made) = (self.stream.total_in() - before_in, self.stream.total_out() - before_out);
+            input = &input[usize::try_from(took).expect("no more than there is")..];
+            let made = &self.room[..usize::try_from(made).expect("no more than there is room for")];
+            write(made)?;
+            let rests = flush == DeflateFlush::NoFlush && input.is_empty() && made.len() < PIECE;
+            match status {
+                Ok(Status::StreamEnd) => return Ok(()),
+                _ if rests => return Ok(()),
+                // Without progress, the loop would never end.
+                Err(error) if took == 0 && made.is_empty() => return Err(failed(error.as_str())),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::objects::DEFAULT_LEVEL;
+
+    #[test]
+    fn a_deflater_without_progress_is_an_error() {
+        let mut deflater = Deflater::new(DEFAULT_LEVEL);
+        let failed =
+            |reason| Error::Io { what: "deflate", path: "x".into(), source: io::Error::other(reason) };
+        let mut push = |input: &[u8], flush| deflater.push(input, flush, &mut |_| Ok(()), failed);
+        push(b"all", DeflateFlush::NoFlush).expect("a beginning");
+        push(b"", DeflateFlush::Finish).expect("an end");
+        push(b"more", DeflateFlush::NoFlush).expect_err("nothing can follow");
+    }
+}

@@ -1,0 +1,348 @@
+//! Publishes packs. Everything that makes a pack goes through [`Staged`].
+//!
+//! Order: the pack is written as `objects/pack/tmp_pack_*` ([`Staged::writer`]); its index and
+//! reverse index are written as `tmp_idx_*` and `tmp_rev_*` ([`Staged::finish`]); all are synced;
+//! then they get their names, the index last; then the directory is synced ([`Complete::publish`]).
+//! A pack without an index does not exist for any reader.
+//!
+//! An existing file is never overwritten. One with the same content counts as published, and one
+//! with other content is an error. A value that is dropped before it is published removes its
+//! files.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use format::{
+    HashKind, ObjectId,
+    hash::Hasher,
+    idx_writer::{self, Form, Members},
+    rev,
+};
+use sys::{File, by_path};
+
+use crate::{
+    Components, Error, Fsync, HashWriter, Hashing, SharedRepository, lock::sync_parent,
+    objects::make_directory, side_by_side, temp_file::TempFile,
+};
+
+mod output;
+
+pub use output::{Output, Writing};
+
+/// The length of a pack's header.
+const HEADER_LEN: u64 = format::pack::HEADER_LEN as u64;
+
+/// Where a pack is published, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The object directory of a repository. Packs are in its `pack`.
+    pub objects: &'a Path,
+    /// The hash of the repository.
+    pub hash: HashKind,
+    /// `core.sharedRepository`
+    pub shared: SharedRepository,
+    /// The sync policy.
+    pub fsync: &'a Fsync,
+}
+
+/// The files beside a pack.
+#[derive(Clone, Debug)]
+pub struct FinishOptions {
+    /// The form of the index.
+    pub index: Form,
+    /// `pack.writeReverseIndex`: also write a `.rev` file.
+    pub reverse_index: bool,
+}
+
+impl Default for FinishOptions {
+    fn default() -> Self {
+        FinishOptions { index: Form::default(), reverse_index: true }
+    }
+}
+
+/// One object of a pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The object's name.
+    pub oid: ObjectId,
+    /// Where its entry begins in the pack.
+    pub offset: u64,
+    /// The CRC-32 of its entry, header included.
+    pub crc32: u32,
+}
+
+/// The objects of a pack, sorted by name.
+#[derive(Debug)]
+pub struct Entries(Vec<Entry>);
+
+impl From<Vec<Entry>> for Entries {
+    fn from(mut entries: Vec<Entry>) -> Entries {
+        entries.sort_unstable_by_key(|entry| entry.oid);
+        Entries(entries)
+    }
+}
+
+impl Members for Entries {
+    fn count(&self) -> u32 {
+        u32::try_from(self.0.len()).expect("the header of a pack has 32 bits for it")
+    }
+
+    fn name(&self, n: u32) -> &[u8] {
+        self.0[n as usize].oid.as_bytes()
+    }
+
+    fn offset(&self, n: u32) -> u64 {
+        self.0[n as usize].offset
+    }
+
+    fn crc32(&self, n: u32) -> u32 {
+        self.0[n as usize].crc32
+    }
+}
+
+/// Writes the index of a pack to `out`, checksum included.
+pub fn write_idx(out: &File, members: &dyn Members, pack_checksum: &ObjectId, form: &Form) -> io::Result<()> {
+    let mut writer = HashWriter::new(out, pack_checksum.kind(), Hashing::Inline);
+    let emit = &mut |piece: &[u8]| writer.write(piece);
+    idx_writer::write_index(members, pack_checksum.as_bytes(), form, emit)?;
+    writer.finish().map(drop)
+}
+
+/// Writes the reverse index of a pack to `out`, checksum included. `order` is as in
+/// [`rev::encode`].
+pub fn write_rev(out: &File, order: &[u32], hash: HashKind, pack_checksum: &[u8]) -> io::Result<()> {
+    let mut writer = HashWriter::new(out, hash, Hashing::Inline);
+    rev::encode(order, hash, pack_checksum, &mut |piece| writer.write(piece))?;
+    writer.finish().map(drop)
+}
+
+/// A pack that is being written.
+pub struct Staged<'a> {
+    target: Target<'a>,
+    pack: TempFile,
+    writer: HashWriter<Output>,
+}
+
+impl<'a> Staged<'a> {
+    /// Creates the temporary file, and `objects/pack` if it is missing.
+    pub fn create(target: Target<'a>, hashing: Hashing, writing: Writing) -> Result<Staged<'a>, Error> {
+        let dir = target.objects.join("pack");
+        if make_directory(&dir, target.shared)? {
+            sync_parent(target.fsync, Components::PACK, &dir)?;
+        }
+        let pack = TempFile::create(&dir, "tmp_pack_", 0o444, target.shared)?;
+        let out = pack.file().try_clone().map_err(|source| pack.error("open", source))?;
+        let writer = HashWriter::new(Output::new(out, writing), target.hash, hashing);
+        Ok(Staged { target, pack, writer })
+    }
+
+    /// Returns the writer of the pack, which begins with the header.
+    pub fn writer(&mut self) -> &mut HashWriter<Output> {
+        &mut self.writer
+    }
+
+    /// Returns the pack's file for reads at an offset. It has what the writer has flushed.
+    pub fn file(&self) -> &File {
+        self.pack.file()
+    }
+
+    /// Returns the path of the temporary file.
+    pub fn path(&self) -> &Path {
+        self.pack.path()
+    }
+
+    /// Returns an error that names the temporary file.
+    pub fn error(&self, what: &'static str, source: io::Error) -> Error {
+        self.pack.error(what, source)
+    }
+
+    /// Writes the number of objects into the header and computes the hash of all bytes so far
+    /// again, from the file. For packs whose number of objects is known only at their end.
+    pub fn set_count(self, count: u32) -> Result<Staged<'a>, Error> {
+        let Staged { target, pack, writer } = self;
+        let failed = |what| move |source| (what, source);
+        let position = writer.position();
+        let renewed = (|| {
+            let file = writer.finish_without_trailer().and_then(Output::into_file);
+            let file = file.map_err(failed("write"))?;
+            let count = count.to_be_bytes();
+            let written = file.write_pieces_at(&mut [io::IoSlice::new(&count)], HEADER_LEN - 4);
+            written.map_err(failed("write"))?;
+            let hasher = hash_of(&file, position, target.hash).map_err(failed("read"))?;
+            Ok((file, hasher))
+        })();
+        let (file, hasher) = renewed.map_err(|(what, source)| pack.error(what, source))?;
+        let out = Output::new(file, Writing::Direct);
+        let writer = HashWriter::resume(out, hasher, position, target.hash, Hashing::Inline);
+        Ok(Staged { target, pack, writer })
+    }
+
+    /// Writes the trailer, the index and the reverse index.
+    pub fn finish(self, members: &dyn Members, options: &FinishOptions) -> Result<Complete<'a>, Error> {
+        let Staged { target, pack, writer } = self;
+        let ended = writer.finish().and_then(|(out, checksum)| {
+            out.into_file()?;
+            Ok(checksum)
+        });
+        let checksum = ended.map_err(|source| pack.error("write", source))?;
+        let mut parts = vec![Part { file: pack, extension: "pack", component: Components::PACK }];
+        let dir = target.objects.join("pack");
+        let mut part = |prefix, extension, write: &dyn Fn(&File) -> io::Result<()>| {
+            let file = TempFile::create(&dir, prefix, 0o444, target.shared)?;
+            write(file.file()).map_err(|source| file.error("write", source))?;
+            parts.push(Part { file, extension, component: Components::PACK_METADATA });
+            Ok::<(), Error>(())
+        };
+        if options.reverse_index {
+            part("tmp_rev_", "rev", &|out| {
+                let mut writer = HashWriter::new(out, target.hash, Hashing::Inline);
+                let emit = &mut |piece: &[u8]| writer.write(piece);
+                idx_writer::write_reverse(members, checksum.as_bytes(), target.hash, emit)?;
+                writer.finish().map(drop)
+            })?;
+        }
+        part("tmp_idx_", "idx", &|out| write_idx(out, members, &checksum, &options.index))?;
+        Ok(Complete { target, checksum, parts, marks: Vec::new() })
+    }
+}
+
+/// Returns the hash state of the first `len` bytes.
+fn hash_of(file: &File, len: u64, kind: HashKind) -> io::Result<Hasher> {
+    const PIECE: usize = 256 << 10;
+    let mut hasher = Hasher::checksum(kind);
+    let mut piece = vec![0; PIECE];
+    let mut at = 0;
+    while at < len {
+        let some = usize::try_from(len - at).unwrap_or(PIECE).min(PIECE);
+        file.read_exact_at(&mut piece[..some], at)?;
+        hasher.update(&piece[..some]);
+        at += some as u64;
+    }
+    Ok(hasher)
+}
+
+/// A pack whose files are written and have no names yet.
+#[derive(Debug)]
+pub struct Complete<'a> {
+    target: Target<'a>,
+    checksum: ObjectId,
+    /// In the order of their publication.
+    parts: Vec<Part>,
+    marks: Vec<(&'static str, Vec<u8>)>,
+}
+
+#[derive(Debug)]
+struct Part {
+    file: TempFile,
+    extension: &'static str,
+    component: Components,
+}
+
+impl Complete<'_> {
+    /// Returns the pack's trailer, which also names its files.
+    pub fn checksum(&self) -> ObjectId {
+        self.checksum
+    }
+
+    /// Adds a file such as `.keep` or `.promisor`. It is there before the pack is. An existing one
+    /// stays as it is.
+    pub fn mark(&mut self, extension: &'static str, content: Vec<u8>) {
+        self.marks.push((extension, content));
+    }
+
+    /// Syncs the files, names them `objects/pack/pack-<checksum>.*`, and syncs the directory.
+    pub fn publish(self) -> Result<ObjectId, Error> {
+        let stem = self.stem();
+        self.publish_at(&stem)
+    }
+
+    /// Like [`Complete::publish`], with a name of the caller's, to which the extensions are added.
+    pub fn publish_at(self, stem: &Path) -> Result<ObjectId, Error> {
+        let fsync = self.target.fsync;
+        let files: Vec<_> = self.files().collect();
+        side_by_side::for_each(&files, |(file, component)| file.sync(fsync, *component))?;
+        let checksum = self.checksum;
+        let dir = self.install(stem)?;
+        let io = |source| Error::Io { what: "sync", path: dir.clone(), source };
+        fsync.directory(Components::PACK | Components::PACK_METADATA, &dir).map_err(io)?;
+        Ok(checksum)
+    }
+
+    /// Returns the files to sync before [`Complete::install`].
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&TempFile, Components)> {
+        self.parts.iter().map(|part| (&part.file, part.component))
+    }
+
+    /// Returns the standard name without an extension.
+    pub(crate) fn stem(&self) -> PathBuf {
+        self.target.objects.join("pack").join(format!("pack-{}", self.checksum))
+    }
+
+    /// Names the files, which are synced. Returns the directory that the caller syncs. After an
+    /// error, no file has a name that it did not have before.
+    pub(crate) fn install(mut self, stem: &Path) -> Result<PathBuf, Error> {
+        let mut made = Made { paths: Vec::new(), idx: with_extension(stem, "idx"), kept: false };
+        for (extension, content) in &self.marks {
+            let path = with_extension(stem, extension);
+            let marked = mark(&path, content, self.target, &mut made);
+            marked.map_err(|source| Error::Io { what: "write", path, source })?;
+        }
+        for part in &mut self.parts {
+            let path = with_extension(stem, part.extension);
+            if part.file.rename_new(&path)? {
+                made.paths.push(path);
+            } else {
+                // `gc` removes what is unused and old. The file is in use from now on.
+                let _ = by_path::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+            }
+        }
+        made.kept = true;
+        let dir = stem.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
+        Ok(dir.to_owned())
+    }
+}
+
+/// Writes the file of a mark, which Git creates for its owner only.
+fn mark(path: &Path, content: &[u8], target: Target<'_>, made: &mut Made) -> io::Result<()> {
+    let mut file = match by_path::create_new(path, 0o600) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        file => file?,
+    };
+    made.paths.push(path.to_owned());
+    io::Write::write_all(&mut file, content)?;
+    target.fsync.file(Components::PACK_METADATA, &file)?;
+    sys::close(file)
+}
+
+/// Files that got their names. Removes them again unless all have theirs.
+struct Made {
+    paths: Vec<PathBuf>,
+    idx: PathBuf,
+    kept: bool,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // With an index, another process has published the same pack and relies on these files.
+        if self.kept || !matches!(by_path::stat(&self.idx), Ok(None)) {
+            return;
+        }
+        for path in self.paths.iter().rev() {
+            let _ = by_path::remove_file(path);
+        }
+    }
+}
+
+/// Appends an extension. The name may have dots of its own.
+fn with_extension(stem: &Path, extension: &str) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
+    path.push(".");
+    path.push(extension);
+    path.into()
+}
+
+#[cfg(test)]
+mod tests;
