@@ -107,7 +107,7 @@ impl From<store::Error> for Stop {
         match error {
             store::Error::Locked { .. } => Stop::Lock("File exists".to_owned()),
             store::Error::CannotLock { source, .. } => Stop::Lock(sys::reason(&source).to_string()),
-            store::Error::Io { .. } => Stop::Io,
+            _ => Stop::Io,
         }
     }
 }
