@@ -1,8 +1,8 @@
-//! The committer's identity: the line that goes into reflogs.
+//! The identities of a commit's author and committer. The committer also goes into reflogs.
 //!
 //! Source: git-commit-tree(1) "COMMIT INFORMATION", git-config(1) `user.*`. Order for both name and
 //! mail: `GIT_COMMITTER_*`, `committer.*`, `user.*`, (`EMAIL`,) the user database. The date: see
-//! [`crate::date`].
+//! [`crate::date`]. All identities of one command have one time.
 
 use std::{
     cell::LazyCell,
@@ -14,35 +14,215 @@ use bstr::{BStr, BString, ByteSlice};
 
 use crate::{ConfigError, Env, Error, Repository, date, disk};
 
+/// The person whose identity is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The author of a commit.
+    Author,
+    /// The committer of a commit, who also goes into reflogs.
+    Committer,
+}
+
+impl Who {
+    fn variable(self, part: &str) -> String {
+        match self {
+            Who::Author => format!("GIT_AUTHOR_{part}"),
+            Who::Committer => format!("GIT_COMMITTER_{part}"),
+        }
+    }
+
+    fn section(self) -> &'static str {
+        match self {
+            Who::Author => "author",
+            Who::Committer => "committer",
+        }
+    }
+}
+
+/// Parts of an identity that take the place of environment and configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// The name.
+    pub name: Option<BString>,
+    /// The mail address.
+    pub mail: Option<BString>,
+    /// The date, in a form that objects or Git's options have.
+    pub date: Option<BString>,
+}
+
+/// The identity of a commit's author or committer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The name, without characters that delimit it.
+    pub name: BString,
+    /// The mail address, without characters that delimit it.
+    pub mail: BString,
+    /// `<seconds> <zone>`
+    pub date: String,
+}
+
+impl Person {
+    /// Returns `Name <mail>`.
+    pub fn name_and_mail(&self) -> BString {
+        bstr::concat([&self.name[..], b" <", &self.mail[..], b">"]).into()
+    }
+
+    /// Returns `Name <mail> <seconds> <zone>`, as commits hold it.
+    pub fn line(&self) -> BString {
+        bstr::concat([&self.name_and_mail()[..], b" ", self.date.as_bytes()]).into()
+    }
+}
+
+/// The reason why a commit cannot have this author or committer. The message is Git's.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct IdentityError {
+    /// The person of whom nothing is configured. Git then explains how to do that.
+    pub unknown: Option<Who>,
+    message: BString,
+}
+
+impl IdentityError {
+    fn because(message: impl Into<BString>) -> IdentityError {
+        IdentityError { unknown: None, message: message.into() }
+    }
+}
+
 impl Repository {
     /// Returns `Name <mail> seconds zone` for a reflog line. As in Git, a guessed identity is
     /// allowed here; only an invalid date is an error.
     pub fn committer(&self) -> Result<BString, Error> {
         let user = LazyCell::new(sys::user::current);
-        let configured = |key: &str| {
-            let of = |who: &str| self.config_str(&format!("{who}.{key}"));
-            let own = of("committer").filter(|value| !value.is_empty()).or_else(|| of("user"));
-            // If any identity is configured, the missing part is empty and not guessed.
-            own.or_else(|| of("author").or_else(|| of("committer")).map(|_| BString::default()))
-        };
-        let set = |name: &str| self.env.bytes(name).map(ToOwned::to_owned);
-
-        let name = set("GIT_COMMITTER_NAME").or_else(|| configured("name"));
+        let who = Who::Committer;
+        let name = self.variable(who, "NAME").or_else(|| self.identity_setting(who, "name"));
         let name = name.unwrap_or_else(|| guess_name(user.as_ref()).trim().into());
         let login = || user.as_ref().map_or("unknown".into(), |user| user.name.as_slice().into());
         let name = if name.is_empty() { login() } else { name };
-        let mail = set("GIT_COMMITTER_EMAIL")
-            .or_else(|| configured("email"))
-            .or_else(|| set("EMAIL").filter(|mail| !mail.is_empty()))
-            .unwrap_or_else(|| guess_mail(user.as_ref()));
-        let date = match self.env.bytes("GIT_COMMITTER_DATE").filter(|date| !date.is_empty()) {
-            Some(date) => parse_date(date)?,
-            None => now(),
+        let mail = self
+            .variable(who, "EMAIL")
+            .or_else(|| self.identity_setting(who, "email"))
+            .or_else(|| self.mail_of_environment())
+            .unwrap_or_else(|| guess_mail(user.as_ref()).0);
+        let date = match self.variable(who, "DATE").filter(|date| !date.is_empty()) {
+            Some(date) => parse_date(date.as_bstr())?,
+            None => self.now(),
         };
-        let date = date.to_string();
-        let parts: [&[u8]; 5] =
-            [&clean(name.as_bstr()), b" <", &clean(mail.as_bstr()), b"> ", date.as_bytes()];
-        Ok(bstr::concat(parts).into())
+        let (name, mail) = (clean(name.as_bstr()), clean(mail.as_bstr()));
+        Ok(Person { name, mail, date: date.to_string() }.line())
+    }
+
+    /// Returns the author or committer of a commit. A name or an address that Git would only guess
+    /// is an error if the guess is poor, or if `user.useConfigOnly` is set.
+    pub fn person(&self, who: Who, given: Given) -> Result<Person, IdentityError> {
+        let user = LazyCell::new(sys::user::current);
+        let only_configured = self.config_bool("user.useConfigOnly");
+        let only_configured =
+            only_configured.map_err(|error| IdentityError::because(error.to_string()))?.unwrap_or(false);
+        let unknown = |message: BString| IdentityError { unknown: Some(who), message };
+        let mail = given
+            .mail
+            .or_else(|| self.variable(who, "EMAIL"))
+            .or_else(|| self.identity_setting(who, "email"));
+        let mail = match mail {
+            Some(mail) => mail,
+            None if only_configured => {
+                return Err(unknown("no email was given and auto-detection is disabled".into()));
+            }
+            None => match self.mail_of_environment() {
+                Some(mail) => mail.trim().into(),
+                None => {
+                    let (mail, guess) = guess_mail(user.as_ref());
+                    if guess == Guess::Poor || user.is_none() {
+                        let message = format!("unable to auto-detect email address (got '{mail}')");
+                        return Err(unknown(message.into()));
+                    }
+                    mail
+                }
+            },
+        };
+        let told = given.name.or_else(|| self.variable(who, "NAME"));
+        let has_own = || {
+            let own = self.config_str(&format!("{}.name", who.section()));
+            own.is_some_and(|name| !name.is_empty())
+        };
+        let is_default = told.is_none() && !has_own();
+        let configured = told.or_else(|| self.identity_setting(who, "name"));
+        let name = match configured {
+            Some(name) => name,
+            None if only_configured => {
+                return Err(unknown("no name was given and auto-detection is disabled".into()));
+            }
+            None => {
+                let name = BString::from(guess_name(user.as_ref()).trim());
+                if user.is_none() {
+                    return Err(unknown(format!("unable to auto-detect name (got '{name}')").into()));
+                }
+                name
+            }
+        };
+        if name.is_empty() {
+            let message = format!("empty ident name (for <{mail}>) not allowed").into();
+            return Err(if is_default { unknown(message) } else { IdentityError::because(message) });
+        }
+        if name.chars().all(is_crud) {
+            let message = format!("name consists only of disallowed characters: {name}");
+            return Err(IdentityError::because(message));
+        }
+        let date = given.date.or_else(|| self.variable(who, "DATE")).filter(|date| !date.is_empty());
+        let date = match date {
+            Some(date) => {
+                let parsed = parse_date(date.as_bstr());
+                parsed.map_err(|error| IdentityError::because(error.to_string()))?
+            }
+            None => self.now(),
+        };
+        Ok(Person { name: clean(name.as_bstr()), mail: clean(mail.as_bstr()), date: date.to_string() })
+    }
+
+    /// Returns true if the committer's address comes from the environment or the configuration.
+    pub fn names_committer(&self) -> bool {
+        let is_set = |key: &str| self.config_str(key).is_some();
+        self.variable(Who::Committer, "EMAIL").is_some()
+            || is_set("committer.email")
+            || is_set("user.email")
+            || !is_set("author.email") && self.mail_of_environment().is_some()
+    }
+
+    /// Returns true if the name or the address of the person would be guessed.
+    pub fn guesses(&self, who: Who) -> bool {
+        let told = |part: &str, key: &str| {
+            self.variable(who, part).is_some() || self.identity_setting(who, key).is_some()
+        };
+        let has_mail = told("EMAIL", "email") || self.mail_of_environment().is_some();
+        let only_configured = matches!(self.config_bool("user.useConfigOnly"), Ok(Some(true)));
+        !only_configured && !(has_mail && told("NAME", "name"))
+    }
+
+    fn variable(&self, who: Who, part: &str) -> Option<BString> {
+        self.env.bytes(&who.variable(part)).map(ToOwned::to_owned)
+    }
+
+    /// Returns `EMAIL`, unless it is empty.
+    fn mail_of_environment(&self) -> Option<BString> {
+        self.env.bytes("EMAIL").filter(|mail| !mail.is_empty()).map(ToOwned::to_owned)
+    }
+
+    /// Returns a part of an identity as it is configured.
+    fn identity_setting(&self, who: Who, key: &str) -> Option<BString> {
+        let of = |section: &str| self.config_str(&format!("{section}.{key}"));
+        let own = of(who.section()).filter(|value| !value.is_empty()).or_else(|| of("user"));
+        // If any identity is configured, the missing part is empty and not guessed.
+        own.or_else(|| of("author").or_else(|| of("committer")).map(|_| BString::default()))
+    }
+
+    /// Returns the time that this command gives to all that it makes, in Git's local time zone.
+    fn now(&self) -> date::Time {
+        *self.now.get_or_init(now)
+    }
+
+    /// Returns true if `text` is a date without a relation to the current time.
+    pub fn is_absolute_date(text: &BStr) -> bool {
+        date::parse(text, seconds_now()).is_some()
     }
 }
 
@@ -54,10 +234,13 @@ pub fn check_committer_date(env: &Env) -> Result<(), Error> {
     }
 }
 
+fn is_crud(letter: char) -> bool {
+    letter <= ' ' || matches!(letter, ',' | ':' | ';' | '<' | '>' | '"' | '\\' | '\'')
+}
+
 /// Removes characters that an identity must not contain: punctuation and blanks at both ends, and
 /// the three delimiters inside.
 fn clean(text: &BStr) -> BString {
-    let is_crud = |c: char| c <= ' ' || matches!(c, ',' | ':' | ';' | '<' | '>' | '"' | '\\' | '\'');
     text.trim_with(is_crud)
         .iter()
         .copied()
@@ -83,22 +266,31 @@ fn guess_name(user: Option<&sys::user::User>) -> BString {
     name
 }
 
+/// The quality of a guessed address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guess {
+    Fair,
+    /// The host has no domain.
+    Poor,
+}
+
 /// Returns `login@host`; the host comes from `/etc/mailname` or is the host name. Git marks a host
 /// without a domain.
-fn guess_mail(user: Option<&sys::user::User>) -> BString {
+fn guess_mail(user: Option<&sys::user::User>) -> (BString, Guess) {
     let mut mail = BString::from(user.map_or(&b"unknown"[..], |user| &user.name));
     mail.push(b'@');
     let mailname = disk::read_optional(Path::new("/etc/mailname")).ok().flatten().unwrap_or_default();
     if let Some(name) = mailname.lines().next().map(|line| line.trim()).filter(|name| !name.is_empty()) {
         mail.extend_from_slice(name);
-        return mail;
+        return (mail, Guess::Fair);
     }
     let host = sys::user::host_name();
     mail.extend_from_slice(&host);
-    if !host.contains(&b'.') {
-        mail.extend_from_slice(b".(none)");
+    if host.contains(&b'.') {
+        return (mail, Guess::Fair);
     }
-    mail
+    mail.extend_from_slice(b".(none)");
+    (mail, Guess::Poor)
 }
 
 fn parse_date(text: &BStr) -> Result<date::Time, Error> {

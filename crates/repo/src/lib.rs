@@ -8,6 +8,7 @@
 
 pub mod attributes;
 mod branch;
+mod commit;
 mod config;
 pub mod convert;
 mod database;
@@ -48,6 +49,7 @@ use format::{HashKind, ObjectId};
 use sys::UserPath;
 
 pub use branch::{Guess, Tracking};
+pub use commit::{CommitHeader, CommitText, is_same_encoding};
 pub use config::{
     ConfigValues, Configured, OneSource, Origin, Scope, parse_bool, parse_number, parse_size, parse_unsigned,
     path as config_path,
@@ -58,7 +60,7 @@ pub use error::{
     RefError, RevisionError, UpstreamError,
 };
 pub use history::LeftBehind;
-pub use identity::check_committer_date;
+pub use identity::{Given as GivenIdentity, IdentityError, Person, Who, check_committer_date};
 pub use open::{Extensions, TemplateFormat, template_format};
 pub use reflog::{DetachedFrom, LogLine};
 pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};
@@ -131,6 +133,8 @@ pub struct Repository {
     index: OnceLock<format::index::Index>,
     /// The running filter processes.
     processes: Arc<convert::Processes>,
+    /// The time of what this command makes.
+    now: OnceLock<date::Time>,
 }
 
 /// See [`Repository::into_settings`].
@@ -199,6 +203,7 @@ impl Repository {
             graph: OnceLock::new(),
             index: OnceLock::new(),
             processes: Arc::default(),
+            now: OnceLock::new(),
         })
     }
 

@@ -18,12 +18,15 @@ pub(crate) mod checkout;
 mod checkout_index;
 mod clean;
 pub(crate) mod clone;
+mod commit_tree;
 mod config;
 mod count_objects;
 pub(crate) mod diff;
 mod for_each_ref;
+mod hash_object;
 mod init;
 pub(crate) mod ls_files;
+mod mktree;
 mod names;
 pub(crate) mod obstacles;
 pub(crate) mod paths;
@@ -44,6 +47,7 @@ mod update_index;
 mod upstream;
 pub(crate) mod workspace;
 pub(crate) mod worktree;
+mod write_tree;
 
 /// Every command but those of the shim, in the order of `help`.
 pub(crate) const COMMANDS: &[Command] = &[
@@ -61,6 +65,10 @@ pub(crate) const COMMANDS: &[Command] = &[
     sparse_checkout::COMMAND,
     update_index::COMMAND,
     symbolic_ref::COMMAND,
+    hash_object::COMMAND,
+    mktree::COMMAND,
+    write_tree::COMMAND,
+    commit_tree::COMMAND,
     show_ref::COMMAND,
     for_each_ref::COMMAND,
     check_attr::COMMAND,

@@ -7,6 +7,7 @@ pub(crate) mod input;
 pub(crate) mod invocation;
 pub(crate) mod maintenance;
 pub(crate) mod monitor;
+pub(crate) mod new_commit;
 pub(crate) mod output;
 pub(crate) mod profile;
 pub(crate) mod real_git;

@@ -125,7 +125,7 @@ fn fallback(name: &BStr) -> &[u8] {
 }
 
 /// Returns true if no conversion is needed.
-pub(super) fn is_utf8(name: &BStr) -> bool {
+pub(crate) fn is_utf8(name: &BStr) -> bool {
     same_utf(name, "UTF-8")
 }
 

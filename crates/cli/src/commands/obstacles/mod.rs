@@ -12,7 +12,7 @@ pub(crate) mod submodules;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::{Defaults, Pathspecs};
-use repo::Repository;
+use repo::{Repository, Who};
 
 pub(crate) use self::{
     repository::{
@@ -99,6 +99,13 @@ pub(crate) fn ambiguous(repo: &Repository, word: &BStr) -> Option<Reason> {
     let short = (4..repo.hash().hex_len()).contains(&base.len()) && base.iter().all(u8::is_ascii_hexdigit);
     let several = short && repo.resolve(base).is_err();
     several.then(|| Reason::repository(format!("'{base}' may be more than one object")))
+}
+
+/// Finds an identity that Git would guess. It asks the network for the name of the host.
+pub(crate) fn guessed_identity(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let repo = candidate.repo();
+    let is_guessed = [Who::Author, Who::Committer].into_iter().any(|who| repo.guesses(who));
+    is_guessed.then(|| Reason::repository("nobody told who makes the commit")).into_iter().collect()
 }
 
 /// A word that begins with a colon is an entry of the index, the text of a message, or a pathspec.

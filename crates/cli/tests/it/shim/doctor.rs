@@ -15,13 +15,16 @@ const LINES: &[(&str, &[&str])] = &[
     ("checkout-index", &["checkout-index", "-q", "-a"]),
     ("clean", &["clean", "-n"]),
     ("clone", &["clone", "-q", "../../source", "../copy"]),
+    ("commit-tree", &["commit-tree", "HEAD:", "-m", "x"]),
     ("config", &["config", "-l"]),
     ("count-objects", &["count-objects"]),
     ("diff-files", &["diff-files"]),
     ("diff-index", &["diff-index", "HEAD"]),
     ("for-each-ref", &["for-each-ref"]),
+    ("hash-object", &["hash-object", "a"]),
     ("init", &["init", "-q", "../new"]),
     ("ls-files", &["ls-files"]),
+    ("mktree", &["mktree"]),
     ("read-tree", &["read-tree", "-m", "HEAD"]),
     ("reset", &["reset", "-q"]),
     ("restore", &["restore", "."]),
@@ -47,6 +50,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("worktree remove", &["worktree", "remove", "nowhere"]),
     ("worktree repair", &["worktree", "repair"]),
     ("worktree unlock", &["worktree", "unlock", "nowhere"]),
+    ("write-tree", &["write-tree"]),
 ];
 
 /// The first commits of every repository.

@@ -1,0 +1,167 @@
+//! `sapwood commit-tree`: a commit from a tree, parents and a message.
+//!
+//! Options act from left to right, as in Git: a parent or a file is looked up where it stands.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{ObjectId, loose::Kind};
+use repo::{GivenIdentity, Repository, Who};
+use store::objects::Transaction;
+
+use crate::{
+    commands::{
+        obstacles::{self, LOOKING},
+        record::{Check, Command, Group, Revisions},
+    },
+    session::{
+        Session,
+        input::Input,
+        invocation::Invocation,
+        new_commit::{self, NewCommit},
+        settings::Settings,
+    },
+    term::{
+        args::{
+            Grammar,
+            Native::{Neither, On},
+            Opt, Table,
+        },
+        console::{self, text},
+        failure::Failure,
+        text::os_error,
+    },
+};
+
+/// The record of `commit-tree`.
+pub(super) const COMMAND: Command = Command {
+    name: "commit-tree",
+    summary: "Create a new commit object",
+    about: "Writes a commit of a tree and prints its name. The message comes from `-m`, `-F` or standard \
+            input.",
+    group: Group::Scripts,
+    syntax: &TABLE,
+    revisions: Revisions::Leading,
+    settings: &[LOOKING],
+    checks: &[CHECKS],
+    run,
+    ..Command::BASE
+};
+
+const CHECKS: &[Check] = &[obstacles::settings, obstacles::revisions, obstacles::guessed_identity];
+
+#[derive(Clone, Copy)]
+enum Key {
+    Parent,
+    Message,
+    File,
+    Sign,
+}
+
+const TABLE: Table<Key> = Table {
+    usage: &[
+        "sapwood commit-tree <tree> [(-p <parent>)...]",
+        "sapwood commit-tree [(-p <parent>)...] [-S[<keyid>]] [(-m <message>)...] [(-F <file>)...] <tree>",
+    ],
+    options: &[
+        Opt::keyed(Key::Parent, "-p <parent>", "id of a parent commit object").only().native(On),
+        Opt::keyed(Key::Message, "-m <message>", "commit message").only().native(On),
+        Opt::keyed(Key::File, "-F <file>", "read commit log message from file").only().native(On),
+        Opt::keyed(Key::Sign, "-S, --gpg-sign[=<key-id>]", "GPG sign commit").native(Neither),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+/// Runs the command. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = TABLE.parse(args)?;
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?.for_recording();
+    let mut parents = Vec::new();
+    let mut message = BString::default();
+    for event in parsed.events {
+        let value = event.value.unwrap_or_default();
+        match event.key {
+            Key::Parent => parent(&repo, value.as_bstr(), &mut parents)?,
+            Key::Message => {
+                gap(&mut message);
+                message.extend_from_slice(&value);
+                if message.last() != Some(&b'\n') {
+                    message.push(b'\n');
+                }
+            }
+            Key::File => {
+                gap(&mut message);
+                message.extend_from_slice(&file(run, value.as_bstr())?);
+            }
+            Key::Sign => return Err(Failure::unsupported("--gpg-sign")),
+        }
+    }
+    let [tree] = &parsed.rest[..] else { return Err(Failure::fatal("must give exactly one tree")) };
+    let named = repo.resolve(tree.as_bstr())?;
+    let named = named.ok_or_else(|| Failure::Fatal(text!("not a valid object name ", tree)))?;
+    if message.is_empty() {
+        let read = Input::new(run)?.all()?;
+        let failed = |error| Failure::Fatal(text!("git commit-tree: failed to read: ", os_error(&error)));
+        message = read.map_err(failed)?.into();
+    }
+    must_be(&repo, named, Kind::Tree)?;
+    let person = |who| new_commit::person(&repo, who, GivenIdentity::default());
+    let commit = NewCommit {
+        tree: named,
+        parents,
+        author: person(Who::Author)?.line(),
+        committer: person(Who::Committer)?.line(),
+        extra: Vec::new(),
+        message: message.as_bstr(),
+    };
+    let objects = Transaction::new(settings.objects(&repo));
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let oid = commit.write(session, &objects)?;
+    objects.publish()?;
+    console::out(oid.to_string());
+    Ok(0)
+}
+
+/// Parts of a message are paragraphs.
+fn gap(message: &mut BString) {
+    if !message.is_empty() {
+        message.push(b'\n');
+    }
+}
+
+fn file(run: &Invocation, name: &BStr) -> Result<Vec<u8>, Failure> {
+    if name == "-" {
+        let read = Input::new(run)?.all()?;
+        return read.map_err(|error| {
+            Failure::Fatal(text!("git commit-tree: failed to read '-': ", os_error(&error)))
+        });
+    }
+    let file = sys::by_path::open(&run.path(name)?).map_err(|error| {
+        Failure::Fatal(text!("could not open '", name, "' for reading: ", os_error(&error)))
+    })?;
+    let mut content = Vec::new();
+    sys::read_to_end(&file, 0, &mut content).map_err(|error| {
+        Failure::Fatal(text!("git commit-tree: failed to read '", name, "': ", os_error(&error)))
+    })?;
+    Ok(content)
+}
+
+fn parent(repo: &Repository, name: &BStr, parents: &mut Vec<ObjectId>) -> Result<(), Failure> {
+    let oid = repo.resolve(name)?;
+    let oid = oid.ok_or_else(|| Failure::Fatal(text!("not a valid object name ", name)))?;
+    must_be(repo, oid, Kind::Commit)?;
+    match parents.contains(&oid) {
+        true => console::error(format!("duplicate parent {oid} ignored")),
+        false => parents.push(oid),
+    }
+    Ok(())
+}
+
+fn must_be(repo: &Repository, oid: ObjectId, kind: Kind) -> Result<(), Failure> {
+    if !repo.objects().has(&oid)? {
+        return Err(Failure::fatal(format!("{oid} is not a valid object")));
+    }
+    match repo.objects().header(&oid)?.0 == kind {
+        true => Ok(()),
+        false => Err(Failure::fatal(format!("{oid} is not a valid '{kind}' object"))),
+    }
+}

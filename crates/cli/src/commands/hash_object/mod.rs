@@ -1,0 +1,358 @@
+//! `sapwood hash-object`: names of contents, and with `-w` their objects.
+//!
+//! An object is published before its name is printed. Names are collected while more input is at
+//! hand, so that one flush serves many objects.
+
+use std::io;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{HashKind, ObjectId, hash::Hasher, index::Index, loose::Kind};
+use repo::{
+    Repository,
+    convert::{Converter, Worker},
+};
+use store::objects::{StreamError, Transaction};
+use sys::{File, FileType};
+
+use crate::{
+    commands::{
+        obstacles::{self, LOOKING},
+        reason::Reason,
+        record::{Check, Command, Group},
+    },
+    session::{input::Input, invocation::Invocation, new_commit, settings::Settings},
+    term::{
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Set, Stop, Survey, Table,
+        },
+        console::{self, text},
+        failure::Failure,
+        text::os_error,
+    },
+};
+
+/// The record of `hash-object`.
+pub(super) const COMMAND: Command = Command {
+    name: "hash-object",
+    summary: "Compute object ID and optionally create an object from a file",
+    about: "Prints the object names of files, and with `-w` writes the objects. Objects are durable before \
+            their names are printed.",
+    group: Group::Scripts,
+    syntax: &TABLE,
+    settings: &[LOOKING],
+    line: &[form],
+    checks: &[CHECKS],
+    run,
+    ..Command::BASE
+};
+
+const CHECKS: &[Check] = &[obstacles::settings];
+
+const TABLE: Table<Set<Request>> = Table {
+    usage: &[
+        "sapwood hash-object [-t <type>] [-w] [--path=<file> | --no-filters] [--stdin [--literally]] [--] \
+         <file>...",
+        "sapwood hash-object [-t <type>] [-w] --stdin-paths [--no-filters]",
+    ],
+    options: &[
+        Opt::text("-t <type>", "object type", |request: &mut Request| &mut request.kind).native(On),
+        Opt::flag("-w", "write the object into the object database", |request: &mut Request| {
+            &mut request.write
+        })
+        .native(Both),
+        Opt::count("--stdin", "read the object from stdin", |request: &mut Request| &mut request.stdin)
+            .native(Both),
+        Opt::flag("--stdin-paths", "read file names from stdin", |request: &mut Request| {
+            &mut request.stdin_paths
+        })
+        .native(Both),
+        Opt::flag("--no-filters", "store file as is without filters", |request: &mut Request| {
+            &mut request.no_filters
+        })
+        .native(Both),
+        Opt::flag(
+            "--literally",
+            "just hash any random garbage to create corrupt objects for debugging Git",
+            |request: &mut Request| &mut request.literally,
+        )
+        .native(Both),
+        Opt::text("--path <file>", "process file as it were from this path", |request: &mut Request| {
+            &mut request.path
+        })
+        .native(Both),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+#[derive(Default)]
+struct Request {
+    kind: Option<BString>,
+    write: bool,
+    stdin: usize,
+    stdin_paths: bool,
+    no_filters: bool,
+    literally: bool,
+    path: Option<BString>,
+}
+
+/// Git checks objects that are no blobs, and resolves attributes of paths in a way of its own if
+/// they are not plain.
+fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let last = |name: &str| survey.options.iter().rev().find(|given| given.name == name);
+    let is_on = |name: &str| last(name).is_some_and(|given| given.on);
+    let is_blob = last("-t").and_then(|given| given.value.as_ref()).is_none_or(|kind| kind == "blob");
+    if !is_blob && !is_on("--literally") {
+        return Some(Reason::command_line("an object that is no blob"));
+    }
+    let paths = survey.rest.iter().chain(last("--path").and_then(|given| given.value.as_ref()));
+    if !is_on("--no-filters") && paths.into_iter().any(|path| !is_plain(path.as_bstr())) {
+        return Some(Reason::command_line("attributes of a path that is not plain"));
+    }
+    None
+}
+
+/// Returns true for a path below the current directory, without detours.
+fn is_plain(path: &BStr) -> bool {
+    !path.is_empty() && path.split_str("/").all(|name| !matches!(name, b"" | b"." | b".."))
+}
+
+/// Runs the command. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let files = TABLE.parse(args)?.store(&mut request)?;
+    let repo = run.open()?;
+    let settings = Settings::read(run, &repo)?.for_recording();
+    let wrong = match () {
+        () if request.stdin_paths && request.stdin > 0 => Some("Can't use --stdin-paths with --stdin"),
+        () if request.stdin_paths && !files.is_empty() => Some("Can't specify files with --stdin-paths"),
+        () if request.stdin_paths && request.path.is_some() => Some("Can't use --stdin-paths with --path"),
+        () if request.stdin > 1 => Some("Multiple --stdin arguments are not supported"),
+        () if !request.stdin_paths && request.path.is_some() && request.no_filters => {
+            Some("Can't use --path with --no-filters")
+        }
+        () => None,
+    };
+    if let Some(wrong) = wrong {
+        return Err(Stop::Mistake { message: wrong.into(), usage: Some(TABLE.help()) }.into());
+    }
+    let name = request.kind.clone().unwrap_or_else(|| "blob".into());
+    let kind = Kind::from_name(&name);
+    let kind = kind.ok_or_else(|| Failure::Fatal(text!("invalid object type \"", name, "\"")))?;
+    let index = Index::empty(repo.hash());
+    let mut hashing = Hashing {
+        run,
+        repo: &repo,
+        settings: &settings,
+        request: &request,
+        kind,
+        index: &index,
+        worker: None,
+        objects: None,
+        names: Vec::new(),
+    };
+    let hashed = hashing.all(&files);
+    let told = hashing.tell();
+    hashed.and(told).map(|()| 0)
+}
+
+/// The run so far.
+struct Hashing<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    request: &'a Request,
+    kind: Kind,
+    index: &'a Index,
+    worker: Option<Worker>,
+    objects: Option<Transaction<'a>>,
+    /// Names that are not printed yet.
+    names: Vec<ObjectId>,
+}
+
+impl Hashing<'_> {
+    fn all(&mut self, files: &[BString]) -> Result<(), Failure> {
+        let prefix = self.repo.prefix().to_owned();
+        let in_prefix = |path: &BString| match path.starts_with(b"/") {
+            true => path.clone(),
+            false => text!(prefix, path),
+        };
+        let path = self.request.path.as_ref().map(in_prefix);
+        if self.request.stdin > 0 {
+            let mut input = Input::new(self.run)?;
+            let content = match sys::stat_of(io::stdin()) {
+                Ok(stat) if stat.file_type == FileType::File => {
+                    let mut content = Vec::new();
+                    let read =
+                        io::Read::read_to_end(&mut io::Read::take(&mut input, stat.size), &mut content);
+                    read.map(|_| content).map(|content| (content, Some(stat.size)))
+                }
+                _ => input.all()?.map(|content| (content, None)),
+            };
+            self.content(content, path.as_ref(), None)?;
+        }
+        for file in files {
+            self.run.interrupt.check()?;
+            let named = in_prefix(file);
+            let path = (!self.request.no_filters).then(|| path.clone().unwrap_or_else(|| named.clone()));
+            self.file(self.run.path(file)?.as_path(), named.as_bstr(), path.as_ref())?;
+        }
+        if self.request.stdin_paths {
+            self.paths_from_stdin()?;
+        }
+        Ok(())
+    }
+
+    fn paths_from_stdin(&mut self) -> Result<(), Failure> {
+        let mut input = Input::new(self.run)?;
+        let mut line = Vec::new();
+        while input.line(b'\n', &mut line)? {
+            if line.last() == Some(&b'\r') {
+                line.pop();
+            }
+            let text = line[..line.find_byte(0).unwrap_or(line.len())].as_bstr();
+            let named = match text.first() {
+                Some(b'"') => {
+                    let unquoted = format::unquote(text).filter(|(_, rest)| rest.is_empty());
+                    unquoted.ok_or_else(|| Failure::fatal("line is badly quoted"))?.0
+                }
+                _ => text.to_owned(),
+            };
+            let path = (!self.request.no_filters).then_some(&named);
+            let place = self.repo.base_dir().join(sys::os_str(&named));
+            self.file(&place, named.as_bstr(), path)?;
+            if !input.is_at_hand(b'\n') {
+                self.tell()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, place: &std::path::Path, named: &BStr, path: Option<&BString>) -> Result<(), Failure> {
+        let mut file = sys::by_path::open(place).map_err(|error| {
+            Failure::Fatal(text!("could not open '", named, "' for reading: ", os_error(&error)))
+        })?;
+        let stat = sys::stat_of(&file).map_err(|_| self.failed(path))?;
+        let is_file = stat.file_type == FileType::File;
+        let big = self.settings.big_file_threshold;
+        if is_file && stat.size > big && self.kind == Kind::Blob && self.is_unconverted(path)? {
+            return self.stream(&mut file, stat.size, path);
+        }
+        let mut content = Vec::new();
+        let read = sys::read_to_end(&file, stat.size, &mut content).map(|_| content);
+        self.content(read.map(|content| (content, is_file.then_some(stat.size))), path, Some(named))
+    }
+
+    /// Takes one content: what was read, and the size that it should have.
+    fn content(
+        &mut self,
+        read: io::Result<(Vec<u8>, Option<u64>)>,
+        path: Option<&BString>,
+        _named: Option<&BStr>,
+    ) -> Result<(), Failure> {
+        let shown = || path.map_or_else(|| "<unknown>".into(), BString::clone);
+        let content = match read {
+            Ok((content, Some(size))) if (content.len() as u64) < size => {
+                console::error(text!("short read while indexing ", shown()));
+                return Err(self.failed(path));
+            }
+            Ok((mut content, size)) => {
+                let size = size.and_then(|size| usize::try_from(size).ok());
+                content.truncate(size.unwrap_or(content.len()));
+                content
+            }
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => return Err(self.failed(path)),
+            Err(error) => {
+                self.run.interrupt.check()?;
+                console::error(text!("read error while indexing ", shown(), ": ", os_error(&error)));
+                return Err(self.failed(path));
+            }
+        };
+        let mut converted = Vec::new();
+        let content: &[u8] = match path.filter(|_| self.kind == Kind::Blob) {
+            Some(path) => {
+                let worker = self.worker()?;
+                let result = worker.to_git(path.as_bstr(), &content, &mut converted);
+                worker.take_messages().iter().for_each(console::note);
+                result?
+            }
+            None => &content,
+        };
+        let oid = match self.request.write {
+            true => {
+                let (repo, kind) = (self.repo, self.kind);
+                new_commit::record(repo, self.transaction(), kind, content)?
+            }
+            false => name(self.repo.hash(), self.kind, content)?,
+        };
+        self.names.push(oid);
+        Ok(())
+    }
+
+    fn stream(&mut self, file: &mut File, size: u64, path: Option<&BString>) -> Result<(), Failure> {
+        let hash = self.repo.hash();
+        let named = match self.request.write {
+            true => self.transaction().write_stream(hash, size, file),
+            false => store::objects::hash_stream(hash, size, file),
+        };
+        match named {
+            Ok(oid) => self.names.push(oid),
+            Err(StreamError::Store(error)) => return Err(error.into()),
+            Err(error) => {
+                console::error(error.to_string());
+                return Err(self.failed(path));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_unconverted(&mut self, path: Option<&BString>) -> Result<bool, Failure> {
+        match path {
+            Some(path) => Ok(self.worker()?.needs_no_conversion(path.as_bstr())?),
+            None => Ok(true),
+        }
+    }
+
+    fn worker(&mut self) -> Result<&mut Worker, Failure> {
+        let worker = match self.worker.take() {
+            Some(worker) => worker,
+            None if self.request.write => Converter::for_adding(self.repo, self.index)?.worker(),
+            None => Converter::for_compare(self.repo, self.index)?.worker(),
+        };
+        Ok(self.worker.insert(worker))
+    }
+
+    fn transaction(&mut self) -> &Transaction<'_> {
+        let (repo, settings) = (self.repo, self.settings);
+        self.objects.get_or_insert_with(|| Transaction::new(settings.objects(repo)))
+    }
+
+    /// The end of a command that could not take a content.
+    fn failed(&self, path: Option<&BString>) -> Failure {
+        let path = path.map_or_else(|| "(null)".into(), BString::clone);
+        Failure::Fatal(match self.request.write {
+            true => text!("Unable to add ", path, " to database"),
+            false => text!("Unable to hash ", path),
+        })
+    }
+
+    /// Publishes objects, and prints their names.
+    fn tell(&mut self) -> Result<(), Failure> {
+        if let Some(objects) = self.objects.take() {
+            objects.publish()?;
+        }
+        for name in self.names.drain(..) {
+            console::out(name.to_string());
+        }
+        console::flush();
+        Ok(())
+    }
+}
+
+/// The name of a content that is not written.
+fn name(hash: HashKind, kind: Kind, content: &[u8]) -> Result<ObjectId, Failure> {
+    let mut hasher = Hasher::object(hash, &kind.to_string(), content.len() as u64);
+    hasher.update(content);
+    hasher.finish().map_err(|_| Failure::fatal("the content is a collision of SHA-1"))
+}

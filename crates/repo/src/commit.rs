@@ -1,0 +1,84 @@
+//! Commits as texts: what a command needs that makes a commit from another one.
+
+use bstr::{BStr, BString, ByteSlice};
+use format::ObjectId;
+
+use crate::{Error, ObjectError, Repository, convert::encoding, objects::Kind};
+
+/// A header of a commit, without the blanks that lead its further lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitHeader {
+    /// The first word.
+    pub key: BString,
+    /// The rest. It ends with a line end unless it is empty.
+    pub value: BString,
+}
+
+/// A commit as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitText {
+    /// The commit.
+    pub id: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// Its parents. A commit at the boundary of a shallow clone has none.
+    pub parents: Vec<ObjectId>,
+    /// All headers.
+    pub headers: Vec<CommitHeader>,
+    /// The text after the headers, in the encoding of the commit.
+    pub message: BString,
+}
+
+impl CommitText {
+    /// Returns the first header of this name, without its line end.
+    pub fn header(&self, key: &str) -> Option<&BStr> {
+        let found = self.headers.iter().find(|header| header.key == key)?;
+        Some(found.value.strip_suffix(b"\n").unwrap_or(&found.value).as_bstr())
+    }
+
+    /// Returns the encoding of the texts.
+    pub fn encoding(&self) -> &BStr {
+        self.header("encoding").unwrap_or("UTF-8".into())
+    }
+
+    /// Returns a text of the commit in the encoding `to`, if it can be converted.
+    pub fn recode(&self, text: &BStr, to: &BStr) -> BString {
+        encoding::recode(self.encoding(), to, text.to_owned())
+    }
+}
+
+/// Returns true if the names stand for one encoding.
+pub fn is_same_encoding(one: &BStr, other: &BStr) -> bool {
+    one.eq_ignore_ascii_case(other) || encoding::is_utf8(one) && encoding::is_utf8(other)
+}
+
+impl Repository {
+    /// Reads a commit. An object of another type is an error.
+    pub fn commit_text(&self, id: ObjectId) -> Result<CommitText, Error> {
+        let (Kind::Commit, data) = self.read_object(&id)? else {
+            return Err(ObjectError::NotACommit(id).into());
+        };
+        let read = self.read_commit(&id)?;
+        let mut headers: Vec<CommitHeader> = Vec::new();
+        for line in data.lines_with_terminator().take_while(|line| *line != b"\n") {
+            match (line.strip_prefix(b" "), headers.last_mut()) {
+                (Some(more), Some(header)) => header.value.extend_from_slice(more),
+                _ => {
+                    let (key, value) = line.split_once_str(" ").unwrap_or((line.trim_end(), b""));
+                    headers.push(CommitHeader { key: key.into(), value: value.into() });
+                }
+            }
+        }
+        Ok(CommitText { id, tree: read.tree, parents: read.parents, headers, message: read.message })
+    }
+
+    /// Returns the encoding of new commits (`i18n.commitEncoding`).
+    pub fn commit_encoding(&self) -> BString {
+        self.config_str("i18n.commitEncoding").unwrap_or_else(|| "UTF-8".into())
+    }
+
+    /// Returns the encoding in which commits are shown (`i18n.logOutputEncoding`).
+    pub fn output_encoding(&self) -> BString {
+        self.config_str("i18n.logOutputEncoding").unwrap_or_else(|| self.commit_encoding())
+    }
+}
