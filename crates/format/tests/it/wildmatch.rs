@@ -100,7 +100,8 @@ fn long_patterns_match_in_bounded_time() {
         let begin = Instant::now();
         assert!(!wildmatch(&pattern, &text, mode), "{}", pattern.as_bstr());
         let took = begin.elapsed();
-        assert!(took < Duration::from_secs(5), "{}: {took:?}", pattern[..12].as_bstr());
+        // Without a bound it would take years; a busy machine takes a second.
+        assert!(took < Duration::from_secs(60), "{}: {took:?}", pattern[..12].as_bstr());
     }
 }
 

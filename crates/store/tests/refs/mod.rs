@@ -4,7 +4,7 @@ use bstr::{BString, ByteSlice};
 use format::{HashKind, ObjectId};
 use proptest::prelude::*;
 use store::{
-    Fsync,
+    Fsync, Wait,
     refs::{self, Change, Expected, Locks, LogPolicy, Options, PackedRef},
 };
 use testkit::{Repo, Sandbox};
@@ -514,7 +514,9 @@ fn waits_for_a_held_lock_and_names_it() {
         std::thread::sleep(std::time::Duration::from_millis(20));
         fs::remove_file(lock).expect("removed");
     });
-    refs::apply(&twins.options(), vec![update("refs/heads/main", one, Expected::Any, "")])
-        .expect("free in time");
+    // A busy machine may let the other thread wait longer than the default of 100 ms.
+    let locks = Locks { loose: Wait::Millis(120_000), ..Locks::default() };
+    let patient = Options { locks, ..twins.options() };
+    refs::apply(&patient, vec![update("refs/heads/main", one, Expected::Any, "")]).expect("free in time");
     release.join().expect("does not panic");
 }

@@ -226,7 +226,7 @@ fn unmount_as_user(at: &Path, how: &[&str]) -> bool {
 fn wait_for(server: JoinHandle<io::Result<()>>) -> io::Result<()> {
     let start = Instant::now();
     while !server.is_finished() {
-        if start.elapsed() > Duration::from_secs(10) {
+        if start.elapsed() > Duration::from_secs(60) {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "detached, but somebody still uses it"));
         }
         thread::sleep(Duration::from_millis(10));

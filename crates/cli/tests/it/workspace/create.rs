@@ -244,7 +244,7 @@ fn a_holder_ends_by_a_signal_and_loses_nothing() {
     place.done(&["exec", "one", "--", "sh", "-ec", "echo mine >new"]);
     let holder = place.json()[0]["holder"].as_u64().expect("a holder").to_string();
     assert!(Command::new("kill").arg(&holder).status().expect("kill runs").success());
-    for _ in 0..1000 {
+    for _ in 0..12_000 {
         if place.json()[0]["mounted"] == false {
             break;
         }
