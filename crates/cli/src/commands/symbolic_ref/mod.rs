@@ -223,7 +223,7 @@ fn delete(run: &Invocation, repo: &Repository, name: &BStr) -> Result<u8, Failur
 
 fn apply(run: &Invocation, repo: &Repository, change: Change) -> Result<u8, Failure> {
     refused::check(repo, &[Reader::Refs])?;
-    let settings = Settings::read(run, repo)?;
+    let settings = Settings::read(run, repo)?.for_recording();
     let applied = store::refs::apply(&settings.refs(repo)?, vec![change]);
     applied.map(|()| 0).map_err(|error| Failure::error(error.to_string()).advised(error.advice()))
 }

@@ -54,7 +54,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(stop.clone().into());
     }
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?;
+    let settings = Settings::read(run, &repo)?.for_recording();
     // Mostly there is nothing to be changed.
     let refreshes = |act: &Act| matches!(act, Act::Refresh { .. });
     let is_all = acts.iter().all(|act| refreshes(act) || matches!(act, Act::Set { .. }));
