@@ -35,6 +35,15 @@ pub enum Error {
     CannotLock { path: PathBuf, source: io::Error },
     #[error("could not {what} '{}': {}", .path.display(), sys::reason(.source))]
     Io { what: &'static str, path: PathBuf, source: io::Error },
+    #[error("insufficient permission for adding an object to repository database {}", .objects.display())]
+    NoPermission { objects: PathBuf },
+    #[error("unable to create temporary file: {}", sys::reason(.source))]
+    NoTemporaryFile { source: io::Error },
+    #[error("unable to write file {}: {}", .path.display(), sys::reason(.source))]
+    NotRenamed { path: PathBuf, source: io::Error },
+    /// An object was not stored, so none is published.
+    #[error("unable to publish objects: some were not stored")]
+    Incomplete,
     /// A file with this name and other content exists. It is never overwritten.
     #[error("files '{}' and '{}' differ in contents", .new.display(), .old.display())]
     Differs { new: PathBuf, old: PathBuf },

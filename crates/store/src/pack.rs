@@ -48,6 +48,15 @@ pub struct Target<'a> {
     pub fsync: &'a Fsync,
 }
 
+/// A [`Target`] that outlives its sources.
+#[derive(Clone, Debug)]
+struct Place {
+    packs: PathBuf,
+    hash: HashKind,
+    shared: SharedRepository,
+    fsync: Fsync,
+}
+
 /// The files beside a pack.
 #[derive(Clone, Debug)]
 pub struct FinishOptions {
@@ -120,23 +129,24 @@ pub fn write_rev(out: &File, order: &[u32], hash: HashKind, pack_checksum: &[u8]
 }
 
 /// A pack that is being written.
-pub struct Staged<'a> {
-    target: Target<'a>,
+pub struct Staged {
+    place: Place,
     pack: TempFile,
     writer: HashWriter<Output>,
 }
 
-impl<'a> Staged<'a> {
+impl Staged {
     /// Creates the temporary file, and `objects/pack` if it is missing.
-    pub fn create(target: Target<'a>, hashing: Hashing, writing: Writing) -> Result<Staged<'a>, Error> {
-        let dir = target.objects.join("pack");
-        if make_directory(&dir, target.shared)? {
-            sync_parent(target.fsync, Components::PACK, &dir)?;
+    pub fn create(target: Target<'_>, hashing: Hashing, writing: Writing) -> Result<Staged, Error> {
+        let Target { objects, hash, shared, fsync } = target;
+        let place = Place { packs: objects.join("pack"), hash, shared, fsync: *fsync };
+        if make_directory(&place.packs, shared)? {
+            sync_parent(fsync, Components::PACK, &place.packs)?;
         }
-        let pack = TempFile::create(&dir, "tmp_pack_", 0o444, target.shared)?;
+        let pack = TempFile::create(&place.packs, "tmp_pack_", 0o444, shared)?;
         let out = pack.file().try_clone().map_err(|source| pack.error("open", source))?;
-        let writer = HashWriter::new(Output::new(out, writing), target.hash, hashing);
-        Ok(Staged { target, pack, writer })
+        let writer = HashWriter::new(Output::new(out, writing), hash, hashing);
+        Ok(Staged { place, pack, writer })
     }
 
     /// Returns the writer of the pack, which begins with the header.
@@ -161,8 +171,8 @@ impl<'a> Staged<'a> {
 
     /// Writes the number of objects into the header and computes the hash of all bytes so far
     /// again, from the file. For packs whose number of objects is known only at their end.
-    pub fn set_count(self, count: u32) -> Result<Staged<'a>, Error> {
-        let Staged { target, pack, writer } = self;
+    pub fn set_count(self, count: u32) -> Result<Staged, Error> {
+        let Staged { place, pack, writer } = self;
         let failed = |what| move |source| (what, source);
         let position = writer.position();
         let renewed = (|| {
@@ -171,41 +181,40 @@ impl<'a> Staged<'a> {
             let count = count.to_be_bytes();
             let written = file.write_pieces_at(&mut [io::IoSlice::new(&count)], HEADER_LEN - 4);
             written.map_err(failed("write"))?;
-            let hasher = hash_of(&file, position, target.hash).map_err(failed("read"))?;
+            let hasher = hash_of(&file, position, place.hash).map_err(failed("read"))?;
             Ok((file, hasher))
         })();
         let (file, hasher) = renewed.map_err(|(what, source)| pack.error(what, source))?;
         let out = Output::new(file, Writing::Direct);
-        let writer = HashWriter::resume(out, hasher, position, target.hash, Hashing::Inline);
-        Ok(Staged { target, pack, writer })
+        let writer = HashWriter::resume(out, hasher, position, place.hash, Hashing::Inline);
+        Ok(Staged { place, pack, writer })
     }
 
     /// Writes the trailer, the index and the reverse index.
-    pub fn finish(self, members: &dyn Members, options: &FinishOptions) -> Result<Complete<'a>, Error> {
-        let Staged { target, pack, writer } = self;
+    pub fn finish(self, members: &dyn Members, options: &FinishOptions) -> Result<Complete, Error> {
+        let Staged { place, pack, writer } = self;
         let ended = writer.finish().and_then(|(out, checksum)| {
             out.into_file()?;
             Ok(checksum)
         });
         let checksum = ended.map_err(|source| pack.error("write", source))?;
         let mut parts = vec![Part { file: pack, extension: "pack", component: Components::PACK }];
-        let dir = target.objects.join("pack");
         let mut part = |prefix, extension, write: &dyn Fn(&File) -> io::Result<()>| {
-            let file = TempFile::create(&dir, prefix, 0o444, target.shared)?;
+            let file = TempFile::create(&place.packs, prefix, 0o444, place.shared)?;
             write(file.file()).map_err(|source| file.error("write", source))?;
             parts.push(Part { file, extension, component: Components::PACK_METADATA });
             Ok::<(), Error>(())
         };
         if options.reverse_index {
             part("tmp_rev_", "rev", &|out| {
-                let mut writer = HashWriter::new(out, target.hash, Hashing::Inline);
+                let mut writer = HashWriter::new(out, place.hash, Hashing::Inline);
                 let emit = &mut |piece: &[u8]| writer.write(piece);
-                idx_writer::write_reverse(members, checksum.as_bytes(), target.hash, emit)?;
+                idx_writer::write_reverse(members, checksum.as_bytes(), place.hash, emit)?;
                 writer.finish().map(drop)
             })?;
         }
         part("tmp_idx_", "idx", &|out| write_idx(out, members, &checksum, &options.index))?;
-        Ok(Complete { target, checksum, parts, marks: Vec::new() })
+        Ok(Complete { place, checksum, parts, marks: Vec::new() })
     }
 }
 
@@ -226,8 +235,8 @@ fn hash_of(file: &File, len: u64, kind: HashKind) -> io::Result<Hasher> {
 
 /// A pack whose files are written and have no names yet.
 #[derive(Debug)]
-pub struct Complete<'a> {
-    target: Target<'a>,
+pub struct Complete {
+    place: Place,
     checksum: ObjectId,
     /// In the order of their publication.
     parts: Vec<Part>,
@@ -241,7 +250,7 @@ struct Part {
     component: Components,
 }
 
-impl Complete<'_> {
+impl Complete {
     /// Returns the pack's trailer, which also names its files.
     pub fn checksum(&self) -> ObjectId {
         self.checksum
@@ -261,9 +270,9 @@ impl Complete<'_> {
 
     /// Like [`Complete::publish`], with a name of the caller's, to which the extensions are added.
     pub fn publish_at(self, stem: &Path) -> Result<ObjectId, Error> {
-        let fsync = self.target.fsync;
+        let fsync = self.place.fsync;
         let files: Vec<_> = self.files().collect();
-        side_by_side::for_each(&files, |(file, component)| file.sync(fsync, *component))?;
+        side_by_side::for_each(&files, |(file, component)| file.sync(&fsync, *component))?;
         let checksum = self.checksum;
         let dir = self.install(stem)?;
         let io = |source| Error::Io { what: "sync", path: dir.clone(), source };
@@ -278,7 +287,7 @@ impl Complete<'_> {
 
     /// Returns the standard name without an extension.
     pub(crate) fn stem(&self) -> PathBuf {
-        self.target.objects.join("pack").join(format!("pack-{}", self.checksum))
+        self.place.packs.join(format!("pack-{}", self.checksum))
     }
 
     /// Names the files, which are synced. Returns the directory that the caller syncs. After an
@@ -287,7 +296,7 @@ impl Complete<'_> {
         let mut made = Made { paths: Vec::new(), idx: with_extension(stem, "idx"), kept: false };
         for (extension, content) in &self.marks {
             let path = with_extension(stem, extension);
-            let marked = mark(&path, content, self.target, &mut made);
+            let marked = mark(&path, content, &self.place.fsync, &mut made);
             marked.map_err(|source| Error::Io { what: "write", path, source })?;
         }
         for part in &mut self.parts {
@@ -306,14 +315,14 @@ impl Complete<'_> {
 }
 
 /// Writes the file of a mark, which Git creates for its owner only.
-fn mark(path: &Path, content: &[u8], target: Target<'_>, made: &mut Made) -> io::Result<()> {
+fn mark(path: &Path, content: &[u8], fsync: &Fsync, made: &mut Made) -> io::Result<()> {
     let mut file = match by_path::create_new(path, 0o600) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         file => file?,
     };
     made.paths.push(path.to_owned());
     io::Write::write_all(&mut file, content)?;
-    target.fsync.file(Components::PACK_METADATA, &file)?;
+    fsync.file(Components::PACK_METADATA, &file)?;
     sys::close(file)
 }
 

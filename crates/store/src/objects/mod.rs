@@ -1,42 +1,101 @@
-//! Loose objects. Each is written to a temporary file in its final directory, or in the object
-//! directory if its name is not known yet. The file is synced by the policy and renamed into place.
+//! Writes objects, loose or in packs. See [`Transaction`].
 
 use std::{
-    io::{self, Read, Write as _},
+    io::{self, Read},
     path::Path,
     time::SystemTime,
 };
 
 use format::{HashKind, ObjectId, hash::Hasher, loose::Kind};
 use sys::by_path;
-use zlib_rs::DeflateFlush;
 
-use crate::{Components, Error, Fsync, SharedRepository, temp_file::TempFile};
+use crate::{Error, Fsync, SharedRepository};
 
 mod deflate;
+mod loose;
+mod packing;
 mod transaction;
 
+#[cfg(test)]
 pub(crate) use deflate::entry_of;
-use deflate::{Deflater, deflate};
 pub use transaction::Transaction;
 
 /// The default of Git's `core.looseCompression`.
 pub const DEFAULT_LEVEL: i32 = 1;
 
+/// The default of Git's `pack.compression`, which is for streams only.
+const STREAM_LEVEL: i32 = 6;
+
 /// Data are read and deflated in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
+
+/// `sapwood.packOnAdd`: the number of new objects from which on a command writes a pack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PackOnAdd {
+    /// 32 objects. With `core.fsyncMethod=batch`, never: the user chose another way.
+    #[default]
+    Auto,
+    /// Always loose objects.
+    Never,
+    /// This number.
+    From(usize),
+}
+
+/// With this number of objects, a command costs about 70 flushes as loose objects (each object, its
+/// directory, the index), and 6 as a pack. Fewer objects cost less than the packs would, which pile
+/// up and slow every later lookup down.
+const PACK_FROM: usize = 32;
+
+impl PackOnAdd {
+    fn threshold(self, is_batch: bool) -> Option<usize> {
+        match self {
+            PackOnAdd::Auto if is_batch => None,
+            PackOnAdd::Auto => Some(PACK_FROM),
+            PackOnAdd::Never => None,
+            PackOnAdd::From(number) => Some(number),
+        }
+    }
+}
 
 /// Where and how to write objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// The object directory of a repository.
     pub objects: &'a Path,
+    /// The common Git directory as messages name it, if the object directory is its `objects`.
+    pub shown_common_dir: Option<&'a Path>,
     /// `core.sharedRepository`
     pub shared: SharedRepository,
     /// `core.looseCompression`
     pub level: i32,
+    /// `pack.compression`, `core.compression`. Without them, objects in packs are deflated like the
+    /// loose ones that they replace, and streams with Git's default for packs.
+    pub pack_level: Option<i32>,
+    /// `sapwood.packOnAdd`
+    pub pack_on_add: PackOnAdd,
+    /// `pack.packSizeLimit`, in bytes.
+    pub pack_size_limit: Option<u64>,
+    /// `pack.writeReverseIndex`
+    pub reverse_index: bool,
     /// The sync policy.
     pub fsync: &'a Fsync,
+}
+
+impl<'a> Options<'a> {
+    /// Returns options with Git's defaults.
+    pub fn new(objects: &'a Path, fsync: &'a Fsync) -> Options<'a> {
+        Options {
+            objects,
+            shown_common_dir: None,
+            shared: SharedRepository::Umask,
+            level: DEFAULT_LEVEL,
+            pack_level: None,
+            pack_on_add: PackOnAdd::Auto,
+            pack_size_limit: None,
+            reverse_index: true,
+            fsync,
+        }
+    }
 }
 
 /// Why the content of a file was not stored.
@@ -54,50 +113,28 @@ pub enum StreamError {
     Store(#[from] Error),
 }
 
-/// Writes the object with this name, type and content.
+/// Writes one loose object, and publishes it at once.
 pub fn write(oid: &ObjectId, kind: Kind, content: &[u8], options: &Options<'_>) -> Result<(), Error> {
-    let name = oid.to_string();
-    let dir = options.objects.join(&name[..2]);
-    make_directory(&dir, options.shared)?;
-    let mut object = format!("{kind} {}\0", content.len()).into_bytes();
-    object.extend_from_slice(content);
-    let file = create(&dir, options)?;
-    let deflated = deflate(&object, options.level);
-    file.file().write_all(&deflated).map_err(|source| file.error("write", source))?;
-    file.rename_into_place(&dir.join(&name[2..]), options.fsync, Components::LOOSE_OBJECT)
+    let transaction = Transaction::new(Options { pack_on_add: PackOnAdd::Never, ..*options });
+    transaction.write(oid, kind, content)?;
+    transaction.publish()
 }
 
-/// Writes a blob of `size` bytes from `content` in pieces, so it may be larger than memory. Returns
-/// its name.
+/// Writes a blob of `size` bytes from `content` in pieces, so it may be larger than memory, and
+/// publishes it at once. Returns its name.
 pub fn write_stream(
     hash: HashKind,
     size: u64,
     content: &mut dyn Read,
     options: &Options<'_>,
 ) -> Result<ObjectId, StreamError> {
-    let file = create(options.objects, options)?;
-    let mut hasher = Hasher::object(hash, "blob", size);
-    let mut deflater = Deflater::new(options.level);
-    let mut push = |input: &[u8], flush: DeflateFlush| {
-        let mut write =
-            |made: &[u8]| file.file().write_all(made).map_err(|source| file.error("write", source));
-        deflater.push(input, flush, &mut write, |reason| file.error("deflate into", io::Error::other(reason)))
-    };
-    push(format!("blob {size}\0").as_bytes(), DeflateFlush::NoFlush)?;
-    in_pieces(size, content, |piece| {
-        hasher.update(piece);
-        Ok(push(piece, DeflateFlush::NoFlush)?)
-    })?;
-    push(&[], DeflateFlush::Finish)?;
-    let oid = hasher.finish().map_err(|_| StreamError::Collision)?;
-    let name = oid.to_string();
-    let dir = options.objects.join(&name[..2]);
-    make_directory(&dir, options.shared)?;
-    file.rename_into_place(&dir.join(&name[2..]), options.fsync, Components::LOOSE_OBJECT)?;
+    let transaction = Transaction::new(*options);
+    let oid = transaction.write_stream(hash, size, content)?;
+    transaction.publish()?;
     Ok(oid)
 }
 
-/// Computes the name of the blob like [`write_stream`], and writes nothing.
+/// Computes the name of a blob of `size` bytes in pieces, and writes nothing.
 pub fn hash_stream(hash: HashKind, size: u64, content: &mut dyn Read) -> Result<ObjectId, StreamError> {
     let mut hasher = Hasher::object(hash, "blob", size);
     in_pieces(size, content, |piece| {
@@ -136,11 +173,6 @@ pub fn freshen(file: &Path) -> bool {
     by_path::open(file).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
 }
 
-/// Creates a temporary file with Git's prefix: `gc` removes such files when they are left behind.
-fn create(dir: &Path, options: &Options<'_>) -> Result<TempFile, Error> {
-    TempFile::create(dir, "tmp_obj_", 0o444, options.shared)
-}
-
 /// Returns true if the directory is new.
 pub(crate) fn make_directory(dir: &Path, shared: SharedRepository) -> Result<bool, Error> {
     let io = |what, source| Error::Io { what, path: dir.to_owned(), source };
@@ -155,73 +187,4 @@ pub(crate) fn make_directory(dir: &Path, shared: SharedRepository) -> Result<boo
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn git_reads_written_objects() {
-        let sandbox = testkit::Sandbox::new();
-        let repo = sandbox.init("repo");
-        let (objects, fsync) = (repo.join(".git/objects"), Fsync::default());
-        let noise: Vec<u8> = (0..300_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-        for level in [0, DEFAULT_LEVEL, 9] {
-            let options =
-                Options { objects: &objects, shared: SharedRepository::Umask, level, fsync: &fsync };
-            for content in [&b""[..], &b"100644 x"[..4], &[7; 100_000], &noise] {
-                let mut hasher = Hasher::object(HashKind::Sha1, "blob", content.len() as u64);
-                hasher.update(content);
-                let oid = hasher.finish().expect("no collision");
-                let blob = || repo.git(&["cat-file", "blob", &oid.to_string()]).stdout;
-                write(&oid, Kind::Blob, content, &options).expect("writable");
-                assert_eq!(blob(), content);
-                let file = objects.join(&oid.to_string()[..2]).join(&oid.to_string()[2..]);
-                by_path::remove_file(&file).expect("just written");
-                let streamed = write_stream(HashKind::Sha1, content.len() as u64, &mut &*content, &options);
-                assert_eq!(streamed.expect("writable"), oid);
-                assert_eq!(blob(), content);
-            }
-            let short = write_stream(HashKind::Sha1, 4, &mut &b"abc"[..], &options);
-            assert!(matches!(short, Err(StreamError::Length)));
-        }
-        repo.git(&["fsck", "--strict"]);
-        let left = by_path::list(&objects).expect("readable").into_iter();
-        assert!(left.into_iter().all(|(name, _)| !name.to_string_lossy().starts_with("tmp_")));
-    }
-
-    /// Reads one byte at a time, and is interrupted before each.
-    struct Halting<'a> {
-        content: &'a [u8],
-        interrupted: bool,
-    }
-
-    impl Read for Halting<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            self.interrupted = !self.interrupted;
-            if self.interrupted {
-                return Err(io::ErrorKind::Interrupted.into());
-            }
-            self.content.read(&mut buffer[..1])
-        }
-    }
-
-    #[test]
-    fn continues_after_an_interrupted_read() {
-        let mut hasher = Hasher::object(HashKind::Sha1, "blob", 3);
-        hasher.update(b"abc");
-        let named = hasher.finish().expect("no collision");
-        let halting = || Halting { content: b"abc", interrupted: false };
-        assert_eq!(hash_stream(HashKind::Sha1, 3, &mut halting()).expect("all is there"), named);
-        let short = hash_stream(HashKind::Sha1, 4, &mut halting());
-        assert!(matches!(short, Err(StreamError::Length)));
-        let sandbox = testkit::Sandbox::new();
-        let (objects, fsync) = (sandbox.init("repo").join(".git/objects"), Fsync::default());
-        let options = Options {
-            objects: &objects,
-            shared: SharedRepository::Umask,
-            level: DEFAULT_LEVEL,
-            fsync: &fsync,
-        };
-        let written = write_stream(HashKind::Sha1, 3, &mut halting(), &options);
-        assert_eq!(written.expect("writable"), named);
-    }
-}
+mod tests;

@@ -1,35 +1,138 @@
 //! New objects of one command: staged side by side, published together.
+//!
+//! Order: stage, barrier, publish, sync directories. Few objects stay in memory until they are
+//! published as loose objects: each one costs a flush, and its directory another. From
+//! [`PackOnAdd`] on they go into a pack, which costs the same flushes for any number of objects.
+//! Blobs that are streamed go into packs of their own, as in Git.
+//!
+//! On failure nothing was published, except by [`Transaction::publish`] itself, which may have
+//! named some objects. That does no harm: nothing refers to them yet. Dropping a transaction
+//! removes its files.
 
-use std::io::Read;
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt,
+    io::Read,
+    mem,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
-use format::{HashKind, ObjectId, loose::Kind};
+use format::{HashKind, Kind, ObjectId};
 
-use super::{Options, StreamError};
-use crate::Error;
+use super::{
+    Options, STREAM_LEVEL, StreamError,
+    deflate::entry_of,
+    loose::{StagedLoose, TempDirectory},
+    packing::{Content, OpenPack},
+};
+use crate::{Components, Error, pack::Complete, side_by_side, temp_file::TempFile};
+
+/// The bytes of objects that wait in memory, to become loose objects or part of a pack. Beyond
+/// that, an object becomes a file at once.
+const WAITING_BYTES: usize = 32 << 20;
 
 /// Objects that a command writes. Workers share it. An object may be read only after
 /// [`Transaction::publish`].
-#[derive(Debug)]
 pub struct Transaction<'a> {
     options: Options<'a>,
+    /// From this number of objects on, they go into a pack. `None`: never.
+    pack_from: Option<usize>,
+    state: Mutex<State>,
+    /// The pack of objects that came in memory. Only appending is done under its lock.
+    pack: Mutex<Option<OpenPack>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// A stage failed, or a worker panicked. Nothing is published then.
+    is_failed: bool,
+    claimed: HashSet<ObjectId>,
+    /// The number of objects that came in memory.
+    count: usize,
+    is_packing: bool,
+    waiting: Vec<Waiting>,
+    waiting_bytes: usize,
+    loose: Vec<StagedLoose>,
+    batch: Option<TempDirectory>,
+    /// Packs for streams that no worker uses at the moment.
+    idle: Vec<OpenPack>,
+    /// Packs that reached `pack.packSizeLimit`.
+    complete: Vec<Complete>,
+}
+
+struct Waiting {
+    oid: ObjectId,
+    kind: Kind,
+    content: Vec<u8>,
+}
+
+/// Where an object goes.
+enum Way {
+    /// It waits in memory.
+    Waits,
+    Loose,
+    /// Into the pack, and those that waited before it.
+    Pack(Vec<Waiting>),
+}
+
+impl fmt::Debug for Transaction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Marks the transaction as failed unless the stage is done, also if its worker panics.
+struct Stage<'t, 'a> {
+    transaction: &'t Transaction<'a>,
+    is_done: bool,
+}
+
+impl Drop for Stage<'_, '_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.transaction.state().is_failed = true;
+        }
+    }
 }
 
 impl<'a> Transaction<'a> {
     /// Starts a transaction. It does nothing until the first object is written.
     pub fn new(options: Options<'a>) -> Transaction<'a> {
-        Transaction { options }
+        let pack_from = options.pack_on_add.threshold(options.fsync.batches());
+        Transaction { options, pack_from, state: Mutex::default(), pack: Mutex::new(None) }
     }
 
-    /// Stages the object with this name, type and content.
+    /// Stages the object with this name, type and content. An object that is staged already is
+    /// done.
     pub fn write(&self, oid: &ObjectId, kind: Kind, content: &[u8]) -> Result<(), Error> {
-        super::write(oid, kind, content, &self.options)
+        let Some(mut stage) = self.claim(oid)? else { return Ok(()) };
+        match self.choose(oid, kind, content) {
+            Way::Waits => {}
+            Way::Loose => {
+                let root = self.root()?;
+                let staged = StagedLoose::write(&root, oid, kind, content, &self.options)?;
+                self.state().loose.push(staged);
+            }
+            Way::Pack(waiting) => {
+                for object in waiting {
+                    self.append(&object.oid, object.kind, &object.content)?;
+                }
+                self.append(oid, kind, content)?;
+            }
+        }
+        stage.is_done = true;
+        Ok(())
     }
 
     /// Returns true if the object is staged here.
     pub fn contains(&self, oid: &ObjectId) -> bool {
-        let name = oid.to_string();
-        sys::by_path::stat(&self.options.objects.join(&name[..2]).join(&name[2..]))
-            .is_ok_and(|it| it.is_some())
+        self.state().claimed.contains(oid)
+    }
+
+    /// Returns true if nothing is staged here.
+    pub fn is_empty(&self) -> bool {
+        self.state().claimed.is_empty()
     }
 
     /// Stages a blob of `size` bytes from `content` in pieces, so it may be larger than memory.
@@ -40,11 +143,193 @@ impl<'a> Transaction<'a> {
         size: u64,
         content: &mut dyn Read,
     ) -> Result<ObjectId, StreamError> {
-        super::write_stream(hash, size, content, &self.options)
+        self.write_stream_unless(hash, size, content, &|_| false)
+    }
+
+    /// Like [`Transaction::write_stream`]. Once the name is known, `exists` may say that the
+    /// repository has the object; it is not staged then.
+    pub fn write_stream_unless(
+        &self,
+        hash: HashKind,
+        size: u64,
+        content: &mut dyn Read,
+        exists: &dyn Fn(&ObjectId) -> bool,
+    ) -> Result<ObjectId, StreamError> {
+        let mut stage = Stage { transaction: self, is_done: false };
+        let mut pack = self.pack_for_stream(hash, size)?;
+        let is_wanted = |oid: &ObjectId| !exists(oid) && self.state().claimed.insert(*oid);
+        let level = self.options.pack_level.unwrap_or(STREAM_LEVEL);
+        let named = pack.stream(hash, size, content, level, &is_wanted);
+        if !matches!(named, Err(StreamError::Store(_))) {
+            self.state().idle.push(pack);
+            stage.is_done = true;
+        }
+        named
     }
 
     /// Makes all staged objects visible, and durable if the policy says so.
     pub fn publish(self) -> Result<(), Error> {
-        Ok(())
+        let Transaction { options, state, pack, .. } = self;
+        let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if state.is_failed {
+            return Err(Error::Incomplete);
+        }
+        let mut packs = mem::take(&mut state.complete);
+        let open = pack.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for pack in open.into_iter().chain(mem::take(&mut state.idle)) {
+            packs.extend(pack.complete(&options)?);
+        }
+        if !state.waiting.is_empty() && options.fsync.batches() && state.batch.is_none() {
+            state.batch = Some(TempDirectory::create(&options)?);
+        }
+        let loose = barrier(&options, &mut state, &packs)?;
+        let mut directories = BTreeMap::new();
+        publish_loose(&options, loose, state.batch.is_some(), &mut directories)?;
+        drop(state.batch);
+        for pack in packs {
+            let stem = pack.stem();
+            directories.insert(pack.install(&stem)?, Components::PACK | Components::PACK_METADATA);
+        }
+        let directories: Vec<(PathBuf, Components)> = directories.into_iter().collect();
+        side_by_side::for_each(&directories, |(dir, component)| {
+            let io = |source| Error::Io { what: "sync", path: dir.clone(), source };
+            options.fsync.directory(*component, dir).map_err(io)
+        })
+    }
+
+    /// Claims the name for the caller. Returns `None` if it is staged already. The claim comes
+    /// before any file, so that two workers with one object never make two files.
+    fn claim(&self, oid: &ObjectId) -> Result<Option<Stage<'_, 'a>>, Error> {
+        let (is_new, is_first) = {
+            let mut state = self.state();
+            (state.claimed.insert(*oid), state.claimed.len() == 1)
+        };
+        let stage = Stage { transaction: self, is_done: !is_new };
+        if is_new && is_first {
+            self.options.check_access(oid)?;
+        }
+        Ok(is_new.then_some(stage))
+    }
+
+    fn choose(&self, oid: &ObjectId, kind: Kind, content: &[u8]) -> Way {
+        let mut state = self.state();
+        state.count += 1;
+        if state.is_packing || self.pack_from.is_some_and(|from| state.count >= from) {
+            state.is_packing = true;
+            state.waiting_bytes = 0;
+            return Way::Pack(mem::take(&mut state.waiting));
+        }
+        if state.waiting_bytes + content.len() > WAITING_BYTES {
+            return Way::Loose;
+        }
+        state.waiting_bytes += content.len();
+        state.waiting.push(Waiting { oid: *oid, kind, content: content.to_owned() });
+        Way::Waits
+    }
+
+    /// Returns the directory for loose objects that are not published.
+    fn root(&self) -> Result<PathBuf, Error> {
+        if !self.options.fsync.batches() {
+            return Ok(self.options.objects.to_owned());
+        }
+        let mut state = self.state();
+        let batch = match state.batch.take() {
+            Some(batch) => batch,
+            None => TempDirectory::create(&self.options)?,
+        };
+        Ok(state.batch.insert(batch).path.clone())
+    }
+
+    /// Deflates an object and appends it to the pack.
+    fn append(&self, oid: &ObjectId, kind: Kind, content: &[u8]) -> Result<(), Error> {
+        let level = self.options.pack_level.unwrap_or(self.options.level);
+        let (entry, crc32) = entry_of(kind, content, level);
+        let mut open = self.pack.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(full) = open.take_if(|pack| pack.is_full(entry.len() as u64, &self.options)) {
+            let complete = full.complete(&self.options)?;
+            self.state().complete.extend(complete);
+        }
+        let pack = match open.take() {
+            Some(pack) => pack,
+            None => OpenPack::create(&self.options, oid.kind(), Content::Many)?,
+        };
+        open.insert(pack).append(oid, &entry, crc32)
+    }
+
+    /// Takes a pack that no other worker streams into, and has room by `pack.packSizeLimit`.
+    fn pack_for_stream(&self, hash: HashKind, size: u64) -> Result<OpenPack, Error> {
+        let idle = self.state().idle.pop();
+        if let Some(mut pack) = idle {
+            if !pack.is_full(size, &self.options) {
+                return Ok(pack);
+            }
+            let complete = pack.complete(&self.options)?;
+            self.state().complete.extend(complete);
+        }
+        OpenPack::create(&self.options, hash, Content::Streams)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Work before the barrier.
+enum Task<'t> {
+    Stage(&'t Waiting),
+    SyncLoose(&'t StagedLoose),
+    SyncFile(&'t TempFile, Components),
+}
+
+/// Writes the objects that waited, and syncs all files, side by side. Afterwards everything is on
+/// the disk, if it is to be.
+fn barrier(options: &Options<'_>, state: &mut State, packs: &[Complete]) -> Result<Vec<StagedLoose>, Error> {
+    let (mut loose, waiting) = (mem::take(&mut state.loose), mem::take(&mut state.waiting));
+    let root = state.batch.as_ref().map_or(options.objects, |batch| &batch.path);
+    let staged = Mutex::new(Vec::with_capacity(waiting.len()));
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    let files = packs.iter().flat_map(Complete::files);
+    tasks.extend(files.map(|(file, component)| Task::SyncFile(file, component)));
+    tasks.extend(loose.iter().map(Task::SyncLoose));
+    tasks.extend(waiting.iter().map(Task::Stage));
+    side_by_side::for_each(&tasks, |task| match task {
+        Task::SyncFile(file, component) => file.sync(options.fsync, *component),
+        Task::SyncLoose(object) => object.sync(options),
+        Task::Stage(object) => {
+            let made = StagedLoose::write(root, &object.oid, object.kind, &object.content, options)?;
+            made.sync(options)?;
+            staged.lock().unwrap_or_else(PoisonError::into_inner).push(made);
+            Ok(())
+        }
+    })?;
+    drop(tasks);
+    loose.extend(staged.into_inner().unwrap_or_else(PoisonError::into_inner));
+    match &state.batch {
+        Some(batch) => batch.flush(options)?,
+        None => {}
+    }
+    Ok(loose)
+}
+
+/// Gives loose objects their names, and adds the directories to sync.
+fn publish_loose(
+    options: &Options<'_>,
+    loose: Vec<StagedLoose>,
+    is_batch: bool,
+    directories: &mut BTreeMap<PathBuf, Components>,
+) -> Result<(), Error> {
+    for object in loose {
+        let is_first = match is_batch {
+            true => super::make_directory(&object.directory(options.objects), options.shared)?,
+            false => object.is_first_in_directory,
+        };
+        if is_first {
+            directories.insert(options.objects.to_owned(), Components::LOOSE_OBJECT);
+        }
+        directories.insert(object.publish(options.objects)?, Components::LOOSE_OBJECT);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,7 @@ fn named(hash: HashKind, content: &[u8]) -> ObjectId {
 }
 
 /// Stages `count` blobs.
-fn complete(target: Target<'_>, count: u32, writing: Writing) -> Complete<'_> {
+fn complete(target: Target<'_>, count: u32, writing: Writing) -> Complete {
     let mut staged = Staged::create(target, Hashing::Skip, writing).expect("created");
     staged.writer().write(b"PACK\0\0\0\x02\0\0\0\0").expect("written");
     let mut entries = Vec::new();

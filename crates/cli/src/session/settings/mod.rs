@@ -2,6 +2,7 @@
 
 pub(crate) mod config;
 pub(crate) mod expiry;
+mod objects;
 pub(crate) mod refused;
 
 use std::{
@@ -60,8 +61,7 @@ pub(crate) struct Settings {
     pub(crate) config_locks: LockOptions,
     /// `GIT_ADVICE`
     advice: bool,
-    /// `core.looseCompression`, `core.compression`
-    loose_level: i32,
+    objects: objects::Settings,
     /// The name of `GIT_INDEX_VERSION` or `index.version`, if it holds an unknown version.
     wrong_version: Option<&'static str>,
     /// True after the hint that a sparse index was expanded. It is printed once.
@@ -139,7 +139,7 @@ impl Settings {
             fsync: fsync(run, repo)?,
             locks,
             config_locks: LockOptions { wait: wait(repo, "core.packedRefsTimeout", 1000)?, ..locks },
-            loose_level: loose_level(repo)?,
+            objects: objects::Settings::read(repo)?,
             wrong_version,
             told_of_expansion: AtomicBool::new(false),
             advice: !matches!(run.variable("GIT_ADVICE"), Some(b"0" | b"false" | b"no" | b"off")),
@@ -175,12 +175,7 @@ impl Settings {
 
     /// How objects are written.
     pub(crate) fn objects<'a>(&'a self, repo: &'a Repository) -> store::objects::Options<'a> {
-        store::objects::Options {
-            objects: repo.objects_dir(),
-            shared: self.locks.shared,
-            level: self.loose_level,
-            fsync: &self.fsync,
-        }
+        self.objects.options(repo, self.locks.shared, &self.fsync)
     }
 
     /// How refs are written.
@@ -257,21 +252,6 @@ fn index_threads(repo: &Repository) -> Result<usize, repo::Error> {
         }
         Some(_) => Ok(usize::from(repo.config_bool("index.threads")? == Some(false))),
     }
-}
-
-/// A level that there is not is as none: Git dies of it whatever it is asked to do.
-fn loose_level(repo: &Repository) -> Result<i32, repo::Error> {
-    // The default level of zlib.
-    const ZLIBS: i32 = 6;
-    let level = match repo.config_int("core.looseCompression")? {
-        None => repo.config_int("core.compression")?,
-        given => given,
-    };
-    Ok(match level {
-        Some(-1) => ZLIBS,
-        Some(level) if (0..=9).contains(&level) => level,
-        _ => store::objects::DEFAULT_LEVEL,
-    })
 }
 
 /// `splitIndex.sharedIndexExpire`. `None` if it is a date that is not understood.

@@ -1,0 +1,89 @@
+//! The settings of new objects and packs.
+
+use bstr::ByteSlice as _;
+use repo::Repository;
+use store::{
+    Fsync, SharedRepository,
+    objects::{DEFAULT_LEVEL, Options, PackOnAdd},
+};
+
+use crate::term::failure::Failure;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    /// `core.looseCompression`, `core.compression`
+    loose_level: i32,
+    /// `pack.compression`, `core.compression`
+    pack_level: Option<i32>,
+    /// `sapwood.packOnAdd`
+    pack_on_add: PackOnAdd,
+    /// `pack.packSizeLimit`
+    pack_size_limit: Option<u64>,
+    /// `pack.writeReverseIndex`
+    reverse_index: bool,
+}
+
+impl Settings {
+    pub(super) fn read(repo: &Repository) -> Result<Settings, Failure> {
+        Ok(Settings {
+            loose_level: level(repo, "core.looseCompression")?.unwrap_or(DEFAULT_LEVEL),
+            pack_level: level(repo, "pack.compression")?,
+            pack_on_add: pack_on_add(repo)?,
+            pack_size_limit: repo.config_size("pack.packSizeLimit")?.filter(|limit| *limit > 0),
+            reverse_index: repo.config_bool("pack.writeReverseIndex")?.unwrap_or(true),
+        })
+    }
+
+    pub(super) fn options<'a>(
+        &self,
+        repo: &'a Repository,
+        shared: SharedRepository,
+        fsync: &'a Fsync,
+    ) -> Options<'a> {
+        let objects = repo.objects_dir();
+        let is_standard = objects.file_name().is_some_and(|name| name == "objects")
+            && objects.parent() == Some(repo.common_dir());
+        Options {
+            shown_common_dir: is_standard.then(|| repo.display_common_dir()),
+            shared,
+            level: self.loose_level,
+            pack_level: self.pack_level,
+            pack_on_add: self.pack_on_add,
+            pack_size_limit: self.pack_size_limit,
+            reverse_index: self.reverse_index,
+            ..Options::new(objects, fsync)
+        }
+    }
+}
+
+/// Reads a level of compression: `key`, else `core.compression`. Git refuses a level that does not
+/// exist, in any command; here it counts as unset.
+fn level(repo: &Repository, key: &str) -> Result<Option<i32>, repo::Error> {
+    // The default level of zlib.
+    const ZLIBS: i32 = 6;
+    let level = match repo.config_int(key)? {
+        None => repo.config_int("core.compression")?,
+        given => given,
+    };
+    Ok(match level {
+        Some(-1) => Some(ZLIBS),
+        level => level.filter(|level| (0..=9).contains(level)),
+    })
+}
+
+/// `sapwood.packOnAdd`: `auto`, a boolean, or the number of objects.
+fn pack_on_add(repo: &Repository) -> Result<PackOnAdd, Failure> {
+    let Some(value) = repo.config_str("sapwood.packOnAdd") else { return Ok(PackOnAdd::Auto) };
+    if value == "auto" {
+        return Ok(PackOnAdd::Auto);
+    }
+    let number = value.to_str().ok().and_then(|text| text.parse::<usize>().ok());
+    match (number, repo::parse_bool(Some(value.as_bstr()))) {
+        (Some(0), _) | (None, Some(false)) => Ok(PackOnAdd::Never),
+        (Some(number), _) => Ok(PackOnAdd::From(number)),
+        (None, Some(true)) => Ok(PackOnAdd::From(1)),
+        (None, None) => Err(Failure::fatal(format!(
+            "bad value '{value}' for sapwood.packOnAdd: it is 'auto', a boolean or a number"
+        ))),
+    }
+}

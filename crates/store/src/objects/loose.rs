@@ -1,0 +1,160 @@
+//! Loose objects in temporary files: `tmp_obj_*` in the directory of their final name, as in Git.
+
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use format::{Kind, ObjectId};
+use sys::by_path;
+
+use super::{Options, deflate::deflate, make_directory};
+use crate::{Components, Error, Method, temp_file::TempFile};
+
+/// An object that is written and has no name yet.
+#[derive(Debug)]
+pub(super) struct StagedLoose {
+    file: TempFile,
+    oid: ObjectId,
+    /// True if the directory for it was made, too.
+    pub(super) is_first_in_directory: bool,
+}
+
+impl StagedLoose {
+    /// Writes an object below `root`, which is the object directory or a temporary one.
+    pub(super) fn write(
+        root: &Path,
+        oid: &ObjectId,
+        kind: Kind,
+        content: &[u8],
+        options: &Options<'_>,
+    ) -> Result<StagedLoose, Error> {
+        let mut object = format!("{kind} {}\0", content.len()).into_bytes();
+        object.extend_from_slice(content);
+        let deflated = deflate(&object, options.level);
+        drop(object);
+        let dir = root.join(&oid.to_string()[..2]);
+        let (file, is_first_in_directory) = create(&dir, options)?;
+        file.file().write_all(&deflated).map_err(|source| file.error("write", source))?;
+        Ok(StagedLoose { file, oid: *oid, is_first_in_directory })
+    }
+
+    /// Syncs the file by the policy. In a batch, its pages only go to the disk.
+    pub(super) fn sync(&self, options: &Options<'_>) -> Result<(), Error> {
+        let fsync = options.fsync;
+        if fsync.batches() && sys::request_writeback(self.file.file()).is_ok() {
+            return Ok(());
+        }
+        self.file.sync(fsync, Components::LOOSE_OBJECT)
+    }
+
+    /// Returns the directory of its final name.
+    pub(super) fn directory(&self, objects: &Path) -> PathBuf {
+        objects.join(&self.oid.to_string()[..2])
+    }
+
+    /// Gives the object its name. Returns the directory.
+    pub(super) fn publish(mut self, objects: &Path) -> Result<PathBuf, Error> {
+        let name = self.oid.to_string();
+        let dir = self.directory(objects);
+        self.file.rename(&dir.join(&name[2..])).map_err(|error| match error {
+            Error::Io { source, .. } => Error::NotRenamed { path: dir.join(&name[2..]), source },
+            other => other,
+        })?;
+        Ok(dir)
+    }
+}
+
+/// Creates a temporary file with Git's prefix: `gc` removes such files when they are left behind.
+/// Makes the directory if it is missing, and returns true then.
+fn create(dir: &Path, options: &Options<'_>) -> Result<(TempFile, bool), Error> {
+    let create = || TempFile::create(dir, "tmp_obj_", 0o444, options.shared);
+    let answer = match create() {
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            make_directory(dir, options.shared).and_then(|is_new| Ok((create()?, is_new)))
+        }
+        answer => answer.map(|file| (file, false)),
+    };
+    answer.map_err(|error| options.refusal(error))
+}
+
+/// A temporary object directory, as Git has for `core.fsyncMethod=batch`. Its name is one that `gc`
+/// removes. Dropping it removes it with everything in it.
+#[derive(Debug)]
+pub(super) struct TempDirectory {
+    pub(super) path: PathBuf,
+}
+
+impl TempDirectory {
+    pub(super) fn create(options: &Options<'_>) -> Result<TempDirectory, Error> {
+        let mut number = std::process::id();
+        loop {
+            let path = options.objects.join(format!("tmp_objdir-bulk-fsync-{number:06x}"));
+            match make_directory(&path, options.shared) {
+                Ok(true) => return Ok(TempDirectory { path }),
+                Ok(false) => number = number.wrapping_add(1),
+                Err(error) => return Err(options.refusal(error)),
+            }
+        }
+    }
+
+    /// Flushes the disk's cache, with everything that was given to the disk before, by the sync of
+    /// one small file.
+    pub(super) fn flush(&self, options: &Options<'_>) -> Result<(), Error> {
+        let file = TempFile::create(&self.path, "bulk_fsync_", 0o600, options.shared)?;
+        sys::sync_file(file.file()).map_err(|source| file.error("sync", source))
+    }
+}
+
+impl Drop for TempDirectory {
+    fn drop(&mut self) {
+        let _ = by_path::remove_dir_all(&self.path);
+    }
+}
+
+impl Options<'_> {
+    /// Returns Git's error for a temporary file that cannot be created.
+    pub(super) fn refusal(&self, error: Error) -> Error {
+        match error {
+            Error::Io { what: "create", source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Error::NoPermission { objects: self.shown() }
+            }
+            Error::Io { what: "create", source, .. } => Error::NoTemporaryFile { source },
+            other => other,
+        }
+    }
+
+    fn shown(&self) -> PathBuf {
+        self.shown_common_dir.map_or_else(|| self.objects.to_owned(), |common| common.join("objects"))
+    }
+
+    /// Returns the error that the first object would meet, before anything is written. Objects are
+    /// written late, and a command reports this error with the path of the first file.
+    pub(super) fn check_access(&self, oid: &ObjectId) -> Result<(), Error> {
+        let dir = self.objects.join(&oid.to_string()[..2]);
+        let access = match by_path::may_be_written(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => by_path::may_be_written(self.objects),
+            access => access,
+        };
+        match access {
+            Err(source)
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                Err(self.refusal(Error::Io { what: "create", path: dir, source }))
+            }
+            // The calls themselves will tell.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl crate::Fsync {
+    /// True if loose objects are written as `core.fsyncMethod=batch` says, because the user asked
+    /// for that method and for hardened loose objects.
+    pub(super) fn batches(&self) -> bool {
+        self.explicit && self.method == Method::Batch && self.hardens(Components::LOOSE_OBJECT)
+    }
+}
