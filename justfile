@@ -50,6 +50,10 @@ workspace-crash:
 faults:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- faults
 
+# the power fails at every change of the disk while something is recorded, and every operation of it fails (needs FUSE)
+power:
+    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- power:: recording
+
 # wildcards, compared with Git's matcher: 10 million answers
 wildmatch:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p format -- wildmatch --nocapture

@@ -14,6 +14,7 @@ pub(super) enum Trouble {
     NoSpace,
     Quota,
     Access,
+    ReadOnly,
     TooManyOpen,
     Stale,
     Interrupted,
@@ -21,7 +22,7 @@ pub(super) enum Trouble {
     Short,
 }
 
-use Trouble::{Access, Interrupted, Io, NoSpace, Quota, Short, Stale, TooManyOpen};
+use Trouble::{Access, Interrupted, Io, NoSpace, Quota, ReadOnly, Short, Stale, TooManyOpen};
 
 impl Trouble {
     pub(super) fn errno(self) -> Option<i32> {
@@ -30,6 +31,7 @@ impl Trouble {
             NoSpace => 28,
             Quota => 122,
             Access => 13,
+            ReadOnly => 30,
             TooManyOpen => 24,
             Stale => 116,
             Interrupted => 4,
@@ -42,6 +44,13 @@ impl Trouble {
             Some(errno) => What::Fail(Errno::from_raw_os_error(errno)),
             None => What::Short(7),
         }
+    }
+
+    /// Returns the system's words.
+    pub(super) fn reason(self) -> String {
+        let errno = self.errno().expect("what has none is absorbed");
+        let reason = std::io::Error::from_raw_os_error(errno).to_string();
+        reason.split(" (os error").next().unwrap_or_default().to_owned()
     }
 
     /// Returns true if the program recovers from the failure and reports nothing.

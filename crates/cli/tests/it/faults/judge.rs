@@ -7,8 +7,9 @@ use testkit::weather::{Operation, Struck};
 
 use super::{
     cases::{Place, Trouble},
-    rig::{Command, Node, Ran, Seen, Stage, Who, World},
+    rig::{Command, Ran, Seen, Stage, Who, World},
 };
+use crate::seen::Node;
 
 /// The errors found in a run and in the state it left. Empty if there are none.
 pub(super) struct Verdict(pub(super) Vec<String>);
@@ -263,9 +264,7 @@ fn child_failed(command: Command, stderr: &BString, struck: &[Struck]) -> bool {
 
 /// Checks that the message names a path that failed, and the reason.
 fn explained(verdict: &mut Verdict, stderr: &BString, struck: &[Struck], trouble: Trouble) {
-    let errno = trouble.errno().expect("what has none is absorbed");
-    let reason = std::io::Error::from_raw_os_error(errno).to_string();
-    let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
+    let reason = trouble.reason();
     verdict.require(stderr.contains_str(&reason), || format!("it does not say why ({reason})"));
     let named = struck.iter().flat_map(|struck| &struck.paths).any(|path| {
         // The name of the file or of its directory.

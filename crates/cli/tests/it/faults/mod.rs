@@ -5,6 +5,7 @@
 
 mod cases;
 mod judge;
+mod recording;
 mod rig;
 
 use std::fmt;
