@@ -6,7 +6,7 @@ use format::{ObjectId, reflog};
 use sys::by_path;
 
 use super::{
-    Change, Error, Expected, Options, apply, log, paths,
+    Change, Edit, Error, Expected, Failures, NewLog, Old, Options, Transaction, apply, log, paths,
     transaction::{self, RefLock},
 };
 use crate::{Components, Lock, LockOptions, Wait, lock::sync_parent};
@@ -19,9 +19,14 @@ pub fn record(
     expected: Expected,
     message: &BStr,
 ) -> Result<(), Error> {
-    log::begin(options, name)?;
-    let (name, message) = (name.to_owned(), message.to_owned());
-    apply(options, vec![Change::Update { name, new, expected, message }])
+    let old = match expected {
+        Expected::Any => Old::Any,
+        Expected::Missing => Old::Id(ObjectId::null(options.hash)),
+        Expected::Is(oid) => Old::Id(oid),
+    };
+    let mut transaction = Transaction::new(options, Failures::EndAll);
+    transaction.add(Edit { old, log: NewLog::Always, ..Edit::set(name, new, message) })?;
+    transaction.commit().map(drop)
 }
 
 /// Removes the entry `index` (0 is the newest) from the reflog of `name`, if its new value is

@@ -1,7 +1,11 @@
 //! Reflogs: lines `<old> SP <new> SP <committer> [TAB <message>] LF`, appended. Source:
 //! gitrepository-layout(5), Git's `refs/files-backend.c`.
 
-use std::io::{self, Write};
+use std::{
+    collections::BTreeSet,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
 use bstr::{BStr, BString};
 use format::ObjectId;
@@ -9,7 +13,7 @@ use sys::{File, FileType, by_path};
 
 use crate::{Components, Fsync};
 
-use super::{Error, LogPolicy, Options, paths};
+use super::{Error, LogPolicy, NewLog, Options, paths, side_by_side};
 
 /// Returns true if reflogs are synced: with refs, unless the user chose what is synced. In Git's
 /// terms a reflog belongs to no component.
@@ -19,29 +23,86 @@ pub(super) fn is_synced(fsync: &Fsync) -> bool {
 
 /// Creates an empty reflog, whatever the policy. Keeps an existing one.
 pub fn begin(options: &Options, name: &BStr) -> Result<(), Error> {
-    open(options, name, true).map(drop)
+    let mut dirs = BTreeSet::new();
+    open(options, name, true, &mut dirs)?;
+    match is_synced(&options.fsync) {
+        true => side_by_side::sync(&options.fsync, &[], &dirs.into_iter().collect::<Vec<_>>()),
+        false => Ok(()),
+    }
 }
 
-/// Appends a line to the reflog of `name`, if it exists or the policy creates it.
+/// The variable parts of a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    pub(super) old: ObjectId,
+    pub(super) new: ObjectId,
+    pub(super) message: &'a BStr,
+}
+
+/// A line that was appended, so that it can be synced or taken back.
+#[derive(Debug)]
+pub(super) struct Appended {
+    pub(super) path: PathBuf,
+    /// The size of the log before. `None`: there was no log.
+    before: Option<u64>,
+}
+
+impl Appended {
+    /// Takes the line back. The lock of the ref is still held.
+    pub(super) fn undo(&self) {
+        // The caller reports the error for which it does this.
+        let _ = match self.before {
+            None => by_path::remove_file(&self.path),
+            Some(size) => by_path::open_to_change(&self.path).and_then(|file| file.set_len(size)),
+        };
+    }
+}
+
+/// Appends a line to the reflog of `name`, if it exists or is started. A failure leaves the log as
+/// it was. Directories with new names go to `dirs`.
 pub(super) fn append(
     options: &Options,
     name: &BStr,
-    old: ObjectId,
-    new: ObjectId,
-    message: &BStr,
-) -> Result<(), Error> {
-    let Some(mut file) = open(options, name, begins(options.log, name))? else { return Ok(()) };
-    let line = line(options, old, new, message)?;
-    let written = file.write_all(&line).and_then(|()| sys::close(file));
-    written.map_err(|source| Error::CannotLog {
-        name: name.to_owned(),
-        path: paths::display_path(options, paths::log(options, name)),
-        source,
-    })
+    line: Line<'_>,
+    new_log: NewLog,
+    dirs: &mut BTreeSet<PathBuf>,
+) -> Result<Option<Appended>, Error> {
+    let Some(Opened { file, path, before }) = open(options, name, is_started(options, name, new_log), dirs)?
+    else {
+        return Ok(None);
+    };
+    let text = text(options, line)?;
+    let appended = Appended { path, before };
+    let size = before.unwrap_or(0);
+    // A line that a crash cut off must not swallow this one.
+    let joined = match size > 0 && lacks_end(&appended.path, size) {
+        true => [b"\n", &text[..]].concat(),
+        false => text,
+    };
+    let written = (&file).write_all(&joined).and_then(|()| sys::close(file));
+    match written {
+        Ok(()) => Ok(Some(appended)),
+        Err(source) => {
+            appended.undo();
+            let path = paths::display_path(options, appended.path);
+            Err(Error::CannotLog { name: name.to_owned(), path, source })
+        }
+    }
+}
+
+/// Returns true if the last byte of the file is no line feed.
+fn lacks_end(path: &Path, size: u64) -> bool {
+    let mut last = [b'\n'];
+    let read = by_path::open(path).and_then(|file| file.read_exact_at(&mut last, size - 1));
+    read.is_ok() && last != *b"\n"
+}
+
+fn is_started(options: &Options, name: &BStr, new_log: NewLog) -> bool {
+    new_log == NewLog::Always || begins(options.log, name)
 }
 
 /// Returns an error if a change of `name` is logged and the committer is unknown.
-pub(super) fn check_committer(options: &Options, name: &BStr) -> Result<(), Error> {
+pub(super) fn check_committer(options: &Options, name: &BStr, new_log: NewLog) -> Result<(), Error> {
     let Err(why) = &options.committer else { return Ok(()) };
     let path = paths::log(options, name);
     let is_there = || match by_path::stat_followed(&path) {
@@ -49,7 +110,7 @@ pub(super) fn check_committer(options: &Options, name: &BStr) -> Result<(), Erro
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
         Err(source) => Err(Error::Io { what: "read", path: path.clone(), source }),
     };
-    match begins(options.log, name) || is_there()? {
+    match is_started(options, name, new_log) || is_there()? {
         true => Err(Error::NoCommitter(why.clone())),
         false => Ok(()),
     }
@@ -66,24 +127,28 @@ pub(super) fn check_place(options: &Options, name: &BStr) -> Result<(), Error> {
 
 /// Opens a reflog for appending. Returns `None` if it does not exist, unless `begin` is set, which
 /// creates it.
-fn open(options: &Options, name: &BStr, begin: bool) -> Result<Option<File>, Error> {
+fn open(
+    options: &Options,
+    name: &BStr,
+    begin: bool,
+    dirs: &mut BTreeSet<PathBuf>,
+) -> Result<Option<Opened>, Error> {
     let path = paths::log(options, name);
     let shown = || paths::display_path(options, path.clone());
     let failed = |source| Error::CannotLog { name: name.to_owned(), path: shown(), source };
-    let opened = match by_path::append(&path, begin, 0o666) {
-        Err(error) if begin && error.kind() == io::ErrorKind::NotFound => {
-            paths::create_parents(options, &path).and_then(|()| by_path::append(&path, true, 0o666))
-        }
+    // Most logs exist. A new one is created by this process, or its size is that of another's.
+    let opened = match by_path::append(&path, false, 0o666) {
+        Err(error) if begin && error.kind() == io::ErrorKind::NotFound => create(options, &path, dirs),
         Err(error) if begin && error.kind() == io::ErrorKind::IsADirectory => {
             // Removed refs may have left empty directories behind.
             if paths::remove_empty_tree(&path).is_err() {
                 return Err(Error::LogsBelow { name: name.to_owned(), path: shown() });
             }
-            by_path::append(&path, true, 0o666)
+            create(options, &path, dirs)
         }
-        opened => opened,
+        opened => opened.and_then(|file| Ok((Some(sys::stat_of(&file)?.size), file))),
     };
-    let file = match opened {
+    let (before, file) = match opened {
         Err(error)
             if !begin && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) =>
         {
@@ -93,21 +158,38 @@ fn open(options: &Options, name: &BStr, begin: bool) -> Result<Option<File>, Err
     };
     // Like Git, goes on if the log is writable but owned by another user.
     let _ = options.locks.shared.adjust_file(&file);
-    Ok(Some(file))
+    Ok(Some(Opened { file, path, before }))
 }
 
-/// Removes the reflog of `name`, and directories that are now empty.
-pub(super) fn remove(options: &Options, name: &BStr) -> Result<(), Error> {
+/// A reflog that is open for appending.
+struct Opened {
+    file: File,
+    path: PathBuf,
+    /// Its size; `None` if it is new.
+    before: Option<u64>,
+}
+
+fn create(options: &Options, path: &Path, dirs: &mut BTreeSet<PathBuf>) -> io::Result<(Option<u64>, File)> {
+    let file = match by_path::append(path, true, 0o666) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            paths::create_parents(options, path, dirs).and_then(|()| by_path::append(path, true, 0o666))
+        }
+        created => created,
+    };
+    dirs.extend(path.parent().map(Path::to_owned));
+    Ok((None, file?))
+}
+
+/// Removes the reflog of `name`, and directories that are now empty. Its directory goes to `dirs`.
+pub(super) fn remove(options: &Options, name: &BStr, dirs: &mut BTreeSet<PathBuf>) -> Result<(), Error> {
     let path = paths::log(options, name);
     match by_path::remove_file(&path) {
-        Err(source) if !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Err(Error::Io { what: "remove", path, source })
-        }
-        _ => {
-            paths::remove_empty_parents(options, name, paths::log);
-            Ok(())
-        }
+        Ok(()) => dirs.extend(path.parent().map(Path::to_owned)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+        Err(source) => return Err(Error::Io { what: "remove", path, source }),
     }
+    paths::remove_empty_parents(options, name, paths::log);
+    Ok(())
 }
 
 fn begins(policy: LogPolicy, name: &BStr) -> bool {
@@ -119,7 +201,8 @@ fn begins(policy: LogPolicy, name: &BStr) -> bool {
     }
 }
 
-fn line(options: &Options, old: ObjectId, new: ObjectId, message: &BStr) -> Result<Vec<u8>, Error> {
+fn text(options: &Options, line: Line<'_>) -> Result<Vec<u8>, Error> {
+    let Line { old, new, message } = line;
     let mut line = format!("{old} {new} ").into_bytes();
     line.extend_from_slice(options.committer.as_ref().map_err(|why| Error::NoCommitter(why.clone()))?);
     let message = squeeze(message);

@@ -9,19 +9,22 @@ use format::{HashKind, ObjectId, packed_refs::Malformed};
 
 use crate::{Fsync, SharedRepository, Wait};
 
+mod edit;
 mod entries;
 mod log;
 mod packed;
 mod paths;
 mod preflight;
 mod read;
+mod side_by_side;
 mod transaction;
 
+pub use edit::{Edit, Follow, Logged, New, NewLog, Old, Rejection};
 pub use entries::{drop_entry, record};
 pub use log::begin as begin_log;
 pub use packed::{PackedRef, write_packed};
 pub use preflight::preflight;
-pub use transaction::apply;
+pub use transaction::{Failures, Observer, Rejected, Stage, Transaction, apply};
 
 /// Where and how to write refs.
 #[derive(Clone, Debug)]
@@ -157,6 +160,17 @@ pub enum Error {
     /// Usually a symbolic ref that leads to itself.
     #[error("multiple updates for '{name}' (including one via symref '{via}') are not allowed")]
     DuplicateVia { name: BString, via: BString },
+    #[error("refusing to update pseudoref '{name}'")]
+    Pseudoref { name: BString },
+    #[error("multiple updates for 'HEAD' (including one via its referent '{via}') are not allowed")]
+    DuplicateHead { via: BString },
+    #[error("verifying symref target: '{name}': reference is missing but expected {expected}")]
+    TargetMissing { name: BString, expected: BString },
+    #[error("verifying symref target: '{name}': is at {is} but expected {expected}")]
+    TargetMismatch { name: BString, is: BString, expected: BString },
+    /// See [`Observer`].
+    #[error("in '{stage}' phase, update aborted by the reference-transaction hook")]
+    Vetoed { stage: Stage },
     #[error("cannot lock ref '{name}': {reason}")]
     CannotLock { name: BString, reason: Reason },
     /// A conflict with a packed ref.
@@ -233,6 +247,10 @@ pub enum Reason {
     AlreadyExists,
     #[error("dangling symref already exists")]
     DanglingSymref,
+    #[error("expected symref with target '{expected}': but is a regular ref")]
+    NotSymbolic { expected: BString },
+    #[error("error reading reference")]
+    ErrorReading,
     #[error("reference is missing but expected {expected}")]
     Missing { expected: ObjectId },
     #[error("is at {is} but expected {expected}")]

@@ -1,6 +1,7 @@
 //! The paths of refs and reflogs, and their directories.
 
 use std::{
+    collections::BTreeSet,
     io,
     path::{Path, PathBuf},
 };
@@ -10,11 +11,20 @@ use format::refname::{self, Levels};
 use sys::{FileType, by_path};
 
 use super::Options;
-use crate::Components;
 
 /// Returns true if Git would write a ref of this name.
 pub(super) fn may_write(name: &BStr) -> bool {
     refname::check(name, Levels::One).is_ok() && (refname::is_root(name) || name.starts_with(b"refs/"))
+}
+
+/// Returns true if the name is valid for a ref, also directly in the Git directory.
+pub(super) fn is_valid(name: &BStr) -> bool {
+    refname::check(name, Levels::One).is_ok()
+}
+
+/// Returns true if the name stays below `refs/`, or consists of capitals and underscores.
+pub(super) fn is_safe(name: &BStr) -> bool {
+    refname::is_safe(name)
 }
 
 /// Returns true if a ref of this name may be removed. Refs with invalid names can be removed if
@@ -47,15 +57,20 @@ pub(super) fn display_path(options: &Options, path: PathBuf) -> PathBuf {
     }
 }
 
-/// Creates the directories above `path` with the repository's shared permissions. Syncs each new
-/// name if refs are hardened. Returns `ENOTDIR` or `EEXIST` if something else is in the way.
-pub(super) fn create_parents(options: &Options, path: &Path) -> io::Result<()> {
+/// Creates the directories above `path` with the repository's shared permissions. The parent of
+/// each new one goes to `changed`, to be synced. Returns `ENOTDIR` or `EEXIST` if something else is
+/// in the way.
+pub(super) fn create_parents(
+    options: &Options,
+    path: &Path,
+    changed: &mut BTreeSet<PathBuf>,
+) -> io::Result<()> {
     let Some(parent) = path.parent() else { return Ok(()) };
     let shared = options.locks.shared;
     match shared.create_dir(parent) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            create_parents(options, parent)?;
+            create_parents(options, parent, changed)?;
             shared.create_dir(parent)?;
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -65,10 +80,8 @@ pub(super) fn create_parents(options: &Options, path: &Path) -> io::Result<()> {
         }
         Err(error) => return Err(error),
     }
-    match parent.parent() {
-        Some(above) => options.fsync.directory(Components::REFERENCE, above),
-        None => Ok(()),
-    }
+    changed.extend(parent.parent().map(Path::to_owned));
+    Ok(())
 }
 
 /// Removes a directory that contains only empty directories, at any depth. Otherwise returns

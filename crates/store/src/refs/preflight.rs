@@ -9,7 +9,7 @@ use std::io;
 use bstr::{BStr, BString};
 
 use super::{
-    Change, Error, Expected, Options, Reason, log, paths,
+    Change, Error, Expected, NewLog, Options, Reason, log, paths,
     read::{Raw, Reader},
     transaction::{above, check_name},
 };
@@ -40,9 +40,9 @@ fn one(options: &Options, reader: &mut Reader<'_>, change: &Change) -> Result<()
     }
     match change {
         Change::Update { new, expected, .. } if *expected != Expected::Is(*new) => {
-            log::check_committer(options, name)
+            log::check_committer(options, name, NewLog::ByPolicy)
         }
-        Change::Symbolic { new: Some(_), .. } => log::check_committer(options, name),
+        Change::Symbolic { new: Some(_), .. } => log::check_committer(options, name, NewLog::ByPolicy),
         _ => Ok(()),
     }
 }

@@ -20,7 +20,7 @@ use sys::{
 use super::{Error, Options, packed::Packed, paths};
 
 /// The maximum length of a chain of symbolic refs.
-const MAX_DEPTH: usize = 5;
+pub(super) const MAX_DEPTH: usize = 5;
 
 /// The stored value of a ref name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,16 @@ pub(super) enum Raw {
     /// The name of another ref.
     Symbolic(BString),
     /// A file with neither form.
+    Broken,
+}
+
+/// The end of a chain of refs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Id(ObjectId),
+    /// The last ref does not exist.
+    Dangling,
+    /// The chain is too long, or ends in what is no ref.
     Broken,
 }
 
@@ -97,24 +107,46 @@ impl<'a> Reader<'a> {
 
     /// Returns the object that a ref finally leads to, or `None` if it leads nowhere.
     pub(super) fn resolve(&mut self, name: &BStr) -> Result<Option<ObjectId>, Error> {
+        Ok(match self.end(name)? {
+            End::Id(oid) => Some(oid),
+            End::Dangling | End::Broken => None,
+        })
+    }
+
+    /// Returns the target of a symbolic ref; `None` for other refs.
+    pub(super) fn target(&mut self, name: &BStr) -> Result<Option<BString>, Error> {
+        if !paths::is_valid(name) {
+            return Ok(None);
+        }
+        match self.raw(name) {
+            Ok(Raw::Symbolic(target)) => Ok(Some(target)),
+            Ok(_) => Ok(None),
+            Err(Error::Io { source, .. }) if sys::is_symlink_refused(&source) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Follows a ref to its end.
+    pub(super) fn end(&mut self, name: &BStr) -> Result<End, Error> {
         let mut name = name.to_owned();
         // A symbolic ref may name anything.
-        if !paths::may_write(name.as_bstr()) {
-            return Ok(None);
+        if !paths::is_valid(name.as_bstr()) {
+            return Ok(End::Broken);
         }
         for _ in 0..MAX_DEPTH {
             let raw = match self.raw(name.as_bstr()) {
                 // A symbolic link that leads to itself.
-                Err(Error::Io { source, .. }) if sys::is_symlink_refused(&source) => return Ok(None),
+                Err(Error::Io { source, .. }) if sys::is_symlink_refused(&source) => return Ok(End::Broken),
                 raw => raw?,
             };
             match raw {
-                Raw::Direct(oid) => return Ok(Some(oid)),
-                Raw::Symbolic(target) if paths::may_write(target.as_bstr()) => name = target,
-                _ => return Ok(None),
+                Raw::Direct(oid) => return Ok(End::Id(oid)),
+                Raw::Symbolic(target) if paths::is_valid(target.as_bstr()) => name = target,
+                Raw::Missing | Raw::Directory => return Ok(End::Dangling),
+                Raw::Symbolic(_) | Raw::Broken => return Ok(End::Broken),
             }
         }
-        Ok(None)
+        Ok(End::Broken)
     }
 
     /// Returns a loose or packed ref with a name below `name/`.
