@@ -16,6 +16,7 @@ pub mod crew;
 pub mod diff;
 pub mod guard;
 pub mod look;
+pub mod midx;
 pub mod status;
 pub mod switch;
 pub mod trash;

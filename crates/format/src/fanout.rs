@@ -1,6 +1,8 @@
 //! Sorted tables of object names behind a 256-entry fan-out. Pack indices and multi-pack-indices
 //! share this structure.
 
+use std::ops::Range;
+
 use crate::ObjectId;
 
 /// The length of a fan-out table in bytes.
@@ -20,6 +22,31 @@ pub(crate) fn count(fanout: &[u8]) -> Option<u32> {
         let now = be32(entry, 0);
         (now >= before).then_some(now)
     })
+}
+
+/// Returns the first number of the table that is larger than the next one, with its position.
+pub(crate) fn first_decrease(fanout: &[u8]) -> Option<(usize, u32, u32)> {
+    let number = |at: usize| be32(fanout, at * 4);
+    (0..255).map(|at| (at, number(at), number(at + 1))).find(|(_, one, two)| one > two)
+}
+
+/// Returns the positions of the names that begin with `byte`.
+pub(crate) fn bucket(fanout: &[u8], byte: u8) -> Range<u32> {
+    let at = usize::from(byte) * 4;
+    let start = if byte == 0 { 0 } else { be32(fanout, at - 4) };
+    start..be32(fanout, at)
+}
+
+/// Counts sorted names by their first bytes: the content of a fan-out table.
+pub fn of_sorted<'a>(names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut counts = [0_u32; 256];
+    names.for_each(|name| counts[usize::from(name[0])] += 1);
+    let mut sum = 0;
+    let upto = |count: u32| {
+        sum += count;
+        sum.to_be_bytes()
+    };
+    counts.into_iter().flat_map(upto).collect()
 }
 
 /// Returns the position of `oid` in a table of names that are `stride` bytes apart, the first at

@@ -128,11 +128,21 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         }
     }
 
+    /// Returns the positions of the objects whose names begin with `byte`.
+    pub fn bucket(&self, byte: u8) -> Range<u32> {
+        fanout::bucket(self.tables().fanout, byte)
+    }
+
     /// Returns the name of the `n`th object; `n` is below [`Idx::count`].
     pub fn name(&self, n: u32) -> ObjectId {
+        ObjectId::from_bytes(self.hash, self.name_bytes(n)).expect("a slice of the hash's length")
+    }
+
+    /// Returns the bytes of [`Idx::name`].
+    pub fn name_bytes(&self, n: u32) -> &[u8] {
         let (n, len) = (n as usize, self.hash.len());
         let at = if self.version_2 { 8 + FANOUT_LEN + n * len } else { FANOUT_LEN + n * (len + 4) + 4 };
-        ObjectId::from_bytes(self.hash, &self.data[at..at + len]).expect("a slice of the hash's length")
+        &self.data[at..at + len]
     }
 
     /// Returns the pack offset of the `n`th object; `n` is below [`Idx::count`]. Returns `None` if

@@ -5,6 +5,8 @@
 //! for any bytes, the result is a value or an error, never a panic or an unbounded allocation.
 
 pub mod bundle;
+pub mod chunks;
+pub mod commit_graph;
 pub mod config;
 pub mod erofs;
 mod fanout;
@@ -28,6 +30,7 @@ pub mod rev;
 pub mod tree;
 pub mod wildmatch;
 
+pub use fanout::of_sorted as fanout_of;
 pub use hash::{HashKind, ObjectId};
 pub use loose::Kind;
 pub use mode::Mode;

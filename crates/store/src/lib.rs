@@ -7,11 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub mod commit_graph;
 pub mod config;
 mod fsync;
 mod hash_writer;
 pub mod index;
 mod lock;
+pub mod midx;
 pub mod objects;
 pub mod pack;
 pub mod refs;

@@ -154,6 +154,12 @@ impl Lock {
         }
     }
 
+    /// Takes the permission to write from the file, for files that are only replaced.
+    pub fn forbid_writing(&self) -> Result<(), Error> {
+        let found = sys::stat_of(self.file()).map_err(|source| self.error("stat", source))?;
+        sys::set_mode(self.file(), found.mode & 0o444).map_err(|source| self.error("set the mode of", source))
+    }
+
     /// The record is optional: the lock works without it.
     fn record_pid(&mut self) {
         let path = with_suffix(&self.path, "~pid.lock");

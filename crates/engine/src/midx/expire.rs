@@ -1,0 +1,58 @@
+//! Packs that a multi-pack-index leaves without a use: all their objects are in others.
+
+use std::path::PathBuf;
+
+use bstr::{BString, ByteSlice as _};
+use format::midx::Midx;
+use sys::{Map, by_path};
+
+use super::{Error, Place, sibling};
+
+/// A pack without a use.
+#[derive(Clone, Debug)]
+pub struct Unused {
+    /// The name of its index file.
+    pub name: BString,
+    dir: PathBuf,
+}
+
+/// The endings of a pack's files. A reader that has lost one of the first two looks again.
+const ENDINGS: [&str; 6] = ["idx", "pack", "rev", "bitmap", "promisor", "mtimes"];
+
+/// Returns the packs of `midx` that it takes no object from, sorted by name. Packs that are kept,
+/// and packs of unreachable objects, are not among them.
+pub fn unused(place: &Place, midx: &Midx<Map>) -> Result<Vec<Unused>, Error> {
+    let names: Vec<&[u8]> = midx.pack_names().collect();
+    let mut is_used = vec![false; names.len()];
+    for n in 0..midx.count() {
+        let pack = midx.pack_of(n);
+        let bad = Error::PackNumber { pack, packs: names.len() };
+        *is_used.get_mut(pack as usize).ok_or(bad)? = true;
+    }
+    let has = |name: &[u8], ending| !matches!(by_path::stat(&sibling(&place.dir, name, ending)), Ok(None));
+    let unused = names.into_iter().zip(is_used).filter(|(name, is_used)| {
+        !is_used && place.modified(name).is_some() && !has(name, "keep") && !has(name, "mtimes")
+    });
+    Ok(unused.map(|(name, _)| Unused { name: name.into(), dir: place.dir.clone() }).collect())
+}
+
+impl Unused {
+    /// Returns the name of an object that `midx` does not take from another pack. That is so only if
+    /// the multi-pack-index is wrong.
+    pub fn missing_elsewhere(&self, place: &Place, midx: &Midx<Map>) -> Option<format::ObjectId> {
+        let index = place.open_index(&self.name).ok()?;
+        let name_of = |pack: u32| midx.pack_names().nth(pack as usize);
+        let is_elsewhere = |n: u32| {
+            let found = midx.find(&index.name(n)).and_then(|at| midx.locate(at));
+            found.is_some_and(|(pack, _)| name_of(pack).is_some_and(|name| name != self.name.as_bytes()))
+        };
+        (0..index.count()).find(|&n| !is_elsewhere(n)).map(|n| index.name(n))
+    }
+
+    /// Removes the files of the pack. Like Git, goes on if some cannot be removed.
+    pub fn remove(&self) {
+        for ending in ENDINGS {
+            let _ = by_path::remove_file(&sibling(&self.dir, &self.name, ending));
+        }
+    }
+}

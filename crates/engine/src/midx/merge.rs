@@ -1,0 +1,190 @@
+//! The objects of several packs, sorted by name, each once.
+//!
+//! Names are merged in 256 parts by their first byte, on all cores. A row is the number of a source
+//! and a position there: names and offsets stay in the maps of the indexes.
+
+use std::{cmp::Reverse, path::PathBuf};
+
+use bstr::{BStr, ByteSlice as _};
+use format::{idx::Idx, midx::Midx};
+use store::midx::Objects;
+use sys::Map;
+
+use super::{Error, Packs};
+use crate::crew::parallel;
+
+/// Sources of fewer objects are merged on the calling thread.
+const FEW: u64 = 20_000;
+
+/// The number of a pack that is not written.
+const DROPPED: u32 = u32::MAX;
+
+/// The objects of a new multi-pack-index.
+#[derive(Debug)]
+pub struct Merged<'p> {
+    packs: &'p Packs<'p>,
+    sources: Vec<Source<'p>>,
+    rows: Vec<Row>,
+    /// The numbers of the packs in the new file, by their numbers in `packs`.
+    numbers: Vec<u32>,
+    /// The numbers of the packs in `packs`, in the order of the new file.
+    order: Vec<usize>,
+}
+
+/// A sorted list of objects.
+#[derive(Clone, Copy, Debug)]
+enum Source<'p> {
+    Pack(usize, &'p Idx<Map>),
+    Old(&'p Midx<Map>),
+}
+
+/// An object of a source.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    source: u32,
+    at: u32,
+}
+
+/// A row that is being sorted, with the first bytes of its name.
+#[derive(Clone, Copy)]
+struct Candidate {
+    prefix: u64,
+    row: Row,
+}
+
+impl Source<'_> {
+    fn name(&self, at: u32) -> &[u8] {
+        match self {
+            Source::Pack(_, index) => index.name_bytes(at),
+            Source::Old(midx) => midx.name_bytes(at),
+        }
+    }
+
+    /// The number of an object's pack in `packs`, and its offset.
+    fn place(&self, at: u32, packs: &Packs<'_>) -> Result<(usize, u64), Error> {
+        match self {
+            Source::Pack(number, index) => {
+                let path = || packs.place.show(&packs.all[*number].name).with_extension("pack");
+                let offset = index.offset(at).ok_or_else(|| Error::PackOffset(path()))?;
+                Ok((*number, offset))
+            }
+            Source::Old(midx) => {
+                let (pack, packs) = (midx.pack_of(at), midx.pack_names().len());
+                if pack as usize >= packs {
+                    return Err(Error::PackNumber { pack, packs });
+                }
+                Ok((pack as usize, midx.offset(at).ok_or(Error::LargeOffset)?))
+            }
+        }
+    }
+}
+
+impl<'p> Merged<'p> {
+    /// Merges the objects of `packs`, without the packs named `dropped`, which are needed by no
+    /// object of the old multi-pack-index.
+    pub fn new(packs: &'p Packs<'p>, dropped: &[&BStr]) -> Result<Merged<'p>, Error> {
+        let sources = sources(packs);
+        let total: u64 = sources.iter().map(|source| u64::from(count(source))).sum();
+        let threads = if total < FEW { 1 } else { sys::cores().max(1) };
+        let buckets: Vec<u8> = (0..=u8::MAX).collect();
+        let parts =
+            parallel::map(&buckets, &mut vec![(); threads], |(), &byte| bucket(packs, &sources, byte))?;
+        let rows = parts.concat();
+        let mut order: Vec<usize> = (0..packs.all.len()).collect();
+        order.retain(|&number| !dropped.contains(&packs.all[number].name.as_bstr()));
+        order.sort_by(|&one, &two| packs.all[one].name.cmp(&packs.all[two].name));
+        let mut numbers = vec![DROPPED; packs.all.len()];
+        order.iter().enumerate().for_each(|(new, &number)| numbers[number] = new as u32);
+        Ok(Merged { packs, sources, rows, numbers, order })
+    }
+
+    /// Returns the names of the packs' index files, sorted.
+    pub fn pack_names(&self) -> Vec<&[u8]> {
+        self.order.iter().map(|&number| self.packs.all[number].name.as_slice()).collect()
+    }
+
+    /// Returns the path of a pack that an object is in although it was to be dropped.
+    pub fn needed_but_dropped(&self) -> Option<PathBuf> {
+        let lost = (0..self.rows.len()).find(|&n| self.place(n).0 == DROPPED)?;
+        let row = self.rows[lost];
+        let (number, _) = self.sources[row.source as usize].place(row.at, self.packs).ok()?;
+        Some(self.packs.place.show(&self.packs.all[number].name))
+    }
+}
+
+fn count(source: &Source<'_>) -> u32 {
+    match source {
+        Source::Pack(_, index) => index.count(),
+        Source::Old(midx) => midx.count(),
+    }
+}
+
+/// Returns the sources. Of two copies of an object, that of the first source counts.
+fn sources<'p>(packs: &'p Packs<'p>) -> Vec<Source<'p>> {
+    let of_old = packs.old.map_or(0, |old| old.pack_names().len());
+    let is_read = |number: usize| number >= of_old || packs.preferred == Some(number);
+    let read = packs.all.iter().enumerate().filter(|(number, _)| is_read(*number));
+    let mut ranked: Vec<_> = read
+        .filter_map(|(number, pack)| {
+            let rank = (packs.preferred != Some(number), Reverse(pack.mtime), number);
+            Some((rank, Source::Pack(number, pack.index.as_ref()?)))
+        })
+        .collect();
+    ranked.extend(packs.old.map(|old| ((true, Reverse(0), 0), Source::Old(old))));
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, source)| source).collect()
+}
+
+/// Merges the objects whose names begin with `byte`.
+fn bucket(packs: &Packs<'_>, sources: &[Source<'_>], byte: u8) -> Result<Vec<Row>, Error> {
+    let mut candidates = Vec::new();
+    for (number, source) in sources.iter().enumerate() {
+        let range = match source {
+            Source::Pack(_, index) => index.bucket(byte),
+            Source::Old(midx) => midx.bucket(byte),
+        };
+        candidates.reserve(range.len());
+        for at in range {
+            // The caller may rely on the place of each row.
+            let (pack, _) = source.place(at, packs)?;
+            if matches!(source, Source::Old(_)) && packs.preferred == Some(pack) {
+                continue;
+            }
+            let prefix = source.name(at)[1..9].try_into().expect("names are longer");
+            let row = Row { source: number as u32, at };
+            candidates.push(Candidate { prefix: u64::from_be_bytes(prefix), row });
+        }
+    }
+    let name = |row: Row| sources[row.source as usize].name(row.at);
+    // Stable, so that the first source wins. It finds the runs that the sources are.
+    candidates.sort_by(|one, two| one.prefix.cmp(&two.prefix).then_with(|| name(one.row).cmp(name(two.row))));
+    let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());
+    let mut last: Option<Candidate> = None;
+    for candidate in candidates {
+        let is_copy =
+            last.is_some_and(|last| last.prefix == candidate.prefix && name(last.row) == name(candidate.row));
+        if !is_copy {
+            rows.push(candidate.row);
+            last = Some(candidate);
+        }
+    }
+    Ok(rows)
+}
+
+impl Objects for Merged<'_> {
+    fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn name(&self, n: usize) -> &[u8] {
+        let row = self.rows[n];
+        self.sources[row.source as usize].name(row.at)
+    }
+
+    fn place(&self, n: usize) -> (u32, u64) {
+        let row = self.rows[n];
+        let place = self.sources[row.source as usize].place(row.at, self.packs);
+        let (pack, offset) = place.expect("the place of each row was looked at");
+        (self.numbers[pack], offset)
+    }
+}

@@ -1,0 +1,275 @@
+//! Multi-pack-indexes: the packs and objects of a new one, and the packs that an old one leaves
+//! without a use.
+//!
+//! Of several copies of an object, the one in the preferred pack counts, then the one in the youngest
+//! pack, then the one in the pack that was found first. The objects of an old multi-pack-index count
+//! as those of a pack older than all others.
+
+mod expire;
+mod merge;
+mod verify;
+
+use std::{
+    ffi::OsStr,
+    io,
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{
+    HashKind,
+    idx::{self, Idx},
+    midx::{self, Midx},
+};
+use sys::{FileType, Map, by_path};
+
+pub use expire::{Unused, unused};
+pub use merge::Merged;
+pub use verify::{Verdict, verify};
+
+/// Why a multi-pack-index cannot be read or made. The message is Git's.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("cannot read '{}': {}", .path.display(), sys::reason(.source))]
+    Io { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Midx(midx::Error),
+    #[error("could not load pack {0}")]
+    NoPack(usize),
+    #[error("bad pack-int-id: {pack} ({packs} total packs)")]
+    PackNumber { pack: u32, packs: usize },
+    #[error("multi-pack-index large offset out of bounds")]
+    LargeOffset,
+    #[error("offset beyond end of pack index for {} (truncated index?)", .0.display())]
+    PackOffset(PathBuf),
+}
+
+/// The directory of packs of an object directory.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its path.
+    pub dir: PathBuf,
+    /// Its path in messages.
+    pub shown: PathBuf,
+    /// The hash of the objects.
+    pub hash: HashKind,
+}
+
+impl Place {
+    /// Returns the path of the multi-pack-index.
+    pub fn midx(&self) -> PathBuf {
+        self.dir.join("multi-pack-index")
+    }
+
+    /// Reads the multi-pack-index. Returns `None` if there is none.
+    pub fn load(&self) -> Result<Option<Midx<Map>>, Error> {
+        let path = self.midx();
+        let map = match by_path::open(&path).and_then(|file| Map::of(&file)) {
+            // Git ignores a file that it cannot open.
+            Err(error) if error.raw_os_error().is_some() => return Ok(None),
+            map => map.map_err(|source| Error::Io { path, source })?,
+        };
+        Midx::parse(map, self.hash).map(Some).map_err(Error::Midx)
+    }
+
+    /// Returns true if there is something that belongs to a multi-pack-index: layers of an
+    /// incremental one, bitmaps, or reverse indexes.
+    pub fn has_companions(&self) -> bool {
+        let names = by_path::list(&self.dir).unwrap_or_default();
+        names.iter().any(|(name, _)| {
+            let name = name.as_encoded_bytes();
+            name == b"multi-pack-index.d"
+                || name.starts_with(b"multi-pack-index-")
+                    && [&b"bitmap"[..], b"rev", b"midx"].iter().any(|ending| name.ends_with(ending))
+        })
+    }
+
+    /// Returns the modification time of a pack, from the name of its index file. `None` if it is not
+    /// there.
+    fn modified(&self, name: &[u8]) -> Option<i64> {
+        let pack = self.dir.join(sys::os_str(name)).with_extension("pack");
+        let found = by_path::stat_followed(&pack).ok().flatten()?;
+        (found.file_type == FileType::File).then_some(found.mtime.0)
+    }
+
+    fn open_index(&self, name: &[u8]) -> Result<Idx<Map>, BadIndex> {
+        let path = self.dir.join(sys::os_str(name));
+        let map = by_path::open(&path).and_then(|file| Map::of(&file)).map_err(|_| BadIndex::Unreadable)?;
+        Idx::parse(map, self.hash).map_err(BadIndex::Content)
+    }
+
+    /// The path of a file of this directory in messages.
+    fn show(&self, name: &[u8]) -> PathBuf {
+        self.shown.join(sys::os_str(name))
+    }
+}
+
+/// Why the index of a pack cannot be used.
+#[derive(Clone, Copy, Debug)]
+enum BadIndex {
+    Unreadable,
+    Content(idx::Error),
+}
+
+impl BadIndex {
+    /// Git's message about the file, which messages call `shown`.
+    fn message(self, shown: &Path) -> Option<String> {
+        let shown = shown.display();
+        Some(match self {
+            BadIndex::Unreadable => return None,
+            BadIndex::Content(idx::Error::TooSmall) => format!("index file {shown} is too small"),
+            BadIndex::Content(idx::Error::Version(version)) => format!(
+                "index file {shown} is version {version} and is not supported by this binary (try upgrading \
+                 GIT to a newer version)"
+            ),
+            BadIndex::Content(idx::Error::Fanout) => format!("non-monotonic index {shown}"),
+            BadIndex::Content(idx::Error::Size) => format!("wrong index v2 file size in {shown}"),
+        })
+    }
+}
+
+/// A message that stops nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Notice {
+    Error(String),
+    Warning(String),
+}
+
+/// A pack of a new multi-pack-index.
+#[derive(Debug)]
+pub struct Pack {
+    /// The name of its index file.
+    pub name: BString,
+    mtime: i64,
+    /// The index. An old multi-pack-index has the objects of its packs.
+    index: Option<Idx<Map>>,
+}
+
+/// The packs of a new multi-pack-index.
+#[derive(Debug)]
+pub struct Packs<'m> {
+    place: &'m Place,
+    old: Option<&'m Midx<Map>>,
+    all: Vec<Pack>,
+    preferred: Option<usize>,
+}
+
+impl<'m> Packs<'m> {
+    /// Finds the packs: those of `old`, then the others in the directory, or only those of `include`.
+    /// `tell` gets messages, `count` each pack of the directory.
+    pub fn find(
+        place: &'m Place,
+        old: Option<&'m Midx<Map>>,
+        include: Option<&[BString]>,
+        tell: &mut dyn FnMut(Notice),
+        count: &mut dyn FnMut(),
+    ) -> Result<Packs<'m>, Error> {
+        let mut all = Vec::new();
+        for (number, name) in old.iter().flat_map(|old| old.pack_names()).enumerate() {
+            let mtime = place.modified(name).filter(|_| name.ends_with(b".idx"));
+            let mtime = mtime.ok_or(Error::NoPack(number))?;
+            all.push(Pack { name: name.into(), mtime, index: None });
+        }
+        let of_old = all.len();
+        let mut known: Vec<BString> = all.iter().map(|pack| pack.name.clone()).collect();
+        known.sort_unstable();
+        let listed = match by_path::list(&place.dir) {
+            Ok(listed) => listed,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    let (dir, reason) = (place.shown.display(), sys::reason(&error));
+                    tell(Notice::Error(format!("unable to open object pack directory: {dir}: {reason}")));
+                }
+                Vec::new()
+            }
+        };
+        for (name, _) in listed {
+            let name = name.as_encoded_bytes().as_bstr();
+            if !name.ends_with(b".idx") {
+                continue;
+            }
+            count();
+            let is_wanted = include.is_none_or(|include| include.iter().any(|wanted| wanted == name));
+            if !is_wanted || known.binary_search_by(|other| other.as_bstr().cmp(name)).is_ok() {
+                continue;
+            }
+            let shown = place.show(name);
+            let Some(mtime) = place.modified(name) else {
+                tell(Notice::Warning(format!("failed to add packfile '{}'", shown.display())));
+                continue;
+            };
+            match place.open_index(name) {
+                Ok(index) => all.push(Pack { name: name.to_owned(), mtime, index: Some(index) }),
+                Err(bad) => {
+                    bad.message(&shown).into_iter().for_each(|message| tell(Notice::Error(message)));
+                    tell(Notice::Warning(format!("failed to open pack-index '{}'", shown.display())));
+                }
+            }
+        }
+        debug_assert!(
+            all[..of_old].iter().all(|pack| pack.index.is_none()),
+            "packs of the old one come first"
+        );
+        Ok(Packs { place, old, all, preferred: None })
+    }
+
+    /// Returns the packs in the order in which they were found.
+    pub fn all(&self) -> &[Pack] {
+        &self.all
+    }
+
+    /// Returns true if `midx` has exactly these packs.
+    pub fn are_those_of(&self, midx: &Midx<Map>) -> bool {
+        let mut ours: Vec<&BStr> = self.all.iter().map(|pack| pack.name.as_bstr()).collect();
+        let mut theirs: Vec<&BStr> = midx.pack_names().map(BStr::new).collect();
+        ours.sort_unstable();
+        theirs.sort_unstable();
+        ours == theirs
+    }
+
+    /// Prefers the pack of this name, with `.pack` or `.idx`, if that is possible.
+    pub fn prefer(&mut self, name: &BStr) -> Preference {
+        let same = |pack: &Pack| {
+            let stem = name.strip_suffix(b".pack");
+            pack.name == name || stem.is_some_and(|stem| pack.name.strip_suffix(b".idx") == Some(stem))
+        };
+        let Some(number) = self.all.iter().position(same) else { return Preference::Unknown };
+        let name = self.all[number].name.clone();
+        match self.index(number).map(Idx::count) {
+            None => Preference::Unreadable(name),
+            Some(0) => Preference::Empty(self.place.show(&name).with_extension("pack")),
+            Some(_) => {
+                self.preferred = Some(number);
+                Preference::Taken
+            }
+        }
+    }
+
+    fn index(&mut self, number: usize) -> Option<&Idx<Map>> {
+        let pack = &mut self.all[number];
+        if pack.index.is_none() {
+            pack.index = self.place.open_index(&pack.name).ok();
+        }
+        pack.index.as_ref()
+    }
+}
+
+/// What became of a wish for a preferred pack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Preference {
+    /// Its copies of objects come before others.
+    Taken,
+    /// There is no such pack.
+    Unknown,
+    /// Its index, which has this name, cannot be read.
+    Unreadable(BString),
+    /// This pack has no objects.
+    Empty(PathBuf),
+}
+
+/// Returns the path of a pack's file with another ending, from the name of its index.
+fn sibling(dir: &Path, index: &[u8], ending: &str) -> PathBuf {
+    dir.join(OsStr::new(sys::os_str(index))).with_extension(ending)
+}
