@@ -23,8 +23,23 @@ pub enum Error {
     #[error("non-monotonic index")]
     Fanout,
     /// The length does not match the number of objects.
-    #[error("wrong index file size")]
-    Size,
+    #[error("wrong index v{0} file size")]
+    Size(u8),
+}
+
+impl Error {
+    /// Returns Git's message about the index at `path`.
+    pub fn about(&self, path: impl std::fmt::Display) -> String {
+        match self {
+            Error::TooSmall => format!("index file {path} is too small"),
+            Error::Version(version) => format!(
+                "index file {path} is version {version} and is not supported by this binary (try upgrading \
+                 GIT to a newer version)"
+            ),
+            Error::Fanout => format!("non-monotonic index {path}"),
+            Error::Size(_) => format!("{self} in {path}"),
+        }
+    }
 }
 
 /// A pack index over the bytes of its file, usually mapped.
@@ -68,7 +83,7 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
             len == FANOUT_LEN as u64 + n * (hash_len + 4) + 2 * hash_len
         };
         if !fits {
-            return Err(Error::Size);
+            return Err(Error::Size(if version_2 { 2 } else { 1 }));
         }
         Ok(Idx { data, hash, count, version_2 })
     }
@@ -276,7 +291,7 @@ mod tests {
         let good = build(true, &[(oid(1, 0), 12), (oid(2, 0), 40)]);
         let parse = |data: &[u8]| Idx::parse(data, HashKind::Sha1).map(|_| ());
         assert_eq!(parse(&good), Ok(()));
-        assert_eq!(parse(&good[..good.len() - 1]), Err(Error::Size));
+        assert_eq!(parse(&good[..good.len() - 1]), Err(Error::Size(2)));
         assert_eq!(parse(&good[..1000]), Err(Error::TooSmall));
         let mut newer = good.clone();
         newer[7] = 3;

@@ -2,7 +2,7 @@
 //!
 //! All reads go through [`crate::objects::Objects`].
 
-use std::{collections::HashSet, io, sync::Arc};
+use std::{collections::HashSet, io, path::PathBuf, sync::Arc};
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{ObjectId, hash::Prefix};
@@ -168,6 +168,24 @@ impl Repository {
     /// Returns `GIT_OBJECT_DIRECTORY`, or the repository's own directory.
     pub fn objects_dir(&self) -> &std::path::Path {
         &self.layout.objects_dir
+    }
+
+    /// Returns [`Repository::objects_dir`] as Git names it in messages.
+    pub fn display_objects_dir(&self) -> PathBuf {
+        match self.objects_dir().strip_prefix(self.common_dir()) {
+            Ok(below) => self.display_common_dir().join(below),
+            Err(_) => self.objects_dir().to_owned(),
+        }
+    }
+
+    /// Returns the objects as they are stored: nothing is replaced, and nothing missing is fetched.
+    pub fn stored_objects(&self) -> Objects {
+        open(&self.env, &self.layout, None, None)
+    }
+
+    /// Returns true if the repository is a shallow clone.
+    pub fn is_shallow_clone(&self) -> bool {
+        !matches!(sys::by_path::stat(&self.layout.common_dir.join("shallow")), Ok(None))
     }
 }
 

@@ -27,10 +27,13 @@ mod hash_object;
 mod init;
 pub(crate) mod ls_files;
 mod mktree;
+mod multi_pack_index;
 mod names;
+mod object_dirs;
 pub(crate) mod obstacles;
 pub(crate) mod paths;
 mod pathspec_file;
+mod prune_packed;
 pub(crate) mod read_tree;
 pub(crate) mod reason;
 pub(crate) mod record;
@@ -75,6 +78,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     check_ignore::COMMAND,
     config::COMMAND,
     count_objects::COMMAND,
+    prune_packed::COMMAND,
+    multi_pack_index::COMMAND,
     rev_parse::COMMAND,
     diff::FILES,
     diff::INDEX,

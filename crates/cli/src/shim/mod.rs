@@ -66,7 +66,7 @@ pub(crate) fn called_as_git(argv0: Option<&OsString>) -> Option<OsString> {
 /// Returns true if a command whose plan needs the real Git has changed and read nothing so far.
 /// Standard input that it read would be gone.
 fn can_start_again(run: &Invocation) -> bool {
-    let reads = |arg: &BString| arg == "--stdin" || arg.starts_with(b"--pathspec-f");
+    let reads = |arg: &BString| arg.starts_with(b"--std") || arg.starts_with(b"--pathspec-f");
     let plans_first = commands::find(run.command.as_bstr()).is_some_and(|command| command.traits.plans_first);
     plans_first && !run.args.iter().any(reads)
 }

@@ -25,7 +25,7 @@ use sys::{FileType, Map, by_path};
 
 pub use expire::{Unused, unused};
 pub use merge::Merged;
-pub use verify::{Verdict, verify};
+pub use verify::{Step, Verdict, verify};
 
 /// Why a multi-pack-index cannot be read or made. The message is Git's.
 #[derive(Debug, thiserror::Error)]
@@ -112,23 +112,6 @@ enum BadIndex {
     Content(idx::Error),
 }
 
-impl BadIndex {
-    /// Git's message about the file, which messages call `shown`.
-    fn message(self, shown: &Path) -> Option<String> {
-        let shown = shown.display();
-        Some(match self {
-            BadIndex::Unreadable => return None,
-            BadIndex::Content(idx::Error::TooSmall) => format!("index file {shown} is too small"),
-            BadIndex::Content(idx::Error::Version(version)) => format!(
-                "index file {shown} is version {version} and is not supported by this binary (try upgrading \
-                 GIT to a newer version)"
-            ),
-            BadIndex::Content(idx::Error::Fanout) => format!("non-monotonic index {shown}"),
-            BadIndex::Content(idx::Error::Size) => format!("wrong index v2 file size in {shown}"),
-        })
-    }
-}
-
 /// A message that stops nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -203,7 +186,9 @@ impl<'m> Packs<'m> {
             match place.open_index(name) {
                 Ok(index) => all.push(Pack { name: name.to_owned(), mtime, index: Some(index) }),
                 Err(bad) => {
-                    bad.message(&shown).into_iter().for_each(|message| tell(Notice::Error(message)));
+                    if let BadIndex::Content(error) = bad {
+                        tell(Notice::Error(error.about(shown.display())));
+                    }
                     tell(Notice::Warning(format!("failed to open pack-index '{}'", shown.display())));
                 }
             }

@@ -115,10 +115,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let repo = run.open()?;
     refused::check(&repo, &[Reader::Every, Reader::Repository])?;
     let objects = repo.objects_dir();
-    let shown = match objects.strip_prefix(repo.common_dir()) {
-        Ok(below) => repo.display_common_dir().join(below),
-        Err(_) => objects.to_owned(),
-    };
+    let shown = repo.display_objects_dir();
     let mut counts = Counts::default();
     if request.verbose {
         counts.find_shared_paths(&repo);

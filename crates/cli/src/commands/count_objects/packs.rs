@@ -30,7 +30,7 @@ pub(super) fn count(counts: &mut Counts, repo: &Repository, dir: &Path, shown: &
             |suffix: &str| group.iter().any(|name| name.as_encoded_bytes().ends_with(suffix.as_bytes()));
         let reason = match (has(".pack"), has(".idx")) {
             (true, true) => {
-                add_pack(counts, repo, dir, &group[0]);
+                add_pack(counts, repo, dir, shown, &group[0]);
                 continue;
             }
             (true, false) => "no corresponding .idx",
@@ -54,17 +54,18 @@ fn stem(name: &OsString) -> &[u8] {
 }
 
 /// Adds a pack. Reports an index that cannot be read, and does not count its pack.
-fn add_pack(counts: &mut Counts, repo: &Repository, dir: &Path, name: &OsString) {
+fn add_pack(counts: &mut Counts, repo: &Repository, dir: &Path, shown: &Path, name: &OsString) {
     let file = |suffix: &str| dir.join(sys::os_str(&[stem(name), suffix.as_bytes()].concat()));
     let (pack, index) = (file(".pack"), file(".idx"));
     let map = by_path::open(&index).and_then(|file| sys::Map::of(&file));
+    let shown = shown.join(name).with_extension("idx");
     let parsed = map
-        .map_err(|error| os_error(&error))
-        .and_then(|map| Idx::parse(map, repo.hash()).map_err(|error| error.to_string()));
+        .map_err(|error| format!("cannot read '{}': {}", shown.display(), os_error(&error)))
+        .and_then(|map| Idx::parse(map, repo.hash()).map_err(|error| error.about(shown.display())));
     let objects = match parsed {
         Ok(index) => index.count(),
         Err(error) => {
-            console::error(format!("cannot read '{}': {error}", index.display()));
+            console::error(error);
             return;
         }
     };

@@ -267,7 +267,8 @@ pub(crate) fn shared_index_expire(date: Option<BString>) -> Option<Expire> {
     }
 }
 
-fn fsync(run: &Invocation, repo: &Repository) -> Result<Fsync, repo::Error> {
+/// `core.fsync`, `core.fsyncMethod`, `core.fsyncObjectFiles`
+pub(crate) fn fsync(run: &Invocation, repo: &Repository) -> Result<Fsync, repo::Error> {
     let mut fsync = Fsync::default();
     for value in repo.config_all("core.fsync") {
         fsync.set_components(value.as_ref()).iter().for_each(console::warning);

@@ -25,6 +25,8 @@ const LINES: &[(&str, &[&str])] = &[
     ("init", &["init", "-q", "../new"]),
     ("ls-files", &["ls-files"]),
     ("mktree", &["mktree"]),
+    ("multi-pack-index", &["multi-pack-index", "write"]),
+    ("prune-packed", &["prune-packed"]),
     ("read-tree", &["read-tree", "-m", "HEAD"]),
     ("reset", &["reset", "-q"]),
     ("restore", &["restore", "."]),
