@@ -9,6 +9,7 @@ use std::{
 
 pub mod commit_graph;
 pub mod config;
+pub mod fold;
 mod fsync;
 mod hash_writer;
 pub mod index;

@@ -1,7 +1,8 @@
-//! Makes the same changes with Git and with this crate in twin repositories. Every byte must be
-//! equal.
+//! Makes the same changes with Git and with this crate in twin repositories: every byte must be
+//! equal. And writes objects on disks that count, and lose their power.
 
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod config;
+mod objects;
 mod refs;

@@ -77,6 +77,9 @@ pub struct Options<'a> {
     pub pack_size_limit: Option<u64>,
     /// `pack.writeReverseIndex`
     pub reverse_index: bool,
+    /// `sapwood.foldPacks`: a transaction that published a pack folds small packs if there are more
+    /// than this ([`crate::fold`]).
+    pub fold_above: Option<usize>,
     /// The sync policy.
     pub fsync: &'a Fsync,
 }
@@ -93,6 +96,7 @@ impl<'a> Options<'a> {
             pack_on_add: PackOnAdd::Auto,
             pack_size_limit: None,
             reverse_index: true,
+            fold_above: None,
             fsync,
         }
     }

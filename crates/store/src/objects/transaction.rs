@@ -26,7 +26,7 @@ use super::{
     loose::{StagedLoose, TempDirectory},
     packing::{Content, OpenPack},
 };
-use crate::{Components, Error, pack::Complete, side_by_side, temp_file::TempFile};
+use crate::{Components, Error, fold, pack::Complete, side_by_side, temp_file::TempFile};
 
 /// The bytes of objects that wait in memory, to become loose objects or part of a pack. Beyond
 /// that, an object becomes a file at once.
@@ -182,6 +182,8 @@ impl<'a> Transaction<'a> {
         if !state.waiting.is_empty() && options.fsync.batches() && state.batch.is_none() {
             state.batch = Some(TempDirectory::create(&options)?);
         }
+        let has_packs = !packs.is_empty();
+        let hash = state.claimed.iter().next().map_or(HashKind::Sha1, ObjectId::kind);
         let loose = barrier(&options, &mut state, &packs)?;
         let mut directories = BTreeMap::new();
         publish_loose(&options, loose, state.batch.is_some(), &mut directories)?;
@@ -194,7 +196,11 @@ impl<'a> Transaction<'a> {
         side_by_side::for_each(&directories, |(dir, component)| {
             let io = |source| Error::Io { what: "sync", path: dir.clone(), source };
             options.fsync.directory(*component, dir).map_err(io)
-        })
+        })?;
+        if let Some(above) = options.fold_above.filter(|_| has_packs) {
+            fold_packs(&options, hash, above);
+        }
+        Ok(())
     }
 
     /// Claims the name for the caller. Returns `None` if it is staged already. The claim comes
@@ -272,6 +278,14 @@ impl<'a> Transaction<'a> {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The objects are published already. A fold that fails leaves the packs as they are, and the next
+/// command tries again.
+fn fold_packs(options: &Options<'_>, hash: HashKind, above: usize) {
+    let Options { objects, shared, fsync, pack_size_limit, reverse_index, .. } = *options;
+    let _ =
+        fold::fold(&fold::Options { objects, hash, shared, fsync, pack_size_limit, reverse_index, above });
 }
 
 /// Work before the barrier.

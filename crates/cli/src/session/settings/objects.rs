@@ -21,7 +21,13 @@ pub(super) struct Settings {
     pack_size_limit: Option<u64>,
     /// `pack.writeReverseIndex`
     reverse_index: bool,
+    /// `sapwood.foldPacks`
+    fold_above: Option<usize>,
 }
+
+/// Git's `gc` starts by itself at 50 packs (`gc.autoPackLimit`). Half of them are for the packs that
+/// commands add. Each pack costs one probe a lookup.
+const FOLD_ABOVE: usize = 25;
 
 impl Settings {
     pub(super) fn read(repo: &Repository) -> Result<Settings, Failure> {
@@ -31,6 +37,7 @@ impl Settings {
             pack_on_add: pack_on_add(repo)?,
             pack_size_limit: repo.config_size("pack.packSizeLimit")?.filter(|limit| *limit > 0),
             reverse_index: repo.config_bool("pack.writeReverseIndex")?.unwrap_or(true),
+            fold_above: fold_above(repo)?,
         })
     }
 
@@ -51,6 +58,7 @@ impl Settings {
             pack_on_add: self.pack_on_add,
             pack_size_limit: self.pack_size_limit,
             reverse_index: self.reverse_index,
+            fold_above: self.fold_above,
             ..Options::new(objects, fsync)
         }
     }
@@ -84,6 +92,20 @@ fn pack_on_add(repo: &Repository) -> Result<PackOnAdd, Failure> {
         (None, Some(true)) => Ok(PackOnAdd::From(1)),
         (None, None) => Err(Failure::fatal(format!(
             "bad value '{value}' for sapwood.packOnAdd: it is 'auto', a boolean or a number"
+        ))),
+    }
+}
+
+/// `sapwood.foldPacks`: the number of small packs that may be there, or a boolean.
+fn fold_above(repo: &Repository) -> Result<Option<usize>, Failure> {
+    let Some(value) = repo.config_str("sapwood.foldPacks") else { return Ok(Some(FOLD_ABOVE)) };
+    let number = value.to_str().ok().and_then(|text| text.parse::<usize>().ok());
+    match (number, repo::parse_bool(Some(value.as_bstr()))) {
+        (Some(0), _) | (None, Some(false)) => Ok(None),
+        (Some(number), _) => Ok(Some(number)),
+        (None, Some(true)) => Ok(Some(FOLD_ABOVE)),
+        (None, None) => Err(Failure::fatal(format!(
+            "bad value '{value}' for sapwood.foldPacks: it is a boolean or a number"
         ))),
     }
 }
