@@ -13,7 +13,8 @@ use crate::{Components, Error, Fsync, SharedRepository, lock::sync_parent};
 /// A temporary file.
 #[derive(Debug)]
 pub(crate) struct TempFile {
-    file: File,
+    /// `None` once it is closed.
+    file: Option<File>,
     path: PathBuf,
     renamed: bool,
 }
@@ -38,13 +39,23 @@ impl TempFile {
                 Err(source) => return Err(Error::Io { what: "create", path, source }),
             }
         };
-        let new = TempFile { file, path, renamed: false };
-        shared.adjust_file(&new.file).map_err(|source| new.error("fix permission bits on", source))?;
+        let new = TempFile { file: Some(file), path, renamed: false };
+        shared.adjust_file(new.file()).map_err(|source| new.error("fix permission bits on", source))?;
         Ok(new)
     }
 
+    /// Returns the file. Panics after [`TempFile::close`].
     pub(crate) fn file(&self) -> &File {
-        &self.file
+        self.file.as_ref().expect("the file is open until it is closed")
+    }
+
+    /// Closes the file and keeps its name. Many files would otherwise need many descriptors. The
+    /// system may report only here that the data did not fit.
+    pub(crate) fn close(&mut self) -> Result<(), Error> {
+        match self.file.take() {
+            Some(file) => sys::close(file).map_err(|source| self.error("close", source)),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -53,7 +64,7 @@ impl TempFile {
 
     /// Syncs the file if its component is hardened.
     pub(crate) fn sync(&self, fsync: &Fsync, component: Components) -> Result<(), Error> {
-        fsync.file(component, &self.file).map_err(|source| self.error("sync", source))
+        fsync.file(component, self.file()).map_err(|source| self.error("sync", source))
     }
 
     /// Renames the file to `path`, and replaces what is there.
@@ -98,7 +109,7 @@ impl TempFile {
     fn equals(&self, path: &Path) -> io::Result<bool> {
         const PIECE: usize = 64 << 10;
         let other = by_path::open(path)?;
-        let size = sys::stat_of(&self.file)?.size;
+        let size = sys::stat_of(self.file())?.size;
         if sys::stat_of(&other)?.size != size {
             return Ok(false);
         }
@@ -106,7 +117,7 @@ impl TempFile {
         let mut at = 0;
         while at < size {
             let len = usize::try_from(size - at).unwrap_or(PIECE).min(PIECE);
-            self.file.read_exact_at(&mut mine[..len], at)?;
+            self.file().read_exact_at(&mut mine[..len], at)?;
             other.read_exact_at(&mut theirs[..len], at)?;
             if mine[..len] != theirs[..len] {
                 return Ok(false);

@@ -39,6 +39,7 @@ const EVERYWHERE: &[&str] = &[
     "pack.packSizeLimit",
     "core.compression",
     "core.looseCompression",
+    "pack.compression",
     "core.abbrev",
     "core.whitespace",
     "core.editor",

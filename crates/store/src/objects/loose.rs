@@ -21,7 +21,8 @@ pub(super) struct StagedLoose {
 }
 
 impl StagedLoose {
-    /// Writes an object below `root`, which is the object directory or a temporary one.
+    /// Writes an object below `root`, which is the object directory or a temporary one, and syncs it
+    /// by the policy.
     pub(super) fn write(
         root: &Path,
         oid: &ObjectId,
@@ -34,18 +35,15 @@ impl StagedLoose {
         let deflated = deflate(&object, options.level);
         drop(object);
         let dir = root.join(&oid.to_string()[..2]);
-        let (file, is_first_in_directory) = create(&dir, options)?;
+        let (mut file, is_first_in_directory) = create(&dir, options)?;
         file.file().write_all(&deflated).map_err(|source| file.error("write", source))?;
-        Ok(StagedLoose { file, oid: *oid, is_first_in_directory })
-    }
-
-    /// Syncs the file by the policy. In a batch, its pages only go to the disk.
-    pub(super) fn sync(&self, options: &Options<'_>) -> Result<(), Error> {
-        let fsync = options.fsync;
-        if fsync.batches() && sys::request_writeback(self.file.file()).is_ok() {
-            return Ok(());
+        // In a batch, the pages only go to the disk, whose cache is flushed once.
+        let is_handed_over = options.fsync.batches() && sys::request_writeback(file.file()).is_ok();
+        if !is_handed_over {
+            file.sync(options.fsync, Components::LOOSE_OBJECT)?;
         }
-        self.file.sync(fsync, Components::LOOSE_OBJECT)
+        file.close()?;
+        Ok(StagedLoose { file, oid: *oid, is_first_in_directory })
     }
 
     /// Returns the directory of its final name.

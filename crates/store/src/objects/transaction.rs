@@ -291,8 +291,7 @@ fn fold_packs(options: &Options<'_>, hash: HashKind, above: usize) {
 /// Work before the barrier.
 enum Task<'t> {
     Stage(&'t Waiting),
-    SyncLoose(&'t StagedLoose),
-    SyncFile(&'t TempFile, Components),
+    Sync(&'t TempFile, Components),
 }
 
 /// Writes the objects that waited, and syncs all files, side by side. Afterwards everything is on
@@ -303,24 +302,19 @@ fn barrier(options: &Options<'_>, state: &mut State, packs: &[Complete]) -> Resu
     let staged = Mutex::new(Vec::with_capacity(waiting.len()));
     let mut tasks: Vec<Task<'_>> = Vec::new();
     let files = packs.iter().flat_map(Complete::files);
-    tasks.extend(files.map(|(file, component)| Task::SyncFile(file, component)));
-    tasks.extend(loose.iter().map(Task::SyncLoose));
+    tasks.extend(files.map(|(file, component)| Task::Sync(file, component)));
     tasks.extend(waiting.iter().map(Task::Stage));
     side_by_side::for_each(&tasks, |task| match task {
-        Task::SyncFile(file, component) => file.sync(options.fsync, *component),
-        Task::SyncLoose(object) => object.sync(options),
+        Task::Sync(file, component) => file.sync(options.fsync, *component),
         Task::Stage(object) => {
             let made = StagedLoose::write(root, &object.oid, object.kind, &object.content, options)?;
-            made.sync(options)?;
             staged.lock().unwrap_or_else(PoisonError::into_inner).push(made);
             Ok(())
         }
     })?;
-    drop(tasks);
     loose.extend(staged.into_inner().unwrap_or_else(PoisonError::into_inner));
-    match &state.batch {
-        Some(batch) => batch.flush(options)?,
-        None => {}
+    if let Some(batch) = &state.batch {
+        batch.flush(options)?;
     }
     Ok(loose)
 }

@@ -56,8 +56,8 @@ enum Kind {
     Count,
     /// A size, not negative.
     Size,
-    /// A compression level.
-    Level,
+    /// A compression level. The word is Git's for it.
+    Level(&'static str),
     /// A least length of names, or a word for one.
     Abbreviation,
     /// Anything at all.
@@ -117,7 +117,8 @@ fn rule(key: &BStr) -> Option<(Reader, Values, Kind)> {
         | b"core.deltabasecachelimit"
         | b"pack.packsizelimit" => (Every, Values::All, Size),
         b"core.maxtreedepth" => (Every, Values::Last, Number),
-        b"core.compression" | b"core.loosecompression" => (Every, Values::All, Level),
+        b"core.compression" | b"core.loosecompression" => (Every, Values::All, Level("zlib")),
+        b"pack.compression" => (Every, Values::All, Level("pack")),
         b"core.abbrev" => (Every, Values::All, Abbreviation),
         b"core.excludesfile"
         | b"core.attributesfile"
@@ -322,9 +323,9 @@ impl Kind {
             }
             Kind::Number => repo::parse_number(value.unwrap_or_default()).map(drop).map_err(bad_number),
             Kind::Size => repo::parse_unsigned(value.unwrap_or_default()).map(drop).map_err(bad_number),
-            Kind::Level => match repo::parse_number(value.unwrap_or_default()).map_err(bad_number)? {
+            Kind::Level(name) => match repo::parse_number(value.unwrap_or_default()).map_err(bad_number)? {
                 -1..=9 => Ok(()),
-                level => Err(Failure::fatal(format!("bad zlib compression level {level}"))),
+                level => Err(Failure::fatal(format!("bad {name} compression level {level}"))),
             },
             Kind::Abbreviation => {
                 let value = given()?;
