@@ -47,6 +47,7 @@ mod symbolic_ref;
 mod trash;
 mod unseen;
 mod update_index;
+mod update_ref;
 mod upstream;
 pub(crate) mod workspace;
 pub(crate) mod worktree;
@@ -67,6 +68,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     checkout_index::COMMAND,
     sparse_checkout::COMMAND,
     update_index::COMMAND,
+    update_ref::COMMAND,
     symbolic_ref::COMMAND,
     hash_object::COMMAND,
     mktree::COMMAND,

@@ -4,7 +4,7 @@
 //! The output of a hook goes to standard error, as with Git. Its standard input is empty.
 
 use std::{
-    io,
+    io::{self, Write as _},
     os::unix::{ffi::OsStrExt as _, process::ExitStatusExt as _},
     path::{Path, PathBuf},
     process::{Command, ExitStatus, Stdio},
@@ -73,6 +73,41 @@ pub(crate) fn post_index_change(
     let args = [flag(changed == Changed::Worktree), flag(changed == Changed::IndexAlone)];
     Hooks::here(repo, settings).run("post-index-change", &args).map(drop)
 }
+
+/// Returns true if there is a hook `reference-transaction` that is run.
+pub(crate) fn has_reference_transaction(repo: &Repository, settings: &Settings) -> Result<bool, Failure> {
+    Ok(Hooks::here(repo, settings).in_directory(REFERENCE_TRANSACTION)?.is_some())
+}
+
+/// `reference-transaction` with the edits on its standard input. Returns its exit code.
+pub(crate) fn reference_transaction(
+    repo: &Repository,
+    settings: &Settings,
+    stage: &str,
+    edits: &[u8],
+) -> Result<u8, Failure> {
+    let hooks = Hooks::here(repo, settings);
+    let Some(path) = hooks.in_directory(REFERENCE_TRANSACTION)? else { return Ok(0) };
+    console::flush();
+    let ended = started(Command::new(&path), |command| {
+        let mut child = hooks.variant(command).arg(stage).stdin(Stdio::piped()).spawn()?;
+        // The hook may end before it has read everything.
+        if let Some(mut stdin) = child.stdin.take() {
+            let _ = stdin.write_all(edits);
+        }
+        child.wait()
+    });
+    let shown = path.as_os_str().as_bytes().as_bstr();
+    match ended {
+        Ok(status) => Ok(exit_code(status, shown)),
+        Err(error) => {
+            not_started(shown, &error);
+            Ok(1)
+        }
+    }
+}
+
+const REFERENCE_TRANSACTION: &str = "reference-transaction";
 
 /// Returns the standard output of `command` (a program, or a line for the shell), or `None` if it
 /// fails. The command inherits standard input.

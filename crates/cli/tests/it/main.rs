@@ -84,6 +84,7 @@ mod trees;
 mod unreadable_state;
 mod untracked_cache;
 mod update_index;
+mod update_ref;
 mod user_paths;
 mod walk;
 mod workspace;

@@ -24,7 +24,7 @@ pub use entries::{drop_entry, record};
 pub use log::begin as begin_log;
 pub use packed::{PackedRef, write_packed};
 pub use preflight::preflight;
-pub use transaction::{Failures, Observer, Rejected, Stage, Transaction, apply};
+pub use transaction::{Failures, Observer, Rejected, Stage, Transaction, apply, check_name_of};
 
 /// Where and how to write refs.
 #[derive(Clone, Debug)]

@@ -44,6 +44,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("switch", &["switch", "-q", "main"]),
     ("symbolic-ref", &["symbolic-ref", "HEAD"]),
     ("update-index", &["update-index", "-q", "--refresh"]),
+    ("update-ref", &["update-ref", "refs/heads/new", "HEAD"]),
     ("worktree add", &["worktree", "add", "-q", "--detach", "../linked"]),
     ("worktree list", &["worktree", "list"]),
     ("worktree lock", &["worktree", "lock", "nowhere"]),

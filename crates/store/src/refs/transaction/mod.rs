@@ -85,7 +85,7 @@ pub struct Rejected {
     pub message: String,
 }
 
-/// What an update of one ref does to it.
+/// The effect of an update on its ref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// The ref itself is updated.
@@ -184,6 +184,19 @@ pub(super) fn check_name(change: &Change) -> Result<(), Error> {
     if allowed { Ok(()) } else { Err(Error::BadName { name: name.to_owned() }) }
 }
 
+/// Returns an error if Git would not make this edit because of the ref's name.
+pub fn check_name_of(edit: &Edit) -> Result<(), Error> {
+    let name = edit.name.as_bstr();
+    if name == "FETCH_HEAD" || name == "MERGE_HEAD" {
+        return Err(Error::Pseudoref { name: edit.name.clone() });
+    }
+    let is_set = matches!(edit.new, New::Id(oid) if !oid.is_null());
+    match if is_set { paths::is_valid(name) } else { paths::is_safe(name) } {
+        true => Ok(()),
+        false => Err(Error::BadName { name: edit.name.clone() }),
+    }
+}
+
 impl<'a> Transaction<'a> {
     /// Starts an empty transaction.
     pub fn new(options: &'a Options, failures: Failures) -> Transaction<'a> {
@@ -212,18 +225,9 @@ impl<'a> Transaction<'a> {
 
     /// Adds an edit. Only its name is checked now.
     pub fn add(&mut self, edit: Edit) -> Result<(), Error> {
-        let name = edit.name.as_bstr();
-        if name == "FETCH_HEAD" || name == "MERGE_HEAD" {
-            return Err(Error::Pseudoref { name: edit.name });
-        }
-        let is_set = matches!(edit.new, New::Id(oid) if !oid.is_null());
-        match if is_set { paths::is_valid(name) } else { paths::is_safe(name) } {
-            true => {
-                self.push(edit);
-                Ok(())
-            }
-            false => Err(Error::BadName { name: edit.name }),
-        }
+        check_name_of(&edit)?;
+        self.push(edit);
+        Ok(())
     }
 
     fn push(&mut self, edit: Edit) {

@@ -147,7 +147,8 @@ impl<'a> Transaction<'a> {
     fn hold(&mut self, at: usize) -> Result<usize, Error> {
         let name = self.updates[at].name.clone();
         if let Some(held) = self.locks.get(&name) {
-            return Ok(*held);
+            // As for Git: HEAD was edited too, and that edit was rejected.
+            return if self.updates[at].role == Role::HeadLog { Err(Error::HeadMoved) } else { Ok(*held) };
         }
         let must_exist = match &self.updates[at].old {
             Old::Any => false,

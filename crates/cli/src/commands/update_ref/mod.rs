@@ -1,0 +1,314 @@
+//! `sapwood update-ref`: changes refs, one by name or many from standard input.
+//!
+//! One transaction locks all refs, checks them, and writes them. The hook `reference-transaction`
+//! is told each stage. A new object is looked up before its ref is locked, as in Git.
+
+mod line;
+mod stdin;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::ObjectId;
+use repo::Repository;
+use store::refs::{self, Edit, Failures, Follow, NewLog, Old, Rejection, Transaction};
+
+use crate::{
+    commands::{
+        obstacles::{self, hooks as configured_hooks},
+        reason::Reason,
+        record::{Candidate, Command, Group, Revisions},
+        rules::{Setting, Variable, When},
+    },
+    session::{
+        hooks,
+        invocation::Invocation,
+        revisions,
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+    },
+    term::{
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Set, Survey, Table,
+        },
+        console,
+        failure::Failure,
+    },
+};
+
+/// The record of `update-ref`.
+pub(super) const COMMAND: Command = Command {
+    name: "update-ref",
+    summary: "Update the object name stored in a ref safely",
+    about: "Changes refs in one transaction: a single one, or many that standard input names. All refs are \
+            locked and checked before the first one changes, and are on disk before the command ends.",
+    group: Group::Scripts,
+    syntax: &TABLE,
+    revisions: Revisions::AfterFirst,
+    settings: &[SETTINGS],
+    variables: &[VARIABLES],
+    line: &[form],
+    checks: &[&[obstacles::settings, configured_hooks::configured, state, obstacles::revisions]],
+    run,
+    ..Command::BASE
+};
+
+const SETTINGS: &[Setting] =
+    &[("core.ignorecase", When::True), ("core.prefersymlinkrefs", When::True), ("trace2.*", When::Set)];
+
+/// Set by programs that keep new objects apart: Git then changes no ref.
+const VARIABLES: &[Variable] = &[("GIT_QUARANTINE_PATH", When::Set)];
+
+const TABLE: Table<Set<Request>> = Table {
+    usage: &[
+        "sapwood update-ref [<options>] -d <refname> [<old-oid>]",
+        "sapwood update-ref [<options>]    <refname> <new-oid> [<old-oid>]",
+        "sapwood update-ref [<options>] --stdin [-z] [--batch-updates]",
+    ],
+    options: &[
+        Opt::text("-m <reason>", "reason of the update", |request: &mut Request| &mut request.reason)
+            .native(On),
+        Opt::flag("-d", "delete the reference", |request: &mut Request| &mut request.delete).native(On),
+        Opt::flag("--no-deref", "update <refname> not the one it points to", |request: &mut Request| {
+            &mut request.no_deref
+        })
+        .native(Both),
+        Opt::flag("-z", "stdin has NUL-terminated arguments", |request: &mut Request| &mut request.nul)
+            .native(On),
+        Opt::flag("--stdin", "read updates from stdin", |request: &mut Request| &mut request.stdin)
+            .native(Both),
+        Opt::flag("--create-reflog", "create a reflog", |request: &mut Request| &mut request.create_reflog)
+            .native(Both),
+        Opt::flag("-0, --batch-updates", "batch reference updates", |request: &mut Request| {
+            &mut request.batch
+        })
+        .native(Both),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+#[derive(Default)]
+struct Request {
+    reason: Option<BString>,
+    delete: bool,
+    no_deref: bool,
+    nul: bool,
+    stdin: bool,
+    create_reflog: bool,
+    batch: bool,
+}
+
+/// A command line with too few or too many arguments gets Git's usage.
+fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let is_given =
+        |name: &str| survey.options.iter().rev().find(|given| given.name == name).is_some_and(|it| it.on);
+    let count = survey.rest.len();
+    let is_right = match (is_given("--stdin"), is_given("-d")) {
+        (true, deletes) => !deletes && count == 0,
+        (false, true) => (1..=2).contains(&count) && !is_given("-z"),
+        (false, false) => (2..=3).contains(&count) && !is_given("-z"),
+    };
+    (!is_right).then(|| Reason::command_line("a wrong number of arguments"))
+}
+
+/// States in which only Git changes refs.
+fn state(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let repo = candidate.repo();
+    let mut found = obstacles::partial(repo);
+    if obstacles::some_head_is_a_link(repo) {
+        found.push(Reason::repository("some HEAD is a symbolic link"));
+    }
+    found
+}
+
+/// Runs the command. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let names = TABLE.parse(args)?.store(&mut request)?;
+    let repo = run.open()?;
+    refused::check(&repo, &[Reader::Every])?;
+    if request.reason.as_ref().is_some_and(|reason| reason.is_empty()) {
+        return Err(Failure::fatal("Refusing to perform update with empty message."));
+    }
+    let settings = Settings::read(run, &repo)?.for_recording();
+    refused::check(&repo, &[Reader::Refs])?;
+    let options = settings.refs(&repo)?;
+    let desk = Desk { run, repo: &repo, settings: &settings, options: &options, request: &request };
+    if request.stdin {
+        if request.delete || !names.is_empty() {
+            return Err(usage());
+        }
+        return stdin::run(&desk);
+    }
+    if request.batch {
+        return Err(Failure::fatal("--batch-updates can only be used with --stdin"));
+    }
+    if request.nul {
+        return Err(usage());
+    }
+    match &names[..] {
+        [name] if request.delete => desk.delete(name, None),
+        [name, old] if request.delete => desk.delete(name, Some(old)),
+        [name, new] if !request.delete => desk.update(name, new, None),
+        [name, new, old] if !request.delete => desk.update(name, new, Some(old)),
+        _ => Err(usage()),
+    }
+}
+
+fn usage() -> Failure {
+    console::raw(TABLE.help().as_bytes());
+    Failure::Said(129)
+}
+
+/// What a run works with.
+struct Desk<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    options: &'a refs::Options,
+    request: &'a Request,
+}
+
+/// The refusal of an edit before the transaction has it.
+struct Refusal {
+    message: String,
+    /// The kind, if a batch only leaves out the edit.
+    kind: Option<Rejection>,
+}
+
+impl<'a> Desk<'a> {
+    fn update(&self, name: &BString, new: &BString, old: Option<&BString>) -> Result<u8, Failure> {
+        let value = self.object(new.as_bstr())?;
+        let value = value.ok_or_else(|| Failure::fatal(format!("{new}: not a valid SHA1")))?;
+        let old = match old {
+            None => Old::Any,
+            Some(old) => Old::Id(self.old(old)?),
+        };
+        let edit = Edit { old, ..self.edit(name.as_bstr(), value) };
+        let failed =
+            |message: String| Failure::fatal(format!("update_ref failed for ref '{name}': {message}"));
+        let mut objects = Objects::new(self.repo);
+        objects.check(&edit).map_err(|refusal| failed(refusal.message))?;
+        let mut transaction = self.transaction()?;
+        let done = transaction.add(edit).and_then(|()| transaction.commit());
+        done.map(|_| 0).map_err(|error| {
+            let advice = error.advice();
+            vetoed(&error).unwrap_or_else(|| failed(error.to_string()).advised(advice))
+        })
+    }
+
+    fn delete(&self, name: &BString, old: Option<&BString>) -> Result<u8, Failure> {
+        let old = old.map(|old| self.old(old)).transpose()?.filter(|old| !old.is_null());
+        let null = ObjectId::null(self.repo.hash());
+        let edit = Edit {
+            old: old.map_or(Old::Any, Old::Id),
+            log: NewLog::ByPolicy,
+            ..self.edit(name.as_bstr(), null)
+        };
+        let mut transaction = self.transaction()?;
+        let done = transaction.add(edit).and_then(|()| transaction.commit());
+        done.map(|_| 0).map_err(|error| {
+            let advice = error.advice();
+            vetoed(&error).unwrap_or_else(|| Failure::error(error.to_string()).advised(advice))
+        })
+    }
+
+    /// The old value of the command line. Empty: the ref must not exist.
+    fn old(&self, text: &BString) -> Result<ObjectId, Failure> {
+        if text.is_empty() {
+            return Ok(ObjectId::null(self.repo.hash()));
+        }
+        let wrong = || Failure::fatal(format!("{text}: not a valid old SHA1"));
+        self.object(text.as_bstr())?.ok_or_else(wrong)
+    }
+
+    /// An edit as the options want it.
+    fn edit(&self, name: &BStr, new: ObjectId) -> Edit {
+        let Request { reason, no_deref, create_reflog, .. } = self.request;
+        Edit {
+            follow: if *no_deref { Follow::No } else { Follow::Yes },
+            log: if *create_reflog { NewLog::Always } else { NewLog::ByPolicy },
+            ..Edit::set(name, new, reason.as_ref().map_or(BStr::new(""), |reason| reason.as_bstr()))
+        }
+    }
+
+    /// The object that a word names. A whole object name needs no object.
+    fn object(&self, word: &BStr) -> Result<Option<ObjectId>, Failure> {
+        if let Some(oid) = ObjectId::from_hex(self.repo.hash(), word) {
+            return Ok(Some(oid));
+        }
+        if !word.iter().any(|byte| b"^~:@".contains(byte)) {
+            self.repo.ignored_refs(word).iter().for_each(console::warning);
+        }
+        let found = match self.repo.resolve(word) {
+            Ok(found) => found,
+            Err(error) if error.is_unreadable() || error.is_final() => return Err(error.into()),
+            Err(_) => None,
+        };
+        if found.is_some() {
+            revisions::warn_ambiguous(self.repo, self.settings, word, 1)?;
+        }
+        Ok(found)
+    }
+
+    /// A new transaction, which tells the hook if there is one.
+    fn transaction(&self) -> Result<Transaction<'a>, Failure> {
+        let failures = if self.request.batch { Failures::RejectOne } else { Failures::EndAll };
+        let mut transaction = Transaction::new(self.options, failures);
+        let (repo, settings) = (self.repo, self.settings);
+        if hooks::has_reference_transaction(repo, settings)? {
+            transaction.observed_by(Box::new(move |stage, lines| {
+                let code = hooks::reference_transaction(repo, settings, &stage.to_string(), lines);
+                code.is_ok_and(|code| code == 0)
+            }));
+        }
+        Ok(transaction)
+    }
+}
+
+/// The failure if the hook ended the transaction: Git's message has no other before it.
+fn vetoed(error: &refs::Error) -> Option<Failure> {
+    matches!(error, refs::Error::Vetoed { .. }).then(|| Failure::fatal(error.to_string()))
+}
+
+/// Checks of new values. Each object is read once.
+struct Objects<'a> {
+    reader: repo::objects::Reader<'a>,
+    known: std::collections::HashMap<ObjectId, Option<repo::objects::Kind>>,
+}
+
+impl<'a> Objects<'a> {
+    fn new(repo: &'a Repository) -> Objects<'a> {
+        Objects { reader: repo.objects().reader(), known: std::collections::HashMap::new() }
+    }
+
+    /// Refuses an edit whose new value is no object, or no commit for a branch.
+    fn check(&mut self, edit: &Edit) -> Result<(), Refusal> {
+        let new = match edit.new {
+            refs::New::Id(new) if !new.is_null() => new,
+            _ => return Ok(()),
+        };
+        let name = edit.name.as_bstr();
+        // Git checks the name before the object.
+        if let Err(error) = refs::check_name_of(edit) {
+            return Err(Refusal { message: error.to_string(), kind: None });
+        }
+        let Objects { reader, known } = self;
+        let kind = known.entry(new).or_insert_with(|| match reader.header(&new) {
+            // A blob may be larger than memory.
+            Ok((repo::objects::Kind::Blob, _)) => Some(repo::objects::Kind::Blob),
+            _ => reader.read(&new).ok().map(|(kind, _)| kind),
+        });
+        let is_branch = name == "HEAD" || name.starts_with(b"refs/heads/");
+        let message = match kind {
+            None => format!("trying to write ref '{name}' with nonexistent object {new}"),
+            Some(kind) if *kind != repo::objects::Kind::Commit && is_branch => {
+                format!("trying to write non-commit object {new} to branch '{name}'")
+            }
+            Some(_) => return Ok(()),
+        };
+        Err(Refusal { message, kind: Some(Rejection::InvalidNewValue) })
+    }
+}
