@@ -1,5 +1,7 @@
 //! Deflates objects for loose files and for packs.
 
+use std::sync::{Mutex, PoisonError};
+
 use format::{Kind, pack};
 use zlib_rs::{Deflate, DeflateFlush, Status, compress_bound, crc32::crc32};
 
@@ -8,26 +10,48 @@ use crate::Error;
 
 const WINDOW_BITS: u8 = 15;
 
-/// Returns the entry of an object in a pack, header included, and its CRC-32.
-pub(crate) fn entry_of(kind: Kind, content: &[u8], level: i32) -> (Vec<u8>, u32) {
-    let mut entry = Vec::new();
-    pack::encode_entry(kind, content.len() as u64, &mut entry);
-    append_deflated(&mut entry, content, level);
-    let sum = crc32(0, &entry);
-    (entry, sum)
+/// Streams of one level that workers use in turns: a new one costs as much as deflating some
+/// kilobytes.
+pub(crate) struct Pool {
+    level: i32,
+    idle: Mutex<Vec<Deflate>>,
+}
+
+impl Pool {
+    pub(crate) fn new(level: i32) -> Pool {
+        Pool { level, idle: Mutex::default() }
+    }
+
+    /// Returns the entry of an object in a pack, header included, and its CRC-32.
+    pub(crate) fn entry_of(&self, kind: Kind, content: &[u8]) -> (Vec<u8>, u32) {
+        let mut entry = Vec::new();
+        pack::encode_entry(kind, content.len() as u64, &mut entry);
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = idle().pop();
+        let mut stream = match used {
+            Some(mut stream) => {
+                stream.reset();
+                stream
+            }
+            None => Deflate::new(self.level, true, WINDOW_BITS),
+        };
+        append_deflated(&mut entry, content, &mut stream);
+        idle().push(stream);
+        let sum = crc32(0, &entry);
+        (entry, sum)
+    }
 }
 
 /// Returns the content of a loose object's file. `object` includes the header.
 pub(super) fn deflate(object: &[u8], level: i32) -> Vec<u8> {
     let mut deflated = Vec::new();
-    append_deflated(&mut deflated, object, level);
+    append_deflated(&mut deflated, object, &mut Deflate::new(level, true, WINDOW_BITS));
     deflated
 }
 
-fn append_deflated(out: &mut Vec<u8>, data: &[u8], level: i32) {
+fn append_deflated(out: &mut Vec<u8>, data: &[u8], stream: &mut Deflate) {
     let start = out.len();
     out.resize(start + compress_bound(data.len()), 0);
-    let mut stream = Deflate::new(level, true, WINDOW_BITS);
     let status = stream.compress(data, &mut out[start..], DeflateFlush::Finish);
     assert_eq!(status, Ok(Status::StreamEnd), "there is room for whatever it may become");
     out.truncate(start + usize::try_from(stream.total_out()).expect("no longer than its room"));

@@ -17,7 +17,7 @@ mod packing;
 mod transaction;
 
 #[cfg(test)]
-pub(crate) use deflate::entry_of;
+pub(crate) use deflate::Pool;
 pub use transaction::Transaction;
 
 /// The default of Git's `core.looseCompression`.

@@ -22,7 +22,7 @@ use format::{HashKind, Kind, ObjectId};
 
 use super::{
     Options, STREAM_LEVEL, StreamError,
-    deflate::entry_of,
+    deflate::Pool,
     loose::{StagedLoose, TempDirectory},
     packing::{Content, OpenPack},
 };
@@ -41,6 +41,7 @@ pub struct Transaction<'a> {
     state: Mutex<State>,
     /// The pack of objects that came in memory. Only appending is done under its lock.
     pack: Mutex<Option<OpenPack>>,
+    deflaters: Pool,
 }
 
 #[derive(Default)]
@@ -100,7 +101,8 @@ impl<'a> Transaction<'a> {
     /// Starts a transaction. It does nothing until the first object is written.
     pub fn new(options: Options<'a>) -> Transaction<'a> {
         let pack_from = options.pack_on_add.threshold(options.fsync.batches());
-        Transaction { options, pack_from, state: Mutex::default(), pack: Mutex::new(None) }
+        let deflaters = Pool::new(options.pack_level.unwrap_or(options.level));
+        Transaction { options, pack_from, state: Mutex::default(), pack: Mutex::new(None), deflaters }
     }
 
     /// Stages the object with this name, type and content. An object that is staged already is
@@ -248,8 +250,7 @@ impl<'a> Transaction<'a> {
 
     /// Deflates an object and appends it to the pack.
     fn append(&self, oid: &ObjectId, kind: Kind, content: &[u8]) -> Result<(), Error> {
-        let level = self.options.pack_level.unwrap_or(self.options.level);
-        let (entry, crc32) = entry_of(kind, content, level);
+        let (entry, crc32) = self.deflaters.entry_of(kind, content);
         let mut open = self.pack.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(full) = open.take_if(|pack| pack.is_full(entry.len() as u64, &self.options)) {
             let complete = full.complete(&self.options)?;
