@@ -21,7 +21,7 @@ pub(super) fn judge(world: &World, found: &Found<'_>, who: Who) -> Vec<String> {
             wrong.push(format!("git {}: exit {}: {}{}", args[0], run.code, run.stdout, run.stderr));
         }
     }
-    let state = match State::of(&found.repo) {
+    let state = match State::of(&found.repo, world.scenario.stored) {
         Ok(state) => state,
         Err(error) => {
             wrong.push(error);
@@ -45,10 +45,9 @@ pub(super) fn judge(world: &World, found: &Found<'_>, who: Who) -> Vec<String> {
 }
 
 /// Finds objects, refs and indexes without content.
-fn empty_files(git_dir: &Path) -> Vec<String> {
+pub(crate) fn empty_files(git_dir: &Path) -> Vec<String> {
     let is_temporary = |path: &BString| {
-        let name = path.rsplit_once_str("/").map_or(path.as_slice(), |(_, name)| name);
-        name.ends_with(b".lock") || name.starts_with(b"tmp_")
+        path.ends_with(b".lock") || path.split_str("/").any(|name| name.starts_with(b"tmp_"))
     };
     let matters = |path: &BString| {
         let single = ["HEAD", "index", "packed-refs", "ORIG_HEAD", "MERGE_HEAD", "config"];
@@ -71,10 +70,20 @@ pub(crate) fn old_or_new(state: &State, old: &State, new: Option<&State>) -> Vec
     if state.index != old.index && new.is_none_or(|new| state.index != new.index) {
         wrong.push(format!("the index has\n{}and should have\n{}", state.index, old.index));
     }
+    let lost = old.objects.difference(&state.objects).count();
+    if lost > 0 {
+        wrong.push(format!("{lost} objects are lost"));
+    }
+    let next = new.unwrap_or(old);
+    let kept = old.stored.intersection(&next.stored).filter(|name| !state.stored.contains(*name));
+    let foreign =
+        state.stored.iter().filter(|name| !old.stored.contains(*name) && !next.stored.contains(*name));
+    wrong.extend(kept.chain(foreign).map(|name| format!("objects/{name} should be as before or after")));
     let mut compare = |kind: &str, of: fn(&State) -> &BTreeMap<BString, BString>, may_be_empty: bool| {
         let both = [Some(old), new].into_iter().flatten();
         let names: BTreeSet<&BString> = both.chain([state]).flat_map(|state| of(state).keys()).collect();
-        for name in names {
+        // A lock may come back that was removed: it stays as after a kill.
+        for name in names.into_iter().filter(|name| !name.ends_with(b".lock")) {
             let [is, was, will] =
                 [Some(state), Some(old), new].map(|state| state.map(|state| of(state).get(name)));
             let empty = may_be_empty && is.flatten().is_some_and(|content| content.is_empty());
@@ -126,7 +135,7 @@ fn completes(world: &World, found: &Found<'_>, who: Who) -> Vec<String> {
     if code != 0 {
         return vec![format!("again, it ended by {code}: {stderr}")];
     }
-    match State::of(&found.repo) {
+    match State::of(&found.repo, world.scenario.stored) {
         Ok(state) if state == world.states[found.done + 1] => Vec::new(),
         Ok(state) => vec![format!("again, it reached {state:?}")],
         Err(error) => vec![error],

@@ -8,13 +8,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-use bstr::BString;
+use bstr::{BString, ByteSlice as _};
 use testkit::{
     Repo, Sandbox,
     weather::{Counts, Fault, Journal, Mount, Nth, Operation, Profile, Struck, Survivors},
 };
 
-use super::scenarios::{Scenario, Step};
+use super::scenarios::{Input, Scenario, Step, Stored};
 use crate::{
     SAPWOOD,
     seen::{Node, names, refs, tree},
@@ -42,10 +42,14 @@ pub(crate) struct State {
     pub(crate) logs: BTreeMap<BString, BString>,
     /// The files of the user.
     pub(crate) files: BTreeMap<BString, Node>,
+    /// The names of all objects.
+    pub(crate) objects: BTreeSet<BString>,
+    /// The names of packs and of files about objects, if they are to be as Git's.
+    pub(crate) stored: BTreeSet<BString>,
 }
 
 impl State {
-    pub(crate) fn of(repo: &Repo<'_>) -> Result<State, String> {
+    pub(crate) fn of(repo: &Repo<'_>, stored: Stored) -> Result<State, String> {
         let listed = repo.try_git(&["ls-files", "--stage"]);
         if listed.code != 0 {
             return Err(format!("the index cannot be read: {}", listed.stderr));
@@ -56,8 +60,20 @@ impl State {
             Node::Link(_) => None,
         });
         let (logs, files) = (logs.collect(), tree(&repo.path, false));
-        Ok(State { index: listed.stdout, refs: refs(&git_dir), logs, files })
+        let all = repo.try_git(&["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]).stdout;
+        let objects = all.lines().map(Into::into).collect();
+        let stored = match stored {
+            Stored::AsGit => names(&git_dir.join("objects")).into_iter().filter(is_about_objects).collect(),
+            Stored::Freely => BTreeSet::new(),
+        };
+        Ok(State { index: listed.stdout, refs: refs(&git_dir), logs, files, objects, stored })
     }
+}
+
+/// Returns true for the path of a pack, or of another file about many objects.
+fn is_about_objects(path: &BString) -> bool {
+    let is_temporary = path.ends_with(b".lock") || path.contains_str("tmp_");
+    (path.starts_with(b"pack/") || path.starts_with(b"info/")) && !is_temporary
 }
 
 /// A scenario, and the states that Git reaches in it without a power cut.
@@ -104,12 +120,12 @@ impl World {
         world.copy("undisturbed");
         let repo = world.sandbox.repo("undisturbed");
         let git_dir = repo.join(".git");
-        world.states.push(State::of(&repo).expect("a repository"));
+        world.states.push(State::of(&repo, scenario.stored).expect("a repository"));
         world.names.extend(names(&git_dir));
         for step in scenario.steps {
             let (code, stderr) = run(&repo, Who::Git, step);
             assert_eq!(code, 0, "git {:?}: {stderr}", step.args);
-            world.states.push(State::of(&repo).expect("a repository"));
+            world.states.push(State::of(&repo, scenario.stored).expect("a repository"));
             world.names.extend(names(&git_dir));
         }
         world
@@ -138,7 +154,8 @@ impl World {
         assert_eq!((done, failed), (self.scenario.steps.len(), None), "{}", self.scenario.name);
         let counts = mount.counts().since(&earlier);
         drop(mount);
-        let reached = State::of(&self.sandbox.repo("counted/backing")).expect("a repository");
+        let reached =
+            State::of(&self.sandbox.repo("counted/backing"), self.scenario.stored).expect("a repository");
         assert_eq!(Some(&reached), self.states.last(), "{}: not Git's result", self.scenario.name);
         counts
     }
@@ -231,15 +248,19 @@ fn run(repo: &Repo<'_>, who: Who, step: &Step) -> (i32, BString) {
     // directory itself.
     let mut command = repo.command("timeout".as_ref());
     command.current_dir("/").args(["--signal=KILL", SECONDS]).arg(program).arg("-C").arg(&repo.path);
-    command.args(step.args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let (stdin, text) = match step.input {
+        Input::Text(text) => (Stdio::piped(), text),
+        Input::File(path) => (fs::File::open(repo.join(path)).expect("it was made").into(), ""),
+    };
+    command.args(step.args).stdin(stdin).stdout(Stdio::null()).stderr(Stdio::piped());
     if let Who::Sapwood(workers) = who {
         command.env("SAPWOOD_TEST_CHECKOUT_WORKERS", workers.to_string());
     }
     let mut child = command.spawn().expect("the program can be run");
-    let mut input = child.stdin.take().expect("piped");
-    // A program that failed reads nothing.
-    let _ = input.write_all(step.input.as_bytes());
-    drop(input);
+    if let Some(mut input) = child.stdin.take() {
+        // A program that failed reads nothing.
+        let _ = input.write_all(text.as_bytes());
+    }
     let output = child.wait_with_output().expect("our child");
     (output.status.code().unwrap_or(255), output.stderr.into())
 }

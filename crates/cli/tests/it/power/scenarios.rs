@@ -1,6 +1,6 @@
 //! The commands during which the power fails.
 
-use testkit::Repo;
+use testkit::{Repo, weather::Journal};
 
 /// A repository and commands in it.
 pub(crate) struct Scenario {
@@ -8,30 +8,151 @@ pub(crate) struct Scenario {
     /// Makes the repository with Git. All of it is durable before the first command.
     pub(crate) prepare: fn(&Repo<'_>),
     pub(crate) steps: &'static [Step],
+    /// The disks on which it keeps what it reports.
+    pub(crate) journals: &'static [Journal],
+    pub(crate) stored: Stored,
 }
+
+/// How objects are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// In packs with Git's names.
+    AsGit,
+    /// In packs or loose.
+    Freely,
+}
+
+const EVERY: &[Journal] = &[Journal::Strict, Journal::Ordered];
 
 /// A command.
 pub(crate) struct Step {
     pub(crate) args: &'static [&'static str],
-    /// Its standard input.
-    pub(crate) input: &'static str,
+    pub(crate) input: Input,
+}
+
+/// The standard input of a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Input {
+    Text(&'static str),
+    /// A file of the repository.
+    File(&'static str),
 }
 
 pub(crate) const fn step(args: &'static [&'static str]) -> Step {
-    Step { args, input: "" }
+    Step { args, input: Input::Text("") }
+}
+
+const fn given(args: &'static [&'static str], input: Input) -> Step {
+    Step { args, input }
 }
 
 /// The name of the scenario with the fewest operations.
 pub(crate) const SHORTEST: &str = "update-index";
 
-pub(crate) const SCENARIOS: &[Scenario] = &[Scenario {
-    name: SHORTEST,
-    prepare: base,
-    steps: &[
-        step(&["update-index", "--force-remove", "dir/file"]),
-        step(&["update-index", "--chmod=+x", "file"]),
-    ],
-}];
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: SHORTEST,
+        prepare: new_files,
+        steps: &[
+            step(&["update-index", "--add", "new", "dir/new"]),
+            step(&["update-index", "--force-remove", "dir/new"]),
+        ],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "update-index, a pack",
+        prepare: new_files,
+        steps: &[step(&["-c", "sapwood.packOnAdd=2", "update-index", "--add", "new", "dir/new"])],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "update-index, a stream",
+        prepare: new_files,
+        steps: &[step(&["-c", "core.bigFileThreshold=3", "update-index", "--add", "new", "dir/new"])],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "update-index, a batch",
+        prepare: new_files,
+        steps: &[step(&[
+            "-c",
+            "core.fsync=all",
+            "-c",
+            "core.fsyncMethod=batch",
+            "update-index",
+            "--add",
+            "new",
+        ])],
+        // A batch flushes once, after the data were handed to the disk: POSIX promises nothing.
+        journals: &[Journal::Ordered],
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "hash-object and trees",
+        prepare: new_files,
+        steps: &[
+            step(&["hash-object", "-w", "new"]),
+            step(&["update-index", "--add", "new"]),
+            step(&["write-tree"]),
+        ],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "symbolic-ref",
+        prepare: with_remote,
+        steps: &[
+            step(&["symbolic-ref", "-m", "to side", "HEAD", "refs/heads/side"]),
+            step(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"]),
+        ],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "update-ref",
+        prepare: base,
+        steps: &[
+            step(&["update-ref", "--create-reflog", "refs/new/deep/one", "HEAD"]),
+            step(&["update-ref", "-m", "back", "HEAD", "HEAD~"]),
+            step(&["update-ref", "-d", "refs/new/deep/one"]),
+        ],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "update-ref, many",
+        prepare: packed_refs,
+        steps: &[given(
+            &["update-ref", "--stdin"],
+            Input::Text(
+                "start\ncreate refs/heads/new/one HEAD\nupdate refs/heads/side HEAD\n\
+                 delete refs/tags/packed\nprepare\ncommit\n",
+            ),
+        )],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "commit-tree",
+        prepare: base,
+        steps: &[
+            given(&["commit-tree", "-p", "HEAD", "HEAD^{tree}"], Input::Text("three\n")),
+            given(&["mktree"], Input::Text("")),
+        ],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "multi-pack-index",
+        prepare: two_packs,
+        steps: &[step(&["multi-pack-index", "write"]), step(&["prune-packed"])],
+        journals: EVERY,
+        stored: Stored::AsGit,
+    },
+];
 
 pub(crate) fn base(repo: &Repo<'_>) {
     repo.write("file", "one\n");
@@ -46,4 +167,24 @@ pub(crate) fn new_files(repo: &Repo<'_>) {
     base(repo);
     repo.write("new", "new\n");
     repo.write("dir/new", "another\n");
+}
+
+fn with_remote(repo: &Repo<'_>) {
+    base(repo);
+    repo.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+}
+
+/// Two packs, and loose objects that are in one of them too.
+fn two_packs(repo: &Repo<'_>) {
+    base(repo);
+    repo.git(&["repack", "-q", "-a"]);
+    repo.write("third", "three\n");
+    repo.commit("three");
+    repo.git(&["repack", "-q"]);
+}
+
+fn packed_refs(repo: &Repo<'_>) {
+    base(repo);
+    repo.git(&["tag", "packed"]);
+    repo.git(&["pack-refs", "--all"]);
 }

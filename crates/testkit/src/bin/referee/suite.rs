@@ -8,11 +8,12 @@ use std::{
 use crate::Error;
 
 /// The part of the suite that covers sapwood: checkout, index, status, patterns, worktrees,
-/// submodules.
+/// submodules, recording (add, commit, stash, refs), packs.
 pub(crate) const CORE: &[&str] = &[
     "t00[02]*",
     "t100*",
     "t101*",
+    "t1050*",
     "t109*",
     "t13[01]*",
     "t14*",
@@ -24,12 +25,22 @@ pub(crate) const CORE: &[&str] = &[
     "t24*",
     "t30*",
     "t36*",
+    "t37*",
     "t39*",
+    "t530[023489]*",
+    "t5313*",
+    "t531[89]*",
+    "t532[458]*",
+    "t5334*",
+    "t5351*",
     "t5601*",
     "t5604*",
     "t5606*",
     "t613*",
     "t630[01]*",
+    "t700[125]*",
+    "t701[012]*",
+    "t706*",
     "t71*",
     "t72*",
     "t7300*",
