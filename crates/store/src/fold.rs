@@ -39,7 +39,7 @@ const SMALL: u64 = 16 << 20;
 /// Git takes the file of a `gc` for left behind after this time.
 const GC_TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// What to fold, and how.
+/// The packs to fold, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// The object directory of a repository.

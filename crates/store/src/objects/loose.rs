@@ -21,8 +21,8 @@ pub(super) struct StagedLoose {
 }
 
 impl StagedLoose {
-    /// Writes an object below `root`, which is the object directory or a temporary one, and syncs it
-    /// by the policy.
+    /// Writes an object below `root`, which is the object directory or a temporary one, and syncs
+    /// it by the policy.
     pub(super) fn write(
         root: &Path,
         oid: &ObjectId,

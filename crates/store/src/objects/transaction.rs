@@ -14,8 +14,9 @@ use std::{
     fmt,
     io::Read,
     mem,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
 };
 
 use format::{HashKind, Kind, ObjectId};
@@ -327,6 +328,10 @@ fn publish_loose(
     is_batch: bool,
     directories: &mut BTreeMap<PathBuf, Components>,
 ) -> Result<(), Error> {
+    // Another process may have made a directory, and been killed before it synced its name.
+    if !loose.is_empty() && was_changed_lately(options.objects) {
+        directories.insert(options.objects.to_owned(), Components::LOOSE_OBJECT);
+    }
     for object in loose {
         let is_first = match is_batch {
             true => super::make_directory(&object.directory(options.objects), options.shared)?,
@@ -338,6 +343,15 @@ fn publish_loose(
         directories.insert(object.publish(options.objects)?, Components::LOOSE_OBJECT);
     }
     Ok(())
+}
+
+/// Returns true unless the names in `dir` changed so long ago that the system has written them back
+/// by itself, which takes it half a minute.
+fn was_changed_lately(dir: &Path) -> bool {
+    const LONG: Duration = Duration::from_secs(120);
+    let Ok(Some(stat)) = sys::by_path::stat_followed(dir) else { return true };
+    let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(stat.mtime.0.max(0).unsigned_abs());
+    changed.elapsed().map_or(true, |age| age < LONG)
 }
 
 #[cfg(test)]

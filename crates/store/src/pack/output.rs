@@ -20,7 +20,7 @@ const QUEUE_DEPTH: usize = 8;
 /// little left to do.
 const WRITE_BACK: u64 = 8 << 20;
 
-/// Who writes.
+/// The thread that writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writing {
     /// The caller.

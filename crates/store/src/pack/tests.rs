@@ -67,7 +67,7 @@ fn git_reads_published_packs() {
             repo.git(&["fsck", "--strict"]);
             let before = place.names();
             assert!(before.iter().any(|name| *name == format!("pack-{checksum}.rev")), "{before:?}");
-            // The same pack once more is no error, and leaves nothing behind.
+            // An equal pack is no error, and leaves nothing behind.
             complete(place.target(hash), count, writing).publish().expect("the same");
             assert_eq!(place.names(), before);
             // Git writes the same bytes for the same pack.
