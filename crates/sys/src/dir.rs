@@ -209,6 +209,22 @@ impl Dir {
         Ok(retried(Phase::Link, || rustix::fs::renameat(from_dir.as_fd(), from, to_dir.as_fd(), to))?)
     }
 
+    /// Renames an entry beneath this directory. Returns `EEXIST` if anything is at `to`. A file system
+    /// that cannot rename so is asked first what is there.
+    pub fn rename_new(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
+        let (from_dir, from_name) = self.parent_of(from)?;
+        let (to_dir, to_name) = self.parent_of(to)?;
+        let flags = rustix::fs::RenameFlags::NOREPLACE;
+        let renamed = retried(Phase::Link, || {
+            rustix::fs::renameat_with(from_dir.as_fd(), from_name, to_dir.as_fd(), to_name, flags)
+        });
+        match renamed {
+            Err(Errno::INVAL | Errno::NOSYS) if self.stat(to)?.is_none() => self.rename(from, to),
+            Err(Errno::INVAL | Errno::NOSYS) => Err(Errno::EXIST.into()),
+            renamed => Ok(renamed?),
+        }
+    }
+
     /// Runs `fsync` on the directory: the names in it survive a crash from then on.
     pub fn sync(&self) -> io::Result<()> {
         let fd = self.reopen()?;

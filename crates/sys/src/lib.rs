@@ -72,7 +72,7 @@ pub use process::{
     wait_to_read, waits,
 };
 pub use read::read_to_end;
-pub use reason::reason;
+pub use reason::{not_found, reason};
 pub use regex::Regex;
 pub use removal::{Protection, RemovalFacts};
 pub use sigbus::{

@@ -11,6 +11,11 @@ pub fn reason(error: &io::Error) -> String {
     }
 }
 
+/// Returns the error for a file that does not exist.
+pub fn not_found() -> io::Error {
+    io::Error::from_raw_os_error(libc::ENOENT)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@ use crate::{
     },
 };
 
+mod add;
 mod adopt;
 pub(crate) mod check_attr;
 mod check_ignore;
@@ -28,6 +29,7 @@ mod init;
 pub(crate) mod ls_files;
 mod mktree;
 mod multi_pack_index;
+mod mv;
 mod names;
 mod object_dirs;
 pub(crate) mod obstacles;
@@ -39,6 +41,7 @@ pub(crate) mod reason;
 pub(crate) mod record;
 mod reset;
 mod rev_parse;
+mod rm;
 pub(crate) mod rules;
 mod show_ref;
 mod sparse_checkout;
@@ -60,6 +63,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     clone::COMMAND,
     checkout::COMMAND,
     checkout::SWITCH_COMMAND,
+    add::COMMAND,
+    mv::COMMAND,
+    rm::COMMAND,
     reset::COMMAND,
     checkout::RESTORE_COMMAND,
     clean::COMMAND,

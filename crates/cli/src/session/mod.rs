@@ -1,6 +1,7 @@
 //! One run of a command: the invocation, the repository, the settings, and the parts that commands
 //! share.
 
+pub(crate) mod advice;
 pub(crate) mod apply;
 pub(crate) mod hooks;
 pub(crate) mod input;
@@ -15,6 +16,7 @@ pub(crate) mod revisions;
 pub(crate) mod settings;
 pub(crate) mod sign;
 pub(crate) mod sparse_index;
+pub(crate) mod stage;
 pub(crate) mod submodules;
 pub(crate) mod trace;
 pub(crate) mod tracking;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
+mod add;
 mod adopt;
 mod alternates;
 mod args;
@@ -45,6 +46,7 @@ mod ls_files;
 mod matrix;
 mod mktree;
 mod multi_pack_index;
+mod mv;
 mod objects;
 mod paths;
 mod pathspec_attr;
@@ -62,6 +64,7 @@ mod refs;
 mod refused_settings;
 mod reset;
 mod rev_parse;
+mod rm;
 mod round_trips;
 mod scripted;
 mod seen;

@@ -15,9 +15,9 @@ use format::{
 };
 use repo::{
     Repository,
-    convert::{Converter, Worker},
+    convert::{Converter, Filtering, Worker},
 };
-use store::objects::{self, StreamError};
+use store::objects::{self, StreamError, Transaction};
 use sys::{Dir, FileType, Stat};
 
 use crate::look::content;
@@ -25,8 +25,8 @@ use crate::look::content;
 /// The treatment of an object after it is hashed.
 #[derive(Clone, Copy, Debug)]
 pub enum Store<'a> {
-    /// The object is written with these options.
-    Write(objects::Options<'a>),
+    /// The object is staged in this transaction.
+    Write(&'a Transaction<'a>),
     /// The object is only hashed (`--info-only`).
     HashOnly,
 }
@@ -43,6 +43,8 @@ pub enum Error {
     Read { path: BString, source: io::Error },
     #[error("short read while indexing {path}")]
     Short { path: BString },
+    #[error("unable to stat '{path}': {}", sys::reason(.source))]
+    Stat { path: BString, source: io::Error },
     #[error("{path}: unsupported file type")]
     Type { path: BString },
     #[error("'{path}' does not have a commit checked out")]
@@ -65,6 +67,8 @@ pub struct FileHasher<'a> {
     worktree: &'a Dir,
     /// Files of more bytes are not read into memory.
     big: u64,
+    /// The converter for all files, if the caller has chosen it.
+    given: Option<Worker>,
     worker: Option<Worker>,
     /// A converter for comparing and hashing only, which reports fewer warnings.
     comparing: Option<Worker>,
@@ -74,7 +78,12 @@ pub struct FileHasher<'a> {
 impl<'a> FileHasher<'a> {
     /// Creates a hasher for the files of `worktree`. `big` is the value of `core.bigFileThreshold`.
     pub fn new(repo: &'a Repository, worktree: &'a Dir, big: u64) -> FileHasher<'a> {
-        FileHasher { repo, worktree, big, worker: None, comparing: None, messages: Vec::new() }
+        FileHasher { repo, worktree, big, given: None, worker: None, comparing: None, messages: Vec::new() }
+    }
+
+    /// Uses this converter for all files that are hashed.
+    pub(super) fn with_converter(self, worker: Worker) -> FileHasher<'a> {
+        FileHasher { given: Some(worker), ..self }
     }
 
     /// Takes the messages about the files so far. Each begins with `error: `, `warning: ` or `hint:
@@ -132,6 +141,7 @@ impl<'a> FileHasher<'a> {
         let mut file = file.map_err(|source| Error::Open { path: path.to_owned(), source })?;
         // An object that is not stored needs no round trip to the worktree.
         let slot = match store {
+            _ if self.given.is_some() => &mut self.given,
             Store::Write(_) => &mut self.worker,
             Store::HashOnly => &mut self.comparing,
         };
@@ -147,6 +157,14 @@ impl<'a> FileHasher<'a> {
         let mut content = Vec::new();
         let read = sys::read_to_end(&file, stat.size, &mut content);
         read.map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        // A filter gets the whole file. Otherwise the stat data say how much of it is recorded, and
+        // what came later shows as a change.
+        if worker.filtering(path)? == Filtering::None {
+            if (content.len() as u64) < stat.size {
+                return Err(Error::Short { path: path.to_owned() });
+            }
+            content.truncate(usize::try_from(stat.size).unwrap_or(usize::MAX));
+        }
         let mut converted = Vec::new();
         let converted = worker.to_git(path, &content, &mut converted);
         self.messages.extend(worker.take_messages());
@@ -163,7 +181,7 @@ impl<'a> FileHasher<'a> {
     ) -> Result<ObjectId, Error> {
         let (hash, size) = (self.repo.hash(), stat.size);
         let named = match store {
-            Store::Write(options) => objects::write_stream(hash, size, file, &options),
+            Store::Write(objects) => objects.write_stream_unless(hash, size, file, &|oid| self.exists(oid)),
             Store::HashOnly => objects::hash_stream(hash, size, file),
         };
         named.map_err(|error| match error {
@@ -176,17 +194,23 @@ impl<'a> FileHasher<'a> {
         })
     }
 
+    /// Returns true if the repository has the object. A copy counts only if its time could be
+    /// renewed: otherwise it may be pruned.
+    fn exists(&self, oid: &ObjectId) -> bool {
+        self.repo.objects().files_of(oid).iter().any(|file| objects::freshen(file))
+    }
+
     fn content(&self, path: &BStr, content: &[u8], store: Store<'_>) -> Result<ObjectId, Error> {
         let mut hasher = Hasher::object(self.repo.hash(), "blob", content.len() as u64);
         hasher.update(content);
         let oid = hasher.finish().map_err(|_| Error::Collision { path: path.to_owned() })?;
-        let Store::Write(options) = store else { return Ok(oid) };
-        // A copy counts only if its time could be renewed: otherwise it may be pruned.
-        if self.repo.objects().files_of(&oid).iter().any(|file| objects::freshen(file)) {
+        let Store::Write(objects) = store else { return Ok(oid) };
+        if objects.contains(&oid) || self.exists(&oid) {
             return Ok(oid);
         }
-        objects::write(&oid, Kind::Blob, content, &options)
-            .map_err(|source| Error::Store { objects: options.objects.to_owned(), source })?;
+        objects
+            .write(&oid, Kind::Blob, content)
+            .map_err(|source| Error::Store { objects: self.repo.objects_dir().to_owned(), source })?;
         Ok(oid)
     }
 }

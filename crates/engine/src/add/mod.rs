@@ -1,16 +1,18 @@
 //! Addition of worktree files to the index, path by path.
 //!
 //! - [`FileHasher`] hashes a file and stores its object.
+//! - [`Recording`] does so for many files, with several workers.
 //! - [`Staging`] changes single paths of an index. Each change sees the ones before it.
 //! - [`PathProbe`] stats paths.
 //! - [`refresh()`] updates the stat data of all entries.
 //! - [`write_tree()`] writes the trees of an index.
 //!
-//! Nothing in the worktree is changed. An object stays, unreachable, if a later step fails: Git
-//! does the same.
+//! Nothing in the worktree is changed. Objects are staged in a transaction of the caller, who
+//! publishes it before the index is written: see docs/design/add.md.
 
 mod hash;
 mod probe;
+mod record;
 mod refresh;
 mod stage;
 mod write_tree;
@@ -21,6 +23,7 @@ use repo::Repository;
 
 pub use hash::{Error, FileHasher, Store};
 pub use probe::{Found, PathProbe};
+pub use record::{AfterError, LineEnds, Recorded, Recording, stat};
 pub use refresh::{Finding, RefreshOptions, Refreshed, refresh};
 pub use stage::{Allow, Conflict, Staging};
 pub use write_tree::{Missing, RecordError, Trees, WriteTreeError, record, write_tree};

@@ -145,6 +145,34 @@ impl Staging {
         true
     }
 
+    /// Like [`Staging::alter`], for the entry of this stage.
+    pub fn alter_stage(&mut self, path: &BStr, stage: Stage, change: impl FnOnce(&mut NewEntry)) -> bool {
+        let entry = self.entries_of(path).into_iter().find(|entry| entry.stage == stage);
+        let Some(mut entry) = entry else { return false };
+        self.clear_monitor_flag(&mut entry, path);
+        change(&mut entry);
+        self.invalidate_tree(path);
+        self.replace(path, entry);
+        true
+    }
+
+    /// Returns the entry that decides the mode of a path where the file system does not tell it:
+    /// the merged one, or of an unmerged path our side, else the first one.
+    pub fn model(&self, path: &BStr) -> Option<NewEntry> {
+        let entries = self.entries_of(path);
+        let ours = entries.iter().find(|entry| entry.stage == Stage::Ours);
+        let first = entries.first()?;
+        Some(match (first.stage, ours) {
+            (Stage::Base, Some(ours)) => *ours,
+            _ => *first,
+        })
+    }
+
+    /// Counts the path as changed and leaves its entry as it is: `add -N` of a file that is there.
+    pub fn touch(&mut self, path: &BStr) {
+        self.invalidate_tree(path);
+    }
+
     /// Adds an entry. It replaces the entry of the same path and stage. A merged entry also
     /// replaces all unmerged stages.
     pub fn add(&mut self, path: &BStr, entry: NewEntry, allow: Allow) -> Result<(), Conflict> {

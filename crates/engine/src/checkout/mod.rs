@@ -35,7 +35,7 @@ pub use plan::{
     plan, plan_with_submodules,
 };
 pub use record::{record, record_interrupted};
-pub use refresh::{ChangeKind, ChangedEntry, RacyCheck, local_changes, refresh};
+pub use refresh::{ChangeKind, ChangedEntry, RacyCheck, local_changes, refresh, refresh_selected};
 pub use refusal::{
     Operation, Refusal, RefusalKind, SparseLeftover, SparseLeftoverKind, text as refusal_text,
 };

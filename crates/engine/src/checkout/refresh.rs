@@ -23,7 +23,7 @@ use crate::{
         compare::{Compared, Positions, compare},
         content,
         facts::{Seen, Want},
-        pathspec::Pathspecs,
+        pathspec::{self, Pathspecs},
         stat::{Match, StatRules, index_stat},
         submodules,
     },
@@ -72,17 +72,44 @@ pub fn refresh(
     worktree: &Dir,
     index: &mut Index,
 ) -> Result<Vec<ChangedEntry>, LookError> {
+    Ok(refresh_selected(repo, worktree, index, &Pathspecs::default())?.changes)
+}
+
+/// The result of [`refresh_selected`].
+#[derive(Debug, Default)]
+pub struct Refreshed {
+    /// The differences.
+    pub changes: Vec<ChangedEntry>,
+    /// An entry got other stat data, or the monitor's mark.
+    pub has_news: bool,
+}
+
+/// Like [`refresh`], for the entries that `pathspecs` select.
+pub fn refresh_selected(
+    repo: &repo::Repository,
+    worktree: &Dir,
+    index: &mut Index,
+    pathspecs: &Pathspecs,
+) -> Result<Refreshed, LookError> {
     let _phase = profile::span(Phase::Plan);
-    let asked: Vec<usize> =
-        (0..index.entries().len()).filter(|&at| is_compared(index, &index.entries()[at])).collect();
+    let bounds = pathspecs.bounds(index);
+    let is_selected = |entry: &Entry| {
+        pathspecs.is_empty()
+            || pathspecs.matches_entry(index.path(entry), entry.mode, &mut pathspec::Seen::default())
+    };
+    let asked: Vec<usize> = bounds
+        .clone()
+        .filter(|&at| is_compared(index, &index.entry(at)) && is_selected(&index.entry(at)))
+        .collect();
     let found = compare(repo, worktree, index, Positions::These(&asked), Want::Stat)?;
     let mut changes: BTreeMap<BString, ChangeKind> = BTreeMap::new();
-    for entry in index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
-        changes.insert(index.path(entry).to_owned(), ChangeKind::Unmerged);
+    let unmerged = index.entries_in(bounds).filter(|entry| entry.stage != Stage::Normal);
+    for entry in unmerged.filter(is_selected) {
+        changes.insert(index.path(&entry).to_owned(), ChangeKind::Unmerged);
     }
     let mut clean: Vec<(usize, sys::Stat)> = Vec::new();
     for Compared { at, seen, verdict, .. } in found {
-        let entry = &index.entries()[at];
+        let entry = &index.entry(at);
         let is_same = match (verdict, entry.mode.is_gitlink()) {
             (Match::Same, true) => {
                 submodules::head(repo, index.path(entry)).is_none_or(|head| head == entry.oid)
@@ -107,7 +134,9 @@ pub fn refresh(
         };
         changes.insert(index.path(entry).to_owned(), change);
     }
+    let mut has_news = false;
     for (at, stat) in clean {
+        has_news |= !index.mode_at(at).is_gitlink() && index.entry(at).stat != index_stat(&stat);
         let entry = &mut index.entries_mut()[at];
         if !entry.mode.is_gitlink() {
             entry.stat = index_stat(&stat);
@@ -117,9 +146,10 @@ pub fn refresh(
     let clean: Vec<usize> = asked.into_iter().filter(is_clean).collect();
     for at in clean {
         index.entries_mut()[at].flags.insert(Flags::UPTODATE);
-        index.set_fsmonitor_valid(at);
+        has_news |= index.set_fsmonitor_valid(at);
     }
-    Ok(changes.into_iter().map(|(path, kind)| ChangedEntry { kind, path }).collect())
+    let changes = changes.into_iter().map(|(path, kind)| ChangedEntry { kind, path }).collect();
+    Ok(Refreshed { changes, has_news })
 }
 
 fn is_compared(index: &Index, entry: &Entry) -> bool {

@@ -95,6 +95,8 @@ pub enum Touched {
     Compared,
     /// The file counts as changed, as in Git's plumbing, which does not refresh.
     Changed,
+    /// Like `Changed`, and so do racy files: the caller stores all of them.
+    Suspected,
 }
 
 /// The search for untracked files.
@@ -240,7 +242,7 @@ impl Classifier<'_> {
         let notes = scan.into_notes();
         // Most entries are decided without reading the entry.
         let compared = |note: &Note| match note.verdict {
-            Match::Racy => true,
+            Match::Racy => self.options.touched != Touched::Suspected,
             Match::Touched => self.options.touched == Touched::Compared,
             Match::Same | Match::Different => false,
         };

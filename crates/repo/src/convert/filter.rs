@@ -21,7 +21,7 @@ use format::ObjectId;
 use sys::profile::{self, Phase};
 
 use super::{
-    Content, Worker,
+    Content, Filtering, Worker,
     process::{Answer, NotStarted, Process},
 };
 use crate::{ConvertError, Error, Repository};
@@ -40,6 +40,15 @@ impl Driver {
     /// Returns true if the driver has any command.
     pub(super) fn has_command(&self) -> bool {
         !self.smudge.is_empty() || !self.clean.is_empty() || !self.process.is_empty()
+    }
+
+    /// Returns the program that turns files into blobs.
+    pub(super) fn cleans(&self) -> Filtering {
+        match (self.process.is_empty(), self.clean.is_empty()) {
+            (false, _) => Filtering::Process,
+            (true, false) => Filtering::Command,
+            (true, true) => Filtering::None,
+        }
     }
 
     fn cannot_smudge(&self) -> bool {

@@ -44,6 +44,17 @@ pub enum Class {
     External,
 }
 
+/// The program by which a file becomes a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filtering {
+    /// No program.
+    None,
+    /// A command for each file.
+    Command,
+    /// A long-running process, which serves one file at a time.
+    Process,
+}
+
 /// The settings and attributes of conversion, shared by all threads.
 pub struct Converter {
     shared: Arc<Shared>,
@@ -96,6 +107,19 @@ impl Converter {
         let mut shared = Shared::load(repo, index, Direction::Compare)?;
         shared.storing = Some(Storing::for_showing(repo)?);
         Ok(Converter { shared: Arc::new(shared) })
+    }
+
+    /// Like [`Converter::for_compare`], for content that is stored with the line ends that the
+    /// attributes ask for, whatever those in the index are (`--renormalize`).
+    pub fn for_renormalizing(repo: &Repository, index: &Index) -> Result<Converter, Error> {
+        let mut shared = Shared::load(repo, index, Direction::Compare)?;
+        shared.index = None;
+        Ok(Converter { shared: Arc::new(shared) })
+    }
+
+    /// Returns true if a long-running process is configured that converts files to blobs.
+    pub fn may_start_processes(&self) -> bool {
+        self.shared.drivers.iter().any(|driver| driver.cleans() == Filtering::Process)
     }
 
     /// Sets the commit that is checked out, for filters that ask for it.
@@ -196,6 +220,12 @@ impl Worker {
     /// Returns true if the file at `path` becomes a blob without conversion.
     pub fn needs_no_conversion(&mut self, path: &BStr) -> Result<bool, Error> {
         Ok(self.action(path)?.is_none())
+    }
+
+    /// Returns the program that the file at `path` passes through on its way to a blob.
+    pub fn filtering(&mut self, path: &BStr) -> Result<Filtering, Error> {
+        let driver = self.action(path)?.and_then(|action| action.driver);
+        Ok(driver.map_or(Filtering::None, |at| self.shared.drivers[at].cleans()))
     }
 
     /// Returns the bytes of the blob: `file` itself or `out`. Used to compare a file with its blob

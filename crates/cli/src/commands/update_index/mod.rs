@@ -2,8 +2,8 @@
 //!
 //! Order: the lock, if it is free; the index; the acts of the command line from left to right
 //! (`line`), each on the result of those before it; paths from standard input; the index as a whole
-//! (`whole`); and if anything was changed, the index file. An error of which Git dies leaves the
-//! index as it was, but not objects that were written by then.
+//! (`whole`); and if anything was changed, the new objects are published and the index file is
+//! written. An error of which Git dies leaves the index as it was, and publishes no object.
 
 mod again;
 mod info;
@@ -54,11 +54,12 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(stop.clone().into());
     }
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?.for_recording();
-    // Mostly there is nothing to be changed.
+    let settings = Settings::read(run, &repo)?;
+    // Mostly there is nothing to be changed, and stat data can be found again.
     let refreshes = |act: &Act| matches!(act, Act::Refresh { .. });
     let is_all = acts.iter().all(|act| refreshes(act) || matches!(act, Act::Set { .. }));
-    let settings = if is_all && acts.iter().any(refreshes) { settings.for_answers() } else { settings };
+    let settings =
+        if is_all && acts.iter().any(refreshes) { settings.for_answers() } else { settings.for_recording() };
     let mut transaction = Transaction::start(
         Session { invocation: run, repository: &repo, settings: &settings },
         Start::IndexIfFree,

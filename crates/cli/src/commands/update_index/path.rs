@@ -164,7 +164,7 @@ impl Update<'_> {
         }
         let store = match self.info_only {
             true => Store::HashOnly,
-            false => Store::Write(self.settings.objects(self.repo)),
+            false => Store::Write(&self.objects),
         };
         let named = self.hasher.hash(path, stat, self.staging.base(), store);
         self.say();

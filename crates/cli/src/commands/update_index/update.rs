@@ -47,6 +47,8 @@ pub(super) struct Update<'a> {
     pub(super) transaction: Transaction<'a>,
     pub(super) staging: Staging,
     pub(super) hasher: FileHasher<'a>,
+    /// The new objects.
+    pub(super) objects: store::objects::Transaction<'a>,
     pub(super) rules: StatRules,
     pub(super) protect: Protect,
     pub(super) allow: Allow,
@@ -94,6 +96,7 @@ impl<'a> Update<'a> {
             probe: PathProbe::new(worktree),
             transaction,
             staging,
+            objects: store::objects::Transaction::new(settings.objects(repo)),
             hasher: FileHasher::new(repo, worktree, settings.big_file_threshold),
             rules: StatRules::of(repo)?,
             protect,

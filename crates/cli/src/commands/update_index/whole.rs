@@ -217,6 +217,9 @@ impl Update<'_> {
         if self.whole.shares_anew {
             index.base = None;
         }
+        if !self.transaction.is_locked_out() {
+            self.objects.publish()?;
+        }
         self.transaction.index = index;
         self.transaction.state.split = Some(splits && !self.whole.something_changed);
         if self.transaction.state.before.is_some() {

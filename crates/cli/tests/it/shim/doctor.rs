@@ -9,6 +9,7 @@ use crate::SAPWOOD;
 
 /// For each command a command line that is native unless the repository is an obstacle.
 const LINES: &[(&str, &[&str])] = &[
+    ("add", &["add", "a"]),
     ("check-attr", &["check-attr", "text", "a"]),
     ("check-ignore", &["check-ignore", "-q", "a"]),
     ("checkout", &["checkout", "-q", "main"]),
@@ -27,10 +28,12 @@ const LINES: &[(&str, &[&str])] = &[
     ("mktree", &["mktree"]),
     ("multi-pack-index", &["multi-pack-index", "write"]),
     ("prune-packed", &["prune-packed"]),
+    ("mv", &["mv", "dir/b", "dir/c"]),
     ("read-tree", &["read-tree", "-m", "HEAD"]),
     ("reset", &["reset", "-q"]),
     ("restore", &["restore", "."]),
     ("rev-parse", &["rev-parse", "HEAD^0"]),
+    ("rm", &["rm", "-rf", "dir"]),
     ("show-ref", &["show-ref", "-d"]),
     ("sparse-checkout add", &["sparse-checkout", "add", "dir"]),
     ("sparse-checkout check-rules", &["sparse-checkout", "check-rules"]),

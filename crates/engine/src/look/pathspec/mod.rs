@@ -368,6 +368,21 @@ impl Pathspecs {
             })
     }
 
+    /// Returns true if the part without wildcards of a pathspec, even of an excluding one, is `path`
+    /// or leads through it.
+    pub fn name(&self, path: &BStr) -> bool {
+        self.items.iter().any(|item| {
+            let leads = item.literal == path.len()
+                || item.literal > path.len() && item.pattern.get(path.len()) == Some(&b'/');
+            leads && item.same(&item.pattern[..path.len()], path)
+        })
+    }
+
+    /// Returns true if everything is selected without a look at any path.
+    pub fn are_everything(&self) -> bool {
+        self.items.iter().all(|item| item.pattern.is_empty() && !item.exclude && item.attr.is_none())
+    }
+
     /// Returns the directory that contains everything selected, with a slash at the end, or empty.
     pub fn common_directory(&self) -> &BStr {
         let included: Vec<&Item> = self.items.iter().filter(|item| !item.exclude).collect();
@@ -392,6 +407,50 @@ impl Pathspecs {
             (hit == Hit::None).then_some(item.original.as_bstr())
         })
     }
+
+    /// Returns each pathspec, and how it has matched so far.
+    pub fn uses<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = Use<'a>> {
+        self.items.iter().enumerate().map(move |(number, item)| Use {
+            number,
+            pattern: item.pattern.as_bstr(),
+            original: item.original.as_bstr(),
+            excludes: item.exclude,
+            is_pattern: item.glob || item.icase,
+            matched: match seen.0.get(number).copied().unwrap_or(Hit::None) {
+                Hit::None => Matched::Nothing,
+                Hit::Below => Matched::Below,
+                Hit::Part | Hit::Exact => Matched::Path,
+            },
+        })
+    }
+}
+
+/// A pathspec, and how it has matched.
+#[derive(Clone, Copy, Debug)]
+pub struct Use<'a> {
+    /// Its number.
+    pub number: usize,
+    /// From the root of the worktree.
+    pub pattern: &'a BStr,
+    /// As the user gave it.
+    pub original: &'a BStr,
+    /// It selects what is left out.
+    pub excludes: bool,
+    /// It has `glob` or `icase`, so that it may be no name of a file.
+    pub is_pattern: bool,
+    /// The best match of [`Pathspecs::matches_in_turn`].
+    pub matched: Matched,
+}
+
+/// How a pathspec has matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matched {
+    /// Not at all.
+    Nothing,
+    /// Only paths below it.
+    Below,
+    /// A path, by its name or by a wildcard.
+    Path,
 }
 
 /// How pathspecs apply to a directory. The greatest value of all pathspecs counts.
@@ -415,7 +474,9 @@ pub struct Seen(Vec<Hit>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Hit {
     None,
-    /// By a wildcard, or by the name of a directory above.
+    /// By the name of a directory above.
+    Below,
+    /// By a wildcard.
     Part,
     /// By the whole path.
     Exact,
@@ -492,14 +553,14 @@ impl Item {
             return Hit::None;
         }
         if pattern.is_empty() {
-            return Hit::Part;
+            return Hit::Below;
         }
         if path.len() >= pattern.len() && self.same(&path[..pattern.len()], pattern) {
             if path.len() == pattern.len() {
                 return Hit::Exact;
             }
             if pattern.ends_with(b"/") || path[pattern.len()] == b'/' {
-                return Hit::Part;
+                return Hit::Below;
             }
         }
         let mode = wildmatch::Mode { pathname: self.glob, icase: self.icase };

@@ -70,6 +70,10 @@ impl Walk<'_> {
         if ignored && self.options.ignored == Ignored::Left {
             return Judged::Is(State::Ignored, known.entry);
         }
+        if ignored && self.options.ignored == Ignored::Named {
+            let is_told = !known.entry && self.pathspecs.name(path.as_bstr());
+            return Judged::Is(if is_told { State::Ignored } else { State::Nothing }, known.entry);
+        }
         match file_type {
             FileType::Other => NOTHING,
             FileType::File | FileType::Symlink => match (self.is_meant(path.as_bstr()), ignored) {

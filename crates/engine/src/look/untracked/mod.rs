@@ -85,6 +85,8 @@ pub enum Directories {
 pub enum Ignored {
     /// They are left out.
     Left,
+    /// They are left out, except those that a pathspec names, or leads through (`add`).
+    Named,
     /// Only they are reported (`clean -X`).
     Only,
     /// They are reported; a directory with only ignored files is one path (`status --ignored`).

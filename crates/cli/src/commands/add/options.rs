@@ -1,0 +1,249 @@
+//! The command line of `add`, and what it asks for.
+
+use bstr::{BString, ByteSlice as _};
+use repo::Repository;
+
+use crate::{
+    commands::pathspec_file::PathspecFile,
+    session::stage,
+    term::{
+        args::{
+            Grammar,
+            Native::{Both, Off},
+            Opt, Set, Table,
+        },
+        failure::{Failure, requires_patch_if, unserved_if},
+    },
+};
+
+pub(super) const TABLE: Table<Set<Request>> = Table {
+    usage: &["sapwood add [<options>] [--] <pathspec>..."],
+    options: &[
+        Opt::flag("-n, --dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
+        Opt::flag("-v, --verbose", "be verbose", |request: &mut Request| &mut request.verbose).native(Both),
+        Opt::flag("-i, --interactive", "interactive picking", |request: &mut Request| {
+            &mut request.interactive
+        })
+        .native(Off),
+        Opt::flag("-p, --patch", "select hunks interactively", |request: &mut Request| &mut request.patch)
+            .native(Off),
+        Opt::flag(
+            "--auto-advance",
+            "auto advance to the next file when selecting hunks interactively",
+            |request: &mut Request| &mut request.auto_advance,
+        ),
+        Opt::text("-U, --unified <n>", "generate diffs with <n> lines context", |request: &mut Request| {
+            &mut request.context
+        })
+        .only(),
+        Opt::text(
+            "--inter-hunk-context <n>",
+            "show context between diff hunks up to the specified number of lines",
+            |request: &mut Request| &mut request.between,
+        )
+        .only(),
+        Opt::flag("-e, --edit", "edit current diff and apply", |request: &mut Request| &mut request.edit)
+            .native(Off),
+        Opt::flag("-f, --force", "allow adding otherwise ignored files", |request: &mut Request| {
+            &mut request.force
+        })
+        .native(Both),
+        Opt::flag("-u, --update", "update tracked files", |request: &mut Request| &mut request.update)
+            .native(Both),
+        Opt::flag(
+            "--renormalize",
+            "renormalize EOL of tracked files (implies -u)",
+            |request: &mut Request| &mut request.renormalize,
+        )
+        .native(Both),
+        Opt::flag(
+            "-N, --intent-to-add",
+            "record only the fact that the path will be added later",
+            |request: &mut Request| &mut request.intent_to_add,
+        )
+        .native(Both),
+        Opt::choice(
+            "-A, --all",
+            "add changes from all tracked and untracked files",
+            |request: &mut Request| &mut request.all,
+        )
+        .native(Both),
+        Opt::new(
+            "--ignore-removal",
+            "ignore paths removed in the working tree (same as --no-all)",
+            |request: &mut Request, value| {
+                request.all = Some(!value.on);
+                Ok(())
+            },
+        )
+        .native(Both),
+        Opt::flag("--refresh", "don't add, only refresh the index", |request: &mut Request| {
+            &mut request.refresh
+        })
+        .native(Both),
+        Opt::choice(
+            "--ignore-errors",
+            "just skip files which cannot be added because of errors",
+            |request: &mut Request| &mut request.ignore_errors,
+        )
+        .native(Both),
+        Opt::flag(
+            "--ignore-missing",
+            "check if - even missing - files are ignored in dry run",
+            |request: &mut Request| &mut request.ignore_missing,
+        )
+        .native(Both),
+        Opt::flag(
+            "--sparse",
+            "allow updating entries outside of the sparse-checkout cone",
+            |request: &mut Request| &mut request.sparse,
+        )
+        .native(Both),
+        Opt::text(
+            "--chmod <(+|-)x>",
+            "override the executable bit of the listed files",
+            |request: &mut Request| &mut request.chmod,
+        )
+        .native(Both),
+        Opt::choice(
+            "--warn-embedded-repo",
+            "warn when adding an embedded repository",
+            |request: &mut Request| &mut request.warn_embedded,
+        )
+        .hidden()
+        .native(Both),
+        Opt::new("--pathspec-from-file <file>", "read pathspec from file", |request: &mut Request, value| {
+            request.pathspec_file.files.extend(value.text);
+            Ok(())
+        })
+        .native(Both),
+        Opt::flag(
+            "--pathspec-file-nul",
+            "with --pathspec-from-file, pathspec elements are separated with NUL character",
+            |request: &mut Request| &mut request.pathspec_file.nul,
+        )
+        .native(Both),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+#[derive(Default)]
+pub(super) struct Request {
+    dry_run: bool,
+    verbose: bool,
+    interactive: bool,
+    patch: bool,
+    auto_advance: bool,
+    context: Option<BString>,
+    between: Option<BString>,
+    edit: bool,
+    force: bool,
+    update: bool,
+    renormalize: bool,
+    intent_to_add: bool,
+    /// `-A`, or not `--ignore-removal`.
+    all: Option<bool>,
+    refresh: bool,
+    ignore_errors: Option<bool>,
+    ignore_missing: bool,
+    pub(super) sparse: bool,
+    chmod: Option<BString>,
+    warn_embedded: Option<bool>,
+    pub(super) pathspec_file: PathspecFile,
+}
+
+/// The task of a run.
+#[derive(Clone, Copy)]
+pub(super) enum Task {
+    /// Tracked files that have changed, and new files.
+    Add,
+    /// Tracked files that have changed (`-u`).
+    Update,
+    /// All tracked files, with other line ends (`--renormalize`).
+    Renormalize,
+    /// Stat data (`--refresh`).
+    Refresh,
+}
+
+/// A request that makes sense.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    pub(super) task: Task,
+    pub(super) options: Options,
+    /// Without a pathspec there is nothing to do.
+    pub(super) needs_pathspecs: bool,
+    /// `-u`: a pathspec that matches no tracked file is an error.
+    pub(super) must_be_tracked: bool,
+    /// The executable bit of the paths.
+    pub(super) chmod: Option<Executable>,
+    pub(super) warns_of_embedded: bool,
+    pub(super) ignore_missing: bool,
+}
+
+pub(super) use stage::Options;
+
+/// The executable bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Executable {
+    Set,
+    Cleared,
+}
+
+impl Request {
+    /// Checks the request in Git's order.
+    pub(super) fn plan(&self, repo: &Repository) -> Result<Plan, Failure> {
+        unserved_if(self.patch, "option '--patch'")?;
+        unserved_if(self.interactive, "option '--interactive'")?;
+        requires_patch_if(self.context.is_some(), "--unified")?;
+        requires_patch_if(self.between.is_some(), "--inter-hunk-context")?;
+        unserved_if(self.edit, "option '--edit'")?;
+        if self.update && self.all == Some(true) {
+            return Err(Failure::fatal("options '-A' and '-u' cannot be used together"));
+        }
+        if self.ignore_missing && !self.dry_run {
+            return Err(Failure::requires("--ignore-missing", "--dry-run"));
+        }
+        let chmod = match self.chmod.as_ref().map(|chmod| chmod.as_bytes()) {
+            None => None,
+            Some(b"+x") => Some(Executable::Set),
+            Some(b"-x") => Some(Executable::Cleared),
+            Some(other) => {
+                let other = other.as_bstr();
+                return Err(Failure::fatal(format!("--chmod param '{other}' must be either -x or +x")));
+            }
+        };
+        // The option replaces the setting, of which the last one counts.
+        let configured = ignore_errors(repo)?;
+        let options = Options {
+            dry_run: self.dry_run,
+            verbose: self.verbose,
+            intent_to_add: self.intent_to_add,
+            ignore_errors: self.ignore_errors.unwrap_or(configured),
+            // Pathspecs imply `-A`, but not `--no-all`.
+            ignore_removal: self.all == Some(false) && !self.update,
+            renormalize: self.renormalize,
+            sparse: self.sparse,
+            force: self.force,
+        };
+        Ok(Plan {
+            task: match (self.refresh, self.renormalize, self.update) {
+                (true, _, _) => Task::Refresh,
+                (false, true, _) => Task::Renormalize,
+                (false, false, true) => Task::Update,
+                (false, false, false) => Task::Add,
+            },
+            options,
+            needs_pathspecs: !(self.update || self.all == Some(true)),
+            must_be_tracked: self.update && !self.renormalize && !options.ignore_errors,
+            chmod,
+            warns_of_embedded: self.warn_embedded.unwrap_or(true),
+            ignore_missing: self.ignore_missing,
+        })
+    }
+}
+
+fn ignore_errors(repo: &Repository) -> Result<bool, Failure> {
+    let old = repo.config_bool("add.ignore-errors")?;
+    let new = repo.config_bool("add.ignoreErrors")?;
+    Ok(new.or(old).unwrap_or(false))
+}

@@ -1,0 +1,159 @@
+//! `sapwood mv`: files and directories to another place, with their entries.
+//!
+//! Order: the lock; the index; the check of each move; the moves, each in the worktree and then in
+//! the index; the index file. A refusal comes before the first move.
+
+mod apply;
+mod plan;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::pathspec;
+use repo::Repository;
+
+use crate::{
+    commands::{
+        obstacles::{GENERAL, WRITING},
+        reason::Reason,
+        record::{Candidate, Check, Command, Group, Traits},
+    },
+    session::{
+        Session,
+        apply::{Start, Transaction},
+        invocation::Invocation,
+        settings::Settings,
+    },
+    term::{
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Set, Table,
+        },
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+const TABLE: Table<Set<Request>> = Table {
+    usage: &[
+        "sapwood mv [-v] [-f] [-n] [-k] <source> <destination>",
+        "sapwood mv [-v] [-f] [-n] [-k] <source>... <destination-directory>",
+    ],
+    options: &[
+        Opt::flag("-v, --verbose", "be verbose", |request: &mut Request| &mut request.verbose).native(Both),
+        Opt::flag("-n, --dry-run", "dry run", |request: &mut Request| &mut request.dry_run).native(Both),
+        Opt::flag("-f, --force", "force move/rename even if target exists", |request: &mut Request| {
+            &mut request.force
+        })
+        .native(Both),
+        Opt::flag("-k", "skip move/rename errors", |request: &mut Request| &mut request.skip_errors)
+            .native(On),
+        Opt::flag(
+            "--sparse",
+            "allow updating entries outside of the sparse-checkout cone",
+            |request: &mut Request| &mut request.sparse,
+        )
+        .native(Both),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+#[derive(Default)]
+struct Request {
+    verbose: bool,
+    dry_run: bool,
+    force: bool,
+    skip_errors: bool,
+    sparse: bool,
+}
+
+/// The record of `mv`.
+pub(super) const COMMAND: Command = Command {
+    name: "mv",
+    summary: "Move or rename a file, a directory, or a symlink",
+    about: "Moves files and directories, and their entries in the index with them. Submodules, and what is \
+            outside of a sparse checkout, are left to Git.",
+    group: Group::Changes,
+    syntax: &TABLE,
+    traits: Traits { plans_first: true, ..Command::BASE.traits },
+    settings: &[GENERAL],
+    checks: &[WRITING, FOLDING],
+    run,
+    ..Command::BASE
+};
+
+/// Names that differ only in case are Git's matter.
+const FOLDING: &[Check] = &[folds_case];
+
+fn folds_case(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let folds = candidate.repo().config_bool("core.ignoreCase").is_ok_and(|folds| folds == Some(true));
+    folds.then(|| Reason::repository("core.ignoreCase is set")).into_iter().collect()
+}
+
+/// The paths of a command line, from the top of the worktree.
+struct Words {
+    sources: Vec<BString>,
+    /// The last one: with a slash at its end if it must be a directory.
+    destination: BString,
+    /// The last part of each source.
+    names: Vec<BString>,
+}
+
+/// Runs the command. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let rest = TABLE.parse(args)?.store(&mut request)?;
+    if rest.len() < 2 {
+        console::raw(TABLE.help().as_bytes());
+        return Err(Failure::Said(129));
+    }
+    let repo = run.open()?;
+    let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    let settings = Settings::read(run, &repo)?.for_recording();
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let mut transaction = Transaction::start(session, Start::Full { dry_run: false })?;
+    let words = words(&repo, &worktree, &rest)?;
+    let patterns = transaction.patterns()?;
+    let moves = plan::moves(&request, &worktree, &transaction.index, patterns.as_deref(), words)?;
+    apply::moves(session, &request, &worktree, &mut transaction, moves)
+}
+
+fn words(repo: &Repository, worktree: &sys::Dir, args: &[BString]) -> Result<Words, Failure> {
+    let (last, sources) = args.split_last().expect("there are two words");
+    let trimmed: Vec<&BStr> =
+        sources.iter().map(|source| source.trim_end_with(|letter| letter == '/').as_bstr()).collect();
+    let from_top = |path: &BStr| from_top(repo, path);
+    // A directory that is renamed may be called with a slash.
+    let is_directory = |path: &BStr| {
+        let found = from_top(path).ok().and_then(|path| {
+            let path = path.trim_end_with(|letter| letter == '/');
+            if path.is_empty() { worktree.stat_self().ok() } else { worktree.stat(path).ok().flatten() }
+        });
+        found.is_some_and(|stat| stat.file_type == sys::FileType::Directory)
+    };
+    let drops_slash = trimmed.len() == 1 && is_directory(trimmed[0]) && !is_directory(last.as_bstr());
+    let destination = match drops_slash {
+        true => from_top(last.trim_end_with(|letter| letter == '/').as_bstr())?,
+        false => from_top(last.as_bstr())?,
+    };
+    let name = |source: &&BStr| -> BString {
+        match source.rfind_byte(b'/') {
+            Some(slash) => source[slash + 1..].into(),
+            None if source.is_empty() => "/".into(),
+            None => (*source).to_owned(),
+        }
+    };
+    Ok(Words {
+        names: trimmed.iter().map(name).collect(),
+        sources: trimmed.iter().map(|source| from_top(source)).collect::<Result<_, _>>()?,
+        destination,
+    })
+}
+
+/// Returns a path of the command line from the top of the worktree.
+fn from_top(repo: &Repository, path: &BStr) -> Result<BString, Failure> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let top = repo.work_tree().map_or(&b""[..], |top| top.as_os_str().as_bytes());
+    let normal = pathspec::normalize(path, repo.prefix(), top.as_bstr());
+    normal.ok_or_else(|| Failure::Fatal(text!("'", path, "' is outside repository at '", top, "'")))
+}

@@ -1,0 +1,342 @@
+//! Worktree files as entries of the index: what `add` does with the paths that it has found.
+//!
+//! Files are recorded in parallel, and put into the index one after the other, with Git's messages.
+//! The caller publishes the objects, and then writes the index. After a failure it does neither.
+
+use std::sync::Arc;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    add::{self, AfterError, Allow, Conflict, LineEnds, Recorded, Recording, Staging},
+    diff::Pair,
+    pathspec::Pathspecs,
+    sparse::Patterns,
+    stat::{StatRules, index_stat},
+    submodules,
+};
+use format::{
+    ObjectId,
+    hash::Hasher,
+    index::{Flags, Index, MonitorAnswer, NewEntry, Stage as Of},
+    loose::Kind,
+};
+use repo::{Repository, submodule::Ignore};
+use store::objects::Transaction;
+use sys::{FileType, Stat};
+
+use super::{
+    Session,
+    advice::{self, is_inside},
+    sparse_index::{self, Tell},
+};
+use crate::term::{
+    console::{self, text},
+    failure::Failure,
+};
+
+/// How paths are staged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    /// Only say what would be done.
+    pub(crate) dry_run: bool,
+    /// Say what is done.
+    pub(crate) verbose: bool,
+    /// Record only that paths will be added.
+    pub(crate) intent_to_add: bool,
+    /// Leave out files with errors.
+    pub(crate) ignore_errors: bool,
+    /// Entries of missing files stay.
+    pub(crate) ignore_removal: bool,
+    /// Text gets the line ends that the attributes ask for, and each file is stored anew.
+    pub(crate) renormalize: bool,
+    /// Paths outside of the sparse checkout count, too.
+    pub(crate) sparse: bool,
+    /// Add submodules that are ignored as a whole, if they are named.
+    pub(crate) force: bool,
+}
+
+/// The files that were put into the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Put {
+    All,
+    /// Some had errors, which were said and are ignored.
+    Some,
+}
+
+/// An index that takes up worktree files.
+pub(crate) struct Stage<'a> {
+    session: Session<'a>,
+    worktree: &'a sys::Dir,
+    pub(crate) staging: Staging,
+    /// The new objects.
+    pub(crate) objects: Transaction<'a>,
+    /// The sparse index that it was, as long as Git's would be sparse.
+    pub(crate) before: Option<Index>,
+    pub(crate) patterns: Option<Arc<Patterns>>,
+    rules: StatRules,
+    /// The flags of new entries.
+    flags: Flags,
+    options: Options,
+}
+
+/// Something was wrong with a path, and has been said.
+struct Refused;
+
+impl<'a> Stage<'a> {
+    /// Starts with an index and no changes. `before` is the sparse index that it was.
+    pub(crate) fn new(
+        session: Session<'a>,
+        worktree: &'a sys::Dir,
+        index: Index,
+        before: Option<Index>,
+        patterns: Option<Arc<Patterns>>,
+        options: Options,
+    ) -> Result<Self, Failure> {
+        let Session { repository: repo, settings, .. } = session;
+        let assume_unchanged = repo.config_bool("core.ignoreStat")?.unwrap_or(false);
+        Ok(Stage {
+            session,
+            worktree,
+            staging: Staging::new(index, add::protect(repo)?),
+            objects: Transaction::new(settings.objects(repo)),
+            before,
+            patterns,
+            rules: StatRules::of(repo)?,
+            flags: if assume_unchanged { Flags::ASSUME_VALID } else { Flags::empty() },
+            options,
+        })
+    }
+
+    /// Stages the differences between index and worktree: Git's `add_files_to_cache`.
+    pub(crate) fn update(&mut self, changes: &[Pair], pathspecs: &Pathspecs) -> Result<Put, Failure> {
+        let mut kept = Vec::new();
+        for pair in changes {
+            let path = pair.path.as_bstr();
+            let is_meant = self.options.sparse || is_inside(self.patterns.as_deref(), path);
+            if is_meant && !self.is_left_alone(pair, pathspecs)? {
+                kept.push(pair);
+            }
+        }
+        let is_removed =
+            |pair: &Pair| pair.new.is_none() && !(is_unmerged(pair) && self.options.ignore_removal);
+        let files = kept.iter().filter(|pair| !is_removed(pair)).map(|pair| pair.path.clone());
+        let files: Vec<BString> = files.collect();
+        let removed: Vec<bool> = kept.iter().map(|pair| is_removed(pair)).collect();
+        let mut recorded = self.record(&files)?.into_iter();
+        let mut put = Put::All;
+        for (pair, is_removed) in kept.iter().zip(removed) {
+            let path = pair.path.as_bstr();
+            if is_removed {
+                self.remove(path)?;
+            } else if self.take(path, recorded.next().flatten())?.is_err() {
+                put = self.failed("updating files failed")?;
+            }
+        }
+        Ok(put)
+    }
+
+    /// Stages files, which may be new. A repository has a slash at its end. `added` is told of each
+    /// that was put into the index.
+    pub(crate) fn add(
+        &mut self,
+        paths: &[BString],
+        mut added: impl FnMut(&BStr) -> Result<(), Failure>,
+    ) -> Result<Put, Failure> {
+        let mut put = Put::All;
+        for (path, recorded) in paths.iter().zip(self.record(paths)?) {
+            match self.take(path.as_bstr(), recorded)? {
+                Ok(()) => added(path.as_bstr())?,
+                Err(Refused) => put = self.failed("adding files failed")?,
+            }
+        }
+        Ok(put)
+    }
+
+    /// Like [`Stage::add`], for files that are tracked: errors are said, and no more.
+    pub(crate) fn renormalize(&mut self, paths: &[BString]) -> Result<Put, Failure> {
+        let mut put = Put::All;
+        for (path, recorded) in paths.iter().zip(self.record(paths)?) {
+            if self.take(path.as_bstr(), recorded)?.is_err() {
+                put = Put::Some;
+            }
+        }
+        Ok(put)
+    }
+
+    fn failed(&self, message: &str) -> Result<Put, Failure> {
+        match self.options.ignore_errors {
+            true => Ok(Put::Some),
+            false => Err(Failure::fatal(message)),
+        }
+    }
+
+    /// Returns true for a submodule with `ignore = all`, which is only added if it is named and
+    /// forced.
+    fn is_left_alone(&self, pair: &Pair, pathspecs: &Pathspecs) -> Result<bool, Failure> {
+        if !pair.new.is_some_and(|new| new.mode.is_gitlink()) {
+            return Ok(false);
+        }
+        let path = pair.path.as_bstr();
+        let modules = submodules::read_modules(self.session.repository, self.staging.base())?;
+        if modules.at(path).and_then(|module| module.ignore) != Some(Ignore::All) {
+            return Ok(false);
+        }
+        let mut names = pathspecs.patterns().map(|(pattern, _)| pattern);
+        if !names.any(|name| name.trim_end_with(|letter| letter == '/') == path.as_bytes()) {
+            return Ok(true);
+        }
+        if self.options.force {
+            return Ok(false);
+        }
+        let message = text!(
+            "Skipping submodule due to ignore=all: ",
+            path,
+            "\nUse --force if you really want to add the submodule."
+        );
+        advice::advise(self.session, "addIgnoredFile", message)?;
+        Ok(true)
+    }
+
+    fn record(&mut self, paths: &[BString]) -> Result<Vec<Option<Recorded>>, Failure> {
+        let Session { invocation, repository: repo, settings } = self.session;
+        if self.options.intent_to_add {
+            return self.intended(paths);
+        }
+        let recording = Recording {
+            repo,
+            worktree: self.worktree,
+            objects: (!self.options.dry_run).then_some(&self.objects),
+            big: settings.big_file_threshold,
+            line_ends: if self.options.renormalize { LineEnds::Renormalized } else { LineEnds::AsBefore },
+            after_error: match self.options.ignore_errors || self.options.renormalize {
+                true => AfterError::GoOn,
+                false => AfterError::Stop,
+            },
+            interrupt: invocation.interrupt.flag(),
+        };
+        let recorded = recording.record(paths, self.staging.base())?;
+        invocation.interrupt.check()?;
+        Ok(recorded)
+    }
+
+    /// Every path has the empty blob, until its content is added.
+    fn intended(&self, paths: &[BString]) -> Result<Vec<Option<Recorded>>, Failure> {
+        let repo = self.session.repository;
+        let empty = empty_blob(repo);
+        if !paths.is_empty() && !repo.objects().contains(&empty) {
+            self.objects.write(&empty, Kind::Blob, b"")?;
+        }
+        let look = |path: &BString| {
+            let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
+            let result = add::stat(self.worktree, path).map(|stat| (stat, empty));
+            Some(Recorded { messages: Vec::new(), result })
+        };
+        Ok(paths.iter().map(look).collect())
+    }
+
+    /// Puts a recorded file into the index.
+    fn take(&mut self, path: &BStr, recorded: Option<Recorded>) -> Result<Result<(), Refused>, Failure> {
+        // Nothing was recorded only after an error, which ends the command before it comes here.
+        let Some(Recorded { messages, result }) = recorded else { return Ok(Err(Refused)) };
+        for message in messages {
+            console::raw(format!("{message}\n").as_bytes());
+        }
+        let entry = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
+        self.looks_for(entry)?;
+        match result {
+            Ok((stat, oid)) => Ok(self.put(path, entry, &stat, oid)),
+            Err(error) => refuse(path, error),
+        }
+    }
+
+    fn put(&mut self, told: &BStr, path: &BStr, stat: &Stat, oid: ObjectId) -> Result<(), Refused> {
+        let is_file = stat.file_type == FileType::File;
+        let old = self.staging.merged(path);
+        let model = self.staging.model(path).map(|entry| entry.mode);
+        let mode = self.rules.mode(model, stat);
+        let new = match self.options.intent_to_add {
+            true => Staging::entry(oid, mode.bits(), Of::Normal, Flags::INTENT_TO_ADD),
+            false => {
+                let mut flags = self.flags;
+                flags.set(Flags::UPTODATE, is_file);
+                let is_watched = self.staging.base().monitor_answer() != MonitorAnswer::NotAsked;
+                flags.set(Flags::FSMONITOR_VALID, is_file && is_watched);
+                NewEntry { stat: index_stat(stat), oid, mode, flags, stage: Of::Normal }
+            }
+        };
+        if self.options.intent_to_add && old.is_some() {
+            self.staging.touch(path);
+        } else if !self.options.dry_run {
+            let allow = Allow { new: true, replacing: true };
+            if let Err(conflict) = self.staging.add(path, new, allow) {
+                if conflict == Conflict::InvalidPath {
+                    console::error(text!("invalid path '", path, "'"));
+                }
+                console::error(text!("unable to add '", told, "' to index"));
+                return Err(Refused);
+            }
+        }
+        let was_same = old.is_some_and(|old| (old.oid, old.mode) == (oid, mode)) && !self.options.renormalize;
+        if (self.options.verbose || self.options.dry_run) && !was_same {
+            console::out(text!("add '", told, "'"));
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, path: &BStr) -> Result<(), Failure> {
+        if self.options.ignore_removal {
+            return Ok(());
+        }
+        self.looks_for(path)?;
+        if !self.options.dry_run {
+            self.staging.remove(path);
+        }
+        if self.options.verbose || self.options.dry_run {
+            console::out(text!("remove '", path, "'"));
+        }
+        Ok(())
+    }
+
+    /// Git makes a sparse index full to find `path` in a directory that is one entry.
+    fn looks_for(&mut self, path: &BStr) -> Result<(), Failure> {
+        let Session { repository: repo, settings, .. } = self.session;
+        if sparse_index::is_collapsed(self.before.as_ref(), path) {
+            self.before = None;
+            sparse_index::expanded(repo, settings, self.staging.base(), Tell::Hint)?;
+        }
+        Ok(())
+    }
+}
+
+/// Says what is wrong with a file.
+fn refuse(path: &BStr, error: add::Error) -> Result<Result<(), Refused>, Failure> {
+    match error {
+        add::Error::Convert(error) => return Err(error.into()),
+        add::Error::Stat { source, .. } => {
+            return Err(Failure::Fatal(text!("unable to stat '", path, "': ", sys::reason(&source))));
+        }
+        add::Error::Type { .. } => {
+            let kinds = ": can only add regular files, symbolic links or git-directories";
+            console::error(text!(path, kinds));
+            return Ok(Err(Refused));
+        }
+        add::Error::NoCommit { .. } => {
+            console::error(text!("'", path, "' does not have a commit checked out"))
+        }
+        add::Error::Store { .. } | add::Error::Read { .. } | add::Error::Short { .. } => {
+            console::error(error.to_string());
+            console::error(text!(path, ": failed to insert into database"));
+        }
+        error => console::error(error.to_string()),
+    }
+    console::error(text!("unable to index file '", path, "'"));
+    Ok(Err(Refused))
+}
+
+fn is_unmerged(pair: &Pair) -> bool {
+    pair.status == engine::diff::Status::Unmerged
+}
+
+fn empty_blob(repo: &Repository) -> ObjectId {
+    Hasher::object(repo.hash(), "blob", 0).finish().expect("nothing collides with it")
+}
