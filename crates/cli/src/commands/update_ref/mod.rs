@@ -162,7 +162,7 @@ fn usage() -> Failure {
     Failure::Said(129)
 }
 
-/// What a run works with.
+/// The parts that each form of the command works with.
 struct Desk<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
