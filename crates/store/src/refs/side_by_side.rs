@@ -57,7 +57,12 @@ pub(super) fn sync(fsync: &Fsync, files: &[PathBuf], dirs: &[PathBuf]) -> Result
 }
 
 fn sync_file(fsync: &Fsync, path: &Path) -> io::Result<()> {
-    fsync.file(Components::REFERENCE, &by_path::open(path)?)
+    let file = match by_path::open(path) {
+        // A file that may only be written.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => by_path::append(path, false, 0),
+        opened => opened,
+    };
+    fsync.file(Components::REFERENCE, &file?)
 }
 
 fn sync_dir(fsync: &Fsync, path: &Path) -> io::Result<()> {

@@ -11,6 +11,7 @@ use testkit::{Repo, Sandbox};
 
 mod entries;
 mod random;
+mod transaction;
 
 const COMMITTER: &str = "C O Mitter <committer@example.com> 1112911993 -0700";
 
