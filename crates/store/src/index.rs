@@ -232,7 +232,47 @@ pub fn commit(
     }
 }
 
+/// Like [`commit`], but does not rename the lock file yet: other programs may read and replace it
+/// until [`publish`].
+pub fn stage(
+    lock: &mut Lock,
+    index: &mut Index,
+    options: &WriteOptions,
+    fsync: &Fsync,
+    is_modified: &IsModified<'_>,
+) -> Result<(), CommitError> {
+    let _phase = profile::span(Phase::Index);
+    smudge(index, cores(options.threads), is_modified);
+    check_mapped_files()?;
+    prepare(lock, index, options, fsync)?;
+    Ok(lock.close()?)
+}
+
+/// Renames the lock file that [`stage`] wrote, or the file that another program has put into its
+/// place.
+pub fn publish(mut lock: Lock, fsync: &Fsync) -> Result<(), Error> {
+    let file = by_path::open(lock.lock_path());
+    let io = |source| Error::Io { what: "sync", path: lock.lock_path().to_owned(), source };
+    fsync.file(Components::INDEX, &file.map_err(io)?).map_err(io)?;
+    let path = lock.path().to_owned();
+    lock.publish()?;
+    sync_parent(fsync, Components::INDEX, &path)
+}
+
 fn attempt(
+    lock: &mut Lock,
+    index: &mut Index,
+    options: &WriteOptions,
+    fsync: &Fsync,
+) -> Result<(), CommitError> {
+    prepare(lock, index, options, fsync)?;
+    let path = lock.path().to_owned();
+    lock.publish()?;
+    Ok(sync_parent(fsync, Components::INDEX, &path)?)
+}
+
+/// Writes the lock file and syncs it.
+fn prepare(
     lock: &mut Lock,
     index: &mut Index,
     options: &WriteOptions,
@@ -257,10 +297,8 @@ fn attempt(
         source,
     })?;
     lock.sync(fsync, Components::INDEX)?;
-    let path = lock.path().to_owned();
-    lock.publish()?;
     index.timestamp = timestamp(&stat);
-    Ok(sync_parent(fsync, Components::INDEX, &path)?)
+    Ok(())
 }
 
 /// Makes sure that a shared index exists for this one, and returns the differences from it.

@@ -46,6 +46,19 @@ pub(super) fn changes_sought_line(old: &[u8], new: &[u8], is_sought: impl Fn(&[u
         || Search::new(&sought, old.len(), new.len()).changes_sought(&old, &new, false)
 }
 
+/// Returns the number of lines that a diff of `old` and `new` removes and adds.
+pub(super) fn count_changes(old: &[u8], new: &[u8]) -> (usize, usize) {
+    let mut lines = Lines::default();
+    let [all_old, all_new] = [(old, 0), (new, 1)].map(|(content, side)| lines.number(content, side));
+    let (old, new) = trim_common_ends(&all_old, &all_new);
+    let in_other = |line: usize, other: usize| lines.counts[line][other];
+    let (old, discarded) = select_lines(old, near_square_root(all_old.len()), |line| in_other(line, 1));
+    let (new, added) = select_lines(new, near_square_root(all_new.len()), |line| in_other(line, 0));
+    let mut counts = (discarded.len(), added.len());
+    Search::new(&[], old.len(), new.len()).count(&old, &new, false, &mut counts);
+    counts
+}
+
 /// The distinct lines of two files, each with a number.
 #[derive(Default)]
 struct Lines<'a> {
@@ -231,6 +244,21 @@ impl Search<'_> {
         self.changes_sought(old, new, in_full[0]) || self.changes_sought(old_rest, new_rest, in_full[1])
     }
 
+    /// Adds the numbers of lines that are removed and added.
+    fn count(&mut self, old: &[usize], new: &[usize], in_full: bool, counts: &mut (usize, usize)) {
+        let (old, new) = trim_common_ends(old, new);
+        if old.is_empty() || new.is_empty() {
+            counts.0 += old.len();
+            counts.1 += new.len();
+            return;
+        }
+        let Split { old: old_at, new: new_at, in_full } = self.split(old, new, in_full);
+        let (old, old_rest) = old.split_at(old_at as usize);
+        let (new, new_rest) = new.split_at(new_at as usize);
+        self.count(old, new, in_full[0], counts);
+        self.count(old_rest, new_rest, in_full[1], counts);
+    }
+
     /// Searches from both ends until the paths meet or a limit is reached.
     fn split(&mut self, old: &[usize], new: &[usize], in_full: bool) -> Split {
         let (olds, news) = (old.len() as i64, new.len() as i64);
@@ -377,6 +405,16 @@ mod tests {
         assert!(changes("moved\na\nb\nc\n", "a\nb\nc\nmoved\n", "moved\n"));
         assert!(!changes("moved\na\nb\nc\n", "a\nb\nc\nmoved\n", "b\n"));
         assert!(changes("a\nb\n", "b\na\n", "a\n"), "the first goes");
+    }
+
+    #[test]
+    fn counts_changed_lines() {
+        let count = |old: &str, new: &str| count_changes(old.as_bytes(), new.as_bytes());
+        assert_eq!(count("", "a\nb"), (0, 2));
+        assert_eq!(count("a\nb\n", ""), (2, 0));
+        assert_eq!(count("a\nb\nc\n", "a\nx\nc\n"), (1, 1));
+        assert_eq!(count("moved\na\nb\nc\n", "a\nb\nc\nmoved\n"), (1, 1));
+        assert_eq!(count("a\nb", "a\nb\n"), (1, 1));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod overlay;
 pub mod pickaxe;
 pub mod renames;
 pub mod rewrites;
+pub mod stat;
 mod tree;
 mod unchanged;
 mod unstaged;

@@ -151,6 +151,22 @@ pub fn check_reset(repo: &repo::Repository, refs: &store::refs::Options, new: Ob
     Ok(store::refs::preflight(refs, &changes).map_err(|error| name_head(error, &name))?)
 }
 
+/// Moves HEAD, or the branch that it points to now, from the commit `old` to `new`. `None` as `old`
+/// means that there is no commit yet.
+pub fn advance_head(
+    repo: &repo::Repository,
+    refs: &store::refs::Options,
+    old: Option<ObjectId>,
+    new: ObjectId,
+    message: &BStr,
+) -> Result<(), Error> {
+    let end = repo.end_of_chain("HEAD".into(), true)?;
+    let name = end.map_or_else(|| "HEAD".into(), |(name, _)| name);
+    let expected = old.map_or(Expected::Missing, Expected::Is);
+    let change = Change::Update { name: name.clone(), new, expected, message: message.to_owned() };
+    Ok(store::refs::apply(refs, vec![change]).map_err(|error| name_head(error, &name))?)
+}
+
 /// Replaces the branch's name by HEAD in a lock error, because the user asked to change HEAD.
 fn name_head(error: store::refs::Error, name: &BString) -> store::refs::Error {
     match error {

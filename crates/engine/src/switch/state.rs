@@ -76,6 +76,16 @@ pub struct Ended {
 /// Ends a merge, cherry-pick or revert in progress, as Git does when HEAD moves. The autostash of a
 /// merge stays: sapwood cannot yet turn it into a stash entry.
 pub fn end(repo: &Repository, refs: &store::refs::Options) -> Result<Ended, Error> {
+    end_with(repo, refs, &["SQUASH_MSG", "MERGE_HEAD", "MERGE_RR", "MERGE_MSG", "MERGE_MODE"])
+}
+
+/// Ends the operation that a commit has concluded. The recorded conflicts stay: `rerere` reads them
+/// once more.
+pub fn conclude(repo: &Repository, refs: &store::refs::Options) -> Result<Ended, Error> {
+    end_with(repo, refs, &["MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "SQUASH_MSG"])
+}
+
+fn end_with(repo: &Repository, refs: &store::refs::Options, files: &[&str]) -> Result<Ended, Error> {
     let git_dir = repo.git_dir();
     let mut ended = Ended::default();
     let mut deletions = Vec::new();
@@ -93,7 +103,7 @@ pub fn end(repo: &Repository, refs: &store::refs::Options) -> Result<Ended, Erro
     if ended.cherry_pick || ended.revert {
         end_sequence(git_dir)?;
     }
-    for name in ["SQUASH_MSG", "MERGE_HEAD", "MERGE_RR", "MERGE_MSG", "MERGE_MODE"] {
+    for name in files {
         remove(git_dir, name)?;
     }
     Ok(ended)
