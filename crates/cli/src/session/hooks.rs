@@ -148,7 +148,7 @@ pub(crate) fn report_signal(status: ExitStatus, command: &BStr) {
 
 /// Returns the exit code that a shell would give. Reports the signal of which the program died,
 /// except signals that the user or the reader of the output may have sent.
-fn exit_code(status: ExitStatus, command: &BStr) -> u8 {
+pub(crate) fn exit_code(status: ExitStatus, command: &BStr) -> u8 {
     let Some(signal) = status.signal() else { return status.code().map_or(1, |code| code as u8) };
     if ![SIGINT, SIGQUIT, SIGPIPE].contains(&signal) {
         console::error(text!(command, " died of signal ", signal.to_string()));
@@ -169,16 +169,71 @@ pub(crate) fn configured(repo: &Repository, event: &str) -> Vec<BString> {
     if is_off(event) { Vec::new() } else { commands.collect() }
 }
 
+/// The surroundings of the hooks of a commit.
+#[derive(Clone, Copy)]
+pub(crate) struct OfCommit<'a> {
+    /// Variables beside those that every program gets.
+    pub(crate) variables: &'a [(&'static str, BString)],
+    /// The file that holds the index of the commit.
+    pub(crate) index: &'a Path,
+    /// Nobody edits the message.
+    pub(crate) no_editor: bool,
+}
+
+impl OfCommit<'_> {
+    /// All variables that differ.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, BString)> {
+        let mut variables = self.variables.to_vec();
+        variables.push(("GIT_INDEX_FILE", self.index.as_os_str().as_bytes().into()));
+        if self.no_editor {
+            variables.push(("GIT_EDITOR", ":".into()));
+        }
+        variables
+    }
+
+    /// Runs a hook. Returns its exit code, 0 without one.
+    pub(crate) fn run(
+        &self,
+        repo: &Repository,
+        settings: &Settings,
+        name: &str,
+        args: &[String],
+    ) -> Result<u8, Failure> {
+        Hooks { variables: self.variables(), ..Hooks::here(repo, settings) }.run(name, args)
+    }
+
+    /// `post-rewrite` after a commit has taken the place of another one. It can stop nothing.
+    pub(crate) fn post_rewrite(
+        &self,
+        repo: &Repository,
+        settings: &Settings,
+        old: ObjectId,
+        new: ObjectId,
+    ) -> Result<(), Failure> {
+        let input = format!("{old} {new}\n").into_bytes();
+        let hooks = Hooks { variables: self.variables.to_vec(), input, ..Hooks::here(repo, settings) };
+        hooks.run("post-rewrite", &["amend".to_owned()]).map(drop)
+    }
+}
+
+/// Returns true if some hook of this name would be run.
+pub(crate) fn is_there(repo: &Repository, settings: &Settings, name: &str) -> Result<bool, Failure> {
+    Ok(!configured(repo, name).is_empty() || Hooks::here(repo, settings).in_directory(name)?.is_some())
+}
+
 struct Hooks<'a> {
     repo: &'a Repository,
     settings: &'a Settings,
     /// Where they are run: the top of the worktree, or of one that was just made.
     dir: &'a Path,
+    variables: Vec<(&'static str, BString)>,
+    /// What they read.
+    input: Vec<u8>,
 }
 
 impl<'a> Hooks<'a> {
     fn here(repo: &'a Repository, settings: &'a Settings) -> Self {
-        Hooks { repo, settings, dir: repo.child_dir() }
+        Hooks { repo, settings, dir: repo.child_dir(), variables: Vec::new(), input: Vec::new() }
     }
 
     /// Runs all hooks of this name and combines their exit codes. Stops at a hook that cannot be
@@ -194,7 +249,7 @@ impl<'a> Hooks<'a> {
         let mut code = 0;
         for (command, shown) in commands {
             console::flush();
-            match started(command, |command| self.variant(command).args(args).status()) {
+            match started(command, |command| self.finished(self.variant(command).args(args))) {
                 Ok(status) => code |= exit_code(status, shown.as_bstr()),
                 Err(error) => {
                     not_started(shown.as_bstr(), &error);
@@ -203,6 +258,18 @@ impl<'a> Hooks<'a> {
             }
         }
         Ok(code)
+    }
+
+    /// Runs a hook to its end. A hook need not read its input.
+    fn finished(&self, command: &mut Command) -> io::Result<ExitStatus> {
+        if self.input.is_empty() {
+            return command.status();
+        }
+        let mut child = command.stdin(Stdio::piped()).spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            let _ = io::Write::write_all(&mut stdin, &self.input);
+        }
+        child.wait()
     }
 
     fn is_elsewhere(&self) -> bool {
@@ -239,6 +306,7 @@ impl<'a> Hooks<'a> {
             .current_dir(self.dir)
             .env_clear()
             .envs(self.repo.child_env())
+            .envs(self.variables.iter().map(|(name, value)| (name, sys::os_str(value))))
             .stdin(Stdio::null())
             .stdout(std::io::stderr());
         if self.is_elsewhere() {
@@ -249,7 +317,7 @@ impl<'a> Hooks<'a> {
 }
 
 /// Runs `command`. A file that the kernel cannot execute is run as a shell script, as in Git.
-fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>) -> io::Result<T> {
     const EXEC_FORMAT_ERROR: i32 = 8;
     match run(&mut command) {
         Err(error) if error.raw_os_error() == Some(EXEC_FORMAT_ERROR) => {
@@ -261,7 +329,7 @@ fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io::Result<T>)
 
 /// Returns a command as Git starts those of the configuration: directly if it is one word, else in
 /// a shell that passes the arguments on.
-fn in_a_shell(text: &BStr, args: &[String]) -> Command {
+pub(crate) fn in_a_shell(text: &BStr, args: &[String]) -> Command {
     let bytes = sys::os_str(text);
     if !text.iter().any(|byte| b"|&;<>()$`\\\"' \t\n*?[#~=%".contains(byte)) {
         return Command::new(bytes);

@@ -2,12 +2,12 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::add::{self, RecordError, WriteTreeError};
-use format::{ObjectId, loose::Kind};
+use format::{HashKind, ObjectId, loose::Kind};
 use repo::{CommitHeader, GivenIdentity, IdentityError, Person, Repository, Who};
 use store::objects::Transaction;
 
 use crate::{
-    session::Session,
+    session::{Session, sign},
     term::{
         console::{self, text},
         failure::Failure,
@@ -41,6 +41,8 @@ pub(crate) struct NewCommit<'a> {
     /// Headers after those that every commit has.
     pub(crate) extra: Vec<CommitHeader>,
     pub(crate) message: &'a BStr,
+    /// The key with which the commit is signed; empty for the configured one.
+    pub(crate) key: Option<&'a BStr>,
 }
 
 impl NewCommit<'_> {
@@ -77,9 +79,25 @@ impl NewCommit<'_> {
         session: Session<'_>,
         transaction: &Transaction<'_>,
     ) -> Result<ObjectId, Failure> {
-        let content = self.content(session.repository)?;
+        let mut content = self.content(session.repository)?;
+        if self.key.is_some() {
+            let signature = sign::sign(session.invocation, session.repository, &content, self.key)?;
+            add_signature(&mut content, &signature, session.repository.hash());
+        }
         record(session.repository, transaction, Kind::Commit, &content)
     }
+}
+
+/// Puts a signature behind the other headers.
+fn add_signature(content: &mut BString, signature: &[u8], hash: HashKind) {
+    let key = match hash {
+        HashKind::Sha1 => "gpgsig",
+        HashKind::Sha256 => "gpgsig-sha256",
+    };
+    let end = content.find("\n\n").map_or(content.len(), |at| at + 1);
+    let rest = content.split_off(end);
+    push_header(content, &CommitHeader { key: key.into(), value: signature.into() });
+    content.extend(rest);
 }
 
 fn push_header(content: &mut BString, header: &CommitHeader) {
@@ -97,7 +115,7 @@ fn push_header(content: &mut BString, header: &CommitHeader) {
 
 /// Returns `text` as UTF-8 if it is not: bytes that are no part of a character are Latin-1.
 fn as_utf8(text: &BString) -> Option<BString> {
-    // Of these, Unicode guarantees that they never become characters.
+    // Unicode guarantees that these never become characters.
     let is_valid = |letter: char| {
         let code = u32::from(letter);
         code & 0xfffe != 0xfffe && !(0xfdd0..=0xfdef).contains(&code)

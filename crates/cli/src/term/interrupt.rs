@@ -59,6 +59,19 @@ impl Interrupt {
         &self.raised
     }
 
+    /// Returns true if a signal came.
+    pub(crate) fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::Relaxed)
+    }
+
+    /// Forgets the last signal if it is one of these: it was meant for another program.
+    pub(crate) fn forget(&self, signals: &[i32]) {
+        if signals.contains(&(self.signal.load(Ordering::Relaxed) as i32)) {
+            self.raised.store(false, Ordering::Relaxed);
+            self.signal.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Stops here if a signal came. To be called where nothing is half done.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match self.raised.load(Ordering::Relaxed) {

@@ -17,7 +17,15 @@ pub(crate) const UNSERVED: &[&str] = &["reference-transaction"];
 pub(crate) const HOOKS_OF_WORKTREES: &[&str] = &["reference-transaction", "post-index-change"];
 
 /// Hooks that sapwood runs, from the hooks directory and from the configuration.
-const NATIVE_HOOKS: &[&str] = &["post-checkout", "post-index-change"];
+const NATIVE_HOOKS: &[&str] = &[
+    "commit-msg",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-rewrite",
+    "pre-commit",
+    "prepare-commit-msg",
+];
 
 /// Every event for which Git has a hook: Git refuses a configured hook of such a name.
 const EVENTS: &[&str] = &[

@@ -29,8 +29,10 @@ impl<'a> Answer<'a> {
         request: &'a Request,
         found: Collected,
     ) -> Result<Self, Failure> {
-        let hints = settings.advises(repo, "statusHints")?;
+        let is_template = request.is_template();
+        let hints = !is_template && settings.advises(repo, "statusHints")?;
         let palette = match request.format {
+            Format::Long if is_template => Palette::default(),
             Format::Long | Format::Short => Palette::read(run, repo)?,
             Format::Porcelain | Format::PorcelainV2 => Palette::default(),
         };

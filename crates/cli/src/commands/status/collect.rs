@@ -180,6 +180,8 @@ pub(super) enum Sparse {
 #[derive(Debug)]
 pub(super) struct Collected {
     pub(super) head: Head,
+    /// There is no commit with which the index is compared.
+    pub(super) is_initial: bool,
     pub(super) changes: BTreeMap<BString, Change>,
     pub(super) untracked: Vec<BString>,
     pub(super) ignored: Vec<BString>,
@@ -205,8 +207,16 @@ impl Collected {
 
     /// There is no commit yet.
     pub(super) fn is_initial(&self) -> bool {
-        self.head.oid().is_none()
+        self.is_initial
     }
+}
+
+/// The index that is looked at.
+pub(super) enum Source {
+    /// The repository's, whose stat data are brought up to date.
+    File,
+    /// One that the caller holds.
+    Held(Box<sparse_index::Read>),
 }
 
 /// Looks, and brings stat data in the index up to date.
@@ -216,6 +226,7 @@ pub(super) fn collect(
     settings: &Settings,
     root: &Dir,
     request: &Request,
+    source: Source,
 ) -> Result<Collected, Failure> {
     let pathspecs = paths::parse(run, repo, &request.pathspecs)?;
     let indexed = OnceLock::new();
@@ -231,7 +242,7 @@ pub(super) fn collect(
             tip.start(scope);
             told.start(scope);
         }
-        let beside = Asides { scope, tip, told, excludes, indexed: &indexed };
+        let beside = Asides { scope, tip, told, excludes, indexed: &indexed, source };
         collect_beside(run, repo, settings, root, (request, &pathspecs), beside)
     })
 }
@@ -263,7 +274,11 @@ impl Tip {
     ) -> Result<Tip, Failure> {
         let head = repo.head()?;
         let bad_head = |error| Failure::of_name(error, Failure::fatal("bad object HEAD"));
-        let tree = head.oid().map(|commit| repo.tree_of(commit)).transpose().map_err(bad_head)?;
+        let compared = match (head.oid(), request.amends()) {
+            (Some(commit), true) => repo.commit_text(commit)?.parents.first().copied(),
+            (commit, _) => commit,
+        };
+        let tree = compared.map(|commit| repo.tree_of(commit)).transpose().map_err(bad_head)?;
         if let Some(tree) = tree.filter(|tree| waits(root) && indexed.get() != Some(tree)) {
             // Load it into the cache before it is compared. The comparison reports errors.
             let _read = repo.tree_of(tree);
@@ -313,6 +328,7 @@ struct Asides<'s, 'e> {
     told: Deferred<'s, Result<Told, Failure>>,
     excludes: Deferred<'s, Result<Excludes, Failure>>,
     indexed: &'s OnceLock<ObjectId>,
+    source: Source,
 }
 
 fn collect_beside(
@@ -321,10 +337,12 @@ fn collect_beside(
     settings: &Settings,
     root: &Dir,
     (request, pathspecs): (&Request, &Pathspecs),
-    Asides { scope, tip, told, excludes, indexed }: Asides<'_, '_>,
+    Asides { scope, tip, told, excludes, indexed, source }: Asides<'_, '_>,
 ) -> Result<Collected, Failure> {
-    let sparse_index::Read { mut index, before, seen, differs_on_disk } =
-        apply::read_index(repo, settings, root, Tell::Hint, Fill::Later)?;
+    let sparse_index::Read { mut index, before, seen, differs_on_disk } = match source {
+        Source::File => apply::read_index(repo, settings, root, Tell::Hint, Fill::Later)?,
+        Source::Held(read) => *read,
+    };
     if let Some((tree, _)) = index.cache_tree.as_ref().and_then(|tree| tree.valid) {
         let _first = indexed.set(tree);
     }
@@ -440,6 +458,7 @@ fn collect_beside(
     let Told { operations, picks } = told.get()?;
     let mut collected = Collected {
         is_plain_commit: !operations.merge && !picks,
+        is_initial: tree.is_none(),
         head,
         changes,
         untracked: found.untracked,

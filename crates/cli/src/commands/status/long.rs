@@ -89,7 +89,8 @@ impl Answer<'_> {
         self.branch(lines)?;
         self.state(lines)?;
         if self.found.is_initial() {
-            ["", "No commits yet", ""].iter().for_each(|line| lines.line(HEADER, line));
+            let what = if self.request.preview.is_some() { "Initial commit" } else { "No commits yet" };
+            ["", what, ""].iter().for_each(|line| lines.line(HEADER, line));
         }
         self.updated(lines);
         self.unmerged_paths(lines);
@@ -109,8 +110,14 @@ impl Answer<'_> {
                 self.slowness(lines)?;
             }
         }
-        if !self.found.is_committable {
-            lines.raw(text!(self.verdict(), "\n"));
+        if let Some(preview) = &self.request.preview {
+            lines.raw(&preview.patch);
+        }
+        match &self.request.preview {
+            _ if self.found.is_committable => {}
+            Some(preview) if preview.amends => lines.line(None, "No changes"),
+            Some(preview) if preview.is_template => {}
+            _ => lines.raw(text!(self.verdict(), "\n")),
         }
         if self.request.stash {
             let entries = self.repo.reflog_length("refs/stash".into())?;
@@ -152,6 +159,7 @@ impl Answer<'_> {
         lines.more(Some(Slot::OnBranch), name);
         lines.raw("\n");
         match &found.comparison {
+            Comparison::Words(..) if found.is_initial() => Ok(()),
             Comparison::Words(said, took) => self.tracking(lines, said, took.as_secs_f64()),
             Comparison::Nothing | Comparison::Standing(_) => Ok(()),
         }
@@ -160,6 +168,9 @@ impl Answer<'_> {
     fn tracking(&self, lines: &mut Lines<'_>, said: &Said, took: f64) -> Result<(), Failure> {
         said.warnings.iter().for_each(console::warning);
         let mut said = said.lines.clone();
+        if self.request.preview.is_some() {
+            said.retain(|line| !line.starts_with(b"  (use \"git pull\" if you want"));
+        }
         if said.is_empty() {
             return Ok(());
         }
@@ -188,6 +199,9 @@ impl Answer<'_> {
     fn unstaging(&self, lines: &mut Lines<'_>) {
         match (self.found.is_plain_commit, self.found.is_initial()) {
             (false, _) => {}
+            (true, false) if self.request.amends() => {
+                self.hint(lines, "use \"git restore --source=HEAD^1 --staged <file>...\" to unstage");
+            }
             (true, false) => self.hint(lines, "use \"git restore --staged <file>...\" to unstage"),
             (true, true) => self.hint(lines, "use \"git rm --cached <file>...\" to unstage"),
         }

@@ -12,6 +12,7 @@ mod long;
 mod obstacle;
 mod options;
 mod porcelain;
+pub(crate) mod preview;
 mod record;
 mod short;
 mod state;
@@ -39,7 +40,7 @@ use crate::{
 };
 
 use answer::Answer;
-use collect::Change;
+use collect::{Change, Source};
 use options::{Format, Request};
 
 /// The record of `status`.
@@ -87,7 +88,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let settings = Settings::read(run, &repo)?.for_answers();
     let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let collected = collect::collect(run, &repo, &settings, &root, &request)?;
+    let collected = collect::collect(run, &repo, &settings, &root, &request, Source::File)?;
     run.interrupt.check()?;
     let answer = Answer::new(run, &repo, &settings, &request, collected)?;
     let mut out = Vec::new();

@@ -28,7 +28,7 @@ const COLOR: When =
 const RENAMES: When = When::Not(&["copies", "copy", "true", "false", "yes", "no", "on", "off", "1", "0"]);
 
 /// Settings of `status`.
-pub(super) const SETTINGS: &[Setting] = &[
+pub(crate) const SETTINGS: &[Setting] = &[
     ("advice.statusaheadbehindwarning", When::NotBoolean),
     ("advice.statushints", When::NotBoolean),
     ("advice.statusuoption", When::NotBoolean),
@@ -58,7 +58,7 @@ pub(super) fn settings_together(candidate: &Candidate<'_>) -> Vec<Reason> {
 }
 
 /// Finds the first of them. `args`: the command line, if it is known.
-fn first(repo: &Repository, args: Option<&[BString]>) -> Option<Reason> {
+pub(super) fn first(repo: &Repository, args: Option<&[BString]>) -> Option<Reason> {
     let set = |key: &str| Some(Reason::Setting(key.to_owned()));
     let is_set = |key: &str| repo.config_str(key).is_some();
     for (one, other) in [("color.status", "status.color"), ("core.commentchar", "core.commentstring")] {

@@ -4,6 +4,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::renames::{self, Detect};
 use repo::{Repository, submodule::Ignore};
 
+use super::preview::{Preview, Wanted};
 use crate::{
     session::tracking::AheadBehind,
     term::{
@@ -92,7 +93,7 @@ pub(super) const TABLE: Table<Set<Given>> = Table {
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(crate) enum Format {
     Long,
     Short,
     Porcelain,
@@ -151,6 +152,8 @@ pub(super) struct Request {
     /// Leads each line of the long format (`status.displayCommentPrefix`).
     pub(super) comment: Option<BString>,
     pub(super) pathspecs: Vec<BString>,
+    /// What is special in the status that a commit shows of itself.
+    pub(super) preview: Option<Preview>,
 }
 
 /// The values of the options. Their effect may depend on other options.
@@ -172,6 +175,18 @@ pub(super) struct Given {
 }
 
 impl Given {
+    /// The options of a commit that change its status. `status.short` is not for commits.
+    pub(super) fn wanted(wanted: &Wanted) -> Given {
+        Given {
+            format: Some(wanted.format),
+            branch: wanted.branch,
+            ahead_behind: wanted.ahead_behind,
+            nul: wanted.nul,
+            untracked: wanted.untracked.clone(),
+            ..Given::default()
+        }
+    }
+
     fn take_format(&mut self, on: bool, format: Format) -> Result<(), Failure> {
         self.format = Some(on.then_some(format));
         Ok(())
@@ -201,10 +216,18 @@ impl Request {
     }
 
     pub(super) fn fold(repo: &Repository, parsed: Parsed<Set<Given>>) -> Result<Request, Failure> {
-        let flag = |key: &str| repo.config_bool(key);
-        let mut columns = configured_columns(repo)?;
         let mut given = Given::default();
         let pathspecs = parsed.store(&mut given)?;
+        Request::of(repo, given, pathspecs)
+    }
+
+    pub(super) fn of(
+        repo: &Repository,
+        mut given: Given,
+        pathspecs: Vec<BString>,
+    ) -> Result<Request, Failure> {
+        let flag = |key: &str| repo.config_bool(key);
+        let mut columns = configured_columns(repo)?;
         for value in given.columns.drain(..) {
             columns.when = if value.on { When::Always } else { When::Never };
             let unsupported = |rest| format!("unsupported option '{rest}'").into();
@@ -245,6 +268,7 @@ impl Request {
             is_relative: format != Format::Porcelain && flag("status.relativePaths")?.unwrap_or(true),
             comment: flag("status.displayCommentPrefix")?.unwrap_or(false).then(|| comment(repo)),
             pathspecs,
+            preview: None,
         };
         if request.ignored == Ignored::Matching && request.untracked == Untracked::No {
             return Err(Failure::fatal("Unsupported combination of ignored and untracked-files arguments"));
@@ -362,7 +386,7 @@ fn score(value: &BStr) -> u32 {
 }
 
 /// Returns the prefix of comment lines.
-pub(super) fn comment(repo: &Repository) -> BString {
+pub(crate) fn comment(repo: &Repository) -> BString {
     let configured = repo.config_str("core.commentString").or_else(|| repo.config_str("core.commentChar"));
     configured.filter(|value| !value.eq_ignore_ascii_case(b"auto")).unwrap_or_else(|| "#".into())
 }

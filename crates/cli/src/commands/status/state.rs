@@ -108,15 +108,18 @@ impl Answer<'_> {
         } else {
             let doing = "editing a commit while rebasing";
             lines.line(HEADER, rebasing(rebase, doing, "editing a commit during a rebase"));
-            self.hint(lines, "use \"git commit --amend\" to amend the current commit");
-            self.hint(lines, "use \"git rebase --continue\" once you are satisfied with your changes");
+            if !self.request.amends() {
+                self.hint(lines, "use \"git commit --amend\" to amend the current commit");
+                self.hint(lines, "use \"git rebase --continue\" once you are satisfied with your changes");
+            }
         }
         lines.line(HEADER, "");
         Ok(())
     }
 
     fn is_splitting(&self) -> Result<bool, Failure> {
-        match (self.found.is_dirty, &self.found.head) {
+        let looks = self.found.is_dirty || self.request.amends() || self.request.is_template();
+        match (looks, &self.found.head) {
             (true, repo::Head::Detached { oid }) => Ok(operations::is_splitting(self.repo, *oid)?),
             _ => Ok(false),
         }

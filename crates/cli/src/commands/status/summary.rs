@@ -36,7 +36,13 @@ impl Answer<'_> {
         let Some(mut git) = real_git::command(self.run) else {
             return Err(Failure::fatal("status.submoduleSummary needs a git, and there is none"));
         };
-        git.envs(self.repo.child_env()).env("GIT_INDEX_FILE", self.repo.index_path());
+        git.envs(self.repo.child_env()).env(
+            "GIT_INDEX_FILE",
+            match &self.request.preview {
+                Some(preview) => preview.index_file.clone(),
+                None => self.repo.index_path(),
+            },
+        );
         git.current_dir(self.repo.child_dir());
         let (which, title) = match of {
             Of::Staged => ("--cached", "Submodule changes to be committed:"),
@@ -44,7 +50,7 @@ impl Answer<'_> {
         };
         git.args(["submodule", "summary", which, "--for-status", "--summary-limit"]).arg(limit.to_string());
         if of == Of::Staged {
-            git.arg("HEAD");
+            git.arg(if self.request.amends() { "HEAD^" } else { "HEAD" });
         }
         let said = git.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
         let said = said.map_err(|error| Failure::fatal(format!("cannot run git submodule: {error}")))?;

@@ -47,6 +47,38 @@ impl Transaction<'_> {
         self.report.fatal.take().map_or(Ok(()), |message| Err(Failure::fatal(message)))
     }
 
+    /// Writes the index into its lock file, where other programs may read and change it until
+    /// [`Transaction::publish`]. The index in memory stays as it is.
+    pub(crate) fn write_aside(&mut self) -> Result<(), Failure> {
+        let Some(mut lock) = self.state.lock.take() else { return Ok(()) };
+        let full = self.make_sparse()?;
+        let racy = checkout::RacyCheck::new(self.session.repository, &self.target.worktree, &self.index)?;
+        let is_modified = |path: &bstr::BStr, entry: &Entry| racy.is_modified(path, entry);
+        let options = self.session.settings.index_to_write(&self.index, self.state.split);
+        let fsync = &self.session.settings.fsync;
+        store::index::stage(&mut lock, &mut self.index, &options, fsync, &is_modified)?;
+        self.state.lock = Some(lock);
+        if let Some(full) = full {
+            let timestamp = self.index.timestamp;
+            self.index = full;
+            self.index.timestamp = timestamp;
+        }
+        hooks::post_index_change(self.session.repository, self.session.settings, self.policy.changed)
+    }
+
+    /// The file that [`Transaction::write_aside`] writes.
+    pub(crate) fn lock_file(&self) -> Option<&std::path::Path> {
+        self.state.lock.as_ref().map(store::Lock::lock_path)
+    }
+
+    /// Makes what was written aside the index.
+    pub(crate) fn publish(mut self) -> Result<(), store::Error> {
+        match self.state.lock.take() {
+            Some(lock) => store::index::publish(lock, &self.session.settings.fsync),
+            None => Ok(()),
+        }
+    }
+
     /// Makes the index sparse where Git's would be. Returns the full index.
     fn make_sparse(&mut self) -> Result<Option<Index>, Failure> {
         if self.state.split == Some(true) {

@@ -1,0 +1,104 @@
+//! The status of a commit that is about to be made, for its message's comments or for a dry run.
+
+use std::path::PathBuf;
+
+use bstr::BString;
+
+use super::{
+    answer::Answer,
+    collect::{self, Source},
+    options::{Given, Request},
+};
+pub(crate) use super::{
+    obstacle::SETTINGS,
+    options::{Format, comment as comment_sign},
+};
+use crate::{
+    commands::{reason::Reason, record::Candidate},
+    session::{Session, sparse_index::Read},
+    term::{
+        failure::{self, Failure},
+        text::columns::Columns,
+    },
+};
+
+/// What is special in the status that a commit shows of itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Preview {
+    /// It goes into comments of the message: without advice and colours.
+    pub(crate) is_template: bool,
+    /// The commit is compared with the parent of HEAD.
+    pub(crate) amends: bool,
+    /// The file that holds the index.
+    pub(crate) index_file: PathBuf,
+    /// The text of the differences.
+    pub(crate) patch: BString,
+}
+
+/// Options of the command line that change the status.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) format: Option<Format>,
+    pub(crate) branch: Option<bool>,
+    pub(crate) ahead_behind: Option<bool>,
+    pub(crate) nul: bool,
+    pub(crate) untracked: Option<BString>,
+}
+
+/// Refuses options that cannot be.
+pub(crate) fn check(repo: &repo::Repository, wanted: &Wanted) -> Result<(), Failure> {
+    Request::of(repo, Given::wanted(wanted), Vec::new()).map(drop)
+}
+
+/// Finds settings that leave the status of a commit to the real Git.
+pub(crate) fn settings_together(candidate: &Candidate<'_>) -> Vec<Reason> {
+    super::obstacle::first(candidate.repo(), None).into_iter().collect()
+}
+
+/// The answer.
+pub(crate) struct Previewed {
+    pub(crate) text: Vec<u8>,
+    /// There is something to be committed.
+    pub(crate) is_committable: bool,
+}
+
+impl Request {
+    pub(super) fn amends(&self) -> bool {
+        self.preview.as_ref().is_some_and(|preview| preview.amends)
+    }
+
+    pub(super) fn is_template(&self) -> bool {
+        self.preview.as_ref().is_some_and(|preview| preview.is_template)
+    }
+}
+
+/// Looks at the worktree and at an index that is not written. `comment` leads each line.
+pub(crate) fn preview(
+    session: Session<'_>,
+    read: Read,
+    wanted: &Wanted,
+    preview: Preview,
+    comment: Option<BString>,
+) -> Result<Previewed, Failure> {
+    let Session { invocation: run, repository: repo, settings } = session;
+    let mut request = Request::of(repo, Given::wanted(wanted), Vec::new())?;
+    request.columns = Columns::default();
+    if preview.is_template {
+        request.comment = comment;
+    }
+    request.preview = Some(preview);
+    let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
+    let found = collect::collect(run, repo, settings, &root, &request, Source::Held(Box::new(read)))?;
+    run.interrupt.check()?;
+    let is_committable = found.is_committable;
+    let answer = Answer::new(run, repo, settings, &request, found)?;
+    let mut text = Vec::new();
+    match request.format {
+        Format::Long => answer.long(&mut text)?,
+        Format::Short | Format::Porcelain => answer.short(&mut text)?,
+        Format::PorcelainV2 => answer.porcelain(&mut text)?,
+    }
+    failure::must_have_been_readable()?;
+    Ok(Previewed { text, is_committable })
+}
