@@ -19,6 +19,7 @@ pub(crate) mod checkout;
 mod checkout_index;
 mod clean;
 pub(crate) mod clone;
+mod commit;
 mod commit_tree;
 mod config;
 mod count_objects;
@@ -69,6 +70,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     reset::COMMAND,
     checkout::RESTORE_COMMAND,
     clean::COMMAND,
+    commit::COMMAND,
     worktree::COMMAND,
     read_tree::COMMAND,
     checkout_index::COMMAND,

@@ -15,6 +15,7 @@ mod check_ignore;
 mod clean;
 mod clone;
 mod clone_collisions;
+mod commit;
 mod commit_tree;
 mod complaints;
 mod completion;

@@ -22,7 +22,7 @@ use crate::{
     term::{
         args::{
             Grammar,
-            Native::{Neither, On},
+            Native::{Both, On},
             Opt, Table,
         },
         console::{self, text},
@@ -65,7 +65,7 @@ const TABLE: Table<Key> = Table {
         Opt::keyed(Key::Parent, "-p <parent>", "id of a parent commit object").only().native(On),
         Opt::keyed(Key::Message, "-m <message>", "commit message").only().native(On),
         Opt::keyed(Key::File, "-F <file>", "read commit log message from file").only().native(On),
-        Opt::keyed(Key::Sign, "-S, --gpg-sign[=<key-id>]", "GPG sign commit").native(Neither),
+        Opt::keyed(Key::Sign, "-S, --gpg-sign[=<key-id>]", "GPG sign commit").native(Both),
     ],
     grammar: Grammar::Mixed,
 };
@@ -77,6 +77,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(run, &repo)?.for_recording();
     let mut parents = Vec::new();
     let mut message = BString::default();
+    let mut key: Option<BString> = None;
     for event in parsed.events {
         let value = event.value.unwrap_or_default();
         match event.key {
@@ -92,7 +93,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
                 gap(&mut message);
                 message.extend_from_slice(&file(run, value.as_bstr())?);
             }
-            Key::Sign => return Err(Failure::unsupported("--gpg-sign")),
+            Key::Sign => key = event.on.then_some(value),
         }
     }
     let [tree] = &parsed.rest[..] else { return Err(Failure::fatal("must give exactly one tree")) };
@@ -112,10 +113,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         committer: person(Who::Committer)?.line(),
         extra: Vec::new(),
         message: message.as_bstr(),
+        key: key.as_ref().map(|key| key.as_bstr()),
     };
     let objects = Transaction::new(settings.objects(&repo));
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let oid = commit.write(session, &objects)?;
+    let oid = commit.write(session, &objects).map_err(|failure| match failure {
+        Failure::Said(_) => Failure::Said(1),
+        other => other,
+    })?;
     objects.publish()?;
     console::out(oid.to_string());
     Ok(0)

@@ -16,6 +16,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("checkout-index", &["checkout-index", "-q", "-a"]),
     ("clean", &["clean", "-n"]),
     ("clone", &["clone", "-q", "../../source", "../copy"]),
+    ("commit", &["commit", "-q", "--allow-empty", "-m", "x"]),
     ("commit-tree", &["commit-tree", "HEAD:", "-m", "x"]),
     ("config", &["config", "-l"]),
     ("count-objects", &["count-objects"]),

@@ -1,0 +1,89 @@
+//! The author of the commit: from a commit, an option, or as configured.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::{GivenIdentity, Person, Repository, Who};
+
+use super::plan::Plan;
+use crate::{
+    session::new_commit,
+    term::{console::text, failure::Failure},
+};
+
+/// The parts of `Name <mail> <seconds> <zone>`.
+struct Parts<'a> {
+    name: &'a BStr,
+    mail: &'a BStr,
+    /// `<seconds> <zone>`
+    date: Option<BString>,
+}
+
+impl Parts<'_> {
+    /// Takes an identity apart by Git's rules: all that is needed is an address in brackets.
+    fn of(line: &BStr) -> Option<Parts<'_>> {
+        let start = line.find_byte(b'<')?;
+        let end = start + line[start..].find_byte(b'>')?;
+        let name = line[..start].trim_end().as_bstr();
+        let mail = line[start + 1..end].as_bstr();
+        let after = line[line.rfind_byte(b'>')? + 1..].trim_start();
+        let mut words = after.fields();
+        let is_number = |word: &&[u8]| !word.is_empty() && word.iter().all(u8::is_ascii_digit);
+        let is_zone = |word: &&[u8]| matches!(word.first(), Some(b'+' | b'-')) && is_number(&&word[1..]);
+        let date = words.next().filter(is_number).zip(words.next().filter(is_zone));
+        let date = date.map(|(seconds, zone)| text!(seconds, " ", zone));
+        Some(Parts { name, mail, date })
+    }
+}
+
+/// Returns the author.
+pub(super) fn author(repo: &Repository, plan: &Plan) -> Result<Person, Failure> {
+    let mut given = GivenIdentity::default();
+    if let Some((spec, commit)) = &plan.author_of {
+        let line = commit.header("author");
+        let line = line.ok_or_else(|| Failure::Fatal(text!("commit '", spec, "' lacks author header")))?;
+        let line = commit.recode(line, repo.commit_encoding().as_bstr());
+        let parts = Parts::of(line.as_bstr());
+        let malformed = || Failure::Fatal(text!("commit '", spec, "' has malformed author line"));
+        let parts = parts.ok_or_else(malformed)?;
+        given.name = Some(parts.name.to_owned());
+        given.mail = Some(parts.mail.to_owned());
+        given.date = parts.date.map(|date| text!("@", date));
+    }
+    if let Some(author) = &plan.request.author {
+        let malformed = || Failure::fatal("malformed --author parameter");
+        let parts = Parts::of(author.as_bstr()).ok_or_else(malformed)?;
+        given.name = Some(parts.name.to_owned());
+        given.mail = Some(parts.mail.to_owned());
+    }
+    if let Some(date) = &plan.request.date {
+        if !Repository::is_absolute_date(date.as_bstr()) {
+            return Err(Failure::Fatal(text!("invalid date format: ", date)));
+        }
+        given.date = Some(date.clone());
+    }
+    new_commit::person(repo, Who::Author, given)
+}
+
+/// The variables that tell programs who the author is.
+pub(super) fn variables(author: &Person) -> Vec<(&'static str, BString)> {
+    vec![
+        ("GIT_AUTHOR_NAME", author.name.clone()),
+        ("GIT_AUTHOR_EMAIL", author.mail.clone()),
+        ("GIT_AUTHOR_DATE", text!("@", author.date)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_identities_apart() {
+        let parts =
+            |line: &str| Parts::of(line.into()).map(|it| (it.name.to_string(), it.mail.to_string(), it.date));
+        let whole = ("A U".to_owned(), "a@b".to_owned(), Some("12 +0100".into()));
+        assert_eq!(parts("A U <a@b> 12 +0100"), Some(whole));
+        assert_eq!(parts("<a@b> 12"), Some((String::new(), "a@b".to_owned(), None)));
+        assert_eq!(parts("A <a"), None);
+        assert_eq!(parts("A a@b"), None);
+    }
+}

@@ -1,0 +1,201 @@
+//! The beginning of the message: from options, from another commit, or from the operation that the
+//! commit concludes.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::CommitText;
+
+use super::{
+    cleanup::{self, Cleanup},
+    index::git_path,
+    plan::{self, FixupKind, Plan},
+};
+use crate::{
+    session::{Session, input::Input},
+    term::{console::text, failure::Failure, text::os_error},
+};
+
+/// The first text of the message.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) text: BString,
+    /// The arguments of `prepare-commit-msg` that tell where it comes from.
+    pub(super) source: Vec<String>,
+    /// White space is left as it is: the text is a template.
+    pub(super) is_template: bool,
+    /// It already has the scissors.
+    pub(super) has_scissors: bool,
+}
+
+/// Reads what stands in for `-F -`. Nothing is locked yet.
+pub(super) fn standard_input(session: Session<'_>, plan: &Plan) -> Result<Option<Vec<u8>>, Failure> {
+    use std::io::IsTerminal as _;
+    let is_used =
+        plan.request.file.as_ref().is_some_and(|file| file == "-") && plan.request.message.is_none();
+    if !is_used || plan.request.dry_run {
+        return Ok(None);
+    }
+    if std::io::stdin().is_terminal() {
+        crate::term::console::note("(reading log message from standard input)");
+    }
+    let read = Input::new(session.invocation)?.all()?;
+    let failed =
+        |error| Failure::fatal(format!("could not read log from standard input: {}", os_error(&error)));
+    read.map(Some).map_err(failed)
+}
+
+/// Returns the first text. `input` is that of `-F -`.
+pub(super) fn draft(
+    session: Session<'_>,
+    plan: &Plan,
+    input: Option<Vec<u8>>,
+    comment: &BStr,
+) -> Result<Draft, Failure> {
+    let repo = session.repository;
+    let request = &plan.request;
+    let mut draft = Draft::default();
+    if let Some(spec) = &request.squash {
+        let is_same = request.reedit.as_ref().or(request.reuse.as_ref()) == Some(spec);
+        draft.text = match is_same {
+            true => "squash! ".into(),
+            false => text!("squash! ", subject(session, &plan::commit(repo, spec.as_bstr())?), "\n\n"),
+        };
+    }
+    let text = &mut draft.text;
+    let source: &[&str] = if let (Some(message), None) = (&request.message, &plan.fixup) {
+        text.extend_from_slice(message);
+        &["message"]
+    } else if let Some(input) = input {
+        text.extend_from_slice(&input);
+        &["message"]
+    } else if let Some(file) = &request.file {
+        let read = session.invocation.path(file).map(|path| sys::by_path::read(&path));
+        text.extend_from_slice(&there(
+            read?,
+            "could not read log file '",
+            plan::below_top(repo, file.as_bstr()),
+        )?);
+        &["message"]
+    } else if let Some((spec, commit)) = &plan.reused {
+        let message = commit.recode(commit.message.as_bstr(), repo.commit_encoding().as_bstr());
+        text.extend_from_slice(without_blank_lines(&message));
+        draft.source = vec!["commit".to_owned(), spec.to_string()];
+        &[]
+    } else if plan.fixup.is_some() {
+        fixup(session, plan, text)?;
+        &["message"]
+    } else if let Some(message) = state_file(session, "MERGE_MSG")? {
+        let squashed = state_file(session, "SQUASH_MSG")?;
+        let source: &[&str] = if squashed.is_some() { &["squash"] } else { &["merge"] };
+        text.extend_from_slice(&squashed.unwrap_or_default());
+        draft.has_scissors =
+            plan.cleanup == Cleanup::Scissors && cleanup::before_scissors(&message, comment) < message.len();
+        text.extend_from_slice(&message);
+        source
+    } else if let Some(message) = state_file(session, "SQUASH_MSG")? {
+        text.extend_from_slice(&message);
+        &["squash"]
+    } else if let Some(file) = &plan.template {
+        text.extend_from_slice(&template(session, file)?);
+        draft.is_template = true;
+        &["template"]
+    } else {
+        match plan.whence {
+            plan::Whence::Commit => &[],
+            plan::Whence::Merge => &["merge"],
+            plan::Whence::CherryPick | plan::Whence::RebasePick => &["commit", "CHERRY_PICK_HEAD"],
+        }
+    };
+    if draft.source.is_empty() {
+        draft.source = source.iter().map(|word| (*word).to_owned()).collect();
+    }
+    if request.squash.is_some() {
+        draft.source = vec!["message".to_owned(), String::new()];
+    }
+    Ok(draft)
+}
+
+/// Reads the template, a file below the top of the worktree.
+pub(super) fn template(session: Session<'_>, file: &BString) -> Result<Vec<u8>, Failure> {
+    let path = session.repository.base_dir().join(sys::os_str(file));
+    there(sys::by_path::read(&path), "could not read '", file.clone())
+}
+
+fn there(read: std::io::Result<Option<Vec<u8>>>, lead: &str, name: BString) -> Result<Vec<u8>, Failure> {
+    let reason = match read {
+        Ok(Some(content)) => return Ok(content),
+        Ok(None) => "No such file or directory".to_owned(),
+        Err(error) => os_error(&error),
+    };
+    Err(Failure::Fatal(text!(lead, name, "': ", reason)))
+}
+
+fn state_file(session: Session<'_>, name: &str) -> Result<Option<Vec<u8>>, Failure> {
+    let path = session.repository.git_dir().join(name);
+    let read = sys::by_path::read(&path);
+    read.map_err(|error| {
+        let shown = git_path(session, name);
+        Failure::fatal(format!("could not read {}: {}", shown.display(), os_error(&error)))
+    })
+}
+
+/// `--fixup` in all its forms.
+fn fixup(session: Session<'_>, plan: &Plan, text: &mut BString) -> Result<(), Failure> {
+    let fixup = plan.fixup.as_ref().expect("the caller has seen it");
+    let repo = session.repository;
+    let commit = plan::commit(repo, fixup.commit.as_bstr())?;
+    let lead = if fixup.kind == FixupKind::Fixup { "fixup" } else { "amend" };
+    text.extend_from_slice(&text!(lead, "! ", subject(session, &commit), "\n\n"));
+    match (&plan.request.message, fixup.kind) {
+        (Some(message), FixupKind::Fixup) => text.extend_from_slice(message),
+        (Some(_), kind) => {
+            let word = if kind == FixupKind::Amend { "amend" } else { "reword" };
+            return Err(Failure::fatal(format!("options '-m' and '--fixup:{word}' cannot be used together")));
+        }
+        (None, FixupKind::Fixup) => {}
+        (None, _) => {
+            let message = commit.recode(commit.message.as_bstr(), repo.commit_encoding().as_bstr());
+            let message = without_blank_lines(&message);
+            // A commit that amends another one does not repeat its subject.
+            let body = match message.starts_with(b"amend!") {
+                true => without_blank_lines(&message[subject_length(message)..]),
+                false => message,
+            };
+            text.extend_from_slice(body);
+        }
+    }
+    Ok(())
+}
+
+/// The subject of a commit in the encoding of new commits.
+fn subject(session: Session<'_>, commit: &CommitText) -> BString {
+    let encoding = session.repository.commit_encoding();
+    let message = commit.recode(commit.message.as_bstr(), encoding.as_bstr());
+    subject_of(&message)
+}
+
+/// The subject of a message: its first paragraph as one line.
+pub(super) fn subject_of(message: &[u8]) -> BString {
+    let message = without_blank_lines(message);
+    let lines = message[..subject_length(message)].lines().map(|line| line.trim_end());
+    bstr::join(" ", lines).into()
+}
+
+/// Returns the length of the first paragraph.
+pub(super) fn subject_length(message: &[u8]) -> usize {
+    let mut length = 0;
+    for line in message.lines_with_terminator() {
+        if line.trim().is_empty() {
+            break;
+        }
+        length += line.len();
+    }
+    length
+}
+
+fn without_blank_lines(message: &[u8]) -> &[u8] {
+    let mut rest = message;
+    while let Some(line) = rest.lines_with_terminator().next().filter(|line| line.trim().is_empty()) {
+        rest = &rest[line.len()..];
+    }
+    rest
+}

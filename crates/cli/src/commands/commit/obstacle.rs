@@ -1,0 +1,84 @@
+//! What leaves a commit to the real Git, and texts that only some commits print.
+
+use bstr::{BString, ByteSlice as _};
+
+use crate::{
+    commands::{
+        obstacles,
+        reason::Reason,
+        record::Candidate,
+        rules::{Setting, Variable, When},
+    },
+    term::args::Survey,
+};
+
+const BOOLEAN: When = When::Not(&["true", "false", "yes", "no", "on", "off", "1", "0"]);
+
+/// Settings of commits.
+pub(super) const SETTINGS: &[Setting] = &[
+    ("commit.gpgsign", When::NotBoolean),
+    ("commit.status", When::NotBoolean),
+    ("commit.verbose", BOOLEAN),
+    ("notes.rewriteref", When::Set),
+    ("rerere.enabled", When::NotBoolean),
+];
+
+/// Variables that let an amended commit keep its notes.
+pub(super) const VARIABLES: &[Variable] =
+    &[("GIT_NOTES_REWRITE_MODE", When::Set), ("GIT_NOTES_REWRITE_REF", When::Set)];
+
+pub(super) const EMPTY_AMEND: &str = "\
+You asked to amend the most recent commit, but doing so would make
+it empty. You can repeat your command with --allow-empty, or you can
+remove the commit entirely with \"git reset HEAD^\".
+";
+
+pub(super) const EMPTY_PICK: &str = "\
+The previous cherry-pick is now empty, possibly due to conflict resolution.
+If you wish to commit it anyway, use:
+
+    git commit --allow-empty
+
+";
+
+/// Forms of options that are the real Git's.
+pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let last = |name: &str| survey.options.iter().rev().find(|given| given.name == name);
+    let value = |name: &str| last(name).and_then(|given| given.value.as_ref());
+    let verbose = survey.options.iter().filter(|given| given.name == "--verbose" && given.on).count();
+    let is_on = |name: &str| last(name).is_some_and(|given| given.on);
+    let shows = ["--dry-run", "--short", "--long", "--porcelain", "--null"].into_iter().any(is_on);
+    if verbose > 1 || verbose > 0 && shows {
+        return Some(Reason::command_line("differences beside the message's"));
+    }
+    if value("--author").is_some_and(|author| !author.contains(&b'>')) {
+        return Some(Reason::command_line("an author to be looked for"));
+    }
+    if value("--date").is_some_and(|date| !repo::Repository::is_absolute_date(date.as_bstr())) {
+        return Some(Reason::command_line("a date that depends on the time"));
+    }
+    let optional = |name| value(name).is_some_and(|file: &BString| file.starts_with(b":("));
+    if optional("--file") || optional("--template") {
+        return Some(Reason::command_line("a file that may be missing"));
+    }
+    None
+}
+
+/// Names of commits that Git explains, or looks for in messages.
+pub(super) fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
+    const NAMING: [&str; 4] = ["--reuse-message", "--reedit-message", "--fixup", "--squash"];
+    let Some(survey) = candidate.survey else { return Vec::new() };
+    let named = survey.options.iter().filter(|given| NAMING.contains(&given.name));
+    let mut reasons = Vec::new();
+    for word in named.filter_map(|given| given.value.as_ref()) {
+        let commit = match word.split_once_str(":") {
+            Some((b"amend" | b"reword", commit)) => commit.as_bstr(),
+            _ => word.as_bstr(),
+        };
+        if commit.contains_str("/") && (commit.contains(&b':') || commit.contains_str("^{/")) {
+            reasons.push(Reason::command_line("a pattern for messages"));
+        }
+        reasons.extend(obstacles::ambiguous(candidate.repo(), commit));
+    }
+    reasons
+}

@@ -1,0 +1,274 @@
+//! The options judged together: what is to be committed, from where its parts come, and who writes
+//! the message.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::switch::state;
+use format::ObjectId;
+use repo::{CommitText, Repository};
+
+use super::{
+    cleanup::{Cleanup, cleanup_mode},
+    options::Request,
+};
+use crate::{
+    commands::status::preview,
+    term::{console::text, failure::Failure},
+};
+
+/// The operation that the commit concludes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whence {
+    Commit,
+    Merge,
+    CherryPick,
+    RebasePick,
+}
+
+impl Whence {
+    fn of(repo: &Repository) -> Result<Whence, Failure> {
+        if state::is_merging(repo)? {
+            return Ok(Whence::Merge);
+        }
+        let Some(picked) = repo.find_ref("CHERRY_PICK_HEAD".into())? else { return Ok(Whence::Commit) };
+        let rebases = matches!(sys::by_path::stat(&repo.git_dir().join("rebase-merge")), Ok(Some(_)));
+        match rebases && repo.find_ref("REBASE_HEAD".into())? == Some(picked) {
+            true => Ok(Whence::RebasePick),
+            false => Ok(Whence::CherryPick),
+        }
+    }
+
+    /// The word for it in messages.
+    pub(super) fn word(self) -> Option<&'static str> {
+        match self {
+            Whence::Commit => None,
+            Whence::Merge => Some("merge"),
+            Whence::CherryPick => Some("cherry-pick"),
+            Whence::RebasePick => Some("rebase"),
+        }
+    }
+
+    /// A pick of another commit, from which the author comes.
+    pub(super) fn is_pick(self) -> bool {
+        matches!(self, Whence::CherryPick | Whence::RebasePick)
+    }
+}
+
+/// `--fixup`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fixup {
+    pub(super) kind: FixupKind,
+    pub(super) commit: BString,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FixupKind {
+    Fixup,
+    Amend,
+    Reword,
+}
+
+/// The request, judged.
+pub(super) struct Plan {
+    pub(super) request: Request,
+    pub(super) paths: Vec<BString>,
+    pub(super) whence: Whence,
+    /// The commit that HEAD names.
+    pub(super) head: Option<CommitText>,
+    pub(super) editor: bool,
+    /// `--no-status`, `commit.status`
+    pub(super) includes_status: bool,
+    pub(super) verbose: usize,
+    pub(super) cleanup: Cleanup,
+    pub(super) fixup: Option<Fixup>,
+    /// The commit whose message is used, as it was spelt.
+    pub(super) reused: Option<(BString, CommitText)>,
+    /// The commit whose author is used.
+    pub(super) author_of: Option<(BString, CommitText)>,
+    /// The file of `-t` or `commit.template`, as messages name it.
+    pub(super) template: Option<BString>,
+    /// The key; empty for the configured one.
+    pub(super) key: Option<BString>,
+}
+
+impl Plan {
+    pub(super) fn is_merge_amended(&self) -> bool {
+        self.request.amend && self.head.as_ref().is_some_and(|head| head.parents.len() > 1)
+    }
+
+    pub(super) fn head_id(&self) -> Option<ObjectId> {
+        self.head.as_ref().map(|head| head.id)
+    }
+}
+
+/// Judges the options in Git's order.
+pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>) -> Result<Plan, Failure> {
+    let whence = Whence::of(repo)?;
+    let head = repo.head()?.oid();
+    let no_head = |error| Failure::of_name(error, Failure::fatal("could not parse HEAD"));
+    let head = head.map(|head| repo.commit_text(head)).transpose().map_err(no_head)?;
+    judge(&request, whence, head.is_some())?;
+    let mut editor = request.file.is_none() && request.message.is_none() && request.reuse.is_none();
+    let configured = repo.config_path("commit.template")?;
+    let configured = configured.map(|path| BString::from(path.as_bytes()));
+    let mut template = match &request.template {
+        Some(file) => Some(below_top(repo, file.as_bstr())),
+        None => configured,
+    };
+    let has_source = request.reuse.is_some()
+        || request.reedit.is_some()
+        || request.file.is_some()
+        || request.fixup.is_some()
+        || request.message.is_some();
+    if has_source {
+        template = None;
+    }
+    let mut reused = request.reedit.clone().or_else(|| request.reuse.clone());
+    if request.amend && reused.is_none() && request.fixup.is_none() {
+        reused = Some("HEAD".into());
+    }
+    if reused.is_none() && !whence.is_pick() && request.reset_author {
+        return Err(Failure::fatal("--reset-author can be used only with -C, -c or --amend."));
+    }
+    let named = |spec: BString| commit(repo, spec.as_bstr()).map(|found| (spec, found));
+    let reused = reused.map(named).transpose()?;
+    let mut author_of = reused.clone().filter(|_| !request.reset_author);
+    if whence.is_pick() && !request.reset_author {
+        author_of = Some(named("CHERRY_PICK_HEAD".into())?);
+    }
+    apart(&[(request.include, "-i/--include"), (request.only, "-o/--only"), (request.all, "-a/--all")])?;
+    let fixup = fixup(&mut request, &paths, whence)?;
+    if fixup.as_ref().is_some_and(|fixup| fixup.kind == FixupKind::Fixup) {
+        editor = false;
+    }
+    let editor = request.edit.unwrap_or(editor);
+    preview::check(repo, &request.wanted)?;
+    if request.all && !paths.is_empty() {
+        return Err(Failure::Fatal(text!("paths '", paths[0], " ...' with -a does not make sense")));
+    }
+    if request.wanted.format.is_some() || request.wanted.nul {
+        request.dry_run = true;
+    }
+    let cleanup = request.cleanup.clone().or_else(|| repo.config_str("commit.cleanup"));
+    let signs = repo.config_bool("commit.gpgSign")?.unwrap_or(false);
+    let verbose = match request.verbose {
+        Some(verbose) => verbose,
+        None => match repo.config_bool("commit.verbose") {
+            Ok(is_on) => usize::from(is_on.unwrap_or(false)),
+            Err(_) => repo.config_int("commit.verbose")?.and_then(|it| usize::try_from(it).ok()).unwrap_or(0),
+        },
+    };
+    Ok(Plan {
+        includes_status: match request.status {
+            Some(status) => status,
+            None => repo.config_bool("commit.status")?.unwrap_or(true),
+        },
+        cleanup: cleanup_mode(cleanup.as_ref().map(|mode| mode.as_bstr()), editor)?,
+        key: request.sign.clone().unwrap_or_else(|| signs.then(BString::default)),
+        request,
+        paths,
+        whence,
+        head,
+        editor,
+        verbose,
+        fixup,
+        reused,
+        author_of,
+        template,
+    })
+}
+
+/// The first rules, which need only the options and what is in progress.
+fn judge(request: &Request, whence: Whence, has_head: bool) -> Result<(), Failure> {
+    if request.author.is_some() && request.reset_author {
+        return Err(cannot_be_together(&["--reset-author", "--author"]));
+    }
+    if request.amend && !has_head {
+        return Err(Failure::fatal("You have nothing to amend."));
+    }
+    if let Some(word) = whence.word().filter(|_| request.amend) {
+        return Err(Failure::fatal(format!("You are in the middle of a {word} -- cannot amend.")));
+    }
+    if request.fixup.is_some() && request.squash.is_some() {
+        return Err(cannot_be_together(&["--squash", "--fixup"]));
+    }
+    apart(&[
+        (request.reuse.is_some(), "-C"),
+        (request.reedit.is_some(), "-c"),
+        (request.file.is_some(), "-F"),
+        (request.fixup.is_some(), "--fixup"),
+    ])?;
+    apart(&[
+        (request.message.is_some(), "-m"),
+        (request.reedit.is_some(), "-c"),
+        (request.reuse.is_some(), "-C"),
+        (request.file.is_some(), "-F"),
+    ])
+}
+
+/// Takes `--fixup` apart.
+fn fixup(request: &mut Request, paths: &[BString], whence: Whence) -> Result<Option<Fixup>, Failure> {
+    let Some(given) = &request.fixup else { return Ok(None) };
+    let letters = given.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    if letters == 0 || given.get(letters) != Some(&b':') {
+        return Ok(Some(Fixup { kind: FixupKind::Fixup, commit: given.clone() }));
+    }
+    let (word, commit) = (given[..letters].as_bstr(), BString::from(&given[letters + 1..]));
+    let kind = match word.as_bytes() {
+        b"amend" => FixupKind::Amend,
+        b"reword" => FixupKind::Reword,
+        _ => return Err(Failure::Fatal(text!("unknown option: --fixup=", word, ":", commit))),
+    };
+    if kind == FixupKind::Reword {
+        if let Some(word) = whence.word().filter(|_| whence != Whence::RebasePick) {
+            return Err(Failure::fatal(format!("You are in the middle of a {word} -- cannot reword.")));
+        }
+        if let Some(path) = paths.first() {
+            return Err(Failure::Fatal(text!(
+                "reword option of '--fixup' and path '",
+                path,
+                "' cannot be used together"
+            )));
+        }
+        if request.all || request.include || request.only {
+            return Err(Failure::fatal(
+                "reword option of '--fixup' and '--patch/--interactive/--all/--include/--only' cannot be used \
+                 together",
+            ));
+        }
+        request.only = true;
+    }
+    request.allow_empty = true;
+    Ok(Some(Fixup { kind, commit }))
+}
+
+/// Returns an error if several of the options are given.
+fn apart(options: &[(bool, &str)]) -> Result<(), Failure> {
+    let given: Vec<&str> = options.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+    if given.len() > 1 { Err(cannot_be_together(&given)) } else { Ok(()) }
+}
+
+fn cannot_be_together(options: &[&str]) -> Failure {
+    let quoted: Vec<String> = options.iter().map(|name| format!("'{name}'")).collect();
+    let list = match &quoted[..] {
+        [one, other] => format!("{one} and {other}"),
+        [first @ .., last] => format!("{}, and {last}", first.join(", ")),
+        [] => String::new(),
+    };
+    Failure::fatal(format!("options {list} cannot be used together"))
+}
+
+/// The commit of this name, or of a tag that leads to one.
+pub(super) fn commit(repo: &Repository, spec: &BStr) -> Result<CommitText, Failure> {
+    let unknown = || Failure::Fatal(text!("could not lookup commit '", spec, "'"));
+    let found = repo.resolve(spec)?.ok_or_else(unknown)?;
+    let found = repo.commit_if_there(found)?.ok_or_else(unknown)?;
+    Ok(repo.commit_text(found)?)
+}
+
+/// A file of the command line as Git names it, from the top of the worktree.
+pub(super) fn below_top(repo: &Repository, file: &BStr) -> BString {
+    match file.starts_with(b"/") || file == "-" {
+        true => file.to_owned(),
+        false => text!(repo.prefix(), file),
+    }
+}

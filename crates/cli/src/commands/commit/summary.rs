@@ -1,0 +1,178 @@
+//! The words after the commit: its branch, name and subject, and how much has changed.
+
+use std::process::Stdio;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    diff::{self, Pair, Status, renames, stat::Stat},
+    pathspec::Pathspecs,
+};
+use format::ObjectId;
+use repo::{Head, Person, submodule::Ignore};
+
+use super::{Run, index::Prepared, message, template::shown_date};
+use crate::{
+    session::real_git,
+    term::{
+        console::{self, text},
+        failure::Failure,
+        text::os_error,
+    },
+};
+
+/// Settings that change the numbers in a way that is not known here.
+const UNKNOWN: [&str; 3] = ["diff.algorithm", "diff.relative", "diff.renameLimit"];
+
+impl Run<'_> {
+    /// Returns how much the commit changes, or `None` if only the real Git can tell.
+    pub(super) fn changes(&self, prepared: &Prepared<'_>) -> Result<Option<BString>, Failure> {
+        let repo = self.session.repository;
+        let is_known = UNKNOWN.iter().all(|key| repo.config_str(key).is_none());
+        if self.plan.request.quiet || prepared.index.sparse || !is_known {
+            return Ok(None);
+        }
+        let tree = self.parent_tree()?;
+        let all = Pathspecs::default();
+        let ignore = Some(Ignore::None);
+        let pairs = diff::staged(repo, self.worktree, &prepared.index, tree, &all, ignore, None)?;
+        if pairs.iter().any(|pair| [pair.old, pair.new].iter().flatten().any(|side| side.mode.is_gitlink())) {
+            return Ok(None);
+        }
+        let options = renames::Options {
+            detect: renames::Detect::Renames,
+            minimum: 0,
+            limit: renames::DEFAULT_LIMIT,
+            empty: renames::Empty::Included,
+            worktree: None,
+        };
+        let found = renames::detect(repo, pairs, &options)?;
+        if found.skipped.is_some() {
+            return Ok(None);
+        }
+        let pairs = found.resolved();
+        let big = self.session.settings.big_file_threshold;
+        let stat = diff::stat::count(repo, &prepared.index, &pairs, big)?;
+        Ok(stat.map(|stat| self.told(&pairs, stat)))
+    }
+
+    fn told(&self, pairs: &[Pair], stat: Stat) -> BString {
+        let mut told = BString::default();
+        if stat.files == 0 {
+            return told;
+        }
+        let some =
+            |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        told.extend_from_slice(format!(" {} changed", some(stat.files, "file")).as_bytes());
+        if stat.added > 0 || stat.removed == 0 {
+            told.extend_from_slice(format!(", {}(+)", some(stat.added, "insertion")).as_bytes());
+        }
+        if stat.removed > 0 || stat.added == 0 {
+            told.extend_from_slice(format!(", {}(-)", some(stat.removed, "deletion")).as_bytes());
+        }
+        told.push(b'\n');
+        pairs.iter().for_each(|pair| told.extend_from_slice(&self.line(pair)));
+        told
+    }
+
+    /// The line about a path that came, went, moved or got another mode.
+    fn line(&self, pair: &Pair) -> BString {
+        let path = |path: &BString| format::quote(path.as_bstr(), self.session.settings.quote_path);
+        let mode = |side: Option<diff::Side>| side.map_or(0, |side| side.mode.bits());
+        let (old, new) = (mode(pair.old), mode(pair.new));
+        let is_changed = old != new;
+        match pair.status {
+            Status::Added => text!(format!(" create mode {new:06o} "), path(&pair.path), "\n"),
+            Status::Deleted => text!(format!(" delete mode {old:06o} "), path(&pair.path), "\n"),
+            Status::Renamed | Status::Copied => {
+                let what = if pair.status == Status::Renamed { " rename " } else { " copy " };
+                let source = pair.source.as_ref().unwrap_or(&pair.path);
+                let percent = pair.score * 100 / diff::MAX_SCORE;
+                let names = self.moved(source.as_bstr(), pair.path.as_bstr());
+                let mut line = text!(what, names, format!(" ({percent}%)\n"));
+                if is_changed {
+                    line.extend_from_slice(format!(" mode change {old:06o} => {new:06o}\n").as_bytes());
+                }
+                line
+            }
+            _ if is_changed => {
+                text!(format!(" mode change {old:06o} => {new:06o} "), path(&pair.path), "\n")
+            }
+            _ => BString::default(),
+        }
+    }
+
+    /// Two names, of which what they share stands once.
+    fn moved(&self, old: &BStr, new: &BStr) -> BString {
+        let quote = |name: &BStr| format::quote(name, self.session.settings.quote_path);
+        if quote(old) != old || quote(new) != new {
+            return text!(quote(old), " => ", quote(new));
+        }
+        let shared = old.iter().zip(new.iter()).take_while(|(one, other)| one == other).count();
+        let lead = old[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
+        // The slash after the shared directories may also begin what the names share at the end.
+        let least = lead.saturating_sub(usize::from(lead > 0));
+        let limit = (old.len() - least).min(new.len() - least);
+        let pairs = old.iter().rev().zip(new.iter().rev()).take(limit);
+        let same = pairs.take_while(|(one, other)| one == other).count();
+        let tail = old[old.len() - same..].find_byte(b'/').map_or(0, |slash| same - slash);
+        let middle = |name: &BStr| {
+            let end = name.len() - tail;
+            BString::from(if end > lead { &name[lead..end] } else { &b""[..] })
+        };
+        if lead + tail == 0 {
+            return text!(old, " => ", new);
+        }
+        let tail = &old[old.len() - tail..];
+        text!(old[..lead], "{", middle(old), " => ", middle(new), "}", tail)
+    }
+
+    /// Tells about the new commit. `changes` is the answer of [`Run::changes`].
+    pub(super) fn summary(
+        &self,
+        commit: ObjectId,
+        author: &Person,
+        committer: &Person,
+        changes: Option<BString>,
+    ) -> Result<(), Failure> {
+        let repo = self.session.repository;
+        let place: BString = match &repo.head()? {
+            Head::Branch { name, .. } | Head::Unborn { name } => {
+                name.strip_prefix(b"refs/heads/").unwrap_or(name).into()
+            }
+            Head::Detached { .. } | Head::Unresolvable => "detached HEAD".into(),
+        };
+        let root = if self.plan.head.is_none() { " (root-commit)" } else { "" };
+        let text = repo.commit_text(commit)?;
+        let shown = text.recode(text.message.as_bstr(), repo.output_encoding().as_bstr());
+        let subject = message::subject_of(&shown);
+        let mut told = text!("[", place, root, " ", repo.abbreviate(commit)?, "] ", subject, "\n");
+        if author.name_and_mail() != committer.name_and_mail() {
+            told.extend_from_slice(&text!(" Author: ", author.name_and_mail(), "\n"));
+        }
+        if self.plan.is_date_of_interest() {
+            told.extend_from_slice(&text!(" Date: ", shown_date(author), "\n"));
+        }
+        console::out_raw(&told);
+        if text.parents.len() > 1 {
+            return Ok(());
+        }
+        match changes {
+            Some(changes) => console::out_raw(&changes),
+            None => self.changes_by_git(commit)?,
+        }
+        Ok(())
+    }
+
+    fn changes_by_git(&self, commit: ObjectId) -> Result<(), Failure> {
+        let repo = self.session.repository;
+        let Some(mut git) = real_git::command(self.session.invocation) else { return Ok(()) };
+        console::flush();
+        git.envs(repo.child_env()).current_dir(repo.child_dir()).stdin(Stdio::null());
+        git.args(["diff-tree", "--root", "-r", "-M", "--shortstat", "--summary", "--no-commit-id"]);
+        let said = git.arg(commit.to_string()).stderr(Stdio::inherit()).output();
+        let said =
+            said.map_err(|error| Failure::fatal(format!("cannot run git diff-tree: {}", os_error(&error))))?;
+        console::out_raw(&said.stdout);
+        Ok(())
+    }
+}

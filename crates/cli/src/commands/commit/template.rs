@@ -1,0 +1,175 @@
+//! `COMMIT_EDITMSG`: the draft of the message, and for the editor the comments below it.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::Person;
+
+use super::{
+    Run,
+    cleanup::{self, Cleanup},
+    index::Prepared,
+    message::Draft,
+    plan::Whence,
+    signoff,
+};
+use crate::{
+    commands::status::preview::{self, Preview},
+    session::real_git,
+    term::{
+        console::{self, text},
+        failure::Failure,
+        text::{date::DateFormat, os_error},
+    },
+};
+
+/// Text in lines, each after the sign of a comment.
+struct Comments<'a> {
+    out: BString,
+    sign: &'a BStr,
+}
+
+impl Comments<'_> {
+    /// Adds lines; a last one that is empty does not count.
+    fn add(&mut self, text: impl AsRef<[u8]>) {
+        for line in text.as_ref().lines() {
+            let gap = if line.is_empty() || line.starts_with(b"\t") { "" } else { " " };
+            self.out.extend_from_slice(&text!(self.sign, gap, line, "\n"));
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Cleans the draft, and signs it off.
+    pub(super) fn finish_draft(&self, draft: &mut Draft, committer: &BStr) {
+        if !draft.is_template && self.plan.cleanup != Cleanup::Verbatim {
+            draft.text = cleanup::strip(&draft.text, None);
+        }
+        if self.plan.request.signoff {
+            let comment = self.comment.as_bstr();
+            let ignored = cleanup::ignored_bytes(&draft.text, comment);
+            signoff::append(self.session.repository, &mut draft.text, committer, ignored, comment);
+        }
+    }
+
+    /// Returns the comments for the editor, and whether there is something to be committed.
+    pub(super) fn comments(
+        &self,
+        draft: &Draft,
+        prepared: &Prepared<'_>,
+        author: &Person,
+        committer: &Person,
+    ) -> Result<(BString, bool), Failure> {
+        let plan = self.plan;
+        let sign = self.comment.as_bstr();
+        let mut comments = Comments { out: BString::default(), sign };
+        let mut has_scissors = draft.has_scissors;
+        if plan.whence != Whence::Commit {
+            if plan.cleanup == Cleanup::Scissors && !has_scissors {
+                comments.out.extend_from_slice(&cleanup::scissors(sign));
+                has_scissors = true;
+            }
+            let (what, head) = match plan.whence {
+                Whence::Merge => ("merge", "MERGE_HEAD"),
+                _ => ("cherry-pick", "CHERRY_PICK_HEAD"),
+            };
+            comments.add(format!(
+                "\nIt looks like you may be committing a {what}.\nIf this is not correct, please run\n\
+                 \tgit update-ref -d {head}\nand try again.\n"
+            ));
+            comments.out.push(b'\n');
+        }
+        comments.out.push(b'\n');
+        match plan.cleanup {
+            Cleanup::Scissors if plan.whence == Whence::Commit && !has_scissors => {
+                comments.out.extend_from_slice(&cleanup::scissors(sign));
+                has_scissors = true;
+            }
+            Cleanup::Scissors => {}
+            cleanup => comments.add(self.advice(cleanup)),
+        }
+        self.tell_identities(&mut comments, author, committer);
+        let patch = if plan.verbose > 0 { self.patch(prepared, has_scissors)? } else { BString::default() };
+        let told = preview::preview(
+            self.session,
+            prepared.read(),
+            &plan.request.wanted,
+            Preview {
+                is_template: true,
+                amends: plan.request.amend,
+                index_file: prepared.file.clone(),
+                patch,
+            },
+            Some(self.comment.clone()),
+        )?;
+        comments.out.extend_from_slice(&told.text);
+        Ok((comments.out, told.is_committable))
+    }
+
+    fn advice(&self, cleanup: Cleanup) -> BString {
+        let sign = &self.comment;
+        let may_be_empty = self.plan.request.allow_empty_message;
+        let lead = "Please enter the commit message for your changes. Lines starting\n";
+        match (cleanup, may_be_empty) {
+            (Cleanup::Strip, true) => text!(lead, "with '", sign, "' will be ignored.\n"),
+            (Cleanup::Strip, false) => {
+                text!(lead, "with '", sign, "' will be ignored, and an empty message aborts the commit.\n")
+            }
+            (_, may_be_empty) => text!(
+                lead,
+                "with '",
+                sign,
+                "' will be kept; you may remove them yourself if you want to.\n",
+                if may_be_empty { "" } else { "An empty message aborts the commit.\n" }
+            ),
+        }
+    }
+
+    fn tell_identities(&self, comments: &mut Comments<'_>, author: &Person, committer: &Person) {
+        let mut lines = BString::default();
+        if author.name_and_mail() != committer.name_and_mail() {
+            lines.extend_from_slice(&text!("Author:    ", author.name_and_mail(), "\n"));
+        }
+        if self.plan.is_date_of_interest() {
+            lines.extend_from_slice(&text!("Date:      ", shown_date(author), "\n"));
+        }
+        if !self.session.repository.names_committer() {
+            lines.extend_from_slice(&text!("Committer: ", committer.name_and_mail(), "\n"));
+        }
+        if !lines.is_empty() {
+            comments.add("\n");
+            comments.add(&lines);
+        }
+        comments.add("\n");
+    }
+
+    /// The differences of `-v`, as the real Git shows them.
+    fn patch(&self, prepared: &Prepared<'_>, has_scissors: bool) -> Result<BString, Failure> {
+        let repo = self.session.repository;
+        let mut patch = BString::default();
+        if !has_scissors {
+            patch.extend_from_slice(&cleanup::scissors(self.comment.as_bstr()));
+        }
+        let Some(mut git) = real_git::command(self.session.invocation) else {
+            return Err(Failure::fatal("-v needs a git, and there is none"));
+        };
+        let tree = match self.parent_tree()? {
+            Some(tree) => tree,
+            None => format::ObjectId::empty_tree(repo.hash()),
+        };
+        git.envs(repo.child_env()).env("GIT_INDEX_FILE", &prepared.file).current_dir(repo.child_dir());
+        git.args(["diff", "--cached", "--no-ext-diff", "--textconv", "--no-color"]).arg(tree.to_string());
+        console::flush();
+        let said = git.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::inherit()).output();
+        let said =
+            said.map_err(|error| Failure::fatal(format!("cannot run git diff: {}", os_error(&error))))?;
+        patch.extend_from_slice(&said.stdout);
+        Ok(patch)
+    }
+}
+
+/// The author's date as people read it.
+pub(super) fn shown_date(author: &Person) -> BString {
+    let mut words = author.date.split(' ');
+    let seconds = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let zone = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    DateFormat::DEFAULT.show(seconds, zone, 0).unwrap_or_else(|| author.date.clone()).into()
+}

@@ -1,0 +1,68 @@
+//! Hooks of commits: their arguments, variables and input, and what they may change.
+
+use super::after;
+
+/// Hooks that tell what they see.
+fn telling() -> String {
+    let mut script = String::from("git add a && mkdir -p .git/hooks");
+    for name in ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-rewrite"] {
+        script += &format!(
+            " && printf '#!/bin/sh\\n{{ echo {name} \"$@\"; env | grep -E \"^GIT_(AUTHOR|EDITOR|INDEX|DIR|PREFIX|WORK)\" | \
+             sed \"s/next-index-[0-9]*/next-index/\" | sort; pwd; cat; }} >>\"$(git rev-parse --git-dir)/../told\"\\n' \
+             >.git/hooks/{name} && chmod +x .git/hooks/{name}"
+        );
+    }
+    script + " && echo told >.git/info/exclude"
+}
+
+#[test]
+fn tells_hooks_what_git_tells_them() {
+    let both = after(&telling());
+    let native =
+        |line: &str| both.native("commit", &format!("{line}; sed \"s,$PWD,<here>,\" told; rm -f told"));
+    native("git commit -m two");
+    native("git commit -a -m three");
+    native("echo 9 >a && git commit -m four a");
+    native("git commit --amend --no-edit");
+    native("EDITOR=true git commit --amend");
+    native("git commit --allow-empty -n -q -m five");
+    native("git commit --allow-empty -C HEAD~1 --no-post-rewrite --amend");
+    native("echo 8 >d/b; cd d && git commit -F b b; cd ..");
+    native("git commit --allow-empty --fixup HEAD; echo t >t; EDITOR=true git commit --allow-empty -t t");
+}
+
+#[test]
+fn obeys_hooks() {
+    for name in ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"] {
+        let both = after(&format!(
+            "git add a && mkdir -p .git/hooks && printf '#!/bin/sh\\necho out; echo err >&2; exit 1\\n' >.git/hooks/{name} &&
+             chmod +x .git/hooks/{name}"
+        ));
+        let native = |line: &str| both.native("commit", line);
+        native("git commit -m two; echo $?; git status --short; ls .git");
+        native("git commit -a -m two; echo $?; git status --short; git commit -n -m two; echo $?");
+        native("echo 8 >c; git commit -m two c; echo $?; git status --short; ls .git");
+    }
+}
+
+#[test]
+fn takes_what_hooks_change() {
+    let hook = "mkdir -p .git/hooks && printf '#!/bin/sh\\necho hooked >a; git add a new\\n' >.git/hooks/pre-commit &&
+                chmod +x .git/hooks/pre-commit";
+    let both = after(&format!("git add a && {hook}"));
+    let native = |line: &str| both.native("commit", line);
+    native("git commit -m two && git ls-tree -r HEAD && git status --short && git ls-files -s");
+    native(
+        "echo 7 >d/b && rm new && git commit -a -m three; git ls-tree -r HEAD; git status --short; git ls-files -s",
+    );
+    native("echo 8 >d/b && git commit -m four d/b; git ls-tree -r HEAD; git status --short; git ls-files -s");
+    native(
+        "printf '#!/bin/sh\\necho changed >\"$1\"\\n' >.git/hooks/commit-msg; chmod +x .git/hooks/commit-msg; git commit --allow-empty -m five; git cat-file commit HEAD",
+    );
+    native(
+        "printf '#!/bin/sh\\nrm \"$1\"\\n' >.git/hooks/commit-msg; git commit --allow-empty -m six; echo $?; git status --short",
+    );
+    native(
+        "chmod -x .git/hooks/commit-msg; git commit --allow-empty -m seven; git -c core.hooksPath=/nowhere commit --allow-empty -m eight",
+    );
+}
