@@ -5,7 +5,7 @@
 //! 1. [`crew`]: the number of workers, and the distribution of work among them;
 //! 2. [`look`]: reads what is there: stat data, trees, ignore rules, pathspecs, sparse patterns;
 //! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`clean`], [`clone`],
-//!    [`switch`], [`worktree`], [`workspace`], and what they share ([`guard`], [`trash`]). They use
+//!    [`switch`], [`worktree`], [`workspace`], [`indexing`], and what they share ([`guard`], [`trash`]). They use
 //!    each other without circles.
 
 pub mod add;
@@ -15,6 +15,7 @@ pub mod clone;
 pub mod crew;
 pub mod diff;
 pub mod guard;
+pub mod indexing;
 pub mod look;
 pub mod midx;
 pub mod status;

@@ -8,7 +8,7 @@
 use std::ops::{Deref, Range};
 
 use crate::fanout::{self, FANOUT_LEN, be32, be64};
-use crate::{HashKind, ObjectId, hash::Prefix};
+use crate::{HashKind, ObjectId, hash::Prefix, idx_writer::Form};
 
 /// Why an index cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +91,29 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
     /// Returns the bytes that it was parsed from.
     pub fn data(&self) -> &D {
         &self.data
+    }
+
+    /// Returns the form with which the same index is written again. Returns `None` if an offset of 64
+    /// bits would lie at the end of the file or after it.
+    pub fn form(&self) -> Option<Form> {
+        if !self.version_2 {
+            return Some(Form { version: 1, ..Form::default() });
+        }
+        let mut form = Form::default();
+        let offsets = 8 + FANOUT_LEN + self.count as usize * (self.hash.len() + 4);
+        for n in 0..self.count as usize {
+            let offset = be32(&self.data, offsets + n * 4);
+            if offset & 0x8000_0000 != 0 {
+                let at = offsets + self.count as usize * 4 + (offset & 0x7fff_ffff) as usize * 8;
+                if at >= self.data.len() - 8 {
+                    return None;
+                }
+                form.also_long.push(be64(&self.data, at));
+            }
+        }
+        form.also_long.retain(|&offset| offset <= u64::from(u32::MAX));
+        form.also_long.sort_unstable();
+        Some(form)
     }
 
     /// Returns the number of objects in the pack.

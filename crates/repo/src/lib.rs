@@ -22,6 +22,7 @@ pub mod fuzz;
 mod gitoxide;
 mod history;
 mod identity;
+pub mod indexing;
 pub mod message;
 pub mod objects;
 mod open;

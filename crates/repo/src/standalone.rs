@@ -78,6 +78,17 @@ impl StandaloneConfig {
         self.config.boolean(key)
     }
 
+    /// See [`Repository::config_int`].
+    pub fn config_int(&self, key: &str) -> Result<Option<i32>, Error> {
+        self.config.number(key, config::parse_int)
+    }
+
+    /// See [`Repository::config_size`].
+    pub fn config_size(&self, key: &str) -> Result<Option<u64>, Error> {
+        let size = self.config.number(key, config::parse_size)?;
+        Ok(size.and_then(|size| u64::try_from(size).ok()))
+    }
+
     /// Returns the last value of a key as a path, with `~` expanded.
     pub fn config_path(&self, key: &str) -> Result<Option<UserPath>, Error> {
         self.config.path(key, &self.env, MessageContext { message_sink: self.message_sink, top: None })

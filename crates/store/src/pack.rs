@@ -28,8 +28,10 @@ use crate::{
     objects::make_directory, side_by_side, temp_file::TempFile,
 };
 
+mod beside;
 mod output;
 
+pub use beside::{Beside, write_beside};
 pub use output::{Output, Writing};
 
 /// The length of a pack's header.

@@ -70,6 +70,12 @@ pub fn wait_to_read(first: impl AsFd, second: impl AsFd) -> io::Result<(bool, bo
     Ok((!awaited[0].revents().is_empty(), !awaited[1].revents().is_empty()))
 }
 
+/// Returns true if standard input is a regular file.
+pub fn stdin_is_file() -> bool {
+    let stat = rustix::fs::fstat(rustix::stdio::stdin());
+    stat.is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file())
+}
+
 /// Reads standard input, past the buffer of Rust's library.
 pub fn read_stdin(buffer: &mut [u8]) -> io::Result<usize> {
     crate::by_path::uninterrupted(|| Ok(rustix::io::read(rustix::stdio::stdin(), &mut *buffer)?))

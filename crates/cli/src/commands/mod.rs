@@ -26,6 +26,7 @@ mod count_objects;
 pub(crate) mod diff;
 mod for_each_ref;
 mod hash_object;
+mod index_pack;
 mod init;
 pub(crate) mod ls_files;
 mod mktree;
@@ -90,6 +91,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     count_objects::COMMAND,
     prune_packed::COMMAND,
     multi_pack_index::COMMAND,
+    index_pack::COMMAND,
     rev_parse::COMMAND,
     diff::FILES,
     diff::INDEX,

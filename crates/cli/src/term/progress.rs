@@ -9,6 +9,7 @@
 //! a thread of its own, so that a slow step does not stop the display.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -20,7 +21,7 @@ use crate::term::{console, text::bytes::readable};
 
 /// A counter that shows itself. Shared by threads.
 pub(crate) struct Progress {
-    title: &'static str,
+    title: Cow<'static, str>,
     started: Instant,
     from: Instant,
     shown: Option<Mutex<Shown>>,
@@ -51,6 +52,11 @@ pub(crate) fn has_terminal() -> bool {
 impl Progress {
     /// A counter that starts to show after `delay`; or never, if not `visible`.
     pub(crate) fn new(title: &'static str, visible: bool, delay: Duration) -> Progress {
+        Progress::titled(title.into(), visible, delay)
+    }
+
+    /// As [`Progress::new`], with any title.
+    pub(crate) fn titled(title: Cow<'static, str>, visible: bool, delay: Duration) -> Progress {
         let started = Instant::now();
         Progress { title, started, from: started + delay, shown: visible.then(Mutex::default) }
     }
@@ -86,6 +92,11 @@ impl Progress {
         let time = (self.started.elapsed().as_secs_f64() * 1024.0) as u64;
         let rate = bytes / time.max(1) * 1024;
         self.finish_with(done, total, &format!(", {} | {}/s, done.\n", readable(bytes), readable(rate)));
+    }
+
+    /// As [`Progress::finish`], with other words than `done`.
+    pub(crate) fn finish_saying(&self, done: usize, total: usize, words: &str) {
+        self.finish_with(done, total, &format!(", {words}.\n"));
     }
 
     fn finish_with(&self, done: usize, total: usize, end: &str) {

@@ -39,6 +39,7 @@ mod help;
 mod hooks;
 mod hostile;
 mod imports;
+mod index_pack;
 mod init;
 mod interrupt;
 mod killed;

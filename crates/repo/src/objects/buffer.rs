@@ -8,7 +8,7 @@ use super::pool::{Lease, Pool};
 /// Bytes with a length. The memory behind them stays initialized, so using it for another object
 /// does not clear it again.
 #[derive(Debug, Default)]
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     storage: Storage,
     len: usize,
 }
@@ -27,7 +27,7 @@ const MAPPED: usize = 1 << 20;
 
 impl Buffer {
     /// Sets the length to `len` bytes and returns them. Their content is unspecified.
-    pub(super) fn resize(&mut self, len: usize, pool: &Arc<Pool>) -> Result<&mut [u8], Fault> {
+    pub(crate) fn resize(&mut self, len: usize, pool: &Arc<Pool>) -> Result<&mut [u8], Fault> {
         if len > self.capacity() {
             // The content is not needed, and growing the buffer in place would copy it.
             *self = Buffer::default();
@@ -48,24 +48,24 @@ impl Buffer {
         })
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.memory()[..self.len]
     }
 
     /// Frees the memory if it is larger than `most` bytes.
-    pub(super) fn shrink_to(&mut self, most: usize) {
+    pub(crate) fn shrink_to(&mut self, most: usize) {
         if self.capacity() > most {
             *self = Buffer::default();
         }
     }
 
     /// Returns the capacity in bytes.
-    pub(super) fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.memory().len()
     }
 
     /// Returns true if the memory goes back to the pool when it is dropped.
-    pub(super) fn is_pooled(&self) -> bool {
+    pub(crate) fn is_pooled(&self) -> bool {
         matches!(self.storage, Storage::Mapped(_))
     }
 

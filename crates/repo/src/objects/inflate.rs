@@ -10,21 +10,21 @@ const MAX_RATIO: u64 = 1032;
 
 /// An inflater with its tables, for reuse.
 #[derive(Debug)]
-pub(super) struct Inflater(Box<Decoder>);
+pub(crate) struct Inflater(Box<Decoder>);
 
 /// The result of [`Inflater::at_most`].
-pub(super) struct Inflated {
+pub(crate) struct Inflated {
     /// The number of bytes written.
-    pub(super) len: usize,
+    pub(crate) len: usize,
     /// The length of the stream, if its end was reached.
-    pub(super) end: Option<usize>,
+    pub(crate) end: Option<usize>,
 }
 
 /// The length of the window for streaming.
 const WINDOW: usize = 256 << 10;
 
 /// The reason why a stream stopped.
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The data is damaged.
     Fault(Fault),
     /// The receiver failed.
@@ -38,13 +38,13 @@ impl From<Fault> for Stop {
 }
 
 impl Inflater {
-    pub(super) fn new() -> Inflater {
+    pub(crate) fn new() -> Inflater {
         Inflater(Box::new(Decoder::new(Format::Zlib)))
     }
 
     /// Inflates the stream at the start of `input` into `out`, which it must fill exactly. Returns
     /// the length of the stream.
-    pub(super) fn whole(&mut self, input: &[u8], out: &mut [u8]) -> Result<usize, Fault> {
+    pub(crate) fn whole(&mut self, input: &[u8], out: &mut [u8]) -> Result<usize, Fault> {
         let expected = out.len() as u64;
         let result = match self.0.decompress(input, out, true) {
             Ok(progress) if progress.done && progress.output.len() as u64 == expected => {
@@ -59,7 +59,7 @@ impl Inflater {
     }
 
     /// Inflates the beginning of a stream, until `out` is full.
-    pub(super) fn at_most(&mut self, input: &[u8], out: &mut [u8]) -> Result<Inflated, Fault> {
+    pub(crate) fn at_most(&mut self, input: &[u8], out: &mut [u8]) -> Result<Inflated, Fault> {
         let result = match self.0.decompress(input, out, true) {
             Ok(progress) => {
                 let end = progress.done.then_some(progress.consumed);
@@ -73,7 +73,7 @@ impl Inflater {
 
     /// Inflates the stream at the start of `input` in pieces. The first `skip` bytes are dropped;
     /// exactly `expected` bytes must follow. Returns the length of the stream.
-    pub(super) fn stream(
+    pub(crate) fn stream(
         &mut self,
         input: &[u8],
         skip: usize,
@@ -115,13 +115,13 @@ impl Inflater {
 }
 
 /// Returns the largest content that `compressed` bytes can hold.
-pub(super) fn max_inflated(compressed: u64) -> u64 {
+pub(crate) fn max_inflated(compressed: u64) -> u64 {
     compressed.saturating_mul(MAX_RATIO)
 }
 
 /// Checks that the compressed data can hold the size that a header states, before memory is
 /// allocated for it.
-pub(super) fn check_size(size: u64, compressed: usize) -> Result<usize, Fault> {
+pub(crate) fn check_size(size: u64, compressed: usize) -> Result<usize, Fault> {
     if size > max_inflated(compressed as u64) {
         return Err(Fault::Size { expected: size, more: false });
     }

@@ -62,6 +62,12 @@ impl LooseDir {
         Ok(all.iter().filter(|oid| prefix.matches(oid)).copied().collect())
     }
 
+    /// Returns true if the object is there, or was when its directory was first listed.
+    pub(super) fn lists(&self, oid: &ObjectId) -> bool {
+        let whole = Prefix::of(oid, oid.kind().hex_len());
+        self.with_prefix(whole, false).is_ok_and(|found| !found.is_empty())
+    }
+
     /// Lists the objects in the directory of this object.
     fn list(&self, first: ObjectId) -> Result<Vec<ObjectId>, (PathBuf, io::Error)> {
         let (name, _) = relative(&first);

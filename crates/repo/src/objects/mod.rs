@@ -15,15 +15,15 @@
 //! docs/design/objects.md has the measurements behind these decisions.
 
 mod alternates;
-mod buffer;
+pub(crate) mod buffer;
 mod cache;
 mod error;
-mod inflate;
+pub(crate) mod inflate;
 mod loose;
 mod pack;
 mod packs;
 mod permits;
-mod pool;
+pub(crate) mod pool;
 mod reader;
 mod sparse_map;
 
@@ -228,6 +228,13 @@ impl Objects {
         packed(&packs)
             .or_else(|| self.loose().iter().any(|dir| dir.contains(&oid)).then_some(Location::Loose))
             .or_else(|| packed(&self.rescan(&packs)))
+    }
+
+    /// Returns true if the object exists, or existed when its directory was listed: no file is
+    /// looked for again. For many objects, most of which do not exist.
+    pub fn contains_listed(&self, oid: &ObjectId) -> bool {
+        let Ok(oid) = self.replaced(oid) else { return false };
+        self.packs().find(&oid).is_some() || self.loose().iter().any(|dir| dir.lists(&oid))
     }
 
     /// Returns the files that hold copies of an object, packs first. Replacements are ignored.

@@ -12,7 +12,7 @@ use sys::Memory;
 
 /// The kept memory, and the total.
 #[derive(Debug, Default)]
-pub(super) struct Pool(Mutex<State>);
+pub(crate) struct Pool(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -27,7 +27,7 @@ const BUDGET: usize = 48 << 20;
 
 /// Memory that is lent out.
 #[derive(Debug)]
-pub(super) struct Lease {
+pub(crate) struct Lease {
     /// It is `Some` until the lease is dropped.
     memory: Option<Memory>,
     pool: Arc<Pool>,
@@ -35,7 +35,7 @@ pub(super) struct Lease {
 
 impl Pool {
     /// Lends at least `len` bytes and not many more. Their content is unspecified.
-    pub(super) fn lease(self: &Arc<Pool>, len: usize) -> io::Result<Lease> {
+    pub(crate) fn lease(self: &Arc<Pool>, len: usize) -> io::Result<Lease> {
         let fits = |memory: &Memory| memory.len() >= len && memory.len() / 4 <= len;
         let mut state = self.state();
         let best = (0..state.spare.len())

@@ -69,6 +69,11 @@ impl Checkpoint {
     pub fn position(&self) -> u64 {
         self.position
     }
+
+    /// Returns the hash of the bytes before it; `None` if nothing is hashed.
+    pub fn checksum(&self) -> Option<ObjectId> {
+        self.hasher.clone().map(checksum_of)
+    }
 }
 
 /// An output that can lose its end.

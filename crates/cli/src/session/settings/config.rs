@@ -9,6 +9,8 @@ pub(crate) trait Config {
     fn value(&self, name: &str) -> Option<Option<BString>>;
     fn all(&self, name: &str) -> Vec<BString>;
     fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error>;
+    fn number(&self, name: &str) -> Result<Option<i32>, repo::Error>;
+    fn size(&self, name: &str) -> Result<Option<u64>, repo::Error>;
 }
 
 macro_rules! config {
@@ -28,6 +30,14 @@ macro_rules! config {
 
             fn flag(&self, name: &str) -> Result<Option<bool>, repo::Error> {
                 self.config_bool(name)
+            }
+
+            fn number(&self, name: &str) -> Result<Option<i32>, repo::Error> {
+                self.config_int(name)
+            }
+
+            fn size(&self, name: &str) -> Result<Option<u64>, repo::Error> {
+                self.config_size(name)
             }
         }
     )*};

@@ -2,7 +2,7 @@
 
 pub(crate) mod config;
 pub(crate) mod expiry;
-mod objects;
+pub(crate) mod objects;
 pub(crate) mod refused;
 
 use std::{
@@ -268,15 +268,15 @@ pub(crate) fn shared_index_expire(date: Option<BString>) -> Option<Expire> {
 }
 
 /// `core.fsync`, `core.fsyncMethod`, `core.fsyncObjectFiles`
-pub(crate) fn fsync(run: &Invocation, repo: &Repository) -> Result<Fsync, repo::Error> {
+pub(crate) fn fsync(run: &Invocation, config: &dyn config::Config) -> Result<Fsync, repo::Error> {
     let mut fsync = Fsync::default();
-    for value in repo.config_all("core.fsync") {
+    for value in config.all("core.fsync") {
         fsync.set_components(value.as_ref()).iter().for_each(console::warning);
     }
-    for value in repo.config_all("core.fsyncMethod") {
+    for value in config.all("core.fsyncMethod") {
         fsync.set_method(value.as_ref()).iter().for_each(console::warning);
     }
-    if let Some(value) = repo.config_bool("core.fsyncObjectFiles")? {
+    if let Some(value) = config.flag("core.fsyncObjectFiles")? {
         console::warning(fsync.set_object_files(value));
     }
     fsync.disabled = matches!(run.variable("GIT_TEST_FSYNC"), Some(b"0" | b"false" | b"no" | b"off"));

@@ -32,7 +32,7 @@ const FOLD_ABOVE: usize = 25;
 impl Settings {
     pub(super) fn read(repo: &Repository) -> Result<Settings, Failure> {
         Ok(Settings {
-            loose_level: level(repo, "core.looseCompression")?.unwrap_or(DEFAULT_LEVEL),
+            loose_level: loose_level(repo)?,
             pack_level: level(repo, "pack.compression")?,
             pack_on_add: pack_on_add(repo)?,
             pack_size_limit: repo.config_size("pack.packSizeLimit")?.filter(|limit| *limit > 0),
@@ -62,6 +62,11 @@ impl Settings {
             ..Options::new(objects, fsync)
         }
     }
+}
+
+/// `core.looseCompression`, `core.compression`
+pub(crate) fn loose_level(repo: &Repository) -> Result<i32, repo::Error> {
+    Ok(level(repo, "core.looseCompression")?.unwrap_or(DEFAULT_LEVEL))
 }
 
 /// Reads a level of compression: `key`, else `core.compression`. Git refuses a level that does not

@@ -24,6 +24,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("diff-index", &["diff-index", "HEAD"]),
     ("for-each-ref", &["for-each-ref"]),
     ("hash-object", &["hash-object", "a"]),
+    ("index-pack", &["index-pack", "nowhere.pack"]),
     ("init", &["init", "-q", "../new"]),
     ("ls-files", &["ls-files"]),
     ("mktree", &["mktree"]),

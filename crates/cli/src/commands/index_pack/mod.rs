@@ -1,0 +1,329 @@
+//! `sapwood index-pack`: the index of a pack that arrives on standard input or is there already.
+//!
+//! Order: the words; the configuration; the pack, all of it; then the files are written and named,
+//! the index last; then the trailer is printed. After an error nothing is left behind.
+
+mod progress;
+mod verify;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BString, ByteSlice as _};
+use engine::indexing::{self, Plan};
+use format::{HashKind, idx_writer::Form};
+use repo::indexing::{Error, Meter, Options, Source};
+use store::pack::{Beside, FinishOptions, Target};
+use sys::by_path;
+
+use self::{progress::Display, words::Request};
+use crate::{
+    commands::{
+        obstacles::{self, LOOKING},
+        reason::Reason,
+        record::{Candidate, Command, Group, Home, Traits},
+    },
+    session::{
+        input::Input,
+        invocation::{Invocation, Place},
+        settings::{
+            self,
+            config::Config,
+            refused::{self, Reader},
+        },
+    },
+    term::{
+        args::{Grammar, Native::On, Opt, Set, Stop, Survey, Table},
+        console::{self, text},
+        failure::Failure,
+        text::{bytes::readable, os_error},
+    },
+};
+
+/// The record of `index-pack`.
+pub(super) const COMMAND: Command = Command {
+    name: "index-pack",
+    summary: "Build pack index file for an existing packed archive",
+    about: "Reads a pack from a file or from standard input, checks every object in it, and writes its \
+            index. Objects are inflated, named and compared by all cores. Options that check the objects' \
+            meaning (`--strict`, `--fsck-objects`) are left to the real Git.",
+    group: Group::Scripts,
+    syntax: &TABLE,
+    traits: Traits { anywhere: true, plans_first: true, starts_no_program: true, ..Command::BASE.traits },
+    settings: &[LOOKING],
+    line: &[unserved_words],
+    checks: &[&[obstacles::settings, partial]],
+    run,
+    ..Command::BASE
+};
+
+/// The options, for the help: [`words`] reads them.
+const TABLE: Table<Set<()>> = Table {
+    usage: &[
+        "sapwood index-pack [-v] [-o <index-file>] [--keep[=<text>]] [--verify] <pack-file>",
+        "sapwood index-pack --stdin [--fix-thin] [-v] [--keep[=<text>]]",
+    ],
+    options: &[
+        word("--stdin", "read the pack from standard input, into the repository"),
+        word("--fix-thin", "add the missing bases of deltas"),
+        word("-v", "show progress"),
+        word("-o <file>", "write the index to this file"),
+        word("--keep[=<text>]", "write a .keep file"),
+        word("--rev-index", "write a reverse index"),
+        word("--no-rev-index", "write no reverse index"),
+        word("--verify", "compare the index with that of the pack"),
+        word("--threads=<n>", "the number of threads"),
+        word("--index-version=<version>", "the version of the index"),
+        word("--max-input-size=<size>", "refuse a larger pack"),
+        word("--object-format=(sha1|sha256)", "the hash of the object names"),
+        word("--pack_header=<header>", "the header, which was read already").hidden(),
+        word("--progress-title <text>", "the title of the progress").hidden(),
+        word("--show-resolving-progress", "show how many deltas are resolved").hidden(),
+        word("--report-end-of-input", "write a NUL to standard error after the last byte").hidden(),
+    ],
+    grammar: Grammar::Words,
+};
+
+const fn word(spelling: &'static str, help: &'static str) -> Opt<Set<()>> {
+    Opt::new(spelling, help, |_, _| Ok(())).only().native(On)
+}
+
+/// Finds a word that sapwood does not serve.
+fn unserved_words(_: &Survey, args: &[BString]) -> Option<Reason> {
+    words::parse(args).err()
+}
+
+/// In a partial clone, missing bases may have to be fetched.
+fn partial(candidate: &Candidate<'_>) -> Vec<Reason> {
+    match candidate.home {
+        Home::Repository(repo) => obstacles::partial(repo),
+        Home::Outside(_) => Vec::new(),
+    }
+}
+
+/// Leaves the command to the real Git.
+const UNSERVED: Failure = Failure::Unserved("these words of index-pack");
+
+/// The settings of the command.
+struct Desk<'a> {
+    run: &'a Invocation,
+    place: &'a Place,
+    request: Request,
+    threads: usize,
+    base_cache: usize,
+    big_file_threshold: u64,
+    form: Form,
+    reverse: bool,
+    fsync: store::Fsync,
+    hash: HashKind,
+}
+
+/// Runs the command. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    if matches!(args, [only] if only == "-h") {
+        return Err(Stop::Help(TABLE.help()).into());
+    }
+    let request = words::parse(args).map_err(|_| UNSERVED)?;
+    let place = run.open_any()?;
+    let desk = Desk::new(run, &place, request)?;
+    match &desk.request.pack {
+        Some(pack) => desk.file(pack),
+        None => desk.stdin(),
+    }
+}
+
+impl<'a> Desk<'a> {
+    fn new(run: &'a Invocation, place: &'a Place, request: Request) -> Result<Desk<'a>, Failure> {
+        let config: &dyn Config = match place {
+            Place::Repository(repo) => {
+                refused::check(repo, &[Reader::Every])?;
+                &**repo
+            }
+            Place::Outside(outside) => {
+                refused::check_outside(outside, &[Reader::Every])?;
+                outside
+            }
+        };
+        let configured = config.number("pack.threads")?.unwrap_or(0);
+        let configured = usize::try_from(configured)
+            .map_err(|_| Failure::fatal(format!("invalid number of threads specified ({configured})")))?;
+        let version = config.number("pack.indexVersion")?;
+        if let Some(version) = version.filter(|version| !(0..=2).contains(version)) {
+            return Err(Failure::fatal(format!("bad pack.indexVersion={}", version as u32)));
+        }
+        let writes_reverse = config.flag("pack.writeReverseIndex")?.unwrap_or(true);
+        let forbids =
+            run.variable("GIT_TEST_NO_WRITE_REV_INDEX").map(|value| repo::parse_bool(Some(value.into())));
+        let size = |name, default| Ok::<u64, repo::Error>(config.size(name)?.unwrap_or(default));
+        let base_cache = size("core.deltaBaseCacheLimit", 96 << 20)?;
+        let default = Form::default();
+        Ok(Desk {
+            threads: request
+                .threads
+                .or(Some(configured).filter(|&number| number > 0))
+                .unwrap_or_else(threads),
+            base_cache: usize::try_from(base_cache).unwrap_or(usize::MAX),
+            big_file_threshold: size("core.bigFileThreshold", 512 << 20)?,
+            form: Form {
+                version: request.version.or(version.map(|version| version as u32)).unwrap_or(default.version),
+                largest_short: request.largest_short.unwrap_or(default.largest_short),
+                ..default
+            },
+            reverse: request.reverse.unwrap_or(writes_reverse && forbids != Some(Some(true))),
+            fsync: settings::fsync(run, config)?,
+            hash: match place {
+                Place::Repository(repo) => request.hash.unwrap_or_else(|| repo.hash()),
+                Place::Outside(_) => request.hash.unwrap_or(HashKind::Sha1),
+            },
+            run,
+            place,
+            request,
+        })
+    }
+
+    /// Receives a pack from standard input.
+    fn stdin(&self) -> Result<u8, Failure> {
+        let Place::Repository(repo) = self.place else {
+            return Err(Failure::fatal("--stdin requires a git repository"));
+        };
+        let existing = repo.stored_objects();
+        let shared = settings::shared(repo)?;
+        let level = settings::objects::loose_level(repo)?;
+        let target = Target { objects: repo.objects_dir(), hash: self.hash, shared, fsync: &self.fsync };
+        let finish = FinishOptions { index: self.form.clone(), reverse_index: self.reverse };
+        let mut marks = Vec::new();
+        if let Some(keep) = &self.request.keep {
+            marks.push(("keep", kept(keep)));
+        }
+        let mut input = Input::new(self.run)?;
+        let source = Source {
+            stream: &mut input,
+            is_file: sys::stdin_is_file(),
+            before: self.request.header.as_ref().map_or(&[], |header| header),
+        };
+        let on_end = || {
+            if self.request.reports_end {
+                progress::report_end();
+            }
+        };
+        let complete = self.request.fix_thin.then_some(level);
+        let plan = Plan { target, finish: &finish, complete, marks, on_end: &on_end };
+        let meter = Meter::default();
+        let display = Display::of(&self.request, &meter);
+        let received = display
+            .during(|| indexing::receive(source, &self.options(&meter, Some(&existing)), plan))
+            .map_err(|error| self.failure(error))?;
+        display.finish(received.added);
+        let word = if received.marked { "keep" } else { "pack" };
+        console::out(format!("{word}\t{}", received.checksum));
+        console::out_raw(&received.rest);
+        Ok(0)
+    }
+
+    /// Makes or checks the index of a file.
+    fn file(&self, pack: &BString) -> Result<u8, Failure> {
+        let index = match &self.request.index {
+            Some(index) => index.clone(),
+            None => derived(pack, "pack", "idx")?,
+        };
+        let reverse = if self.reverse { Some(path(&derived(&index, "idx", "rev")?)) } else { None };
+        let existing = match self.place {
+            Place::Repository(repo) => Some(repo.stored_objects()),
+            Place::Outside(_) => None,
+        };
+        let form = match self.request.verify {
+            true => verify::form(&index, self.hash, &self.form)?,
+            false => self.form.clone(),
+        };
+        let shown = path(pack);
+        let file = by_path::open(&shown).map_err(cannot_open(&shown))?;
+        let meter = Meter::default();
+        let display = Display::of(&self.request, &meter);
+        let (objects, checksum) = display
+            .during(|| indexing::index(&file, &shown, &self.options(&meter, existing.as_ref())))
+            .map_err(|error| self.failure(error))?;
+        display.finish(0);
+        if self.request.verify {
+            verify::check(&path(&index), reverse.as_deref(), &objects, &checksum, &form)?;
+            return Ok(0);
+        }
+        let mut beside = Beside { index: path(&index), reverse, marks: Vec::new() };
+        if let Some(keep) = &self.request.keep {
+            beside.marks.push((path(&derived(pack, "pack", "keep")?), kept(keep)));
+        }
+        store::pack::write_beside(&beside, &objects, &checksum, &form, &self.fsync)
+            .map_err(|error| self.failure(error.into()))?;
+        console::out(checksum.to_string());
+        Ok(0)
+    }
+
+    fn options<'o>(&'o self, meter: &'o Meter, existing: Option<&'o repo::objects::Objects>) -> Options<'o> {
+        Options {
+            hash: self.hash,
+            threads: self.threads,
+            big_file_threshold: self.big_file_threshold,
+            base_cache: self.base_cache,
+            limit: self.request.limit,
+            existing,
+            interrupt: self.run.interrupt.flag(),
+            meter,
+        }
+    }
+
+    fn failure(&self, error: indexing::Error) -> Failure {
+        use store::Error::Io;
+        if self.run.interrupt.check().is_err() {
+            return self.run.interrupt.failure();
+        }
+        match &error {
+            indexing::Error::Pack(error) => {
+                error.complaint().iter().for_each(console::error);
+                match error {
+                    Error::Limit(limit) => {
+                        let limit = readable(*limit);
+                        Failure::fatal(format!("pack exceeds maximum allowed size ({limit})"))
+                    }
+                    error => Failure::fatal(error.to_string()),
+                }
+            }
+            indexing::Error::Store(Io { what: "write", source, .. }) => {
+                Failure::fatal(format!("write error: {}", os_error(source)))
+            }
+            indexing::Error::Store(Io { what: "create", path, source }) => {
+                Failure::fatal(format!("unable to create '{}': {}", path.display(), os_error(source)))
+            }
+            error => Failure::fatal(error.to_string()),
+        }
+    }
+}
+
+/// The number of threads that Git takes here: more are of little use.
+fn threads() -> usize {
+    match sys::cores() {
+        cores @ ..4 => cores,
+        4 | 5 => 3,
+        cores @ ..40 => cores / 2,
+        _ => 20,
+    }
+}
+
+fn kept(text: &BString) -> Vec<u8> {
+    if text.is_empty() { Vec::new() } else { [text.as_bytes(), b"\n"].concat() }
+}
+
+/// The name with another ending.
+fn derived(name: &BString, from: &str, to: &str) -> Result<BString, Failure> {
+    let stem = name.strip_suffix(from.as_bytes()).filter(|stem| stem.ends_with(b"."));
+    let wrong = || Failure::Fatal(text!("packfile name '", name, "' does not end with '.", from, "'"));
+    Ok(text!(stem.ok_or_else(wrong)?, to))
+}
+
+fn path(name: &BString) -> PathBuf {
+    sys::os_str(name).into()
+}
+
+fn cannot_open(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
+    move |error| {
+        Failure::fatal(format!("could not open '{}' for reading: {}", path.display(), os_error(&error)))
+    }
+}

@@ -1,0 +1,73 @@
+//! `--verify`: the index on disk is the one that the pack should have.
+
+use std::path::Path;
+
+use bstr::BString;
+use engine::indexing::{Mismatch, check_index, check_reverse};
+use format::{HashKind, ObjectId, idx::Idx, idx_writer::Form};
+use repo::indexing::Indexed;
+use sys::{FileType, by_path};
+
+use super::{cannot_open, derived, path};
+use crate::term::{
+    console::{self, text},
+    failure::Failure,
+    text::os_error,
+};
+
+/// The form of the existing index, whose limit of short offsets is `asked`.
+pub(super) fn form(index: &BString, hash: HashKind, asked: &Form) -> Result<Form, Failure> {
+    let no_pack = || Failure::Fatal(text!("Cannot open existing pack file '", index, "'"));
+    if !index.ends_with(b".idx") {
+        return Err(no_pack());
+    }
+    let pack = derived(index, "idx", "pack")?;
+    let found = by_path::stat_followed(&path(&pack)).ok().flatten();
+    if !found.is_some_and(|stat| stat.file_type == FileType::File) {
+        return Err(no_pack());
+    }
+    let no_index = || Failure::Fatal(text!("Cannot open existing pack idx file for '", index, "'"));
+    let map = by_path::open(&path(index)).and_then(|file| sys::Map::of(&file)).map_err(|_| no_index())?;
+    let idx = Idx::parse(map, hash).map_err(|error| {
+        console::error(error.about(index));
+        no_index()
+    })?;
+    let form = idx.form().ok_or_else(|| {
+        Failure::Fatal(text!("offset beyond end of pack index for ", pack, " (truncated index?)"))
+    })?;
+    Ok(Form { largest_short: asked.largest_short, ..form })
+}
+
+/// Compares the files with what `objects` give.
+pub(super) fn check(
+    index: &Path,
+    reverse: Option<&Path>,
+    objects: &Indexed,
+    checksum: &ObjectId,
+    form: &Form,
+) -> Result<(), Failure> {
+    let file = by_path::open(index).map_err(cannot_open(index))?;
+    if let Some(name) = objects.duplicate() {
+        return Err(Failure::fatal(format!("The same object {name} appears twice in the pack")));
+    }
+    check_index(&file, objects, checksum, form).map_err(|mismatch| differs(index, &mismatch))?;
+    let Some(reverse) = reverse else { return Ok(()) };
+    let found = by_path::stat_followed(reverse).map_err(|error| {
+        Failure::fatal(format!("could not stat: {}: {}", reverse.display(), os_error(&error)))
+    })?;
+    if found.is_none() {
+        return Ok(());
+    }
+    let file = by_path::open(reverse).map_err(cannot_open(reverse))?;
+    check_reverse(&file, objects, checksum).map_err(|mismatch| differs(reverse, &mismatch))
+}
+
+fn differs(path: &Path, mismatch: &Mismatch) -> Failure {
+    let name = path.display();
+    Failure::fatal(match mismatch {
+        Mismatch::Io(error) => format!("{name}: sha1 file read error: {}", os_error(error)),
+        Mismatch::Truncated => format!("{name}: sha1 file truncated"),
+        Mismatch::Differs => format!("sha1 file '{name}' validation error"),
+        Mismatch::Garbage => format!("{name}: sha1 file has trailing garbage"),
+    })
+}

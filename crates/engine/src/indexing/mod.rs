@@ -1,0 +1,120 @@
+//! Receives packs, and makes and checks the indices of packs that are there.
+//!
+//! Promise: files get their names only after the whole pack was read, every object was named, and
+//! the checksums were verified. After an error no file is left that was not there before.
+//!
+//! [`receive`] writes a stream into a repository; [`index`] reads a pack where it is.
+
+mod check;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use format::ObjectId;
+use repo::indexing::{self, Indexed, Options, Source};
+use store::{
+    HashWriter, Hashing,
+    pack::{FinishOptions, Staged, Target, Writing},
+};
+use sys::{File, by_path};
+
+pub use check::{Mismatch, check_index, check_reverse};
+
+/// Why a pack was not indexed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error(transparent)]
+    Pack(#[from] indexing::Error),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error("cannot {what} '{}': {}", .path.display(), sys::reason(.source))]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+}
+
+/// What is done with a received pack.
+pub struct Plan<'a> {
+    /// Where it is published.
+    pub target: Target<'a>,
+    /// The files beside it.
+    pub finish: &'a FinishOptions,
+    /// Missing bases are added to a thin pack, deflated at this level.
+    pub complete: Option<i32>,
+    /// Files that are there before the pack: extension and content.
+    pub marks: Vec<(&'static str, Vec<u8>)>,
+    /// Called when the whole pack has been read.
+    pub on_end: &'a dyn Fn(),
+}
+
+/// A pack that was received.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The trailer, which names the files.
+    pub checksum: ObjectId,
+    /// The number of objects, without added ones.
+    pub objects: u32,
+    /// The number of bases that were added.
+    pub added: u32,
+    /// The first of the marks was not there before. False without marks.
+    pub marked: bool,
+    /// What was read after the pack.
+    pub rest: Vec<u8>,
+}
+
+/// Reads one pack from `source` and publishes it.
+pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Result<Received, Error> {
+    let mut staged = Staged::create(plan.target, hashing(options), Writing::Direct)?;
+    let scanned = indexing::scan(source, options, &mut |bytes| staged.writer().write(bytes));
+    let (mut pack, end) = scanned?;
+    let hashed = staged.writer().checkpoint();
+    let checksum = hashed.map_err(indexing::Error::Write)?.checksum();
+    judge(&end, checksum.expect("a pack is always hashed"))?;
+    (plan.on_end)();
+    let map = sys::Map::of(staged.file()).map_err(|source| staged.error("map", source))?;
+    pack.resolve(&map)?;
+    let objects = pack.count();
+    let mut added = 0;
+    if let (Some(level), true) = (plan.complete, pack.unresolved() > 0) {
+        added = pack.complete(&map, level, &mut |bytes| staged.writer().write(bytes))?;
+    }
+    drop(map);
+    let indexed = pack.finish()?;
+    if added > 0 {
+        staged = staged.set_count(objects + added)?;
+    }
+    let mut complete = staged.finish(&indexed, plan.finish)?;
+    let is_new = |(extension, _): &(&str, _)| {
+        let name = format!("pack-{}.{extension}", complete.checksum());
+        matches!(by_path::stat(&plan.target.objects.join("pack").join(name)), Ok(None))
+    };
+    let marked = plan.marks.first().is_some_and(is_new);
+    plan.marks.into_iter().for_each(|(extension, content)| complete.mark(extension, content));
+    Ok(Received { checksum: complete.publish()?, objects, added, marked, rest: end.rest })
+}
+
+/// Reads the pack in `file`, which errors call `path`. Returns its objects and its trailer.
+pub fn index(file: &File, path: &Path, options: &Options<'_>) -> Result<(Indexed, ObjectId), Error> {
+    let mut writer = HashWriter::new(io::sink(), options.hash, hashing(options));
+    let source = Source { stream: &mut &*file, is_file: true, before: &[] };
+    let (mut pack, end) = indexing::scan(source, options, &mut |bytes| writer.write(bytes))?;
+    let (_, checksum) = writer.finish().map_err(indexing::Error::Write)?;
+    judge(&end, checksum)?;
+    let failed = |source| Error::Io { what: "map", path: path.to_owned(), source };
+    let map = sys::Map::of(file).map_err(failed)?;
+    pack.resolve(&map)?;
+    Ok((pack.finish()?, checksum))
+}
+
+fn hashing(options: &Options<'_>) -> Hashing {
+    if options.threads > 1 { Hashing::Threaded } else { Hashing::Inline }
+}
+
+/// Compares the trailer with the checksum of all bytes before it.
+fn judge(end: &indexing::End, checksum: ObjectId) -> Result<(), indexing::Error> {
+    if end.trailer != checksum.as_bytes() {
+        return Err(indexing::Error::Checksum);
+    }
+    if end.has_junk { Err(indexing::Error::Junk) } else { Ok(()) }
+}

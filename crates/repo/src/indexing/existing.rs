@@ -1,0 +1,72 @@
+//! Compares new objects with the objects of the same names that exist already.
+
+use std::io::{self, Read as _};
+
+use format::{HashKind, Kind, ObjectId, hash::Hasher};
+
+use super::Error;
+use crate::objects::{Objects, Reader};
+
+/// Names and compares objects, for one thread.
+pub(super) struct Namer<'a> {
+    hash: HashKind,
+    existing: Option<&'a Objects>,
+    /// Made when the first existing object is read.
+    reader: Option<Reader<'a>>,
+}
+
+impl<'a> Namer<'a> {
+    pub(super) fn new(hash: HashKind, existing: Option<&'a Objects>) -> Namer<'a> {
+        Namer { hash, existing, reader: None }
+    }
+
+    /// Returns the name of an object, which is at `offset` in the pack.
+    pub(super) fn name(&self, kind: Kind, content: &[u8], offset: u64) -> Result<ObjectId, Error> {
+        let mut hasher = Hasher::object(self.hash, kind.name(), content.len() as u64);
+        hasher.update(content);
+        hasher.finish().map_err(|_| Error::Attack(offset))
+    }
+
+    /// Refuses an object if one of the same name exists and differs.
+    pub(super) fn compare(&mut self, oid: &ObjectId, kind: Kind, content: &[u8]) -> Result<(), Error> {
+        let Some(reader) = self.reader_of(oid) else { return Ok(()) };
+        let (there, size) = reader.header(oid).map_err(|_| Error::ExistingInfo(*oid))?;
+        if there != kind || size != content.len() as u64 {
+            return Err(Error::Collision(*oid));
+        }
+        let (_, other) = reader.read(oid).map_err(|_| Error::Existing(*oid))?;
+        if other == content { Ok(()) } else { Err(Error::Collision(*oid)) }
+    }
+
+    /// Like [`Namer::compare`], for a blob whose content is in `deflated` and too large to be held.
+    pub(super) fn compare_stream(
+        &mut self,
+        oid: &ObjectId,
+        kind: Kind,
+        size: u64,
+        deflated: &[u8],
+    ) -> Result<(), Error> {
+        let Some(reader) = self.reader_of(oid) else { return Ok(()) };
+        let header = reader.header(oid).map_err(|_| Error::ExistingInfo(*oid))?;
+        if header != (kind, size) {
+            return Err(Error::Collision(*oid));
+        }
+        let mut ours = sirocco::inflate::Reader::new(sirocco::Format::Zlib, deflated);
+        let (mut room, mut differs) = (vec![0; 64 << 10], false);
+        let mut compare = |theirs: &[u8]| -> io::Result<()> {
+            for piece in theirs.chunks(room.len()) {
+                let part = &mut room[..piece.len()];
+                differs |= ours.read_exact(part).is_err() || part != piece;
+            }
+            Ok(())
+        };
+        reader.stream(oid, &mut compare).map_err(|_| Error::Existing(*oid))?;
+        if differs { Err(Error::Collision(*oid)) } else { Ok(()) }
+    }
+
+    /// The reader, if the object exists.
+    fn reader_of(&mut self, oid: &ObjectId) -> Option<&mut Reader<'a>> {
+        let objects = self.existing.filter(|objects| objects.contains_listed(oid))?;
+        Some(self.reader.get_or_insert_with(|| objects.reader()))
+    }
+}

@@ -1,0 +1,197 @@
+//! The first pass: reads the stream once, finds the entries, and names the objects that are not
+//! deltas.
+
+use std::sync::atomic::Ordering;
+
+use format::{Kind, hash::Hasher, pack::HEADER_LEN};
+
+use super::{
+    End, Error, Options,
+    existing::Namer,
+    hashing::{Batch, Pool},
+    header::{self, Base, Header},
+    inflate::{Excess, Inflater, into_hash},
+    input::Input,
+    table::{Entry, Form, NamedBase, Table, store_name},
+};
+
+/// Larger objects are named while they are inflated, and not held.
+const HELD: u64 = 16 << 20;
+
+/// The longest header of an entry is shorter.
+const HEADER_ROOM: usize = 64;
+
+/// The first pass over `input`.
+pub(super) fn scan(mut input: Input<'_>, options: &Options<'_>) -> Result<(Table, End), Error> {
+    let count = pack_header(&mut input)?;
+    options.meter.total.store(count.into(), Ordering::Relaxed);
+    let pool = Pool::new(options.hash, options.existing);
+    let mut scan = Scan {
+        options,
+        table: Table::new(options.hash),
+        inflater: Inflater::new(),
+        namer: Namer::new(options.hash, options.existing),
+        batch: pool.batch_for(0),
+        large: Vec::new(),
+        delta: Vec::new(),
+        threads: 0,
+    };
+    let scanned = std::thread::scope(|scope| {
+        let closing = Closing(&pool, options);
+        scan.threads = pool.start(scope, options.threads.saturating_sub(1));
+        let scanned = scan.entries(&mut input, &pool, count);
+        let last = std::mem::take(&mut scan.batch);
+        pool.hand_over(last, &mut scan.namer, scan.threads);
+        pool.close(&mut scan.namer);
+        drop(closing);
+        scanned
+    });
+    // An object that was handed over stands before the one at which the scan ended.
+    scan.table.names = pool.finish()?;
+    scanned?;
+    scan.table.names.resize(count as usize * options.hash.len(), 0);
+    for (index, name) in &scan.large {
+        store_name(&mut scan.table.names, *index, name);
+    }
+    scan.table.large = scan.large.iter().map(|(index, _)| *index).collect();
+    scan.table.end = input.position();
+    Ok((scan.table, input.finish(options.hash.len())?))
+}
+
+/// Ends the threads of the pool if the scan panics.
+struct Closing<'p, 'a>(&'p Pool<'a>, &'p Options<'a>);
+
+impl Drop for Closing<'_, '_> {
+    fn drop(&mut self) {
+        self.0.close(&mut Namer::new(self.1.hash, self.1.existing));
+    }
+}
+
+/// Reads the header of the pack. Returns the number of objects.
+fn pack_header(input: &mut Input<'_>) -> Result<u32, Error> {
+    use format::pack;
+    let count = match pack::parse_header(input.fill(HEADER_LEN)?) {
+        Ok(count) => count,
+        Err(pack::Error::Version(version)) => return Err(Error::Version(version)),
+        Err(_) => return Err(Error::Signature),
+    };
+    input.advance(HEADER_LEN)?;
+    Ok(count)
+}
+
+struct Scan<'a> {
+    options: &'a Options<'a>,
+    table: Table,
+    inflater: Inflater,
+    namer: Namer<'a>,
+    batch: Batch,
+    /// The names of objects that are not held.
+    large: Vec<(u32, format::ObjectId)>,
+    /// The memory for deltas, which only have to be well-formed.
+    delta: Vec<u8>,
+    threads: usize,
+}
+
+impl Scan<'_> {
+    fn entries(&mut self, input: &mut Input<'_>, pool: &Pool<'_>, count: u32) -> Result<(), Error> {
+        for index in 0..count {
+            if self.options.interrupt.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            if !self.entry(input, pool, index)? {
+                // The pool has the reason.
+                return Err(Error::Interrupted);
+            }
+            self.options.meter.received.store(u64::from(index) + 1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Reads one entry. Returns false if an earlier object has failed.
+    fn entry(&mut self, input: &mut Input<'_>, pool: &Pool<'_>, index: u32) -> Result<bool, Error> {
+        let offset = input.position();
+        input.start_entry();
+        let header = self.header(input, offset)?;
+        let mut goes_on = true;
+        match header.form {
+            Form::Whole(kind) if header.size > HELD || self.is_big(kind, header.size) => {
+                self.stream(input, index, offset, kind, header.size)?;
+            }
+            Form::Whole(kind) => {
+                let len = header.size as usize;
+                goes_on = pool.make_room(&mut self.batch, len, &mut self.namer, self.threads);
+                let place = self.batch.place(len).expect("the room was just made");
+                self.inflater.whole(input, place, offset)?;
+                self.batch.add(index, offset, kind, len);
+            }
+            Form::Delta if header.size > HELD => {
+                self.inflater.pieces(input, header.size, Excess::Stops, offset, &mut |_| {})?;
+            }
+            Form::Delta => {
+                let len = header.size as usize;
+                if self.delta.len() < len {
+                    self.delta.resize(len.next_power_of_two(), 0);
+                }
+                self.inflater.whole(input, &mut self.delta[..len], offset)?;
+            }
+        }
+        let entry = Entry {
+            offset,
+            size: header.size,
+            crc: input.crc(),
+            header: header.len as u8,
+            form: header.form,
+        };
+        self.record(index, entry, header.base);
+        Ok(goes_on)
+    }
+
+    fn is_big(&self, kind: Kind, size: u64) -> bool {
+        kind == Kind::Blob && size > self.options.big_file_threshold
+    }
+
+    fn header(&self, input: &mut Input<'_>, offset: u64) -> Result<Header, Error> {
+        if input.unread().len() < HEADER_ROOM {
+            input.read_ahead()?;
+        }
+        let mut least = 1;
+        loop {
+            let unread = input.fill(least)?;
+            if let Some(header) = header::parse(unread, offset, self.options.hash)? {
+                input.advance(header.len)?;
+                return Ok(header);
+            }
+            least = unread.len() + 1;
+        }
+    }
+
+    /// Names an object that is not held.
+    fn stream(
+        &mut self,
+        input: &mut Input<'_>,
+        index: u32,
+        offset: u64,
+        kind: Kind,
+        size: u64,
+    ) -> Result<(), Error> {
+        let excess = if self.is_big(kind, size) { Excess::IsCounted } else { Excess::Stops };
+        let mut hasher = Hasher::object(self.options.hash, kind.name(), size);
+        self.inflater.pieces(input, size, excess, offset, &mut into_hash(&mut hasher))?;
+        let name = hasher.finish().map_err(|_| Error::Attack(offset))?;
+        self.large.push((index, name));
+        Ok(())
+    }
+
+    fn record(&mut self, index: u32, entry: Entry, base: Base) {
+        let at = match base {
+            Base::Offset(offset) => self.table.at(offset),
+            Base::Name(base) => {
+                self.table.by_name.push(NamedBase { base, child: index });
+                None
+            }
+            Base::None => None,
+        };
+        self.table.bases.push(header::or_none(at));
+        self.table.entries.push(entry);
+    }
+}

@@ -1,0 +1,152 @@
+//! The known facts about each entry of a pack.
+
+use format::{HashKind, Kind, ObjectId, idx_writer::Members};
+
+/// How an entry is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Whole(Kind),
+    /// A delta, against the entry at an offset or against the object of a name.
+    Delta,
+}
+
+/// One entry: 24 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) offset: u64,
+    /// The inflated size: that of the object or of the delta.
+    pub(super) size: u64,
+    pub(super) crc: u32,
+    /// The length of its header.
+    pub(super) header: u8,
+    pub(super) form: Form,
+}
+
+/// A delta whose base has this name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NamedBase {
+    pub(super) base: ObjectId,
+    pub(super) child: u32,
+}
+
+/// No entry.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The entries of a pack in the order of their offsets.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) hash: HashKind,
+    pub(super) entries: Vec<Entry>,
+    /// Where the last entry ends.
+    pub(super) end: u64,
+    /// The names, one after the other. Those of deltas are zeros until they are resolved.
+    pub(super) names: Vec<u8>,
+    /// The base of each entry that is stored as a delta against an offset.
+    pub(super) bases: Vec<u32>,
+    pub(super) by_name: Vec<NamedBase>,
+    /// Entries that were not held, so their content was not compared with that of existing objects.
+    pub(super) large: Vec<u32>,
+}
+
+impl Table {
+    pub(super) fn new(hash: HashKind) -> Table {
+        Table {
+            hash,
+            entries: Vec::new(),
+            end: 0,
+            names: Vec::new(),
+            bases: Vec::new(),
+            by_name: Vec::new(),
+            large: Vec::new(),
+        }
+    }
+
+    /// The number of entries.
+    pub(super) fn count(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    pub(super) fn entry(&self, index: u32) -> &Entry {
+        &self.entries[index as usize]
+    }
+
+    /// The entry that begins at `offset`.
+    pub(super) fn at(&self, offset: u64) -> Option<u32> {
+        self.entries.binary_search_by_key(&offset, |entry| entry.offset).ok().map(|index| index as u32)
+    }
+
+    /// The range of the compressed bytes of an entry.
+    pub(super) fn compressed(&self, index: u32) -> std::ops::Range<usize> {
+        let entry = self.entry(index);
+        let next = self.entries.get(index as usize + 1);
+        let start = entry.offset + u64::from(entry.header);
+        start as usize..next.map_or(self.end, |next| next.offset) as usize
+    }
+
+    pub(super) fn name(&self, index: u32) -> ObjectId {
+        ObjectId::from_bytes(self.hash, name_in(&self.names, self.hash, index)).expect("as long as the hash")
+    }
+}
+
+/// The raw name of an entry in a list of names.
+pub(super) fn name_in(names: &[u8], hash: HashKind, index: u32) -> &[u8] {
+    &names[index as usize * hash.len()..][..hash.len()]
+}
+
+/// Stores a name in a list of names, which grows as needed.
+pub(super) fn store_name(names: &mut Vec<u8>, index: u32, name: &ObjectId) {
+    let raw = name.as_bytes();
+    let at = index as usize * raw.len();
+    if names.len() < at + raw.len() {
+        names.resize(at + raw.len(), 0);
+    }
+    names[at..at + raw.len()].copy_from_slice(raw);
+}
+
+/// The objects of a resolved pack, in the order of their names.
+#[derive(Debug)]
+pub struct Indexed {
+    pub(super) table: Table,
+    order: Vec<u32>,
+}
+
+impl Indexed {
+    pub(super) fn new(table: Table) -> Indexed {
+        let mut order: Vec<u32> = (0..table.count()).collect();
+        // The first eight bytes decide almost always, and sit beside each other.
+        let (names, len) = (&table.names, table.hash.len());
+        let raw = |index: u32| &names[index as usize * len..][..len];
+        let start = |index: u32| u64::from_be_bytes(raw(index)[..8].try_into().expect("eight bytes"));
+        let mut keyed: Vec<(u64, u32)> = order.iter().map(|&index| (start(index), index)).collect();
+        keyed.sort_unstable_by(|one, other| {
+            let by_start = one.0.cmp(&other.0);
+            by_start.then_with(|| raw(one.1).cmp(raw(other.1))).then(one.1.cmp(&other.1))
+        });
+        order.iter_mut().zip(keyed).for_each(|(place, (_, index))| *place = index);
+        Indexed { table, order }
+    }
+
+    /// Returns the first name that two objects share.
+    pub fn duplicate(&self) -> Option<ObjectId> {
+        let same = |pair: &&[u32]| self.table.name(pair[0]) == self.table.name(pair[1]);
+        self.order.windows(2).find(same).map(|pair| self.table.name(pair[0]))
+    }
+}
+
+impl Members for Indexed {
+    fn count(&self) -> u32 {
+        self.table.count()
+    }
+
+    fn name(&self, n: u32) -> &[u8] {
+        name_in(&self.table.names, self.table.hash, self.order[n as usize])
+    }
+
+    fn offset(&self, n: u32) -> u64 {
+        self.table.entry(self.order[n as usize]).offset
+    }
+
+    fn crc32(&self, n: u32) -> u32 {
+        self.table.entry(self.order[n as usize]).crc
+    }
+}
