@@ -4,7 +4,6 @@
 //! did: if the old file does not give the peeled value of every ref, the new one does not claim to.
 
 use std::{
-    borrow::Cow,
     io::{self, Write},
     ops::Deref,
     path::{Path, PathBuf},
@@ -20,7 +19,8 @@ use sys::{Map, by_path};
 use super::{Error, Options, paths};
 use crate::{Components, Lock, LockOptions, lock::sync_parent};
 
-const ALL_TRAITS: &[u8] = b" peeled fully-peeled sorted ";
+/// The traits that Git knows, in its order.
+const TRAITS: [&str; 3] = ["peeled", "fully-peeled", "sorted"];
 
 /// One ref for [`write_packed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,16 +88,17 @@ impl Packed {
     /// Returns the file's content without the refs in `removed` and with those in `added`, both
     /// sorted by name.
     fn changed(&self, removed: &[&BStr], added: &[PackedRef]) -> Result<Vec<u8>, Error> {
-        let mut out =
-            Vec::with_capacity(self.refs.len() + HEADER.len() + ALL_TRAITS.len() + 100 * added.len());
-        let traits: Cow<'_, [u8]> = match self.refs.traits() {
-            Some(traits) if self.refs.has_trait("sorted") => Cow::Borrowed(traits),
-            Some(traits) => Cow::Owned([traits.as_bytes(), b"sorted "].concat()),
-            None if self.refs.is_empty() => Cow::Borrowed(ALL_TRAITS),
-            None => Cow::Borrowed(b" sorted "),
-        };
+        let mut out = Vec::with_capacity(self.refs.len() + HEADER.len() + 100 + 100 * added.len());
         out.extend_from_slice(HEADER);
-        out.extend_from_slice(&traits);
+        out.push(b' ');
+        let is_new = self.refs.traits().is_none() && self.refs.is_empty();
+        for name in TRAITS {
+            // The lines come out sorted. Other traits are those of the old lines.
+            if is_new || name == "sorted" || self.refs.has_trait(name) {
+                out.extend_from_slice(name.as_bytes());
+                out.push(b' ');
+            }
+        }
         out.push(b'\n');
         let mut added = added.iter().peekable();
         for record in self.refs.below("".into()) {

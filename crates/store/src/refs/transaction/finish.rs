@@ -28,6 +28,13 @@ struct Logs {
     dirs: BTreeSet<PathBuf>,
 }
 
+impl Logs {
+    /// Takes the lines back.
+    fn undo(&self) {
+        self.appended.iter().rev().for_each(Appended::undo);
+    }
+}
+
 impl Transaction<'_> {
     /// Makes all edits, or those that were not rejected, which it returns.
     pub fn commit(mut self) -> Result<Vec<Rejected>, Error> {
@@ -37,10 +44,10 @@ impl Transaction<'_> {
         let mut logs = Logs::default();
         let staged = self.append_logs(&mut logs).and_then(|()| self.sync_staged(&logs));
         if let Err(error) = staged {
-            logs.appended.iter().rev().for_each(Appended::undo);
+            logs.undo();
             return Err(error);
         }
-        self.publish()?;
+        self.publish(&logs)?;
         self.delete()?;
         self.release();
         self.tell(Stage::Committed);
@@ -117,18 +124,25 @@ impl Transaction<'_> {
         side_by_side::sync(fsync, &files, &dirs)
     }
 
-    /// Renames the lock files, and syncs their directories.
-    fn publish(&mut self) -> Result<(), Error> {
+    /// Renames the lock files, and syncs their directories. If the first cannot be renamed, takes the
+    /// lines of logs back.
+    fn publish(&mut self, logs: &Logs) -> Result<(), Error> {
         let mut dirs = std::mem::take(&mut self.new_dirs);
         let mut result = Ok(());
+        let mut is_first = true;
         for update in self.updates.iter().filter(|update| update.is_written && update.rejected.is_none()) {
             let held = &mut self.held[update.lock.expect("every update was locked")];
-            let lock = held.lock.take();
+            let lock = held.lock.held();
             dirs.extend(lock.path().parent().map(Path::to_owned));
             result = publish(&update.name, lock);
             if result.is_err() {
+                // The locks are still held.
+                if is_first {
+                    logs.undo();
+                }
                 break;
             }
+            is_first = false;
         }
         let dirs: Vec<PathBuf> = dirs.into_iter().collect();
         result.and(side_by_side::sync(&self.finder.options.fsync, &[], &dirs))
@@ -171,7 +185,7 @@ impl Transaction<'_> {
     }
 }
 
-fn publish(name: &BString, lock: Lock) -> Result<(), Error> {
+fn publish(name: &BString, lock: &mut Lock) -> Result<(), Error> {
     let path = lock.path().to_owned();
     // Another process may have created an empty directory there since the check.
     if by_path::stat(&path)
@@ -179,7 +193,7 @@ fn publish(name: &BString, lock: Lock) -> Result<(), Error> {
     {
         let _ = paths::remove_empty_tree(&path);
     }
-    lock.commit().map_err(|source| Error::CannotSet { name: name.clone(), source })
+    lock.publish().map_err(|source| Error::CannotSet { name: name.clone(), source })
 }
 
 /// Removes a loose ref. Returns false if there was none.

@@ -30,11 +30,6 @@ impl RefLock<'_> {
     pub(super) fn lock_path(&self) -> &std::path::Path {
         self.lock.as_ref().expect("it is held until it is committed").lock_path()
     }
-
-    /// Gives the lock away to be committed.
-    pub(super) fn take(&mut self) -> Lock {
-        self.lock.take().expect("it is committed once")
-    }
 }
 
 impl Drop for RefLock<'_> {
