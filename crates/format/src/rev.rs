@@ -67,7 +67,10 @@ mod tests {
             let idx = Idx::parse(read("idx"), hash).expect("valid");
             let (order, git) = (order_of(&idx).expect("good offsets"), read("rev"));
             let mut out = Vec::new();
-            let mut emit = |piece: &[u8]| Ok::<(), ()>(out.extend_from_slice(piece));
+            let mut emit = |piece: &[u8]| {
+                out.extend_from_slice(piece);
+                Ok::<(), ()>(())
+            };
             encode(&order, hash, idx.pack_checksum(), &mut emit).expect("memory");
             assert_eq!(out, git[..git.len() - hash.len()], "{format}");
         }

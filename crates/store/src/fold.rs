@@ -169,14 +169,16 @@ fn is_standard(name: &[u8]) -> bool {
 
 /// Returns the packs that a multi-pack-index names. Returns `None` if it cannot be read.
 fn covered(dir: &Path, hash: HashKind) -> Option<HashSet<PathBuf>> {
-    use std::os::unix::ffi::OsStrExt as _;
     let Some(content) = by_path::read(&dir.join("multi-pack-index")).ok()? else {
         return Some(HashSet::new());
     };
     let midx = Midx::parse(content, hash).ok()?;
-    let names = midx.pack_names().map(|name| dir.join(std::ffi::OsStr::from_bytes(name)).with_extension(""));
+    let names = midx.pack_names().map(|name| dir.join(sys::os_str(name)).with_extension(""));
     Some(names.collect())
 }
+
+/// Takes the name, the bytes and the CRC-32 of an entry.
+type Take<'t> = dyn FnMut(ObjectId, &[u8], u32) -> Result<(), Error> + 't;
 
 /// A pack that may take part.
 struct SmallPack {
@@ -210,13 +212,9 @@ impl SmallPack {
         Some(pack)
     }
 
-    /// Calls `take` with name, bytes and CRC-32 of each entry, in the order of the file. Returns
-    /// false if the file does not hold what its index says.
-    fn entries(
-        &self,
-        hash: HashKind,
-        take: &mut dyn FnMut(ObjectId, &[u8], u32) -> Result<(), Error>,
-    ) -> Result<bool, Error> {
+    /// Calls `take` with each entry, in the order of the file. Returns false if the file does not
+    /// hold what its index says.
+    fn entries(&self, hash: HashKind, take: &mut Take<'_>) -> Result<bool, Error> {
         let ends = self.order[1.min(self.order.len())..].iter().map(|&n| self.idx.offset(n));
         let ends = ends.chain([self.size.checked_sub(hash.len() as u64)]);
         let mut bytes = Vec::new();

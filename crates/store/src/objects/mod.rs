@@ -124,20 +124,6 @@ pub fn write(oid: &ObjectId, kind: Kind, content: &[u8], options: &Options<'_>) 
     transaction.publish()
 }
 
-/// Writes a blob of `size` bytes from `content` in pieces, so it may be larger than memory, and
-/// publishes it at once. Returns its name.
-pub fn write_stream(
-    hash: HashKind,
-    size: u64,
-    content: &mut dyn Read,
-    options: &Options<'_>,
-) -> Result<ObjectId, StreamError> {
-    let transaction = Transaction::new(*options);
-    let oid = transaction.write_stream(hash, size, content)?;
-    transaction.publish()?;
-    Ok(oid)
-}
-
 /// Computes the name of a blob of `size` bytes in pieces, and writes nothing.
 pub fn hash_stream(hash: HashKind, size: u64, content: &mut dyn Read) -> Result<ObjectId, StreamError> {
     let mut hasher = Hasher::object(hash, "blob", size);

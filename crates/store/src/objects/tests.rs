@@ -1,5 +1,18 @@
 use super::*;
 
+/// Streams one blob and publishes it.
+fn write_stream(
+    hash: HashKind,
+    size: u64,
+    content: &mut dyn Read,
+    options: &Options<'_>,
+) -> Result<ObjectId, StreamError> {
+    let transaction = Transaction::new(*options);
+    let oid = transaction.write_stream(hash, size, content)?;
+    transaction.publish()?;
+    Ok(oid)
+}
+
 #[test]
 fn git_reads_written_objects() {
     let sandbox = testkit::Sandbox::new();

@@ -190,7 +190,7 @@ fn a_fold_survives_a_power_cut_at_each_step() {
             };
             let folded = fold(&options);
             let was_cut = mount.is_cut();
-            let survivors = Survivors::Some { seed: nth as u64 };
+            let survivors = Survivors::Some { seed: nth };
             let mount = mount.pull_plug(survivors).expect("the disk is made anew");
             for content in (0..6).map(content) {
                 let found = repo.git(&["cat-file", "blob", &named(&content).to_string()]);
