@@ -65,9 +65,7 @@ pub fn fold(options: &Options<'_>) -> Result<usize, Error> {
     if candidates(&dir, options)?.len() <= options.above || is_gc_running(options.objects) {
         return Ok(0);
     }
-    let Ok(_lock) = Lock::take(&options.objects.join("maintenance"), &lock_options(options)) else {
-        return Ok(0);
-    };
+    let Some(_maintenance) = lock_maintenance(options) else { return Ok(0) };
     let mut small: Vec<SmallPack> = candidates(&dir, options)?
         .into_iter()
         .filter_map(|stem| SmallPack::open(stem, options.hash))
@@ -89,7 +87,7 @@ pub fn fold(options: &Options<'_>) -> Result<usize, Error> {
     let Some((new, copied)) = copy(&small, options)? else { return Ok(0) };
     // A multi-pack-index that is written now waits for the lock, and then names no removed pack.
     let midx_path = dir.join("multi-pack-index");
-    let Ok(_lock) = Lock::take(&midx_path, &lock_options(options)) else { return Ok(0) };
+    let Ok(_midx) = Lock::take(&midx_path, &lock_options(options)) else { return Ok(0) };
     let still: HashSet<PathBuf> = candidates(&dir, options)?.into_iter().collect();
     let mut removed = 0;
     for pack in copied {
@@ -113,6 +111,32 @@ pub fn fold(options: &Options<'_>) -> Result<usize, Error> {
 
 fn lock_options(options: &Options<'_>) -> LockOptions {
     LockOptions { shared: options.shared, ..LockOptions::default() }
+}
+
+/// The first word in the lock file of a fold. Its process id follows.
+const OWNER: &[u8] = b"sapwood ";
+
+/// Takes the lock. One that a killed fold left behind is removed. Should two processes do that at
+/// once, both fold: each removes only packs whose objects are in its own new pack, so nothing is
+/// lost.
+fn lock_maintenance(options: &Options<'_>) -> Option<Lock> {
+    let take = || Lock::take(&options.objects.join("maintenance"), &lock_options(options));
+    let mut lock = match take() {
+        Err(Error::Locked { path, .. }) if is_left_behind(&path) => {
+            by_path::remove_file(&path).ok()?;
+            take().ok()?
+        }
+        answer => answer.ok()?,
+    };
+    lock.write(&[OWNER, std::process::id().to_string().as_bytes(), b"\n"].concat()).ok()?;
+    Some(lock)
+}
+
+fn is_left_behind(lock: &Path) -> bool {
+    let content = by_path::read(lock).ok().flatten().unwrap_or_default();
+    let pid =
+        content.strip_prefix(OWNER).and_then(|pid| std::str::from_utf8(pid).ok()?.trim_end().parse().ok());
+    pid.is_some_and(|pid| sys::is_running(pid) == Some(false))
 }
 
 /// Returns true if a `gc` runs, or ended without removing its file not long ago.

@@ -190,6 +190,13 @@ fn waits_for_no_other_maintenance() {
         assert_eq!(place.names("pack").len(), 4);
         by_path::remove_file(&path).expect("removed");
     }
+    for (owner, folds) in [(u64::from(std::process::id()), false), (u64::from(u32::MAX >> 2), true)] {
+        let path = place.objects.join("maintenance.lock");
+        let mut left = by_path::create_new(&path, 0o644).expect("created");
+        left.write_all(format!("sapwood {owner}\n").as_bytes()).expect("written");
+        assert_eq!(lock_maintenance(&place.options(1)).is_some(), folds);
+        let _ = by_path::remove_file(&path);
+    }
     let limited = Options { pack_size_limit: Some(20), ..place.options(1) };
     assert_eq!(fold(&limited).expect("nothing fails"), 0);
     assert_eq!(place.fold(1), 4);
