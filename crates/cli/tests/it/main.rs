@@ -74,6 +74,7 @@ mod settings_place;
 mod shared;
 mod shim;
 mod show_ref;
+mod sign;
 mod sparse;
 mod sparse_index;
 mod split_index;

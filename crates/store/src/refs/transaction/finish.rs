@@ -124,8 +124,8 @@ impl Transaction<'_> {
         side_by_side::sync(fsync, &files, &dirs)
     }
 
-    /// Renames the lock files, and syncs their directories. If the first cannot be renamed, takes the
-    /// lines of logs back.
+    /// Renames the lock files, and syncs their directories. If the first cannot be renamed, takes
+    /// the lines of logs back.
     fn publish(&mut self, logs: &Logs) -> Result<(), Error> {
         let mut dirs = std::mem::take(&mut self.new_dirs);
         let mut result = Ok(());
