@@ -96,6 +96,11 @@ status *args:
     cargo build --profile dist
     cargo run --profile dist -p lab -- status "$@"
 
+# index, multi-pack-index, commit-graph and index-pack beside Git's and gix's
+write *args:
+    cargo build --profile dist
+    cargo run --profile dist -p lab -- write "$@"
+
 # workspaces beside worktrees, copies that share bytes, and unionfs-fuse (needs root: mounts)
 workspace *args:
     cargo build --profile dist

@@ -12,6 +12,7 @@ pub mod add;
 pub mod checkout;
 pub mod clean;
 pub mod clone;
+pub mod commit_graph;
 pub mod crew;
 pub mod diff;
 pub mod guard;

@@ -19,6 +19,7 @@ mod rig;
 mod status;
 mod weather;
 mod workspace;
+mod write;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -57,6 +58,8 @@ enum Command {
     Workspace(workspace::Args),
     /// The steps of an article of 2012 beside workspaces.
     Article(workspace::article::Args),
+    /// Files that are written and read as a whole: index, multi-pack-index, commit-graph, pack index.
+    Write(write::Args),
     /// Write docs/measurements.md and its charts from the records in docs/measurements.
     Report(report::Args),
     /// Make the linux repository from Debian's source packages and print its path.
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Command::Weather(args) => weather::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Workspace(args) => workspace::run(&args),
+        Command::Write(args) => write::run(&args),
         Command::Article(args) => workspace::article::run(&args),
         Command::Act { act } => workspace::act(&act),
         Command::Report(args) => report::run(&args),

@@ -20,6 +20,7 @@ mod checkout_index;
 mod clean;
 pub(crate) mod clone;
 mod commit;
+mod commit_graph;
 mod commit_tree;
 mod config;
 mod count_objects;
@@ -92,6 +93,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     prune_packed::COMMAND,
     multi_pack_index::COMMAND,
     index_pack::COMMAND,
+    commit_graph::COMMAND,
     rev_parse::COMMAND,
     diff::FILES,
     diff::INDEX,

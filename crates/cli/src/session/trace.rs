@@ -147,6 +147,11 @@ pub(crate) fn data(regions: usize, category: &'static str, label: &str, value: &
     tracing::info!(target: "data", regions, category, label, value);
 }
 
+/// Like [`data`], for figures as one JSON value.
+pub(crate) fn data_json(regions: usize, category: &'static str, label: &str, value: &str) {
+    tracing::info!(target: "data_json", regions, category, label, value);
+}
+
 /// Reports the figures of a search for untracked files, in the directory that holds all selected
 /// paths.
 pub(crate) fn walk(regions: usize, path: &BStr, found: &Found) {
@@ -308,7 +313,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
                 }
                 (1, "workers".to_owned(), role, number.to_string())
             }
-            "data" => {
+            "data" | "data_json" => {
                 let mut words = Words::default();
                 event.record(&mut words);
                 let Words { regions, category, label, value } = words;
@@ -336,19 +341,22 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
             }
             _ => return,
         };
+        let (kind, quoted) = match event.metadata().target() {
+            "data_json" => ("data_json", value.clone()),
+            _ => ("data", json(&value)),
+        };
         self.0.write(Line {
             members: format!(
-                ",\"t_abs\":{:.6},\"nesting\":{},\"category\":{},\"key\":{},\"value\":{}",
+                ",\"t_abs\":{:.6},\"nesting\":{},\"category\":{},\"key\":{},\"value\":{quoted}",
                 self.0.seconds(),
                 regions + 1,
                 json(&category),
                 json(&label),
-                json(&value)
             ),
             since: Some(self.0.started),
             message: format!("{}{label}:{value}", "..".repeat(regions)),
             category,
-            ..Line::new("data", "main")
+            ..Line::new(kind, "main")
         });
     }
 }

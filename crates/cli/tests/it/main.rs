@@ -16,6 +16,7 @@ mod clean;
 mod clone;
 mod clone_collisions;
 mod commit;
+mod commit_graph;
 mod commit_tree;
 mod complaints;
 mod completion;

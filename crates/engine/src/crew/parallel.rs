@@ -1,4 +1,4 @@
-//! Many small jobs on a fixed number of threads.
+//! Many small jobs on a fixed number of threads, of which the caller's is one.
 
 use std::sync::{
     OnceLock,
@@ -7,9 +7,9 @@ use std::sync::{
 
 use sys::profile::{self, Phase};
 
-/// Runs `work` on each of `jobs`, with one thread per element of `states`, and returns the results
-/// in the order of the jobs. The first failure stops the rest. A single state is used on the
-/// caller's thread.
+/// Runs `work` on each of `jobs`, with one thread per element of `states`
+/// (the first is the caller's), and returns the results
+/// in the order of the jobs. The first failure stops the rest.
 pub(crate) fn map<J, S, R, E>(
     jobs: &[J],
     states: &mut [S],
@@ -27,34 +27,43 @@ where
     let next = AtomicUsize::new(0);
     let results: Vec<OnceLock<R>> = jobs.iter().map(|_| OnceLock::new()).collect();
     let phase = profile::current();
+    let take = |state: &mut S| {
+        while let Some((at, job)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            jobs.get(at).map(|job| (at, job))
+        } {
+            match work(state, job) {
+                Ok(result) => assert!(results[at].set(result).is_ok(), "each job is done once"),
+                Err(error) => {
+                    next.store(jobs.len(), Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    };
+    let Some((own, others)) = states.split_first_mut() else { return Ok(Vec::new()) };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = states
+        // Threads that cannot be started leave their jobs to the others.
+        let threads: Vec<_> = others
             .iter_mut()
-            .map(|state| {
-                scope.spawn(|| {
+            .filter_map(|state| {
+                let work = || {
                     let _profiled = profile::thread(phase);
-                    let state = state;
-                    while let Some((at, job)) = {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        jobs.get(at).map(|job| (at, job))
-                    } {
-                        match work(state, job) {
-                            Ok(result) => assert!(results[at].set(result).is_ok(), "each job is done once"),
-                            Err(error) => {
-                                next.store(jobs.len(), Ordering::Relaxed);
-                                return Err(error);
-                            }
-                        }
-                    }
-                    Ok(())
-                })
+                    take(state)
+                };
+                std::thread::Builder::new().spawn_scoped(scope, work).ok()
             })
             .collect();
+        let mut outcome = take(own);
         let _waiting = profile::span(Phase::Wait);
-        threads.into_iter().try_for_each(|thread| match thread.join() {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
+        for thread in threads {
+            match thread.join() {
+                Ok(ended) => outcome = outcome.and(ended),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        outcome
     })?;
     let done = |result: OnceLock<R>| result.into_inner().expect("no job failed, so each was done");
     Ok(results.into_iter().map(done).collect())

@@ -87,29 +87,39 @@ impl Place {
 
     /// Returns the modification time of a pack, from the name of its index file. `None` if it is not
     /// there.
-    fn modified(&self, name: &[u8]) -> Option<i64> {
+    pub(crate) fn modified(&self, name: &[u8]) -> Option<i64> {
         let pack = self.dir.join(sys::os_str(name)).with_extension("pack");
         let found = by_path::stat_followed(&pack).ok().flatten()?;
         (found.file_type == FileType::File).then_some(found.mtime.0)
     }
 
-    fn open_index(&self, name: &[u8]) -> Result<Idx<Map>, BadIndex> {
+    pub(crate) fn open_index(&self, name: &[u8]) -> Result<Idx<Map>, BadIndex> {
         let path = self.dir.join(sys::os_str(name));
         let map = by_path::open(&path).and_then(|file| Map::of(&file)).map_err(|_| BadIndex::Unreadable)?;
         Idx::parse(map, self.hash).map_err(BadIndex::Content)
     }
 
     /// The path of a file of this directory in messages.
-    fn show(&self, name: &[u8]) -> PathBuf {
+    pub(crate) fn show(&self, name: &[u8]) -> PathBuf {
         self.shown.join(sys::os_str(name))
     }
 }
 
 /// Why the index of a pack cannot be used.
 #[derive(Clone, Copy, Debug)]
-enum BadIndex {
+pub(crate) enum BadIndex {
     Unreadable,
     Content(idx::Error),
+}
+
+impl BadIndex {
+    /// Returns Git's message about the file, which messages call `shown`, if there is one.
+    pub(crate) fn message(self, shown: &Path) -> Option<String> {
+        match self {
+            BadIndex::Unreadable => None,
+            BadIndex::Content(error) => Some(error.about(shown.display())),
+        }
+    }
 }
 
 /// A message that stops nothing.
@@ -186,9 +196,7 @@ impl<'m> Packs<'m> {
             match place.open_index(name) {
                 Ok(index) => all.push(Pack { name: name.to_owned(), mtime, index: Some(index) }),
                 Err(bad) => {
-                    if let BadIndex::Content(error) = bad {
-                        tell(Notice::Error(error.about(shown.display())));
-                    }
+                    bad.message(&shown).into_iter().for_each(|message| tell(Notice::Error(message)));
                     tell(Notice::Warning(format!("failed to open pack-index '{}'", shown.display())));
                 }
             }

@@ -44,6 +44,7 @@ pub(crate) enum Kind {
     Day,
     Workspace,
     Article,
+    Write,
 }
 
 /// The version text of each program, by its name.

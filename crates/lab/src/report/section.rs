@@ -45,7 +45,7 @@ enum Disks {
     Cold,
 }
 
-pub(super) const SECTIONS: [Section; 7] = [
+pub(super) const SECTIONS: [Section; 8] = [
     Section {
         title: "Checkout, clone and switch on local disks",
         intro: "Each run gets a fresh file system. The old revision is linux v6.1, the new one v6.12. gix has no \
@@ -99,6 +99,16 @@ pub(super) const SECTIONS: [Section; 7] = [
                 each answer by 1 ms. Unit: milliseconds.",
         unit: Unit::Milliseconds,
         kind: Kind::Article,
+        disks: Disks::All,
+    },
+    Section {
+        title: "Files that are written and read as a whole",
+        intro: "\"linux\" has two commits in one pack. \"packs\" is a generated repository of 16 packs and 800,000 \
+                objects. The index is that of the newest commit, without files in the worktree. Git has its better \
+                number of threads, where it has threads. The least and the most of a tool's times are in brackets. \
+                Unit: milliseconds.",
+        unit: Unit::Milliseconds,
+        kind: Kind::Write,
         disks: Disks::All,
     },
     Section {

@@ -76,6 +76,7 @@ pub(super) fn case(kind: Kind, case: &str) -> String {
     match (kind, case) {
         (Kind::Workspace, case) => return super::workspace::case(case),
         (Kind::Day, "all") => return "all commands".to_owned(),
+        (Kind::Write, case) => return written(case),
         (Kind::Day, command) => return format!("`{command}`"),
         _ => {}
     }
@@ -175,6 +176,23 @@ pub(super) fn wrap(text: &str, indent: &str) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// The words for a case of `lab write`.
+fn written(case: &str) -> String {
+    let words = match case {
+        "index-write-v2" => "index, version 2: write",
+        "index-write-v4" => "index, version 4: write",
+        "index-read-v2" => "index, version 2: read",
+        "index-read-v4" => "index, version 4: read",
+        "multi-pack-index" => "`multi-pack-index write`",
+        "commit-graph" => "`commit-graph write`",
+        "changed-paths" => "`commit-graph write --changed-paths`",
+        "index-pack" => "`index-pack` of a file",
+        "index-pack-stdin" => "`index-pack --stdin`",
+        other => other,
+    };
+    words.to_owned()
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("clone", &["clone", "-q", "../../source", "../copy"]),
     ("commit", &["commit", "-q", "--allow-empty", "-m", "x"]),
     ("commit-tree", &["commit-tree", "HEAD:", "-m", "x"]),
+    ("commit-graph", &["commit-graph", "write", "--reachable"]),
     ("config", &["config", "-l"]),
     ("count-objects", &["count-objects"]),
     ("diff-files", &["diff-files"]),

@@ -1,0 +1,373 @@
+//! The filters of the paths that commits change, computed in parallel.
+//!
+//! A filter of the old graph is kept if it fits. One of the older version is kept under the new
+//! version if no path of the commit and of its first parent has a byte above 127, because both
+//! versions hash other paths alike. All others are computed, until the limit is reached.
+
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use format::{
+    HashKind, Kind, ObjectId,
+    commit_graph::{
+        Filter,
+        bloom::{Settings, TOO_LARGE},
+    },
+    tree::TreeEntries,
+};
+use repo::objects::{Objects, Reader};
+
+use super::{Error, chain::Chain};
+use crate::crew::parallel;
+
+/// The commits that a thread takes at once. Neighbours share most of their trees.
+const BATCH: usize = 32;
+/// The bytes of trees that a thread keeps.
+const KEPT: usize = 32 << 20;
+
+/// How filters are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// How a path becomes bits.
+    pub settings: Settings,
+    /// More changed paths than this have a filter that matches everything.
+    pub max_paths: usize,
+    /// The number of filters that may be computed; `None`: any number.
+    pub max_new: Option<usize>,
+}
+
+/// The numbers of filters, in Git's terms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Filters that were computed.
+    pub computed: usize,
+    /// Filters that were kept or left out.
+    pub not_computed: usize,
+    /// Computed filters of commits that change nothing.
+    pub empty: usize,
+    /// Computed filters of commits that change too much.
+    pub large: usize,
+    /// Filters that were kept under the new version.
+    pub upgraded: usize,
+}
+
+/// A commit that needs a filter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject {
+    pub(super) id: ObjectId,
+    pub(super) tree: ObjectId,
+    /// The tree of the first parent.
+    pub(super) parent: Option<ObjectId>,
+}
+
+/// The filter of a commit; empty if there is none.
+type Bytes = Vec<u8>;
+
+/// A computed filter, and what its commit changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    Nothing,
+    Some,
+    TooMuch,
+}
+
+/// Returns the filters of `subjects`, which are in the order in which a limit counts them.
+pub(super) fn compute(
+    objects: &Objects,
+    old: Option<&Chain>,
+    wish: &Wish,
+    subjects: &[Subject],
+    warn: &mut dyn FnMut(String),
+    show: &(dyn Fn(usize) + Sync),
+) -> Result<(Vec<Bytes>, Counts), Error> {
+    let mut filters: Vec<Bytes> = vec![Bytes::new(); subjects.len()];
+    let (mut wanted, mut counts) = (Vec::new(), Counts::default());
+    let mut walker = Walker::new(objects, wish);
+    for (at, subject) in subjects.iter().enumerate() {
+        let may_compute = wish.max_new.is_none_or(|most| counts.computed < most);
+        if let Some((bytes, version)) = old.and_then(|old| of_old(old, &subject.id, warn)) {
+            let fits = version == wish.settings.version;
+            if fits || may_compute && walker.is_plain(subject)? {
+                filters[at] = bytes.to_vec();
+                let count = if fits { &mut counts.not_computed } else { &mut counts.upgraded };
+                *count += 1;
+                continue;
+            }
+        }
+        if may_compute {
+            wanted.push(at);
+            counts.computed += 1;
+        } else {
+            counts.not_computed += 1;
+        }
+    }
+    let batches: Vec<&[usize]> = wanted.chunks(BATCH).collect();
+    let threads = if wanted.len() < BATCH { 1 } else { sys::cores().clamp(1, batches.len()) };
+    let mut walkers: Vec<Walker<'_>> = (0..threads).map(|_| Walker::new(objects, wish)).collect();
+    let made = parallel::map(&batches, &mut walkers, |walker, batch| {
+        let made: Result<Vec<(Bytes, Extent)>, Error> =
+            batch.iter().map(|&at| walker.filter(&subjects[at])).collect();
+        show(batch.len());
+        made
+    })?;
+    for (at, (made, extent)) in wanted.into_iter().zip(made.into_iter().flatten()) {
+        filters[at] = made;
+        counts.empty += usize::from(extent == Extent::Nothing);
+        counts.large += usize::from(extent == Extent::TooMuch);
+    }
+    Ok((filters, counts))
+}
+
+/// Returns the filter of a commit in the old graph, and its version.
+fn of_old<'g>(old: &'g Chain, id: &ObjectId, warn: &mut dyn FnMut(String)) -> Option<(&'g [u8], u32)> {
+    use format::commit_graph::BadFilter;
+    let (layer, n) = old.find(id)?;
+    let layer = &old.layers[layer];
+    match layer.graph.filter(n) {
+        Filter::Bytes([]) | Filter::None => None,
+        Filter::Bytes(bytes) => Some((bytes, layer.graph.filter_settings()?.version)),
+        Filter::Bad(bad) => {
+            let file = layer.path.display();
+            warn(match bad {
+                BadFilter::Outside { offset, position, size } => format!(
+                    "ignoring out-of-range offset ({offset}) for changed-path filter at pos {position} of {file} \
+                     (chunk size: {size})"
+                ),
+                BadFilter::Decreasing { start, end, position } => format!(
+                    "ignoring decreasing changed-path index offsets ({start} > {end}) for positions {} and \
+                     {position} of {file}",
+                    position.wrapping_sub(1)
+                ),
+            });
+            None
+        }
+    }
+}
+
+/// An entry of a tree.
+type Entry = (Vec<u8>, format::Mode, ObjectId);
+
+/// Reads trees, and keeps the last ones.
+struct Walker<'a> {
+    reader: Reader<'a>,
+    hash: HashKind,
+    wish: &'a Wish,
+    kept: HashMap<ObjectId, Arc<Vec<Entry>>>,
+    kept_bytes: usize,
+    /// Trees that were searched for bytes above 127, and whether there are some.
+    searched: HashMap<ObjectId, bool>,
+}
+
+/// Two trees at one path, of which one may not be there.
+struct Pair {
+    old: Option<ObjectId>,
+    new: Option<ObjectId>,
+    /// The path of both, with a slash at its end.
+    prefix: Vec<u8>,
+}
+
+impl<'a> Walker<'a> {
+    fn new(objects: &'a Objects, wish: &'a Wish) -> Walker<'a> {
+        Walker {
+            reader: objects.reader(),
+            hash: objects.hash(),
+            wish,
+            kept: HashMap::new(),
+            kept_bytes: 0,
+            searched: HashMap::new(),
+        }
+    }
+
+    fn tree(&mut self, id: &ObjectId) -> Result<Arc<Vec<Entry>>, Error> {
+        if let Some(tree) = self.kept.get(id) {
+            return Ok(Arc::clone(tree));
+        }
+        let unreadable = || Error::Tree(*id);
+        let (entries, len) = match self.reader.read(id) {
+            Ok((Kind::Tree, data)) => {
+                let entry = |entry: Result<format::tree::TreeEntry<'_>, _>| {
+                    entry.map(|entry| (entry.name.to_vec(), entry.mode, entry.oid))
+                };
+                let entries = TreeEntries::new(self.hash, data).map(entry).collect::<Result<Vec<_>, _>>();
+                (entries.map_err(|_| unreadable())?, data.len())
+            }
+            _ => return Err(unreadable()),
+        };
+        if self.kept_bytes > KEPT {
+            self.kept.clear();
+            self.kept_bytes = 0;
+        }
+        self.kept_bytes += 3 * len;
+        let entries = Arc::new(entries);
+        self.kept.insert(*id, Arc::clone(&entries));
+        Ok(entries)
+    }
+
+    fn filter(&mut self, subject: &Subject) -> Result<(Bytes, Extent), Error> {
+        let mut difference = Difference::default();
+        difference.pending.push(Pair { old: subject.parent, new: Some(subject.tree), prefix: Vec::new() });
+        while let Some(pair) = difference.pending.pop() {
+            if pair.old == pair.new {
+                continue;
+            }
+            let empty = Arc::new(Vec::new());
+            let side = |walker: &mut Self, id: Option<ObjectId>| match id {
+                Some(id) => walker.tree(&id),
+                None => Ok(Arc::clone(&empty)),
+            };
+            let (old, new) = (side(self, pair.old)?, side(self, pair.new)?);
+            difference.compare(&old, &new, &pair.prefix);
+            if difference.changes > self.wish.max_paths {
+                return Ok((TOO_LARGE.to_vec(), Extent::TooMuch));
+            }
+        }
+        let paths = &difference.paths;
+        if paths.len() > self.wish.max_paths {
+            return Ok((TOO_LARGE.to_vec(), Extent::TooMuch));
+        }
+        let extent = if paths.is_empty() { Extent::Nothing } else { Extent::Some };
+        Ok((self.wish.settings.filter(paths.iter().map(Vec::as_slice)), extent))
+    }
+
+    /// Returns true if no path of a commit and of its first parent has a byte above 127.
+    fn is_plain(&mut self, subject: &Subject) -> Result<bool, Error> {
+        for tree in [Some(subject.tree), subject.parent].into_iter().flatten() {
+            if self.has_high_bytes(tree) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns true if a path in a tree has a byte above 127, or if some tree cannot be read.
+    fn has_high_bytes(&mut self, root: ObjectId) -> bool {
+        // A tree is answered for when it is met again, after the trees in it.
+        let mut pending = vec![(root, false)];
+        while let Some((id, is_done)) = pending.pop() {
+            if self.searched.contains_key(&id) {
+                continue;
+            }
+            let Ok(tree) = self.tree(&id) else {
+                self.searched.insert(id, true);
+                continue;
+            };
+            let own = || tree.iter().any(|(name, ..)| name.iter().any(|&byte| byte >= 0x80));
+            let below = || tree.iter().filter(|(_, mode, _)| mode.is_tree());
+            if is_done {
+                let found = own() || below().any(|(.., id)| self.searched.get(id).copied().unwrap_or(true));
+                self.searched.insert(id, found);
+                continue;
+            }
+            pending.push((id, true));
+            pending.extend(
+                below().filter(|(.., id)| !self.searched.contains_key(id)).map(|(.., id)| (*id, false)),
+            );
+        }
+        self.searched[&root]
+    }
+}
+
+/// The order of entries in a tree: directories as if their names ended in a slash.
+fn order(one: &Entry, two: &Entry) -> Ordering {
+    let key = |entry: &Entry, at: usize| match entry.0.get(at) {
+        Some(&byte) => byte,
+        None if entry.1.is_tree() => b'/',
+        None => 0,
+    };
+    let shared = one.0.len().min(two.0.len());
+    one.0[..shared]
+        .cmp(&two.0[..shared])
+        .then_with(|| key(one, shared).cmp(&key(two, shared)))
+        .then_with(|| one.0.len().cmp(&two.0.len()))
+}
+
+/// What is different so far.
+#[derive(Default)]
+struct Difference {
+    /// The paths of changed files, and of the directories that they are in.
+    paths: HashSet<Vec<u8>>,
+    /// The number of changed files.
+    changes: usize,
+    /// The directories that are still to be compared.
+    pending: Vec<Pair>,
+}
+
+impl Difference {
+    /// Adds a changed file.
+    fn change(&mut self, prefix: &[u8], name: &[u8]) {
+        self.changes += 1;
+        let path = [prefix, name].concat();
+        let mut end = path.len();
+        // A directory that is there has all directories above it there.
+        while self.paths.insert(path[..end].to_vec()) {
+            match path[..end].iter().rposition(|&byte| byte == b'/') {
+                Some(slash) => end = slash,
+                None => break,
+            }
+        }
+    }
+
+    /// Adds an entry that is different in both trees, or only in one of them. Both are directories,
+    /// or neither is.
+    fn entry(&mut self, prefix: &[u8], old: Option<&Entry>, new: Option<&Entry>) {
+        let Some((name, mode, _)) = old.or(new) else { return };
+        if mode.is_tree() {
+            let id = |entry: Option<&Entry>| entry.map(|entry| entry.2);
+            self.pending.push(Pair { old: id(old), new: id(new), prefix: [prefix, name, b"/"].concat() });
+        } else {
+            self.change(prefix, name);
+        }
+    }
+
+    /// Compares two trees, and adds what is different.
+    fn compare(&mut self, old: &[Entry], new: &[Entry], prefix: &[u8]) {
+        let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+        loop {
+            let order = match (old.peek(), new.peek()) {
+                (None, None) => break,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(one), Some(two)) => order(one, two),
+            };
+            let one = if order.is_le() { old.next() } else { None };
+            let two = if order.is_ge() { new.next() } else { None };
+            if one.map(|entry| (entry.1, entry.2)) != two.map(|entry| (entry.1, entry.2)) {
+                self.entry(prefix, one, two);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use format::Mode;
+
+    use super::*;
+
+    fn entry(name: &str, mode: Mode, id: u8) -> Entry {
+        (name.into(), mode, ObjectId::from_bytes(HashKind::Sha1, &[id; 20]).expect("20 bytes"))
+    }
+
+    #[test]
+    fn compares_trees() {
+        let old = [entry("a", Mode::FILE, 1), entry("b", Mode::FILE, 1), entry("d", Mode::TREE, 1)];
+        let new = [
+            entry("a", Mode::EXECUTABLE, 1),
+            entry("b.c", Mode::FILE, 2),
+            entry("b", Mode::TREE, 1),
+            entry("d", Mode::TREE, 2),
+        ];
+        let mut difference = Difference::default();
+        difference.compare(&old, &new, b"x/y/");
+        let mut paths: Vec<_> = difference.paths.iter().map(|path| String::from_utf8_lossy(path)).collect();
+        paths.sort();
+        assert_eq!(paths, ["x", "x/y", "x/y/a", "x/y/b", "x/y/b.c"]);
+        assert_eq!(difference.changes, 3);
+        let pending: Vec<_> =
+            difference.pending.iter().map(|pair| (&*pair.prefix, pair.old.is_some())).collect();
+        assert_eq!(pending, [(&b"x/y/b/"[..], false), (b"x/y/d/", true)]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Levels and corrected dates of commits, each more than those of all parents.
+
+use super::{Build, Error, Layer, Stage, chain};
+
+/// The largest level that a file holds.
+const MAX_LEVEL: u32 = 0x3fff_ffff;
+
+/// What the file says of a commit's place in history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Numbers {
+    /// The number of commits on the longest way to a root.
+    pub(super) level: u32,
+    /// The corrected date; 0 if it is not written.
+    pub(super) generation: u64,
+}
+
+impl Build<'_> {
+    /// Computes the numbers of the chosen commits, in their order.
+    pub(super) fn generations(
+        &mut self,
+        chosen: &[u32],
+        below: &[Layer],
+        with_dates: bool,
+    ) -> Result<Vec<Numbers>, Error> {
+        let mut numbers: Vec<Option<Numbers>> = vec![None; self.commits.nodes.len()];
+        let mut is_chosen = vec![false; self.commits.nodes.len()];
+        chosen.iter().for_each(|&number| is_chosen[number as usize] = true);
+        let mut pending = Vec::new();
+        for (done, &start) in chosen.iter().enumerate() {
+            pending.push(start);
+            while let Some(&number) = pending.last() {
+                if numbers[number as usize].is_some() {
+                    pending.pop();
+                    continue;
+                }
+                if !is_chosen[number as usize] {
+                    numbers[number as usize] = Some(self.below(number, below)?);
+                    continue;
+                }
+                let parents = self.commits.parents(number);
+                if let Some(&parent) = parents.iter().find(|&&parent| numbers[parent as usize].is_none()) {
+                    pending.push(parent);
+                    continue;
+                }
+                let known = parents.iter().filter_map(|&parent| numbers[parent as usize]);
+                let most = known.fold(Numbers::default(), |most, parent| Numbers {
+                    level: most.level.max(parent.level),
+                    generation: most.generation.max(parent.generation),
+                });
+                let date = self.commits.get(number).map_or(0, |commit| commit.date);
+                let generation = most.generation.wrapping_add(1).max(date);
+                numbers[number as usize] = Some(Numbers {
+                    level: (most.level + 1).min(MAX_LEVEL),
+                    generation: if with_dates { generation } else { 0 },
+                });
+                pending.pop();
+            }
+            (self.show)(Stage::Levels, done + 1, chosen.len());
+        }
+        if with_dates {
+            (self.show)(Stage::Generations, chosen.len(), chosen.len());
+        }
+        let number = |&number: &u32| numbers[number as usize].unwrap_or_default();
+        Ok(chosen.iter().map(number).collect())
+    }
+
+    /// Returns the numbers of a commit in a layer that stays.
+    fn below(&self, number: u32, below: &[Layer]) -> Result<Numbers, Error> {
+        let id = self.commits.id(number);
+        let lost = || Error::Commit(id);
+        let (layer, n) = chain::find_in(below, &id).ok_or_else(lost)?;
+        let old = self.request.old.ok_or_else(lost)?;
+        let level = below[layer].graph.commit(n).level;
+        if level == 0 {
+            return Err(Error::NoLevels);
+        }
+        let generation = old.generation(layer, n).map_err(|text| Error::Graph(text.to_owned()))?;
+        Ok(Numbers { level, generation })
+    }
+}

@@ -1,0 +1,367 @@
+//! The commit-graph: which commits a new one has, what it says of them, and whether an old one is
+//! right.
+//!
+//! Order of a new graph: the commits that were asked for; their ancestors, which are read in
+//! parallel; for a layer, the layers that it absorbs; generations, from roots to tips; filters, in
+//! parallel. The result is bytes: `store::commit_graph` writes them. No step recurses over history
+//! or trees.
+
+mod chain;
+mod commits;
+mod filters;
+mod generations;
+mod layout;
+mod packs;
+mod verify;
+
+use std::path::PathBuf;
+
+use bstr::BString;
+use format::ObjectId;
+use repo::objects::{Objects, Reader};
+
+pub use chain::{Chain, Found, Layer, Sources};
+pub use filters::{Counts, Wish};
+pub use packs::Error as PackError;
+pub use verify::{Verdict, verify};
+
+use self::commits::{Commits, Parsed};
+
+/// Why there is no new graph.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error(transparent)]
+    Pack(#[from] PackError),
+    #[error("unable to parse commit {0}")]
+    Commit(ObjectId),
+    #[error("unable to read tree ({0})")]
+    Tree(ObjectId),
+    /// The old graph contradicts itself.
+    #[error("{0}")]
+    Graph(String),
+    #[error("too many commits to write graph")]
+    TooMany,
+    /// The old graph has no levels: a very old Git made it.
+    #[error("the commit-graph has no generation numbers")]
+    NoLevels,
+}
+
+/// The commits to begin with.
+#[derive(Clone, Debug)]
+pub enum Tips {
+    /// All in packs of all object directories.
+    AllPacks,
+    /// All in the packs with these index files.
+    Packs(Vec<BString>),
+    /// These.
+    Commits(Vec<ObjectId>),
+}
+
+/// How a new layer treats the layers below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// It absorbs layers that are not much larger.
+    Merge,
+    /// It absorbs none.
+    NoMerge,
+    /// It absorbs all, and has only the commits that were asked for, with their ancestors.
+    Replace,
+}
+
+/// A new graph that is asked for.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The objects, without replacements.
+    pub objects: &'a Objects,
+    /// The object directories, and their names in messages.
+    pub sources: &'a Sources,
+    /// As `sources`, in messages.
+    pub shown: &'a [PathBuf],
+    /// The number of the directory that the graph is written to.
+    pub target: usize,
+    /// The graph that is there.
+    pub old: Option<&'a Chain>,
+    /// Where to begin.
+    pub tips: Tips,
+    /// All commits of the old graph's highest layer stay.
+    pub append: bool,
+    /// Write a layer.
+    pub split: Option<Split>,
+    /// A layer of at most so many times the commits of those above is absorbed.
+    pub size_multiple: u64,
+    /// More commits than this are merged into the layer below; 0: any number.
+    pub max_commits: u32,
+    /// Write generations of version 2.
+    pub generations: bool,
+    /// Write filters.
+    pub filters: Option<Wish>,
+}
+
+/// A part of the work that progress is shown of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Stage {
+    Finding,
+    Expanding,
+    Merging,
+    Levels,
+    Generations,
+    Filters,
+}
+
+/// A new graph.
+#[derive(Debug)]
+pub struct Plan {
+    /// The bytes of the file without its checksum.
+    pub content: Vec<Vec<u8>>,
+    /// The number of chunks.
+    pub chunk_count: usize,
+    /// The number of commits.
+    pub commit_count: usize,
+    /// The number of layers of the old graph that stay below the new one.
+    pub kept: usize,
+    /// The numbers of filters, if some are written.
+    pub filters: Option<Counts>,
+}
+
+/// Receives progress: the stage, how much is done, and how much there is.
+pub type Show<'s> = &'s (dyn Fn(Stage, usize, usize) + Sync);
+
+/// The largest number of commits.
+const MOST: usize = 0x7fff_ffff;
+
+/// Makes the graph. Returns `None` if there is nothing to write. `warn` gets Git's warnings.
+pub fn plan(
+    request: &Request<'_>,
+    warn: &mut dyn FnMut(String),
+    show: Show<'_>,
+) -> Result<Option<Plan>, Error> {
+    let readers = (0..sys::cores().max(1)).map(|_| request.objects.reader()).collect();
+    let mut build = Build { request, commits: Commits::default(), readers, by_pack: Vec::new(), show };
+    let tips = build.tips()?;
+    let closed = build.close(tips)?;
+    let mut chosen: Vec<u32> = closed.into_iter().filter(|&number| build.is_new(number)).collect();
+    if chosen.len() >= MOST {
+        return Err(Error::TooMany);
+    }
+    if chosen.is_empty() && request.split != Some(Split::Replace) {
+        return Ok(None);
+    }
+    let kept = build.absorb(&mut chosen)?;
+    chosen.sort_unstable_by_key(|&number| build.commits.id(number));
+    chosen.dedup();
+    build.finish(&chosen, kept, warn).map(Some)
+}
+
+/// A graph that is being made.
+struct Build<'a> {
+    request: &'a Request<'a>,
+    commits: Commits,
+    readers: Vec<Reader<'a>>,
+    /// The commits in the order of packs, for the limit of new filters.
+    by_pack: Vec<ObjectId>,
+    show: Show<'a>,
+}
+
+impl Build<'_> {
+    /// Returns the commits to begin with.
+    fn tips(&mut self) -> Result<Vec<u32>, Error> {
+        let request = self.request;
+        let mut ids = Vec::new();
+        if let (true, Some(old)) = (request.append, request.old) {
+            let tip = &old.tip().graph;
+            ids.extend((0..tip.count()).map(|n| tip.id(n)));
+        }
+        let place = |number: usize| {
+            packs::place(&request.sources.dirs[number], &request.shown[number], request.sources.hash)
+        };
+        match &request.tips {
+            Tips::Commits(commits) => ids.extend(commits),
+            Tips::Packs(names) => self.by_pack = packs::commits(&place(request.target), names)?,
+            Tips::AllPacks => {
+                for number in 0..request.sources.dirs.len() {
+                    let place = place(number);
+                    self.by_pack.extend(packs::commits(&place, &packs::all(&place))?);
+                }
+            }
+        }
+        (self.show)(Stage::Finding, self.by_pack.len(), 0);
+        ids.extend(&self.by_pack);
+        Ok(ids.into_iter().map(|id| self.commits.number(id)).collect())
+    }
+
+    /// Returns the layer and position of a commit in the old graph, if a new layer reads it there.
+    fn in_old(&self, number: u32) -> Option<(&Chain, usize, u32)> {
+        let old = self.request.old.filter(|_| self.request.split.is_some())?;
+        let (layer, n) = old.find(&self.commits.id(number))?;
+        Some((old, layer, n))
+    }
+
+    /// Returns true for a commit that the layers below do not have.
+    fn is_new(&self, number: u32) -> bool {
+        let is_commit = self.commits.get(number).is_some();
+        is_commit && (self.request.split == Some(Split::Replace) || self.in_old(number).is_none())
+    }
+
+    /// Reads the ancestors of `tips`, down to commits of the old graph if they stay there. Returns
+    /// all that were met.
+    fn close(&mut self, tips: Vec<u32>) -> Result<Vec<u32>, Error> {
+        let is_replaced = self.request.split == Some(Split::Replace);
+        let mut met: Vec<bool> = Vec::new();
+        let mut all: Vec<u32> = Vec::new();
+        let mut next = tips;
+        // A tip may be no commit at all; an ancestor has to be one.
+        let mut is_tip = true;
+        while !next.is_empty() {
+            met.resize(self.commits.nodes.len(), false);
+            next.retain(|&number| !std::mem::replace(&mut met[number as usize], true));
+            let unread: Vec<u32> = next
+                .iter()
+                .copied()
+                .filter(|&number| match self.read_old(number) {
+                    Ok(was_read) => !was_read,
+                    Err(_) => true,
+                })
+                .collect();
+            self.commits.read(self.request.objects, &mut self.readers, &unread);
+            if !is_tip && let Some(&lost) = next.iter().find(|&&number| self.commits.get(number).is_none()) {
+                return Err(Error::Commit(self.commits.id(lost)));
+            }
+            all.extend(&next);
+            (self.show)(Stage::Expanding, all.len(), 0);
+            let grows = |number: &&u32| is_replaced || self.in_old(**number).is_none();
+            next =
+                next.iter().filter(grows).flat_map(|&number| self.commits.parents(number).to_vec()).collect();
+            is_tip = false;
+        }
+        Ok(all)
+    }
+
+    /// Reads a commit from the old graph, if a new layer does that. Returns false if it does not.
+    fn read_old(&mut self, number: u32) -> Result<bool, Error> {
+        if self.commits.get(number).is_some() {
+            return Ok(true);
+        }
+        let Some((old, layer, n)) = self.in_old(number) else { return Ok(false) };
+        let commit = old.layers[layer].graph.commit(n);
+        let position = old.layers[layer].below + n;
+        let edges = old.parents(layer, n);
+        let edges =
+            edges.map_err(|_| Error::Graph("commit-graph extra-edges pointer out of bounds".to_owned()))?;
+        let parent = |&position: &u32| {
+            let (layer, n) = old.at(position)?;
+            Some(old.layers[layer].graph.id(n))
+        };
+        let invalid = || Error::Graph("invalid commit position. commit-graph is likely corrupt".to_owned());
+        let parents: Option<Vec<ObjectId>> = edges.iter().map(parent).collect();
+        let parsed = Parsed { tree: commit.tree, parents: parents.ok_or_else(invalid)?, date: commit.date };
+        self.commits.store(number, parsed, Some(position));
+        Ok(true)
+    }
+
+    /// Adds the commits of the layers that the new one absorbs. Returns the number of the others.
+    fn absorb(&mut self, chosen: &mut Vec<u32>) -> Result<usize, Error> {
+        let (request, Some(split)) = (self.request, self.request.split) else { return Ok(0) };
+        let (Some(old), false) = (request.old, split == Split::Replace) else { return Ok(0) };
+        let mut kept = old.layers.len();
+        let mut count = chosen.len() as u64;
+        while split == Split::Merge && kept > 0 {
+            let layer = &old.layers[kept - 1];
+            let size = u64::from(layer.graph.count());
+            let is_full = request.max_commits > 0 && count > u64::from(request.max_commits);
+            let is_small = size <= count.saturating_mul(request.size_multiple);
+            if !(is_small || is_full) || layer.source != request.target {
+                break;
+            }
+            count += size;
+            kept -= 1;
+        }
+        // A single file of another directory cannot be a layer.
+        if let (1, layer) = (kept, &old.layers[0])
+            && layer.source != request.target
+            && layer.path == store::commit_graph::single_path(&request.sources.dirs[layer.source])
+        {
+            kept = 0;
+        }
+        let mut absorbed = Vec::new();
+        for layer in &old.layers[kept..] {
+            let ids = (0..layer.graph.count()).map(|n| layer.graph.id(n));
+            // Commits that are gone stay behind.
+            absorbed.extend(ids.filter(|id| request.objects.contains(id)).map(|id| self.commits.number(id)));
+        }
+        self.commits.read(request.objects, &mut self.readers, &absorbed);
+        (self.show)(Stage::Merging, absorbed.len(), 0);
+        absorbed.retain(|&number| self.commits.get(number).is_some());
+        chosen.extend(absorbed);
+        Ok(kept)
+    }
+
+    /// Computes what the file says of the chosen commits, which are sorted by name.
+    fn finish(&mut self, chosen: &[u32], kept: usize, warn: &mut dyn FnMut(String)) -> Result<Plan, Error> {
+        let request = self.request;
+        let below: &[Layer] = request.old.map_or(&[], |old| &old.layers[..kept]);
+        let generations = below.last().map_or(request.generations, |layer| layer.graph.has_generations());
+        let numbers = self.generations(chosen, below, generations)?;
+        let made = request.filters.map(|wish| {
+            let made = self.filters(chosen, &numbers, &wish, warn);
+            made.map(|(filters, counts)| ((wish, filters), counts))
+        });
+        let (filters, counts) = made.transpose()?.unzip();
+        let layout = layout::Layout { commits: &self.commits, chosen, below, numbers: &numbers, generations };
+        let (content, chunk_count) = layout.content(request.sources.hash, filters.as_ref())?;
+        Ok(Plan { content, chunk_count, commit_count: chosen.len(), kept, filters: counts })
+    }
+
+    /// Computes the filters of the chosen commits, in their order.
+    fn filters(
+        &self,
+        chosen: &[u32],
+        numbers: &[generations::Numbers],
+        wish: &Wish,
+        warn: &mut dyn FnMut(String),
+    ) -> Result<(Vec<Vec<u8>>, Counts), Error> {
+        let mut order: Vec<usize> = (0..chosen.len()).collect();
+        match self.request.tips {
+            Tips::Commits(_) => order.sort_by_key(|&at| {
+                let date = self.commits.get(chosen[at]).map_or(0, |commit| commit.date);
+                (numbers[at].generation, date)
+            }),
+            Tips::AllPacks | Tips::Packs(_) => {
+                let places: std::collections::HashMap<_, _> =
+                    self.by_pack.iter().enumerate().map(|(place, id)| (*id, place)).collect();
+                order.sort_by_key(|&at| places.get(&self.commits.id(chosen[at])).copied().unwrap_or(0));
+            }
+        }
+        let tree_of = |number: u32| {
+            let found = self.commits.get(number).map(|commit| commit.tree);
+            found.or_else(|| {
+                let old = self.request.old?;
+                let (layer, n) = old.find(&self.commits.id(number))?;
+                Some(old.layers[layer].graph.commit(n).tree)
+            })
+        };
+        let subject = |&at: &usize| {
+            let number = chosen[at];
+            let parent = self.commits.parents(number).first();
+            let lost = |number: u32| Error::Commit(self.commits.id(number));
+            Ok(filters::Subject {
+                id: self.commits.id(number),
+                tree: tree_of(number).ok_or_else(|| lost(number))?,
+                parent: parent.map(|&parent| tree_of(parent).ok_or_else(|| lost(parent))).transpose()?,
+            })
+        };
+        let subjects = order.iter().map(subject).collect::<Result<Vec<_>, Error>>()?;
+        let done = std::sync::atomic::AtomicUsize::new(0);
+        let show = |count: usize| {
+            let done = done.fetch_add(count, std::sync::atomic::Ordering::Relaxed) + count;
+            (self.show)(Stage::Filters, done, chosen.len());
+        };
+        let (made, counts) =
+            filters::compute(self.request.objects, self.request.old, wish, &subjects, warn, &show)?;
+        (self.show)(Stage::Filters, chosen.len(), chosen.len());
+        let mut sorted = vec![Vec::new(); chosen.len()];
+        order.into_iter().zip(made).for_each(|(at, filter)| sorted[at] = filter);
+        Ok((sorted, counts))
+    }
+}

@@ -1,0 +1,132 @@
+//! The commits of a pack, in the order of the pack.
+//!
+//! Reads the header of each entry and nothing more. A delta is of the type of its base, which is
+//! looked up among the entries that were read already.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use bstr::BString;
+use format::{
+    Kind, ObjectId,
+    idx::Idx,
+    pack::{self, Stored},
+};
+use sys::{Advice, Map, by_path};
+
+use crate::{crew::parallel, midx::Place};
+
+/// Why the commits of a pack are not known.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    /// The pack is not there.
+    #[error("error adding pack {}", .0.display())]
+    Missing(PathBuf),
+    /// Its index cannot be used. The first text is Git's about that.
+    #[error("error opening index for {}", .path.display())]
+    Index { why: Option<String>, path: PathBuf },
+    /// An entry cannot be read.
+    #[error("unable to get type of object {0}")]
+    Type(ObjectId),
+}
+
+/// Returns the commits of the packs with these names of index files, pack after pack.
+pub(super) fn commits(place: &Place, names: &[BString]) -> Result<Vec<ObjectId>, Error> {
+    let threads = sys::cores().clamp(1, names.len().max(1));
+    let found = parallel::map(names, &mut vec![(); threads], |(), name| of_pack(place, name))?;
+    Ok(found.concat())
+}
+
+/// Returns the names of the index files in a directory of packs, the youngest pack first, as Git
+/// reads them.
+pub(super) fn all(place: &Place) -> Vec<BString> {
+    let names = by_path::list(&place.dir).unwrap_or_default().into_iter();
+    let names = names.map(|(name, _)| BString::from(name.into_encoded_bytes()));
+    let mut packs: Vec<_> = names
+        .filter(|name| name.ends_with(b".idx"))
+        .filter_map(|name| Some((std::cmp::Reverse(place.modified(&name)?), name)))
+        .collect();
+    packs.sort();
+    packs.into_iter().map(|(_, name)| name).collect()
+}
+
+fn of_pack(place: &Place, name: &BString) -> Result<Vec<ObjectId>, Error> {
+    let shown = place.show(name);
+    if !name.ends_with(b".idx") || place.modified(name).is_none() {
+        return Err(Error::Missing(shown));
+    }
+    let index = place
+        .open_index(name)
+        .map_err(|bad| Error::Index { why: bad.message(&shown), path: shown.clone() })?;
+    let path = place.dir.join(sys::os_str(name)).with_extension("pack");
+    let map = by_path::open(&path).and_then(|file| Map::of(&file));
+    let map = map.map_err(|_| Error::Missing(shown))?;
+    let _ = map.advise(Advice::Sequential);
+    Scan { index: &index, map: &map, place }.run()
+}
+
+struct Scan<'a> {
+    index: &'a Idx<Map>,
+    map: &'a Map,
+    place: &'a Place,
+}
+
+impl Scan<'_> {
+    fn run(&self) -> Result<Vec<ObjectId>, Error> {
+        let mut entries = Vec::with_capacity(self.index.count() as usize);
+        for n in 0..self.index.count() {
+            let offset = self.index.offset(n).ok_or_else(|| Error::Type(self.index.name(n)))?;
+            entries.push((offset, n));
+        }
+        entries.sort_unstable();
+        let mut kinds: Vec<Option<Kind>> = Vec::with_capacity(entries.len());
+        // Deltas whose base comes later in the pack.
+        let mut waiting: HashMap<usize, usize> = HashMap::new();
+        for (at, &(offset, n)) in entries.iter().enumerate() {
+            let base = match self.header(offset).ok_or_else(|| Error::Type(self.index.name(n)))? {
+                (Stored::Whole(kind), _) => {
+                    kinds.push(Some(kind));
+                    continue;
+                }
+                (Stored::OfsDelta(distance), _) => offset.checked_sub(distance),
+                (Stored::RefDelta, base) => base.and_then(|base| self.index.offset(self.index.find(&base)?)),
+            };
+            let base = base.and_then(|base| entries.binary_search_by_key(&base, |entry| entry.0).ok());
+            let base = base.filter(|&base| base != at).ok_or_else(|| Error::Type(self.index.name(n)))?;
+            kinds.push(kinds.get(base).copied().flatten());
+            if kinds[at].is_none() {
+                waiting.insert(at, base);
+            }
+        }
+        let mut commits = Vec::new();
+        for (at, &(_, n)) in entries.iter().enumerate() {
+            let mut end = at;
+            let mut steps = 0;
+            while kinds[end].is_none() && steps <= waiting.len() {
+                end = waiting[&end];
+                steps += 1;
+            }
+            if kinds[end].ok_or_else(|| Error::Type(self.index.name(n)))? == Kind::Commit {
+                commits.push(self.index.name(n));
+            }
+        }
+        Ok(commits)
+    }
+
+    /// How an entry is stored, and the name of its base if it has one.
+    fn header(&self, offset: u64) -> Option<(Stored, Option<ObjectId>)> {
+        let end = self.map.len().checked_sub(self.place.hash.len())?;
+        let bytes = self.map[..end].get(usize::try_from(offset).ok()?..)?;
+        let entry = pack::parse_entry(bytes, self.place.hash).ok()?;
+        let name = &bytes[entry.len.checked_sub(self.place.hash.len()).unwrap_or(entry.len)..entry.len];
+        Some((entry.stored, ObjectId::from_bytes(self.place.hash, name)))
+    }
+}
+
+/// Returns the place of packs in an object directory.
+pub(super) fn place(objects: &Path, shown: &Path, hash: format::HashKind) -> Place {
+    Place { dir: objects.join("pack"), shown: shown.join("pack"), hash }
+}
