@@ -154,6 +154,7 @@ impl<'a> Input<'a> {
         self.copy_used()?;
         let trailer = self.fill(len)?[..len].to_vec();
         self.advance(len)?;
+        self.copied = self.start;
         let has_junk = self.is_file && (!self.unread().is_empty() || self.read_more()?);
         Ok(End { trailer, rest: self.unread().to_vec(), has_junk })
     }

@@ -11,7 +11,6 @@ use format::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::objects::Objects;
 
 const SHA1: HashKind = HashKind::Sha1;
 
@@ -117,12 +116,7 @@ impl Read for Slow<'_> {
     }
 }
 
-fn indexed(
-    pack: &[u8],
-    how: How,
-    stream: &mut dyn Read,
-    existing: Option<&Objects>,
-) -> Result<Indexed, Error> {
+fn indexed(pack: &[u8], how: How, is_file: bool, stream: &mut dyn Read) -> Result<Indexed, Error> {
     let (interrupt, meter) = (AtomicBool::new(false), Meter::default());
     let options = Options {
         hash: SHA1,
@@ -130,12 +124,12 @@ fn indexed(
         big_file_threshold: how.big_file_threshold,
         base_cache: how.base_cache,
         limit: None,
-        existing,
+        existing: None,
         interrupt: &interrupt,
         meter: &meter,
     };
     let mut copy = Vec::new();
-    let source = Source { stream, is_file: false, before: &[] };
+    let source = Source { stream, is_file, before: &[] };
     let (mut pack_, end) = scan(source, &options, &mut |bytes| {
         copy.extend_from_slice(bytes);
         Ok(())
@@ -146,7 +140,7 @@ fn indexed(
 }
 
 fn names(pack: &[u8], how: How) -> Vec<ObjectId> {
-    let indexed = indexed(pack, how, &mut &*pack, None).expect("a good pack");
+    let indexed = indexed(pack, how, true, &mut &*pack).expect("a good pack");
     (0..indexed.count()).map(|n| ObjectId::from_bytes(SHA1, indexed.name(n)).expect("20 bytes")).collect()
 }
 
@@ -196,7 +190,7 @@ proptest! {
         let (pack, expected) = family(&bases, size);
         let how = How { threads, base_cache, big_file_threshold };
         prop_assert_eq!(&names(&pack, how), &expected);
-        let slowly = indexed(&pack, how, &mut Slow(&pack, piece), None).expect("the same");
+        let slowly = indexed(&pack, how, false, &mut Slow(&pack, piece)).expect("the same");
         prop_assert_eq!(slowly.count() as usize, expected.len());
     }
 
@@ -251,7 +245,7 @@ fn circles_and_missing_bases_are_left() {
     made.delta(Err(name(one)), &appending(one.len(), b"3"));
     made.blob(b"none of them");
     let pack = made.finish();
-    let error = indexed(&pack, How::PLAIN, &mut &*pack, None).expect_err("no bases");
+    let error = indexed(&pack, How::PLAIN, false, &mut &*pack).expect_err("no bases");
     assert_eq!(error.to_string(), "pack has 3 unresolved deltas");
 }
 
@@ -265,7 +259,7 @@ fn sizes_are_promises() {
             made.bytes.extend(zlib(&content));
             let pack = made.finish();
             let how = How { big_file_threshold, ..How::PLAIN };
-            let error = indexed(&pack, how, &mut &*pack, None).expect_err("another size");
+            let error = indexed(&pack, how, false, &mut &*pack).expect_err("another size");
             let is_streamed = big_file_threshold < size;
             let status = if size > 5000 || is_streamed { 1 } else { -5 };
             let expected = format!("pack has bad object at offset 12: inflate returned {status}");
@@ -277,9 +271,28 @@ fn sizes_are_promises() {
     made.blob(b"base");
     made.delta(Ok(0), &[4, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 1, b'x']);
     let pack = made.finish();
-    let error = indexed(&pack, How::PLAIN, &mut &*pack, None).expect_err("too short");
+    let error = indexed(&pack, How::PLAIN, false, &mut &*pack).expect_err("too short");
     assert!(error.to_string().ends_with("failed to apply delta"), "{error}");
     assert_eq!(error.complaint().as_deref(), Some("delta replay has gone wild"));
+}
+
+#[test]
+fn a_file_longer_than_the_buffer_is_copied_up_to_its_trailer() {
+    // Bytes that do not deflate, so that the end of the file is met after the trailer.
+    let mut state = 1u64;
+    let mut byte = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 56) as u8
+    };
+    let content: Vec<u8> = std::iter::repeat_with(&mut byte).take(3 << 20).collect();
+    for big_file_threshold in [1, 1 << 30] {
+        let mut made = Made::new(2);
+        made.blob(b"small");
+        made.blob(&content);
+        let pack = made.finish();
+        let how = How { big_file_threshold, ..How::PLAIN };
+        assert_eq!(names(&pack, how).len(), 2);
+    }
 }
 
 #[test]
