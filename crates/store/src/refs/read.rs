@@ -149,12 +149,11 @@ impl<'a> Reader<'a> {
         Ok(End::Broken)
     }
 
-    /// Returns a loose or packed ref with a name below `name/`.
+    /// Returns the first loose or packed ref with a name below `name/`, in the order of names.
     pub(super) fn any_below(&mut self, name: &BStr) -> Result<Option<BString>, Error> {
-        if let Some(found) = self.loose_below(name.to_owned())? {
-            return Ok(Some(found));
-        }
-        self.packed()?.first_below(name)
+        let loose = self.loose_below(name.to_owned())?;
+        let packed = self.packed()?.first_below(name)?;
+        Ok(loose.into_iter().chain(packed).min())
     }
 
     fn loose_below(&mut self, dir: BString) -> Result<Option<BString>, Error> {
@@ -166,7 +165,11 @@ impl<'a> Reader<'a> {
             }
             Err(source) => return Err(Error::Io { what: "read", path, source }),
         };
-        entries.sort_by(|left, right| left.0.cmp(&right.0));
+        // The names below a directory continue with a slash.
+        entries.sort_by_cached_key(|(name, file_type)| {
+            let slash: &[u8] = if *file_type == FileType::Directory { b"/" } else { b"" };
+            [name.as_bytes(), slash].concat()
+        });
         for (name, file_type) in entries {
             let below: BString = [dir.as_slice(), b"/", name.as_bytes()].concat().into();
             let found = match file_type {
