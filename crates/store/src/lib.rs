@@ -42,6 +42,11 @@ pub enum Error {
     NoPermission { objects: PathBuf },
     #[error("unable to create temporary file: {}", sys::reason(.source))]
     NoTemporaryFile { source: io::Error },
+    /// A loose object; `what` is Git's for it.
+    #[error("{what}: {}", sys::reason(.source))]
+    NotWritten { what: &'static str, source: io::Error },
+    #[error("fsync error on '{}': {}", .path.display(), sys::reason(.source))]
+    NotSynced { path: PathBuf, source: io::Error },
     #[error("unable to write file {}: {}", .path.display(), sys::reason(.source))]
     NotRenamed { path: PathBuf, source: io::Error },
     /// An object was not stored, so none is published.

@@ -142,10 +142,16 @@ impl Staged {
     pub fn create(target: Target<'_>, hashing: Hashing, writing: Writing) -> Result<Staged, Error> {
         let Target { objects, hash, shared, fsync } = target;
         let place = Place { packs: objects.join("pack"), hash, shared, fsync: *fsync };
-        if make_directory(&place.packs, shared)? {
-            sync_parent(fsync, Components::PACK, &place.packs)?;
-        }
-        let pack = TempFile::create(&place.packs, "tmp_pack_", 0o444, shared)?;
+        let create = || TempFile::create(&place.packs, "tmp_pack_", 0o444, shared);
+        let pack = match create() {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                if make_directory(&place.packs, shared)? {
+                    sync_parent(fsync, Components::PACK, &place.packs)?;
+                }
+                create()?
+            }
+            created => created?,
+        };
         let out = pack.file().try_clone().map_err(|source| pack.error("open", source))?;
         let writer = HashWriter::new(Output::new(out, writing), hash, hashing);
         Ok(Staged { place, pack, writer })

@@ -36,13 +36,20 @@ impl StagedLoose {
         drop(object);
         let dir = root.join(&oid.to_string()[..2]);
         let (mut file, is_first_in_directory) = create(&dir, options)?;
-        file.file().write_all(&deflated).map_err(|source| file.error("write", source))?;
+        let written = file.file().write_all(&deflated);
+        written.map_err(|source| Error::NotWritten { what: "unable to write loose object file", source })?;
         // In a batch, the pages only go to the disk, whose cache is flushed once.
         let is_handed_over = options.fsync.batches() && sys::request_writeback(file.file()).is_ok();
         if !is_handed_over {
-            file.sync(options.fsync, Components::LOOSE_OBJECT)?;
+            let synced = options.fsync.file(Components::LOOSE_OBJECT, file.file());
+            synced.map_err(|source| Error::NotSynced { path: file.path().to_owned(), source })?;
         }
-        file.close()?;
+        file.close().map_err(|error| match error {
+            Error::Io { source, .. } => {
+                Error::NotWritten { what: "error when closing loose object file", source }
+            }
+            other => other,
+        })?;
         Ok(StagedLoose { file, oid: *oid, is_first_in_directory })
     }
 
@@ -100,7 +107,8 @@ impl TempDirectory {
     /// one small file.
     pub(super) fn flush(&self, options: &Options<'_>) -> Result<(), Error> {
         let file = TempFile::create(&self.path, "bulk_fsync_", 0o600, options.shared)?;
-        sys::sync_file(file.file()).map_err(|source| file.error("sync", source))
+        let synced = sys::sync_file(file.file());
+        synced.map_err(|source| Error::NotSynced { path: file.path().to_owned(), source })
     }
 }
 

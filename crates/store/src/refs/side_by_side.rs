@@ -3,19 +3,12 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
 };
 
 use sys::by_path;
 
 use super::Error;
-use crate::{Components, Fsync};
-
-/// The most threads that sync at once.
-const MOST: usize = 32;
+use crate::{Components, Fsync, side_by_side};
 
 /// Syncs files and directories, if refs are hardened. A directory that is gone by now is replaced
 /// by the nearest one above it.
@@ -27,33 +20,8 @@ pub(super) fn sync(fsync: &Fsync, files: &[PathBuf], dirs: &[PathBuf]) -> Result
         Some(file) => failing(file, sync_file(fsync, file)),
         None => failing(&dirs[at - files.len()], sync_dir(fsync, &dirs[at - files.len()])),
     };
-    let count = files.len() + dirs.len();
-    if count < 2 {
-        return (0..count).try_for_each(one);
-    }
-    let next = AtomicUsize::new(0);
-    let failed = Mutex::new(None);
-    let work = || {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= count {
-                return;
-            }
-            if let Err(error) = one(at) {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..count.min(MOST) {
-            // Without a thread, the others do its work.
-            if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    let all: Vec<usize> = (0..files.len() + dirs.len()).collect();
+    side_by_side::for_each(&all, |&at| one(at))
 }
 
 fn sync_file(fsync: &Fsync, path: &Path) -> io::Result<()> {
