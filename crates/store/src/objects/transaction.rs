@@ -1,9 +1,9 @@
 //! New objects of one command: staged side by side, published together.
 //!
 //! Order: stage, barrier, publish, sync directories. Few objects stay in memory until they are
-//! published as loose objects: each one costs a flush, and its directory another. From
-//! [`PackOnAdd`] on they go into a pack, which costs the same flushes for any number of objects.
-//! Blobs that are streamed go into packs of their own, as in Git.
+//! published as loose objects: each one costs a flush, and its directory another. From the number
+//! of [`super::PackOnAdd`] on they go into a pack, which costs the same flushes for any number of
+//! objects. Blobs that are streamed go into packs of their own, as in Git.
 //!
 //! On failure nothing was published, except by [`Transaction::publish`] itself, which may have
 //! named some objects. That does no harm: nothing refers to them yet. Dropping a transaction
