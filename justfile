@@ -106,6 +106,11 @@ workspace *args:
     cargo build --profile dist
     PATH="$PWD/target/dist:$PATH" cargo run --profile dist -p lab -- workspace "$@"
 
+# add, commit and stash beside Git's, on local disks and on disks whose flushes take time (needs root: mounts)
+add *args:
+    cargo build --profile dist
+    cargo run --profile dist -p lab -- add "$@"
+
 # status over a shared base, local and on a network disk, as in an article of 2012 (needs root: mounts)
 article *args:
     cargo build --profile dist

@@ -5,6 +5,7 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
+mod add;
 mod ballast;
 mod checkout;
 mod corpus;
@@ -56,6 +57,8 @@ enum Command {
     Status(status::Args),
     /// Workspaces beside worktrees, copies and unionfs-fuse.
     Workspace(workspace::Args),
+    /// `add`, `commit -a` and `stash`, on local disks and on disks whose flushes take time.
+    Add(add::Args),
     /// The steps of an article of 2012 beside workspaces.
     Article(workspace::article::Args),
     /// Files that are written and read as a whole: index, multi-pack-index, commit-graph, pack index.
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::Workspace(args) => workspace::run(&args),
         Command::Write(args) => write::run(&args),
+        Command::Add(args) => add::run(&args),
         Command::Article(args) => workspace::article::run(&args),
         Command::Act { act } => workspace::act(&act),
         Command::Report(args) => report::run(&args),

@@ -198,7 +198,7 @@ fn leaves_submodules_and_sparse_checkouts_to_git() {
     was_handed_over(&["mv", "sub", "moved"]);
     repo.git(&["sparse-checkout", "set", "dir"]);
     shim.log();
-    let run = shim.run(&repo, &["mv", "a", "c"]);
+    let run = shim.run(&repo, &["mv", "a", "outside/c"]);
     assert_eq!(run.code, 1, "{}", run.stderr);
     let log = shim.log();
     assert!(log.last().is_some_and(|line| line.contains("handed-over")), "{log:?}");

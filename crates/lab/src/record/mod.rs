@@ -45,6 +45,7 @@ pub(crate) enum Kind {
     Workspace,
     Article,
     Write,
+    Add,
 }
 
 /// The version text of each program, by its name.

@@ -45,7 +45,7 @@ enum Disks {
     Cold,
 }
 
-pub(super) const SECTIONS: [Section; 8] = [
+pub(super) const SECTIONS: [Section; 9] = [
     Section {
         title: "Checkout, clone and switch on local disks",
         intro: "Each run gets a fresh file system. The old revision is linux v6.1, the new one v6.12. gix has no \
@@ -89,6 +89,15 @@ pub(super) const SECTIONS: [Section; 8] = [
                 holds the backend `btrfs`, xfs the copies that share bytes, ext4 all others. Unit: milliseconds.",
         unit: Unit::Milliseconds,
         kind: Kind::Workspace,
+        disks: Disks::All,
+    },
+    Section {
+        title: "Add, commit and stash",
+        intro: "sapwood makes durable what it records; Git does not unless it is told to. The disks flush1, flush5 and \
+                flush20 are FUSE file systems on which only flushes take time: 1, 5 and 20 ms each. \"own\" is the \
+                machine's own disk. Each run records content that no object has yet. Unit: milliseconds.",
+        unit: Unit::Milliseconds,
+        kind: Kind::Add,
         disks: Disks::All,
     },
     Section {

@@ -75,6 +75,7 @@ pub(super) fn memory((least, most): (i64, i64)) -> String {
 pub(super) fn case(kind: Kind, case: &str) -> String {
     match (kind, case) {
         (Kind::Workspace, case) => return super::workspace::case(case),
+        (Kind::Add, case) => return add(case),
         (Kind::Day, "all") => return "all commands".to_owned(),
         (Kind::Write, case) => return written(case),
         (Kind::Day, command) => return format!("`{command}`"),
@@ -100,6 +101,22 @@ pub(super) fn case(kind: Kind, case: &str) -> String {
         }
     }
     words
+}
+
+/// Names a case of `lab add`.
+fn add(case: &str) -> String {
+    let (name, rest) = case.split_once('-').unwrap_or((case, ""));
+    match (name, rest) {
+        ("500", "unsynced") => "500 new files, Git syncs nothing".to_owned(),
+        ("500", "batch") => "500 new files, Git syncs in a batch".to_owned(),
+        ("500", "fsync") => "500 new files, `core.fsync=all`".to_owned(),
+        ("add", "all") => "`add`, the whole tree".to_owned(),
+        ("commit", count) => format!("`commit -a`, {}", files(count)),
+        ("stash", count) => format!("`stash`, {}", files(count)),
+        ("pop", count) => format!("`stash pop`, {}", files(count)),
+        (name, "1") => format!("`{name}`, 1 file"),
+        (name, count) => format!("`{name}`, {}", files(count)),
+    }
 }
 
 fn files(number: &str) -> String {

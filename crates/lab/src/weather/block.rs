@@ -157,6 +157,26 @@ impl Drop for Throttle {
 
 /// Returns the number of reads that the device mounted at `at` has done.
 pub(crate) fn reads(at: &Path) -> Result<u64, Error> {
+    // The first number of the line counts reads.
+    counter(at, 0)
+}
+
+/// The data that a device has written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) bytes: u64,
+    /// How often its cache was flushed.
+    pub(crate) flushes: u64,
+}
+
+/// Returns what the device mounted at `at` has written.
+pub(crate) fn written(at: &Path) -> Result<Written, Error> {
+    const SECTOR: u64 = 512;
+    Ok(Written { bytes: counter(at, 6)? * SECTOR, flushes: counter(at, 15)? })
+}
+
+/// Returns a number of the statistics of the device mounted at `at`.
+fn counter(at: &Path, position: usize) -> Result<u64, Error> {
     let (major, minor) = device(at)?;
     let path = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));
     let text = fs::read_to_string(&path).map_err(|source| Error::Io {
@@ -164,9 +184,8 @@ pub(crate) fn reads(at: &Path) -> Result<u64, Error> {
         path: path.clone(),
         source,
     })?;
-    // The first number of the line counts reads.
-    let reads = text.split_whitespace().next().and_then(|number| number.parse().ok());
-    reads.ok_or_else(|| Error::Setup(format!("{} holds no numbers", path.display())))
+    let number = text.split_whitespace().nth(position).and_then(|number| number.parse().ok());
+    number.ok_or_else(|| Error::Setup(format!("{} lacks number {position}", path.display())))
 }
 
 /// Returns the major and minor number of the device that is mounted at `at`.
