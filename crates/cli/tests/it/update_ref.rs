@@ -3,7 +3,10 @@
 use bstr::{BString, ByteSlice as _};
 use testkit::{Oracle, Repo, Run};
 
-use crate::shim::{Shim, finished};
+use crate::{
+    random::Random,
+    shim::{Shim, finished},
+};
 
 fn setup(repo: &Repo<'_>) {
     repo.write("f", "1\n");
@@ -204,16 +207,23 @@ fn said(repo: &Repo<'_>, mut command: std::process::Command, args: &[&str], inpu
 /// Holds the same conversation with both programs.
 #[track_caller]
 fn talk(oracle: &Oracle, shim: &Shim, options: &[&str], input: &[u8]) {
+    let [theirs, ours] = both(oracle, shim, options, input);
+    same(oracle, shim, &format!("{options:?} {:?}", input.as_bstr()), [theirs, ours]);
+}
+
+fn both(oracle: &Oracle, shim: &Shim, options: &[&str], input: &[u8]) -> [Run; 2] {
     let args = [&["update-ref"], options, &["--stdin"]].concat();
     let (git, ours) = (oracle.git(), oracle.ours());
-    let theirs = said(&git, git.git_command(), &args, input);
-    let ours = said(&ours, shim.command(&ours), &args, input);
-    let context = format!("{args:?} {:?}", input.as_bstr());
+    [said(&git, git.git_command(), &args, input), said(&ours, shim.command(&ours), &args, input)]
+}
+
+#[track_caller]
+fn same(oracle: &Oracle, shim: &Shim, context: &str, [theirs, ours]: [Run; 2]) {
     assert_eq!(theirs.stderr, ours.stderr, "{context}: standard error; git left, ours right");
     assert_eq!(theirs.stdout, ours.stdout, "{context}: standard output; git left, ours right");
     assert_eq!(theirs.code, ours.code, "{context}: exit code; git left, ours right");
-    oracle.same_state(&[&context]);
-    shim.was_native(&[&context]);
+    oracle.same_state(&[context]);
+    shim.was_native(&[context]);
 }
 
 fn commits(oracle: &Oracle) -> [String; 2] {
@@ -338,4 +348,66 @@ fn many_refs_at_once() {
     talk(&oracle, &shim, &["-m", "moved"], update.as_bytes());
     let delete = many(&|number| format!("delete refs/heads/many/{}/{number} {two}\n", number % 7));
     talk(&oracle, &shim, &[], delete.as_bytes());
+}
+
+/// Conversations of random commands about few refs.
+#[test]
+fn random_conversations() {
+    const NAMES: [&str; 12] = [
+        "HEAD",
+        "refs/heads/main",
+        "refs/heads/side",
+        "refs/heads/side/below",
+        "refs/heads/dir",
+        "refs/heads/dir/deep",
+        "refs/heads/loose",
+        "refs/heads/link",
+        "refs/heads/links",
+        "refs/heads/dangling",
+        "refs/tags/two",
+        "refs/heads/broken",
+    ];
+    let shim = Shim::new();
+    for seed in 0..if crate::full() { 60 } else { 3 } {
+        let mut random = Random::new(seed);
+        let oracle = Oracle::new(&shim.program(), setup);
+        let [one, two] = commits(&oracle);
+        for round in 0..20 {
+            let mut text = String::new();
+            for _ in 0..1 + random.below(4) {
+                let mut pick = |from: &[&str]| from[random.below(from.len())].to_owned();
+                let (name, target) = (pick(&NAMES), pick(&NAMES[1..]));
+                let (new, old) = (pick(&[&one, &two]), pick(&[&one, &two, ZEROS]));
+                text += &pick(&["", "", "option no-deref\n"]);
+                let verb = pick(&["u", "u", "uo", "c", "d", "d", "do", "v", "su", "sc", "sd", "sv"]);
+                // Without HEAD there is no repository.
+                let name = if verb.contains('d') && name == "HEAD" { target.clone() } else { name };
+                text += &match verb.as_str() {
+                    "u" => format!("update {name} {new}\n"),
+                    "uo" => format!("update {name} {new} {old}\n"),
+                    "c" => format!("create {name} {new}\n"),
+                    "d" => format!("delete {name}\n"),
+                    "do" => format!("delete {name} {new}\n"),
+                    "v" => format!("verify {name} {old}\n"),
+                    "su" => format!("symref-update {name} {target}\n"),
+                    "sc" => format!("option no-deref\nsymref-create {name} {target}\n"),
+                    "sd" => format!("option no-deref\nsymref-delete {name}\n"),
+                    _ => format!("option no-deref\nsymref-verify {name} {target}\n"),
+                };
+            }
+            let options: &[&str] =
+                if random.below(2) == 0 { &["-m", "random"] } else { &["--batch-updates"] };
+            let runs = both(&oracle, &shim, options, text.as_bytes());
+            // Git searches the names that symbolic refs brought in a list that is not sorted. It
+            // may overlook one, or name another one of two that exclude each other.
+            let is_odd = |part| runs[1].stderr.contains_str(part);
+            if is_odd("at the same time") || is_odd("including one via") {
+                break;
+            }
+            same(&oracle, &shim, &format!("{seed} {options:?} {text:?}"), runs);
+            if round % 7 == 6 {
+                oracle.both(|repo| drop(repo.try_git(&["pack-refs", "--all"])));
+            }
+        }
+    }
 }
