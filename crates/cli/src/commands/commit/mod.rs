@@ -14,6 +14,7 @@ mod index;
 mod message;
 mod obstacle;
 mod options;
+mod patch;
 mod plan;
 mod signoff;
 mod summary;
@@ -51,6 +52,7 @@ use crate::{
 
 use index::{For, Prepared, git_path, index_name};
 use options::{Request, TABLE};
+use patch::Patch;
 use plan::{Plan, Whence};
 
 /// The record of `commit`.
@@ -66,7 +68,10 @@ pub(super) const COMMAND: Command = Command {
     settings: &[GENERAL, preview::SETTINGS, obstacle::SETTINGS],
     variables: &[obstacle::VARIABLES],
     line: &[attributes_of_pathspecs, obstacle::line],
-    checks: &[WRITING, &[preview::settings_together, obstacle::revisions, guessed_identity]],
+    checks: &[
+        WRITING,
+        &[preview::settings_together, obstacle::verbose, obstacle::revisions, guessed_identity],
+    ],
     run,
     ..Command::BASE
 };
@@ -120,9 +125,11 @@ impl Run<'_> {
             is_template: false,
             amends: self.plan.request.amend,
             index_file: prepared.file.clone(),
-            patch: BString::default(),
+            ..Preview::default()
         };
-        let told = preview::preview(self.session, prepared.read(), &self.plan.request.wanted, what, None)?;
+        let patch = Patch { run: self, file: &prepared.file, cuts: false, is_template: false };
+        let wanted = &self.plan.request.wanted;
+        let told = preview::preview(self.session, prepared.read(), wanted, what, &|it| patch.show(it))?;
         console::out_raw(&told.text);
         Ok(told.is_committable)
     }
@@ -228,7 +235,8 @@ impl Run<'_> {
                 let read = prepared.read();
                 let what = Preview { amends: self.plan.request.amend, ..Preview::default() };
                 let wanted = preview::Wanted { untracked: Some("no".into()), ..preview::Wanted::default() };
-                Ok(preview::preview(self.session, read, &wanted, what, None)?.is_committable)
+                let nothing = |_| Ok(BString::default());
+                Ok(preview::preview(self.session, read, &wanted, what, &nothing)?.is_committable)
             }
         }
     }

@@ -12,13 +12,10 @@ use crate::{
     term::args::Survey,
 };
 
-const BOOLEAN: When = When::Not(&["true", "false", "yes", "no", "on", "off", "1", "0"]);
-
 /// Settings of commits.
 pub(super) const SETTINGS: &[Setting] = &[
     ("commit.gpgsign", When::NotBoolean),
     ("commit.status", When::NotBoolean),
-    ("commit.verbose", BOOLEAN),
     ("notes.rewriteref", When::Set),
     ("rerere.enabled", When::NotBoolean),
 ];
@@ -45,12 +42,6 @@ If you wish to commit it anyway, use:
 pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let last = |name: &str| survey.options.iter().rev().find(|given| given.name == name);
     let value = |name: &str| last(name).and_then(|given| given.value.as_ref());
-    let verbose = survey.options.iter().filter(|given| given.name == "--verbose" && given.on).count();
-    let is_on = |name: &str| last(name).is_some_and(|given| given.on);
-    let shows = ["--dry-run", "--short", "--long", "--porcelain", "--null"].into_iter().any(is_on);
-    if verbose > 1 || verbose > 0 && shows {
-        return Some(Reason::command_line("differences beside the message's"));
-    }
     if value("--author").is_some_and(|author| !author.contains(&b'>')) {
         return Some(Reason::command_line("an author to be looked for"));
     }
@@ -62,6 +53,12 @@ pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
         return Some(Reason::command_line("a file that may be missing"));
     }
     None
+}
+
+/// `commit.verbose` that is neither a number nor a boolean.
+pub(super) fn verbose(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let is_wrong = super::plan::configured_verbosity(candidate.repo()).is_err();
+    is_wrong.then(|| Reason::Setting("commit.verbose".to_owned())).into_iter().collect()
 }
 
 /// Names of commits that Git explains, or looks for in messages.

@@ -152,10 +152,7 @@ pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>)
     let signs = repo.config_bool("commit.gpgSign")?.unwrap_or(false);
     let verbose = match request.verbose {
         Some(verbose) => verbose,
-        None => match repo.config_bool("commit.verbose") {
-            Ok(is_on) => usize::from(is_on.unwrap_or(false)),
-            Err(_) => repo.config_int("commit.verbose")?.and_then(|it| usize::try_from(it).ok()).unwrap_or(0),
-        },
+        None => configured_verbosity(repo)?,
     };
     Ok(Plan {
         includes_status: match request.status {
@@ -175,6 +172,15 @@ pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>)
         author_of,
         template,
     })
+}
+
+/// `commit.verbose`: a number, or a boolean.
+pub(super) fn configured_verbosity(repo: &Repository) -> Result<usize, repo::Error> {
+    let value = repo.config_str("commit.verbose");
+    match value.is_some_and(|value| value.first().is_some_and(|first| b"-+0123456789".contains(first))) {
+        true => Ok(repo.config_int("commit.verbose")?.and_then(|it| usize::try_from(it).ok()).unwrap_or(0)),
+        false => Ok(usize::from(repo.config_bool("commit.verbose")?.unwrap_or(false))),
+    }
 }
 
 /// The first rules, which need only the options and what is in progress.

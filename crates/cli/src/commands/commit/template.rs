@@ -8,17 +8,13 @@ use super::{
     cleanup::{self, Cleanup},
     index::Prepared,
     message::Draft,
+    patch::Patch,
     plan::Whence,
     signoff,
 };
 use crate::{
     commands::status::preview::{self, Preview},
-    session::real_git,
-    term::{
-        console::{self, text},
-        failure::Failure,
-        text::{date::DateFormat, os_error},
-    },
+    term::{console::text, failure::Failure, text::date::DateFormat},
 };
 
 /// Text in lines, each after the sign of a comment.
@@ -87,19 +83,15 @@ impl Run<'_> {
             cleanup => comments.add(self.advice(cleanup)),
         }
         self.tell_identities(&mut comments, author, committer);
-        let patch = if plan.verbose > 0 { self.patch(prepared, has_scissors)? } else { BString::default() };
-        let told = preview::preview(
-            self.session,
-            prepared.read(),
-            &plan.request.wanted,
-            Preview {
-                is_template: true,
-                amends: plan.request.amend,
-                index_file: prepared.file.clone(),
-                patch,
-            },
-            Some(self.comment.clone()),
-        )?;
+        let what = Preview {
+            is_template: true,
+            amends: plan.request.amend,
+            index_file: prepared.file.clone(),
+            ..Preview::default()
+        };
+        let patch = Patch { run: self, file: &prepared.file, cuts: !has_scissors, is_template: true };
+        let wanted = &plan.request.wanted;
+        let told = preview::preview(self.session, prepared.read(), wanted, what, &|it| patch.show(it))?;
         comments.out.extend_from_slice(&told.text);
         Ok((comments.out, told.is_committable))
     }
@@ -139,30 +131,6 @@ impl Run<'_> {
             comments.add(&lines);
         }
         comments.add("\n");
-    }
-
-    /// The differences of `-v`, as the real Git shows them.
-    fn patch(&self, prepared: &Prepared<'_>, has_scissors: bool) -> Result<BString, Failure> {
-        let repo = self.session.repository;
-        let mut patch = BString::default();
-        if !has_scissors {
-            patch.extend_from_slice(&cleanup::scissors(self.comment.as_bstr()));
-        }
-        let Some(mut git) = real_git::command(self.session.invocation) else {
-            return Err(Failure::fatal("-v needs a git, and there is none"));
-        };
-        let tree = match self.parent_tree()? {
-            Some(tree) => tree,
-            None => format::ObjectId::empty_tree(repo.hash()),
-        };
-        git.envs(repo.child_env()).env("GIT_INDEX_FILE", &prepared.file).current_dir(repo.child_dir());
-        git.args(["diff", "--cached", "--no-ext-diff", "--textconv", "--no-color"]).arg(tree.to_string());
-        console::flush();
-        let said = git.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::inherit()).output();
-        let said =
-            said.map_err(|error| Failure::fatal(format!("cannot run git diff: {}", os_error(&error))))?;
-        patch.extend_from_slice(&said.stdout);
-        Ok(patch)
     }
 }
 

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use bstr::BString;
+use engine::diff::Status;
 
 use super::{
     answer::Answer,
-    collect::{self, Source},
+    collect::{self, Change, Source},
     options::{Given, Request},
 };
 pub(crate) use super::{
@@ -34,6 +35,16 @@ pub(crate) struct Preview {
     /// The text of the differences.
     pub(crate) patch: BString,
 }
+
+/// What was found, for somebody who shows the differences.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Differences {
+    pub(crate) is_committable: bool,
+    pub(crate) has_unstaged: bool,
+}
+
+/// Makes the text of the differences.
+pub(crate) type ShowDifferences<'a> = &'a dyn Fn(Differences) -> Result<BString, Failure>;
 
 /// Options of the command line that change the status.
 #[derive(Clone, Debug, Default)]
@@ -72,26 +83,33 @@ impl Request {
     }
 }
 
-/// Looks at the worktree and at an index that is not written. `comment` leads each line.
+/// Looks at the worktree and at an index that is not written. `show` makes the text of the
+/// differences in the long format.
 pub(crate) fn preview(
     session: Session<'_>,
     read: Read,
     wanted: &Wanted,
     preview: Preview,
-    comment: Option<BString>,
+    show: ShowDifferences<'_>,
 ) -> Result<Previewed, Failure> {
     let Session { invocation: run, repository: repo, settings } = session;
     let mut request = Request::of(repo, Given::wanted(wanted), Vec::new())?;
     request.columns = Columns::default();
     if preview.is_template {
-        request.comment = comment;
+        request.comment = Some(comment_sign(repo));
     }
-    request.preview = Some(preview);
+    let preview = request.preview.insert(preview).clone();
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let found = collect::collect(run, repo, settings, &root, &request, Source::Held(Box::new(read)))?;
     run.interrupt.check()?;
     let is_committable = found.is_committable;
+    let is_unstaged = |change: &Change| change.worktree.is_some_and(|status| status != Status::Unmerged);
+    if request.format == Format::Long {
+        let has_unstaged = found.changes.values().any(is_unstaged);
+        let patch = show(Differences { is_committable, has_unstaged })?;
+        request.preview = Some(Preview { patch, ..preview });
+    }
     let answer = Answer::new(run, repo, settings, &request, found)?;
     let mut text = Vec::new();
     match request.format {

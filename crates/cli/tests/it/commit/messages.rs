@@ -33,6 +33,10 @@ fn shows_patches() {
     native("git -c commit.verbose=true commit --amend && git cat-file commit HEAD");
     native("git commit --amend -v --cleanup=scissors && git cat-file commit HEAD");
     native("git add new && git commit -v -m 'two # x' && git cat-file commit HEAD");
+    native("echo 9 >a && echo 9 >c && git add c && git commit -v -v --dry-run; git commit -v -v -e -m one");
+    native(
+        "git -c commit.verbose=2 commit --allow-empty -e -m one; git commit -v -v; git commit -v --dry-run",
+    );
 }
 
 #[test]

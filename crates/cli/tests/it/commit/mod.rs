@@ -138,7 +138,7 @@ fn takes_authors_and_dates() {
 #[test]
 fn hands_over_what_is_gits() {
     let both = after("git add a");
-    both.handed_over("git commit -v -v -m x --dry-run", "differences");
+    both.handed_over("git commit -m x --date=yesterday --dry-run", "a date");
     both.handed_over("git -c core.commentChar=auto commit -m x", "core.commentchar");
     both.handed_over("git -c notes.rewriteRef=refs/notes/commits commit --amend -m y", "notes.rewriteref");
 }

@@ -1,0 +1,82 @@
+//! The differences of `-v` below the status, as the real Git shows them.
+
+use std::{path::Path, process::Stdio};
+
+use bstr::{BString, ByteSlice as _};
+
+use super::{Run, cleanup};
+use crate::{
+    commands::status::preview::Differences,
+    session::{output, real_git},
+    term::{
+        console::{self, text},
+        failure::Failure,
+        text::os_error,
+    },
+};
+
+/// How the differences are shown.
+pub(super) struct Patch<'a> {
+    pub(super) run: &'a Run<'a>,
+    /// The file that holds the index.
+    pub(super) file: &'a Path,
+    /// The scissors come before them.
+    pub(super) cuts: bool,
+    /// They go into comments of the message.
+    pub(super) is_template: bool,
+}
+
+impl Patch<'_> {
+    /// `-v`: what is committed. `-v -v`: what is not staged, too.
+    pub(super) fn show(&self, found: Differences) -> Result<BString, Failure> {
+        let verbose = self.run.plan.verbose;
+        let mut patch = BString::default();
+        if verbose == 0 {
+            return Ok(patch);
+        }
+        let repo = self.run.session.repository;
+        let sign = self.run.comment.as_bstr();
+        if self.cuts {
+            patch.extend_from_slice(&cleanup::scissors(sign));
+        }
+        let is_commented =
+            self.is_template || repo.config_bool("status.displayCommentPrefix")?.unwrap_or(false);
+        let line =
+            |words: &str| if is_commented { text!(sign, " ", words, "\n") } else { text!(words, "\n") };
+        let tree = self.run.parent_tree()?.unwrap_or(format::ObjectId::empty_tree(repo.hash())).to_string();
+        let mut staged = vec!["--cached", &tree];
+        if verbose > 1 && found.is_committable {
+            if self.is_template {
+                patch.extend_from_slice(&text!(sign, "\n"));
+            }
+            patch.extend_from_slice(&line("Changes to be committed:"));
+            staged.extend(["--src-prefix=c/", "--dst-prefix=i/"]);
+        }
+        patch.extend_from_slice(&self.diff(&staged)?);
+        if verbose > 1 && found.has_unstaged {
+            patch.extend_from_slice(&line("--------------------------------------------------"));
+            patch.extend_from_slice(&line("Changes not staged for commit:"));
+            patch.extend_from_slice(&self.diff(&["--src-prefix=i/", "--dst-prefix=w/"])?);
+        }
+        Ok(patch)
+    }
+
+    fn diff(&self, args: &[&str]) -> Result<Vec<u8>, Failure> {
+        let run = self.run.session.invocation;
+        let repo = self.run.session.repository;
+        let Some(mut git) = real_git::command(run) else {
+            return Err(Failure::fatal("-v needs a git, and there is none"));
+        };
+        git.envs(repo.child_env()).current_dir(repo.child_dir());
+        // Nobody but this command changes the index now.
+        git.env("GIT_INDEX_FILE", self.file).env("GIT_OPTIONAL_LOCKS", "0");
+        let has_colors = !self.is_template && output::wants_color(run, repo, "color.diff")?;
+        let colors = if has_colors { "--color=always" } else { "--no-color" };
+        git.args(["diff", "--no-ext-diff", "--textconv", colors]).args(args);
+        console::flush();
+        let said = git.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+        let said =
+            said.map_err(|error| Failure::fatal(format!("cannot run git diff: {}", os_error(&error))))?;
+        Ok(said.stdout)
+    }
+}
