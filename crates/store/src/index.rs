@@ -35,7 +35,10 @@ use crate::{
     lock::sync_parent,
 };
 
+mod fingerprint;
 mod shared;
+
+pub use fingerprint::{Fingerprint, fingerprint};
 
 /// How to read an index.
 #[derive(Clone, Debug, Default)]
@@ -138,36 +141,6 @@ pub enum CommitError {
 /// Takes `<path>.lock`. Call it before loading, and hold the lock until [`commit`].
 pub fn lock(path: &Path, options: &LockOptions) -> Result<Lock, Error> {
     Lock::take(path, options)
-}
-
-/// Identifies one version of an index file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint {
-    checksum: ObjectId,
-    /// Needed because the checksum may be zeros (`index.skipHash`).
-    modified: (i64, u32),
-    inode: u64,
-    size: u64,
-}
-
-impl Fingerprint {
-    fn new(checksum: ObjectId, stat: &Stat) -> Fingerprint {
-        Fingerprint { checksum, modified: stat.mtime, inode: stat.ino, size: stat.size }
-    }
-}
-
-/// Returns the fingerprint of the index at `path`, or `None` if it is missing or unreadable. A
-/// caller that holds the lock compares it with the one from [`load_with_fingerprint`] to find out
-/// if the index changed in between.
-pub fn fingerprint(path: &Path, hash: HashKind) -> Option<Fingerprint> {
-    use io::{Read as _, Seek as _};
-    let mut file = by_path::open(path).ok()?;
-    let stat = sys::stat_of(&file).ok()?;
-    let mut trailer = vec![0; hash.len()];
-    file.seek(io::SeekFrom::End(-i64::try_from(hash.len()).ok()?)).ok()?;
-    file.read_exact(&mut trailer).ok()?;
-    let checksum = ObjectId::from_bytes(hash, &trailer)?;
-    Some(Fingerprint::new(checksum, &stat))
 }
 
 /// Reads the index at `path`, and its shared index if it is split. A missing file counts as an

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice as _};
 use format::ObjectId;
-use repo::{GivenIdentity, Who};
+use repo::{GivenIdentity, Person, Who};
 use sys::Dir;
 
 use crate::{
@@ -51,6 +51,7 @@ use crate::{
 };
 
 use index::{For, Prepared, git_path, index_name};
+use message::Draft;
 use options::{Request, TABLE};
 use patch::Patch;
 use plan::{Plan, Whence};
@@ -143,9 +144,8 @@ impl Run<'_> {
         let variables = author::variables(&author);
         let file = prepared.file.clone();
         let of_commit = OfCommit { variables: &variables, index: &file, no_editor: !plan.editor };
-        let hook = |name: &str, args: &[String]| of_commit.run(repo, settings, name, args);
         let may_change = !plan.request.no_verify && hooks::is_there(repo, settings, "pre-commit")?;
-        if may_change && hook("pre-commit", &[])? != 0 {
+        if may_change && of_commit.run(repo, settings, "pre-commit", &[])? != 0 {
             return Ok(1);
         }
         let mut draft = message::draft(self.session, plan, input, self.comment.as_bstr())?;
@@ -154,44 +154,14 @@ impl Run<'_> {
         if may_change {
             prepared.reload()?;
         }
-        let shown = git_path(self.session, "COMMIT_EDITMSG");
-        let place = self.editmsg();
-        let is_committable = if plan.editor && plan.includes_status {
-            let (comments, is_committable) = self.comments(&draft, &prepared, &author, &committer)?;
-            draft.text.extend_from_slice(&comments);
-            is_committable
-        } else {
-            self.is_committable(&prepared)?
-        };
-        write(&place, &draft.text).map_err(|error| {
-            Failure::fatal(format!("could not open '{}': {}", shown.display(), os_error(&error)))
-        })?;
-        self.add_trailers(&shown)?;
-        if !is_committable
-            && plan.whence != Whence::Merge
-            && !plan.request.allow_empty
-            && !plan.is_merge_amended()
-        {
+        let is_committable = self.write_draft(&mut draft, &prepared, &author, &committer)?;
+        let may_be_empty =
+            plan.whence == Whence::Merge || plan.request.allow_empty || plan.is_merge_amended();
+        if !is_committable && !may_be_empty {
             self.nothing_to_commit(&prepared)?;
             return Ok(1);
         }
-        if !self.make_trees(&mut prepared)? {
-            return Ok(1);
-        }
-        let name = shown.to_string_lossy().into_owned();
-        let args: Vec<String> = std::iter::once(name.clone()).chain(draft.source.clone()).collect();
-        if hook("prepare-commit-msg", &args)? != 0 {
-            return Ok(1);
-        }
-        if plan.editor {
-            let mut variables = variables.clone();
-            variables.push(("GIT_INDEX_FILE", file.clone().into_os_string().into_encoded_bytes().into()));
-            if editor::edit(self.session, &place, &variables)?.is_err() {
-                console::note("Please supply the message using either -m or -F option.");
-                return Ok(1);
-            }
-        }
-        if !plan.request.no_verify && hook("commit-msg", &[name])? != 0 {
+        if !self.make_trees(&mut prepared)? || !self.edit(&draft, of_commit)? {
             return Ok(1);
         }
         let message = self.read_message()?;
@@ -207,6 +177,45 @@ impl Run<'_> {
             self.summary(oid, &author, &committer, changes)?;
         }
         Ok(0)
+    }
+
+    /// Writes the draft with its comments. Returns true if there is something to be committed.
+    fn write_draft(
+        &self,
+        draft: &mut Draft,
+        prepared: &Prepared<'_>,
+        author: &Person,
+        committer: &Person,
+    ) -> Result<bool, Failure> {
+        let is_committable = match self.plan.editor && self.plan.includes_status {
+            true => {
+                let (comments, is_committable) = self.comments(draft, prepared, author, committer)?;
+                draft.text.extend_from_slice(&comments);
+                is_committable
+            }
+            false => self.is_committable(prepared)?,
+        };
+        let shown = git_path(self.session, "COMMIT_EDITMSG");
+        write(&self.editmsg(), &draft.text).map_err(|error| {
+            Failure::fatal(format!("could not open '{}': {}", shown.display(), os_error(&error)))
+        })?;
+        self.add_trailers(&shown)?;
+        Ok(is_committable)
+    }
+
+    /// Lets hooks and the user change the message. Returns false if one of them refuses.
+    fn edit(&self, draft: &Draft, of_commit: OfCommit<'_>) -> Result<bool, Failure> {
+        let Session { repository: repo, settings, .. } = self.session;
+        let name = git_path(self.session, "COMMIT_EDITMSG").to_string_lossy().into_owned();
+        let args: Vec<String> = std::iter::once(name.clone()).chain(draft.source.clone()).collect();
+        if of_commit.run(repo, settings, "prepare-commit-msg", &args)? != 0 {
+            return Ok(false);
+        }
+        if self.plan.editor && editor::edit(self.session, &self.editmsg(), &of_commit.variables())?.is_err() {
+            console::note("Please supply the message using either -m or -F option.");
+            return Ok(false);
+        }
+        Ok(self.plan.request.no_verify || of_commit.run(repo, settings, "commit-msg", &[name])? == 0)
     }
 
     fn editmsg(&self) -> PathBuf {

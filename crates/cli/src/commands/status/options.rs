@@ -1,10 +1,11 @@
 //! The request: the command line over the configuration, by Git's rules of precedence.
 
+use std::path::PathBuf;
+
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::renames::{self, Detect};
 use repo::{Repository, submodule::Ignore};
 
-use super::preview::{Preview, Wanted};
 use crate::{
     session::tracking::AheadBehind,
     term::{
@@ -154,6 +155,29 @@ pub(super) struct Request {
     pub(super) pathspecs: Vec<BString>,
     /// What is special in the status that a commit shows of itself.
     pub(super) preview: Option<Preview>,
+}
+
+/// The peculiarities of the status that a commit shows of itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Preview {
+    /// It goes into comments of the message: without advice and colours.
+    pub(crate) is_template: bool,
+    /// The commit is compared with the parent of HEAD.
+    pub(crate) amends: bool,
+    /// The file that holds the index.
+    pub(crate) index_file: PathBuf,
+    /// The text of the differences.
+    pub(crate) patch: BString,
+}
+
+/// Options of the command line that change the status.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) format: Option<Format>,
+    pub(crate) branch: Option<bool>,
+    pub(crate) ahead_behind: Option<bool>,
+    pub(crate) nul: bool,
+    pub(crate) untracked: Option<BString>,
 }
 
 /// The values of the options. Their effect may depend on other options.

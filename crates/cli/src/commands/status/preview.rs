@@ -1,7 +1,5 @@
 //! The status of a commit that is about to be made, for its message's comments or for a dry run.
 
-use std::path::PathBuf;
-
 use bstr::BString;
 use engine::diff::Status;
 
@@ -12,7 +10,7 @@ use super::{
 };
 pub(crate) use super::{
     obstacle::SETTINGS,
-    options::{Format, comment as comment_sign},
+    options::{Format, Preview, Wanted, comment as comment_sign},
 };
 use crate::{
     commands::{reason::Reason, record::Candidate},
@@ -23,19 +21,6 @@ use crate::{
     },
 };
 
-/// What is special in the status that a commit shows of itself.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Preview {
-    /// It goes into comments of the message: without advice and colours.
-    pub(crate) is_template: bool,
-    /// The commit is compared with the parent of HEAD.
-    pub(crate) amends: bool,
-    /// The file that holds the index.
-    pub(crate) index_file: PathBuf,
-    /// The text of the differences.
-    pub(crate) patch: BString,
-}
-
 /// What was found, for somebody who shows the differences.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Differences {
@@ -45,16 +30,6 @@ pub(crate) struct Differences {
 
 /// Makes the text of the differences.
 pub(crate) type ShowDifferences<'a> = &'a dyn Fn(Differences) -> Result<BString, Failure>;
-
-/// Options of the command line that change the status.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
-    pub(crate) format: Option<Format>,
-    pub(crate) branch: Option<bool>,
-    pub(crate) ahead_behind: Option<bool>,
-    pub(crate) nul: bool,
-    pub(crate) untracked: Option<BString>,
-}
 
 /// Refuses options that cannot be.
 pub(crate) fn check(repo: &repo::Repository, wanted: &Wanted) -> Result<(), Failure> {
