@@ -186,6 +186,7 @@ fn receives_packs_as_git_does() {
         let header = format!("--pack_header=2,{}", u32::from_be_bytes(pack[8..12].try_into().expect("four")));
         pair.native(&["index-pack", "--stdin", &header], &pack[12..]);
         pair.reset();
+        pair.native(&["index-pack", "--stdin", "--object-format=sha1"], &pack);
         // What follows the pack is passed on.
         pair.native(&["index-pack", "--stdin"], &[&pack, b"behind\n".as_slice()].concat());
     }
@@ -483,6 +484,7 @@ fn works_outside_of_a_repository() {
             run(&["index-pack", "a.pack"]),
             run(&["index-pack", "--object-format=sha256", "a.pack"]),
             run(&["index-pack", "--object-format=sha256", "--verify", "a.pack"]),
+            run(&["index-pack", "--stdin", "--object-format=sha256"]),
             run(&["index-pack", "--stdin"]),
         ];
         outside.write("results", format!("{results:?}"));

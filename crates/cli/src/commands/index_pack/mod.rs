@@ -186,6 +186,10 @@ impl<'a> Desk<'a> {
         let Place::Repository(repo) = self.place else {
             return Err(Failure::fatal("--stdin requires a git repository"));
         };
+        if self.request.hash.is_some() {
+            let message = "options '--object-format' and '--stdin' cannot be used together";
+            return Err(Failure::fatal(message));
+        }
         let existing = repo.stored_objects();
         let shared = settings::shared(repo)?;
         let level = settings::objects::loose_level(repo)?;

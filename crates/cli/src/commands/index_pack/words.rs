@@ -103,7 +103,6 @@ impl Request {
             Request { verify: true, stdin: true, .. } => "--stdin with --verify",
             Request { fix_thin: true, stdin: false, .. } => "--fix-thin without --stdin",
             Request { header: Some(_), stdin: false, .. } => "--pack_header without --stdin",
-            Request { hash: Some(_), stdin: true, .. } => "--stdin with --object-format",
             _ => return Ok(self),
         };
         Err(Reason::command_line(rare))
