@@ -46,6 +46,7 @@ mod interrupt;
 mod killed;
 mod local_state;
 mod ls_files;
+mod maintenance;
 mod matrix;
 mod mktree;
 mod multi_pack_index;
