@@ -481,6 +481,33 @@ fn keeps_the_form_of_the_index() {
     }
 }
 
+#[test]
+fn finds_the_same_files_with_an_untracked_cache() {
+    for directories in [3, 60] {
+        let oracle = Oracle::new(SAPWOOD, |repo| {
+            mixture(repo);
+            repo.git(&["config", "core.untrackedCache", "true"]);
+            for number in 0..directories {
+                repo.write(format!("u{number}/a"), "1\n");
+                repo.write(format!("u{number}/b/c"), "1\n");
+                repo.write(format!("u{number}/x.o"), "1\n");
+            }
+            repo.write("only-ignored/x.o", "1\n");
+            repo.git(&["init", "-q", "holder/nested"]);
+            repo.write("holder/nested/f", "1\n");
+            repo.git(&["-C", "holder/nested", "add", "f"]);
+            repo.git(&["-C", "holder/nested", "commit", "-q", "-m", "one"]);
+            repo.git(&["status"]);
+        });
+        oracle.same(&["add", "-n", "."]);
+        oracle.same(&["add", "-v", "-A"]);
+        oracle.same(&["status", "--porcelain"]);
+        oracle.both(|repo| repo.write("u1/late", "1\n"));
+        oracle.same(&["add", "-v", "."]);
+        oracle.same(&["status", "--porcelain"]);
+    }
+}
+
 /// A change of a random file of a small tree.
 fn change(repo: &Repo<'_>, random: &mut Random) {
     let names = ["a", "b", "c", "d/a", "d/b", "d/e/a", "d/e/b", "e/a", "x.o", "d/y.o"];

@@ -5,6 +5,7 @@
 //! index. A failure before that changes nothing, and publishes no object.
 
 mod check;
+mod look;
 mod options;
 mod refresh;
 mod run;

@@ -4,21 +4,18 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    checkout::Workers,
-    diff::{Missing, SubmoduleIgnore},
     ignore::check::{Checker, Sources},
     pathspec::{Matched, Pathspecs, Seen},
     sparse::Patterns,
-    status::{self, Touched, Untracked, Worktree},
-    untracked::{self, Directories, Excludes, Ignored, Nested},
+    status::Worktree,
 };
 use format::{Mode, index::Index};
-use repo::submodule::Ignore;
 use store::objects;
 use sys::Dir;
 
 use super::{
     check::{self, OutsideMatches, is_outside},
+    look::Look,
     options::{Executable, Plan, Request, Task},
 };
 use crate::{
@@ -29,16 +26,12 @@ use crate::{
         apply::{Recorded, Transaction},
         monitor::{self, WriteIndex},
         stage::{Put, Stage},
-        trace,
     },
     term::{
         console::{self, text},
         failure::Failure,
     },
 };
-
-/// The number of walks of `add` in a trace.
-const WALK: usize = 1;
 
 /// A run.
 pub(super) struct Adding<'a> {
@@ -53,15 +46,6 @@ pub(super) struct Adding<'a> {
     pub(super) code: u8,
 }
 
-/// How files are looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
-    /// Files whose stat data do not prove that they are unchanged.
-    Suspects,
-    /// These, and untracked files.
-    All,
-}
-
 impl<'a> Adding<'a> {
     /// Does what was asked for. Returns the exit code.
     pub(super) fn run(mut self, transaction: &mut Transaction<'a>) -> Result<u8, Failure> {
@@ -70,11 +54,14 @@ impl<'a> Adding<'a> {
         let mut found = match self.plan.task {
             Task::Refresh => return self.refresh(transaction, worth),
             Task::Add => self.look(&transaction.index, Look::All)?,
-            Task::Update => self.look(&transaction.index, Look::Suspects)?,
+            Task::Update => self.look(&transaction.index, Look::Tracked)?,
             Task::Renormalize => Worktree::default(),
         };
         let ignored = self.unmatched(transaction, &mut found)?;
         let mut changed = transaction.state.differs_on_disk || worth == WriteIndex::Worthwhile;
+        if let Some(cache) = found.found.cache.take() {
+            transaction.index.untracked = Some(cache);
+        }
         for &at in &found.proven_clean {
             changed |= transaction.index.set_fsmonitor_valid(at);
         }
@@ -123,42 +110,6 @@ impl<'a> Adding<'a> {
             objects.publish()?;
         }
         transaction.finish(if changed { Recorded::Yes } else { Recorded::No })
-    }
-
-    /// Looks at the worktree.
-    fn look(&self, index: &Index, how: Look) -> Result<Worktree, Failure> {
-        let Session { invocation, repository: repo, .. } = self.session;
-        let excludes = match (how, self.plan.options.force) {
-            (Look::All, true) => Excludes::default(),
-            (Look::All, false) => Excludes::standard(repo, &[])?.without_cache(),
-            _ => Excludes::default(),
-        };
-        let options = untracked::Options {
-            directories: Directories::Files,
-            ignored: if self.plan.options.force { Ignored::Left } else { Ignored::Named },
-            nested: Nested::AsOne,
-            workers: Workers::Auto,
-        };
-        let everything = Pathspecs::default();
-        let options = status::Options {
-            pathspecs: if self.pathspecs.are_everything() { &everything } else { &self.pathspecs },
-            untracked: (how == Look::All).then_some(Untracked { options, excludes: &excludes }),
-            touched: Touched::Suspected,
-            unmerged: None,
-            submodules: SubmoduleIgnore::Given(Ignore::Dirty),
-            missing: Missing::Deleted,
-            ignore_untracked_in_submodules: false,
-            when_cold: &|| (),
-            interrupt: invocation.interrupt.flag(),
-            meter: None,
-        };
-        let found = status::examine(repo, self.worktree, index, &options)?;
-        if how == Look::All {
-            trace::walk(WALK, self.pathspecs.common_directory(), &found.found);
-        }
-        invocation.interrupt.check()?;
-        found.found.warnings.iter().for_each(|warning| console::warning(warning.message()));
-        Ok(found)
     }
 
     /// Refuses pathspecs that match nothing, or tells that they only match what is outside of the

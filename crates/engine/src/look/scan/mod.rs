@@ -124,11 +124,21 @@ impl<'a> Scan<'a> {
             !is_trusted(index, entry)
                 && (pathspecs.is_empty() || pathspecs.matches_entry(index.path(entry), entry.mode, &mut seen))
         };
-        Scan::of(target, selects)
+        Scan::within(target, pathspecs.bounds(index), selects)
     }
 
     /// Selects the entries for which `selects` is true. An unmerged path is examined once.
-    pub(crate) fn of(target: ScanTarget<'a>, mut selects: impl FnMut(&Entry) -> bool) -> Scan<'a> {
+    pub(crate) fn of(target: ScanTarget<'a>, selects: impl FnMut(&Entry) -> bool) -> Scan<'a> {
+        let all = 0..target.index.len();
+        Scan::within(target, all, selects)
+    }
+
+    /// Like [`Scan::of`]; asks only about entries in this range, and selects no other.
+    fn within(
+        target: ScanTarget<'a>,
+        range: Range<usize>,
+        mut selects: impl FnMut(&Entry) -> bool,
+    ) -> Scan<'a> {
         let index = target.index;
         let mut last = BStr::new("");
         let is_asked = |entry: Entry| {
@@ -138,8 +148,10 @@ impl<'a> Scan<'a> {
             };
             is_first && selects(&entry)
         };
-        let asked = Selection::of(index.entries_in(0..index.len()).map(is_asked));
-        Scan::after(target, asked)
+        let (before, after) = (0..range.start, range.end..index.len());
+        let asked = index.entries_in(range).map(is_asked);
+        let asked = before.map(|_| false).chain(asked).chain(after.map(|_| false));
+        Scan::after(target, Selection::of(asked))
     }
 
     /// Selects the entries at these positions, which are in ascending order.

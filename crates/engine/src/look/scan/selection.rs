@@ -11,8 +11,8 @@ pub(super) enum Selection {
 }
 
 impl Selection {
-    pub(super) fn of(which: impl ExactSizeIterator<Item = bool>) -> Selection {
-        let mut counts = Vec::with_capacity(which.len() + 1);
+    pub(super) fn of(which: impl Iterator<Item = bool>) -> Selection {
+        let mut counts = Vec::with_capacity(which.size_hint().0 + 1);
         let mut count = 0;
         counts.push(count);
         counts.extend(which.map(|is| {

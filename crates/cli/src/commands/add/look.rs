@@ -1,0 +1,128 @@
+//! The look at the worktree: tracked files that may have changed, and untracked files.
+//!
+//! It is that of `status`. An untracked cache, which knows an untracked directory by its name only,
+//! serves a run without pathspecs; what is in these directories is then looked up.
+
+use bstr::{BString, ByteSlice as _};
+use engine::{
+    checkout::Workers,
+    diff::{Missing, SubmoduleIgnore},
+    pathspec::{Defaults, Pathspecs},
+    status::{self, Touched, Untracked, Worktree},
+    untracked::{self, Directories, Excludes, Found, Ignored, Nested, Options},
+};
+use format::index::Index;
+use repo::submodule::Ignore;
+
+use super::run::Adding;
+use crate::{
+    session::trace,
+    term::{console, failure::Failure},
+};
+
+/// The number of walks of `add` in a trace.
+const WALK: usize = 1;
+
+/// From this number of untracked directories on, the whole worktree is walked again.
+const MANY: usize = 32;
+
+/// The files to look at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Tracked files whose stat data do not prove that they are unchanged.
+    Tracked,
+    /// These, and untracked files.
+    All,
+}
+
+impl Adding<'_> {
+    /// Looks at the worktree.
+    pub(super) fn look(&self, index: &Index, how: Look) -> Result<Worktree, Failure> {
+        let (invocation, repo) = (self.session.invocation, self.session.repository);
+        let excludes = match (how, self.plan.options.force) {
+            (Look::All, false) => Excludes::standard(repo, &[])?,
+            _ => Excludes::default(),
+        };
+        let is_cached = self.uses_cache(index);
+        let (options, excludes) = match is_cached {
+            true => (Self::walk(Directories::WholeUnlessEmpty, Ignored::Left), excludes),
+            false => (self.walk_of_files(), excludes.without_cache()),
+        };
+        let everything = Pathspecs::default();
+        let pathspecs = if self.pathspecs.are_everything() { &everything } else { &self.pathspecs };
+        let options = status::Options {
+            pathspecs,
+            untracked: (how == Look::All).then_some(Untracked { options, excludes: &excludes }),
+            touched: Touched::Suspected,
+            unmerged: None,
+            submodules: SubmoduleIgnore::Given(Ignore::Dirty),
+            missing: Missing::Deleted,
+            ignore_untracked_in_submodules: false,
+            when_cold: &|| (),
+            interrupt: invocation.interrupt.flag(),
+            meter: None,
+        };
+        let mut found = status::examine(repo, self.worktree, index, &options)?;
+        if how == Look::All {
+            trace::walk(WALK, self.pathspecs.common_directory(), &found.found);
+        }
+        if is_cached {
+            self.fill_directories(index, excludes, &mut found.found)?;
+        }
+        invocation.interrupt.check()?;
+        found.found.warnings.iter().for_each(|warning| console::warning(warning.message()));
+        Ok(found)
+    }
+
+    fn uses_cache(&self, index: &Index) -> bool {
+        let disabled = self.session.invocation.variable("GIT_DISABLE_UNTRACKED_CACHE");
+        let is_off = disabled.and_then(|value| repo::parse_bool(Some(value.into()))) == Some(true);
+        !is_off && !self.plan.options.force && self.pathspecs.are_everything() && index.untracked.is_some()
+    }
+
+    fn walk_of_files(&self) -> Options {
+        let ignored = if self.plan.options.force { Ignored::Left } else { Ignored::Named };
+        Self::walk(Directories::Files, ignored)
+    }
+
+    fn walk(directories: Directories, ignored: Ignored) -> Options {
+        Options { directories, ignored, nested: Nested::AsOne, workers: Workers::Auto }
+    }
+
+    /// Replaces untracked directories by the files in them.
+    fn fill_directories(&self, index: &Index, excludes: Excludes, found: &mut Found) -> Result<(), Failure> {
+        let (directories, mut files): (Vec<BString>, Vec<BString>) =
+            std::mem::take(&mut found.untracked).into_iter().partition(|path| path.ends_with(b"/"));
+        let (options, excludes) = (self.walk_of_files(), excludes.without_cache());
+        let literal = Defaults { literal: true, ..Defaults::default() };
+        let pathspecs = match directories.len() {
+            0 => None,
+            1..MANY => Some(
+                Pathspecs::parse(&directories, "".into(), "".into(), literal)
+                    .map_err(|error| Failure::Fatal(error.message))?,
+            ),
+            _ => Some(Pathspecs::default()),
+        };
+        if let Some(pathspecs) = pathspecs {
+            if pathspecs.is_empty() {
+                files.clear();
+            }
+            let (repo, interrupt) = (self.session.repository, self.session.invocation.interrupt.flag());
+            let more = untracked::walk(
+                repo,
+                self.worktree,
+                index,
+                &pathspecs,
+                &excludes,
+                &options,
+                interrupt,
+                None,
+            )?;
+            files.extend(more.untracked);
+            found.warnings.extend(more.warnings);
+        }
+        files.sort_unstable_by(|one, other| one.as_bytes().cmp(other.as_bytes()));
+        found.untracked = files;
+        Ok(())
+    }
+}
