@@ -44,7 +44,7 @@ pub enum Error {
     Order(BString, BString),
 }
 
-/// What is wrong with a chunk.
+/// The fault of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum BadChunk {
@@ -59,7 +59,7 @@ pub enum BadChunk {
 }
 
 impl Error {
-    /// Returns true if Git dies of it. Of other errors it complains, and goes on without the file.
+    /// Returns true if Git dies of it. Git prints other errors, and goes on without the file.
     pub fn is_fatal(&self) -> bool {
         !matches!(self, Error::TooSmall | Error::Hash { .. } | Error::Table(_))
     }
@@ -194,8 +194,8 @@ impl<D: Deref<Target = [u8]>> Midx<D> {
         be32(&self.data, self.offsets + n as usize * OFFSET_LEN)
     }
 
-    /// Returns the offset of the `n`th object in its pack. Returns `None` if it is outside the table
-    /// of large offsets.
+    /// Returns the offset of the `n`th object in its pack. Returns `None` if it is outside the
+    /// table of large offsets.
     pub fn offset(&self, n: u32) -> Option<u64> {
         let offset = be32(&self.data, self.offsets + n as usize * OFFSET_LEN + 4);
         // Without the chunk of large offsets, the highest bit belongs to a 32-bit offset.

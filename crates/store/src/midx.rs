@@ -24,8 +24,8 @@ pub trait Objects {
 /// Files of fewer objects are hashed by the thread that writes them.
 const FEW: usize = 10_000;
 
-/// Writes the multi-pack-index of `objects` in these packs, whose names are sorted. Returns with the
-/// lock released.
+/// Writes the multi-pack-index of `objects` in these packs, whose names are sorted. Returns with
+/// the lock released.
 pub fn write(
     lock: Lock,
     version: u8,

@@ -1,4 +1,4 @@
-//! What the commands share that write files for a whole object directory: a subcommand that options
+//! Parts of commands that write files for a whole object directory: a subcommand that options
 //! may come before, and `--object-dir`.
 
 use std::path::{Path, PathBuf};

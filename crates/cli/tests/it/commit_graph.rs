@@ -11,6 +11,7 @@ use crate::{
 /// A history with merges of two and four parents, tags, a wrong date, and commits that change many
 /// paths, none, or only a mode.
 const HISTORY: &str = "
+    git config gc.auto 0; git config maintenance.auto false
     n=0
     step() { n=$((n + 1)); GIT_COMMITTER_DATE=\"$((1700000000 + n)) +0000\"; export GIT_COMMITTER_DATE; }
     step; mkdir -p a/b c; echo 1 >a/b/f; echo 2 >c/g; ln -s g c/link; git add .; git commit -qm 1
@@ -71,8 +72,8 @@ fn writes_gits_bytes() {
             &["--reachable", "--max-new-filters=-1"],
         ] {
             check(&shim, &oracle, script, &[&["commit-graph", "write"], options].concat());
-            check(&shim, &oracle, script, &["commit-graph", "verify"]);
         }
+        check(&shim, &oracle, script, &["commit-graph", "verify"]);
     }
 }
 
@@ -108,7 +109,7 @@ fn keeps_filters_and_upgrades_them() {
 fn chains_layers_as_git_does() {
     let shim = Shim::new();
     let mut random = Random::new(33);
-    for round in 0..4 {
+    for round in 0..3 {
         let oracle = history(&shim, "true");
         for step in 0..8 {
             let commits = 1 + random.below(6);
@@ -208,7 +209,6 @@ fn reports_damage_in_gits_words() {
         "truncate -s 20 $f",
         "truncate -s 1500 $f",
         ": >$f",
-        "rm -f $f; mkdir $f.d; mv $f.d $f",
         "rm -rf $f; mkdir -p .git/objects/info/commit-graphs; echo short >.git/objects/info/commit-graphs/commit-graph-chain",
         "rm -rf $f; mkdir -p .git/objects/info/commit-graphs; printf '%041d\\n' 0 >.git/objects/info/commit-graphs/commit-graph-chain",
         "rm -rf $f .git/objects/info/commit-graphs; git commit-graph write --reachable --split; rm -f .git/objects/info/commit-graphs/*.graph",

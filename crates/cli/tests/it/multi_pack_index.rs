@@ -45,6 +45,7 @@ pub(crate) fn same_objects(oracle: &Oracle, context: &str) {
 
 /// Four packs of which two share objects, with fixed times.
 const PACKS: &str = "
+    git config gc.auto 0; git config maintenance.auto false
     for n in 1 2 3 4; do
         seq $n 40 >file$n; seq 100 >shared; git add .; git commit -qm $n
         git repack -q

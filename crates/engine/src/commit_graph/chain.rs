@@ -1,7 +1,7 @@
 //! Reads the commit-graph of a repository: a single file, or layers upon each other.
 //!
-//! The first object directory that has a graph counts. Damaged files are not used; the notices about
-//! them are Git's.
+//! The first object directory that has a graph counts. Damaged files are not used; the notices
+//! about them are Git's.
 
 use std::path::{Path, PathBuf};
 
@@ -218,8 +218,8 @@ impl Chain {
         (n < self.layers[layer].graph.count()).then_some((layer, n))
     }
 
-    /// Returns the generation of a commit: its corrected date if all layers have them, and its level
-    /// otherwise.
+    /// Returns the generation of a commit: its corrected date if all layers have them, and its
+    /// level otherwise.
     pub fn generation(&self, layer: usize, n: u32) -> Result<u64, &'static str> {
         let graph = &self.layers[layer].graph;
         let commit = graph.commit(n);

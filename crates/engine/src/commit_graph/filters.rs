@@ -284,7 +284,7 @@ fn order(one: &Entry, two: &Entry) -> Ordering {
         .then_with(|| one.0.len().cmp(&two.0.len()))
 }
 
-/// What is different so far.
+/// The differences so far.
 #[derive(Default)]
 struct Difference {
     /// The paths of changed files, and of the directories that they are in.

@@ -5,7 +5,7 @@ use super::{Build, Error, Layer, Stage, chain};
 /// The largest level that a file holds.
 const MAX_LEVEL: u32 = 0x3fff_ffff;
 
-/// What the file says of a commit's place in history.
+/// The place of a commit in history, as the file has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Numbers {
     /// The number of commits on the longest way to a root.

@@ -10,7 +10,7 @@ use super::{Error, Layer, Wish, chain, commits::Commits, generations::Numbers};
 /// The bits of a date that a file holds.
 const DATE_BITS: u64 = (1 << 34) - 1;
 
-/// What a file is made of.
+/// The parts of a file.
 pub(super) struct Layout<'a> {
     pub(super) commits: &'a Commits,
     /// Sorted by name.

@@ -286,12 +286,11 @@ impl Build<'_> {
         }
         let mut absorbed = Vec::new();
         for layer in &old.layers[kept..] {
-            let ids = (0..layer.graph.count()).map(|n| layer.graph.id(n));
-            // Commits that are gone stay behind.
-            absorbed.extend(ids.filter(|id| request.objects.contains(id)).map(|id| self.commits.number(id)));
+            absorbed.extend((0..layer.graph.count()).map(|n| self.commits.number(layer.graph.id(n))));
         }
         self.commits.read(request.objects, &mut self.readers, &absorbed);
         (self.show)(Stage::Merging, absorbed.len(), 0);
+        // Commits that are gone stay behind.
         absorbed.retain(|&number| self.commits.get(number).is_some());
         chosen.extend(absorbed);
         Ok(kept)

@@ -37,8 +37,8 @@ pub fn unused(place: &Place, midx: &Midx<Map>) -> Result<Vec<Unused>, Error> {
 }
 
 impl Unused {
-    /// Returns the name of an object that `midx` does not take from another pack. That is so only if
-    /// the multi-pack-index is wrong.
+    /// Returns the name of an object that `midx` does not take from another pack. That is so only
+    /// if the multi-pack-index is wrong.
     pub fn missing_elsewhere(&self, place: &Place, midx: &Midx<Map>) -> Option<format::ObjectId> {
         let index = place.open_index(&self.name).ok()?;
         let name_of = |pack: u32| midx.pack_names().nth(pack as usize);

@@ -119,7 +119,7 @@ fn count(source: &Source<'_>) -> u32 {
     }
 }
 
-/// Returns the sources. Of two copies of an object, that of the first source counts.
+/// Returns the sources. If several have an object, the first of them counts.
 fn sources<'p>(packs: &'p Packs<'p>) -> Vec<Source<'p>> {
     let of_old = packs.old.map_or(0, |old| old.pack_names().len());
     let is_read = |number: usize| number >= of_old || packs.preferred == Some(number);

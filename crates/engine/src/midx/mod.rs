@@ -1,9 +1,9 @@
 //! Multi-pack-indexes: the packs and objects of a new one, and the packs that an old one leaves
 //! without a use.
 //!
-//! Of several copies of an object, the one in the preferred pack counts, then the one in the youngest
-//! pack, then the one in the pack that was found first. The objects of an old multi-pack-index count
-//! as those of a pack older than all others.
+//! An object may have several copies. The one in the preferred pack counts, then the one in the
+//! youngest pack, then the one in the pack that was found first. The objects of an old
+//! multi-pack-index count as those of a pack older than all others.
 
 mod expire;
 mod merge;
@@ -85,8 +85,8 @@ impl Place {
         })
     }
 
-    /// Returns the modification time of a pack, from the name of its index file. `None` if it is not
-    /// there.
+    /// Returns the modification time of a pack, from the name of its index file. `None` if it is
+    /// not there.
     pub(crate) fn modified(&self, name: &[u8]) -> Option<i64> {
         let pack = self.dir.join(sys::os_str(name)).with_extension("pack");
         let found = by_path::stat_followed(&pack).ok().flatten()?;
@@ -150,7 +150,8 @@ pub struct Packs<'m> {
 }
 
 impl<'m> Packs<'m> {
-    /// Finds the packs: those of `old`, then the others in the directory, or only those of `include`.
+    /// Finds the packs: those of `old`, then the others in the directory, or only those of
+    /// `include`.
     /// `tell` gets messages, `count` each pack of the directory.
     pub fn find(
         place: &'m Place,
@@ -249,7 +250,7 @@ impl<'m> Packs<'m> {
     }
 }
 
-/// What became of a wish for a preferred pack.
+/// The outcome of a wish for a preferred pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preference {
     /// Its copies of objects come before others.

@@ -3,7 +3,7 @@
 //! Source: gitformat-commit-graph(5), "Bloom Filter Data". A filter has at least one byte. A filter
 //! whose bytes are one `0xff` matches everything: too many paths changed.
 
-/// The first path changes this many bytes of the seeds of both hashes.
+/// The seeds of both hashes.
 const SEEDS: [u32; 2] = [0x293a_e76f, 0x7e64_6e2c];
 
 /// How filters are computed.

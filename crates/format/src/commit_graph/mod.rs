@@ -2,8 +2,8 @@
 //! filters of the paths that they change. A file may be a layer upon others.
 //!
 //! Source: gitformat-commit-graph(5), gitformat-chunk(5). [`Graph::parse`] checks what Git checks:
-//! signature, version, hash, and the sizes of the chunks. Positions inside are checked when they are
-//! used. It does not check the trailing checksum.
+//! signature, version, hash, and the sizes of the chunks. Positions inside are checked when they
+//! are used. It does not check the trailing checksum.
 
 pub mod bloom;
 
@@ -41,7 +41,7 @@ pub enum Error {
     Chunk { name: &'static str, why: Option<&'static str> },
 }
 
-/// What a chunk that is not needed has wrong. The file is used without it.
+/// The fault of a chunk that is not needed. The file is used without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Complaint {
     /// Git prints an error.
@@ -122,7 +122,7 @@ pub enum Filter<'g> {
     None,
 }
 
-/// What is wrong with the place of a filter.
+/// The fault of the place of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum BadFilter {
@@ -248,8 +248,8 @@ impl<D: Deref<Target = [u8]>> Graph<D> {
         }
     }
 
-    /// Returns the further parent at a place: a position, perhaps with [`LAST_PARENT`]. `None` if the
-    /// place is outside of the list.
+    /// Returns the further parent at a place: a position, perhaps with [`LAST_PARENT`]. `None` if
+    /// the place is outside of the list.
     pub fn edge(&self, place: u32) -> Option<u32> {
         let at = place as usize * 4;
         self.data[self.edges.clone()].get(at..at + 4).map(|edge| be32(edge, 0))

@@ -1,9 +1,9 @@
 //! `lab write`: measures the files that are written and read as a whole: the index, the
 //! multi-pack-index, the commit-graph, and the index of a pack.
 //!
-//! All tools work on one repository in turn, and their order is reversed from run to run. What a run
-//! writes is removed before the next. A case that takes milliseconds is warmed up first: the first
-//! runs of a process are slower, because the processor and the caches are cold.
+//! All tools work on one repository in turn, and their order is reversed from run to run. The files
+//! of a run are removed before the next. A case that takes milliseconds is warmed up first: the
+//! first runs of a process are slower, because the processor and the caches are cold.
 
 mod ground;
 mod interval;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::ground::Ground;
 use crate::{measure::Invocation, programs::Programs};
 
-/// What is measured.
+/// The measured steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Step {
     IndexWrite2,
@@ -76,8 +76,8 @@ impl Step {
         matches!(self, Step::IndexPack | Step::IndexPackStdin)
     }
 
-    /// Returns the tools to measure. Git's best is the better of its default and one thread for each
-    /// core where it has threads.
+    /// Returns the tools to measure. Git's best is the better of its default and one thread for
+    /// each core where it has threads.
     pub(super) fn tools(self, programs: &Programs, git: &Path) -> Vec<Tool> {
         let tool = |name: String, kind, program: &Path, globals: Vec<String>| Tool {
             name,

@@ -1,8 +1,8 @@
 //! `sapwood commit-graph`: a file that answers questions about history without reading commits.
 //!
-//! Order of `write`: arguments; standard input; the lock on the file; the old graph; the new one; its
-//! file, which is on disk before the old one goes. Without commits nothing is written. Like Git,
-//! writes nothing in a shallow clone.
+//! Order of `write`: arguments; standard input; the lock on the file; the old graph; the new one;
+//! its file, which is on disk before the old one goes. Without commits nothing is written. Like
+//! Git, writes nothing in a shallow clone.
 
 mod options;
 mod progress;

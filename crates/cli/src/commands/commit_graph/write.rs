@@ -51,29 +51,17 @@ fn trace_filters(wish: Option<&Wish>, plan: &Plan) {
 
 impl Desk<'_> {
     pub(super) fn write(&self, request: &Request) -> Result<u8, Failure> {
-        if u8::from(request.reachable) + u8::from(request.stdin_packs) + u8::from(request.stdin_commits) > 1 {
-            return Err(Failure::fatal("use at most one of --reachable, --stdin-commits, or --stdin-packs"));
+        let sources = [request.reachable, request.stdin_packs, request.stdin_commits];
+        if sources.into_iter().filter(|is_given| *is_given).count() > 1 {
+            let wrong = "use at most one of --reachable, --stdin-commits, or --stdin-packs";
+            return Err(Failure::fatal(wrong));
         }
-        let max_new = self.repo.config_int("commitGraph.maxNewFilters")?;
         let configured = self.repo.config_bool("commitGraph.changedPaths")?;
+        let max_new = self.repo.config_int("commitGraph.maxNewFilters")?;
         let place = self.place(request)?;
         let objects = self.repo.stored_objects();
         let Some(tips) = self.tips(request, &objects)? else { return Err(Failure::Said(1)) };
-        if !self.repo.config_bool("core.commitGraph")?.unwrap_or(true) {
-            console::warning("attempting to write a commit-graph, but 'core.commitGraph' is disabled");
-            return Ok(0);
-        }
-        if self.repo.is_shallow_clone() {
-            return Ok(0);
-        }
-        let version = self.filter_version()?;
-        if !(-1..=2).contains(&version) {
-            console::warning(format!(
-                "attempting to write a commit-graph, but 'commitGraph.changedPathsVersion' ({version}) is not \
-                 supported"
-            ));
-            return Ok(0);
-        }
+        let Some(version) = self.version_to_write()? else { return Ok(0) };
         // The old graph is read under the lock, if its directory is there at all.
         let path = match request.split {
             Some(_) => chain_path(&place.dir.path),
@@ -88,9 +76,49 @@ impl Desk<'_> {
         let limit = request.max_new_filters.map_or(max_new, |limit| limit.or(Some(NO_LIMIT)));
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         let wish = self.wish(request.changed_paths.or(configured.filter(|on| *on)), old, version, limit)?;
-        let (bars, warnings) = (Bars::new(self.shows, self.settings.progress_delay), &mut Vec::new());
+        let Some(plan) = self.plan(request, &place, &objects, old, tips, wish)? else { return Ok(0) };
+        trace_filters(wish.as_ref(), &plan);
+        self.run.interrupt.check()?;
+        let lock = lock.unwrap_or_else(|| files::lock(&path, &self.settings.locks))?;
+        self.publish(request, &place, old, &plan, lock)?;
+        let bars = Bars::new(self.shows, self.settings.progress_delay);
+        bars.written(plan.chunk_count, plan.commit_count);
+        Ok(0)
+    }
+
+    /// Returns `commitGraph.changedPathsVersion`, or `None` if nothing is to be written here.
+    fn version_to_write(&self) -> Result<Option<i32>, Failure> {
+        if !self.repo.config_bool("core.commitGraph")?.unwrap_or(true) {
+            console::warning("attempting to write a commit-graph, but 'core.commitGraph' is disabled");
+            return Ok(None);
+        }
+        if self.repo.is_shallow_clone() {
+            return Ok(None);
+        }
+        let version = self.filter_version()?;
+        if !(-1..=2).contains(&version) {
+            console::warning(format!(
+                "attempting to write a commit-graph, but 'commitGraph.changedPathsVersion' ({version}) is not \
+                 supported"
+            ));
+            return Ok(None);
+        }
+        Ok(Some(version))
+    }
+
+    /// Makes the new graph. Returns `None` if there are no commits.
+    fn plan(
+        &self,
+        request: &Request,
+        place: &Place,
+        objects: &Objects,
+        old: Option<&Chain>,
+        tips: Tips,
+        filters: Option<Wish>,
+    ) -> Result<Option<Plan>, Failure> {
+        let bars = Bars::new(self.shows, self.settings.progress_delay);
         let asked = commit_graph::Request {
-            objects: &objects,
+            objects,
             sources: &place.sources,
             shown: &place.shown,
             target: place.target,
@@ -104,22 +132,13 @@ impl Desk<'_> {
             },
             max_commits: request.max_commits.unwrap_or(0) as u32,
             generations: self.generation_version()? == 2,
-            filters: wish,
+            filters,
         };
+        let mut warnings = Vec::new();
         let show = |stage, done, total| bars.show(stage, done, total);
         let planned = commit_graph::plan(&asked, &mut |warning| warnings.push(warning), &show);
         warnings.iter().for_each(console::warning);
-        let plan = match planned {
-            Ok(Some(plan)) => plan,
-            Ok(None) => return Ok(0),
-            Err(error) => return Err(self.failed(request, error)),
-        };
-        trace_filters(wish.as_ref(), &plan);
-        self.run.interrupt.check()?;
-        let lock = lock.unwrap_or_else(|| files::lock(&path, &self.settings.locks))?;
-        self.publish(request, &place, old, &plan, lock)?;
-        bars.written(plan.chunk_count, plan.commit_count);
-        Ok(0)
+        planned.map_err(|error| self.failed(request, error))
     }
 
     /// Says why there is no new graph.

@@ -1,8 +1,9 @@
 //! `sapwood multi-pack-index`: one index for all packs.
 //!
-//! Order of `write` and `expire`: arguments; standard input; the lock on the file; the old file; the
-//! packs; the new file, which is on disk before anything is removed. A file that is up to date stays,
-//! even if the lock is held. Bitmaps, incremental files and `repack` are left to the real Git.
+//! Order of `write` and `expire`: arguments; standard input; the lock on the file; the old file;
+//! the packs; the new file, which is on disk before anything is removed. A file that is up to date
+//! stays, even if the lock is held. Bitmaps, incremental files and `repack` are left to the real
+//! Git.
 
 mod options;
 
@@ -103,7 +104,7 @@ struct Desk<'a> {
     shows: bool,
 }
 
-/// What a new file is made of.
+/// A new file, before it is written.
 struct Plan<'m> {
     packs: Packs<'m>,
     lock: Result<Lock, store::Error>,

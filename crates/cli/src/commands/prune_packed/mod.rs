@@ -1,8 +1,9 @@
 //! `sapwood prune-packed`: removes loose objects that are in packs too.
 //!
-//! Order: arguments; the loose objects, one directory after another; the directories of packs, which
-//! are synced before the first object is removed; then objects and empty directories. A directory
-//! that cannot be listed ends the work, as in Git. An object in a pack that cannot be used is kept.
+//! Order: arguments; the loose objects, one directory after another; the directories of packs,
+//! which are synced before the first object is removed; then objects and empty directories. A
+//! directory that cannot be listed ends the work, as in Git. An object in a pack that cannot be
+//! used is kept.
 
 use std::path::{Path, PathBuf};
 
