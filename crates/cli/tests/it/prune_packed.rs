@@ -7,8 +7,7 @@ use crate::{
     shim::Shim,
 };
 
-const FIRST: &str =
-    "echo 1 >a; echo 2 >b; git add .; git commit -qm one; git repack -q; echo 3 >c; git add c";
+const FIRST: &str = "git config gc.auto 0; git config maintenance.auto false; echo 1 >a; echo 2 >b; git add .; git commit -qm one; git repack -q; echo 3 >c; git add c";
 
 #[test]
 fn removes_what_git_removes() {

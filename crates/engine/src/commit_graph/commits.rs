@@ -39,8 +39,6 @@ pub(super) struct Commit {
     /// Seconds since the epoch.
     pub(super) date: u64,
     parents: Range<u32>,
-    /// The position in the old graph that it was read from.
-    pub(super) old: Option<u32>,
 }
 
 /// A parsed commit.
@@ -154,14 +152,14 @@ impl Commits {
     }
 
     /// Stores a commit, and numbers its parents.
-    pub(super) fn store(&mut self, number: u32, parsed: Parsed, old: Option<u32>) {
+    pub(super) fn store(&mut self, number: u32, parsed: Parsed) {
         let start = self.parents.len() as u32;
         for parent in parsed.parents {
             let parent = self.number(parent);
             self.parents.push(parent);
         }
         let parents = start..self.parents.len() as u32;
-        let commit = Commit { tree: parsed.tree, date: parsed.date, parents, old };
+        let commit = Commit { tree: parsed.tree, date: parsed.date, parents };
         self.nodes[number as usize].state = State::Read(commit);
     }
 
@@ -190,7 +188,7 @@ impl Commits {
         let Ok(parsed) = parallel::map(&batches, &mut readers[..used], read);
         for (number, parsed) in unread.into_iter().zip(parsed.into_iter().flatten()) {
             match parsed {
-                Some(parsed) => self.store(number, parsed, None),
+                Some(parsed) => self.store(number, parsed),
                 None => self.nodes[number as usize].state = State::Absent,
             }
         }

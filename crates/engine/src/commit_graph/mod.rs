@@ -138,7 +138,7 @@ pub fn plan(
     show: Show<'_>,
 ) -> Result<Option<Plan>, Error> {
     let readers = (0..sys::cores().max(1)).map(|_| request.objects.reader()).collect();
-    let mut build = Build { request, commits: Commits::default(), readers, by_pack: Vec::new(), show };
+    let mut build = Build { request, commits: Commits::default(), readers, show };
     let tips = build.tips()?;
     let closed = build.close(tips)?;
     let mut chosen: Vec<u32> = closed.into_iter().filter(|&number| build.is_new(number)).collect();
@@ -159,8 +159,6 @@ struct Build<'a> {
     request: &'a Request<'a>,
     commits: Commits,
     readers: Vec<Reader<'a>>,
-    /// The commits in the order of packs, for the limit of new filters.
-    by_pack: Vec<ObjectId>,
     show: Show<'a>,
 }
 
@@ -168,7 +166,7 @@ impl Build<'_> {
     /// Returns the commits to begin with.
     fn tips(&mut self) -> Result<Vec<u32>, Error> {
         let request = self.request;
-        let mut ids = Vec::new();
+        let (mut ids, mut packed) = (Vec::new(), Vec::new());
         if let (true, Some(old)) = (request.append, request.old) {
             let tip = &old.tip().graph;
             ids.extend((0..tip.count()).map(|n| tip.id(n)));
@@ -178,16 +176,20 @@ impl Build<'_> {
         };
         match &request.tips {
             Tips::Commits(commits) => ids.extend(commits),
-            Tips::Packs(names) => self.by_pack = packs::commits(&place(request.target), names)?,
+            Tips::Packs(names) => packed = packs::commits(&place(request.target), names)?,
             Tips::AllPacks => {
                 for number in 0..request.sources.dirs.len() {
                     let place = place(number);
-                    self.by_pack.extend(packs::commits(&place, &packs::all(&place))?);
+                    packed.extend(packs::commits(&place, &packs::all(&place))?);
                 }
             }
         }
-        (self.show)(Stage::Finding, self.by_pack.len(), 0);
-        ids.extend(&self.by_pack);
+        (self.show)(Stage::Finding, packed.len(), 0);
+        // These get the first numbers.
+        for id in &packed {
+            self.commits.number(*id);
+        }
+        ids.extend(packed);
         Ok(ids.into_iter().map(|id| self.commits.number(id)).collect())
     }
 
@@ -245,7 +247,6 @@ impl Build<'_> {
         }
         let Some((old, layer, n)) = self.in_old(number) else { return Ok(false) };
         let commit = old.layers[layer].graph.commit(n);
-        let position = old.layers[layer].below + n;
         let edges = old.parents(layer, n);
         let edges =
             edges.map_err(|_| Error::Graph("commit-graph extra-edges pointer out of bounds".to_owned()))?;
@@ -256,7 +257,7 @@ impl Build<'_> {
         let invalid = || Error::Graph("invalid commit position. commit-graph is likely corrupt".to_owned());
         let parents: Option<Vec<ObjectId>> = edges.iter().map(parent).collect();
         let parsed = Parsed { tree: commit.tree, parents: parents.ok_or_else(invalid)?, date: commit.date };
-        self.commits.store(number, parsed, Some(position));
+        self.commits.store(number, parsed);
         Ok(true)
     }
 
@@ -285,7 +286,7 @@ impl Build<'_> {
             kept = 0;
         }
         let mut absorbed = Vec::new();
-        for layer in &old.layers[kept..] {
+        for layer in old.layers[kept..].iter().rev() {
             absorbed.extend((0..layer.graph.count()).map(|n| self.commits.number(layer.graph.id(n))));
         }
         self.commits.read(request.objects, &mut self.readers, &absorbed);
@@ -326,11 +327,8 @@ impl Build<'_> {
                 let date = self.commits.get(chosen[at]).map_or(0, |commit| commit.date);
                 (numbers[at].generation, date)
             }),
-            Tips::AllPacks | Tips::Packs(_) => {
-                let places: std::collections::HashMap<_, _> =
-                    self.by_pack.iter().enumerate().map(|(place, id)| (*id, place)).collect();
-                order.sort_by_key(|&at| places.get(&self.commits.id(chosen[at])).copied().unwrap_or(0));
-            }
+            // The limit counts commits in the order in which they were met, packed ones first.
+            Tips::AllPacks | Tips::Packs(_) => order.sort_by_key(|&at| chosen[at]),
         }
         let tree_of = |number: u32| {
             let found = self.commits.get(number).map(|commit| commit.tree);
