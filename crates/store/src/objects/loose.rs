@@ -11,6 +11,9 @@ use sys::by_path;
 use super::{Options, deflate::deflate, make_directory};
 use crate::{Components, Error, Method, temp_file::TempFile};
 
+/// How often a directory is made that others remove.
+const ATTEMPTS: usize = 10;
+
 /// An object that is written and has no name yet.
 #[derive(Debug)]
 pub(super) struct StagedLoose {
@@ -74,13 +77,22 @@ impl StagedLoose {
 /// Makes the directory if it is missing, and returns true then.
 fn create(dir: &Path, options: &Options<'_>) -> Result<(TempFile, bool), Error> {
     let create = || TempFile::create(dir, "tmp_obj_", 0o444, options.shared);
-    let answer = match create() {
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            make_directory(dir, options.shared).and_then(|is_new| Ok((create()?, is_new)))
-        }
-        answer => answer.map(|file| (file, false)),
+    let is_missing = |error: &Error| match error {
+        Error::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        _ => false,
     };
-    answer.map_err(|error| options.refusal(error))
+    let (mut answer, mut is_new) = (create(), false);
+    // A `gc` beside this removes empty directories, so a new one may be gone again.
+    for _ in 0..ATTEMPTS {
+        if !answer.as_ref().is_err_and(is_missing) {
+            break;
+        }
+        answer = make_directory(dir, options.shared).and_then(|made| {
+            is_new |= made;
+            create()
+        });
+    }
+    answer.map(|file| (file, is_new)).map_err(|error| options.refusal(error))
 }
 
 /// A temporary object directory, as Git has for `core.fsyncMethod=batch`. Its name is one that `gc`

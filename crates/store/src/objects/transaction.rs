@@ -12,7 +12,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     fmt,
-    io::Read,
+    io::{self, Read},
     mem,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -198,7 +198,13 @@ impl<'a> Transaction<'a> {
         let directories: Vec<(PathBuf, Components)> = directories.into_iter().collect();
         side_by_side::for_each(&directories, |(dir, component)| {
             let io = |source| Error::Io { what: "sync", path: dir.clone(), source };
-            options.fsync.directory(*component, dir).map_err(io)
+            match options.fsync.directory(*component, dir) {
+                // A `gc` beside this has packed what was there, and removed the directory.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    options.fsync.directory(Components::PACK, &options.objects.join("pack")).map_err(io)
+                }
+                synced => synced.map_err(io),
+            }
         })?;
         if let Some(above) = options.fold_above.filter(|_| has_packs) {
             fold_packs(&options, hash, above);
