@@ -55,7 +55,12 @@ impl Run<'_> {
                 return Ok(false);
             }
         }
-        objects.publish()?;
+        if let Err(error) = objects.publish() {
+            prepared.trees = None;
+            console::error(error.to_string());
+            console::error("Error building trees");
+            return Ok(false);
+        }
         Ok(true)
     }
 
