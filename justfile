@@ -54,6 +54,10 @@ faults:
 power:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- power:: recording
 
+# fifty writers, a fold, gc and maintenance in one repository, killed at random for two minutes
+writers:
+    SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- writers --nocapture
+
 # wildcards, compared with Git's matcher: 10 million answers
 wildmatch:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p format -- wildmatch --nocapture

@@ -10,7 +10,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// The pause between two looks at a running program.
+/// The pauses between two looks at a running program: the first one, and the longest one.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LOOK: Duration = Duration::from_millis(15);
 
 /// Waits for `child`, the leader of its own process group, and tells whether it ended before
@@ -21,13 +22,14 @@ const LOOK: Duration = Duration::from_millis(15);
 pub fn wait_for_group(child: &mut Child, until: Instant, stop: &AtomicBool) -> io::Result<bool> {
     let pid = Pid::from_child(child);
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let mut in_time = true;
+    let (mut in_time, mut pause) = (true, FIRST_LOOK);
     while waitid(WaitId::Pid(pid), look)?.is_none() {
         in_time = Instant::now() < until;
         if !in_time || stop.load(Ordering::Relaxed) {
             break;
         }
-        thread::sleep(LOOK);
+        thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
+        pause = LOOK.min(pause * 2);
     }
     let _ = kill_process_group(pid, Signal::KILL);
     child.wait()?;

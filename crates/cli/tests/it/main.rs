@@ -98,6 +98,7 @@ mod walk;
 mod workspace;
 mod worktree;
 mod write_tree;
+mod writers;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

@@ -1,7 +1,7 @@
 //! Faults while new objects are recorded: every operation that `add` and `commit` request from
-//! their disk fails in every way. Either the command reports it, and the index, HEAD, refs, logs and
-//! files are as before, or it reports success and everything is as Git leaves it. No temporary file
-//! and no lock stays, and the same command succeeds afterwards.
+//! their disk fails in every way. Either the command reports it, and the index, HEAD, refs, logs
+//! and files are as before, or it reports success and everything is as Git leaves it. No temporary
+//! file and no lock stays, and the same command succeeds afterwards.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -20,13 +20,16 @@ use crate::{
     power::{
         judge::old_or_new,
         rig::{Ran, Stage, State, Who, World},
-        scenarios::{Scenario, Stored, new_files, step},
+        scenarios::{Scenario, Stored, new_files, staged_files, step},
     },
     seen::names,
 };
 
 /// The number of cases in a slice.
-const SLICE: usize = 50;
+const SLICE: usize = 40;
+
+/// The number of comparisons with Git in a slice.
+const COMPARED: usize = 15;
 
 /// The failures of each operation. A full disk stays full.
 const TROUBLES: &[(Operation, &[Trouble])] = &[
@@ -52,13 +55,36 @@ const TROUBLES: &[(Operation, &[Trouble])] = &[
 ];
 
 /// The commands. Each is the only one of its scenario.
-const COMMANDS: &[Scenario] = &[Scenario {
-    name: "update-index",
-    prepare: new_files,
-    steps: &[step(&["update-index", "--add", "new", "dir/new"])],
-    journals: &[],
-    stored: Stored::Freely,
-}];
+const COMMANDS: &[Scenario] = &[
+    Scenario {
+        name: "add",
+        prepare: new_files,
+        steps: &[step(&["add", "-A"])],
+        journals: &[],
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "add, a pack",
+        prepare: new_files,
+        steps: &[step(&["-c", "sapwood.packOnAdd=1", "add", "-A"])],
+        journals: &[],
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "commit",
+        prepare: staged_files,
+        steps: &[step(&["commit", "-q", "-m", "three"])],
+        journals: &[],
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "commit -a",
+        prepare: new_files,
+        steps: &[step(&["commit", "-q", "-a", "-m", "three"])],
+        journals: &[],
+        stored: Stored::Freely,
+    },
+];
 
 /// One run with one fault.
 struct Case<'w> {
@@ -154,6 +180,8 @@ fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble
     let repo = stage.repo();
     wrong.extend(left_behind(&repo, world, ran));
     match State::of(&repo, world.scenario.stored) {
+        // A directory that cannot be read is left out with a warning, as by Git.
+        Ok(_) if *code == 0 && stderr.contains_str("warning: could not open directory") => {}
         Ok(state) if *code == 0 && state != *new => wrong.push("it said that all is done".into()),
         // It could not be made durable: it may be there.
         Ok(state) if *code != 0 && is_told_unsynced(ran) => wrong.extend(old_or_new(&state, old, Some(new))),
@@ -168,7 +196,9 @@ fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble
         wrong.push("it failed without a cause".into());
     }
     let permission = trouble == Access && stderr.contains_str("insufficient permission for adding an object");
-    if *code != 0 && !permission && !stderr.contains_str(trouble.reason()) {
+    // Git does not tell why, either.
+    let exclude = stderr.contains_str("as an exclude file");
+    if *code != 0 && !permission && !exclude && !stderr.contains_str(trouble.reason()) {
         wrong.push(format!("it does not say why ({})", trouble.reason()));
     }
     if *code == 0 {
@@ -189,6 +219,128 @@ fn is_told_unsynced(ran: &Ran) -> bool {
     let syncs = [Operation::Opendir, Operation::Fsyncdir];
     ran.stderr.contains_str("could not sync '")
         && ran.struck.iter().all(|struck| syncs.contains(&struck.operation))
+}
+
+/// A path, an operation on it that always fails, and how. The path is the same for Git, so that its
+/// words and its exit code can be compared.
+type Place = (&'static str, Operation, Words, &'static [Trouble]);
+
+/// How the messages compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Words {
+    /// Git's words.
+    Same,
+    /// Git's reason. Git then names the file that it was adding, but new objects are published
+    /// together.
+    Reason,
+    /// Git leaves out the file, its whole path, or the reason, which sapwood tells.
+    Better,
+}
+
+use Words::{Better, Reason, Same};
+
+/// Paths below the repository. `.git/objects` stands for everything in it.
+const PLACES: &[Place] = &[
+    (".git/index.lock", Operation::Create, Same, &[Io, NoSpace, Access, ReadOnly]),
+    (".git/index.lock", Operation::Rename, Better, &[Io, Access]),
+    (".git/index.lock", Operation::Write, Better, &[Io, NoSpace, Quota]),
+    (".git/index", Operation::Open, Better, &[Io, Access]),
+    ("new", Operation::Open, Same, &[Io, Access]),
+    ("new", Operation::Read, Same, &[Io]),
+    (".git/objects/3e", Operation::Mkdir, Reason, &[NoSpace, Access, ReadOnly]),
+    (".git/objects", Operation::Create, Reason, &[NoSpace, Quota, Access, ReadOnly]),
+    (".git/objects", Operation::Write, Better, &[NoSpace, Quota, Io]),
+    (".git/objects", Operation::Rename, Reason, &[Io, NoSpace, Access]),
+    (".git/HEAD", Operation::Open, Better, &[Io, Access]),
+    (".git/HEAD.lock", Operation::Create, Same, &[Access, NoSpace]),
+    (".git/refs/heads/main.lock", Operation::Create, Same, &[Access, NoSpace, ReadOnly]),
+    (".git/refs/heads/main.lock", Operation::Write, Better, &[NoSpace, Io]),
+    (".git/refs/heads/main.lock", Operation::Rename, Better, &[Io, Access]),
+    (".git/logs/HEAD", Operation::Open, Same, &[Io, Access]),
+    (".git/logs/HEAD", Operation::Write, Same, &[NoSpace]),
+    (".git/COMMIT_EDITMSG", Operation::Open, Same, &[Io, Access, ReadOnly]),
+];
+
+/// One place, one trouble, one command.
+struct Compared<'w> {
+    number: usize,
+    world: &'w World,
+    path: &'static str,
+    operation: Operation,
+    words: Words,
+    trouble: Trouble,
+}
+
+impl fmt::Display for Compared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Compared { number, world, path, operation, trouble, .. } = self;
+        write!(f, "{number}: {}, {} of {path}: {trouble:?}", world.scenario.name, operation.name())
+    }
+}
+
+#[test]
+fn a_failure_while_recording_is_told_as_git_tells_it() {
+    let Some(worlds) = worlds() else { return };
+    let mut all = Vec::new();
+    for world in &worlds {
+        for &(path, operation, words, troubles) in PLACES {
+            for &trouble in troubles {
+                all.push(Compared { number: all.len(), world, path, operation, words, trouble });
+            }
+        }
+    }
+    only_chosen(&mut all, |compared| compared.number);
+    bounded(all, COMPARED, compare);
+}
+
+/// Runs Git and sapwood with the same fault, and compares exit codes and messages.
+fn compare(compared: &Compared<'_>) {
+    let Compared { number, world, path, operation, words, trouble } = *compared;
+    let at = match path {
+        ".git/objects" => At::Below(path.into()),
+        _ => At::Path(path.into()),
+    };
+    let fault =
+        || vec![Fault { operation: Some(operation), at: at.clone(), nth: Nth::Every, what: trouble.what() }];
+    let run = |who: Who, name: &str| {
+        let stage = world.stage(&format!("{name}-{number}"), &Profile::bare());
+        let ran = stage.run(who, fault());
+        (stage, ran)
+    };
+    let (stage, git) = run(Who::Git, "git");
+    let git_said = said(&git, &stage);
+    stage.remove();
+    let (stage, ours) = run(Who::Sapwood(1), "ours");
+    let mut wrong = judge(world, &stage, Who::Sapwood(1), &ours, trouble);
+    let we_said = said(&ours, &stage);
+    stage.remove();
+    let met = !git.struck.is_empty() && !ours.struck.is_empty();
+    let reason = |text: &str| {
+        let line = text.lines().next().unwrap_or_default();
+        line.split_once(": ").map(|(_, reason)| reason.to_owned())
+    };
+    let is_alike = match words {
+        Same => git_said.1 == we_said.1,
+        Reason => reason(&git_said.1) == reason(&we_said.1),
+        Better => true,
+    };
+    if met && (git_said.0 != we_said.0 || !is_alike) {
+        wrong.push("Git says something else".into());
+    }
+    let wrong = wrong.join("\n  WRONG ");
+    assert!(wrong.is_empty(), "{compared}\n  ours: {we_said:?}\n  Git's: {git_said:?}\n  WRONG {wrong}");
+}
+
+/// Returns the exit code and the message, without the names of temporary files and of the disk.
+fn said(ran: &Ran, stage: &Stage<'_>) -> (i32, String) {
+    let disk = stage.mount.path().display().to_string();
+    let text = ran.stderr.to_string().replace(&disk, "DISK");
+    let is_temporary = |word: &str| word.contains("tmp_");
+    let words = text.split_inclusive(char::is_whitespace).map(|word| match is_temporary(word) {
+        true => "TEMPORARY ",
+        false => word,
+    });
+    (ran.code, words.collect())
 }
 
 /// Finds locks and temporary files, except for those whose removal was refused.

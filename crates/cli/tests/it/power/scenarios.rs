@@ -102,6 +102,63 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         stored: Stored::Freely,
     },
     Scenario {
+        name: "add",
+        prepare: new_files,
+        steps: &[step(&["add", "new", "changed"]), step(&["add", "-A"])],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "add, a pack",
+        prepare: many_files,
+        steps: &[step(&["add", "-A"])],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "add, a stream",
+        prepare: new_files,
+        steps: &[step(&["-c", "core.bigFileThreshold=3", "add", "-A"])],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "commit",
+        prepare: staged_files,
+        steps: &[step(&["commit", "-q", "-m", "three"]), step(&["commit", "-q", "--amend", "-m", "four"])],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "commit -a",
+        prepare: new_files,
+        steps: &[step(&["add", "new"]), step(&["commit", "-q", "-a", "-m", "three"])],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "rm",
+        prepare: base,
+        steps: &[step(&["rm", "-q", "--cached", "file"]), step(&["rm", "-q", "-r", "dir"])],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "mv",
+        prepare: new_files,
+        steps: &[step(&["mv", "changed", "moved"])],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
+        name: "mv to another directory",
+        prepare: new_files,
+        steps: &[step(&["mv", "changed", "dir"])],
+        // POSIX does not promise that a file has a name while it is renamed across directories.
+        journals: &[Journal::Ordered],
+        stored: Stored::Freely,
+    },
+    Scenario {
         name: "symbolic-ref",
         prepare: with_remote,
         steps: &[
@@ -146,6 +203,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         stored: Stored::Freely,
     },
     Scenario {
+        name: "index-pack",
+        prepare: a_pack_to_index,
+        steps: &[given(&["index-pack", "--stdin", "--fix-thin"], Input::File(".git/in.pack"))],
+        journals: EVERY,
+        stored: Stored::AsGit,
+    },
+    Scenario {
         name: "multi-pack-index",
         prepare: two_packs,
         steps: &[step(&["multi-pack-index", "write"]), step(&["prune-packed"])],
@@ -155,8 +219,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 ];
 
 pub(crate) fn base(repo: &Repo<'_>) {
+    // Git's own maintenance is not looked at.
+    repo.git(&["config", "maintenance.auto", "false"]);
     repo.write("file", "one\n");
     repo.write("dir/file", "more\n");
+    repo.write("changed", "unchanged\n");
     repo.commit("one");
     repo.git(&["branch", "side"]);
     repo.write("file", "two\n");
@@ -167,6 +234,18 @@ pub(crate) fn new_files(repo: &Repo<'_>) {
     base(repo);
     repo.write("new", "new\n");
     repo.write("dir/new", "another\n");
+    repo.write("changed", "changed\n");
+}
+
+pub(crate) fn staged_files(repo: &Repo<'_>) {
+    new_files(repo);
+    repo.git(&["add", "-A"]);
+}
+
+/// Makes enough new files for a pack.
+pub(crate) fn many_files(repo: &Repo<'_>) {
+    base(repo);
+    (0..40).for_each(|number| repo.write(format!("new/{number}"), format!("{number}\n")));
 }
 
 fn with_remote(repo: &Repo<'_>) {
@@ -187,4 +266,19 @@ fn packed_refs(repo: &Repo<'_>) {
     base(repo);
     repo.git(&["tag", "packed"]);
     repo.git(&["pack-refs", "--all"]);
+}
+
+/// A thin pack with objects that the repository does not have.
+fn a_pack_to_index(repo: &Repo<'_>) {
+    base(repo);
+    let long: String = (0..500).map(|number| format!("line {number}\n")).collect();
+    repo.write("long", &long);
+    repo.commit("three");
+    repo.write("long", format!("{long}more\n"));
+    repo.commit("four");
+    let script = "printf 'main\n^main~1\n' | git pack-objects -q --thin --revs --stdout >.git/in.pack";
+    assert_eq!(repo.run("sh".as_ref(), &["-c", script]).code, 0, "a pack is written");
+    repo.git(&["reset", "-q", "--hard", "HEAD~"]);
+    repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+    repo.git(&["prune", "--expire=now"]);
 }
