@@ -160,8 +160,12 @@ pub fn advance_head(
     new: ObjectId,
     message: &BStr,
 ) -> Result<(), Error> {
-    let end = repo.end_of_chain("HEAD".into(), true)?;
-    let name = end.map_or_else(|| "HEAD".into(), |(name, _)| name);
+    // If it cannot be read, it must not become detached.
+    let (name, _) = repo.readable_chain("HEAD".into(), true)?.ok_or_else(|| {
+        let name = BString::from("HEAD");
+        let reason = store::refs::Reason::Unresolved { name: name.clone() };
+        store::refs::Error::CannotLock { name, reason }
+    })?;
     let expected = old.map_or(Expected::Missing, Expected::Is);
     let change = Change::Update { name: name.clone(), new, expected, message: message.to_owned() };
     Ok(store::refs::apply(refs, vec![change]).map_err(|error| name_head(error, &name))?)

@@ -93,24 +93,27 @@ impl Repository {
     }
 
     /// Returns the name at the end of the chain of a ref, which need not exist, and true if the ref
-    /// is symbolic. Follows one step unless `recurse` is set. `None` if the chain does not end, or
-    /// ends in something that is no ref.
+    /// is symbolic. Follows one step unless `recurse` is set. `None` if the chain does not end, ends
+    /// in something that is no ref, or cannot be read.
     pub fn end_of_chain(&self, name: &BStr, recurse: bool) -> Result<Option<(BString, bool)>, Error> {
+        match self.readable_chain(name, recurse) {
+            Err(Error::Ref(RefError::Loose { .. })) => Ok(None),
+            end => end,
+        }
+    }
+
+    /// Like [`Repository::end_of_chain`], but a ref that cannot be read is an error.
+    pub fn readable_chain(&self, name: &BStr, recurse: bool) -> Result<Option<(BString, bool)>, Error> {
         if refname::check(name, Levels::One).is_err() {
             return Ok(None);
         }
-        let raw = match self.refs.raw(name) {
-            Err(Error::Ref(RefError::Loose { .. })) => return Ok(None),
-            raw => raw?,
-        };
-        match raw {
+        match self.refs.raw(name)? {
             Raw::Missing | Raw::Id(_) => Ok(Some((name.to_owned(), false))),
             Raw::Impossible | Raw::Broken => Ok(None),
             Raw::Symbolic(target) if !recurse => Ok(Some((target, true))),
-            raw @ Raw::Symbolic(_) => match self.refs.follow(name, raw) {
-                Ok(Resolved { last: Some(last), end: End::Id(_) | End::Dangling }) => Ok(Some((last, true))),
-                Ok(_) | Err(Error::Ref(RefError::Loose { .. })) => Ok(None),
-                Err(error) => Err(error),
+            raw @ Raw::Symbolic(_) => match self.refs.follow(name, raw)? {
+                Resolved { last: Some(last), end: End::Id(_) | End::Dangling } => Ok(Some((last, true))),
+                _ => Ok(None),
             },
         }
     }

@@ -49,6 +49,8 @@ impl<'a> Transaction<'a> {
     fn stage(&mut self) -> Result<(), Error> {
         self.branch = match self.finder.reader.raw("HEAD".into()) {
             Ok(Raw::Symbolic(branch)) => Some(branch),
+            // Its log would lack a line.
+            Err(error) if !is_endless_link(&error) => return Err(error),
             _ => None,
         };
         // Updates that follow from others are appended meanwhile.
@@ -375,4 +377,9 @@ impl<'a> Transaction<'a> {
         self.tell_packed(Stage::Aborted);
         Err(Error::Vetoed { stage })
     }
+}
+
+/// Returns true if a symbolic link leads to itself, so that the file is no ref.
+fn is_endless_link(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if sys::is_symlink_refused(source))
 }
