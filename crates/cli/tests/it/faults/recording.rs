@@ -182,9 +182,16 @@ fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble
     match State::of(&repo, world.scenario.stored) {
         // A directory that cannot be read is left out with a warning, as by Git.
         Ok(_) if *code == 0 && stderr.contains_str("warning: could not open directory") => {}
-        Ok(state) if *code == 0 && state != *new => wrong.push("it said that all is done".into()),
+        Ok(state) if *code == 0 && state != *new => {
+            wrong.push("it said that all is done".into());
+            wrong.extend(old_or_new(&state, new, None));
+        }
         // It could not be made durable: it may be there.
         Ok(state) if *code != 0 && is_told_unsynced(ran) => wrong.extend(old_or_new(&state, old, Some(new))),
+        // The commit is made, as Git says in these words; only the index is old.
+        Ok(state) if is_told_stale(ran) => {
+            wrong.extend(old_or_new(&State { index: new.index.clone(), ..state }, new, None));
+        }
         Ok(state) if *code != 0 && (State { objects: old.objects.clone(), ..state.clone() }) != *old => {
             wrong.push("it failed, but changed something".into())
         }
@@ -198,10 +205,15 @@ fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble
     let permission = trouble == Access && stderr.contains_str("insufficient permission for adding an object");
     // Git does not tell why, either.
     let exclude = stderr.contains_str("as an exclude file");
-    if *code != 0 && !permission && !exclude && !stderr.contains_str(trouble.reason()) {
+    let is_told = permission || exclude || is_told_stale(ran);
+    if *code != 0 && !is_told && !stderr.contains_str(trouble.reason()) {
         wrong.push(format!("it does not say why ({})", trouble.reason()));
     }
     if *code == 0 {
+        return wrong;
+    }
+    if is_told_stale(ran) || is_told_unsynced(ran) {
+        // There may be nothing left to commit.
         return wrong;
     }
     let again = stage.run(who, Vec::new());
@@ -258,7 +270,7 @@ const PLACES: &[Place] = &[
     (".git/refs/heads/main.lock", Operation::Rename, Better, &[Io, Access]),
     (".git/logs/HEAD", Operation::Open, Same, &[Io, Access]),
     (".git/logs/HEAD", Operation::Write, Same, &[NoSpace]),
-    (".git/COMMIT_EDITMSG", Operation::Open, Same, &[Io, Access, ReadOnly]),
+    (".git/COMMIT_EDITMSG", Operation::Open, Better, &[Io, Access, ReadOnly]),
 ];
 
 /// One place, one trouble, one command.
@@ -341,6 +353,12 @@ fn said(ran: &Ran, stage: &Stage<'_>) -> (i32, String) {
         false => word,
     });
     (ran.code, words.collect())
+}
+
+/// Returns true if a commit was made, but the index could not be written afterwards.
+fn is_told_stale(ran: &Ran) -> bool {
+    ran.code != 0
+        && ran.stderr.contains_str("repository has been updated, but unable to write\nnew index file")
 }
 
 /// Finds locks and temporary files, except for those whose removal was refused.

@@ -207,7 +207,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         prepare: a_pack_to_index,
         steps: &[given(&["index-pack", "--stdin", "--fix-thin"], Input::File(".git/in.pack"))],
         journals: EVERY,
-        stored: Stored::AsGit,
+        stored: Stored::Freely,
     },
     Scenario {
         name: "multi-pack-index",
