@@ -4,9 +4,9 @@
 //!
 //! 1. [`crew`]: the number of workers, and the distribution of work among them;
 //! 2. [`look`]: reads what is there: stat data, trees, ignore rules, pathspecs, sparse patterns;
-//! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`clean`], [`clone`],
-//!    [`switch`], [`worktree`], [`workspace`], [`indexing`], and what they share ([`guard`], [`trash`]). They use
-//!    each other without circles.
+//! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`stash`], [`clean`], [`clone`],
+//!    [`switch`], [`worktree`], [`workspace`], [`indexing`], and what they share ([`guard`],
+//!    [`trash`]). They use each other without circles.
 
 pub mod add;
 pub mod checkout;
@@ -19,6 +19,7 @@ pub mod guard;
 pub mod indexing;
 pub mod look;
 pub mod midx;
+pub mod stash;
 pub mod status;
 pub mod switch;
 pub mod trash;

@@ -13,6 +13,7 @@ use crate::{
 
 mod add;
 mod adopt;
+mod beside;
 pub(crate) mod check_attr;
 mod check_ignore;
 pub(crate) mod checkout;
@@ -48,6 +49,7 @@ mod rm;
 pub(crate) mod rules;
 mod show_ref;
 mod sparse_checkout;
+mod stash;
 pub(crate) mod status;
 mod symbolic_ref;
 mod trash;
@@ -73,6 +75,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     checkout::RESTORE_COMMAND,
     clean::COMMAND,
     commit::COMMAND,
+    stash::COMMAND,
     worktree::COMMAND,
     read_tree::COMMAND,
     checkout_index::COMMAND,

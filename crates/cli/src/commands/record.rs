@@ -99,6 +99,9 @@ pub(crate) struct Command {
     pub(crate) run: fn(&Invocation, &[BString]) -> Result<u8, Failure>,
     /// If there are some, the first argument names one of them.
     pub(crate) subcommands: &'static [Command],
+    /// The record that runs if there are no arguments, or if the first one is an option. `None`: a
+    /// subcommand must be named.
+    pub(crate) assumed: Option<&'static Command>,
 }
 
 /// The part of `help` that lists a command.
@@ -161,6 +164,7 @@ impl Command {
         checks: &[],
         run: |_, _| Err(Failure::fatal("this command needs a subcommand")),
         subcommands: &[],
+        assumed: None,
     };
 
     /// Returns true for a command of Git's, which the shim may serve.
@@ -206,10 +210,14 @@ impl Command {
         }
         let mistake = |message: String| Stop::Mistake { message: message.into(), usage: Some(self.help()) };
         let Some((word, rest)) = args.split_first() else {
-            return Err(mistake("need a subcommand".to_owned()));
+            let needed = || mistake("need a subcommand".to_owned());
+            return self.assumed.map(|command| (command, args)).ok_or_else(needed);
         };
         if rest.is_empty() && word == "-h" {
             return Err(Stop::Help(self.help()));
+        }
+        if let Some(command) = self.assumed.filter(|_| word.starts_with(b"-")) {
+            return Ok((command, args));
         }
         if word.starts_with(b"-") {
             return Err(match self.syntax.survey(std::slice::from_ref(word)) {

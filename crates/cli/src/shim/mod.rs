@@ -66,7 +66,16 @@ pub(crate) fn called_as_git(argv0: Option<&OsString>) -> Option<OsString> {
 /// Returns true if a command whose plan needs the real Git has changed and read nothing so far.
 /// Standard input that it read would be gone.
 fn can_start_again(run: &Invocation) -> bool {
-    let reads = |arg: &BString| arg.starts_with(b"--std") || arg.starts_with(b"--pathspec-f");
+    let is_regular = |file: &[u8]| {
+        let stat = sys::by_path::stat_followed(&run.cwd.join(sys::os_str(file))).ok().flatten();
+        stat.is_some_and(|stat| stat.file_type == sys::FileType::File)
+    };
+    // A regular file can be read again.
+    let reads = |arg: &BString| {
+        let file = arg.strip_prefix(b"--pathspec-from-file=");
+        let is_list = arg.starts_with(b"--pathspec-f") && arg != "--pathspec-file-nul";
+        arg.starts_with(b"--std") || is_list && !file.is_some_and(is_regular)
+    };
     let plans_first = commands::find(run.command.as_bstr()).is_some_and(|command| command.traits.plans_first);
     plans_first && !run.args.iter().any(reads)
 }

@@ -81,6 +81,7 @@ mod sparse;
 mod sparse_index;
 mod split_index;
 mod started_in;
+mod stash;
 mod status;
 mod status_costs;
 mod submodules;

@@ -1,0 +1,231 @@
+//! `stash apply` and `stash pop`: a stash entry back into the worktree.
+
+use bstr::{BString, ByteSlice as _};
+use engine::{
+    add::{Missing, write_tree},
+    checkout::{Attributes, Plan},
+    stash::{self, Merge, Merged, Staged},
+    switch::{self, ResetReason, state},
+};
+use format::{ObjectId, index::Index};
+use repo::Repository;
+use store::{Components, objects};
+
+use super::{
+    entry::{self, Entry},
+    options::Return,
+    scene::{early, open},
+    store::drop_entry,
+};
+use crate::{
+    commands::{beside, status},
+    session::{
+        Session,
+        apply::{Done, Recorded, Start, Transaction},
+        invocation::Invocation,
+        settings::Settings,
+    },
+    term::{
+        args::{Parsed, Set},
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// The fate of the entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// It stays.
+    Keep,
+    /// It is dropped, unless something failed.
+    Drop,
+}
+
+/// Runs it. Returns the exit code.
+pub(super) fn run(run: &Invocation, parsed: Parsed<Set<Return>>, after: After) -> Result<u8, Failure> {
+    let mut request = Return::default();
+    let args = parsed.store(&mut request)?;
+    let (repo, settings) = open(run)?;
+    let index = match request.index {
+        Some(index) => index,
+        None => repo.config_bool("stash.index")?.unwrap_or(false),
+    };
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let entry = entry::find(&repo, &args)?;
+    let number = match after {
+        After::Keep => None,
+        After::Drop => Some(entry.number()?),
+    };
+    let code = apply(session, &entry, index, request.quiet)?;
+    match number {
+        None => Ok(code),
+        Some(number) if code == 0 => drop_entry(&repo, &settings, &entry, number, request.quiet),
+        Some(_) => {
+            console::out("The stash entry is kept in case you need it again.");
+            Ok(code)
+        }
+    }
+}
+
+/// Brings an entry back. All files are durable if the exit code, which it returns, is 0.
+pub(super) fn apply(session: Session<'_>, entry: &Entry, index: bool, quiet: bool) -> Result<u8, Failure> {
+    let Session { invocation: run, repository: repo, settings } = session;
+    let mut transaction = Transaction::start(session, Start::Full { dry_run: false })?;
+    let planned = Planned::new(session, &mut transaction, entry, index, quiet)?;
+    run.interrupt.check()?;
+    // From here on, things change.
+    let written = planned.written();
+    let code = planned.carry_out(transaction, session)?;
+    if code == 0 {
+        make_durable(repo, settings, &written)?;
+    }
+    if !quiet {
+        beside::run(run, repo, &status::COMMAND, &[])?;
+    }
+    Ok(code)
+}
+
+/// All that is to be done.
+struct Planned {
+    merged: Vec<Merged>,
+    /// The plan for `merged`.
+    plan: Plan,
+    /// The tree of the plan's index, if there was something to merge.
+    result: Option<ObjectId>,
+    /// The index of the entry, if it is brought back.
+    staged: Option<Staged>,
+    untracked: Option<Plan>,
+}
+
+impl Planned {
+    fn new(
+        session: Session<'_>,
+        transaction: &mut Transaction<'_>,
+        entry: &Entry,
+        index: bool,
+        quiet: bool,
+    ) -> Result<Planned, Failure> {
+        let Session { repository: repo, settings, .. } = session;
+        let told = |error| early(session, error);
+        stash::check_index(&transaction.index).map_err(told)?;
+        // Otherwise `status` does that.
+        if quiet {
+            transaction.refresh()?;
+        }
+        let tree = |index: &mut Index| {
+            let objects = objects::Transaction::new(settings.objects(repo));
+            let trees = write_tree(index, repo, &objects, Missing::Refused);
+            let root = trees.map_err(|error| told(error.into()))?.root;
+            // The merge reads it.
+            objects.publish()?;
+            Ok::<_, Failure>(root)
+        };
+        let ours = tree(&mut transaction.index)?;
+        let merge = Merge { base: entry.base_tree, ours, theirs: entry.tree };
+        let root = transaction.worktree();
+        let merged = stash::merge(repo, root, &transaction.index, settings.big_file_threshold, merge);
+        let merged = merged.map_err(told)?;
+        let staged = match index && entry.base_tree != entry.index && ours != entry.index {
+            true => {
+                // Git resets the index to HEAD on the way.
+                let head = repo.head()?.oid().map(|head| repo.tree_of(head)).transpose()?;
+                if head != Some(ours) {
+                    return Err(Failure::Unserved("staged changes under those of the stash"));
+                }
+                let staged = stash::staged(repo, &transaction.index, merge, entry.index, &merged);
+                Some(staged.map_err(told)?)
+            }
+            false => None,
+        };
+        let untracked = match entry.untracked {
+            Some(tree) => Some(stash::plan_untracked(repo, root, tree).map_err(told)?),
+            None => None,
+        };
+        let is_taken = |plan: &Plan| {
+            let path_is_taken = |it: &Merged| !plan.index.range_of(it.path.as_bstr()).is_empty();
+            merged.iter().any(path_is_taken)
+        };
+        if untracked.as_ref().is_some_and(is_taken) {
+            return Err(Failure::Unserved("paths that are both tracked and untracked"));
+        }
+        let mut plan = stash::plan_merge(take_index(transaction, repo), &merged);
+        let result = match (entry.base_tree == entry.tree, entry.base_tree == ours) {
+            (true, _) => None,
+            (false, true) => Some(entry.tree),
+            (false, false) => Some(tree(&mut plan.index)?),
+        };
+        Ok(Planned { merged, plan, result, staged, untracked })
+    }
+
+    /// The paths that are written.
+    fn written(&self) -> Vec<BString> {
+        let tracked = self.merged.iter().filter(|it| it.theirs.is_some()).map(|it| it.path.clone());
+        let plan = self.untracked.iter();
+        let untracked =
+            plan.flat_map(|plan| plan.writes.iter().map(|write| plan.index.path_at(write.entry).to_owned()));
+        tracked.chain(untracked).collect()
+    }
+
+    /// Returns the exit code.
+    fn carry_out(self, mut transaction: Transaction<'_>, session: Session<'_>) -> Result<u8, Failure> {
+        let Session { invocation: run, repository: repo, settings } = session;
+        if self.staged.is_some()
+            && let Some(head) = repo.head()?.oid()
+        {
+            let refs = settings.refs(repo)?;
+            let reason = match run.variable("GIT_REFLOG_ACTION") {
+                Some(action) => ResetReason::Action(action.as_bstr()),
+                None => ResetReason::To("HEAD".into()),
+            };
+            switch::reset_head(repo, &refs, head, reason)?;
+            state::end(repo, &refs)?;
+        }
+        if self.result.is_none() {
+            console::out("Already up to date.");
+        }
+        let mut code = u8::from(transaction.carry_out(self.plan)? != Done::Complete);
+        if let Some(tree) = self.result {
+            note_merge(repo, settings, tree)?;
+        }
+        match &self.staged {
+            Some(staged) if code == 0 => staged.apply(&mut transaction.index, &self.merged),
+            _ => stash::unstage(repo, &mut transaction.index, &self.merged),
+        }
+        if let Some(plan) = self.untracked.filter(|_| !transaction.report.stopped) {
+            // These files are not of the index.
+            let index = take_index(&mut transaction, repo);
+            transaction.policy.attributes = Attributes::OfWorktree;
+            let done = transaction.carry_out(plan);
+            transaction.index = index;
+            if done? != Done::Complete {
+                console::error("could not restore untracked files from stash");
+                code = 1;
+            }
+        }
+        transaction.finish(Recorded::Yes)?;
+        Ok(code)
+    }
+}
+
+/// Records the tree of a merge, as Git does after each one.
+fn note_merge(repo: &Repository, settings: &Settings, tree: ObjectId) -> Result<(), Failure> {
+    let mut lock = store::Lock::take(&repo.git_dir().join("AUTO_MERGE"), &settings.locks)?;
+    lock.write(format!("{tree}\n").as_bytes())?;
+    Ok(lock.commit()?)
+}
+
+fn take_index(transaction: &mut Transaction<'_>, repo: &Repository) -> Index {
+    std::mem::replace(&mut transaction.index, Index::empty(repo.hash()))
+}
+
+/// Makes the files durable, unless the user chose what is. The entry may be their last copy.
+fn make_durable(repo: &Repository, settings: &Settings, paths: &[BString]) -> Result<(), Failure> {
+    let fsync = &settings.fsync;
+    if fsync.explicit || !fsync.hardens(Components::LOOSE_OBJECT) {
+        return Ok(());
+    }
+    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
+    stash::sync(&root, paths)
+        .map_err(|(path, error)| Failure::error(text!("cannot sync '", path, "': ", sys::reason(&error))))
+}

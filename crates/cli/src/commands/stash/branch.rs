@@ -1,0 +1,46 @@
+//! `stash branch`: a new branch at the commit that the stash was made from, and the stash there.
+
+use bstr::{BString, ByteSlice as _};
+
+use super::{apply, entry, options::BARE, scene::open, store};
+use crate::{
+    commands::{beside, checkout},
+    session::{Session, invocation::Invocation},
+    term::{
+        console::{self},
+        failure::Failure,
+    },
+};
+
+/// Runs it. Returns the exit code.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let parsed = BARE.parse(args)?;
+    let Some((branch, rest)) = parsed.rest.split_first() else {
+        console::note("No branch name specified");
+        return Ok(1);
+    };
+    let (repo, settings) = open(run)?;
+    let entry = entry::find(&repo, rest)?;
+    // Once the branch is made, nothing can be left to Git any more.
+    let number = if entry.is_of_stash { Some(entry.number()?) } else { None };
+    let Ok(name) = branch.to_str() else { return Err(Failure::Unserved("branch names that are not UTF-8")) };
+    let base = entry.base.to_string();
+    if beside::run(run, &repo, &checkout::COMMAND, &["-b", name, &base])? != 0 {
+        return Ok(1);
+    }
+    // HEAD is another one now.
+    let repo = run.open()?;
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    let applied = match apply::apply(session, &entry, true, false) {
+        // The branch is made, so only this part is Git's.
+        Err(Failure::Unserved(_)) => {
+            let args = ["--index".into(), entry.commit.to_string().into()];
+            beside::by_git(run, "stash apply", &args)?
+        }
+        applied => applied?,
+    };
+    match number {
+        Some(number) if applied == 0 => store::drop_entry(&repo, &settings, &entry, number, false),
+        _ => Ok(applied),
+    }
+}

@@ -1,0 +1,270 @@
+//! The options of the subcommands, and the reasons for which a command line is left to Git.
+
+use std::io::IsTerminal as _;
+
+use bstr::BString;
+
+use crate::{
+    commands::{
+        obstacles::{GENERAL, hooks::present},
+        pathspec_file::PathspecFile,
+        reason::Reason,
+        record::Candidate,
+        rules::{Setting, When},
+    },
+    term::{
+        args::{
+            Grammar,
+            Native::{Both, On},
+            Opt, Parsed, Set, Stop, Survey, Table,
+        },
+        failure::{requires_patch_if, unserved_if},
+    },
+};
+
+/// The command line of `push` and `save`.
+#[derive(Default)]
+pub(super) struct Request {
+    pub(super) keep_index: bool,
+    pub(super) staged: bool,
+    pub(super) quiet: bool,
+    pub(super) untracked: Untracked,
+    pub(super) message: Option<BString>,
+    pub(super) pathspec_file: PathspecFile,
+}
+
+/// The files that are not tracked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Untracked {
+    /// They stay.
+    #[default]
+    Stay,
+    /// They are stashed, except ignored ones.
+    Stashed,
+    /// They are stashed, ignored ones too.
+    All,
+}
+
+/// The command line of `apply`, `pop`, `drop` and `store`.
+#[derive(Default)]
+pub(super) struct Return {
+    /// `--index`; `None` for `stash.index`.
+    pub(super) index: Option<bool>,
+    pub(super) quiet: bool,
+    pub(super) message: Option<BString>,
+}
+
+const KEEP: Opt<Set<Request>> =
+    Opt::flag("-k, --keep-index", "keep index", |request: &mut Request| &mut request.keep_index).native(Both);
+const STAGED: Opt<Set<Request>> =
+    Opt::flag("-S, --staged", "stash staged changes only", |request: &mut Request| &mut request.staged)
+        .native(Both);
+const PATCH: Opt<Set<Request>> = Opt::new("-p, --patch", "stash in patch mode", |_: &mut Request, value| {
+    unserved_if(value.on, "option '--patch'")
+});
+const ADVANCE: Opt<Set<Request>> = Opt::new(
+    "--auto-advance",
+    "auto advance to the next file when selecting hunks interactively",
+    |_: &mut Request, value| requires_patch_if(!value.on, "--no-auto-advance"),
+);
+const UNIFIED: Opt<Set<Request>> =
+    Opt::new("-U, --unified <n>", "generate diffs with <n> lines context", |_: &mut Request, _| {
+        requires_patch_if(true, "--unified")
+    })
+    .only();
+const INTER: Opt<Set<Request>> = Opt::new(
+    "--inter-hunk-context <n>",
+    "show context between diff hunks up to the specified number of lines",
+    |_: &mut Request, _| requires_patch_if(true, "--inter-hunk-context"),
+)
+.only();
+const QUIET: Opt<Set<Request>> =
+    Opt::flag("-q, --quiet", "quiet mode", |request: &mut Request| &mut request.quiet).native(Both);
+const INCLUDE: Opt<Set<Request>> = Opt::new(
+    "-u, --include-untracked",
+    "include untracked files in stash",
+    |request: &mut Request, value| {
+        request.untracked = if value.on { Untracked::Stashed } else { Untracked::Stay };
+        Ok(())
+    },
+)
+.native(Both);
+const ALL: Opt<Set<Request>> =
+    Opt::new("-a, --all", "include ignore files", |request: &mut Request, value| {
+        request.untracked = if value.on { Untracked::All } else { Untracked::Stay };
+        Ok(())
+    })
+    .native(Both);
+const MESSAGE: Opt<Set<Request>> =
+    Opt::text("-m, --message <message>", "stash message", |request: &mut Request| &mut request.message)
+        .native(Both);
+const FILE: Opt<Set<Request>> =
+    Opt::new("--pathspec-from-file <file>", "read pathspec from file", |request: &mut Request, value| {
+        request.pathspec_file.files.extend(value.text);
+        Ok(())
+    })
+    .native(On);
+const NUL: Opt<Set<Request>> = Opt::flag(
+    "--pathspec-file-nul",
+    "with --pathspec-from-file, pathspec elements are separated with NUL character",
+    |request: &mut Request| &mut request.pathspec_file.nul,
+)
+.native(Both);
+
+const PUSH_USAGE: &[&str] =
+    &["sapwood stash [push] [-S | --staged] [-k | --[no-]keep-index] [-q | --quiet] \
+     [-u | --include-untracked] [-a | --all] [(-m | --message) <message>] \
+     [--pathspec-from-file=<file> [--pathspec-file-nul]] [--] [<pathspec>...]"];
+
+const PUSH_OPTIONS: &[Opt<Set<Request>>] =
+    &[KEEP, STAGED, PATCH, ADVANCE, UNIFIED, INTER, QUIET, INCLUDE, ALL, MESSAGE, FILE, NUL];
+
+pub(super) const PUSH: Table<Set<Request>> =
+    Table { usage: PUSH_USAGE, options: PUSH_OPTIONS, grammar: Grammar::MixedWithDashes };
+
+pub(super) const ASSUMED: Table<Set<Request>> =
+    Table { usage: PUSH_USAGE, options: PUSH_OPTIONS, grammar: Grammar::OptionsFirst };
+
+pub(super) const SAVE: Table<Set<Request>> = Table {
+    usage: &["sapwood stash save [-S | --staged] [-k | --[no-]keep-index] [-q | --quiet] \
+         [-u | --include-untracked] [-a | --all] [<message>]"],
+    options: &[KEEP, STAGED, PATCH, ADVANCE, UNIFIED, INTER, QUIET, INCLUDE, ALL, MESSAGE],
+    grammar: Grammar::MixedWithDashes,
+};
+
+const SILENT: Opt<Set<Return>> =
+    Opt::flag("-q, --quiet", "be quiet, only report errors", |request: &mut Return| &mut request.quiet)
+        .native(Both);
+const INDEX: Opt<Set<Return>> =
+    Opt::choice("--index", "attempt to recreate the index", |request: &mut Return| &mut request.index)
+        .native(Both);
+
+pub(super) const POP: Table<Set<Return>> = Table {
+    usage: &["sapwood stash pop [--index] [-q | --quiet] [<stash>]"],
+    options: &[SILENT, INDEX],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const APPLY: Table<Set<Return>> = Table {
+    usage: &["sapwood stash apply [--index] [-q | --quiet] [<stash>]"],
+    options: &[SILENT, INDEX],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const DROP: Table<Set<Return>> = Table {
+    usage: &["sapwood stash drop [-q | --quiet] [<stash>]"],
+    options: &[SILENT],
+    grammar: Grammar::Mixed,
+};
+
+pub(super) const STORE: Table<Set<Return>> = Table {
+    usage: &["sapwood stash store [(-m | --message) <message>] [-q | --quiet] <commit>"],
+    options: &[
+        SILENT,
+        Opt::text("-m, --message <message>", "stash message", |request: &mut Return| &mut request.message)
+            .native(On),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+/// Without options.
+pub(super) const BARE: Table<Set<Return>> = Table {
+    usage: &["sapwood stash (list | clear)", "sapwood stash branch <branchname> [<stash>]"],
+    options: &[],
+    grammar: Grammar::Mixed,
+};
+
+/// The words themselves count.
+pub(super) const WORDS: Table<Set<Return>> = Table {
+    usage: &["sapwood stash create [<message>]", "sapwood stash show [<diff-options>] [<stash>]"],
+    options: &[],
+    grammar: Grammar::Words,
+};
+
+const OWN: &[Setting] = &[
+    ("core.ignorecase", When::True),
+    ("i18n.commitencoding", When::Set),
+    ("i18n.logoutputencoding", When::Set),
+    ("stash.index", When::NotBoolean),
+    ("stash.showincludeuntracked", When::NotBoolean),
+    ("stash.showpatch", When::NotBoolean),
+    ("stash.showstat", When::NotBoolean),
+];
+
+pub(super) const SETTINGS: &[&[Setting]] = &[GENERAL, OWN];
+
+/// Settings of `log`, by which Git lists the entries.
+pub(super) const LIST_SETTINGS: &[&[Setting]] =
+    &[GENERAL, OWN, &[("format.*", When::Set), ("log.*", When::Set), ("notes.*", When::Set)]];
+
+/// Parses the line of a `push` that is not named: `--` is kept, as by [`PUSH`].
+pub(super) fn assumed(args: &[BString]) -> Result<Parsed<Set<Request>>, Stop> {
+    let mut parsed: Parsed<Set<Request>> = ASSUMED.parse(args)?;
+    if !parsed.rest.is_empty() {
+        parsed.rest.insert(0, "--".into());
+    }
+    Ok(parsed)
+}
+
+/// Arguments of a `push` that is not named.
+pub(super) fn only_after_dashes(survey: &Survey, args: &[BString]) -> Option<Reason> {
+    let before = args.len().checked_sub(survey.rest.len() + 1).and_then(|at| args.get(at));
+    let is_clear = survey.rest.is_empty() || before.is_some_and(|word| word == "--");
+    (!is_clear).then(|| Reason::command_line("arguments without a subcommand"))
+}
+
+/// Dashes among the paths.
+pub(super) fn paths_of_push(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let has = survey.rest.iter().skip(1).any(|word| word == "--");
+    has.then(|| Reason::command_line("'--' among the paths"))
+}
+
+/// Options together, and paths from standard input, which can be read only once.
+pub(super) fn combinations(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let is_on = |name: &str| survey.options.iter().rev().find(|it| it.name == name).is_some_and(|it| it.on);
+    if is_on("--staged") && (is_on("--keep-index") || !survey.rest.is_empty()) {
+        return Some(Reason::command_line("'--staged' with paths, or with '--keep-index'"));
+    }
+    let file = survey.options.iter().filter(|it| it.name == "--pathspec-from-file");
+    let is_stream = |value: &BString| value == "-" || value.starts_with(b"/") || value.starts_with(b":");
+    let streams = file.filter_map(|it| it.value.as_ref()).any(is_stream);
+    streams.then(|| Reason::command_line("paths from standard input"))
+}
+
+/// Options of `log`, or other words.
+pub(super) fn no_arguments(survey: &Survey, args: &[BString]) -> Option<Reason> {
+    let has = !args.is_empty() || !survey.rest.is_empty();
+    has.then(|| Reason::command_line("options of 'log'"))
+}
+
+/// `create` takes any word as message, but Git knows options before it does.
+pub(super) fn no_options(_: &Survey, args: &[BString]) -> Option<Reason> {
+    let has = args.iter().any(|word| word.starts_with(b"-"));
+    has.then(|| Reason::command_line("a message with dashes"))
+}
+
+/// Patches and their statistics are Git's.
+pub(super) fn always_by_git(_: &Candidate<'_>) -> Vec<Reason> {
+    vec![Reason::command_line("the changes of a stash entry")]
+}
+
+/// Git has rules of its own for paths outside of a sparse worktree.
+pub(super) fn sparse(candidate: &Candidate<'_>) -> Vec<Reason> {
+    match engine::sparse::is_on(candidate.repo()) {
+        Ok(false) => Vec::new(),
+        Ok(true) | Err(_) => vec![Reason::repository("the worktree is sparse")],
+    }
+}
+
+/// On a terminal, Git shows the list by a pager.
+pub(super) fn no_terminal(_: &Candidate<'_>) -> Vec<Reason> {
+    match std::io::stdout().is_terminal() {
+        true => vec![Reason::command_line("a list on a terminal")],
+        false => Vec::new(),
+    }
+}
+
+/// Git runs these hooks once for each of its steps.
+pub(super) fn hooks(candidate: &Candidate<'_>) -> Vec<Reason> {
+    present(candidate.repo(), &["post-checkout", "post-index-change"])
+}

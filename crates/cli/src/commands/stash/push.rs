@@ -1,0 +1,311 @@
+//! `stash push`: the changes into a stash, and the worktree back to HEAD.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    checkout::{Plan, Workers},
+    clean,
+    pathspec::{Pathspecs, Seen},
+    stash::{self, Changes, File, Scope, Target},
+    status, switch,
+    switch::{ResetReason, state},
+    untracked::{self, Directories, Excludes, Ignored, Nested},
+};
+use format::{ObjectId, index::Index};
+use repo::{Repository, convert::Metadata};
+use store::refs::Expected;
+
+use super::{
+    create::{Head, commits, no_commit_yet},
+    options::{Request, Untracked},
+    scene::{STASH, early, newest, open},
+};
+use crate::{
+    commands::paths,
+    session::{
+        Session,
+        apply::{Done, Recorded, Start, Transaction},
+        invocation::Invocation,
+        settings::Settings,
+    },
+    term::{
+        args::{Parsed, Set},
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// Runs a parsed command line. Returns the exit code.
+pub(super) fn run(run: &Invocation, parsed: Parsed<Set<Request>>) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let rest = parsed.store(&mut request)?;
+    let paths = rest.strip_prefix(&[BString::from("--")]).unwrap_or(&rest);
+    push(run, request, paths)
+}
+
+/// Stashes the changes of these paths, or of all. Returns the exit code.
+pub(super) fn push(run: &Invocation, request: Request, paths: &[BString]) -> Result<u8, Failure> {
+    let (repo, settings) = open(run)?;
+    let apart = request.staged.then_some("--staged");
+    let specs = request.pathspec_file.or(paths::parse(run, &repo, paths)?, apart, run, &repo)?;
+    if request.staged && request.untracked != Untracked::Stay {
+        console::note("Can't use --staged and --include-untracked or --all at the same time");
+        return Ok(1);
+    }
+    let session = Session { invocation: run, repository: &repo, settings: &settings };
+    Push { run, repo: &repo, settings: &settings, session, request, specs: &specs }.go()
+}
+
+struct Push<'a> {
+    run: &'a Invocation,
+    repo: &'a Repository,
+    settings: &'a Settings,
+    session: Session<'a>,
+    request: Request,
+    specs: &'a Pathspecs,
+}
+
+impl<'a> Push<'a> {
+    fn go(&self) -> Result<u8, Failure> {
+        let mut transaction = Transaction::start(self.session, Start::Full { dry_run: false })?;
+        let top = self.repo.work_tree().ok_or_else(Failure::no_worktree)?;
+        let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
+        self.match_paths(&transaction.index)?;
+        let Some(head) = Head::read(self.repo)? else { return Ok(no_commit_yet(self.request.quiet)) };
+        let changes = self.changes(&root, &mut transaction.index, head.tree)?;
+        self.run.interrupt.check()?;
+        if changes.paths.is_empty() && changes.untracked.is_empty() {
+            let recorded = if changes.is_refreshed { Recorded::Yes } else { Recorded::No };
+            transaction.finish(recorded)?;
+            if !self.request.quiet {
+                console::out("No local changes to save");
+            }
+            return Ok(0);
+        }
+        let changes = if self.request.staged { staged(changes)? } else { changes };
+        if self.request.staged && changes.paths.is_empty() {
+            if !self.request.quiet {
+                console::note("No staged changes");
+            }
+            return Ok(1);
+        }
+        self.check(&changes, &transaction.index)?;
+        let message = head.message(self.request.message.as_ref().map(|message| message.as_bstr()));
+        let target = self.target();
+        let stash = {
+            let is_selective = !self.specs.is_empty();
+            commits(
+                self.session,
+                &mut transaction,
+                &head,
+                &changes,
+                self.request.untracked != Untracked::Stay,
+                message.as_bstr(),
+                |transaction, snapshot| {
+                    if target == Target::Index && snapshot.index == ObjectId::empty_tree(self.repo.hash()) {
+                        return Err(Failure::Unserved("empty indexes that are kept"));
+                    }
+                    match is_selective && is_as_head(&transaction.index, &changes) {
+                        true => Err(Failure::Unserved("staged changes that the worktree lacks")),
+                        false => Ok(()),
+                    }
+                },
+            )?
+        };
+        let index = std::mem::replace(&mut transaction.index, Index::empty(self.repo.hash()));
+        let plan = stash::reset(self.repo, index, &changes, target);
+        self.run.interrupt.check()?;
+        self.check_head(head.commit)?;
+        self.record(stash, message.as_bstr())?;
+        self.reset(transaction, &root, plan, head.commit)
+    }
+
+    /// All steps after the stash is recorded. Returns the exit code.
+    fn reset(
+        &self,
+        mut transaction: Transaction<'a>,
+        root: &sys::Dir,
+        plan: Plan,
+        head: ObjectId,
+    ) -> Result<u8, Failure> {
+        transaction.policy.metadata = Metadata { reference: None, treeish: Some(head) };
+        let done = transaction.carry_out(plan)?;
+        let cleans = self.request.untracked != Untracked::Stay && self.specs.is_empty();
+        let cleaned = match cleans && !transaction.report.stopped {
+            true => self.clean(root, &transaction.index),
+            false => Ok(()),
+        };
+        transaction.finish(Recorded::Yes)?;
+        if self.moves_head() {
+            let refs = self.settings.refs(self.repo)?;
+            let reason = match self.run.variable("GIT_REFLOG_ACTION") {
+                Some(action) => ResetReason::Action(action.as_bstr()),
+                None => ResetReason::To("HEAD".into()),
+            };
+            switch::reset_head(self.repo, &refs, head, reason)?;
+            state::end(self.repo, &refs)?;
+        }
+        match cleaned {
+            // The stash is made, so nothing can be left to Git any more.
+            Err(Failure::Unserved(what)) => Err(Failure::fatal(what)),
+            Err(failure) => Err(failure),
+            Ok(()) => Ok(u8::from(done != Done::Complete)),
+        }
+    }
+
+    fn target(&self) -> Target {
+        match (self.request.staged, self.request.keep_index) {
+            (true, _) => Target::Staged,
+            (false, true) => Target::Index,
+            (false, false) => Target::Head,
+        }
+    }
+
+    /// Git resets HEAD to itself, unless paths are given.
+    fn moves_head(&self) -> bool {
+        self.specs.is_empty()
+    }
+
+    /// A HEAD that could not be moved in the end is left to Git.
+    fn check_head(&self, head: ObjectId) -> Result<(), Failure> {
+        if !self.moves_head() {
+            return Ok(());
+        }
+        let refs = self.settings.refs(self.repo)?;
+        let checked = switch::check_reset(self.repo, &refs, head);
+        checked.map_err(|_| Failure::Unserved("refs that cannot be written"))
+    }
+
+    /// Leaves paths that match nothing to Git, which names them in its own way.
+    fn match_paths(&self, index: &Index) -> Result<(), Failure> {
+        if self.specs.is_empty() || self.request.untracked != Untracked::Stay {
+            return Ok(());
+        }
+        let mut seen = Seen::default();
+        for entry in index.entries() {
+            self.specs.matches_entry(index.path(entry), entry.mode, &mut seen);
+        }
+        match self.specs.unseen(&seen).next() {
+            None => Ok(()),
+            Some(_) => Err(Failure::Unserved("paths that match nothing")),
+        }
+    }
+
+    fn changes(&self, root: &sys::Dir, index: &mut Index, head: ObjectId) -> Result<Changes, Failure> {
+        let excludes = self.excludes()?.without_cache();
+        let options = untracked::Options {
+            directories: Directories::Files,
+            ignored: Ignored::Left,
+            nested: Nested::AsOne,
+            workers: Workers::Auto,
+        };
+        let untracked = (self.request.untracked != Untracked::Stay)
+            .then_some(status::Untracked { options, excludes: &excludes });
+        let scope = Scope { pathspecs: self.specs, untracked, interrupt: self.run.interrupt.flag() };
+        stash::collect(self.repo, root, index, head, scope).map_err(|error| early(self.session, error))
+    }
+
+    fn excludes(&self) -> Result<Excludes, Failure> {
+        Ok(match self.request.untracked {
+            Untracked::Stay => Excludes::default(),
+            Untracked::Stashed => Excludes::standard(self.repo, &[])?,
+            Untracked::All => Excludes::only(self.repo, &[])?,
+        })
+    }
+
+    /// Leaves to Git the changes that its steps after the stash fail on, or treat in their own way.
+    fn check(&self, changes: &Changes, index: &Index) -> Result<(), Failure> {
+        let is_there = newest(self.repo)?.is_some();
+        if is_there && self.repo.reflog(BStr::new(STASH))?.is_none() {
+            return Err(Failure::Unserved("a stash without a reflog"));
+        }
+        let attributes = |path: &BString| path == ".gitattributes" || path.ends_with(b"/.gitattributes");
+        let whole = self.target() == Target::Head && self.specs.is_empty();
+        if !whole && changes.paths.iter().any(|changed| attributes(&changed.path)) {
+            return Err(Failure::Unserved("changes of attributes"));
+        }
+        let is_unknown = |changed: &stash::Changed| changed.index.is_none() && changed.file.stat().is_some();
+        if self.request.keep_index && changes.paths.iter().any(is_unknown) {
+            return Err(Failure::Unserved("files that the kept index lacks"));
+        }
+        if self.specs.is_empty() || self.request.untracked == Untracked::Stay {
+            return Ok(());
+        }
+        let mut seen = Seen::default();
+        for entry in index.entries() {
+            self.specs.matches_entry(index.path(entry), entry.mode, &mut seen);
+        }
+        if !self.request.keep_index {
+            changes.untracked.iter().for_each(|(path, _)| {
+                self.specs.matches(path.as_bstr(), &mut seen);
+            });
+        }
+        match self.specs.unseen(&seen).next() {
+            None => Ok(()),
+            Some(_) => Err(Failure::Unserved("paths that match nothing")),
+        }
+    }
+
+    /// Makes the commit the newest stash entry, and says so.
+    fn record(&self, stash: ObjectId, message: &BStr) -> Result<(), Failure> {
+        let refs = self.settings.refs(self.repo)?;
+        if store::refs::record(&refs, BStr::new(STASH), stash, Expected::Any, message).is_err() {
+            if !self.request.quiet {
+                console::note("Cannot save the current status");
+            }
+            return Err(Failure::Said(1));
+        }
+        if !self.request.quiet {
+            console::out(text!("Saved working directory and index state ", message));
+        }
+        Ok(())
+    }
+
+    /// Removes the directories that only held untracked files, or nothing.
+    fn clean(&self, root: &sys::Dir, index: &Index) -> Result<(), Failure> {
+        let excludes = self.excludes()?;
+        let options = untracked::Options {
+            directories: Directories::Whole,
+            ignored: match self.request.untracked {
+                Untracked::All => Ignored::TooWithContents,
+                _ => Ignored::MatchingWithContents,
+            },
+            nested: Nested::Skipped,
+            workers: Workers::Auto,
+        };
+        let interrupt = self.run.interrupt.flag();
+        let everything = Pathspecs::default();
+        let found =
+            untracked::walk(self.repo, root, index, &everything, &excludes, &options, interrupt, None)?;
+        let doomed = clean::doomed(found, index, clean::Directories::Remove, false);
+        let top = self.repo.work_tree().ok_or_else(Failure::no_worktree)?;
+        let cwd = self.run.original_cwd(self.repo);
+        let kept = cwd.as_ref().map(|cwd| cwd.as_bstr());
+        Ok(stash::remove_empty_directories(self.repo, top, root, &doomed, kept)?)
+    }
+}
+
+/// The staged changes, where the file is as the index says.
+fn staged(mut changes: Changes) -> Result<Changes, Failure> {
+    changes.paths.retain(|changed| changed.head != changed.index);
+    let is_plain = |changed: &stash::Changed| match changed.file {
+        File::AsIndexed(_) => true,
+        File::Missing => changed.index.is_none(),
+        File::Other(..) => false,
+    };
+    match changes.paths.iter().all(is_plain) {
+        true => Ok(changes),
+        false => Err(Failure::Unserved("staged changes of files with other changes")),
+    }
+}
+
+/// Returns true if nothing in the worktree differs from HEAD. `index` is as the worktree.
+fn is_as_head(index: &Index, changes: &Changes) -> bool {
+    let is_same = |changed: &stash::Changed| {
+        if matches!(changed.file, File::Missing) {
+            return changed.head.is_none();
+        }
+        let entry = index.entries_in(index.range_of(changed.path.as_bstr())).next();
+        entry.map(|entry| stash::Content { mode: entry.mode, oid: entry.oid }) == changed.head
+    };
+    changes.untracked.is_empty() && changes.paths.iter().all(is_same)
+}

@@ -1,0 +1,191 @@
+//! `push`: the changes that it puts away, and those that it leaves.
+
+use super::Pair;
+
+/// Local changes, as lines of shell code, that every form of `push` serves natively.
+const CHANGES: &[(&str, &str)] = &[
+    ("a modified file", "echo 3 >a"),
+    ("a staged file", "echo 3 >a; git add a"),
+    ("a staged file, then modified", "echo 3 >a; git add a; echo 4 >a"),
+    ("a staged file, then reverted", "echo 3 >a; git add a; echo 2 >a; echo 9 >b"),
+    ("a deleted file", "rm dir/c"),
+    ("a deletion that is staged", "git rm -q dir/c"),
+    ("the last file of a directory", "rm -r gone; echo x >>b"),
+    ("a new file that is staged", "echo n >new; git add new"),
+    ("a new file in new directories", "mkdir -p n/m; echo n >n/m/o; git add n"),
+    ("a new file, staged and deleted", "echo n >new; git add new; rm new; echo 3 >a"),
+    ("an executable", "chmod +x a; chmod -x run; git add run"),
+    ("a link to elsewhere", "ln -sfn b link"),
+    ("a link that becomes a file", "rm link; echo f >link"),
+    ("a file that becomes a link", "rm a; ln -s b a; git add a"),
+    ("a staged rename", "git mv b moved"),
+    ("an intended name with blanks", "echo x >'n w'; git add 'n w'; echo \"y\" >>dir/deep/d"),
+    ("a deletion of the index alone", "git rm -q --cached a"),
+    ("a deletion of the index alone, then modified", "git rm -q --cached a; echo 7 >a"),
+    ("an untracked file", "echo u >u"),
+    (
+        "untracked files and changes",
+        "echo 3 >a; mkdir -p u/v empty/dir; echo u >u/v/w; echo o >x.o; mkdir out; echo p >out/p",
+    ),
+    ("touched files", "touch -d '2001-01-01' a b; echo 3 >run"),
+    ("nothing", "true"),
+];
+
+#[test]
+fn puts_away_what_git_does() {
+    for (name, script) in CHANGES {
+        for form in
+            [&["push"][..], &[], &["push", "-q"], &["-m", "some  message"], &["save", "some", "words"]]
+        {
+            let pair = Pair::new();
+            println!("{name}: {form:?}");
+            pair.both(script).native(form).native(&["list"]);
+        }
+    }
+}
+
+#[test]
+fn puts_away_untracked_files() {
+    for (name, script) in CHANGES {
+        for form in [&["push", "-u"][..], &["-a"], &["push", "--include-untracked", "-q", "-m", "m"]] {
+            let pair = Pair::new();
+            println!("{name}: {form:?}");
+            pair.both(script).same(form).native(&["list"]);
+        }
+    }
+    let pair = Pair::new();
+    pair.both("echo 3 >a; mkdir -p u/v empty/dir; echo u >u/v/w; echo o >u/x.o; echo l >l; ln -s l m");
+    pair.native(&["-u"]).native(&["pop"]).native(&["-a"]).native(&["pop", "-q"]);
+}
+
+#[test]
+fn keeps_the_index() {
+    for (name, script) in CHANGES {
+        for form in [&["-k"][..], &["push", "--keep-index", "-q"], &["-k", "--no-keep-index"], &["-k", "-u"]]
+        {
+            let pair = Pair::new();
+            println!("{name}: {form:?}");
+            pair.both(script).same(form).native(&["list"]);
+        }
+    }
+    Pair::new().both("echo 3 >a; git add a; echo 4 >a; echo 5 >b; git rm -q dir/c").native(&["-k"]);
+}
+
+#[test]
+fn puts_away_staged_changes_alone() {
+    for (name, script) in CHANGES {
+        let pair = Pair::new();
+        println!("{name}");
+        pair.both(script).same(&["push", "-S"]).native(&["list"]);
+    }
+    Pair::new().both("echo 3 >a; git add a; echo 5 >b").native(&["--staged"]).native(&["pop"]);
+    Pair::new().both("echo 3 >a").native(&["--staged"]).native(&["-S", "-u"]);
+}
+
+#[test]
+fn puts_away_paths() {
+    for (name, script) in CHANGES {
+        for form in [
+            &["push", "a"][..],
+            &["--", "dir", "a"],
+            &["push", "-q", "-m", "m", "--", ":!b"],
+            &["push", "*"],
+            &["push", "-u", "--", "u", "a"],
+            &["push", "-k", "a", "b"],
+            &["push", "nowhere", "a"],
+        ] {
+            let pair = Pair::new();
+            println!("{name}: {form:?}");
+            pair.both(script).same(form).native(&["list"]);
+        }
+    }
+    let pair = Pair::new();
+    pair.both("echo 3 >a; echo 4 >b; git add b; rm dir/c; echo n >new; git add new; echo u >u");
+    pair.native(&["push", "dir"]).native(&["--", "b", "new"]).native(&["push", "-u", "u"]);
+    pair.handed_over(&["push", "nowhere"], "match nothing");
+}
+
+#[test]
+fn reads_paths_from_a_file() {
+    let pair = Pair::new();
+    pair.both("echo 3 >a; echo 4 >b; rm dir/c; echo a >list; printf 'b\\0dir' >nul");
+    pair.native(&["push", "--pathspec-from-file=list"]);
+    pair.native(&["push", "--pathspec-file-nul", "--pathspec-from-file=nul"]);
+    pair.native(&["push", "--pathspec-file-nul"]);
+    pair.native(&["push", "--pathspec-from-file=list", "a"]);
+    pair.native(&["push", "--pathspec-from-file=list", "-S"]);
+    pair.handed_over(&["push", "--pathspec-from-file=-"], "standard input");
+    pair.native(&["push", "--pathspec-from-file=missing"]);
+}
+
+#[test]
+fn runs_in_a_directory() {
+    for form in [&["push"][..], &["-u"], &["push", "c"], &["push", ".."], &["--", ":/a"], &["-a"]] {
+        let pair = Pair::new();
+        println!("{form:?}");
+        pair.both("echo 3 >a; echo 3 >dir/c; rm dir/deep/d; mkdir dir/e; echo u >dir/u; echo o >dir/o.o");
+        pair.native_in("dir", form).native_in("dir", &["pop"]);
+        pair.both("mkdir -p new/er; echo u >new/er/u");
+        pair.native_in("new/er", form).native_in("new/er", &["apply"]);
+    }
+}
+
+#[test]
+fn leaves_rare_states_to_git() {
+    for (script, why) in [
+        ("echo i >i; git add -N i; echo 3 >a", "intended to be added"),
+        ("git update-index --assume-unchanged b; echo 3 >a", "assumed unchanged"),
+        ("git update-index --skip-worktree b; echo 3 >a", "sparse worktrees"),
+        ("git sparse-checkout set dir; echo 3 >a", "the worktree is sparse"),
+        ("rm a; mkdir a; echo x >a/x", "directories in the place of files"),
+        ("rm -r dir; echo x >dir", "files in the place of directories"),
+        ("rm -r dir; ln -s gone dir", "links in the place of directories"),
+        (
+            "git checkout -q -b side HEAD~1; echo s >a; git commit -qam s; ! git merge -q main",
+            "unmerged paths",
+        ),
+        (
+            "git -C gone init -q; git -C gone commit -q --allow-empty -m s; mv gone/only .; git rm -qr --cached gone; git add gone",
+            "",
+        ),
+        ("git config core.autocrlf true; printf '3\\r\\n4\\n' >a", ""),
+        (
+            "printf '#!/bin/sh\\nexit 0\\n' >.git/hooks/post-index-change; chmod +x .git/hooks/post-index-change; echo 3 >a",
+            "there is a hook",
+        ),
+    ] {
+        println!("{script}");
+        Pair::new().both(script).handed_over(&["push"], why);
+    }
+    Pair::new()
+        .both("git init -q nested; git -C nested commit -q --allow-empty -m n")
+        .handed_over(&["-u"], "untracked repositories");
+    Pair::new().both("echo 3 >a").handed_over(&["-p"], "option '--patch'");
+    Pair::new().both("echo 3 >a").handed_over(&["-q", "a"], "without a subcommand");
+    Pair::new().both("echo 3 >a").handed_over(&["push", "b", "--", "a"], "'--' among the paths");
+}
+
+#[test]
+fn needs_a_commit_and_a_worktree() {
+    let pair = Pair::of(|repo| {
+        repo.write("a", "1\n");
+    });
+    pair.native(&[]).native(&["push", "-q"]).native(&["-u"]).native(&["list"]).native(&["create"]);
+    pair.both("git add a").native(&["push"]).native(&["pop"]);
+    let bare = Pair::of(|repo| {
+        repo.git(&["config", "core.bare", "true"]);
+    });
+    bare.same(&["list"]);
+}
+
+#[test]
+fn converts_as_add_does() {
+    for settings in ["core.autocrlf input", "core.eol crlf", "core.autocrlf true"] {
+        let pair = Pair::new();
+        pair.both(&format!("git config {settings}; echo '*.txt text' >.gitattributes; printf 'x\\r\\n' >x.txt; git add .; git commit -qm attributes; printf 'y\\r\\nz\\r\\n' >x.txt"));
+        pair.same(&["push"]).same(&["pop"]).same(&["-u", "-m", "again"]).same(&["apply"]);
+    }
+    let pair = Pair::new();
+    pair.both("git config filter.up.clean 'tr a-z A-Z'; git config filter.up.smudge 'tr A-Z a-z'; echo 'f filter=up' >.gitattributes; echo text >f; git add .; git commit -qm filter; echo more >f");
+    pair.native(&["push"]).native(&["pop"]);
+}

@@ -1,0 +1,250 @@
+//! The merge of a stash into the index and the worktree, as far as no content has to be merged.
+//!
+//! Git merges three trees: the base of the stash, the index, and the worktree of the stash. A path
+//! is served here if only the stash changed it, or if both sides made the same change. Renames do
+//! not matter then, unless both sides add or delete paths ([`renames_matter`]).
+
+use std::collections::{HashMap, HashSet};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{
+    ObjectId,
+    index::{Edit, Entry, Index},
+};
+use repo::Repository;
+use sys::{Dir, FileType, Stat};
+
+use super::{Content, Error, snapshot::new_entry};
+use crate::{
+    add::{FileHasher, Found, PathProbe},
+    checkout::{Plan, Premise, Removal, Write},
+    look::{
+        cache_tree,
+        stat::{Match, StatRules},
+        trees::{self, Kind, Side},
+    },
+};
+
+/// The three trees.
+#[derive(Clone, Copy, Debug)]
+pub struct Merge {
+    /// The tree that the stash was made from.
+    pub base: ObjectId,
+    /// The tree of the index.
+    pub ours: ObjectId,
+    /// The tree of the stash.
+    pub theirs: ObjectId,
+}
+
+/// A path that the stash changes.
+#[derive(Clone, Debug)]
+pub struct Merged {
+    /// The path.
+    pub path: BString,
+    /// Its content in the index.
+    pub ours: Option<Content>,
+    /// Its content in the stash.
+    pub theirs: Option<Content>,
+    /// The stat data of its file.
+    file: Option<Stat>,
+}
+
+/// A path that differs between two trees.
+#[derive(Debug)]
+struct Difference {
+    path: BString,
+    old: Option<Content>,
+    new: Option<Content>,
+}
+
+/// Finds what the stash changes. `index` has the tree `ours`, and files must be as the index says.
+pub fn merge(
+    repo: &Repository,
+    root: &Dir,
+    index: &Index,
+    big: u64,
+    merge: Merge,
+) -> Result<Vec<Merged>, Error> {
+    let theirs = differences(repo, merge.base, merge.theirs)?;
+    if merge.base != merge.ours {
+        let ours = differences(repo, merge.base, merge.ours)?;
+        if renames_matter(&ours, &theirs) {
+            return Err(Error::Unserved("merges in which renames may matter"));
+        }
+    }
+    let mut files = Files {
+        probe: PathProbe::new(root),
+        root,
+        rules: StatRules::of(repo)?,
+        hasher: FileHasher::new(repo, root, big),
+        index,
+    };
+    let mut merged = Vec::new();
+    for Difference { path, old, new } in theirs {
+        let ours = content_of(index, path.as_bstr());
+        if ours == new {
+            continue;
+        }
+        if ours != old {
+            return Err(Error::Unserved("merges of contents"));
+        }
+        let file = files.clean(path.as_bstr())?;
+        merged.push(Merged { path, ours, theirs: new, file });
+    }
+    Ok(merged)
+}
+
+/// Returns true if a rename on one side may change the result. A rename needs a path that its side
+/// deleted, and one that it added. It matters if the other side changed the old path, or added
+/// paths to its directory.
+fn renames_matter(ours: &[Difference], theirs: &[Difference]) -> bool {
+    let adds = |side: &[Difference]| side.iter().any(|it| it.old.is_none());
+    let deletes = |side: &[Difference]| side.iter().any(|it| it.new.is_none());
+    let deleted: HashSet<&BStr> =
+        ours.iter().filter(|it| it.new.is_none()).map(|it| it.path.as_bstr()).collect();
+    let both_delete = theirs.iter().any(|it| it.new.is_none() && deleted.contains(it.path.as_bstr()));
+    both_delete || adds(ours) && adds(theirs) && (deletes(ours) || deletes(theirs))
+}
+
+/// Looks at the files of merged paths.
+struct Files<'a> {
+    probe: PathProbe<'a>,
+    root: &'a Dir,
+    rules: StatRules,
+    hasher: FileHasher<'a>,
+    index: &'a Index,
+}
+
+impl Files<'_> {
+    /// Returns the file of a path that is as the index says. Everything else is left to Git, which
+    /// refuses it, or knows how to overwrite it.
+    fn clean(&mut self, path: &BStr) -> Result<Option<Stat>, Error> {
+        let entry = entry_of(self.index, path);
+        match (self.probe.probe(path), entry) {
+            (Found::Missing, None) => {
+                super::untracked::check_directories(self.root, path)?;
+                Ok(None)
+            }
+            (Found::Present(stat), Some(entry)) if self.is_clean(path, &entry, &stat) => Ok(Some(stat)),
+            _ => Err(Error::Unserved("local changes in the place of stashed ones")),
+        }
+    }
+
+    fn is_clean(&mut self, path: &BStr, entry: &Entry, stat: &Stat) -> bool {
+        if !matches!(stat.file_type, FileType::File | FileType::Symlink) {
+            return false;
+        }
+        match self.rules.compare(entry, stat, self.index.timestamp) {
+            Match::Same => true,
+            Match::Different => false,
+            Match::Racy | Match::Touched => self.hasher.matches_entry(entry, path, stat, self.index),
+        }
+    }
+}
+
+/// Plans the change of the worktree. The index of the plan has the stash's content; [`unstage`]
+/// follows.
+pub fn plan(mut index: Index, merged: &[Merged]) -> Plan {
+    let edit = |it: &Merged| {
+        let entries = it.theirs.iter().map(|content| new_entry(*content, None)).collect();
+        Edit { path: it.path.clone(), entries }
+    };
+    index.apply(merged.iter().map(edit).collect());
+    let premise = |it: &Merged| match it.file {
+        Some(stat) => Premise::Unchanged(Box::new(stat)),
+        None => Premise::Absent,
+    };
+    let write = |it: &Merged| {
+        it.theirs.map(|_| Write { entry: index.range_of(it.path.as_bstr()).start, premise: premise(it) })
+    };
+    let writes = merged.iter().filter_map(write).collect();
+    let removals = merged.iter().filter(|it| it.theirs.is_none() && it.file.is_some());
+    let removals = removals.map(|it| Removal { path: it.path.clone(), premise: premise(it), gitlink: false });
+    Plan { writes, removals: removals.collect(), warnings: Vec::new(), index }
+}
+
+/// Takes the changes out of the index again, except new files.
+pub fn unstage(repo: &Repository, index: &mut Index, merged: &[Merged]) {
+    let edits = merged.iter().filter_map(|it| {
+        let ours = it.ours?;
+        Some(Edit { path: it.path.clone(), entries: vec![new_entry(ours, None)] })
+    });
+    index.apply(edits.collect());
+    cache_tree::complete(index, &|oid, _| repo.objects().contains(oid));
+}
+
+/// The index of a stash, brought back (`--index`).
+#[derive(Debug)]
+pub struct Staged(Vec<Difference>);
+
+/// Finds what the index of the stash, of the tree `staged`, changes. `merged` is the change of the
+/// worktree.
+pub fn staged(
+    repo: &Repository,
+    index: &Index,
+    merge: Merge,
+    staged: ObjectId,
+    merged: &[Merged],
+) -> Result<Staged, Error> {
+    let written: HashSet<&BStr> = merged.iter().map(|it| it.path.as_bstr()).collect();
+    let mut found = Vec::new();
+    for Difference { path, old, new } in differences(repo, merge.base, staged)? {
+        if content_of(index, path.as_bstr()) != old {
+            return Err(Error::Unserved("merges of staged contents"));
+        }
+        // Git compares the files of other paths with the index once more.
+        if !written.contains(path.as_bstr()) {
+            return Err(Error::Unserved("staged changes that the worktree lacks"));
+        }
+        found.push(Difference { path, old, new });
+    }
+    Ok(Staged(found))
+}
+
+impl Staged {
+    /// Makes `index`, which has the content of the worktree, that of the stash: the staged changes,
+    /// and for all other paths what it was before.
+    pub fn apply(&self, index: &mut Index, merged: &[Merged]) {
+        let staged: HashMap<&BStr, Option<Content>> =
+            self.0.iter().map(|it| (it.path.as_bstr(), it.new)).collect();
+        let edits = merged.iter().filter_map(|it| {
+            let wanted = staged.get(it.path.as_bstr()).copied().unwrap_or(it.ours);
+            // Its stat data are right already.
+            if wanted == it.theirs {
+                return None;
+            }
+            let entries = wanted.iter().map(|content| new_entry(*content, None)).collect();
+            Some(Edit { path: it.path.clone(), entries })
+        });
+        index.apply(edits.collect());
+    }
+}
+
+/// Returns the paths in which two trees differ, in order.
+fn differences(repo: &Repository, one: ObjectId, other: ObjectId) -> Result<Vec<Difference>, Error> {
+    let nothing = Index::empty(repo.hash());
+    let kind = Kind::TwoWay { initial: false };
+    let found = trees::walk(repo.objects(), &nothing, kind, vec![Some(one), Some(other)])?;
+    let content = |side: Side| match side {
+        Side::Entry(mode, _) if mode.is_gitlink() => Err(Error::Unserved("changes of submodules")),
+        Side::Entry(mode, oid) => Ok(Some(Content { mode, oid })),
+        Side::Missing | Side::Conflict => Ok(None),
+    };
+    let mut differences = Vec::new();
+    for row in found.rows.into_iter().filter(|row| row.sides[0] != row.sides[1]) {
+        let (old, new) = (content(row.sides[0])?, content(row.sides[1])?);
+        if old != new {
+            differences.push(Difference { path: row.path, old, new });
+        }
+    }
+    differences.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(differences)
+}
+
+fn entry_of(index: &Index, path: &BStr) -> Option<Entry> {
+    index.entries_in(index.range_of(path)).next()
+}
+
+fn content_of(index: &Index, path: &BStr) -> Option<Content> {
+    entry_of(index, path).map(|entry| Content { mode: entry.mode, oid: entry.oid })
+}

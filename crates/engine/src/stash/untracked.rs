@@ -1,0 +1,107 @@
+//! The untracked files of a stash: their return, and the directories that they leave behind.
+
+use std::path::Path;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{ObjectId, index::Index};
+use repo::Repository;
+use sys::{Dir, FileType};
+
+use super::Error;
+use crate::{
+    checkout::{self, Files, Force, Merge, Operation, Plan, PlanOptions, Premise, Sparse, Vouched, Write},
+    guard::{self, Guard},
+};
+
+/// Plans the return of the untracked files of `tree`. A path that is taken is left to Git, which
+/// refuses it.
+pub fn plan(repo: &Repository, root: &Dir, tree: ObjectId) -> Result<Plan, Error> {
+    let mut plan = list(repo, root, tree)?;
+    for (at, entry) in plan.index.entries().iter().enumerate() {
+        let path = plan.index.path(entry);
+        if entry.mode.is_gitlink() {
+            return Err(Error::Unserved("untracked submodules"));
+        }
+        check_directories(root, path)?;
+        let stat = root.stat(path).map_err(|source| Error::Examine { path: path.to_owned(), source })?;
+        if stat.is_some() {
+            return Err(Error::Unserved("untracked files in the place of those in the stash"));
+        }
+        plan.writes.push(Write { entry: at, premise: Premise::Absent });
+    }
+    Ok(plan)
+}
+
+/// The files of a tree, as an index.
+fn list(repo: &Repository, root: &Dir, tree: ObjectId) -> Result<Plan, Error> {
+    let options = PlanOptions {
+        merge: Merge::Overlay { trees: vec![tree] },
+        force: Force::No,
+        files: Files::Ignore,
+        overwrite_ignored: false,
+        refresh: false,
+        original_cwd: None,
+        sparse: Sparse::Ignored,
+        operation: Operation::Plumbing,
+        vouched: Vouched::Examined,
+    };
+    let mut plan = checkout::plan(repo, root, Index::empty(repo.hash()), &options)?;
+    plan.writes.clear();
+    plan.removals.clear();
+    Ok(plan)
+}
+
+/// Returns an error if a file or a link is in the place of a directory of `path`.
+pub(super) fn check_directories(root: &Dir, path: &BStr) -> Result<(), Error> {
+    for slash in path.find_iter("/") {
+        let above = path[..slash].as_bstr();
+        let stat = root.stat(above).map_err(|source| Error::Examine { path: above.to_owned(), source })?;
+        match stat {
+            Some(stat) if stat.file_type == FileType::Directory => {}
+            Some(_) => return Err(Error::Unserved("files in the place of directories")),
+            None => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// Removes the empty directories among and below these untracked ones, and then those that became
+/// empty by that. `kept` is the directory in which the command was started. Files stay.
+pub fn remove_empty_directories(
+    repo: &Repository,
+    top: &Path,
+    root: &Dir,
+    directories: &[BString],
+    kept: Option<&BStr>,
+) -> Result<(), guard::Error> {
+    let cleaner = Cleaner { guard: Guard::of(repo, top)?, root, kept };
+    for directory in directories {
+        if let Some(directory) = directory.strip_suffix(b"/") {
+            cleaner.remove(directory.as_bstr());
+        }
+    }
+    Ok(())
+}
+
+struct Cleaner<'a> {
+    guard: Guard,
+    root: &'a Dir,
+    kept: Option<&'a BStr>,
+}
+
+impl Cleaner<'_> {
+    /// Returns true if the directory is gone.
+    fn remove(&self, directory: &BStr) -> bool {
+        let Ok(listed) = self.root.open_dir(directory).and_then(|dir| dir.list()) else { return false };
+        let mut is_empty = true;
+        for (name, file_type) in listed {
+            let path = BString::from(bstr::concat([directory.as_bytes(), b"/", &name]));
+            let is_directory = file_type == FileType::Directory && name != b".git";
+            is_empty &= is_directory && self.remove(path.as_bstr());
+        }
+        is_empty
+            && self.kept != Some(directory)
+            && self.guard.check(directory).is_ok()
+            && self.root.remove_dir(directory).is_ok()
+    }
+}
