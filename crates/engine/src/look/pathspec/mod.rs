@@ -368,8 +368,8 @@ impl Pathspecs {
             })
     }
 
-    /// Returns true if the part without wildcards of a pathspec, even of an excluding one, is `path`
-    /// or leads through it.
+    /// Returns true if the part without wildcards of a pathspec is `path` or leads through it. An
+    /// excluding pathspec counts, too.
     pub fn name(&self, path: &BStr) -> bool {
         self.items.iter().any(|item| {
             let leads = item.literal == path.len()
