@@ -195,7 +195,7 @@ impl Repository {
         };
         let has_mail = told("EMAIL", "email") || self.mail_of_environment().is_some();
         let only_configured = matches!(self.config_bool("user.useConfigOnly"), Ok(Some(true)));
-        !only_configured && !(has_mail && told("NAME", "name"))
+        !(only_configured || has_mail && told("NAME", "name"))
     }
 
     fn variable(&self, who: Who, part: &str) -> Option<BString> {

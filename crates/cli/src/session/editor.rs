@@ -47,7 +47,7 @@ pub(crate) fn edit(
         Failure::fatal(format!("Invalid path '{}': {}", file.display(), sys::reason(&error)))
     })?;
     console::flush();
-    // What the keyboard sends while the editor runs is meant for the editor.
+    // Signals of the keyboard are meant for the editor while it runs.
     let before = run.interrupt.is_raised();
     let ended = hooks::started(hooks::in_a_shell(editor.as_bstr(), &[String::new()]), |command| {
         command

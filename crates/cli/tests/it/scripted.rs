@@ -1,5 +1,5 @@
-//! Shell scripts that run twice in equal repositories: with Git, and with the shim as `git`. What
-//! they print, the state that they leave and the objects that they make are the same.
+//! Shell scripts that run twice in equal repositories: with Git, and with the shim as `git`. Both
+//! runs print the same, leave the same state and make the same objects.
 
 use std::process::Stdio;
 

@@ -32,8 +32,8 @@ enum Content {
 }
 
 /// Counts the lines of `pairs`, all of whose sides have names. Attributes come from `index` where
-/// the worktree has none. Files of more than `big` bytes are not text. `None`: an attribute asks for
-/// rules that are not known here.
+/// the worktree has none. Files of more than `big` bytes are not text. `None`: an attribute asks
+/// for rules that are not known here.
 pub fn count(
     repo: &Repository,
     index: &format::index::Index,

@@ -95,8 +95,7 @@ pub(super) fn clean(message: &[u8], mode: Cleanup, shows_patch: bool, comment: &
 /// Returns true if the message has nothing but white space and sign-offs from `start` on.
 fn is_rest_empty(message: &[u8], start: usize) -> bool {
     let is_blank = |line: &[u8]| {
-        line.starts_with(b"Signed-off-by: ")
-            || line.iter().all(|byte| is_space(char::from(*byte)) || matches!(byte, 0x0b | 0x0c))
+        line.starts_with(b"Signed-off-by: ") || line.iter().all(|byte| is_space(char::from(*byte)))
     };
     message[start..].split(|byte| *byte == b'\n').all(is_blank)
 }
@@ -125,18 +124,19 @@ pub(super) fn ignored_bytes(message: &[u8], comment: &BStr) -> usize {
     let mut at = 0;
     while at < cutoff {
         let line = &message[at..cutoff];
+        // As in Git, a comment at the very beginning does not count.
+        let since = start.filter(|start| *start > 0).or(Some(at));
         if line.starts_with(comment) || line[0] == b'\n' {
-            start = start.or(Some(at));
+            start = since;
         } else if message[at..].starts_with(b"Conflicts:\n") {
             is_in_conflicts = true;
-            start = start.or(Some(at));
+            start = since;
         } else if !(is_in_conflicts && line[0] == b'\t') && start.is_some() {
             start = None;
             is_in_conflicts = false;
         }
         at += message[at..].find_byte(b'\n').map_or(message.len() - at, |end| end + 1);
     }
-    // To Git, a message that is nothing but comments has none to be ignored.
     match start.filter(|start| *start > 0) {
         Some(start) => message.len() - start,
         None => message.len() - cutoff,
@@ -172,8 +172,9 @@ mod tests {
 
     #[test]
     fn bytes_after_the_message() {
-        assert_eq!(ignored_bytes(b"a\n\nConflicts:\n\tx\n", "#".into()), 16);
+        assert_eq!(ignored_bytes(b"a\n\nConflicts:\n\tx\n", "#".into()), 15);
         assert_eq!(ignored_bytes(b"a\n# b\nc\n", "#".into()), 0);
         assert_eq!(ignored_bytes(b"a\n\n# b\n", "#".into()), 5);
+        assert_eq!(ignored_bytes(b"# a\n# b\n", "#".into()), 4);
     }
 }

@@ -176,8 +176,8 @@ impl Run<'_> {
         Ok((action, Ancestry { parents: vec![head.id], extra: Vec::new() }))
     }
 
-    /// HEAD and the commits that are merged, but those that others contain. A signed tag goes into a
-    /// header.
+    /// Returns HEAD and the merged commits, without those that others contain. A signed tag goes
+    /// into a header.
     fn merged(&self, head: ObjectId) -> Result<Ancestry, Failure> {
         let repo = self.session.repository;
         let read = sys::by_path::read(&repo.git_dir().join("MERGE_HEAD"));

@@ -1,14 +1,11 @@
 //! The index of the commit: the repository's as it is, with all changes of tracked files, or with
 //! some paths only. Git's `prepare_index`.
 //!
-//! As it is: the index is refreshed and written at once. Otherwise it is written into its lock file,
-//! where hooks find it, and takes the index's place after the commit. For some paths only, the
-//! commit is made from another index, `next-index-<pid>.lock`: HEAD with these paths.
+//! As it is: the index is refreshed and written at once. Otherwise it is written into its lock
+//! file, where hooks find it, and takes the index's place after the commit. For some paths only,
+//! the commit is made from another index, `next-index-<pid>.lock`: HEAD with these paths.
 
-use std::{
-    os::unix::ffi::OsStrExt as _,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -57,7 +54,7 @@ pub(super) struct Prepared<'a> {
     _other: Option<store::Lock>,
 }
 
-/// Who asks for the index.
+/// The purpose of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
     Commit,
@@ -272,7 +269,7 @@ impl<'a> Preparing<'a, '_> {
         Ok(chosen)
     }
 
-    /// What becomes of a path: it is recorded as it is in the worktree, or removed.
+    /// Returns the change of a path: it is recorded as it is in the worktree, or removed.
     fn change(&self, path: &BString) -> Pair {
         let is_there = matches!(self.worktree.stat(path.as_bstr()), Ok(Some(_)));
         let side = Side { mode: Mode::FILE, oid: None };
@@ -392,7 +389,7 @@ fn lock_name(transaction: &Transaction<'_>) -> PathBuf {
 /// The repository's index as Git tells programs of it.
 pub(super) fn index_name(session: Session<'_>) -> PathBuf {
     match session.invocation.variable("GIT_INDEX_FILE").filter(|file| !file.is_empty()) {
-        Some(file) => std::ffi::OsStr::from_bytes(file).into(),
+        Some(file) => sys::os_str(file).into(),
         None => git_path(session, "index"),
     }
 }

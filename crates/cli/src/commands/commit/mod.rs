@@ -4,8 +4,8 @@
 //! author; `pre-commit`; the draft of the message with comments for the editor (`message`,
 //! `template`); `prepare-commit-msg`, the editor and `commit-msg`; the commit, HEAD, and the index
 //! (`conclude`); what follows a commit; and the summary. Whatever fails before HEAD moves leaves
-//! HEAD as it was, and the index too, unless the commit is of the index as it is: then stat data and
-//! trees may be new.
+//! HEAD as it was, and the index too, unless the commit is of the index as it is: then stat data
+//! and trees may be new.
 
 mod author;
 mod cleanup;

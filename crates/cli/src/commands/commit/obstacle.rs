@@ -1,4 +1,4 @@
-//! What leaves a commit to the real Git, and texts that only some commits print.
+//! Reasons to leave a commit to the real Git, and texts that only some commits print.
 
 use bstr::{BString, ByteSlice as _};
 

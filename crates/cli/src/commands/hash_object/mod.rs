@@ -190,7 +190,7 @@ impl Hashing<'_> {
                 }
                 _ => input.all()?.map(|content| (content, None)),
             };
-            self.content(content, path.as_ref(), None)?;
+            self.content(content, path.as_ref())?;
         }
         for file in files {
             self.run.interrupt.check()?;
@@ -241,7 +241,7 @@ impl Hashing<'_> {
         }
         let mut content = Vec::new();
         let read = sys::read_to_end(&file, stat.size, &mut content).map(|_| content);
-        self.content(read.map(|content| (content, is_file.then_some(stat.size))), path, Some(named))
+        self.content(read.map(|content| (content, is_file.then_some(stat.size))), path)
     }
 
     /// Takes one content: what was read, and the size that it should have.
@@ -249,7 +249,6 @@ impl Hashing<'_> {
         &mut self,
         read: io::Result<(Vec<u8>, Option<u64>)>,
         path: Option<&BString>,
-        _named: Option<&BStr>,
     ) -> Result<(), Failure> {
         let shown = || path.map_or_else(|| "<unknown>".into(), BString::clone);
         let content = match read {

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What was found, for somebody who shows the differences.
+/// Facts for somebody who shows the differences.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Differences {
     pub(crate) is_committable: bool,

@@ -99,9 +99,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let is_new = index.cache_tree != before;
     objects.publish()?;
     if is_new {
-        match transaction.finish(Recorded::Yes) {
-            Err(Failure::Signal(signal)) => return Err(Failure::Signal(signal)),
-            Ok(()) | Err(_) => {}
+        if let Err(Failure::Signal(signal)) = transaction.finish(Recorded::Yes) {
+            return Err(Failure::Signal(signal));
         }
     }
     console::out(named.to_string());
