@@ -164,10 +164,7 @@ impl Commits {
     }
 
     /// Reads those of the commits that were not read yet. Those that are no commits become absent.
-    pub(super) fn read(&mut self, objects: &Objects, readers: &mut Vec<Reader<'_>>, numbers: &[u32])
-    where
-        Self: Sized,
-    {
+    pub(super) fn read(&mut self, objects: &Objects, readers: &mut [Reader<'_>], numbers: &[u32]) {
         let unread: Vec<u32> = numbers
             .iter()
             .copied()

@@ -61,7 +61,7 @@ pub fn verify(place: &Place, midx: &Midx<Map>, show: &mut dyn FnMut(Step, usize,
             let next = n + 1;
             verdict.lines.push(format!("oid lookup out of order: oid[{n}] = {one} >= {two} = oid[{next}]"));
         }
-        if n % INTERVAL == 0 {
+        if n.is_multiple_of(INTERVAL) {
             show(Step::Order, n as usize + 1, total - 1);
         }
     }
@@ -122,7 +122,7 @@ fn offsets(
                 .lines
                 .push(format!("incorrect object offset for oid[{n}] = {oid}: {offset:x} != {found:x}"));
         }
-        if done as u32 % INTERVAL == 0 {
+        if (done as u32).is_multiple_of(INTERVAL) {
             show(Step::Offsets, done + 1, by_pack.len());
         }
     }
