@@ -93,8 +93,8 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         &self.data
     }
 
-    /// Returns the form with which the same index is written again. Returns `None` if an offset of 64
-    /// bits would lie at the end of the file or after it.
+    /// Returns the form with which the same index is written again. Returns `None` if an offset of
+    /// 64 bits would lie at the end of the file or after it.
     pub fn form(&self) -> Option<Form> {
         if !self.version_2 {
             return Some(Form { version: 1, ..Form::default() });

@@ -1,5 +1,5 @@
-//! The lines of a reflog: `<old> SP <new> SP <committer> SP <seconds> SP <zone> [TAB <message>] LF`.
-//! Source: gitrepository-layout(5). Git skips a malformed line.
+//! The lines of a reflog: two object names, the committer with seconds and zone, each after a
+//! space; then a tab and the message, if there is one, and LF. Source: gitrepository-layout(5). Git skips a malformed line.
 
 use bstr::{BStr, ByteSlice};
 

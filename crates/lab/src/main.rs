@@ -61,7 +61,7 @@ enum Command {
     Add(add::Args),
     /// The steps of an article of 2012 beside workspaces.
     Article(workspace::article::Args),
-    /// Files that are written and read as a whole: index, multi-pack-index, commit-graph, pack index.
+    /// Files that are written and read as a whole: index, multi-pack-index, commit-graph, packs.
     Write(write::Args),
     /// Write docs/measurements.md and its charts from the records in docs/measurements.
     Report(report::Args),

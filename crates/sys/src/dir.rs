@@ -209,8 +209,8 @@ impl Dir {
         Ok(retried(Phase::Link, || rustix::fs::renameat(from_dir.as_fd(), from, to_dir.as_fd(), to))?)
     }
 
-    /// Renames an entry beneath this directory. Returns `EEXIST` if anything is at `to`. A file system
-    /// that cannot rename so is asked first what is there.
+    /// Renames an entry beneath this directory. Returns `EEXIST` if anything is at `to`. On a file
+    /// system that cannot rename so, `to` is examined first.
     pub fn rename_new(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
         let (from_dir, from_name) = self.parent_of(from)?;
         let (to_dir, to_name) = self.parent_of(to)?;

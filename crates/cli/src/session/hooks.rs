@@ -227,7 +227,7 @@ struct Hooks<'a> {
     /// Where they are run: the top of the worktree, or of one that was just made.
     dir: &'a Path,
     variables: Vec<(&'static str, BString)>,
-    /// What they read.
+    /// The bytes of their standard input.
     input: Vec<u8>,
 }
 

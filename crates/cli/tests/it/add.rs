@@ -13,7 +13,7 @@ use crate::{SAPWOOD, random::Random, shim::Shim};
 fn mixture(repo: &Repo<'_>) {
     repo.write(".gitignore", "*.o\n/out/\n");
     for path in ["a", "b", "gone", "dir/x", "dir/gone", "dir/deep/z", "exec", "becomes-dir", "was-dir/f"] {
-        repo.write(path, &format!("{path}\n"));
+        repo.write(path, format!("{path}\n"));
     }
     symlink("a", repo.join("link")).expect("a link");
     repo.commit("first");
@@ -28,7 +28,7 @@ fn mixture(repo: &Repo<'_>) {
     for path in
         ["new", "dir/new", "other/new", "other/sub/new", "x.o", "dir/y.o", "out/z", "-n", "tab\there", "ä"]
     {
-        repo.write(path, &format!("{path}\n"));
+        repo.write(path, format!("{path}\n"));
     }
     fs::remove_file(repo.join("link")).expect("it is there");
     symlink("b", repo.join("link")).expect("a link");
@@ -379,7 +379,7 @@ fn a_failure_changes_nothing() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     for number in 0..200 {
-        repo.write(format!("f{number:03}"), &format!("{number}\n"));
+        repo.write(format!("f{number:03}"), format!("{number}\n"));
     }
     repo.git(&["add", "f000"]);
     let before = fs::read(repo.join(".git/index")).expect("readable");

@@ -187,7 +187,7 @@ fn receives_packs_as_git_does() {
         pair.native(&["index-pack", "--stdin", &header], &pack[12..]);
         pair.reset();
         pair.native(&["index-pack", "--stdin", "--object-format=sha1"], &pack);
-        // What follows the pack is passed on.
+        // Bytes after the pack are passed on.
         pair.native(&["index-pack", "--stdin"], &[&pack, b"behind\n".as_slice()].concat());
     }
 }
@@ -460,7 +460,7 @@ fn compares_objects_with_existing_ones() {
             pair.reset();
         }
     }
-    // The same object is no collision.
+    // An object with equal content is no collision.
     for repo in [pair.git(), pair.ours()] {
         shell(&repo, "printf 'some content of a base' | git hash-object -w --stdin");
     }

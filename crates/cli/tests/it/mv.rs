@@ -9,7 +9,7 @@ use crate::shim::Shim;
 /// Tracked and untracked files and directories, changed and staged ones.
 fn mixture(repo: &Repo<'_>) {
     for path in ["a", "b", "changed", "dir/x", "dir/deep/z", "other/y", "exec"] {
-        repo.write(path, &format!("{path}\n"));
+        repo.write(path, format!("{path}\n"));
     }
     symlink("a", repo.join("link")).expect("a link");
     repo.commit("first");

@@ -13,7 +13,7 @@ use crate::shim::Shim;
 fn mixture(repo: &Repo<'_>) {
     for path in ["a", "b", "changed", "staged", "both", "gone", "dir/x", "dir/y", "dir/deep/z", "alone/only"]
     {
-        repo.write(path, &format!("{path}\n"));
+        repo.write(path, format!("{path}\n"));
     }
     symlink("a", repo.join("link")).expect("a link");
     repo.commit("first");

@@ -42,7 +42,7 @@ enum Ran {
     Killed,
 }
 
-/// What all threads share.
+/// The state that all threads share.
 struct World<'s> {
     repo: Repo<'s>,
     sandbox: &'s Sandbox,
@@ -149,8 +149,8 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Runs a program until it succeeds or is killed. Removes a lock that a kill left, as the message
-    /// says. Returns true if it succeeded.
+    /// Runs a program until it succeeds or is killed. Removes a lock that a kill left, as the
+    /// message says. Returns true if it succeeded.
     fn insist(&self, place: &Repo<'_>, program: &Path, args: &[String], delay: Option<Duration>) -> bool {
         let mut last = BString::default();
         for _ in 0..TRIES {
@@ -168,8 +168,8 @@ impl<'s> World<'s> {
         panic!("{args:?} never succeeds: {last}");
     }
 
-    /// Removes a lock whose owner was killed. The index of a worktree has one writer, who runs nothing
-    /// else now. Any other lock is stale if it is there while no program runs.
+    /// Removes a lock whose owner was killed. The index of a worktree has one writer, who runs
+    /// nothing else now. Any other lock is stale if it is there while no program runs.
     fn remove_if_stale(&self, lock: &Path, place: &Repo<'_>) {
         let parent = lock.parent().and_then(Path::file_name);
         let is_own = lock.ends_with("index.lock") && parent == place.path.file_name();

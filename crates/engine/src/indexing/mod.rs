@@ -34,7 +34,7 @@ pub enum Error {
     Io { what: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// What is done with a received pack.
+/// The treatment of a received pack.
 pub struct Plan<'a> {
     /// Where it is published.
     pub target: Target<'a>,
@@ -59,7 +59,7 @@ pub struct Received {
     pub added: u32,
     /// The first of the marks was not there before. False without marks.
     pub marked: bool,
-    /// What was read after the pack.
+    /// The bytes that were read after the pack.
     pub rest: Vec<u8>,
 }
 

@@ -4,7 +4,7 @@ use std::{fs, io::Write as _, path::Path};
 
 use crate::{Error, measure::must, weather::trees::settle};
 
-/// What is measured.
+/// The work that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// `add` of so many small files in a new repository.

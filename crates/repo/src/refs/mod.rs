@@ -93,8 +93,8 @@ impl Repository {
     }
 
     /// Returns the name at the end of the chain of a ref, which need not exist, and true if the ref
-    /// is symbolic. Follows one step unless `recurse` is set. `None` if the chain does not end, ends
-    /// in something that is no ref, or cannot be read.
+    /// is symbolic. Follows one step unless `recurse` is set. `None` if the chain does not end,
+    /// ends in something that is no ref, or cannot be read.
     pub fn end_of_chain(&self, name: &BStr, recurse: bool) -> Result<Option<(BString, bool)>, Error> {
         match self.readable_chain(name, recurse) {
             Err(Error::Ref(RefError::Loose { .. })) => Ok(None),

@@ -1,4 +1,4 @@
-//! What `-v` shows: the objects as they arrive, then the deltas as they are resolved.
+//! The progress that `-v` shows: the objects as they arrive, then the deltas as they are resolved.
 
 use std::{
     io::Write as _,

@@ -5,7 +5,7 @@ use format::HashKind;
 
 use crate::commands::reason::Reason;
 
-/// What is asked for. A line that Git refuses is left to it.
+/// The request of a command line. A line that Git refuses is left to it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) pack: Option<BString>,

@@ -54,8 +54,8 @@ const SERVED: &[&str] = &["write", "verify", "expire"];
 
 /// Bitmaps and layers belong to the multi-pack-index, and change with it.
 fn companions(candidate: &Candidate<'_>) -> Vec<Reason> {
-    let given = candidate.survey.iter().flat_map(|survey| &survey.options);
-    let dir = given.filter(|given| given.name == "--object-dir").last().map(|given| given.value.as_ref());
+    let mut given = candidate.survey.iter().flat_map(|survey| &survey.options);
+    let dir = given.rfind(|given| given.name == "--object-dir").map(|given| given.value.as_ref());
     let repo = candidate.repo();
     match object_dirs::object_dir(candidate.run, repo, dir.flatten().map(|dir| dir.as_bstr())) {
         Ok(dir) if !place(&dir, repo).has_companions() => Vec::new(),

@@ -153,7 +153,7 @@ pub(super) struct Request {
     /// Leads each line of the long format (`status.displayCommentPrefix`).
     pub(super) comment: Option<BString>,
     pub(super) pathspecs: Vec<BString>,
-    /// What is special in the status that a commit shows of itself.
+    /// The special form of the status that a commit shows of itself.
     pub(super) preview: Option<Preview>,
 }
 

@@ -98,10 +98,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let is_new = index.cache_tree != before;
     objects.publish()?;
-    if is_new {
-        if let Err(Failure::Signal(signal)) = transaction.finish(Recorded::Yes) {
-            return Err(Failure::Signal(signal));
-        }
+    if is_new && let Err(Failure::Signal(signal)) = transaction.finish(Recorded::Yes) {
+        return Err(Failure::Signal(signal));
     }
     console::out(named.to_string());
     Ok(0)

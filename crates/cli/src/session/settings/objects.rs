@@ -25,8 +25,8 @@ pub(super) struct Settings {
     fold_above: Option<usize>,
 }
 
-/// Git's `gc` starts by itself at 50 packs (`gc.autoPackLimit`). Half of them are for the packs that
-/// commands add. Each pack costs one probe a lookup.
+/// Git's `gc` starts by itself at 50 packs (`gc.autoPackLimit`). Half of them are for the packs
+/// that commands add. Each pack costs one probe a lookup.
 const FOLD_ABOVE: usize = 25;
 
 impl Settings {
