@@ -1,5 +1,6 @@
 //! The lines of a reflog: two object names, the committer with seconds and zone, each after a
-//! space; then a tab and the message, if there is one, and LF. Source: gitrepository-layout(5). Git skips a malformed line.
+//! space; then a tab and the message, if there is one, and LF. Git skips a malformed line. Source:
+//! gitrepository-layout(5).
 
 use bstr::{BStr, ByteSlice};
 

@@ -211,17 +211,17 @@ impl Planned {
 fn note_merge(repo: &Repository, settings: &Settings, tree: ObjectId) -> Result<(), Failure> {
     let mut lock = store::Lock::take(&repo.git_dir().join("AUTO_MERGE"), &settings.locks)?;
     lock.write(format!("{tree}\n").as_bytes())?;
-    Ok(lock.commit()?)
+    Ok(lock.commit_synced(&settings.fsync, Components::REFERENCE)?)
 }
 
 fn take_index(transaction: &mut Transaction<'_>, repo: &Repository) -> Index {
     std::mem::replace(&mut transaction.index, Index::empty(repo.hash()))
 }
 
-/// Makes the files durable, unless the user chose what is. The entry may be their last copy.
+/// Makes the files durable if the removal of the entry will be: it may be their last copy.
 fn make_durable(repo: &Repository, settings: &Settings, paths: &[BString]) -> Result<(), Failure> {
     let fsync = &settings.fsync;
-    if fsync.explicit || !fsync.hardens(Components::LOOSE_OBJECT) {
+    if !fsync.hardens(Components::REFERENCE) {
         return Ok(());
     }
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;

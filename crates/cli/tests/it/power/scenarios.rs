@@ -159,6 +159,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         stored: Stored::Freely,
     },
     Scenario {
+        name: "stash",
+        prepare: new_files,
+        steps: &[step(&["stash", "push", "-q", "-u"]), step(&["stash", "pop", "-q"])],
+        journals: EVERY,
+        stored: Stored::Freely,
+    },
+    Scenario {
         name: "symbolic-ref",
         prepare: with_remote,
         steps: &[
