@@ -32,6 +32,9 @@ fn refuses_what_git_refuses() {
     native("printf 'plain\\nmissing\\n' | git hash-object --stdin-paths");
     native("printf '\"plain\\n' | git hash-object --stdin-paths");
     native("git hash-object --literally -t nonsense plain; git hash-object --no-literally plain");
+    native(
+        "git -c core.bigFileThreshold=-1 hash-object plain; git -c core.bigFileThreshold=x hash-object -w plain",
+    );
     for line in [
         "git hash-object --stdin-paths --stdin",
         "git hash-object --stdin-paths plain",

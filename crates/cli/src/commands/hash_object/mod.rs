@@ -20,7 +20,15 @@ use crate::{
         reason::Reason,
         record::{Check, Command, Group},
     },
-    session::{input::Input, invocation::Invocation, new_commit, settings::Settings},
+    session::{
+        input::Input,
+        invocation::Invocation,
+        new_commit,
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+    },
     term::{
         args::{
             Grammar,
@@ -123,6 +131,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let files = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
+    refused::check(&repo, &[Reader::Contents])?;
     let settings = Settings::read(run, &repo)?.for_recording();
     let wrong = match () {
         () if request.stdin_paths && request.stdin > 0 => Some("Can't use --stdin-paths with --stdin"),

@@ -41,6 +41,8 @@ pub(crate) enum Reader {
     Clone,
     /// Commands that sign, when they do.
     Signing,
+    /// `hash-object`.
+    Contents,
 }
 
 /// The form of a valid value.
@@ -116,6 +118,7 @@ fn rule(key: &BStr) -> Option<(Reader, Values, Kind)> {
         | b"core.packedgitwindowsize"
         | b"core.deltabasecachelimit"
         | b"pack.packsizelimit" => (Every, Values::All, Size),
+        b"core.bigfilethreshold" => (Contents, Values::Last, Size),
         b"core.maxtreedepth" => (Every, Values::Last, Number),
         b"core.compression" | b"core.loosecompression" => (Every, Values::All, Level("zlib")),
         b"pack.compression" => (Every, Values::All, Level("pack")),
