@@ -1,10 +1,10 @@
 //! Stash: the local changes as commits, and their return.
 //!
-//! Order of a push: [`changes`] finds every path in which HEAD, the index and the worktree differ,
-//! by one look at each; [`snapshot`] stores the trees; the caller makes them durable and records
+//! Order of a push: `changes` finds every path in which HEAD, the index and the worktree differ,
+//! by one look at each; [`snapshot()`] stores the trees; the caller makes them durable and records
 //! the stash; then [`reset()`] plans the way back to HEAD, as a plan of [`crate::checkout`].
 //!
-//! Order of an apply: [`merge()`] plans a merge that no content decides; [`untracked`] plans the
+//! Order of an apply: [`merge()`] plans a merge that no content decides; `untracked` plans the
 //! files that were not tracked; [`sync()`] makes the files durable before their stash is dropped.
 //!
 //! A merge of contents, and rare states that have rules of their own in Git, are

@@ -4,8 +4,8 @@
 //! applied, every object named, and no object differs from an existing one of the same name. For
 //! any bytes the result is that or an error in Git's words, with bounded memory, and no recursion.
 //!
-//! Order: [`scan`] reads the stream once and copies it. The caller checks the trailer, and maps the
-//! copy. [`Pack::resolve`] applies the deltas. [`Pack::complete`] adds the bases that a thin pack
+//! Order: [`scan()`] reads the stream once and copies it. The caller checks the trailer, and maps
+//! the copy. [`Pack::resolve`] applies the deltas. [`Pack::complete`] adds the bases that a thin pack
 //! lacks. docs/design/packs.md says why.
 
 mod error;
