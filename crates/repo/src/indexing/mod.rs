@@ -5,8 +5,8 @@
 //! any bytes the result is that or an error in Git's words, with bounded memory, and no recursion.
 //!
 //! Order: [`scan()`] reads the stream once and copies it. The caller checks the trailer, and maps
-//! the copy. [`Pack::resolve`] applies the deltas. [`Pack::complete`] adds the bases that a thin pack
-//! lacks. docs/design/packs.md says why.
+//! the copy. [`Pack::resolve`] applies the deltas. [`Pack::complete`] adds the bases that a thin
+//! pack lacks. docs/design/packs.md says why.
 
 mod error;
 mod existing;

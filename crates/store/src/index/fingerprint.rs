@@ -22,7 +22,7 @@ impl Fingerprint {
 }
 
 /// Returns the fingerprint of the index at `path`, or `None` if it is missing or unreadable. A
-/// caller that holds the lock compares it with the one from [`super::load_with_fingerprint`] to find
+/// caller that holds the lock compares it with that of [`super::load_with_fingerprint`] to find
 /// out if the index changed in between.
 pub fn fingerprint(path: &Path, hash: HashKind) -> Option<Fingerprint> {
     use io::{Read as _, Seek as _};
