@@ -50,10 +50,31 @@ pub(super) fn deflate(object: &[u8], level: i32) -> Vec<u8> {
 }
 
 fn append_deflated(out: &mut Vec<u8>, data: &[u8], stream: &mut Deflate) {
+    // A call takes less than 4 GiB, and with `Finish` would end the stream there.
+    const MOST: usize = 1 << 30;
+    append_in_calls(out, data, stream, MOST);
+}
+
+/// Each call gets at most `most` bytes.
+fn append_in_calls(out: &mut Vec<u8>, data: &[u8], stream: &mut Deflate, most: usize) {
     let start = out.len();
     out.resize(start + compress_bound(data.len()), 0);
-    let status = stream.compress(data, &mut out[start..], DeflateFlush::Finish);
-    assert_eq!(status, Ok(Status::StreamEnd), "there is room for whatever it may become");
+    let mut rest = data;
+    loop {
+        let (now, later) = rest.split_at(rest.len().min(most));
+        let (flush, ended) = match later.is_empty() {
+            true => (DeflateFlush::Finish, Status::StreamEnd),
+            false => (DeflateFlush::NoFlush, Status::Ok),
+        };
+        let made = usize::try_from(stream.total_out()).expect("no longer than its room");
+        let status = stream.compress(now, &mut out[start + made..], flush);
+        assert_eq!(status, Ok(ended), "there is room for whatever it may become");
+        rest = later;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(stream.total_in(), data.len() as u64, "each call takes all that it gets");
     out.truncate(start + usize::try_from(stream.total_out()).expect("no longer than its room"));
 }
 
@@ -100,6 +121,8 @@ impl Deflater {
 mod tests {
     use std::io;
 
+    use zlib_rs::{Inflate, InflateFlush};
+
     use super::*;
     use crate::objects::DEFAULT_LEVEL;
 
@@ -112,5 +135,24 @@ mod tests {
         push(b"all", DeflateFlush::NoFlush).expect("a beginning");
         push(b"", DeflateFlush::Finish).expect("an end");
         push(b"more", DeflateFlush::NoFlush).expect_err("nothing can follow");
+    }
+
+    #[test]
+    fn many_calls_make_one_stream() {
+        let data: Vec<u8> =
+            (0..50_000_u32).flat_map(|n| (n.wrapping_mul(2_654_435_761)).to_be_bytes()).collect();
+        for level in [0, 1, 6, 9] {
+            for len in [0, 1, 4096, data.len()] {
+                let mut made = b"before".to_vec();
+                let mut stream = Deflate::new(level, true, WINDOW_BITS);
+                append_in_calls(&mut made, &data[..len], &mut stream, 4096);
+                let mut back = vec![0; len + 1];
+                let mut inflate = Inflate::new(true, WINDOW_BITS);
+                let status = inflate.decompress(&made[6..], &mut back, InflateFlush::Finish);
+                assert_eq!(status, Ok(Status::StreamEnd), "level {level}, {len} bytes");
+                assert_eq!(inflate.total_in(), made.len() as u64 - 6);
+                assert!(back[..len] == data[..len], "level {level}, {len} bytes");
+            }
+        }
     }
 }
