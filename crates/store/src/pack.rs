@@ -312,14 +312,25 @@ impl Complete {
             if part.file.rename_new(&path)? {
                 made.paths.push(path);
             } else {
-                // `gc` removes what is unused and old. The file is in use from now on.
-                let _ = by_path::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+                keep(&path, &self.place.fsync, part.component).map_err(|source| Error::Io {
+                    what: "sync",
+                    path,
+                    source,
+                })?;
             }
         }
         made.kept = true;
         let dir = stem.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
         Ok(dir.to_owned())
     }
+}
+
+/// Makes the file of another process last, which may not have synced it. `gc` removes what is
+/// unused and old; the file is in use from now on.
+fn keep(path: &Path, fsync: &Fsync, component: Components) -> io::Result<()> {
+    let file = by_path::open(path)?;
+    let _ = file.set_modified(SystemTime::now());
+    fsync.file(component, &file)
 }
 
 /// Writes the file of a mark, which Git creates for its owner only.
