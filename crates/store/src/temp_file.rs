@@ -90,20 +90,28 @@ impl TempFile {
     }
 
     /// Gives the file the name `path` if nothing has it. The file system may know only one of the
-    /// calls for that.
+    /// calls for that. If it knows none, `path` is examined first.
     fn claim(&mut self, path: &Path) -> io::Result<()> {
-        let renamed = by_path::rename_new(&self.path, path);
         let unsupported = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
         };
-        match renamed {
-            Err(error) if unsupported(&error) => by_path::hard_link(&self.path, path),
+        match by_path::rename_new(&self.path, path) {
+            Err(error) if unsupported(&error) => match by_path::hard_link(&self.path, path) {
+                Err(error) if unsupported(&error) || error.kind() == io::ErrorKind::PermissionDenied => {}
+                linked => return linked,
+            },
             renamed => {
                 renamed?;
                 self.renamed = true;
-                Ok(())
+                return Ok(());
             }
         }
+        if by_path::stat(path)?.is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        by_path::rename(&self.path, path)?;
+        self.renamed = true;
+        Ok(())
     }
 
     fn equals(&self, path: &Path) -> io::Result<bool> {
