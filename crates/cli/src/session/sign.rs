@@ -119,7 +119,8 @@ impl Signer<'_> {
         })?;
         let mut command = Command::new(sys::os_str(&words[0]));
         command.args(words[1..].iter().map(|word| sys::os_str(word)));
-        let Output { status, stdout, stderr } = match self.finished(command, b"", words[0].as_bstr()) {
+        command.stdout(Stdio::piped());
+        let Output { status, stdout, stderr } = match self.finished(command, None, words[0].as_bstr()) {
             Some(output) => output,
             None => {
                 console::warning("gpg.ssh.defaultKeyCommand failed:  ");
@@ -148,8 +149,8 @@ impl Signer<'_> {
     fn by_gpg(&self, content: &[u8], key: &BStr) -> Result<Vec<u8>, Failure> {
         let program = self.program();
         let mut command = Command::new(program.as_os_str());
-        command.args(["--status-fd=2", "-bsau"]).arg(sys::os_str(key));
-        let output = self.finished(command, content, program.as_bytes().as_bstr());
+        command.args(["--status-fd=2", "-bsau"]).arg(sys::os_str(key)).stdout(Stdio::piped());
+        let output = self.finished(command, Some(content), program.as_bytes().as_bstr());
         let (is_signed, signature, status) = match output {
             Some(output) => {
                 let mut lines = output.stderr.lines();
@@ -195,7 +196,7 @@ impl Signer<'_> {
         };
         let buffer = write("buffer", "key buffer", content)?;
         command.arg(&buffer);
-        let output = self.finished(command, b"", self.program().as_bytes().as_bstr());
+        let output = self.finished(command, None, self.program().as_bytes().as_bstr());
         let stderr = output.as_ref().map_or(&b""[..], |output| &output.stderr);
         if !output.as_ref().is_some_and(|output| output.status.success()) {
             if stderr.contains_str("usage:") {
@@ -211,17 +212,23 @@ impl Signer<'_> {
     }
 
     /// Runs a program with `input`, from where Git runs it. `None` if it could not be started; the
-    /// reason is printed.
-    fn finished(&self, mut command: Command, input: &[u8], name: &BStr) -> Option<Output> {
+    /// reason is printed. Without input, the program reads what this process reads: `ssh-keygen`
+    /// asks for a passphrase there.
+    fn finished(&self, mut command: Command, input: Option<&[u8]>, name: &BStr) -> Option<Output> {
         console::flush();
         command.current_dir(self.repo.child_dir()).env_clear().envs(self.repo.child_env());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stderr(Stdio::piped());
+        if input.is_some() {
+            command.stdin(Stdio::piped());
+        }
         let mut run = || {
             let mut child = command.spawn()?;
-            let stdin = child.stdin.take();
+            let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) else {
+                return child.wait_with_output();
+            };
             std::thread::scope(|scope| {
                 // A program may fail before it has read everything; its exit code tells.
-                let feed = move || stdin.map(|mut stdin| stdin.write_all(input));
+                let feed = move || stdin.write_all(input);
                 std::thread::Builder::new().spawn_scoped(scope, feed)?;
                 child.wait_with_output()
             })
