@@ -20,7 +20,8 @@ pub struct Unused {
 const ENDINGS: [&str; 6] = ["idx", "pack", "rev", "bitmap", "promisor", "mtimes"];
 
 /// Returns the packs of `midx` that it takes no object from, sorted by name. Packs that are kept,
-/// and packs of unreachable objects, are not among them.
+/// and packs of unreachable objects, are not among them. A name with a slash is not taken
+/// either: it may be another name of a pack in use, or lead out of the directory.
 pub fn unused(place: &Place, midx: &Midx<Map>) -> Result<Vec<Unused>, Error> {
     let names: Vec<&[u8]> = midx.pack_names().collect();
     let mut is_used = vec![false; names.len()];
@@ -31,7 +32,11 @@ pub fn unused(place: &Place, midx: &Midx<Map>) -> Result<Vec<Unused>, Error> {
     }
     let has = |name: &[u8], ending| !matches!(by_path::stat(&sibling(&place.dir, name, ending)), Ok(None));
     let unused = names.into_iter().zip(is_used).filter(|(name, is_used)| {
-        !is_used && place.modified(name).is_some() && !has(name, "keep") && !has(name, "mtimes")
+        !is_used
+            && !name.contains(&b'/')
+            && place.modified(name).is_some()
+            && !has(name, "keep")
+            && !has(name, "mtimes")
     });
     Ok(unused.map(|(name, _)| Unused { name: name.into(), dir: place.dir.clone() }).collect())
 }
