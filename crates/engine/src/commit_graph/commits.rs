@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher, Hasher},
     ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use bstr::ByteSlice as _;
@@ -163,8 +164,15 @@ impl Commits {
         self.nodes[number as usize].state = State::Read(commit);
     }
 
-    /// Reads those of the commits that were not read yet. Those that are no commits become absent.
-    pub(super) fn read(&mut self, objects: &Objects, readers: &mut [Reader<'_>], numbers: &[u32]) {
+    /// Reads those of the commits that were not read yet. Those that are no commits become absent,
+    /// as do all others once `interrupt` is set.
+    pub(super) fn read(
+        &mut self,
+        objects: &Objects,
+        readers: &mut [Reader<'_>],
+        numbers: &[u32],
+        interrupt: &AtomicBool,
+    ) {
         let unread: Vec<u32> = numbers
             .iter()
             .copied()
@@ -173,9 +181,14 @@ impl Commits {
         let ids: Vec<ObjectId> = unread.iter().map(|&number| self.id(number)).collect();
         let hash = objects.hash();
         let read = |reader: &mut Reader<'_>, batch: &&[ObjectId]| {
-            let parse = |id: &ObjectId| match reader.read(id) {
-                Ok((Kind::Commit, data)) => parse(hash, data),
-                _ => None,
+            let parse = |id: &ObjectId| {
+                if interrupt.load(Ordering::Relaxed) {
+                    return None;
+                }
+                match reader.read(id) {
+                    Ok((Kind::Commit, data)) => parse(hash, data),
+                    _ => None,
+                }
             };
             Ok::<_, std::convert::Infallible>(batch.iter().map(parse).collect::<Vec<_>>())
         };

@@ -7,7 +7,7 @@
 use std::{
     cmp::Ordering,
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use format::{
@@ -20,7 +20,7 @@ use format::{
 };
 use repo::objects::{Objects, Reader};
 
-use super::{Error, chain::Chain};
+use super::{Error, chain::Chain, check};
 use crate::crew::parallel;
 
 /// The commits that a thread takes at once. Neighbours share most of their trees.
@@ -80,6 +80,7 @@ pub(super) fn compute(
     old: Option<&Chain>,
     wish: &Wish,
     subjects: &[Subject],
+    interrupt: &AtomicBool,
     warn: &mut dyn FnMut(String),
     show: &(dyn Fn(usize) + Sync),
 ) -> Result<(Vec<Bytes>, Counts), Error> {
@@ -87,6 +88,7 @@ pub(super) fn compute(
     let (mut wanted, mut counts) = (Vec::new(), Counts::default());
     let mut walker = Walker::new(objects, wish);
     for (at, subject) in subjects.iter().enumerate() {
+        check(interrupt)?;
         let may_compute = wish.max_new.is_none_or(|most| counts.computed < most);
         if let Some((bytes, version)) = old.and_then(|old| of_old(old, &subject.id, warn)) {
             let fits = version == wish.settings.version;
@@ -108,8 +110,8 @@ pub(super) fn compute(
     let threads = if wanted.len() < BATCH { 1 } else { sys::cores().clamp(1, batches.len()) };
     let mut walkers: Vec<Walker<'_>> = (0..threads).map(|_| Walker::new(objects, wish)).collect();
     let made = parallel::map(&batches, &mut walkers, |walker, batch| {
-        let made: Result<Vec<(Bytes, Extent)>, Error> =
-            batch.iter().map(|&at| walker.filter(&subjects[at])).collect();
+        let filter = |&at: &usize| check(interrupt).and_then(|()| walker.filter(&subjects[at]));
+        let made: Result<Vec<(Bytes, Extent)>, Error> = batch.iter().map(filter).collect();
         show(batch.len());
         made
     })?;

@@ -1,6 +1,6 @@
 //! Levels and corrected dates of commits, each more than those of all parents.
 
-use super::{Build, Error, Layer, Stage, chain};
+use super::{Build, Error, Layer, Stage, chain, check};
 
 /// The largest level that a file holds.
 const MAX_LEVEL: u32 = 0x3fff_ffff;
@@ -27,6 +27,7 @@ impl Build<'_> {
         chosen.iter().for_each(|&number| is_chosen[number as usize] = true);
         let mut pending = Vec::new();
         for (done, &start) in chosen.iter().enumerate() {
+            check(self.request.interrupt)?;
             pending.push(start);
             while let Some(&number) = pending.last() {
                 if numbers[number as usize].is_some() {
@@ -39,6 +40,11 @@ impl Build<'_> {
                 }
                 let parents = self.commits.parents(number);
                 if let Some(&parent) = parents.iter().find(|&&parent| numbers[parent as usize].is_none()) {
+                    // A way through different commits is not longer. The old graph is damaged.
+                    if pending.len() > self.commits.nodes.len() {
+                        let text = "a commit of the commit-graph is its own ancestor";
+                        return Err(Error::Graph(text.to_owned()));
+                    }
                     pending.push(parent);
                     continue;
                 }

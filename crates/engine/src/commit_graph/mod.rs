@@ -14,7 +14,10 @@ mod layout;
 mod packs;
 mod verify;
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use bstr::BString;
 use format::ObjectId;
@@ -45,6 +48,8 @@ pub enum Error {
     /// The old graph has no levels: a very old Git made it.
     #[error("the commit-graph has no generation numbers")]
     NoLevels,
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// The commits to begin with.
@@ -96,6 +101,8 @@ pub struct Request<'a> {
     pub generations: bool,
     /// Write filters.
     pub filters: Option<Wish>,
+    /// Set to stop.
+    pub interrupt: &'a AtomicBool,
 }
 
 /// A part of the work that progress is shown of.
@@ -131,6 +138,11 @@ pub type Show<'s> = &'s (dyn Fn(Stage, usize, usize) + Sync);
 /// The largest number of commits.
 const MOST: usize = 0x7fff_ffff;
 
+/// Returns an error if the work is to stop.
+fn check(interrupt: &AtomicBool) -> Result<(), Error> {
+    if interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+}
+
 /// Makes the graph. Returns `None` if there is nothing to write. `warn` gets Git's warnings.
 pub fn plan(
     request: &Request<'_>,
@@ -163,6 +175,14 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
+    /// Reads those of the commits that were not read yet.
+    fn read(&mut self, numbers: &[u32]) -> Result<(), Error> {
+        let request = self.request;
+        self.commits.read(request.objects, &mut self.readers, numbers, request.interrupt);
+        // Commits that were skipped seem to be absent.
+        check(request.interrupt)
+    }
+
     /// Returns the commits to begin with.
     fn tips(&mut self) -> Result<Vec<u32>, Error> {
         let request = self.request;
@@ -226,7 +246,7 @@ impl Build<'_> {
                     Err(_) => true,
                 })
                 .collect();
-            self.commits.read(self.request.objects, &mut self.readers, &unread);
+            self.read(&unread)?;
             if !is_tip && let Some(&lost) = next.iter().find(|&&number| self.commits.get(number).is_none()) {
                 return Err(Error::Commit(self.commits.id(lost)));
             }
@@ -289,7 +309,7 @@ impl Build<'_> {
         for layer in old.layers[kept..].iter().rev() {
             absorbed.extend((0..layer.graph.count()).map(|n| self.commits.number(layer.graph.id(n))));
         }
-        self.commits.read(request.objects, &mut self.readers, &absorbed);
+        self.read(&absorbed)?;
         (self.show)(Stage::Merging, absorbed.len(), 0);
         // Commits that are gone stay behind.
         absorbed.retain(|&number| self.commits.get(number).is_some());
@@ -349,13 +369,14 @@ impl Build<'_> {
             })
         };
         let subjects = order.iter().map(subject).collect::<Result<Vec<_>, Error>>()?;
-        let done = std::sync::atomic::AtomicUsize::new(0);
+        let done = AtomicUsize::new(0);
         let show = |count: usize| {
-            let done = done.fetch_add(count, std::sync::atomic::Ordering::Relaxed) + count;
+            let done = done.fetch_add(count, Ordering::Relaxed) + count;
             (self.show)(Stage::Filters, done, chosen.len());
         };
+        let request = self.request;
         let (made, counts) =
-            filters::compute(self.request.objects, self.request.old, wish, &subjects, warn, &show)?;
+            filters::compute(request.objects, request.old, wish, &subjects, request.interrupt, warn, &show)?;
         (self.show)(Stage::Filters, chosen.len(), chosen.len());
         let mut sorted = vec![Vec::new(); chosen.len()];
         order.into_iter().zip(made).for_each(|(at, filter)| sorted[at] = filter);

@@ -3,7 +3,10 @@
 //! Like Git, remembers where a commit was met first: by a position that a child names, or by its
 //! name.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use format::{Kind, ObjectId};
 use repo::objects::{Objects, Reader};
@@ -45,12 +48,20 @@ struct Parsed {
     generation: u64,
 }
 
-/// Checks the highest layer, or all. `show` gets the number of commits that were looked at.
-pub fn verify(objects: &Objects, chain: &Chain, only_tip: bool, show: &mut dyn FnMut(usize)) -> Verdict {
+/// Checks the highest layer, or all. `show` gets the number of commits that were looked at. Once
+/// `interrupt` is set, the check ends early.
+pub fn verify(
+    objects: &Objects,
+    chain: &Chain,
+    only_tip: bool,
+    interrupt: &AtomicBool,
+    show: &mut dyn FnMut(usize),
+) -> Verdict {
     let mut check = Check {
         chain,
         reader: objects.reader(),
         hash: objects.hash(),
+        interrupt,
         known: HashMap::default(),
         verdict: Verdict::default(),
         seen: 0,
@@ -62,6 +73,7 @@ pub fn verify(objects: &Objects, chain: &Chain, only_tip: bool, show: &mut dyn F
             match stop {
                 Stop::Fatal(message) => check.verdict.fatal = Some(message),
                 Stop::Unreadable => check.verdict.unreadable_commit = true,
+                Stop::Interrupted => {}
             }
             break;
         }
@@ -74,12 +86,14 @@ pub fn verify(objects: &Objects, chain: &Chain, only_tip: bool, show: &mut dyn F
 enum Stop {
     Fatal(String),
     Unreadable,
+    Interrupted,
 }
 
 struct Check<'a> {
     chain: &'a Chain,
     reader: Reader<'a>,
     hash: format::HashKind,
+    interrupt: &'a AtomicBool,
     known: HashMap<ObjectId, Known, NameHasher>,
     verdict: Verdict,
     seen: usize,
@@ -179,6 +193,9 @@ impl Check<'_> {
         let graph = &self.chain.layers[number].graph;
         let (mut zero, mut non_zero) = (None, None);
         for n in 0..graph.count() {
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(Stop::Interrupted);
+            }
             self.seen += 1;
             show(self.seen);
             let id = graph.id(n);

@@ -163,7 +163,9 @@ impl Desk<'_> {
         let progress = Progress::new(title, self.shows, std::time::Duration::ZERO);
         let objects = self.repo.stored_objects();
         let mut show = |done| progress.update(done, total);
-        let verdict = commit_graph::verify(&objects, chain, request.shallow, &mut show);
+        let interrupt = &self.run.interrupt;
+        let verdict = commit_graph::verify(&objects, chain, request.shallow, interrupt.flag(), &mut show);
+        interrupt.check()?;
         if verdict.unreadable_commit {
             return Err(Failure::Unserved("damaged commits"));
         }

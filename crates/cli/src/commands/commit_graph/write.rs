@@ -133,6 +133,7 @@ impl Desk<'_> {
             max_commits: request.max_commits.unwrap_or(0) as u32,
             generations: self.generation_version()? == 2,
             filters,
+            interrupt: self.run.interrupt.flag(),
         };
         let mut warnings = Vec::new();
         let show = |stage, done, total| bars.show(stage, done, total);
@@ -145,6 +146,7 @@ impl Desk<'_> {
     fn failed(&self, request: &Request, error: commit_graph::Error) -> Failure {
         let reads_input = request.stdin_packs || request.stdin_commits;
         match error {
+            commit_graph::Error::Interrupted => self.run.interrupt.failure(),
             commit_graph::Error::Pack(PackError::Type(id)) => {
                 Failure::fatal(format!("unable to get type of object {id}"))
             }
