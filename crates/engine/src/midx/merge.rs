@@ -3,7 +3,11 @@
 //! Names are merged in 256 parts by their first byte, on all cores. A row is the number of a source
 //! and a position there: names and offsets stay in the maps of the indexes.
 
-use std::{cmp::Reverse, path::PathBuf};
+use std::{
+    cmp::Reverse,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use bstr::{BStr, ByteSlice as _};
 use format::{idx::Idx, midx::Midx};
@@ -81,14 +85,17 @@ impl Source<'_> {
 
 impl<'p> Merged<'p> {
     /// Merges the objects of `packs`, without the packs named `dropped`, which are needed by no
-    /// object of the old multi-pack-index.
-    pub fn new(packs: &'p Packs<'p>, dropped: &[&BStr]) -> Result<Merged<'p>, Error> {
+    /// object of the old multi-pack-index. Fails once `interrupt` is set.
+    pub fn new(packs: &'p Packs<'p>, dropped: &[&BStr], interrupt: &AtomicBool) -> Result<Merged<'p>, Error> {
         let sources = sources(packs);
         let total: u64 = sources.iter().map(|source| u64::from(count(source))).sum();
         let threads = if total < FEW { 1 } else { sys::cores().max(1) };
         let buckets: Vec<u8> = (0..=u8::MAX).collect();
-        let parts =
-            parallel::map(&buckets, &mut vec![(); threads], |(), &byte| bucket(packs, &sources, byte))?;
+        let merge = |(): &mut (), &byte: &u8| match interrupt.load(Ordering::Relaxed) {
+            true => Err(Error::Interrupted),
+            false => bucket(packs, &sources, byte),
+        };
+        let parts = parallel::map(&buckets, &mut vec![(); threads], merge)?;
         let rows = parts.concat();
         let mut order: Vec<usize> = (0..packs.all.len()).collect();
         order.retain(|&number| !dropped.contains(&packs.all[number].name.as_bstr()));

@@ -43,6 +43,8 @@ pub enum Error {
     LargeOffset,
     #[error("offset beyond end of pack index for {} (truncated index?)", .0.display())]
     PackOffset(PathBuf),
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// The directory of packs of an object directory.

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     io::{Read as _, Seek as _, SeekFrom},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use format::{ObjectId, idx::Idx, midx::Midx, pack};
@@ -34,8 +35,14 @@ pub enum Step {
     Offsets,
 }
 
-/// Checks `midx`. `show` gets what is done of each step, and how much there is to do.
-pub fn verify(place: &Place, midx: &Midx<Map>, show: &mut dyn FnMut(Step, usize, usize)) -> Verdict {
+/// Checks `midx`. `show` gets what is done of each step, and how much there is to do. Once
+/// `interrupt` is set, the check ends early.
+pub fn verify(
+    place: &Place,
+    midx: &Midx<Map>,
+    interrupt: &AtomicBool,
+    show: &mut dyn FnMut(Step, usize, usize),
+) -> Verdict {
     let mut verdict = Verdict::default();
     if !midx.has_valid_checksum() {
         verdict.lines.push("incorrect checksum".to_owned());
@@ -70,20 +77,25 @@ pub fn verify(place: &Place, midx: &Midx<Map>, show: &mut dyn FnMut(Step, usize,
     // The pack with the highest number first, as Git has it.
     by_pack.sort_by_key(|&(pack, _)| std::cmp::Reverse(pack));
     show(Step::Sort, total, total);
-    offsets(place, midx, &by_pack, &is_there, &mut verdict, show);
+    let mut show = |step, done, total| {
+        show(step, done, total);
+        !interrupt.load(Ordering::Relaxed)
+    };
+    offsets(place, midx, &by_pack, &is_there, &mut verdict, &mut show);
     verdict
 }
 
-/// Progress is shown after this many steps.
+/// Progress is shown, and signals are looked for, after this many steps.
 const INTERVAL: u32 = 1 << 12;
 
+/// Checks the offsets. If `show` returns false, the rest is left.
 fn offsets(
     place: &Place,
     midx: &Midx<Map>,
     by_pack: &[(u32, u32)],
     is_there: &[bool],
     verdict: &mut Verdict,
-    show: &mut dyn FnMut(Step, usize, usize),
+    show: &mut dyn FnMut(Step, usize, usize) -> bool,
 ) {
     let names: Vec<&[u8]> = midx.pack_names().collect();
     let mut indexes: HashMap<u32, Option<Idx<Map>>> = HashMap::new();
@@ -122,8 +134,8 @@ fn offsets(
                 .lines
                 .push(format!("incorrect object offset for oid[{n}] = {oid}: {offset:x} != {found:x}"));
         }
-        if (done as u32).is_multiple_of(INTERVAL) {
-            show(Step::Offsets, done + 1, by_pack.len());
+        if (done as u32).is_multiple_of(INTERVAL) && !show(Step::Offsets, done + 1, by_pack.len()) {
+            return;
         }
     }
     show(Step::Offsets, by_pack.len(), by_pack.len());

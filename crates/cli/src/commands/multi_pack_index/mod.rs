@@ -233,7 +233,9 @@ impl Desk<'_> {
 
     /// Writes the file, without the packs named `dropped`.
     fn publish(&self, plan: Plan<'_>, dropped: &[&bstr::BStr]) -> Result<u8, Failure> {
-        let merged = Merged::new(&plan.packs, dropped).map_err(|error| Failure::fatal(error.to_string()))?;
+        let merged = Merged::new(&plan.packs, dropped, self.run.interrupt.flag());
+        self.run.interrupt.check()?;
+        let merged = merged.map_err(|error| Failure::fatal(error.to_string()))?;
         let names = merged.pack_names();
         if names.is_empty() {
             console::error("no pack files to index.");
@@ -311,13 +313,15 @@ impl Desk<'_> {
         ];
         let mut bars = titles.map(|title| Progress::new(title, self.shows, Duration::ZERO));
         bars[0] = self.progress(titles[0]);
-        let verdict = midx::verify(self.place, &found, &mut |step, done, total| {
+        let interrupt = &self.run.interrupt;
+        let verdict = midx::verify(self.place, &found, interrupt.flag(), &mut |step, done, total| {
             let bar = &bars[step as usize];
             bar.update(done, total);
             if done == total {
                 bar.finish(done, total);
             }
         });
+        interrupt.check()?;
         if verdict.unusable_pack {
             return Err(Failure::Unserved("packs that cannot be used"));
         }
