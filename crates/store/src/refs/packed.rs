@@ -14,7 +14,7 @@ use format::{
     ObjectId,
     packed_refs::{HEADER, Malformed, PackedRefs},
 };
-use sys::{Map, by_path};
+use sys::{Map, Stat, by_path};
 
 use super::{Error, Options, paths};
 use crate::{Components, Lock, LockOptions, lock::sync_parent};
@@ -39,6 +39,15 @@ pub(super) struct Packed {
     display_path: PathBuf,
     /// Empty if there is no file.
     refs: PackedRefs<Content>,
+    /// `None` if there is no file.
+    version: Option<Version>,
+}
+
+/// The inode, the size and the times of a file. The inode of a mapped file is not used again.
+type Version = (u64, u64, (i64, u32), (i64, u32));
+
+fn version_of(stat: &Stat) -> Version {
+    (stat.ino, stat.size, stat.mtime, stat.ctime)
 }
 
 enum Content {
@@ -62,14 +71,23 @@ impl Packed {
         let path = paths::packed(options);
         let display_path = paths::display_path(options, path.clone());
         let io = |source| Error::Io { what: "read", path: display_path.clone(), source };
-        let content = match by_path::open(&path) {
-            Ok(file) => Content::Mapped(Map::of(&file).map_err(io)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Content::Absent,
+        let (content, version) = match by_path::open(&path) {
+            Ok(file) => {
+                let version = version_of(&sys::stat_of(&file).map_err(io)?);
+                (Content::Mapped(Map::of(&file).map_err(io)?), Some(version))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Content::Absent, None),
             Err(error) => return Err(io(error)),
         };
         let refs =
             PackedRefs::parse(content, options.hash).map_err(|problem| malformed(&display_path, problem))?;
-        Ok(Packed { display_path, refs })
+        Ok(Packed { display_path, refs, version })
+    }
+
+    /// Returns true if the file is still the one that was loaded.
+    pub(super) fn is_current(&self, options: &Options) -> bool {
+        let now = by_path::stat_followed(&paths::packed(options));
+        now.is_ok_and(|stat| stat.as_ref().map(version_of) == self.version)
     }
 
     /// Returns the value of a ref.

@@ -47,7 +47,7 @@ pub(super) enum End {
     Broken,
 }
 
-/// Refs as stored on disk. The packed refs are read once.
+/// Refs as stored on disk. The packed refs are read again only if they have changed.
 pub(super) struct Reader<'a> {
     options: &'a Options,
     packed: Option<Packed>,
@@ -58,9 +58,10 @@ impl<'a> Reader<'a> {
         Reader { options, packed: None }
     }
 
-    /// Returns the packed refs.
+    /// Returns the packed refs as they are now: another process may have packed a loose ref that is
+    /// not there any more.
     pub(super) fn packed(&mut self) -> Result<&Packed, Error> {
-        if self.packed.is_none() {
+        if self.packed.as_ref().is_none_or(|packed| !packed.is_current(self.options)) {
             self.packed = Some(Packed::load(self.options)?);
         }
         Ok(self.packed.as_ref().expect("it was just loaded"))
@@ -182,5 +183,39 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use format::HashKind;
+
+    use super::*;
+    use crate::{
+        Fsync,
+        refs::{Locks, LogPolicy, PackedRef, write_packed},
+    };
+
+    #[test]
+    fn sees_refs_that_others_pack_meanwhile() {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        let options = Options {
+            git_dir: dir.path().to_owned(),
+            common_dir: dir.path().to_owned(),
+            display_dir: dir.path().to_owned(),
+            hash: HashKind::Sha1,
+            committer: Err("nobody".to_owned()),
+            log: LogPolicy::Never,
+            fsync: Fsync::default(),
+            locks: Locks::default(),
+        };
+        let oid = ObjectId::from_bytes(HashKind::Sha1, &[1; 20]).expect("20 bytes");
+        let mut reader = Reader::new(&options);
+        for name in ["refs/heads/a", "refs/heads/b"] {
+            assert_eq!(reader.raw(name.into()).expect("it can be read"), Raw::Missing);
+            let packed = PackedRef { name: name.into(), oid, peeled: None };
+            write_packed(&options, &[packed]).expect("it can be written");
+            assert_eq!(reader.raw(name.into()).expect("it can be read"), Raw::Direct(oid));
+        }
     }
 }
