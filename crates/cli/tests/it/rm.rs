@@ -272,3 +272,26 @@ fn leaves_submodules_to_git() {
     let log = shim.log();
     assert!(log.last().is_some_and(|line| line.contains("handed-over")), "{log:?}");
 }
+
+/// A file that changes after it was compared stays: the filter of the second file changes the first
+/// one.
+#[test]
+fn keeps_a_file_that_changes_during_the_check() {
+    let setup = |repo: &Repo<'_>| {
+        repo.write("a", "1\n");
+        repo.write("f", "1\n");
+        repo.write(".gitattributes", "f filter=change\n");
+        repo.commit("first");
+        repo.git(&["config", "filter.change.clean", "echo more >>a; cat"]);
+        repo.write("f", "1\n");
+    };
+    let shim = Shim::new();
+    let oracle = Oracle::new(&shim.program(), setup);
+    let args = ["rm", "a", "f"];
+    let refused = oracle.ours().run(shim.program().as_ref(), &args);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    shim.was_native(&args);
+    for path in ["a", "f"] {
+        assert!(oracle.ours().join(path).exists(), "{path} was removed");
+    }
+}

@@ -127,7 +127,30 @@ pub fn reset_head(
     new: ObjectId,
     reason: ResetReason<'_>,
 ) -> Result<Option<Error>, Error> {
-    let (name, changes) = reset_changes(repo, new, reason)?;
+    move_to(repo, refs, repo.head()?.oid(), new, reason)
+}
+
+/// Like [`reset_head`], to the commit that HEAD is at in this moment: another process may have moved
+/// it meanwhile, and its commit stays. Without a commit nothing happens.
+pub fn reset_head_to_itself(
+    repo: &repo::Repository,
+    refs: &store::refs::Options,
+    reason: ResetReason<'_>,
+) -> Result<Option<Error>, Error> {
+    match repo.head()?.oid() {
+        Some(head) => move_to(repo, refs, Some(head), head, reason),
+        None => Ok(None),
+    }
+}
+
+fn move_to(
+    repo: &repo::Repository,
+    refs: &store::refs::Options,
+    old: Option<ObjectId>,
+    new: ObjectId,
+    reason: ResetReason<'_>,
+) -> Result<Option<Error>, Error> {
+    let (name, changes) = reset_changes(repo, old, new, reason)?;
     let head = changes.last().cloned();
     match store::refs::apply(refs, changes) {
         Ok(()) => Ok(None),
@@ -141,7 +164,8 @@ pub fn reset_head(
 
 /// Returns an error if [`reset_head`] would be refused. Nothing is written.
 pub fn check_reset(repo: &repo::Repository, refs: &store::refs::Options, new: ObjectId) -> Result<(), Error> {
-    let (name, mut changes) = reset_changes(repo, new, ResetReason::To("".into()))?;
+    let old = repo.head()?.oid();
+    let (name, mut changes) = reset_changes(repo, old, new, ResetReason::To("".into()))?;
     // A failure of ORIG_HEAD does not stop the reset.
     changes.retain(|change| change.name() != "ORIG_HEAD");
     if name != "HEAD" {
@@ -181,14 +205,14 @@ fn name_head(error: store::refs::Error, name: &BString) -> store::refs::Error {
     }
 }
 
-/// Returns the ref changes of a reset. The last one changes HEAD or its branch; the name of that
-/// ref is returned first.
+/// Returns the ref changes of a reset from the commit `old`. The last one changes HEAD or its
+/// branch; the name of that ref is returned first.
 fn reset_changes(
     repo: &repo::Repository,
+    old: Option<ObjectId>,
     new: ObjectId,
     reason: ResetReason<'_>,
 ) -> Result<(BString, Vec<Change>), Error> {
-    let old = repo.head()?.oid();
     let name = repo.symbolic_target("HEAD".into())?.unwrap_or_else(|| "HEAD".into());
     let (orig_message, message): (BString, BString) = match reason {
         ResetReason::Action(action) => {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::{add, checkout::ChangeKind};
+use engine::{add, checkout::ChangeKind, stat::index_stat};
 use format::index::{Flags, Index, Stage};
 use sys::{FileType, Stat};
 
@@ -55,9 +55,12 @@ impl Removal<'_> {
                 }
             };
             checked.insert(path.to_owned(), stat);
-            let is_local = changed.contains(path);
+            let entry = index.entry(at);
+            // An entry that was found to be clean got the stat data of its file then.
+            let is_new = entry.flags.contains(Flags::UPTODATE) && entry.stat != index_stat(&stat);
+            let is_local = is_new || changed.contains(path);
             let is_staged = staged.as_ref().is_none_or(|staged| staged.contains(path));
-            let is_intended = index.entry(at).flags.contains(Flags::INTENT_TO_ADD);
+            let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);
             match (is_local, is_staged) {
                 (true, true) if self.request.cached && is_intended => {}
                 (true, true) => lists.both.push(path),

@@ -169,15 +169,13 @@ impl Planned {
     /// Returns the exit code.
     fn carry_out(self, mut transaction: Transaction<'_>, session: Session<'_>) -> Result<u8, Failure> {
         let Session { invocation: run, repository: repo, settings } = session;
-        if self.staged.is_some()
-            && let Some(head) = repo.head()?.oid()
-        {
+        if self.staged.is_some() {
             let refs = settings.refs(repo)?;
             let reason = match run.variable("GIT_REFLOG_ACTION") {
                 Some(action) => ResetReason::Action(action.as_bstr()),
                 None => ResetReason::To("HEAD".into()),
             };
-            switch::reset_head(repo, &refs, head, reason)?;
+            switch::reset_head_to_itself(repo, &refs, reason)?;
             state::end(repo, &refs)?;
         }
         if self.result.is_none() {
@@ -228,4 +226,14 @@ fn make_durable(repo: &Repository, settings: &Settings, paths: &[BString]) -> Re
     let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
     stash::sync(&root, paths)
         .map_err(|(path, error)| Failure::error(text!("cannot sync '", path, "': ", sys::reason(&error))))
+}
+
+/// Like [`make_durable`], for files that the real Git wrote: it does not tell which.
+pub(super) fn make_all_durable(repo: &Repository, settings: &Settings) -> Result<(), Failure> {
+    if !settings.fsync.hardens(Components::REFERENCE) {
+        return Ok(());
+    }
+    let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
+    sys::mount::sync_file_system(top)
+        .map_err(|error| Failure::error(text!("cannot sync the worktree: ", sys::reason(&error))))
 }

@@ -35,7 +35,11 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         // The branch is made, so only this part is Git's.
         Err(Failure::Unserved(_)) => {
             let args = ["--index".into(), entry.commit.to_string().into()];
-            beside::by_git(run, "stash apply", &args)?
+            let code = beside::by_git(run, "stash apply", &args)?;
+            if code == 0 && number.is_some() {
+                apply::make_all_durable(&repo, &settings)?;
+            }
+            code
         }
         applied => applied?,
     };

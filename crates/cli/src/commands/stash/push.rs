@@ -141,7 +141,7 @@ impl<'a> Push<'a> {
                 Some(action) => ResetReason::Action(action.as_bstr()),
                 None => ResetReason::To("HEAD".into()),
             };
-            switch::reset_head(self.repo, &refs, head, reason)?;
+            switch::reset_head_to_itself(self.repo, &refs, reason)?;
             state::end(self.repo, &refs)?;
         }
         match cleaned {

@@ -189,3 +189,17 @@ fn converts_as_add_does() {
     pair.both("git config filter.up.clean 'tr a-z A-Z'; git config filter.up.smudge 'tr A-Z a-z'; echo 'f filter=up' >.gitattributes; echo text >f; git add .; git commit -qm filter; echo more >f");
     pair.native(&["push"]).native(&["pop"]);
 }
+
+/// A commit that another process makes meanwhile stays on the branch.
+#[test]
+fn keeps_a_commit_that_comes_meanwhile() {
+    let pair = Pair::new();
+    pair.both(
+        "git config filter.move.clean 'cp .git/refs/heads/next .git/refs/heads/main; cat'; \
+         echo 'f filter=move' >.gitattributes; git add .; git commit -qm attributes; \
+         git branch next $(git commit-tree -p HEAD -m next HEAD^{tree}); echo more >>a; echo text >f",
+    );
+    pair.native(&["push", "-u"]);
+    let moved = pair.oracle.ours();
+    assert_eq!(moved.git(&["rev-parse", "main"]), moved.git(&["rev-parse", "next"]));
+}
