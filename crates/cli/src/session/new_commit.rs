@@ -106,9 +106,12 @@ fn push_header(content: &mut BString, header: &CommitHeader) {
         content.push(b'\n');
         return;
     }
-    for line in header.value.lines() {
+    // A carriage return at the end of a line is a part of the value.
+    for line in header.value.lines_with_terminator() {
         content.push(b' ');
         content.extend_from_slice(line);
+    }
+    if header.value.last() != Some(&b'\n') {
         content.push(b'\n');
     }
 }
@@ -209,8 +212,9 @@ mod tests {
         let mut push = |key: &str, value: &str| {
             push_header(&mut content, &CommitHeader { key: key.into(), value: value.into() });
         };
-        push("mergetag", "object 1\n\ntext\n");
+        push("mergetag", "object 1\n\ntext\r\n\r\n");
+        push("last", "no end");
         push("empty", "");
-        assert_eq!(content, "mergetag object 1\n \n text\nempty\n");
+        assert_eq!(content, "mergetag object 1\n \n text\r\n \r\nlast no end\nempty\n");
     }
 }

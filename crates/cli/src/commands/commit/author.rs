@@ -3,7 +3,7 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::{GivenIdentity, Person, Repository, Who};
 
-use super::plan::Plan;
+use super::{cleanup::is_space, plan::Plan};
 use crate::{
     session::new_commit,
     term::{console::text, failure::Failure},
@@ -22,7 +22,7 @@ impl Parts<'_> {
     fn of(line: &BStr) -> Option<Parts<'_>> {
         let start = line.find_byte(b'<')?;
         let end = start + line[start..].find_byte(b'>')?;
-        let name = line[..start].trim_end().as_bstr();
+        let name = line[..start].trim_end_with(is_space).as_bstr();
         let mail = line[start + 1..end].as_bstr();
         let after = line[line.rfind_byte(b'>')? + 1..].trim_start();
         let mut words = after.fields();
@@ -83,6 +83,7 @@ mod tests {
         let whole = ("A U".to_owned(), "a@b".to_owned(), Some("12 +0100".into()));
         assert_eq!(parts("A U <a@b> 12 +0100"), Some(whole));
         assert_eq!(parts("<a@b> 12"), Some((String::new(), "a@b".to_owned(), None)));
+        assert_eq!(parts("A\u{3000} <a@b>"), Some(("A\u{3000}".to_owned(), "a@b".to_owned(), None)));
         assert_eq!(parts("A <a"), None);
         assert_eq!(parts("A a@b"), None);
     }

@@ -59,7 +59,8 @@ pub(super) fn strip(message: &[u8], comment: Option<&BStr>) -> BString {
     stripped
 }
 
-fn is_space(letter: char) -> bool {
+/// Git knows no blanks beyond ASCII.
+pub(super) fn is_space(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\n' | '\r')
 }
 

@@ -176,7 +176,7 @@ fn subject(session: Session<'_>, commit: &CommitText) -> BString {
 /// The subject of a message: its first paragraph as one line.
 pub(super) fn subject_of(message: &[u8]) -> BString {
     let message = without_blank_lines(message);
-    let lines = message[..subject_length(message)].lines().map(|line| line.trim_end());
+    let lines = message[..subject_length(message)].lines().map(|line| line.trim_end_with(cleanup::is_space));
     bstr::join(" ", lines).into()
 }
 
@@ -184,7 +184,7 @@ pub(super) fn subject_of(message: &[u8]) -> BString {
 pub(super) fn subject_length(message: &[u8]) -> usize {
     let mut length = 0;
     for line in message.lines_with_terminator() {
-        if line.trim().is_empty() {
+        if is_blank(line) {
             break;
         }
         length += line.len();
@@ -192,9 +192,13 @@ pub(super) fn subject_length(message: &[u8]) -> usize {
     length
 }
 
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| cleanup::is_space(char::from(*byte)))
+}
+
 fn without_blank_lines(message: &[u8]) -> &[u8] {
     let mut rest = message;
-    while let Some(line) = rest.lines_with_terminator().next().filter(|line| line.trim().is_empty()) {
+    while let Some(line) = rest.lines_with_terminator().next().filter(|line| is_blank(line)) {
         rest = &rest[line.len()..];
     }
     rest

@@ -20,6 +20,9 @@ fn merges() {
         "git reset -q --hard HEAD~1 && git merge -q --no-commit annotated; git commit -m tag && git cat-file commit HEAD && ls .git",
     );
     native(
+        "git reset -q --hard HEAD~1; end=PGP\\ SIGNATURE-----; tag=$(printf \"object $(git rev-parse side)\\ntype commit\\ntag signed\\ntagger A <a@b> 1 +0000\\n\\none\\r\\n-----BEGIN $end\\r\\n\\r\\nabc\\r\\n-----END $end\\n\" | git hash-object -w -t tag --stdin); git update-ref refs/tags/signed $tag; git merge -q --no-commit signed; git commit -m tag; git cat-file commit HEAD | cat -v; git commit --amend -m again; git cat-file commit HEAD | cat -v",
+    );
+    native(
         "git reset -q --hard HEAD~1 && git merge -q --squash side; git commit && git cat-file commit HEAD && ls .git",
     );
     native(
