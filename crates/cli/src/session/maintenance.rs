@@ -59,7 +59,7 @@ fn start(run: &Invocation, repo: &Repository, args: &[&str]) -> Ended {
     const WRONG_USAGE: i32 = 129;
     let Some(mut git) = real_git::command(run) else { return Ended::Finished };
     console::flush();
-    git.args(args).current_dir(repo.child_dir()).stderr(Stdio::piped());
+    git.args(args).envs(repo.child_env()).current_dir(repo.child_dir()).stderr(Stdio::piped());
     let ended = match git.spawn().and_then(|child| child.wait_with_output()) {
         Ok(ended) => ended,
         Err(error) => {

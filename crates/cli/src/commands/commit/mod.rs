@@ -151,15 +151,16 @@ impl Run<'_> {
         let mut draft = message::draft(self.session, plan, input, self.comment.as_bstr())?;
         let committer = new_commit::person(repo, Who::Committer, GivenIdentity::default())?;
         self.finish_draft(&mut draft, committer.name_and_mail().as_bstr());
-        if may_change {
-            prepared.reload()?;
-        }
         let is_committable = self.write_draft(&mut draft, &prepared, &author, &committer)?;
         let may_be_empty =
             plan.whence == Whence::Merge || plan.request.allow_empty || plan.is_merge_amended();
         if !is_committable && !may_be_empty {
             self.nothing_to_commit(&prepared)?;
             return Ok(1);
+        }
+        // As in Git, what the hook staged does not count for the judgement.
+        if may_change {
+            prepared.reload()?;
         }
         if !self.make_trees(&mut prepared)? || !self.edit(&draft, of_commit)? {
             return Ok(1);

@@ -46,6 +46,22 @@ fn obeys_hooks() {
 }
 
 #[test]
+fn judges_what_was_staged_before_the_hook() {
+    let hook = |line: &str| {
+        format!(
+            "mkdir -p .git/hooks && printf '#!/bin/sh\\n{line}\\n' >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit"
+        )
+    };
+    let both = after(&hook("git add a"));
+    let native = |line: &str| both.native("commit", line);
+    native("git commit -m two; echo $?; git status --short; git log --oneline | wc -l");
+    let both = after(&format!("git add a && {}", hook("git reset -q")));
+    let native = |line: &str| both.native("commit", line);
+    native("git commit -m two; echo $?; git status --short; git log --oneline | wc -l");
+    native("git add a; EDITOR='sed -i 1s/^/three/' git commit; echo $?; git log --oneline | wc -l");
+}
+
+#[test]
 fn takes_what_hooks_change() {
     let hook = "mkdir -p .git/hooks && printf '#!/bin/sh\\necho hooked >a; git add a new\\n' >.git/hooks/pre-commit &&
                 chmod +x .git/hooks/pre-commit";

@@ -59,6 +59,9 @@ fn amends() {
     );
     native("git commit --amend --allow-empty -q -a -m empty; git status --short");
     native("EDITOR='sh -c \"cat \\$1; echo more >>\\$1\" -' git commit --amend && git cat-file commit HEAD");
+    native(
+        "wide=$(printf '\\343\\200\\200'); commit=$(printf \"$wide\\n\\nsubject\\n\" | GIT_AUTHOR_NAME=\"A$wide\" git commit-tree HEAD:); git reset -q --soft $commit; git commit --amend --no-edit --allow-empty; git cat-file commit HEAD",
+    );
 }
 
 #[test]
@@ -149,6 +152,9 @@ fn works_from_a_directory_and_in_a_linked_worktree() {
     let native = |line: &str| both.native("commit", line);
     native("cd d && git commit -m two b && cd .. && git show --stat --format=%s && git status --short");
     native("echo text >d/file && cd d && git commit -a -F file && git cat-file commit HEAD");
+    native(
+        "cd d && echo 9 >b && GIT_DIR=../.git GIT_WORK_TREE=.. git commit -a -m three; cd .. && git status --short",
+    );
     native(
         "git worktree add -q -b side ../linked && cd ../linked && echo 9 >c && git commit -am side && cat ../repo/.git/worktrees/linked/logs/HEAD",
     );
