@@ -22,6 +22,10 @@ fn makes_what_git_makes() {
     native(
         "GIT_AUTHOR_DATE='2005-04-07T22:13:13 +0200' git commit-tree HEAD: -m x | xargs git cat-file commit",
     );
+    native("echo text | git commit-tree HEAD: -m '' | xargs git cat-file commit");
+    native(
+        "mkdir d; echo x >d/message; cd d; git commit-tree HEAD: -F message | xargs git cat-file commit; cd ..",
+    );
     native("git commit-tree HEAD: -m x </dev/null; git commit-tree HEAD: </dev/null");
 }
 

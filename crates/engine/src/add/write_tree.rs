@@ -69,9 +69,12 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// Returns the tree of a directory. Several slashes count as one. `index` is the index whose
-    /// trees these are.
+    /// Returns the tree of a directory. Several slashes count as one; no directory begins with one.
+    /// `index` is the index whose trees these are.
     pub fn of_directory(&self, index: &Index, directory: &BStr) -> Option<ObjectId> {
+        if directory.starts_with(b"/") {
+            return None;
+        }
         let names: Vec<&[u8]> = directory.split_str("/").filter(|name| !name.is_empty()).collect();
         let directory = BString::from(names.join(&b'/'));
         if directory.is_empty() {

@@ -85,13 +85,13 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             Key::Message => {
                 gap(&mut message);
                 message.extend_from_slice(&value);
-                if message.last() != Some(&b'\n') {
+                if message.last().is_some_and(|last| *last != b'\n') {
                     message.push(b'\n');
                 }
             }
             Key::File => {
                 gap(&mut message);
-                message.extend_from_slice(&file(run, value.as_bstr())?);
+                message.extend_from_slice(&file(run, &repo, value.as_bstr())?);
             }
             Key::Sign => key = event.on.then_some(value),
         }
@@ -133,14 +133,15 @@ fn gap(message: &mut BString) {
     }
 }
 
-fn file(run: &Invocation, name: &BStr) -> Result<Vec<u8>, Failure> {
+/// Reads a file. As in Git, its name is relative to the top of the worktree.
+fn file(run: &Invocation, repo: &Repository, name: &BStr) -> Result<Vec<u8>, Failure> {
     if name == "-" {
         let read = Input::new(run)?.all()?;
         return read.map_err(|error| {
             Failure::Fatal(text!("git commit-tree: failed to read '-': ", os_error(&error)))
         });
     }
-    let file = sys::by_path::open(&run.path(name)?).map_err(|error| {
+    let file = sys::by_path::open(&repo.base_dir().join(sys::os_str(name))).map_err(|error| {
         Failure::Fatal(text!("could not open '", name, "' for reading: ", os_error(&error)))
     })?;
     let mut content = Vec::new();
