@@ -40,6 +40,8 @@ const VARIABLES: &[Variable] = &[
     ("GIT_ATTR_SOURCE", When::Set),
     ("GIT_GRAFT_FILE", When::Set),
     ("GIT_NO_LAZY_FETCH", When::Set),
+    // Set by programs that keep new objects apart: Git then changes no ref.
+    ("GIT_QUARANTINE_PATH", When::Set),
     ("GIT_REFERENCE_BACKEND", When::Set),
     ("GIT_SHALLOW_FILE", When::Set),
     ("GIT_TRACE_SETUP", When::Set),

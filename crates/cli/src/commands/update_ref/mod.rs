@@ -16,7 +16,7 @@ use crate::{
         obstacles::{self, hooks as configured_hooks},
         reason::Reason,
         record::{Candidate, Command, Group, Revisions},
-        rules::{Setting, Variable, When},
+        rules::{Setting, When},
     },
     session::{
         hooks,
@@ -48,7 +48,6 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     revisions: Revisions::AfterFirst,
     settings: &[SETTINGS],
-    variables: &[VARIABLES],
     line: &[form],
     checks: &[&[obstacles::settings, configured_hooks::configured, state, obstacles::revisions]],
     run,
@@ -57,9 +56,6 @@ pub(super) const COMMAND: Command = Command {
 
 const SETTINGS: &[Setting] =
     &[("core.ignorecase", When::True), ("core.prefersymlinkrefs", When::True), ("trace2.*", When::Set)];
-
-/// Set by programs that keep new objects apart: Git then changes no ref.
-const VARIABLES: &[Variable] = &[("GIT_QUARANTINE_PATH", When::Set)];
 
 const TABLE: Table<Set<Request>> = Table {
     usage: &[
