@@ -1,6 +1,6 @@
 //! The untracked files of a stash: their return, and the directories that they leave behind.
 
-use std::path::Path;
+use std::{cell::Cell, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{ObjectId, index::Index};
@@ -66,27 +66,30 @@ pub(super) fn check_directories(root: &Dir, path: &BStr) -> Result<(), Error> {
 }
 
 /// Removes the empty directories among and below these untracked ones, and then those that became
-/// empty by that. `kept` is the directory in which the command was started. Files stay.
+/// empty by that. `kept` is the directory in which the command was started: returns true if it would
+/// have been removed otherwise. Files stay.
 pub fn remove_empty_directories(
     repo: &Repository,
     top: &Path,
     root: &Dir,
     directories: &[BString],
     kept: Option<&BStr>,
-) -> Result<(), guard::Error> {
-    let cleaner = Cleaner { guard: Guard::of(repo, top)?, root, kept };
+) -> Result<bool, guard::Error> {
+    let cleaner = Cleaner { guard: Guard::of(repo, top)?, root, kept, is_kept: Cell::new(false) };
     for directory in directories {
         if let Some(directory) = directory.strip_suffix(b"/") {
             cleaner.remove(directory.as_bstr());
         }
     }
-    Ok(())
+    Ok(cleaner.is_kept.get())
 }
 
 struct Cleaner<'a> {
     guard: Guard,
     root: &'a Dir,
     kept: Option<&'a BStr>,
+    /// That directory is empty, and stays.
+    is_kept: Cell<bool>,
 }
 
 impl Cleaner<'_> {
@@ -99,9 +102,10 @@ impl Cleaner<'_> {
             let is_directory = file_type == FileType::Directory && name != b".git";
             is_empty &= is_directory && self.remove(path.as_bstr());
         }
-        is_empty
-            && self.kept != Some(directory)
-            && self.guard.check(directory).is_ok()
-            && self.root.remove_dir(directory).is_ok()
+        if is_empty && self.kept == Some(directory) {
+            self.is_kept.set(true);
+            return false;
+        }
+        is_empty && self.guard.check(directory).is_ok() && self.root.remove_dir(directory).is_ok()
     }
 }

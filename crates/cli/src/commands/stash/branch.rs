@@ -25,8 +25,14 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let number = if entry.is_of_stash { Some(entry.number()?) } else { None };
     let Ok(name) = branch.to_str() else { return Err(Failure::Unserved("branch names that are not UTF-8")) };
     let base = entry.base.to_string();
-    if beside::run(run, &repo, &checkout::COMMAND, &["-b", name, &base])? != 0 {
-        return Ok(1);
+    match beside::run(run, &repo, &checkout::COMMAND, &["-b", name, &base]) {
+        Ok(0) => {}
+        Ok(_) => return Ok(1),
+        Err(signal @ Failure::Signal(_)) => return Err(signal),
+        Err(failure) => {
+            failure.say();
+            return Ok(1);
+        }
     }
     // HEAD is another one now.
     let repo = run.open()?;

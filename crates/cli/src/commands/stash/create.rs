@@ -137,8 +137,12 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let words = WORDS.parse(args)?.rest;
     let (repo, settings) = open(run)?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    let Some(head) = Head::read(&repo)? else { return Ok(no_commit_yet(false)) };
     let mut transaction = Transaction::start(session, Start::Full { dry_run: false })?;
+    let Some(head) = Head::read(&repo)? else {
+        // Git has refreshed the index by then.
+        transaction.finish(Recorded::Yes)?;
+        return Ok(no_commit_yet(false));
+    };
     let pathspecs = Pathspecs::default();
     let scope = Scope { pathspecs: &pathspecs, untracked: None, interrupt: run.interrupt.flag() };
     let worktree = transaction.worktree().try_clone().map_err(|error| Failure::fatal(error.to_string()))?;

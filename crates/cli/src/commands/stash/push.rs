@@ -70,7 +70,11 @@ impl<'a> Push<'a> {
         let top = self.repo.work_tree().ok_or_else(Failure::no_worktree)?;
         let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
         self.match_paths(&transaction.index)?;
-        let Some(head) = Head::read(self.repo)? else { return Ok(no_commit_yet(self.request.quiet)) };
+        let Some(head) = Head::read(self.repo)? else {
+            // Git has refreshed the index by then.
+            transaction.finish(Recorded::Yes)?;
+            return Ok(no_commit_yet(self.request.quiet));
+        };
         let changes = self.changes(&root, &mut transaction.index, head.tree)?;
         self.run.interrupt.check()?;
         if changes.paths.is_empty() && changes.untracked.is_empty() {
@@ -224,8 +228,10 @@ impl<'a> Push<'a> {
             return Err(Failure::Unserved("changes of attributes"));
         }
         let is_unknown = |changed: &stash::Changed| changed.index.is_none() && changed.file.stat().is_some();
-        if self.request.keep_index && changes.paths.iter().any(is_unknown) {
-            return Err(Failure::Unserved("files that the kept index lacks"));
+        // Git does not add a file to put it away if paths are given.
+        let is_refused = !self.specs.is_empty() && self.request.untracked == Untracked::Stay;
+        if (self.request.keep_index || is_refused) && changes.paths.iter().any(is_unknown) {
+            return Err(Failure::Unserved("files that the index lacks"));
         }
         if self.specs.is_empty() || self.request.untracked == Untracked::Stay {
             return Ok(());
@@ -280,7 +286,10 @@ impl<'a> Push<'a> {
         let top = self.repo.work_tree().ok_or_else(Failure::no_worktree)?;
         let cwd = self.run.original_cwd(self.repo);
         let kept = cwd.as_ref().map(|cwd| cwd.as_bstr());
-        Ok(stash::remove_empty_directories(self.repo, top, root, &doomed, kept)?)
+        if stash::remove_empty_directories(self.repo, top, root, &doomed, kept)? {
+            console::out("Refusing to remove current working directory");
+        }
+        Ok(())
     }
 }
 
