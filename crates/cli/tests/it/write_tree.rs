@@ -12,7 +12,9 @@ fn writes_what_git_writes() {
     let native = |line: &str| both.native("write-tree", line);
     native("git write-tree && git ls-files -s && git ls-tree -r -t $(git write-tree)");
     native("git write-tree --prefix=d && git write-tree --prefix=d//e/ && git write-tree --prefix=");
-    native("git write-tree --prefix=d/missing; git write-tree --prefix=a; git write-tree --prefix=/d; git write-tree --no-prefix");
+    native(
+        "git write-tree --prefix=d/missing; git write-tree --prefix=a; git write-tree --prefix=/d; git write-tree --no-prefix",
+    );
     native(
         "echo x >d/new && git add -N d/new && git write-tree && git write-tree --prefix=d/ && git ls-files -s",
     );

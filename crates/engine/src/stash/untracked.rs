@@ -66,8 +66,8 @@ pub(super) fn check_directories(root: &Dir, path: &BStr) -> Result<(), Error> {
 }
 
 /// Removes the empty directories among and below these untracked ones, and then those that became
-/// empty by that. `kept` is the directory in which the command was started: returns true if it would
-/// have been removed otherwise. Files stay.
+/// empty by that. `kept` is the directory in which the command was started: returns true if it
+/// would have been removed otherwise. Files stay.
 pub fn remove_empty_directories(
     repo: &Repository,
     top: &Path,

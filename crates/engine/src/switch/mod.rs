@@ -130,8 +130,8 @@ pub fn reset_head(
     move_to(repo, refs, repo.head()?.oid(), new, reason)
 }
 
-/// Like [`reset_head`], to the commit that HEAD is at in this moment: another process may have moved
-/// it meanwhile, and its commit stays. Without a commit nothing happens.
+/// Like [`reset_head`], to the commit that HEAD is at in this moment: another process may have
+/// moved it meanwhile, and its commit stays. Without a commit nothing happens.
 pub fn reset_head_to_itself(
     repo: &repo::Repository,
     refs: &store::refs::Options,
