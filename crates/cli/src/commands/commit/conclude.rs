@@ -120,6 +120,7 @@ impl Run<'_> {
         let settings = self.session.settings;
         let (action, ancestry) = self.ancestry()?;
         let tree = prepared.trees.as_ref().expect("they were made before the message was edited").root;
+        self.must_exist(tree)?;
         let commit = NewCommit {
             tree,
             parents: ancestry.parents,
@@ -150,6 +151,18 @@ impl Run<'_> {
         let says = if self.plan.request.quiet { Says::Nothing } else { Says::Progress };
         maintenance::start_auto(self.session.invocation, repo, says)?;
         Ok(oid)
+    }
+
+    /// Refuses a tree that was pruned while the message was edited: no ref names it yet.
+    fn must_exist(&self, tree: ObjectId) -> Result<(), Failure> {
+        let repo = self.session.repository;
+        match repo.objects().header(&tree) {
+            Err(error) if error.is_unreadable() => Err(error.into()),
+            Err(_) if tree != ObjectId::empty_tree(repo.hash()) => {
+                Err(Failure::fatal(format!("{tree} is not a valid object")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The words for the reflog, the parents, and headers that are taken over.
