@@ -101,7 +101,7 @@ fn check(ask: impl Fn(&str) -> Vec<String>, cases: &[(&str, &[&str])]) {
 
 /// The answers that all three shells give.
 const CASES: &[(&str, &[&str])] = &[
-    ("sapwood sta", &["status"]),
+    ("sapwood stat", &["status"]),
     ("sapwood ", &["status", "clone", "worktree", "completion", "..."]),
     ("sapwood nonsense", &[]),
     ("sapwood -C /tmp swi", &["switch"]),
@@ -192,7 +192,7 @@ fn fish_completes() {
             ("sapwood -C ../linked switch topic", &["topic-one", "topic-two"]),
         ],
     );
-    assert_eq!(fish(&repo, "sapwood sta"), ["status\tShow the working tree status"]);
+    assert_eq!(fish(&repo, "sapwood stat"), ["status\tShow the working tree status"]);
     assert_eq!(fish(&repo, "sapwood clone --dep"), ["--depth\tcreate a shallow clone of that depth"]);
     assert!(!repo.exists("pwned"));
 }
@@ -235,7 +235,7 @@ fn zsh_loads_the_function_from_fpath() {
     repo.write(".git/rc", "fpath=($PWD/.git/functions $fpath); compinit -D -u\n");
     let ask = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/completion/ask.zsh");
     let mut shell = repo.command("zsh".as_ref());
-    shell.arg("-f").arg(ask).arg(repo.join(".git/rc")).arg("sapwood sta");
+    shell.arg("-f").arg(ask).arg(repo.join(".git/rc")).arg("sapwood stat");
     assert_eq!(lines(shell), ["status # status  -- Show the working tree status"]);
 }
 

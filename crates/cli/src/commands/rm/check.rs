@@ -3,7 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::{add, checkout::ChangeKind, stat::index_stat};
+use engine::{
+    add,
+    checkout::ChangeKind,
+    stat::{Match, StatRules},
+};
 use format::index::{Flags, Index, Stage};
 use sys::{FileType, Stat};
 
@@ -39,6 +43,7 @@ impl Removal<'_> {
         };
         let changed = self.changed.iter().filter(|changed| changed.kind != ChangeKind::Unmerged);
         let changed: BTreeSet<&BStr> = changed.map(|changed| changed.path.as_bstr()).collect();
+        let rules = StatRules::of(repo)?;
         let mut lists = Lists::default();
         for path in paths.iter().map(|path| path.as_bstr()) {
             let Ok(at) = index.position(path, Stage::Normal) else {
@@ -57,7 +62,8 @@ impl Removal<'_> {
             checked.insert(path.to_owned(), stat);
             let entry = index.entry(at);
             // An entry that was found to be clean got the stat data of its file then.
-            let is_new = entry.flags.contains(Flags::UPTODATE) && entry.stat != index_stat(&stat);
+            let is_new = entry.flags.contains(Flags::UPTODATE)
+                && matches!(rules.compare(&entry, &stat, (0, 0)), Match::Touched | Match::Different);
             let is_local = is_new || changed.contains(path);
             let is_staged = staged.as_ref().is_none_or(|staged| staged.contains(path));
             let is_intended = entry.flags.contains(Flags::INTENT_TO_ADD);

@@ -16,7 +16,6 @@ mod options;
 mod push;
 mod save;
 mod scene;
-mod show;
 mod store;
 
 use crate::commands::{
@@ -34,7 +33,7 @@ pub(super) const COMMAND: Command = Command {
             Without a subcommand it is `push`.\n\n\
             sapwood looks at each file once, stores only those that changed, and makes the stash durable \
             before it touches the worktree. `pop` makes the files durable before it drops the entry. \
-            Merges of contents are left to Git, as are `-p` and the patches of `show`.",
+            Merges of contents are left to Git, as are `-p` and `show`.",
     group: Group::Changes,
     traits: PLANS_FIRST,
     subcommands: SUBCOMMANDS,
@@ -84,18 +83,10 @@ const SUBCOMMANDS: &[Command] = &[
         name: "stash list",
         summary: "List the stash entries",
         syntax: &BARE,
-        line: &[options::no_arguments],
+        line: &[options::no_arguments, options::no_terminal],
         settings: options::LIST_SETTINGS,
-        checks: &[READING, &[options::no_terminal]],
+        checks: &[READING],
         run: list::run,
-        ..SUBCOMMAND
-    },
-    Command {
-        name: "stash show",
-        summary: "Show the changes of a stash entry",
-        syntax: &WORDS,
-        checks: &[&[options::always_by_git]],
-        run: show::run,
         ..SUBCOMMAND
     },
     Command {

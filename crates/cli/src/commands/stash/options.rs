@@ -243,11 +243,6 @@ pub(super) fn no_options(_: &Survey, args: &[BString]) -> Option<Reason> {
     has.then(|| Reason::command_line("a message with dashes"))
 }
 
-/// Patches and their statistics are Git's.
-pub(super) fn always_by_git(_: &Candidate<'_>) -> Vec<Reason> {
-    vec![Reason::command_line("the changes of a stash entry")]
-}
-
 /// Git has rules of its own for paths outside of a sparse worktree.
 pub(super) fn sparse(candidate: &Candidate<'_>) -> Vec<Reason> {
     match engine::sparse::is_on(candidate.repo()) {
@@ -257,11 +252,8 @@ pub(super) fn sparse(candidate: &Candidate<'_>) -> Vec<Reason> {
 }
 
 /// On a terminal, Git shows the list by a pager.
-pub(super) fn no_terminal(_: &Candidate<'_>) -> Vec<Reason> {
-    match std::io::stdout().is_terminal() {
-        true => vec![Reason::command_line("a list on a terminal")],
-        false => Vec::new(),
-    }
+pub(super) fn no_terminal(_: &Survey, _: &[BString]) -> Option<Reason> {
+    std::io::stdout().is_terminal().then(|| Reason::command_line("a list on a terminal"))
 }
 
 /// Git runs these hooks once for each of its steps.

@@ -55,7 +55,6 @@ const LINES: &[(&str, &[&str])] = &[
     ("stash pop", &["stash", "pop"]),
     ("stash push", &["stash", "push"]),
     ("stash save", &["stash", "save"]),
-    ("stash show", &["stash", "show"]),
     ("stash store", &["stash", "store"]),
     ("status", &["status"]),
     ("switch", &["switch", "-q", "main"]),
