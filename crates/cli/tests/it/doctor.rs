@@ -166,7 +166,8 @@ fn sparse_repository() {
     let doctor = Doctor::of(&repo);
     assert!(!doctor.findings().contains(&"sparse-index"), "{:?}", doctor.findings());
     assert_eq!(doctor.json["facts"]["index"]["sparse"], true);
-    assert_eq!(doctor.code, 0);
+    doctor.says("because the worktree is sparse: stash push");
+    assert_eq!(doctor.code, 1);
 }
 
 /// A file system of a program takes the place of a network disk.
