@@ -58,6 +58,15 @@ impl Repository {
         self.resolve_with(spec, self.index.get())
     }
 
+    /// Like [`Repository::resolve`], where only a commit, or a tag of one, can be meant. That decides
+    /// between objects with the same abbreviation.
+    pub fn resolve_commit(&self, spec: &BStr) -> Result<Option<ObjectId>, Error> {
+        match self.simple(spec, Hint::Committish)? {
+            Some(id) => Ok(Some(id)),
+            None => self.resolve(spec),
+        }
+    }
+
     /// Resolves a revision, or `A...B` to the only merge base of two commits. An empty side means
     /// `HEAD`. `checkout` and `restore` accept this form.
     pub fn rev_parse_or_base(&self, spec: &BStr) -> Result<ObjectId, Error> {

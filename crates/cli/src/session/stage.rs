@@ -76,6 +76,8 @@ pub(crate) struct Stage<'a> {
     rules: StatRules,
     /// The flags of new entries.
     flags: Flags,
+    /// An entry of attributes was staged.
+    has_new_attributes: bool,
     options: Options,
 }
 
@@ -103,6 +105,7 @@ impl<'a> Stage<'a> {
             patterns,
             rules: StatRules::of(repo)?,
             flags: if assume_unchanged { Flags::ASSUME_VALID } else { Flags::empty() },
+            has_new_attributes: false,
             options,
         })
     }
@@ -143,6 +146,7 @@ impl<'a> Stage<'a> {
         mut added: impl FnMut(&BStr) -> Result<(), Failure>,
     ) -> Result<Put, Failure> {
         let mut put = Put::All;
+        self.publish_attributes()?;
         for (path, recorded) in paths.iter().zip(self.record(paths)?) {
             match self.take(path.as_bstr(), recorded)? {
                 Ok(()) => added(path.as_bstr())?,
@@ -161,6 +165,17 @@ impl<'a> Stage<'a> {
             }
         }
         Ok(put)
+    }
+
+    /// Publishes the objects so far if the index may name new attributes. They decide how the files
+    /// after them are converted, and are read where the index says that their file is unchanged.
+    fn publish_attributes(&mut self) -> Result<(), Failure> {
+        if self.has_new_attributes {
+            let objects = Transaction::new(self.session.settings.objects(self.session.repository));
+            std::mem::replace(&mut self.objects, objects).publish()?;
+            self.has_new_attributes = false;
+        }
+        Ok(())
     }
 
     fn failed(&self, message: &str) -> Result<Put, Failure> {
@@ -243,6 +258,7 @@ impl<'a> Stage<'a> {
         }
         let entry = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
         self.looks_for(entry)?;
+        self.has_new_attributes |= entry.ends_with(b".gitattributes");
         match result {
             Ok((stat, oid)) => Ok(self.put(path, entry, &stat, oid)),
             Err(error) => refuse(path, error),

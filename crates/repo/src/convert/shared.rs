@@ -307,7 +307,7 @@ impl Shared {
             Text::AutoCrLf => LineEnds::AutoCrLf,
         };
         let encoding = match values.get(ENCODING) {
-            Some(State::Set | State::Unset) => {
+            Some(State::Set) => {
                 return Err(ConvertError::EncodingWithoutName.into());
             }
             Some(State::Value(name)) if !name.is_empty() && !encoding::is_utf8(name.as_bstr()) => {

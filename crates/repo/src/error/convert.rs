@@ -36,7 +36,7 @@ pub enum ConvertError {
         /// The capability.
         capability: BString,
     },
-    /// `working-tree-encoding` is set or unset, but has no value.
+    /// `working-tree-encoding` is set, but has no value.
     #[error("true/false are no valid working-tree-encodings")]
     EncodingWithoutName,
     /// A byte order mark is present or missing against the rules of the encoding.

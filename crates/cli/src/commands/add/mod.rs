@@ -10,7 +10,11 @@ mod options;
 mod refresh;
 mod run;
 
+use std::os::unix::ffi::OsStrExt as _;
+
 use bstr::BString;
+use format::index::Index;
+use repo::attributes::{Attributes, Source};
 
 use self::{
     options::{Request, TABLE},
@@ -22,6 +26,7 @@ use crate::{
         paths,
         reason::Reason,
         record::{Candidate, Check, Command, Group},
+        rules::{Variable, When},
     },
     session::{
         Session, advice,
@@ -43,17 +48,38 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     settings: &[GENERAL],
     line: &[attributes_of_pathspecs],
+    variables: &[TRACES],
     checks: &[WRITING, FOLDING],
     run,
     ..Command::BASE
 };
 
-/// Names that differ only in case are Git's matter.
-const FOLDING: &[Check] = &[folds_case];
+/// Names that differ only in case are Git's matter, and so are complaints about attributes.
+const FOLDING: &[Check] = &[folds_case, malformed_attributes];
+
+/// Git traces how it checks an encoding.
+const TRACES: &[Variable] = &[("GIT_TRACE", When::True)];
 
 fn folds_case(candidate: &Candidate<'_>) -> Vec<Reason> {
     let folds = candidate.repo().config_bool("core.ignoreCase").is_ok_and(|folds| folds == Some(true));
     folds.then(|| Reason::repository("core.ignoreCase is set")).into_iter().collect()
+}
+
+/// Git names malformed lines of the attribute files that it reads; sapwood reads them more often.
+/// The files at the top of the worktree stand for all.
+fn malformed_attributes(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let repo = candidate.repo();
+    if repo.work_tree().is_none() {
+        return Vec::new();
+    }
+    let (index, info) = (Index::empty(repo.hash()), repo.display_common_file("info/attributes"));
+    let attributes = Attributes::new(repo, &index, Source::Worktree, &[], info.as_os_str().as_bytes().into());
+    let Ok(mut attributes) = attributes else { return Vec::new() };
+    attributes.look_up("file".into());
+    match attributes.take_messages().is_empty() {
+        true => Vec::new(),
+        false => vec![Reason::repository("an attribute file has malformed lines")],
+    }
 }
 
 /// Runs the command. Returns its exit code.

@@ -152,7 +152,7 @@ fn file(run: &Invocation, repo: &Repository, name: &BStr) -> Result<Vec<u8>, Fai
 }
 
 fn parent(repo: &Repository, name: &BStr, parents: &mut Vec<ObjectId>) -> Result<(), Failure> {
-    let oid = repo.resolve(name)?;
+    let oid = repo.resolve_commit(name)?;
     let oid = oid.ok_or_else(|| Failure::Fatal(text!("not a valid object name ", name)))?;
     must_be(repo, oid, Kind::Commit)?;
     match parents.contains(&oid) {

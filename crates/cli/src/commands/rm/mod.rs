@@ -196,9 +196,7 @@ impl Removal<'_> {
     fn select(&self, transaction: &mut Transaction<'_>) -> Result<Selected, Failure> {
         let patterns = self.patterns.as_deref();
         if let (Some(before), Some(by)) = (&transaction.state.before, patterns) {
-            if self.pathspecs.need_full_index(before, by) {
-                transaction.needs_full()?;
-            } else if self.request.sparse {
+            if self.request.sparse || self.pathspecs.need_full_index(before, by) {
                 return Err(Failure::Unserved("directories of a sparse index"));
             }
         }
