@@ -58,8 +58,8 @@ impl Repository {
         self.resolve_with(spec, self.index.get())
     }
 
-    /// Like [`Repository::resolve`], where only a commit, or a tag of one, can be meant. That decides
-    /// between objects with the same abbreviation.
+    /// Like [`Repository::resolve`], where only a commit, or a tag of one, can be meant. That
+    /// decides between objects with the same abbreviation.
     pub fn resolve_commit(&self, spec: &BStr) -> Result<Option<ObjectId>, Error> {
         match self.simple(spec, Hint::Committish)? {
             Some(id) => Ok(Some(id)),

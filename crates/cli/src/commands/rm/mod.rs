@@ -195,10 +195,10 @@ impl Removal<'_> {
     /// Git.
     fn select(&self, transaction: &mut Transaction<'_>) -> Result<Selected, Failure> {
         let patterns = self.patterns.as_deref();
-        if let (Some(before), Some(by)) = (&transaction.state.before, patterns) {
-            if self.request.sparse || self.pathspecs.need_full_index(before, by) {
-                return Err(Failure::Unserved("directories of a sparse index"));
-            }
+        if let (Some(before), Some(by)) = (&transaction.state.before, patterns)
+            && (self.request.sparse || self.has_wildcards() || self.pathspecs.need_full_index(before, by))
+        {
+            return Err(Failure::Unserved("directories of a sparse index"));
         }
         let index = &transaction.index;
         let (mut seen, mut paths) = (Seen::default(), Vec::new());
@@ -240,6 +240,11 @@ impl Removal<'_> {
         advice::about_outside(self.session, &told)?;
         let code = u8::from(!told.is_empty());
         Ok(if is_any { Selected::Paths(paths, code) } else { Selected::Nothing(code) })
+    }
+
+    /// Git makes a sparse index full for most patterns.
+    fn has_wildcards(&self) -> bool {
+        self.pathspecs.patterns().any(|(pattern, _)| pattern.find_byteset("*?[").is_some())
     }
 
     /// Returns which pathspecs match entries outside of the sparse checkout.
