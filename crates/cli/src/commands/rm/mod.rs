@@ -195,10 +195,13 @@ impl Removal<'_> {
     /// Git.
     fn select(&self, transaction: &mut Transaction<'_>) -> Result<Selected, Failure> {
         let patterns = self.patterns.as_deref();
-        if let (Some(before), Some(by)) = (&transaction.state.before, patterns)
-            && (self.request.sparse || self.has_wildcards() || self.pathspecs.need_full_index(before, by))
-        {
-            return Err(Failure::Unserved("directories of a sparse index"));
+        if let (Some(before), Some(by)) = (&transaction.state.before, patterns) {
+            if self.request.sparse || self.has_wildcards() {
+                return Err(Failure::Unserved("directories of a sparse index"));
+            }
+            if self.pathspecs.need_full_index(before, by) {
+                transaction.needs_full()?;
+            }
         }
         let index = &transaction.index;
         let (mut seen, mut paths) = (Seen::default(), Vec::new());

@@ -169,6 +169,12 @@ fn check(case: &Case<'_>) {
     );
 }
 
+/// Returns true if a stat failed, and the message names its path and the reason.
+fn is_told_unread(ran: &Ran) -> bool {
+    let mut stats = ran.struck.iter().filter(|struck| struck.operation == Operation::Getattr);
+    stats.any(|struck| struck.paths.iter().any(|path| ran.stderr.starts_with(format!("{path}: ").as_bytes())))
+}
+
 /// Returns the errors found in a run and in the state it left, and in a second run without faults.
 fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -182,6 +188,8 @@ fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble
     match State::of(&repo, world.scenario.stored) {
         // A directory that cannot be read is left out with a warning, as by Git.
         Ok(_) if *code == 0 && stderr.contains_str("warning: could not open directory") => {}
+        // A file whose stat data cannot be read is left out with a message, as by Git.
+        Ok(_) if *code == 0 && is_told_unread(ran) => {}
         Ok(state) if *code == 0 && state != *new => {
             wrong.push("it said that all is done".into());
             wrong.extend(old_or_new(&state, new, None));
