@@ -168,6 +168,19 @@ fn refuses_what_makes_no_sense() {
 }
 
 #[test]
+fn converts_new_files_by_attributes_that_change_with_them() {
+    let setup = |repo: &Repo<'_>| {
+        repo.write(".gitattributes", "*.a text\n");
+        repo.commit("first");
+        repo.git(&["config", "core.autocrlf", "true"]);
+        repo.write(".gitattributes", "*.a text\n*.b -text\n");
+        repo.write("new.a", "1\r\n");
+        repo.write("new.b", "1\r\n");
+    };
+    each(setup, "", &[&["-A"], &[".gitattributes", "new.a", "new.b"]]);
+}
+
+#[test]
 fn reads_pathspecs_from_a_file() {
     let setup = |repo: &Repo<'_>| {
         mixture(repo);
