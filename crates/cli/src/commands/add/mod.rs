@@ -2,8 +2,8 @@
 //!
 //! Order: the lock; the index; one look at the worktree, for tracked and untracked files; the
 //! pathspecs that match nothing; the content, recorded in parallel; the objects, published; the
-//! index. A failure before that changes nothing, and publishes no object but that of new attributes,
-//! which the files after them may need.
+//! index. A failure before that changes nothing, and publishes no object but those of new
+//! attributes, which the files after them may need.
 
 mod check;
 mod look;
