@@ -16,7 +16,6 @@ mod date;
 mod disk;
 mod env;
 mod error;
-pub mod fetch;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod gitoxide;
@@ -36,6 +35,7 @@ mod revision;
 mod standalone;
 pub mod submodule;
 mod tag;
+pub mod wire;
 mod worktrees;
 
 use std::{

@@ -267,7 +267,6 @@ mod tests {
     use std::{ffi::OsStr, fs, process::Command};
 
     use super::*;
-    use crate::fetch::{Connection, FetchOptions};
 
     /// Makes a repository with a few commits, a tag object and enough similar files for deltas.
     fn repository(root: &Path, format: &str) -> PathBuf {
@@ -282,48 +281,6 @@ mod tests {
         let status = Command::new("sh").arg("-c").arg(script).current_dir(root).status();
         assert!(status.expect("a shell").success());
         path
-    }
-
-    fn environment() -> std::collections::HashMap<std::ffi::OsString, std::ffi::OsString> {
-        std::env::vars_os().collect()
-    }
-
-    #[test]
-    fn receives_a_pack_that_git_verifies() {
-        for (format, hash) in [("sha1", HashKind::Sha1), ("sha256", HashKind::Sha256)] {
-            let root = tempfile::tempdir().expect("a directory for tests");
-            let source = repository(root.path(), format);
-            let mut connection =
-                Connection::open(OsStr::new("git-upload-pack"), &source, &environment(), None)
-                    .expect("it speaks version 2");
-            assert_eq!(connection.hash(), hash);
-            let found = connection.list_refs(&["refs/".into(), "HEAD".into()]).expect("refs");
-            let names: Vec<_> = found.refs.iter().map(|found| found.name.to_string()).collect();
-            assert_eq!(names, ["HEAD", "refs/heads/main", "refs/tags/v1"]);
-            assert_eq!(found.refs[0].symref, Some("refs/heads/main".into()));
-            assert!(found.refs[2].peeled.is_some());
-
-            let wants = [found.refs[0].oid, found.refs[2].oid];
-            let limits = crate::fetch::Limits::default();
-            let options =
-                FetchOptions { include_tags: false, texts: &|_| {}, progress: false, limits: &limits };
-            let mut stream = std::io::BufReader::new(connection.fetch(&wants, options).expect("a pack"));
-            let never = AtomicBool::new(false);
-            let last = std::sync::Mutex::new(None);
-            let received = receive(&mut stream, root.path(), hash, &never, &|now| {
-                *last.lock().expect("no panic") = Some(now);
-            });
-            let received = received.expect("valid").expect("not empty");
-            let last = last.into_inner().expect("no panic").expect("called");
-            assert_eq!((last.stage, last.done), (Stage::Resolving, received.objects as usize));
-            let verified = Command::new("git")
-                .args(["verify-pack", &format!("--object-format={format}")])
-                .arg(&received.index)
-                .status();
-            assert!(verified.expect("git runs").success());
-            let left = fs::read_dir(root.path()).expect("listed").count();
-            assert_eq!(left, 3, "the source, the pack, its index");
-        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use sys::UserPath;
 use crate::{
     Attempt, ConfigValues, Configured, Env, Error, MessageSink, OneSource, OpenOptions, Repository,
     config::{self, Config, MessageContext, Sources},
-    disk, fetch, open,
+    disk, open, wire,
 };
 
 /// The configuration outside any repository: system, global, command line.
@@ -51,6 +51,15 @@ impl StandaloneConfig {
         };
         let config = config::load(&env, sources)?;
         Ok(StandaloneConfig { env, config, message_sink: options.message_sink })
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Returns the environment.
+    pub fn env(&self) -> &Env {
+        &self.env
     }
 
     /// Returns the last value of a key; `Some(None)` for a name without `=`.
@@ -120,7 +129,7 @@ impl Repository {
             bare: false,
             is_being_created: false,
             config: Vec::new(),
-            env: fetch::without_repository(&options.env),
+            env: wire::without_repository(&options.env),
             message_sink: options.message_sink,
             is_created_by_command: false,
         })?;

@@ -131,10 +131,10 @@ impl Prepared {
 
     /// Returns the limits to request from the server. A bundle and local files are always taken
     /// whole.
-    pub(super) fn limits(&self, local: bool) -> Result<repo::fetch::Limits, Error> {
+    pub(super) fn limits(&self, local: bool) -> Result<repo::wire::Limits, Error> {
         let options = &self.options;
         if local || matches!(self.source.kind, Kind::Bundle { .. }) {
-            return Ok(repo::fetch::Limits::default());
+            return Ok(repo::wire::Limits::default());
         }
         if options.shallow_since.is_some() {
             return Err(Error::Limit("--shallow-since"));
@@ -143,10 +143,11 @@ impl Prepared {
             let number = depth.to_str().ok().and_then(|depth| depth.parse().ok());
             number.ok_or_else(|| Error::DepthOption(depth.clone()))
         };
-        Ok(repo::fetch::Limits {
+        Ok(repo::wire::Limits {
             depth: options.depth.as_ref().map(parse).transpose()?,
             exclude: options.shallow_exclude.clone(),
             filter: options.filter.as_ref().map(|filter| filter.expanded().to_owned()),
+            ..repo::wire::Limits::default()
         })
     }
 

@@ -239,7 +239,7 @@ impl Prepared {
         if !local && checks_objects(&repo)? {
             return Err(Error::ObjectChecks);
         }
-        let channel = Channel::open(&self.source, local, &self.options, &ref_options, events)?;
+        let channel = Channel::open(&repo, &self.source, local, &self.options, &ref_options, events)?;
         let selection = ref_options.select(channel.advertisement())?;
         report_selection(&repo, &ref_options, &selection, events)?;
         let hash = channel.hash();

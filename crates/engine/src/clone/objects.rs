@@ -19,9 +19,9 @@ use format::{
     rev,
 };
 use repo::{
-    fetch::{self, Advertisement, Connection, RemoteRef},
     objects::Objects,
     pack,
+    wire::{self, Advertisement, Client, ConnectOptions, Connection, NoHaves, RemoteRef, url::Url},
 };
 use sys::by_path;
 
@@ -61,7 +61,7 @@ pub enum Error {
     #[error(transparent)]
     Local(#[from] local::Error),
     #[error(transparent)]
-    Fetch(#[from] fetch::Error),
+    Wire(#[from] wire::Error),
     #[error(transparent)]
     Pack(#[from] pack::Error),
     #[error(transparent)]
@@ -87,7 +87,7 @@ pub(super) struct Wanted<'a> {
     pub(super) git_dir: &'a Path,
     pub(super) hash: HashKind,
     pub(super) selection: &'a Selection,
-    pub(super) limits: &'a fetch::Limits,
+    pub(super) limits: &'a wire::Limits,
     pub(super) references: Alternates,
     /// `--shared`
     pub(super) borrowed: bool,
@@ -127,6 +127,7 @@ enum Transport {
 impl Channel {
     /// Opens the source and learns its refs.
     pub(super) fn open(
+        repo: &repo::Repository,
         source: &Source,
         local: bool,
         options: &Options,
@@ -136,12 +137,13 @@ impl Channel {
         match &source.kind {
             Kind::Repository { git_dir } if local => Channel::files(git_dir, options, events),
             Kind::Repository { git_dir: path } | Kind::File { path } => {
-                let command = options
-                    .upload_pack
-                    .as_ref()
-                    .map_or_else(|| "git-upload-pack".into(), |command| sys::os_str(command).to_owned());
-                let tracer = options.tracer.as_ref().map(|tracer| std::sync::Arc::clone(&tracer.0));
-                let mut connection = Connection::open(command.as_os_str(), path, &options.open.env, tracer)?;
+                let connect = ConnectOptions {
+                    program: options.upload_pack.clone(),
+                    tracer: options.tracer.as_ref().map(|tracer| std::sync::Arc::clone(&tracer.0)),
+                    ..ConnectOptions::default()
+                };
+                let url = Url::of_path(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).as_bstr());
+                let mut connection = Client::of(repo).connect(&url, &connect)?;
                 let refs = connection.list_refs(&ref_options.ref_prefixes())?;
                 Ok(Channel { refs, hash: connection.hash(), transport: Transport::Process(connection) })
             }
@@ -294,16 +296,22 @@ fn fetch(
     let wants = wanted.selection.mapped.iter().map(|mapped| mapped.theirs.oid);
     let wants: Vec<ObjectId> = wants.filter(|oid| asked.insert(*oid)).collect();
     let texts = |text: &[u8]| events(Event::Remote(text));
-    let options = fetch::FetchOptions {
-        include_tags: wanted.follow_tags,
-        texts: &texts,
-        progress: wanted.remote_progress,
+    let mut request = wire::Request {
+        wants: &wants,
+        want_refs: &[],
+        negotiator: &mut NoHaves,
+        shallow: &[],
         limits: wanted.limits,
+        include_tags: wanted.follow_tags,
+        thin_pack: false,
+        progress: wanted.remote_progress,
+        uri_protocols: &[],
+        texts: &texts,
     };
-    if wanted.limits.filter.is_some() && !connection.filters() {
+    if wanted.limits.filter.is_some() && !connection.has(wire::Feature::Filter) {
         events(Event::Warning("filtering not recognized by server, ignoring"));
     }
-    let stream = connection.fetch(&wants, options)?;
+    let stream = connection.fetch(&mut request)?;
     let mut shallow = stream.shallow().to_vec();
     // The history ends early because the user asked for it, or because the other side is shallow.
     let asked = wanted.limits.deepens();

@@ -17,9 +17,9 @@ pub struct Reference {
     pub required: bool,
 }
 
-/// See [`repo::fetch::Tracer`].
+/// See [`repo::wire::Tracer`].
 #[derive(Clone)]
-pub struct Tracer(pub std::sync::Arc<repo::fetch::Tracer>);
+pub struct Tracer(pub std::sync::Arc<repo::wire::Tracer>);
 
 impl std::fmt::Debug for Tracer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

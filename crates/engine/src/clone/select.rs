@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice};
 use format::refname::{self, Levels};
-use repo::fetch::{Advertisement, RemoteRef};
+use repo::wire::{Advertisement, RemoteRef};
 
 /// A configured fetch refspec (`--config remote.<name>.fetch=...`), applied before Git's own.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::{
 };
 
 use engine::clone::Tracer;
-use repo::fetch::Packet;
+use repo::wire::Packet;
 use sys::File;
 
 use crate::session::{invocation::Invocation, trace};

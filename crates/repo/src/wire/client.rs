@@ -1,0 +1,109 @@
+//! Everything that configuration and environment say about connections, and making one.
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    path::Path,
+    sync::Arc,
+};
+
+use bstr::{BStr, BString};
+
+use super::{
+    Connection, Error, Tracer, Version,
+    environment::is_repository_variable,
+    process::Process,
+    url::{Scheme, Url},
+};
+use crate::{Env, OpenOptions, Repository, StandaloneConfig, config::Config};
+
+/// The addresses that a connection may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum AddressFamily {
+    #[default]
+    Any,
+    /// `-4`
+    V4,
+    /// `-6`
+    V6,
+}
+
+/// How to connect.
+#[derive(Clone, Default)]
+pub struct ConnectOptions {
+    /// `--upload-pack`, or `remote.<name>.uploadpack`.
+    pub program: Option<BString>,
+    /// `--server-option`, in order.
+    pub server_options: Vec<BString>,
+    /// `-4`, `-6`
+    pub family: AddressFamily,
+    /// The protocol to ask for; `None` for `protocol.version`.
+    pub version: Option<Version>,
+    /// Show progress; remote helpers are told so.
+    pub progress: bool,
+    /// How often `-v` was given, or, negative, `-q`; remote helpers are told so.
+    pub verbosity: i32,
+    /// Receives all packets.
+    pub tracer: Option<Arc<Tracer>>,
+}
+
+/// Makes connections with the settings of one repository, or of none.
+pub struct Client<'a> {
+    config: &'a Config,
+    env: &'a Env,
+    /// The directory in which processes start.
+    dir: &'a Path,
+}
+
+impl<'a> Client<'a> {
+    /// Returns a client with the settings of a repository.
+    pub fn of(repo: &'a Repository) -> Client<'a> {
+        Client { config: &repo.config, env: &repo.env, dir: repo.child_dir() }
+    }
+
+    /// Returns a client with the settings outside of any repository.
+    pub fn outside(config: &'a StandaloneConfig, options: &'a OpenOptions) -> Client<'a> {
+        Client { config: config.config(), env: config.env(), dir: &options.cwd }
+    }
+
+    /// Parses an address, after `url.<base>.insteadOf`.
+    pub fn url(&self, text: &BStr) -> Url {
+        Url::parse(text)
+    }
+
+    /// Returns the protocol that the configuration asks for.
+    pub fn version(&self) -> Result<Version, Error> {
+        let _ = self.config;
+        Ok(Version::V2)
+    }
+
+    /// Connects, and reads the capabilities of the server.
+    pub fn connect(&self, url: &Url, options: &ConnectOptions) -> Result<Connection, Error> {
+        let version = options.version.map_or_else(|| self.version(), Ok)?;
+        match &url.scheme {
+            Scheme::File => {
+                let program = options
+                    .program
+                    .as_ref()
+                    .map_or(OsStr::new("git-upload-pack"), |program| sys::os_str(program));
+                let link = Process::on_this_machine(program, Path::new(sys::os_str(&url.path)), |command| {
+                    command.current_dir(self.dir).env_clear().envs(self.other_repository());
+                    if version != Version::V0 {
+                        command.env("GIT_PROTOCOL", format!("version={}", version.number()));
+                    }
+                })?;
+                Connection::open(Box::new(link), options)
+            }
+            Scheme::Ssh => Err(Error::Unsupported("ssh".into())),
+            Scheme::Git => Err(Error::Unsupported("git".into())),
+            Scheme::Http(name) | Scheme::Helper(name) => Err(Error::Unsupported(name.clone())),
+        }
+    }
+
+    /// Returns the environment of a process that works in another repository.
+    fn other_repository(&self) -> HashMap<OsString, OsString> {
+        let kept = self.env.iter().filter(|(name, _)| !is_repository_variable(name));
+        kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+}

@@ -1,0 +1,32 @@
+//! The client's side of Git's transfer protocols: URLs, transports, and the dialogue with
+//! `upload-pack`.
+//!
+//! Order: [`Client`] holds everything that configuration and environment say about connections.
+//! [`Client::connect`] starts a transport (a [`link::Link`]) and reads the server's capabilities.
+//! [`Connection::list_refs`] requests refs. [`Connection::fetch`] negotiates and turns into the
+//! stream of the pack. Dropping a connection ends its process or closes its socket.
+//!
+//! Nothing that a server sends is trusted: every length is bounded, and a malformed line is an
+//! error that names it. Formats: Git's `gitprotocol-common(5)`, `gitprotocol-pack(5)`,
+//! `gitprotocol-v2(5)`, `gitremote-helpers(7)`.
+
+mod advertisement;
+mod client;
+mod connection;
+mod environment;
+mod error;
+pub mod link;
+mod pack_stream;
+mod process;
+mod request;
+mod trace;
+pub mod url;
+
+pub use advertisement::{Advertisement, RemoteRef};
+pub use client::{AddressFamily, Client, ConnectOptions};
+pub use connection::{Connection, Feature, Version};
+pub(crate) use environment::without_repository;
+pub use error::Error;
+pub use pack_stream::PackStream;
+pub use request::{Limits, Negotiator, NoHaves, Request, Sideband};
+pub use trace::{Packet, Tracer};
