@@ -20,6 +20,7 @@ fuzz_target!(|data: &[u8]| {
         existing: None,
         interrupt: &interrupt,
         meter: &meter,
+        observer: None,
     };
     let mut copy = Vec::new();
     let source = Source { stream: &mut &*data, is_file: data.len() % 5 == 0, before: &[] };

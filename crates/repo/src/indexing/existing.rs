@@ -4,31 +4,42 @@ use std::io::{self, Read as _};
 
 use format::{HashKind, Kind, ObjectId, hash::Hasher};
 
-use super::Error;
+use super::{Error, Observer, Options};
 use crate::objects::{Objects, Reader};
+
+/// Returns the name of an object, which is at `offset` in the pack.
+pub(super) fn name(hash: HashKind, kind: Kind, content: &[u8], offset: u64) -> Result<ObjectId, Error> {
+    let mut hasher = Hasher::object(hash, kind.name(), content.len() as u64);
+    hasher.update(content);
+    hasher.finish().map_err(|_| Error::Attack(offset))
+}
 
 /// Names and compares objects, for one thread.
 pub(super) struct Namer<'a> {
     hash: HashKind,
     existing: Option<&'a Objects>,
+    observer: Option<&'a dyn Observer>,
     /// Made when the first existing object is read.
     reader: Option<Reader<'a>>,
 }
 
 impl<'a> Namer<'a> {
-    pub(super) fn new(hash: HashKind, existing: Option<&'a Objects>) -> Namer<'a> {
-        Namer { hash, existing, reader: None }
+    pub(super) fn new(options: &Options<'a>) -> Namer<'a> {
+        Namer { hash: options.hash, existing: options.existing, observer: options.observer, reader: None }
     }
 
-    /// Returns the name of an object, which is at `offset` in the pack.
-    pub(super) fn name(&self, kind: Kind, content: &[u8], offset: u64) -> Result<ObjectId, Error> {
-        let mut hasher = Hasher::object(self.hash, kind.name(), content.len() as u64);
-        hasher.update(content);
-        hasher.finish().map_err(|_| Error::Attack(offset))
+    /// Names an object, which is at `offset` in the pack, compares it, and shows it to the observer.
+    pub(super) fn accept(&mut self, kind: Kind, content: &[u8], offset: u64) -> Result<ObjectId, Error> {
+        let oid = name(self.hash, kind, content, offset)?;
+        self.compare(&oid, kind, content)?;
+        if let Some(observer) = self.observer {
+            observer.object(&oid, kind, content);
+        }
+        Ok(oid)
     }
 
     /// Refuses an object if one of the same name exists and differs.
-    pub(super) fn compare(&mut self, oid: &ObjectId, kind: Kind, content: &[u8]) -> Result<(), Error> {
+    fn compare(&mut self, oid: &ObjectId, kind: Kind, content: &[u8]) -> Result<(), Error> {
         let Some(reader) = self.reader_of(oid) else { return Ok(()) };
         let (there, size) = reader.header(oid).map_err(|_| Error::ExistingInfo(*oid))?;
         if there != kind || size != content.len() as u64 {

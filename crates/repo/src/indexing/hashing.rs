@@ -9,10 +9,9 @@ use std::{
     thread::Scope,
 };
 
-use format::{HashKind, Kind};
+use format::Kind;
 
-use super::{Error, existing::Namer, table::store_name};
-use crate::objects::Objects;
+use super::{Error, Options, existing::Namer, table::store_name};
 
 /// The bytes of one batch, unless one object has more.
 const BATCH: usize = 512 << 10;
@@ -58,8 +57,7 @@ impl Batch {
 
 /// The threads' common state.
 pub(super) struct Pool<'a> {
-    hash: HashKind,
-    existing: Option<&'a Objects>,
+    options: Options<'a>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -76,8 +74,8 @@ struct State {
 }
 
 impl<'a> Pool<'a> {
-    pub(super) fn new(hash: HashKind, existing: Option<&'a Objects>) -> Pool<'a> {
-        Pool { hash, existing, state: Mutex::default(), changed: Condvar::new() }
+    pub(super) fn new(options: &Options<'a>) -> Pool<'a> {
+        Pool { options: *options, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Starts up to `count` threads, which end after [`Pool::close`]. Returns how many there are:
@@ -94,7 +92,7 @@ impl<'a> Pool<'a> {
     }
 
     fn work(&self) {
-        let mut namer = Namer::new(self.hash, self.existing);
+        let mut namer = Namer::new(&self.options);
         let mut state = self.state();
         loop {
             if let Some(batch) = state.take() {
@@ -180,9 +178,7 @@ impl<'a> Pool<'a> {
         let mut failure = None;
         for item in &batch.items {
             let content = &batch.room[item.start..item.start + item.len];
-            let named = namer.name(item.kind, content, item.offset);
-            let compared = named.and_then(|oid| namer.compare(&oid, item.kind, content).map(|()| oid));
-            match compared {
+            match namer.accept(item.kind, content, item.offset) {
                 Ok(oid) => names.push((item.index, oid)),
                 Err(error) => {
                     failure = Some((item.index, error));

@@ -26,7 +26,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use format::HashKind;
+use format::{HashKind, Kind, ObjectId};
 
 pub use error::{Error, Flaw};
 pub use input::Copy;
@@ -61,6 +61,15 @@ pub struct Options<'a> {
     pub interrupt: &'a AtomicBool,
     /// Counts the work done so far.
     pub meter: &'a Meter,
+    /// Sees the objects as they are named.
+    pub observer: Option<&'a dyn Observer>,
+}
+
+/// Sees the objects of a pack while they are in memory.
+pub trait Observer: Sync {
+    /// Takes an object that was named and compared, in any order, from any thread. Objects that are
+    /// not held ([`Pack::each_large`]) do not come.
+    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8]);
 }
 
 /// Counters for those who watch.
@@ -160,7 +169,7 @@ impl Pack<'_> {
 
     /// Compares the objects that the first pass did not hold with existing ones.
     fn compare_large(&self, data: &[u8]) -> Result<(), Error> {
-        let mut namer = Namer::new(self.options.hash, self.options.existing);
+        let mut namer = Namer::new(&self.options);
         for &index in &self.table.large {
             let entry = self.table.entry(index);
             let Form::Whole(kind) = entry.form else { continue };
@@ -168,6 +177,21 @@ impl Pack<'_> {
             namer.compare_stream(&self.table.name(index), kind, entry.size, deflated)?;
         }
         maps_are_readable()
+    }
+
+    /// Passes each object that was not held to `take`: name, kind, size and compressed content.
+    pub fn each_large<E>(
+        &self,
+        data: &[u8],
+        take: &mut dyn FnMut(&ObjectId, Kind, u64, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for &index in &self.table.large {
+            let entry = self.table.entry(index);
+            let Form::Whole(kind) = entry.form else { continue };
+            let deflated = data.get(self.table.compressed(index)).unwrap_or_default();
+            take(&self.table.name(index), kind, entry.size, deflated)?;
+        }
+        Ok(())
     }
 
     /// Returns the objects for the index.

@@ -25,12 +25,12 @@ const HEADER_ROOM: usize = 64;
 pub(super) fn scan(mut input: Input<'_>, options: &Options<'_>) -> Result<(Table, End), Error> {
     let count = pack_header(&mut input)?;
     options.meter.total.store(count.into(), Ordering::Relaxed);
-    let pool = Pool::new(options.hash, options.existing);
+    let pool = Pool::new(options);
     let mut scan = Scan {
         options,
         table: Table::new(options.hash),
         inflater: Inflater::new(),
-        namer: Namer::new(options.hash, options.existing),
+        namer: Namer::new(options),
         batch: pool.batch_for(0),
         large: Vec::new(),
         delta: Vec::new(),
@@ -63,7 +63,7 @@ struct Closing<'p, 'a>(&'p Pool<'a>, &'p Options<'a>);
 
 impl Drop for Closing<'_, '_> {
     fn drop(&mut self) {
-        self.0.close(&mut Namer::new(self.1.hash, self.1.existing));
+        self.0.close(&mut Namer::new(self.1));
     }
 }
 

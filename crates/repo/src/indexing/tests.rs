@@ -127,6 +127,7 @@ fn indexed(pack: &[u8], how: How, is_file: bool, stream: &mut dyn Read) -> Resul
         existing: None,
         interrupt: &interrupt,
         meter: &meter,
+        observer: None,
     };
     let mut copy = Vec::new();
     let source = Source { stream, is_file, before: &[] };
@@ -211,7 +212,7 @@ proptest! {
         let (interrupt, meter) = (AtomicBool::new(false), Meter::default());
         let options = Options {
             hash: SHA1, threads: 2, big_file_threshold: 1 << 20, base_cache: 0, limit: None, existing: None,
-            interrupt: &interrupt, meter: &meter,
+            interrupt: &interrupt, meter: &meter, observer: None,
         };
         let mut copy = Vec::new();
         let source = Source { stream: &mut &*pack, is_file: true, before: &[] };
@@ -309,6 +310,7 @@ fn an_interrupt_ends_it() {
         existing: None,
         interrupt: &interrupt,
         meter: &meter,
+        observer: None,
     };
     let source = Source { stream: &mut &*pack, is_file: true, before: &[] };
     let stopped = scan(source, &options, &mut |_| Ok(())).map(drop);

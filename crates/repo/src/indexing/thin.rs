@@ -9,7 +9,7 @@ use format::{Kind, ObjectId, pack};
 
 use super::{
     Error, Pack,
-    existing::Namer,
+    existing::name,
     maps_are_readable,
     resolve::Resolver,
     table::{Entry, Form, NamedBase, store_name},
@@ -48,7 +48,7 @@ impl Pack<'_> {
         let oid = delta.base;
         let mut reader = objects.reader();
         let Ok((kind, content)) = reader.read(&oid) else { return Ok(()) };
-        let named = Namer::new(self.options.hash, None).name(kind, content, self.table.end);
+        let named = name(self.options.hash, kind, content, self.table.end);
         if named.ok() != Some(oid) {
             return Err(Error::LocalCorrupt(oid));
         }

@@ -49,7 +49,7 @@ impl<'r, 'a> Worker<'r, 'a> {
     pub(super) fn new(resolver: &'r Resolver<'a>) -> Worker<'r, 'a> {
         Worker {
             resolver,
-            namer: Namer::new(resolver.options.hash, resolver.options.existing),
+            namer: Namer::new(resolver.options),
             inflater: Inflater::new(),
             stack: Vec::new(),
             held: 0,
@@ -111,9 +111,7 @@ impl<'r, 'a> Worker<'r, 'a> {
         let offset = self.resolver.table.entry(child).offset;
         self.apply(child, base)?;
         let content = self.result.bytes();
-        let named = self.namer.name(kind, content, offset);
-        let compared = named.and_then(|oid| self.namer.compare(&oid, kind, content).map(|()| oid));
-        let oid = compared.map_err(|error| (offset, error))?;
+        let oid = self.namer.accept(kind, content, offset).map_err(|error| (offset, error))?;
         self.found.push((child, oid));
         if self.found.len() >= GROUP {
             self.flush();

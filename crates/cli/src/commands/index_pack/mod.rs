@@ -271,6 +271,7 @@ impl<'a> Desk<'a> {
             existing,
             interrupt: self.run.interrupt.flag(),
             meter,
+            observer: None,
         }
     }
 
