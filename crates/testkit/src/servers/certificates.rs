@@ -1,0 +1,43 @@
+//! Certificates of a test: an authority, a server, a client.
+
+use std::{fs, path::Path};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+
+/// Writes `ca.pem`, and `server` and `client` each as `.pem` and `.key`, into `dir`. The server's
+/// certificate holds for 127.0.0.1, and for no name.
+pub(super) fn write(dir: &Path) {
+    let key = || KeyPair::generate().expect("ring makes keys");
+    let authority_key = key();
+    let mut authority = named("sapwood test authority", &[]);
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let root = authority.self_signed(&authority_key).expect("valid parameters");
+    put(dir, "ca.pem", &root.pem());
+    let issuer = Issuer::new(authority, authority_key);
+    for (name, hosts, usage) in [
+        ("server", &["127.0.0.1"][..], ExtendedKeyUsagePurpose::ServerAuth),
+        ("client", &[], ExtendedKeyUsagePurpose::ClientAuth),
+    ] {
+        let key = key();
+        let mut params = named(name, hosts);
+        params.extended_key_usages = vec![usage];
+        let signed = params.signed_by(&key, &issuer).expect("valid parameters");
+        put(dir, &format!("{name}.pem"), &signed.pem());
+        put(dir, &format!("{name}.key"), &key.serialize_pem());
+    }
+}
+
+fn named(name: &str, hosts: &[&str]) -> CertificateParams {
+    let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+    let mut params = CertificateParams::new(hosts).expect("valid names");
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+fn put(dir: &Path, name: &str, text: &str) {
+    fs::write(dir.join(name), text).expect("the directory of the server is writable");
+}
