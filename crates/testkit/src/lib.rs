@@ -9,7 +9,7 @@
 //! - [`disk`]: mounted file systems of other kinds, and an ordinary user.
 //! - [`ErofsImage`]: a mounted read-only image.
 //! - [`imports`]: the imports between the modules of a crate, and circles of them.
-//! - [`servers`]: real servers of repositories.
+//! - [`servers`]: `nginx`, `git daemon`, `sshd`, and a proxy that disturbs.
 //! - [`shim`]: sapwood in Git's place for other people's programs, and the log of its calls.
 //! - [`wait_for_group`]: waits for a program and ends all that it started.
 //! - [`shared_data`]: the bundles with real histories that slow tests check out.

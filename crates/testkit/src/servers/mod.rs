@@ -1,7 +1,25 @@
-//! Real servers for tests. Each one listens on a free port of 127.0.0.1, works for root and for an
-//! ordinary user, and ends when its value is dropped.
+//! Servers for tests. Each serves on a free port of the loopback, works for root and for an ordinary
+//! user, and ends when it is dropped.
+//!
+//! - [`Nginx`]: http and https.
+//! - [`Daemon`]: `git daemon`.
+//! - [`Sshd`]: OpenSSH's server, with keys of its own.
+//! - [`Proxy`]: stands before a server: slow, far away, and unreliable.
+//! - [`Acceptor`]: any server that a closure plays.
+//!
+//! The sockets are bound here. The programs inherit them, or are started once a connection, as inetd
+//! starts them. So a port is never taken by somebody else.
 
+mod acceptor;
 mod certificates;
+mod daemon;
+mod inetd;
 mod nginx;
+mod proxy;
+mod sshd;
 
+pub use acceptor::Acceptor;
+pub use daemon::Daemon;
 pub use nginx::{Nginx, NginxOptions};
+pub use proxy::{Fault, Line, Moment, Proxy, Trouble};
+pub use sshd::Sshd;

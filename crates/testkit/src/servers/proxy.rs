@@ -1,0 +1,335 @@
+//! A proxy before a server: a line with a rate and a latency, on which connections are cut, stall,
+//! and lose their bytes.
+//!
+//! It forwards TCP and knows no protocol. Both directions have the rate and the latency of the
+//! line. All connections share the rate. Troubles happen to the bytes from the server.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr, TcpStream},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::Acceptor;
+
+/// The chunks under way on a line. They bound memory.
+const UNDER_WAY: usize = 256;
+
+/// The size of a chunk in bytes.
+const CHUNK: usize = 16 << 10;
+
+/// A line between client and server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Bytes a second, in each direction; `None` for no limit.
+    pub rate: Option<u64>,
+    /// The time from one end to the other.
+    pub latency: Duration,
+}
+
+/// A fault of the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The connection ends.
+    Cut,
+    /// Nothing arrives any more, and the connection stays.
+    Stall,
+    /// One byte arrives with all its bits changed.
+    Corrupt,
+}
+
+/// The bytes that are counted until a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Those of all connections since the trouble was set. It happens once.
+    Once,
+    /// Those of each connection.
+    EachConnection,
+}
+
+/// A fault and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The number of bytes from the server that arrive before it.
+    pub after: u64,
+    /// The bytes that are counted.
+    pub moment: Moment,
+    /// The fault.
+    pub fault: Fault,
+}
+
+/// A running proxy.
+pub struct Proxy {
+    acceptor: Acceptor,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    server: SocketAddr,
+    line: Line,
+    over: AtomicBool,
+    state: Mutex<State>,
+    /// Bytes from the server, and from the client, since the start.
+    received: AtomicU64,
+    sent: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    trouble: Option<Trouble>,
+    /// Bytes from the server since the trouble was set.
+    counted: u64,
+    /// The times at which the line is free, from the server and from the client.
+    free: [Option<Instant>; 2],
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the time at which a chunk arrives that is sent now.
+    fn arrival(&self, direction: Direction, length: usize) -> Instant {
+        let now = Instant::now();
+        let Some(rate) = self.line.rate else { return now + self.line.latency };
+        let took = Duration::from_secs_f64(length as f64 / rate as f64);
+        let mut state = self.state();
+        let free = &mut state.free[direction as usize];
+        let passed = free.map_or(now, |free| free.max(now)) + took;
+        *free = Some(passed);
+        passed + self.line.latency
+    }
+
+    /// Takes note of `length` bytes from the server, of which a connection has had `before`.
+    /// Returns the fault among them, and the number of bytes before it.
+    fn pass(&self, before: u64, length: usize) -> Option<(Fault, usize)> {
+        let mut state = self.state();
+        let all = state.counted;
+        state.counted += length as u64;
+        let trouble = state.trouble?;
+        let passed = match trouble.moment {
+            Moment::Once => all,
+            Moment::EachConnection => before,
+        };
+        let place = usize::try_from(trouble.after.checked_sub(passed)?).ok()?;
+        if place >= length {
+            return None;
+        }
+        if trouble.moment == Moment::Once {
+            state.trouble = None;
+        }
+        Some((trouble.fault, place))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    FromServer,
+    FromClient,
+}
+
+impl Proxy {
+    /// Starts a proxy before the server at `server`, on a perfect line.
+    pub fn to(server: SocketAddr) -> Proxy {
+        Proxy::on(Line::default(), server)
+    }
+
+    /// Starts a proxy before the server at `server`.
+    pub fn on(line: Line, server: SocketAddr) -> Proxy {
+        let shared = Arc::new(Shared {
+            server,
+            line,
+            over: AtomicBool::new(false),
+            state: Mutex::default(),
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+        });
+        let forwarding = Arc::clone(&shared);
+        let acceptor = Acceptor::start(move |client, _| {
+            // A server that is not there looks like one that hangs up.
+            let _ = forward(&forwarding, &client);
+            let _ = client.shutdown(Shutdown::Both);
+        });
+        Proxy { acceptor, shared }
+    }
+
+    /// Returns the address to connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.acceptor.address()
+    }
+
+    /// Returns the port to connect to.
+    pub fn port(&self) -> u16 {
+        self.acceptor.port()
+    }
+
+    /// Returns the URL with the server's address replaced by the proxy's.
+    pub fn before(&self, url: &str) -> String {
+        let server = self.shared.server;
+        let through = url.replace(&format!(":{}/", server.port()), &format!(":{}/", self.port()));
+        assert_ne!(through, url, "the URL names {server}");
+        through
+    }
+
+    /// Sets the trouble, or none. Counts from now.
+    pub fn set(&self, trouble: Option<Trouble>) {
+        let mut state = self.shared.state();
+        state.trouble = trouble;
+        state.counted = 0;
+    }
+
+    /// Sets a fault that happens once, after this many bytes of all connections from now.
+    pub fn once(&self, fault: Fault, after: u64) {
+        self.set(Some(Trouble { after, moment: Moment::Once, fault }));
+    }
+
+    /// Returns true while a trouble is set. One that happens once is over when it has happened.
+    pub fn is_troubled(&self) -> bool {
+        self.shared.state().trouble.is_some()
+    }
+
+    /// Cuts the open connections.
+    pub fn cut(&self) {
+        self.acceptor.cut();
+    }
+
+    /// Returns the number of bytes from the server so far.
+    pub fn received(&self) -> u64 {
+        self.shared.received.load(Ordering::SeqCst)
+    }
+
+    /// Returns the number of bytes from the client so far.
+    pub fn sent(&self) -> u64 {
+        self.shared.sent.load(Ordering::SeqCst)
+    }
+
+    /// Returns the number of connections so far.
+    pub fn connections(&self) -> usize {
+        self.acceptor.accepted()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A chunk, and the time at which it arrives.
+type Chunk = (Instant, Vec<u8>);
+
+fn forward(shared: &Shared, client: &TcpStream) -> io::Result<()> {
+    let server = TcpStream::connect(shared.server)?;
+    server.set_nodelay(true)?;
+    let closed = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (to_client, arriving) = sync_channel(UNDER_WAY);
+        let (to_server, leaving) = sync_channel(UNDER_WAY);
+        let (server, closed) = (&server, &closed);
+        scope.spawn(move || deliver(&arriving, client));
+        scope.spawn(move || deliver(&leaving, server));
+        scope.spawn(move || {
+            take_from_client(shared, client, &to_server);
+            closed.store(true, Ordering::SeqCst);
+        });
+        let end = take_from_server(shared, server, closed, &to_client);
+        drop(to_client);
+        if end == End::Cut {
+            // The chunks from before the cut arrive.
+            thread::sleep(shared.line.latency);
+            let _ = server.shutdown(Shutdown::Both);
+            let _ = client.shutdown(Shutdown::Read);
+        }
+    });
+    Ok(())
+}
+
+/// Writes the chunks when their time has come, and passes on the end.
+fn deliver(chunks: &Receiver<Chunk>, mut to: &TcpStream) {
+    while let Ok((due, chunk)) = chunks.recv() {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if to.write_all(&chunk).is_err() {
+            // The sender notices that nobody receives.
+            return;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+}
+
+fn take_from_client(shared: &Shared, mut client: &TcpStream, to: &SyncSender<Chunk>) {
+    let mut buffer = vec![0; CHUNK];
+    while let Some(chunk) = read(&mut client, &mut buffer) {
+        shared.sent.fetch_add(chunk.len() as u64, Ordering::SeqCst);
+        let due = shared.arrival(Direction::FromClient, chunk.len());
+        if to.send((due, chunk.to_vec())).is_err() {
+            return;
+        }
+    }
+}
+
+/// How the bytes from a server end.
+#[derive(PartialEq, Eq)]
+enum End {
+    /// The server or the client ended the connection.
+    Natural,
+    Cut,
+}
+
+fn take_from_server(
+    shared: &Shared,
+    mut server: &TcpStream,
+    closed: &AtomicBool,
+    to: &SyncSender<Chunk>,
+) -> End {
+    let mut buffer = vec![0; CHUNK];
+    let mut before = 0;
+    while let Some(chunk) = read(&mut server, &mut buffer) {
+        let mut chunk = chunk.to_vec();
+        let fault = shared.pass(before, chunk.len());
+        before += chunk.len() as u64;
+        let end = match fault {
+            Some((Fault::Corrupt, place)) => {
+                chunk[place] ^= 0xff;
+                None
+            }
+            Some((fault, place)) => {
+                chunk.truncate(place);
+                Some(fault)
+            }
+            None => None,
+        };
+        shared.received.fetch_add(chunk.len() as u64, Ordering::SeqCst);
+        let due = shared.arrival(Direction::FromServer, chunk.len());
+        let lost = to.send((due, chunk)).is_err();
+        match end {
+            Some(Fault::Stall) => {
+                while !closed.load(Ordering::SeqCst) && !shared.over.load(Ordering::SeqCst) {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                return End::Cut;
+            }
+            Some(_) => return End::Cut,
+            None if lost => return End::Cut,
+            None => {}
+        }
+    }
+    End::Natural
+}
+
+/// Returns the next bytes; `None` at the end, and after an error.
+fn read<'b>(from: &mut &TcpStream, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    loop {
+        match from.read(buffer) {
+            Ok(0) => return None,
+            Ok(length) => return Some(&buffer[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+}
