@@ -25,7 +25,6 @@ pub mod indexing;
 pub mod message;
 pub mod objects;
 mod open;
-pub mod pack;
 mod promisor;
 mod quote;
 mod reach;

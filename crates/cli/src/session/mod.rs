@@ -13,6 +13,7 @@ pub(crate) mod new_commit;
 pub(crate) mod output;
 pub(crate) mod profile;
 pub(crate) mod real_git;
+pub(crate) mod receiving;
 pub(crate) mod revisions;
 pub(crate) mod settings;
 pub(crate) mod sign;

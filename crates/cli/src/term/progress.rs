@@ -10,6 +10,7 @@
 
 use std::{
     borrow::Cow,
+    collections::VecDeque,
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -64,6 +65,11 @@ impl Progress {
     /// Shows `done` of `total`, or `done` alone if the total is 0. Cheap if nothing is to be shown.
     /// A thread does not wait for another one that is showing.
     pub(crate) fn update(&self, done: usize, total: usize) {
+        self.update_saying(done, total, "");
+    }
+
+    /// As [`Progress::update`], with words after the counters.
+    pub(crate) fn update_saying(&self, done: usize, total: usize, words: &str) {
         let Some(shown) = &self.shown else { return };
         let Ok(mut shown) = shown.try_lock() else { return };
         let now = Instant::now();
@@ -74,7 +80,7 @@ impl Progress {
         let idle = shown.at.is_none_or(|at| now - at >= Duration::from_secs(1));
         if is_new || idle {
             if sys::terminal::is_foreground() {
-                self.show(&mut shown, done, total, "\r");
+                self.show(&mut shown, (done, total), words, "\r");
             }
             shown.at = Some(now);
         }
@@ -83,42 +89,84 @@ impl Progress {
 
     /// The last word. Said once.
     pub(crate) fn finish(&self, done: usize, total: usize) {
-        self.finish_with(done, total, ", done.\n");
+        self.finish_with(done, total, "", "done");
     }
 
     /// As [`Progress::finish`], with how much came, in bytes, and how fast.
     pub(crate) fn finish_bytes(&self, done: usize, total: usize, bytes: u64) {
-        // Git counts in units of 1,024 bytes and 1/1,024 seconds.
-        let time = (self.started.elapsed().as_secs_f64() * 1024.0) as u64;
-        let rate = bytes / time.max(1) * 1024;
-        self.finish_with(done, total, &format!(", {} | {}/s, done.\n", readable(bytes), readable(rate)));
+        self.finish_with(done, total, &throughput(bytes, bytes, self.started.elapsed()), "done");
     }
 
     /// As [`Progress::finish`], with other words than `done`.
     pub(crate) fn finish_saying(&self, done: usize, total: usize, words: &str) {
-        self.finish_with(done, total, &format!(", {words}.\n"));
+        self.finish_with(done, total, "", words);
     }
 
-    fn finish_with(&self, done: usize, total: usize, end: &str) {
+    fn finish_with(&self, done: usize, total: usize, words: &str, last: &str) {
         let Some(shown) = &self.shown else { return };
         let Ok(mut shown) = shown.lock() else { return };
         let is_due = done.max(total) > 0 && Instant::now() >= self.from;
         if !shown.over && (shown.at.is_some() || is_due) {
-            self.show(&mut shown, done, total, end);
+            self.show(&mut shown, (done, total), words, &format!(", {last}.\n"));
         }
         shown.over = true;
     }
 
-    fn show(&self, shown: &mut Shown, done: usize, total: usize, end: &str) {
+    fn show(&self, shown: &mut Shown, (done, total): (usize, usize), words: &str, end: &str) {
         let counters = match total {
-            0 => done.to_string(),
-            _ => format!("{:3}% ({done}/{total})", percent(done, total)),
+            0 => format!("{done}{words}"),
+            _ => format!("{:3}% ({done}/{total}){words}", percent(done, total)),
         };
         let clear = (shown.width + 1).saturating_sub(counters.len()).max(end.len());
         let clear = if shown.width > counters.len() { clear } else { 0 };
         shown.width = counters.len();
         shown.percent = Some(percent(done, total));
         console::raw(format!("{}: {counters}{end:>clear$}", self.title).as_bytes());
+    }
+}
+
+/// The words on `bytes`, of which `lately` came in this time.
+fn throughput(bytes: u64, lately: u64, time: Duration) -> String {
+    // Git counts in units of 1,024 bytes and 1/1,024 seconds.
+    let time = (time.as_secs_f64() * 1024.0) as u64;
+    let rate = lately / time.max(1) * 1024;
+    format!(", {} | {}/s", readable(bytes), readable(rate))
+}
+
+/// The rate of the last seconds.
+#[derive(Default)]
+pub(crate) struct Rate {
+    state: Mutex<RateState>,
+}
+
+#[derive(Default)]
+struct RateState {
+    /// When so many bytes had come, oldest first.
+    samples: VecDeque<(Instant, u64)>,
+    words: String,
+}
+
+impl Rate {
+    /// The time between two samples, and their number, are Git's.
+    const PAUSE: Duration = Duration::from_millis(500);
+    const SAMPLES: usize = 8;
+
+    /// Returns the words on the bytes that have come so far. They change twice a second.
+    pub(crate) fn now(&self, bytes: u64) -> String {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        match (state.samples.front().copied(), state.samples.back()) {
+            (Some((start, before)), Some((last, _))) if now - *last >= Rate::PAUSE => {
+                state.words = throughput(bytes, bytes.saturating_sub(before), now - start);
+                state.samples.push_back((now, bytes));
+                if state.samples.len() > Rate::SAMPLES {
+                    state.samples.pop_front();
+                }
+            }
+            (None, _) => state.samples.push_back((now, bytes)),
+            _ => {}
+        }
+        state.words.clone()
     }
 }
 

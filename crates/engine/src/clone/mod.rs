@@ -40,7 +40,10 @@ use format::{HashKind, ObjectId, config::Edit};
 use repo::{Env, Repository};
 use sys::{Refused, UserPath, by_path};
 
-use crate::checkout::Force;
+use crate::{
+    checkout::Force,
+    indexing::arrive::{Purpose, Settings},
+};
 use decisions::{checks_objects, default_branch};
 use destination::Destination;
 use junk::{Existed, Junk};
@@ -262,7 +265,8 @@ impl Prepared {
             follow_tags: ref_options.single_branch && ref_options.tags,
             reject_shallow: self.rejects_shallow(&repo)?,
             remote_progress: self.options.remote_progress,
-            reverse_index: repo.config_bool("pack.writeReverseIndex")?.unwrap_or(true),
+            arrival: &Settings::load(&repo, Purpose::Clone)?,
+            receiving: &self.options.receiving,
             fsync: &fsync,
         };
         let objects = channel.take(&wanted, events, interrupt)?;

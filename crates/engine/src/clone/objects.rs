@@ -6,7 +6,6 @@
 
 use std::{
     collections::HashSet,
-    ffi::OsString,
     io,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
@@ -14,13 +13,12 @@ use std::{
 
 use bstr::ByteSlice;
 use format::{
-    HashKind, ObjectId, bundle, idx,
+    HashKind, ObjectId, bundle,
     refname::{self, Levels},
-    rev,
 };
 use repo::{
+    indexing,
     objects::Objects,
-    pack,
     wire::{self, Advertisement, Client, ConnectOptions, Connection, NoHaves, RemoteRef, url::Url},
 };
 use sys::by_path;
@@ -32,7 +30,10 @@ use super::{
     select::{RefOptions, Selection, is_hidden},
     source::{Kind, Source},
 };
-use crate::crew::Meter;
+use crate::{
+    crew::Meter,
+    indexing::arrive::{self, Arrival},
+};
 
 /// The reason why the objects did not arrive. Messages are Git's, where Git has them.
 #[derive(Debug, thiserror::Error)]
@@ -63,11 +64,9 @@ pub enum Error {
     #[error(transparent)]
     Wire(#[from] wire::Error),
     #[error(transparent)]
-    Pack(#[from] pack::Error),
+    Arrival(#[from] arrive::Error),
     #[error(transparent)]
     Repo(#[from] repo::Error),
-    #[error("cannot use pack index '{}': {reason}", .path.display())]
-    Index { path: PathBuf, reason: String },
     #[error(transparent)]
     Store(#[from] store::Error),
     #[error("cannot {what} '{}'", .path.display())]
@@ -102,8 +101,9 @@ pub(super) struct Wanted<'a> {
     pub(super) follow_tags: bool,
     pub(super) reject_shallow: bool,
     pub(super) remote_progress: bool,
-    /// `pack.writeReverseIndex`
-    pub(super) reverse_index: bool,
+    /// How packs are received, and their counters.
+    pub(super) arrival: &'a arrive::Settings,
+    pub(super) receiving: &'a indexing::Meter,
     pub(super) fsync: &'a store::Fsync,
 }
 
@@ -319,12 +319,12 @@ fn fetch(
         return Err(Error::Shallow);
     }
     let aborted = stream.aborted();
-    let mut stream = io::BufReader::with_capacity(1 << 17, stream);
+    let mut stream = stream;
     receive(&mut stream, objects, wanted, promisor_content(wanted), events, interrupt).map_err(|error| {
         let theirs = aborted.load(std::sync::atomic::Ordering::Relaxed);
         if theirs { Error::Aborted } else { error }
     })?;
-    stream.into_inner().finish()?;
+    stream.finish()?;
     if asked {
         shallow.sort();
         shallow.dedup();
@@ -379,23 +379,16 @@ fn unbundle(
             return Err(Error::Prerequisites(missing));
         }
     }
-    let directory = objects.join("pack");
-    let before = names(&directory)?;
-    loop {
-        let mut file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
-        io::Seek::seek(&mut file, io::SeekFrom::Start(header.pack_offset as u64))
-            .map_err(io_error("read", path))?;
-        let mut stream = io::BufReader::with_capacity(1 << 17, ErrorRecorder { file, failed: None });
-        let received = receive(&mut stream, objects, wanted, None, events, interrupt);
-        match (received, stream.into_inner().failed) {
-            // A bundle can be read again from its start. Files that were in the directory before
-            // stay.
-            (Err(Error::Pack(pack::Error::Retryable { .. })), None) => remove_new_files(&directory, &before)?,
-            (Err(Error::Pack(_)), Some(errno)) => {
-                return Err(io_error("read", path)(io::Error::from_raw_os_error(errno)));
-            }
-            (received, _) => return received,
+    let mut file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
+    io::Seek::seek(&mut file, io::SeekFrom::Start(header.pack_offset as u64))
+        .map_err(io_error("read", path))?;
+    let mut stream = ErrorRecorder { file, failed: None };
+    let received = receive(&mut stream, objects, wanted, None, events, interrupt);
+    match (received, stream.failed) {
+        (Err(Error::Arrival(_)), Some(errno)) => {
+            Err(io_error("read", path)(io::Error::from_raw_os_error(errno)))
         }
+        (received, _) => received,
     }
 }
 
@@ -413,74 +406,33 @@ impl io::Read for ErrorRecorder {
     }
 }
 
-/// Removes the files that were not in a directory `before`.
-fn remove_new_files(directory: &Path, before: &HashSet<OsString>) -> Result<(), Error> {
-    for name in names(directory)?.difference(before) {
-        let path = directory.join(name);
-        by_path::remove_file(&path).map_err(io_error("unlink", &path))?;
-    }
-    Ok(())
-}
-
-/// Lists the names in a directory; empty if it is missing.
-fn names(directory: &Path) -> Result<HashSet<OsString>, Error> {
-    match by_path::list(directory) {
-        Ok(found) => Ok(found.into_iter().map(|(name, _)| name).collect()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(HashSet::new()),
-        Err(error) => Err(io_error("opendir", directory)(error)),
-    }
-}
-
+/// Keeps the pack of a stream.
 fn receive(
-    stream: &mut dyn io::BufRead,
+    stream: &mut dyn io::Read,
     objects: &Path,
     wanted: &Wanted<'_>,
-    promisor_content: Option<Vec<u8>>,
+    promisor: Option<Vec<u8>>,
     events: &(dyn Fn(Event<'_>) + Sync),
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
-    let directory = objects.join("pack");
-    let received =
-        pack::receive(stream, &directory, wanted.hash, interrupt, &|now| events(Event::Pack(now)))?;
-    let Some(received) = received else { return Ok(()) };
-    let files =
-        [(&received.pack, store::Components::PACK), (&received.index, store::Components::PACK_METADATA)];
-    for (path, component) in files {
-        let finished = by_path::open(path).and_then(|file| {
-            wanted.shared.adjust_file(&file).and_then(|()| wanted.fsync.file(component, &file))
-        });
-        finished.map_err(io_error("sync", path))?;
-    }
-    if let Some(content) = promisor_content {
-        let path = received.pack.with_extension("promisor");
-        // Git creates this file readable for its owner only.
-        by_path::create_new(&path, 0o600)
-            .and_then(|mut file| io::Write::write_all(&mut file, &content))
-            .map_err(io_error("write", &path))?;
-    }
-    if wanted.reverse_index {
-        write_reverse_index(&received.index, wanted)?;
-    }
-    wanted.fsync.directory(store::Components::PACK, &directory).map_err(io_error("sync", &directory))
-}
-
-fn write_reverse_index(index: &Path, wanted: &Wanted<'_>) -> Result<(), Error> {
-    let file = by_path::open(index).map_err(io_error("open", index))?;
-    let map = sys::Map::of(&file).map_err(io_error("map", index))?;
-    let idx = idx::Idx::parse(map, wanted.hash)
-        .map_err(|error| Error::Index { path: index.to_owned(), reason: error.to_string() })?;
-    let order = rev::order_of(&idx)
-        .ok_or_else(|| Error::Index { path: index.to_owned(), reason: "bad offset".into() })?;
-    let path = index.with_extension("rev");
-    let lock = store::Lock::take(&path, &store::LockOptions::default())?;
-    store::pack::write_rev(lock.file(), &order, wanted.hash, idx.pack_checksum())
-        .map_err(io_error("write", &path))?;
-    lock.commit_synced(wanted.fsync, store::Components::PACK_METADATA)?;
-    by_path::open(&path)
-        .and_then(|file| {
-            sys::set_mode(&file, 0o444 & !sys::umask()).and_then(|()| wanted.shared.adjust_file(&file))
-        })
-        .map_err(io_error("set the mode of", &path))
+    // Borrowed objects complete nothing: the pack is whole.
+    let arrival = Arrival {
+        objects,
+        hash: wanted.hash,
+        settings: wanted.arrival,
+        fsync: wanted.fsync,
+        shared: wanted.shared,
+        existing: None,
+        promisor,
+        keep: None,
+        interrupt,
+        meter: wanted.receiving,
+        observer: None,
+        salvage: None,
+    };
+    arrive::take(stream, &arrival)?;
+    events(Event::Received);
+    Ok(())
 }
 
 /// Returns an error if a requested object is missing.

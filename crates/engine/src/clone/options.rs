@@ -84,6 +84,8 @@ pub struct Options {
     pub workers: usize,
     /// Counts the object files that are linked or copied.
     pub meter: Option<Arc<Meter>>,
+    /// Counts what is received from another process or a bundle.
+    pub receiving: Arc<repo::indexing::Meter>,
     /// The current directory, the environment and `-c` settings.
     pub open: repo::OpenOptions,
 }
@@ -104,8 +106,8 @@ pub enum Event<'a> {
     DefaultBranch(&'a BStr),
     /// A progress message of the other side, unchanged.
     Remote(&'a [u8]),
-    /// The progress of receiving a pack.
-    Pack(repo::pack::Progress),
+    /// The whole pack was received.
+    Received,
     /// `done.`: all local objects are copied.
     Done,
 }

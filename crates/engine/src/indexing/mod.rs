@@ -5,11 +5,13 @@
 //!
 //! [`receive`] writes a stream into a repository; [`index`] reads a pack where it is.
 
+pub mod arrive;
 mod check;
 
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::atomic::Ordering,
 };
 
 use format::ObjectId;
@@ -80,6 +82,7 @@ pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Res
         added = pack.complete(&map, level, &mut |bytes| staged.writer().write(bytes))?;
     }
     drop(map);
+    options.meter.added.store(added.into(), Ordering::Relaxed);
     let indexed = pack.finish()?;
     if added > 0 {
         staged = staged.set_count(objects + added)?;

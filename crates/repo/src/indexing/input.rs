@@ -111,6 +111,7 @@ impl<'a> Input<'a> {
             match self.source.read(&mut self.room[self.end..]) {
                 Ok(count) => break count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(Error::Eof),
                 Err(error) => return Err(Error::Read(error)),
             }
         };

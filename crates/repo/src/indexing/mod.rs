@@ -85,6 +85,10 @@ pub struct Meter {
     pub deltas: AtomicU64,
     /// The number of deltas applied.
     pub resolved: AtomicU64,
+    /// The number of bases that were added to a thin pack.
+    pub added: AtomicU64,
+    /// The objects become loose objects.
+    pub unpacks: AtomicBool,
 }
 
 /// A stream with a pack.
@@ -179,17 +183,18 @@ impl Pack<'_> {
         maps_are_readable()
     }
 
-    /// Passes each object that was not held to `take`: name, kind, size and compressed content.
+    /// Passes each object that was not held to `take`: name, kind, size and content.
     pub fn each_large<E>(
         &self,
         data: &[u8],
-        take: &mut dyn FnMut(&ObjectId, Kind, u64, &[u8]) -> Result<(), E>,
+        take: &mut dyn FnMut(&ObjectId, Kind, u64, &mut dyn Read) -> Result<(), E>,
     ) -> Result<(), E> {
         for &index in &self.table.large {
             let entry = self.table.entry(index);
             let Form::Whole(kind) = entry.form else { continue };
             let deflated = data.get(self.table.compressed(index)).unwrap_or_default();
-            take(&self.table.name(index), kind, entry.size, deflated)?;
+            let mut content = sirocco::inflate::Reader::new(sirocco::Format::Zlib, deflated);
+            take(&self.table.name(index), kind, entry.size, &mut content)?;
         }
         Ok(())
     }

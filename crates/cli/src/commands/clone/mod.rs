@@ -4,7 +4,7 @@
 //! without its worktree; the worktree, as in `checkout`; the `post-checkout` hook. A failure before
 //! the worktree leaves nothing behind. A later one leaves the clone, and says so.
 
-use std::{path::PathBuf, time::Instant};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use bstr::{BStr, BString};
 use engine::{
@@ -25,6 +25,7 @@ use crate::{
         apply::{Done, Filled, Start, Transaction},
         hooks,
         invocation::{Invocation, Program},
+        receiving::{self, Display},
         settings::{
             Settings,
             refused::{self, Reader},
@@ -415,9 +416,12 @@ impl Request {
         }
         let (quiet, progress) = (self.verbosity < 0, self.shows_progress());
         let sideband = Sideband::new(progress::has_terminal() && !is_dumb(run));
-        let reporter = report::Reporter::new(quiet, progress, copying, sideband);
+        let meter = Arc::clone(&self.options.receiving);
+        let receiving = Display::new(receiving::Form::of_clone(progress), &meter);
+        let reporter = report::Reporter::new(quiet, copying, &receiving, sideband);
         let errand = |errand: HelperCommand<'_>| errand::run(run, &prepared, errand);
-        let cloned = prepared.run(&|event| reporter.event(event), &errand, run.interrupt.flag());
+        let cloned =
+            receiving.during(|| prepared.run(&|event| reporter.event(event), &errand, run.interrupt.flag()));
         reporter.finish();
         let mut cloned = cloned.map_err(|error| report::failure(run, error))?;
         let mut goes_on = false;

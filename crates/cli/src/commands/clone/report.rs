@@ -3,44 +3,38 @@
 use std::{
     io,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use bstr::{BStr, BString};
 use engine::clone::{Error, Event};
-use repo::pack::Stage;
 
 use crate::{
-    session::invocation::Invocation,
+    session::{invocation::Invocation, receiving::Display},
     term::{
         console::{self, text},
         failure::Failure,
-        progress::{Progress, Watch},
+        progress::Watch,
         text::{os_error, sideband::Sideband},
     },
 };
 
 /// Prints events as they come, from any thread.
-pub(super) struct Reporter {
+pub(super) struct Reporter<'a> {
     quiet: bool,
     /// The files that are linked or copied, until all are.
     copying: Mutex<Option<Watch>>,
-    receiving: Progress,
-    indexing: Progress,
-    last: Mutex<Option<repo::pack::Progress>>,
+    receiving: &'a Display<'a>,
     sideband: Mutex<Sideband>,
 }
 
-impl Reporter {
-    pub(super) fn new(quiet: bool, progress: bool, copying: Watch, sideband: Sideband) -> Reporter {
-        Reporter {
-            quiet,
-            copying: Mutex::new(Some(copying)),
-            receiving: Progress::new("Receiving objects", progress, Duration::ZERO),
-            indexing: Progress::new("Indexing objects", progress, Duration::ZERO),
-            last: Mutex::new(None),
-            sideband: Mutex::new(sideband),
-        }
+impl<'a> Reporter<'a> {
+    pub(super) fn new(
+        quiet: bool,
+        copying: Watch,
+        receiving: &'a Display<'a>,
+        sideband: Sideband,
+    ) -> Reporter<'a> {
+        Reporter { quiet, copying: Mutex::new(Some(copying)), receiving, sideband: Mutex::new(sideband) }
     }
 
     pub(super) fn event(&self, event: Event<'_>) {
@@ -66,7 +60,7 @@ impl Reporter {
                 let mut sideband = self.sideband.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 console::raw(&sideband.push(bytes));
             }
-            Event::Pack(now) => self.pack(now),
+            Event::Received => self.receiving.finish(),
         }
     }
 
@@ -74,28 +68,9 @@ impl Reporter {
         self.copying.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pack(&self, now: repo::pack::Progress) {
-        let mut last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if now.stage == Stage::Resolving {
-            if last.is_none_or(|last| last.stage == Stage::Receiving) {
-                self.receiving.finish(now.total, now.total);
-            }
-            self.indexing.update(now.done, now.total);
-        } else {
-            self.receiving.update(now.done, now.total);
-        }
-        *last = Some(now);
-    }
-
     /// Ends the lines that are open.
     pub(super) fn finish(&self) {
         drop(self.copying().take());
-        let last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(last) = *last
-            && last.stage == Stage::Resolving
-        {
-            self.indexing.finish(last.done, last.total);
-        }
         let mut sideband = self.sideband.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         console::raw(&sideband.finish());
     }

@@ -3,20 +3,22 @@
 //! Order: the words; the configuration; the pack, all of it; then the files are written and named,
 //! the index last; then the trailer is printed. After an error nothing is left behind.
 
-mod progress;
 mod verify;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 use bstr::{BString, ByteSlice as _};
-use engine::indexing::{self, Plan};
+use engine::indexing::{self, Plan, arrive};
 use format::{HashKind, idx_writer::Form};
 use repo::indexing::{Error, Meter, Options, Source};
 use store::pack::{Beside, FinishOptions, Target};
 use sys::by_path;
 
-use self::{progress::Display, words::Request};
+use self::words::Request;
 use crate::{
     commands::{
         obstacles::{self, LOOKING},
@@ -26,6 +28,7 @@ use crate::{
     session::{
         input::Input,
         invocation::{Invocation, Place},
+        receiving::{self, Display},
         settings::{
             self,
             config::Config,
@@ -161,7 +164,7 @@ impl<'a> Desk<'a> {
             threads: request
                 .threads
                 .or(Some(configured).filter(|&number| number > 0))
-                .unwrap_or_else(threads),
+                .unwrap_or_else(arrive::threads),
             base_cache: usize::try_from(base_cache).unwrap_or(usize::MAX),
             big_file_threshold: size("core.bigFileThreshold", 512 << 20)?,
             form: Form {
@@ -207,17 +210,17 @@ impl<'a> Desk<'a> {
         };
         let on_end = || {
             if self.request.reports_end {
-                progress::report_end();
+                report_end();
             }
         };
         let complete = self.request.fix_thin.then_some(level);
         let plan = Plan { target, finish: &finish, complete, marks, on_end: &on_end };
         let meter = Meter::default();
-        let display = Display::of(&self.request, &meter);
+        let display = self.display(&meter);
         let received = display
             .during(|| indexing::receive(source, &self.options(&meter, Some(&existing)), plan))
             .map_err(|error| self.failure(error))?;
-        display.finish(received.added);
+        display.finish();
         let word = if received.marked { "keep" } else { "pack" };
         console::out(format!("{word}\t{}", received.checksum));
         console::out_raw(&received.rest);
@@ -242,11 +245,11 @@ impl<'a> Desk<'a> {
         let shown = path(pack);
         let file = by_path::open(&shown).map_err(cannot_open(&shown))?;
         let meter = Meter::default();
-        let display = Display::of(&self.request, &meter);
+        let display = self.display(&meter);
         let (objects, checksum) = display
             .during(|| indexing::index(&file, &shown, &self.options(&meter, existing.as_ref())))
             .map_err(|error| self.failure(error))?;
-        display.finish(0);
+        display.finish();
         if self.request.verify {
             verify::check(&path(&index), reverse.as_deref(), &objects, &checksum, &form)?;
             return Ok(0);
@@ -273,6 +276,25 @@ impl<'a> Desk<'a> {
             meter,
             observer: None,
         }
+    }
+
+    fn display<'m>(&self, meter: &'m Meter) -> Display<'m> {
+        let request = &self.request;
+        let title = match &request.title {
+            Some(title) => title.to_str_lossy().into_owned().into(),
+            None if request.stdin => "Receiving objects".into(),
+            None => "Indexing objects".into(),
+        };
+        // Git counts the bytes from its second read on. The first one fills its buffer, or takes
+        // all that a pipe holds.
+        let first = if sys::stdin_is_file() { 128 << 10 } else { 64 << 10 };
+        let form = receiving::Form {
+            title,
+            objects: request.verbose,
+            deltas: request.verbose || request.shows_resolving,
+            uncounted: request.stdin.then_some(first),
+        };
+        Display::new(form, meter)
     }
 
     fn failure(&self, error: indexing::Error) -> Failure {
@@ -302,14 +324,9 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// The number of threads that Git takes here: more are of little use.
-fn threads() -> usize {
-    match sys::cores() {
-        cores @ ..4 => cores,
-        4 | 5 => 3,
-        cores @ ..40 => cores / 2,
-        _ => 20,
-    }
+/// Writes a NUL to standard error: the whole pack has been read.
+fn report_end() {
+    let _ = std::io::stderr().lock().write_all(b"\0");
 }
 
 fn kept(text: &BString) -> Vec<u8> {

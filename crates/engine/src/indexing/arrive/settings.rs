@@ -1,0 +1,112 @@
+//! The settings of packs that arrive.
+
+use format::idx_writer::Form;
+use repo::Repository;
+use store::objects::DEFAULT_LEVEL;
+
+/// Git's default of `transfer.unpackLimit`.
+const UNPACK_LIMIT: u32 = 100;
+
+/// The reason why a pack arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A clone. The objects stay in the pack.
+    Clone,
+    /// A fetch. Few objects become loose objects.
+    Fetch,
+}
+
+/// The form in which objects are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// In the pack.
+    Packed,
+    /// As loose objects, if the pack has fewer objects than this number.
+    LooseBelow(u32),
+    /// As loose objects.
+    Loose,
+}
+
+/// How packs are received.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `fetch.unpackLimit`, `transfer.unpackLimit`
+    pub keeping: Keeping,
+    /// `pack.indexVersion`
+    pub index: Form,
+    /// `pack.writeReverseIndex`
+    pub reverse_index: bool,
+    /// `pack.threads`
+    pub threads: usize,
+    /// `core.bigFileThreshold`
+    pub big_file_threshold: u64,
+    /// `core.deltaBaseCacheLimit`, for each thread.
+    pub base_cache: usize,
+    /// `core.looseCompression`, `core.compression`: for loose objects, and for the bases that
+    /// complete a thin pack.
+    pub level: i32,
+    /// The most bytes that a pack may have.
+    pub limit: Option<u64>,
+}
+
+impl Settings {
+    /// Reads the settings.
+    pub fn load(repo: &Repository, purpose: Purpose) -> Result<Settings, repo::Error> {
+        let size = |key, default| Ok::<u64, repo::Error>(repo.config_size(key)?.unwrap_or(default));
+        let version = repo.config_int("pack.indexVersion")?.and_then(|version| u32::try_from(version).ok());
+        let index = Form::default();
+        let base_cache = size("core.deltaBaseCacheLimit", 96 << 20)?;
+        Ok(Settings {
+            keeping: keeping(repo, purpose)?,
+            index: Form { version: version.filter(|version| *version > 0).unwrap_or(index.version), ..index },
+            reverse_index: repo.config_bool("pack.writeReverseIndex")?.unwrap_or(true),
+            threads: match repo.config_int("pack.threads")?.and_then(|threads| usize::try_from(threads).ok())
+            {
+                None | Some(0) => threads(),
+                Some(threads) => threads,
+            },
+            big_file_threshold: size("core.bigFileThreshold", 512 << 20)?,
+            base_cache: usize::try_from(base_cache).unwrap_or(usize::MAX),
+            level: level(repo)?,
+            limit: None,
+        })
+    }
+}
+
+fn keeping(repo: &Repository, purpose: Purpose) -> Result<Keeping, repo::Error> {
+    if purpose == Purpose::Clone {
+        return Ok(Keeping::Packed);
+    }
+    let limit = |key| Ok::<_, repo::Error>(repo.config_int(key)?.and_then(|limit| u32::try_from(limit).ok()));
+    let limit = limit("fetch.unpackLimit")?.or(limit("transfer.unpackLimit")?);
+    Ok(match limit.unwrap_or(UNPACK_LIMIT) {
+        // Git does not look at the number of objects then.
+        0 => Keeping::Loose,
+        limit => Keeping::LooseBelow(limit),
+    })
+}
+
+/// `core.looseCompression`, else `core.compression`. A level that does not exist counts as unset.
+fn level(repo: &Repository) -> Result<i32, repo::Error> {
+    // The default level of zlib.
+    const ZLIBS: i32 = 6;
+    let level = match repo.config_int("core.looseCompression")? {
+        None => repo.config_int("core.compression")?,
+        given => given,
+    };
+    Ok(match level {
+        Some(-1) => ZLIBS,
+        Some(level @ 0..=9) => level,
+        _ => DEFAULT_LEVEL,
+    })
+}
+
+/// The number of threads that Git takes to index a pack: more are of little use.
+pub fn threads() -> usize {
+    match sys::cores() {
+        cores @ ..4 => cores,
+        4 | 5 => 3,
+        cores @ ..40 => cores / 2,
+        _ => 20,
+    }
+}

@@ -1,0 +1,116 @@
+//! The objects of a small pack as loose objects, in one transaction.
+//!
+//! Order: the pack goes into a temporary file, as always; each object is staged when it is named;
+//! then all are published. An object that is there already is not written again, and its file is
+//! made younger, so that `gc` does not remove it.
+
+use std::{
+    io::Read,
+    sync::{Mutex, PoisonError, atomic::Ordering},
+};
+
+use format::{Kind, ObjectId};
+use repo::{
+    indexing::{self, Observer, Source},
+    objects::Objects,
+};
+use store::{
+    Hashing,
+    objects::{Options, PackOnAdd, StreamError, Transaction, freshen},
+    pack::{Staged, Writing},
+};
+
+use super::{Arrival, Arrived};
+use crate::indexing::{Error, judge};
+
+/// Stages the objects that it sees.
+struct Unpacker<'a> {
+    transaction: Transaction<'a>,
+    existing: Option<&'a Objects>,
+    next: Option<&'a dyn Observer>,
+    failure: Mutex<Option<store::Error>>,
+}
+
+impl Unpacker<'_> {
+    /// Returns true if the object is there. Its files are made younger.
+    fn is_here(&self, oid: &ObjectId) -> bool {
+        let Some(objects) = self.existing.filter(|objects| objects.contains_listed(oid)) else {
+            return false;
+        };
+        objects.files_of(oid).first().is_some_and(|file| freshen(file))
+    }
+
+    fn fail(&self, error: store::Error) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(error);
+    }
+}
+
+impl Observer for Unpacker<'_> {
+    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8]) {
+        if let Some(next) = self.next {
+            next.object(oid, kind, content);
+        }
+        if !self.is_here(oid)
+            && let Err(error) = self.transaction.write(oid, kind, content)
+        {
+            self.fail(error);
+        }
+    }
+}
+
+/// Reads a pack and publishes its objects.
+pub(super) fn unpack(source: Source<'_>, arrival: &Arrival<'_>) -> Result<Arrived, Error> {
+    let unpacker = Unpacker {
+        transaction: Transaction::new(Options {
+            shared: arrival.shared,
+            level: arrival.settings.level,
+            pack_on_add: PackOnAdd::Never,
+            reverse_index: arrival.settings.reverse_index,
+            ..Options::new(arrival.objects, arrival.fsync)
+        }),
+        existing: arrival.existing,
+        next: arrival.observer,
+        failure: Mutex::default(),
+    };
+    arrival.meter.unpacks.store(true, Ordering::Relaxed);
+    let options = indexing::Options { observer: Some(&unpacker), ..arrival.options() };
+    let mut staged = Staged::create(arrival.target(), Hashing::Inline, Writing::Direct)?;
+    let (mut pack, end) = indexing::scan(source, &options, &mut |bytes| staged.writer().write(bytes))?;
+    let hashed = staged.writer().checkpoint().map_err(indexing::Error::Write)?;
+    judge(&end, hashed.checksum().expect("a pack is always hashed"))?;
+    let map = sys::Map::of(staged.file()).map_err(|source| staged.error("map", source))?;
+    pack.resolve(&map)?;
+    let objects = pack.count();
+    if pack.unresolved() > 0 {
+        // The bases are there already, so they are not unpacked.
+        pack.complete(&map, 0, &mut |_| Ok(()))?;
+    }
+    pack.each_large(&map, &mut |oid, kind, size, content| unpacker.large(oid, kind, size, content))?;
+    pack.finish()?;
+    drop((map, staged));
+    if let Some(error) = unpacker.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error.into());
+    }
+    unpacker.transaction.publish()?;
+    Ok(Arrived::Loose { objects })
+}
+
+impl Unpacker<'_> {
+    /// Stages an object that the first pass did not hold.
+    fn large(&self, oid: &ObjectId, kind: Kind, size: u64, content: &mut dyn Read) -> Result<(), Error> {
+        if kind != Kind::Blob {
+            let mut held = Vec::new();
+            content.read_to_end(&mut held).map_err(|_| indexing::Error::Inconsistent)?;
+            self.object(oid, kind, &held);
+            return Ok(());
+        }
+        let exists = |oid: &ObjectId| self.is_here(oid);
+        let written = self.transaction.write_stream_unless(oid.kind(), size, content, &exists);
+        match written {
+            Ok(_) => Ok(()),
+            Err(StreamError::Store(error)) => Err(error.into()),
+            Err(_) => Err(indexing::Error::Inconsistent.into()),
+        }
+    }
+}
