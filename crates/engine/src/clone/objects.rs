@@ -192,7 +192,7 @@ impl Channel {
         let refs = refs
             .map(|(name, oid)| RemoteRef { name: name.clone(), oid: *oid, symref: None, peeled: None })
             .collect();
-        let refs = Advertisement { refs, unborn_head: None };
+        let refs = Advertisement { refs, ..Advertisement::default() };
         Ok(Channel {
             refs,
             hash: header.hash,

@@ -15,13 +15,17 @@ pub struct RemoteRef {
     pub peeled: Option<ObjectId>,
 }
 
-/// The answer to `ls-refs`.
+/// The refs of a server, and the other things that it lists with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advertisement {
     /// The refs, in the server's order.
     pub refs: Vec<RemoteRef>,
     /// The branch that HEAD names, if it has no commit.
     pub unborn_head: Option<BString>,
+    /// Tips of repositories from which the server borrows objects. Only versions 0 and 1 list them.
+    pub alternates: Vec<ObjectId>,
+    /// The commits at which the server's history is cut off. Only versions 0 and 1 list them.
+    pub shallow: Vec<ObjectId>,
 }
 
 pub(super) fn parse_ref(hash: HashKind, line: &[u8], into: &mut Advertisement) -> Option<()> {

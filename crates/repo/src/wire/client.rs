@@ -7,13 +7,14 @@ use std::{
     sync::Arc,
 };
 
-use bstr::{BStr, BString};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::{
     Connection, Error, Tracer, Version,
     environment::is_repository_variable,
+    policy,
     process::Process,
-    url::{Scheme, Url},
+    url::{self, Scheme, Url},
 };
 use crate::{Env, OpenOptions, Repository, StandaloneConfig, config::Config};
 
@@ -69,17 +70,36 @@ impl<'a> Client<'a> {
 
     /// Parses an address, after `url.<base>.insteadOf`.
     pub fn url(&self, text: &BStr) -> Url {
-        Url::parse(text)
+        Url::parse(url::instead_of(self.config, text).as_bstr())
     }
 
-    /// Returns the protocol that the configuration asks for.
+    /// Returns the protocol that the configuration asks for: `protocol.version`.
     pub fn version(&self) -> Result<Version, Error> {
-        let _ = self.config;
-        Ok(Version::V2)
+        let configured =
+            self.config.string("protocol.version").map(|value| ("config 'protocol.version'", value));
+        // Git's tests choose the version of all their commands by this variable.
+        let tested = || Some("GIT_TEST_PROTOCOL_VERSION").zip(self.env.bytes("GIT_TEST_PROTOCOL_VERSION"));
+        let Some((name, value)) = configured.or_else(|| tested().filter(|(_, value)| !value.is_empty()))
+        else {
+            return Ok(Version::V2);
+        };
+        match value.as_bytes() {
+            b"2" => Ok(Version::V2),
+            b"1" => Ok(Version::V1),
+            b"0" => Ok(Version::V0),
+            _ => Err(Error::Message(format!("unknown value for {name}: {value}"))),
+        }
+    }
+
+    /// Refuses a transport that environment or configuration forbid.
+    pub fn check_allowed(&self, protocol: &BStr) -> Result<(), Error> {
+        policy::check(self.config, self.env, protocol)
     }
 
     /// Connects, and reads the capabilities of the server.
     pub fn connect(&self, url: &Url, options: &ConnectOptions) -> Result<Connection, Error> {
+        self.check_allowed(url.protocol())?;
+        url.check()?;
         let version = options.version.map_or_else(|| self.version(), Ok)?;
         match &url.scheme {
             Scheme::File => {

@@ -10,14 +10,24 @@ use bstr::BString;
 pub enum Error {
     #[error("unable to run '{command}'")]
     Spawn { command: String, source: io::Error },
+    /// The server hung up before it said anything.
     #[error(
         "Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists."
     )]
     HungUp,
+    /// The server hung up while it listed its refs or capabilities.
+    #[error("the remote end hung up upon initial contact")]
+    HungUpAtContact,
+    /// The server hung up later.
+    #[error("the remote end hung up unexpectedly")]
+    Lost,
     #[error("remote error: {0}")]
     Remote(BString),
     #[error("protocol error: {0}")]
     Protocol(String),
+    /// A sentence of Git's that no caller distinguishes.
+    #[error("{0}")]
+    Message(String),
     /// `protocol.allow` and its kin forbid the transport.
     #[error("transport '{0}' not allowed")]
     Forbidden(BString),
@@ -33,4 +43,16 @@ pub enum Error {
     Interrupted,
     #[error(transparent)]
     Repo(#[from] crate::Error),
+}
+
+impl Error {
+    /// Returns the error that a link wrapped into an [`io::Error`], or the input or output error
+    /// itself.
+    pub(super) fn of_io(error: io::Error) -> Error {
+        match error.downcast::<Error>() {
+            Ok(error) => error,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Error::Lost,
+            Err(error) => Error::Io(error),
+        }
+    }
 }

@@ -11,22 +11,33 @@
 //! `gitprotocol-v2(5)`, `gitremote-helpers(7)`.
 
 mod advertisement;
+mod capabilities;
 mod client;
 mod connection;
 mod environment;
 mod error;
+mod haves;
 pub mod link;
 mod pack_stream;
+mod packets;
+mod policy;
 mod process;
 mod request;
 mod trace;
 pub mod url;
+mod v0;
+mod v2;
 
 pub use advertisement::{Advertisement, RemoteRef};
 pub use client::{AddressFamily, Client, ConnectOptions};
 pub use connection::{Connection, Feature, Version};
 pub(crate) use environment::without_repository;
 pub use error::Error;
-pub use pack_stream::PackStream;
+pub use pack_stream::{PackStream, PackUri};
 pub use request::{Limits, Negotiator, NoHaves, Request, Sideband};
 pub use trace::{Packet, Tracer};
+
+/// The name under which sapwood presents itself to servers.
+pub(crate) fn agent() -> &'static str {
+    concat!("sapwood/", env!("CARGO_PKG_VERSION"))
+}

@@ -1,7 +1,7 @@
 //! The request for a pack.
 
-use bstr::BString;
-use format::ObjectId;
+use bstr::{BString, ByteSlice};
+use format::{ObjectId, pkt};
 
 use super::Error;
 
@@ -27,6 +27,22 @@ impl Limits {
     /// Returns true if the history is cut off.
     pub fn deepens(&self) -> bool {
         self.depth.is_some() || self.since.is_some() || !self.exclude.is_empty()
+    }
+
+    /// Appends the lines about the client's boundary and the requested one.
+    pub(super) fn write(&self, shallow: &[ObjectId], request: &mut Vec<u8>) {
+        for oid in shallow {
+            pkt::write_line(request, format!("shallow {oid}\n").as_bytes());
+        }
+        if let Some(depth) = self.depth {
+            pkt::write_line(request, format!("deepen {depth}\n").as_bytes());
+        }
+        if let Some(since) = self.since {
+            pkt::write_line(request, format!("deepen-since {since}\n").as_bytes());
+        }
+        for name in &self.exclude {
+            pkt::write_line(request, &[b"deepen-not ", name.as_bytes(), b"\n"].concat());
+        }
     }
 }
 
@@ -62,6 +78,12 @@ pub trait Negotiator {
 
     /// Records that the server has `commit`. Returns true if this was known before.
     fn acknowledge(&mut self, commit: &ObjectId) -> Result<bool, Error>;
+
+    /// Returns true if the acknowledged commits cover everything that could be offered. Only
+    /// [`super::Connection::negotiate`] asks.
+    fn is_settled(&mut self) -> Result<bool, Error> {
+        Ok(false)
+    }
 }
 
 /// Offers nothing: a clone.

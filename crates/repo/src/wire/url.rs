@@ -1,8 +1,12 @@
 //! Addresses of repositories: URLs, scp-like addresses, remote helpers, paths.
 //!
-//! Source: git-fetch(1), "GIT URLS" and "REMOTES".
+//! Parsing never fails for a reason that lies in the text alone: an address that no transport can
+//! use is an error of [`Url::check`]. Source: git-fetch(1), "GIT URLS" and "REMOTES".
 
 use bstr::{BStr, BString, ByteSlice};
+
+use super::Error;
+use crate::config::Config;
 
 /// The way to a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,40 +30,230 @@ pub struct Url {
     pub text: BString,
     /// The transport.
     pub scheme: Scheme,
-    /// The host with its user, as ssh takes it. Empty for files.
+    /// The host with its user, without the brackets of an IPv6 address. Empty for files and helpers.
     pub host: BString,
     /// The port, if one is given.
     pub port: Option<BString>,
-    /// The path on the host, percent-decoded where Git decodes it.
+    /// The path on the host, percent-decoded where Git decodes it; for a helper its address.
     pub path: BString,
 }
 
 impl Url {
     /// Returns the address of a path on this machine.
     pub fn of_path(path: &BStr) -> Url {
-        Url {
-            text: path.to_owned(),
-            scheme: Scheme::File,
-            host: BString::default(),
-            port: None,
-            path: path.to_owned(),
-        }
+        Url::plain(path, Scheme::File, path)
+    }
+
+    fn plain(text: &BStr, scheme: Scheme, path: &[u8]) -> Url {
+        Url { text: text.into(), scheme, host: BString::default(), port: None, path: path.into() }
     }
 
     /// Parses an address as Git does.
     pub fn parse(text: &BStr) -> Url {
-        let of = |scheme, host: &[u8], path: &[u8]| Url {
-            text: text.to_owned(),
-            scheme,
-            host: host.into(),
-            port: None,
-            path: path.into(),
+        if let Some((helper, address)) = helper_address(text) {
+            return Url::plain(text, Scheme::Helper(helper.into()), address);
+        }
+        let Some((scheme, _)) = scheme_of(text) else {
+            return match is_path(text) {
+                true => Url::of_path(text),
+                false => Url::of_host(text, Scheme::Ssh, text, b':'),
+            };
         };
-        match text.split_once_str("://") {
-            Some((b"file", path)) => of(Scheme::File, b"", path),
-            Some((name @ (b"http" | b"https"), rest)) => of(Scheme::Http(name.into()), rest, b""),
-            Some((name, rest)) => of(Scheme::Helper(name.into()), rest, b""),
-            None => of(Scheme::File, b"", text),
+        let decoded = percent_decoded(&text[scheme.len() + 3..]);
+        match scheme {
+            b"file" => {
+                let start = decoded.find_byte(b'/').unwrap_or(decoded.len());
+                Url::plain(text, Scheme::File, &decoded[start..])
+            }
+            b"ssh" | b"git+ssh" | b"ssh+git" => Url::of_host(text, Scheme::Ssh, &decoded, b'/'),
+            b"git" => Url::of_host(text, Scheme::Git, &decoded, b'/'),
+            b"http" | b"https" => Url::plain(text, Scheme::Http(scheme.into()), text),
+            _ => Url::plain(text, Scheme::Helper(scheme.into()), text),
         }
     }
+
+    /// Parses `host:path` or `host[:port]/path`. `separator` ends the host.
+    fn of_host(text: &BStr, scheme: Scheme, rest: &[u8], separator: u8) -> Url {
+        let bracket = host_end(rest);
+        let at = rest[bracket..].find_byte(separator).map_or(rest.len(), |at| bracket + at);
+        let mut path = &rest[at..];
+        if separator == b':' {
+            path = path.get(1..).unwrap_or_default();
+        }
+        // `/~user/…` is a path below a home directory.
+        if path.get(1) == Some(&b'~') {
+            path = &path[1..];
+        }
+        let (host, port) = host_and_port(&rest[..at]);
+        Url { text: text.into(), scheme, host, port, path: path.into() }
+    }
+
+    /// Returns the name of the transport in `protocol.<name>.allow`.
+    pub fn protocol(&self) -> &BStr {
+        match &self.scheme {
+            Scheme::File => "file".into(),
+            Scheme::Ssh => "ssh".into(),
+            Scheme::Git => "git".into(),
+            Scheme::Http(name) | Scheme::Helper(name) => name.as_bstr(),
+        }
+    }
+
+    /// Refuses addresses that a program would take for an option, and those without a path.
+    pub fn check(&self) -> Result<(), Error> {
+        let refuse = |text: String| Err(Error::Message(text));
+        if matches!(self.scheme, Scheme::Http(_) | Scheme::Helper(_)) {
+            return Ok(());
+        }
+        if self.path.is_empty() {
+            return refuse("no path specified; see 'git help pull' for valid url syntax".into());
+        }
+        if self.scheme == Scheme::Git && self.text.contains(&b'\n') {
+            return refuse("newline is forbidden in git:// hosts and repo paths".into());
+        }
+        if self.scheme == Scheme::Ssh && self.host.starts_with(b"-") {
+            return refuse(format!("strange hostname '{}' blocked", self.host));
+        }
+        if self.scheme != Scheme::Git && self.path.starts_with(b"-") {
+            return refuse(format!("strange pathname '{}' blocked", self.path));
+        }
+        if self.scheme == Scheme::Git && self.host.starts_with(b"-") {
+            return refuse(format!("strange hostname '{}' blocked", self.host));
+        }
+        Ok(())
+    }
+
+    /// Returns the address without a password and, for HTTP, without a user.
+    pub fn shown(&self) -> BString {
+        without_credentials(self.text.as_bstr())
+    }
 }
+
+/// Returns true if an address names a path on this machine and not a host: it has no colon, or a
+/// slash before the first one.
+pub fn is_path(text: &BStr) -> bool {
+    match (text.find_byte(b':'), text.find_byte(b'/')) {
+        (None, _) => true,
+        (Some(colon), Some(slash)) => slash < colon,
+        (Some(_), None) => false,
+    }
+}
+
+/// Returns true if the address begins with `<scheme>://`.
+pub fn has_scheme(text: &BStr) -> bool {
+    scheme_of(text).is_some()
+}
+
+/// Splits `<scheme>://<rest>`.
+fn scheme_of(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = scheme_end(text);
+    let rest = text[end..].strip_prefix(b"://")?;
+    (end > 0).then(|| (&text[..end], rest))
+}
+
+/// Returns the number of bytes at the beginning that may stand in the name of a scheme.
+fn scheme_end(text: &[u8]) -> usize {
+    let is_first = |byte: &u8| byte.is_ascii_alphanumeric();
+    let is_other = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    match text.first().is_some_and(is_first) {
+        true => text.iter().position(|byte| !is_other(byte)).unwrap_or(text.len()),
+        false => 0,
+    }
+}
+
+/// Splits `<helper>::<address>`.
+fn helper_address(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (helper, rest) = text.split_at(scheme_end(text));
+    Some((helper, rest.strip_prefix(b"::")?)).filter(|(helper, _)| !helper.is_empty())
+}
+
+/// Returns the place where the host may end: behind the brackets of an IPv6 address.
+fn host_end(host: &[u8]) -> usize {
+    let start = host.find("@[").map_or(0, |at| at + 1);
+    match host.get(start) {
+        Some(b'[') => host[start..].find_byte(b']').map_or(0, |end| start + end),
+        _ => 0,
+    }
+}
+
+/// Splits `[user@]host[:port]`, and removes the brackets of an IPv6 address. Brackets may also hold
+/// the port: `[host:port]`, a form of scp-like addresses.
+fn host_and_port(text: &[u8]) -> (BString, Option<BString>) {
+    let start = text.find("@[").map_or(0, |at| at + 1);
+    let close = text[start..].starts_with(b"[").then(|| text[start..].find_byte(b']')).flatten();
+    let Some(close) = close.map(|close| start + close) else {
+        return split_port(text, text.find_byte(b':'));
+    };
+    let (user, inner, rest) = (&text[..start], &text[start + 1..close], &text[close + 1..]);
+    let host = [user, inner].concat();
+    match rest.split_first() {
+        Some((b':', port)) if is_port(port) => (host.into(), Some(port.into())),
+        Some((b':', [])) => (host.into(), None),
+        Some(_) => ([host, rest.to_vec()].concat().into(), None),
+        None => split_port(&host, host.find_byte(b':')),
+    }
+}
+
+fn split_port(host: &[u8], colon: Option<usize>) -> (BString, Option<BString>) {
+    match colon.map(|at| (&host[..at], &host[at + 1..])) {
+        Some((host, port)) if is_port(port) => (host.into(), Some(port.into())),
+        Some((host, [])) => (host.into(), None),
+        _ => (host.into(), None),
+    }
+}
+
+fn is_port(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(|text| text.parse::<u16>().is_ok()) && !text.starts_with(b"+")
+}
+
+/// Decodes `%XX`. A sequence that is malformed, or that would be a NUL, stays.
+pub fn percent_decoded(text: &[u8]) -> BString {
+    let mut out = BString::default();
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if first == b'%' && byte != 0 => {
+                out.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                out.push(first);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+/// Removes user and password from a URL, so that it can be printed: Git's form in messages and
+/// FETCH_HEAD. Addresses without a scheme stay.
+pub fn without_credentials(text: &BStr) -> BString {
+    let Some((scheme, rest)) = scheme_of(text) else { return text.into() };
+    let end = rest.find_byte(b'/').unwrap_or(rest.len());
+    match rest[..end].rfind_byte(b'@') {
+        Some(at) => [scheme, b"://", &rest[at + 1..]].concat().into(),
+        None => text.into(),
+    }
+}
+
+/// Replaces the longest beginning that a `url.<base>.insteadOf` names by its base.
+pub(super) fn instead_of(config: &Config, text: &BStr) -> BString {
+    let mut best: Option<(usize, &BStr)> = None;
+    for base in config.subsections("url") {
+        let key = format!("url.{}.insteadof", base.to_str_lossy());
+        for prefix in config.all(&key).filter(|prefix| text.starts_with(prefix)) {
+            if best.is_none_or(|(length, _)| prefix.len() > length) {
+                best = Some((prefix.len(), base));
+            }
+        }
+    }
+    match best {
+        Some((length, base)) => [base.as_bytes(), &text[length..]].concat().into(),
+        None => text.into(),
+    }
+}
+
+#[cfg(test)]
+#[path = "url_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+//! Packet lines over a link, and their trace.
+//!
+//! Promise: no line is longer than the protocol allows, and an `ERR` line is an error. A server
+//! that hangs up is an error whose words depend on what it had said before.
+
+use std::{
+    io::{self, Read},
+    sync::Arc,
+};
+
+use bstr::ByteSlice;
+use format::pkt;
+
+use super::{Error, Packet, Tracer, link::Link};
+
+/// The part of the conversation that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contact {
+    /// The server has said nothing.
+    None,
+    /// The server's greeting has begun.
+    Begun,
+    /// The server's greeting is complete.
+    Made,
+}
+
+/// Packet lines over a link.
+pub(super) struct Packets {
+    pub(super) link: Box<dyn Link>,
+    pub(super) tracer: Option<Arc<Tracer>>,
+    pub(super) contact: Contact,
+}
+
+impl Packets {
+    pub(super) fn new(link: Box<dyn Link>, tracer: Option<Arc<Tracer>>) -> Packets {
+        Packets { link, tracer, contact: Contact::None }
+    }
+
+    /// Returns the error of a server that hung up now.
+    pub(super) fn hung_up(&self) -> Error {
+        match self.contact {
+            Contact::None => Error::HungUp,
+            Contact::Begun => Error::HungUpAtContact,
+            Contact::Made => Error::Lost,
+        }
+    }
+
+    /// Reads one packet into `line`.
+    pub(super) fn read(&mut self, line: &mut Vec<u8>) -> Result<pkt::Header, Error> {
+        let header = read_packet(&mut self.link, line).map_err(|error| match error {
+            Error::Lost => self.hung_up(),
+            other => other,
+        });
+        if let Some(tracer) = &self.tracer {
+            match &header {
+                Ok(pkt::Header::Data(_)) | Err(Error::Remote(_)) => tracer(Packet::Received(line)),
+                Ok(pkt::Header::Flush) => tracer(Packet::Received(b"0000")),
+                Ok(pkt::Header::Delimiter) => tracer(Packet::Received(b"0001")),
+                Ok(pkt::Header::ResponseEnd) => tracer(Packet::Received(b"0002")),
+                Err(_) => {}
+            }
+        }
+        header
+    }
+
+    /// Reads one packet into `line`; returns true if it is a line, and false if it is a flush, a
+    /// delimiter or the end of the response.
+    pub(super) fn read_line(&mut self, line: &mut Vec<u8>) -> Result<bool, Error> {
+        Ok(matches!(self.read(line)?, pkt::Header::Data(_)))
+    }
+
+    /// Sends whole packets. If the server reads no more, the next read tells why.
+    pub(super) fn send(&mut self, request: &[u8]) -> Result<(), Error> {
+        if let Some(tracer) = &self.tracer {
+            let mut rest = request;
+            while let Some((digits, after)) = rest.split_first_chunk::<4>() {
+                let length = match pkt::parse_header(*digits) {
+                    Some(pkt::Header::Data(length)) => length,
+                    _ => 0,
+                };
+                tracer(Packet::Sent(if length == 0 { digits } else { &after[..length] }));
+                rest = &after[length..];
+            }
+        }
+        match self.link.send(request) {
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// Returns a line without the newline that may end it.
+pub(super) fn chomped(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap_or(line)
+}
+
+/// Reads one packet from a stream. The error of a stream that ends early is [`Error::Lost`].
+pub(super) fn read_packet(from: &mut (impl Read + ?Sized), line: &mut Vec<u8>) -> Result<pkt::Header, Error> {
+    let lost = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => Error::Lost,
+        _ => Error::of_io(error),
+    };
+    line.clear();
+    let mut digits = [0; 4];
+    from.read_exact(&mut digits).map_err(lost)?;
+    let header = pkt::parse_header(digits)
+        .ok_or_else(|| Error::Protocol(format!("bad line length character: {}", digits.as_bstr())))?;
+    if let pkt::Header::Data(length) = header {
+        line.resize(length, 0);
+        from.read_exact(line).map_err(lost)?;
+        if let Some(text) = line.strip_prefix(b"ERR ") {
+            return Err(Error::Remote(text.trim_ascii_end().into()));
+        }
+    }
+    Ok(header)
+}
