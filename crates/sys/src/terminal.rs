@@ -1,4 +1,13 @@
-//! The terminal behind standard output and standard error.
+//! The terminal behind standard output and standard error, and questions at the controlling one.
+
+use std::{io, os::fd::OwnedFd};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{Mode, OFlags},
+    io::Errno,
+    termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr},
+};
 
 /// Returns true unless standard error is a terminal whose foreground belongs to other processes.
 pub fn is_foreground() -> bool {
@@ -15,4 +24,81 @@ pub fn columns() -> Option<usize> {
     // the call.
     let answer = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     (answer == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// The display of typed letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Echo {
+    /// A name.
+    Shown,
+    /// A password.
+    Hidden,
+}
+
+/// Asks a question at the controlling terminal and returns the line that the user types. The
+/// terminal gets its settings back in any case. `is_interrupted` is called several times a second.
+pub fn ask(question: &[u8], echo: Echo, is_interrupted: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let terminal = rustix::fs::open("/dev/tty", flags, Mode::empty())?;
+    let before = tcgetattr(&terminal)?;
+    let _restored = Restored { terminal: &terminal, before: before.clone() };
+    if echo == Echo::Hidden {
+        let mut hidden = before;
+        hidden.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(&terminal, OptionalActions::Flush, &hidden)?;
+    }
+    write_all(&terminal, question)?;
+    let mut line = Vec::new();
+    while line.last() != Some(&b'\n') {
+        let mut polled = [PollFd::new(&terminal, PollFlags::IN)];
+        let step = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+        let ready = match poll(&mut polled, Some(&step)) {
+            Err(Errno::INTR) => 0,
+            other => other?,
+        };
+        if is_interrupted() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        if ready == 0 {
+            continue;
+        }
+        let mut bytes = [0; 512];
+        let read = rustix::io::retry_on_intr(|| rustix::io::read(&terminal, &mut bytes))?;
+        line.extend_from_slice(&bytes[..read]);
+        if read == 0 {
+            break;
+        }
+    }
+    if echo == Echo::Hidden {
+        write_all(&terminal, b"\n")?;
+    }
+    match line.pop() {
+        Some(b'\n') => Ok(line),
+        Some(last) => {
+            line.push(last);
+            Ok(line)
+        }
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn write_all(terminal: &OwnedFd, mut text: &[u8]) -> io::Result<()> {
+    while !text.is_empty() {
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(terminal, text))?;
+        text = &text[written..];
+    }
+    Ok(())
+}
+
+/// Gives a terminal its settings back.
+struct Restored<'a> {
+    terminal: &'a OwnedFd,
+    before: Termios,
+}
+
+impl Drop for Restored<'_> {
+    fn drop(&mut self) {
+        // There is nobody who could be told of a failure.
+        let _ = tcsetattr(self.terminal, OptionalActions::Flush, &self.before);
+    }
 }

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
     path::Path,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use bstr::{BStr, BString, ByteSlice};
@@ -12,11 +12,11 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{
     Connection, Error, Tracer, Version,
     environment::is_repository_variable,
-    policy,
+    http, policy,
     process::Process,
     url::{self, Scheme, Url},
 };
-use crate::{Env, OpenOptions, Repository, StandaloneConfig, config::Config};
+use crate::{Env, MessageSink, OpenOptions, Repository, StandaloneConfig, config::Config};
 
 /// The addresses that a connection may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct ConnectOptions {
     pub verbosity: i32,
     /// Receives all packets.
     pub tracer: Option<Arc<Tracer>>,
+    /// Ends every wait when it becomes true.
+    pub interrupt: Option<Arc<AtomicBool>>,
 }
 
 /// Makes connections with the settings of one repository, or of none.
@@ -55,17 +57,23 @@ pub struct Client<'a> {
     env: &'a Env,
     /// The directory in which processes start.
     dir: &'a Path,
+    messages: MessageSink,
 }
 
 impl<'a> Client<'a> {
     /// Returns a client with the settings of a repository.
     pub fn of(repo: &'a Repository) -> Client<'a> {
-        Client { config: &repo.config, env: &repo.env, dir: repo.child_dir() }
+        Client { config: &repo.config, env: &repo.env, dir: repo.child_dir(), messages: repo.message_sink() }
     }
 
     /// Returns a client with the settings outside of any repository.
     pub fn outside(config: &'a StandaloneConfig, options: &'a OpenOptions) -> Client<'a> {
-        Client { config: config.config(), env: config.env(), dir: &options.cwd }
+        Client {
+            config: config.config(),
+            env: config.env(),
+            dir: &options.cwd,
+            messages: options.message_sink,
+        }
     }
 
     /// Parses an address, after `url.<base>.insteadOf`.
@@ -117,7 +125,19 @@ impl<'a> Client<'a> {
             }
             Scheme::Ssh => Err(Error::Unsupported("ssh".into())),
             Scheme::Git => Err(Error::Unsupported("git".into())),
-            Scheme::Http(name) | Scheme::Helper(name) => Err(Error::Unsupported(name.clone())),
+            Scheme::Http(_) => {
+                let setup = http::Setup {
+                    config: self.config,
+                    env: self.env,
+                    dir: self.dir,
+                    messages: self.messages,
+                    family: options.family,
+                    interrupt: options.interrupt.clone(),
+                };
+                let link = http::connect(&setup, url.text.as_ref(), version)?;
+                Connection::open(link, options)
+            }
+            Scheme::Helper(name) => Err(Error::Unsupported(name.clone())),
         }
     }
 

@@ -4,6 +4,8 @@ use std::io;
 
 use bstr::BString;
 
+use super::HttpError;
+
 /// The reason why a conversation ended. Messages are Git's, without `fatal: `.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -41,6 +43,8 @@ pub enum Error {
     Io(#[source] io::Error),
     #[error("interrupted")]
     Interrupted,
+    #[error(transparent)]
+    Http(#[from] HttpError),
     #[error(transparent)]
     Repo(#[from] crate::Error),
 }

@@ -3,6 +3,7 @@
 
 mod convert;
 mod filters;
+mod http;
 mod open;
 mod refs;
 mod revisions;

@@ -1,0 +1,249 @@
+//! The helpers.
+
+use std::{
+    io::{Read as _, Write as _},
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::{Arc, atomic::AtomicBool},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use bstr::{BStr, BString, ByteSlice};
+use sys::terminal::Echo;
+
+use super::{Credential, Operation, prompt::Prompter};
+use crate::{
+    Env, MessageSink,
+    config::{self, Config},
+    wire::http::{Address, Choice, matching},
+};
+
+/// The settings of a section: names and values, in order.
+type Entries = Vec<(BString, Option<BString>)>;
+
+/// The reason why there is no credential.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::wire) enum KeeperError {
+    #[error("credential value for {0} contains newline")]
+    Newline(&'static str),
+    #[error(
+        "credential value for {0} contains carriage return\nIf this is intended, set `credential.protectProtocol=false`"
+    )]
+    CarriageReturn(&'static str),
+    #[error("credential helper '{0}' told us to quit")]
+    Quit(BString),
+    #[error("refusing to work with credential missing {0} field")]
+    Missing(&'static str),
+    #[error("could not read {question}{reason}")]
+    Question { question: BString, reason: String },
+    #[error("unable to get password from user")]
+    NotInteractive,
+}
+
+/// Asks for credentials, and tells helpers how they were received.
+pub(in crate::wire) struct Keeper {
+    entries: Entries,
+    env: Env,
+    dir: PathBuf,
+    prompter: Prompter,
+}
+
+/// The settings for one credential.
+struct Choices {
+    helpers: Vec<BString>,
+    username: Option<BString>,
+    uses_path: bool,
+    protects: bool,
+    sanitizes: bool,
+    interactive: bool,
+}
+
+impl Keeper {
+    /// Takes the settings. Processes start in `dir`.
+    pub(in crate::wire) fn new(
+        config: &Config,
+        env: &Env,
+        dir: PathBuf,
+        messages: MessageSink,
+        interrupt: Option<Arc<AtomicBool>>,
+    ) -> Keeper {
+        let configured = config.configured();
+        let entries = configured.iter().filter(|one| one.key.starts_with(b"credential."));
+        let entries = entries.map(|one| (one.key.to_owned(), one.value.map(BStr::to_owned))).collect();
+        let prompter = Prompter::new(config, env, messages, interrupt);
+        Keeper { entries, env: env.clone(), dir, prompter }
+    }
+
+    /// Completes a credential.
+    pub(in crate::wire) fn fill(
+        &self,
+        credential: &mut Credential,
+        place: &Address,
+    ) -> Result<(), KeeperError> {
+        if credential.is_complete() {
+            return Ok(());
+        }
+        let choices = self.choices(place);
+        apply(credential, &choices)?;
+        for helper in &choices.helpers {
+            let lines = checked(credential, Operation::Get, choices.protects)?;
+            let Some(answer) = self.run(helper.as_bstr(), Operation::Get, &lines) else { continue };
+            let quit = match credential.read(&answer) {
+                Ok(quit) => quit,
+                Err(line) => {
+                    self.prompter.print(format!("warning: invalid credential line: {line}"));
+                    false
+                }
+            };
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+            if credential.expiry.is_some_and(|expiry| expiry < now) {
+                // The refresh token and the user stay: the next helper may need them.
+                (credential.password, credential.expiry) = (None, None);
+                credential.clear_secret();
+            }
+            if credential.is_complete() {
+                return Ok(());
+            }
+            if quit {
+                return Err(KeeperError::Quit(helper.clone()));
+            }
+        }
+        if !choices.interactive {
+            return Err(KeeperError::NotInteractive);
+        }
+        let ask = |name: &str, place: BString, echo| {
+            let place = if choices.sanitizes { sanitized(&place) } else { place };
+            let question = BString::from(format!("{name} for '{place}': "));
+            self.prompter
+                .ask(question.as_bstr(), echo)
+                .map_err(|reason| KeeperError::Question { question, reason })
+        };
+        if credential.username.is_none() {
+            credential.username = Some(ask("Username", credential.description(false), Echo::Shown)?);
+        }
+        if credential.password.is_none() {
+            credential.password = Some(ask("Password", credential.description(true), Echo::Hidden)?);
+        }
+        Ok(())
+    }
+
+    /// Tells the helpers that the server accepted the credential.
+    pub(in crate::wire) fn approve(&self, credential: &mut Credential, place: &Address) {
+        if credential.is_approved || credential.is_ephemeral || !credential.is_complete() {
+            return;
+        }
+        if credential.username.is_none() && credential.credential.is_none() {
+            return;
+        }
+        self.tell(credential, place, Operation::Store);
+        credential.is_approved = true;
+    }
+
+    /// Tells the helpers that the server refused the credential, and forgets it.
+    pub(in crate::wire) fn reject(&self, credential: &mut Credential, place: &Address) {
+        self.tell(credential, place, Operation::Erase);
+        credential.forget();
+    }
+
+    fn tell(&self, credential: &mut Credential, place: &Address, operation: Operation) {
+        let choices = self.choices(place);
+        if apply(credential, &choices).is_err() {
+            return;
+        }
+        let told = Credential { challenges: Vec::new(), ..credential.clone() };
+        let Ok(lines) = checked(&told, operation, choices.protects) else { return };
+        for helper in &choices.helpers {
+            self.run(helper.as_bstr(), operation, &lines);
+        }
+    }
+
+    fn choices(&self, place: &Address) -> Choices {
+        let mut choices = Choices {
+            helpers: Vec::new(),
+            username: None,
+            uses_path: false,
+            protects: true,
+            sanitizes: true,
+            interactive: true,
+        };
+        let entries =
+            self.entries.iter().map(|(key, value)| (key.as_bstr(), value.as_ref().map(|v| v.as_bstr())));
+        for (name, value) in matching::settings(entries, "credential", place, Choice::All) {
+            let is_on = config::parse_bool(value);
+            let text = value.unwrap_or(BStr::new(""));
+            match name.as_bytes() {
+                b"helper" if text.is_empty() => choices.helpers.clear(),
+                b"helper" => choices.helpers.push(text.to_owned()),
+                b"username" => choices.username = Some(text.to_owned()),
+                b"usehttppath" => choices.uses_path = is_on.unwrap_or(false),
+                b"protectprotocol" => choices.protects = is_on.unwrap_or(true),
+                b"sanitizeprompt" => choices.sanitizes = is_on.unwrap_or(true),
+                b"interactive" => choices.interactive = text != "never" && is_on != Some(false),
+                _ => {}
+            }
+        }
+        choices
+    }
+
+    /// Runs a helper; returns its answer, or `None` if it failed.
+    fn run(&self, helper: &BStr, operation: Operation, lines: &[u8]) -> Option<Vec<u8>> {
+        let script = match helper.strip_prefix(b"!") {
+            Some(script) => script.to_vec(),
+            None if helper.starts_with(b"/") => helper.to_vec(),
+            None => [b"git credential-", helper.as_bytes()].concat(),
+        };
+        let script = [script.as_slice(), b" ", operation.name().as_bytes()].concat();
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg(sys::os_str(&script)).arg("sh").current_dir(&self.dir);
+        command.env_clear().envs(self.env.iter()).stdin(Stdio::piped());
+        command.stdout(if operation == Operation::Get { Stdio::piped() } else { Stdio::null() });
+        let mut child = command.spawn().ok()?;
+        if let Some(mut input) = child.stdin.take() {
+            // A helper need not read what it does not care for.
+            let _ = input.write_all(lines);
+        }
+        let mut answer = Vec::new();
+        let read = child.stdout.take().map_or(Ok(0), |mut output| output.read_to_end(&mut answer));
+        let ended = child.wait().ok()?;
+        (read.is_ok() && ended.success()).then_some(answer)
+    }
+}
+
+/// Applies the settings to a credential.
+fn apply(credential: &mut Credential, choices: &Choices) -> Result<(), KeeperError> {
+    if credential.host.is_empty() {
+        return Err(KeeperError::Missing("host"));
+    }
+    if credential.username.is_none() {
+        credential.username.clone_from(&choices.username);
+    }
+    if !choices.uses_path {
+        credential.path = None;
+    }
+    Ok(())
+}
+
+/// Returns the lines for a helper, if none of the values can be taken for two lines.
+fn checked(credential: &Credential, operation: Operation, protects: bool) -> Result<Vec<u8>, KeeperError> {
+    let lines = credential.write(operation).map_err(KeeperError::Newline)?;
+    match protects && lines.contains(&b'\r') {
+        true if credential.host.contains(&b'\r') => Err(KeeperError::CarriageReturn("host")),
+        true if credential.path.as_ref().is_some_and(|path| path.contains(&b'\r')) => {
+            Err(KeeperError::CarriageReturn("path"))
+        }
+        true => Err(KeeperError::CarriageReturn("username")),
+        false => Ok(lines),
+    }
+}
+
+/// Encodes control characters, which could change the text of a question.
+fn sanitized(text: &[u8]) -> BString {
+    let mut clean = BString::default();
+    for &byte in text {
+        match byte.is_ascii_control() {
+            true => clean.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            false => clean.push(byte),
+        }
+    }
+    clean
+}

@@ -1,0 +1,56 @@
+//! Errors of HTTP, with Git's and curl's words.
+
+use std::io;
+
+use bstr::BString;
+
+/// The reason why an HTTP request failed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum HttpError {
+    #[error("unable to access '{url}': {reason}")]
+    Access { url: BString, reason: String },
+    #[error("repository '{0}' not found")]
+    NotFound(BString),
+    #[error("Authentication failed for '{0}'")]
+    Authentication(BString),
+    #[error("{0}info/refs not valid: is this a git repository?")]
+    NotARepository(BString),
+    /// The server offers files only. Git's helper can fetch from it.
+    #[error("dumb http transport is not supported by sapwood's own HTTP client")]
+    Dumb,
+    #[error("unable to update url base from redirection:\n  asked for: {asked}\n   redirect: {redirect}")]
+    RedirectBase { asked: BString, redirect: BString },
+    /// A request after the first one failed.
+    #[error("RPC failed; {0}")]
+    Rpc(String),
+    /// A setting cannot be used.
+    #[error("{0}")]
+    Setting(String),
+    /// No user or password is to be had.
+    #[error("{0}")]
+    Credential(String),
+    #[error("rate limited by '{url}', please try again in {seconds} seconds")]
+    RateLimited { url: BString, seconds: u64 },
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+/// The reason why an exchange with a server did not end with a response.
+#[derive(Debug)]
+pub(super) struct Broken(pub(super) String);
+
+impl Broken {
+    pub(super) fn new(text: impl Into<String>) -> Broken {
+        Broken(text.into())
+    }
+
+    /// Describes a failure of the connection in curl's words.
+    pub(super) fn receiving(error: &io::Error) -> Broken {
+        Broken(match error.kind() {
+            io::ErrorKind::UnexpectedEof => "Empty reply from server".into(),
+            io::ErrorKind::ConnectionReset => "Recv failure: Connection reset by peer".into(),
+            _ => error.to_string(),
+        })
+    }
+}

@@ -1,0 +1,240 @@
+//! `http.*` for one address, and the variables that override it.
+
+use std::{path::PathBuf, time::Duration};
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{
+    HttpError,
+    address::Address,
+    matching::{self, Choice},
+    tls::{OldestTls, TlsSettings},
+};
+use crate::{
+    Env, Error,
+    config::{self, Config},
+    wire,
+};
+
+/// The redirects that are followed: `http.followRedirects`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Redirects {
+    Always,
+    Never,
+    /// Only those of the first request.
+    Initial,
+}
+
+/// The credentials that are sent before a server asks: `http.proactiveAuth`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proactive {
+    None,
+    /// Basic, or the scheme that a credential helper chooses.
+    Auto,
+    Basic,
+}
+
+/// The settings for one address.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) tls: TlsSettings,
+    pub(super) redirects: Redirects,
+    pub(super) proactive: Proactive,
+    /// `http.extraHeader`, in order.
+    pub(super) extra_headers: Vec<BString>,
+    pub(super) user_agent: BString,
+    /// `http.proxy`; empty for none at all, `None` for the environment's.
+    pub(super) proxy: Option<BString>,
+    pub(super) cookie_file: Option<PathBuf>,
+    pub(super) saves_cookies: bool,
+    pub(super) low_speed: Option<(u64, Duration)>,
+    /// Seconds to wait before a retry of status 429 without `Retry-After`.
+    pub(super) retry_after: u64,
+    pub(super) max_retries: u64,
+    pub(super) max_retry_time: u64,
+    pub(super) accept_language: Option<String>,
+}
+
+impl Settings {
+    /// Reads the settings for an address.
+    pub(super) fn load(config: &Config, env: &Env, address: &Address) -> Result<Settings, wire::Error> {
+        let mut settings = Settings::new(env);
+        let (mut low_limit, mut low_time) = (0, 0);
+        let entries = config.configured().into_iter().map(|one| (one.key, one.value));
+        for (name, value) in matching::settings(entries, "http", address, Choice::Best) {
+            let text = value.unwrap_or(BStr::new(""));
+            let path = || -> Result<Option<PathBuf>, Error> {
+                Ok(config::path(text, env)?.map(|path| PathBuf::from(path.as_os_str())))
+            };
+            let boolean = || {
+                config::parse_bool(value)
+                    .ok_or_else(|| config::bad_boolean(text, format!("http.{name}").as_str().into()))
+            };
+            let number = || {
+                let parsed = config::parse_unsigned(text);
+                parsed.map_err(|reason| {
+                    HttpError::Setting(format!(
+                        "bad numeric config value '{text}' for 'http.{name}': {reason}"
+                    ))
+                })
+            };
+            match name.as_bytes() {
+                b"sslverify" => settings.tls.verify = boolean()?,
+                b"sslcainfo" => settings.tls.ca_file = path()?,
+                b"sslcapath" => settings.tls.ca_dir = path()?,
+                b"sslcert" => settings.tls.certificate = path()?,
+                b"sslkey" => settings.tls.key = path()?,
+                b"sslversion" => settings.tls.oldest = oldest(text),
+                b"followredirects" if text == "initial" => settings.redirects = Redirects::Initial,
+                b"followredirects" => {
+                    settings.redirects = if boolean()? { Redirects::Always } else { Redirects::Never };
+                }
+                b"proactiveauth" => settings.proactive = proactive(text)?,
+                b"extraheader" if text.is_empty() => settings.extra_headers.clear(),
+                b"extraheader" => settings.extra_headers.push(text.to_owned()),
+                b"useragent" => settings.user_agent = text.to_owned(),
+                b"proxy" => settings.proxy = Some(text.to_owned()),
+                b"cookiefile" => settings.cookie_file = path()?,
+                b"savecookies" => settings.saves_cookies = boolean()?,
+                b"lowspeedlimit" => low_limit = number()?,
+                b"lowspeedtime" => low_time = number()?,
+                b"retryafter" => settings.retry_after = number()?,
+                b"maxretries" => settings.max_retries = number()?,
+                b"maxretrytime" => settings.max_retry_time = number()?,
+                _ => {}
+            }
+        }
+        let variable = |name: &str| env.bytes(name).and_then(|text| config::parse_unsigned(text).ok());
+        low_limit = variable("GIT_HTTP_LOW_SPEED_LIMIT").unwrap_or(low_limit);
+        low_time = variable("GIT_HTTP_LOW_SPEED_TIME").unwrap_or(low_time);
+        if low_limit > 0 && low_time > 0 {
+            settings.low_speed = Some((low_limit, Duration::from_secs(low_time)));
+        }
+        settings.override_by(env);
+        Ok(settings)
+    }
+
+    fn new(env: &Env) -> Settings {
+        Settings {
+            tls: TlsSettings {
+                verify: true,
+                ca_file: None,
+                ca_dir: None,
+                certificate: None,
+                key: None,
+                oldest: OldestTls::default(),
+            },
+            redirects: Redirects::Initial,
+            proactive: Proactive::None,
+            extra_headers: Vec::new(),
+            // Servers tell Git from browsers by the beginning.
+            user_agent: concat!("git/sapwood-", env!("CARGO_PKG_VERSION")).into(),
+            proxy: None,
+            cookie_file: None,
+            saves_cookies: false,
+            low_speed: None,
+            retry_after: 0,
+            max_retries: 0,
+            max_retry_time: 300,
+            accept_language: accept_language(env),
+        }
+    }
+
+    /// Applies the variables of the environment.
+    fn override_by(&mut self, env: &Env) {
+        let path = |name: &str| env.bytes(name).map(|path| PathBuf::from(sys::os_str(path)));
+        if env.is_set("GIT_SSL_NO_VERIFY") {
+            self.tls.verify = false;
+        }
+        if let Some(version) = env.bytes("GIT_SSL_VERSION").filter(|version| !version.is_empty()) {
+            self.tls.oldest = oldest(version);
+        }
+        self.tls.certificate = path("GIT_SSL_CERT").or(self.tls.certificate.take());
+        self.tls.key = path("GIT_SSL_KEY").or(self.tls.key.take());
+        self.tls.ca_dir = path("GIT_SSL_CAPATH").or(self.tls.ca_dir.take());
+        self.tls.ca_file = path("GIT_SSL_CAINFO").or(self.tls.ca_file.take());
+        if let Some(agent) = env.bytes("GIT_HTTP_USER_AGENT") {
+            self.user_agent = agent.to_owned();
+        }
+        let variable = |name: &str| env.bytes(name).and_then(|text| config::parse_unsigned(text).ok());
+        self.retry_after = variable("GIT_HTTP_RETRY_AFTER").unwrap_or(self.retry_after);
+        self.max_retries = variable("GIT_HTTP_MAX_RETRIES").unwrap_or(self.max_retries);
+        self.max_retry_time = variable("GIT_HTTP_MAX_RETRY_TIME").unwrap_or(self.max_retry_time);
+    }
+}
+
+/// Versions older than 1.2 are no longer spoken.
+fn oldest(value: &BStr) -> OldestTls {
+    if value == "tlsv1.3" { OldestTls::V13 } else { OldestTls::V12 }
+}
+
+fn proactive(value: &BStr) -> Result<Proactive, HttpError> {
+    match value.as_bytes() {
+        b"auto" => Ok(Proactive::Auto),
+        b"basic" => Ok(Proactive::Basic),
+        b"none" => Ok(Proactive::None),
+        _ => Err(HttpError::Setting(format!("Unknown value for http.proactiveauth: '{value}'"))),
+    }
+}
+
+/// Returns the header `Accept-Language` for the user's languages.
+fn accept_language(env: &Env) -> Option<String> {
+    let set = |name: &str| env.bytes(name).filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_MESSAGES")).or_else(|| set("LANG"));
+    let list = match set("LANGUAGE") {
+        Some(list) => list,
+        None => locale.filter(|locale| !is_plain(locale))?,
+    };
+    let tags: Vec<String> = list
+        .split_str(":")
+        .map(|tag| &tag[..tag.find_byteset(b".@").unwrap_or(tag.len())])
+        .filter(|tag| !tag.is_empty())
+        .map(|tag| tag.to_str_lossy().replace('_', "-"))
+        .collect();
+    if tags.is_empty() {
+        return None;
+    }
+    let count = tags.len() + 1;
+    // Weights fall from 1 by steps of equal size, with as many decimals as that takes.
+    let decimals = match count {
+        ..=10 => 1,
+        11..=100 => 2,
+        _ => 3,
+    };
+    let scale = 10_usize.pow(decimals as u32);
+    let weighted = tags.iter().map(String::as_str).chain(["*"]).take(1000).enumerate();
+    let words = weighted.map(|(at, tag)| match at {
+        0 => tag.to_owned(),
+        _ => format!("{tag};q=0.{:0decimals$}", scale.saturating_sub(at).max(1)),
+    });
+    Some(words.collect::<Vec<_>>().join(", "))
+}
+
+fn is_plain(locale: &[u8]) -> bool {
+    let name = &locale[..locale.find_byte(b'.').unwrap_or(locale.len())];
+    name == b"C" || name == b"POSIX"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn languages(variables: &[(&str, &str)]) -> Option<String> {
+        let map: HashMap<_, _> = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        accept_language(&Env::from(map))
+    }
+
+    #[test]
+    fn weighs_languages_as_git() {
+        assert_eq!(languages(&[("LANGUAGE", "ko_KR.UTF-8")]), Some("ko-KR, *;q=0.9".into()));
+        assert_eq!(
+            languages(&[("LANGUAGE", "ko_KR.UTF-8@euro:en_US.UTF-8"), ("LANG", "C")]),
+            Some("ko-KR, en-US;q=0.9, *;q=0.8".into())
+        );
+        assert_eq!(languages(&[("LANG", "de_DE.UTF-8")]), Some("de-DE, *;q=0.9".into()));
+        assert_eq!(languages(&[("LC_ALL", "C.UTF-8")]), None);
+        assert_eq!(languages(&[]), None);
+    }
+}
