@@ -222,3 +222,150 @@ fn headers_are_sent_as_git_sends_them() {
     assert_eq!(seen(&ground.server), git);
     assert!(git[0].contains("|own/1|name=value|second|"), "{git:?}");
 }
+
+/// A helper that logs its questions and answers with the given lines.
+fn helper(ground: &Ground, answer: &str) {
+    let log = ground.client().join("log").display().to_string();
+    let script =
+        format!("#!/bin/sh\necho \"$1\" >>{log}\ncat >>{log}\ntest \"$1\" = get && cat <<EOF\n{answer}EOF\n");
+    ground.client().write_executable("helper", script);
+    let helper = ground.client().join("helper").display().to_string();
+    ground.client().git(&["config", "credential.helper", &helper]);
+    ground.client().write_executable("askpass", "#!/bin/sh\necho \"$1\" >>$0.log\nexit 1\n");
+}
+
+/// Returns the log of the helper, and removes it.
+fn take_log(ground: &Ground) -> String {
+    let client = ground.client();
+    let log = if client.exists("log") { client.read("log").to_string() } else { String::new() };
+    if !log.is_empty() {
+        client.remove("log");
+    }
+    log
+}
+
+/// Lists refs by Git and by sapwood with the same helper; compares results and questions.
+#[track_caller]
+fn same_with_helper(ground: &Ground, path: &str, user: &str, answer: &str) -> String {
+    helper(ground, answer);
+    let url = ground.server.url(path).replace("http://", &format!("http://{user}"));
+    let run = ground
+        .client()
+        .command(std::path::Path::new("git"))
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .args(["ls-remote", &url])
+        .output()
+        .expect("Git runs");
+    let expected = match run.status.success() {
+        true => Ok(String::from_utf8_lossy(&run.stdout).into_owned()),
+        false => {
+            let text = String::from_utf8_lossy(&run.stderr).into_owned();
+            Err(text.split_once("fatal: ").map_or(text.clone(), |(_, text)| text.trim_end().to_owned()))
+        }
+    };
+    let asked = take_log(ground);
+    assert_eq!(ground.list_with(&url, &[("GIT_TERMINAL_PROMPT", "0")]), expected, "{url} {answer}");
+    assert_eq!(take_log(ground), asked, "{url} {answer}");
+    asked
+}
+
+#[test]
+fn helpers_are_asked_and_told_as_by_git() {
+    let ground = Ground::new();
+    let good = "username=alice\npassword=open sesame\n";
+    let asked = same_with_helper(&ground, "auth/a", "", good);
+    assert!(asked.contains("wwwauth[]=Basic realm=\"the vault\""), "{asked}");
+    assert!(asked.contains("store\n"), "{asked}");
+    let refused = same_with_helper(&ground, "auth/a", "", "username=alice\npassword=wrong\n");
+    assert!(refused.contains("erase\n"), "{refused}");
+    same_with_helper(&ground, "auth/a", "alice@", "password=open sesame\n");
+    same_with_helper(&ground, "auth/a", "alice:open%20sesame@", "");
+    same_with_helper(&ground, "auth/a", "alice:wrong@", "");
+    same_with_helper(&ground, "auth/a", "", "");
+    same_with_helper(&ground, "auth/a", "alice@", "");
+    same_with_helper(&ground, "auth/a", "", "quit=1\n");
+    same_with_helper(&ground, "git/a", "alice:open%20sesame@", "");
+    let basic = "capability[]=authtype\nauthtype=Basic\ncredential=YWxpY2U6b3BlbiBzZXNhbWU=\n";
+    same_with_helper(&ground, "auth/a", "", basic);
+    let bearer = format!("capability[]=authtype\nauthtype=Bearer\ncredential={}\n", Nginx::TOKEN);
+    same_with_helper(&ground, "bearer/a", "", &bearer);
+    same_with_helper(&ground, "bearer/a", "", &format!("{bearer}ephemeral=1\n"));
+    ground.set("credential.useHttpPath", "true");
+    same_with_helper(&ground, "auth/a", "", good);
+    ground.set(&format!("credential.http://127.0.0.1:{}.username", ground.server.port()), "alice");
+    same_with_helper(&ground, "auth/a", "", "password=open sesame\n");
+}
+
+#[test]
+fn a_program_is_asked() {
+    let ground = Ground::new();
+    let url = ground.server.url("auth/a");
+    let script =
+        "#!/bin/sh\necho \"$1\" >>$0.log\ncase $1 in U*) echo alice;; *) echo 'open sesame';; esac\n";
+    ground.client().write_executable("askpass", script);
+    let program = ground.client().join("askpass").display().to_string();
+    ground.set("core.askPass", &program);
+    ground.same(&url);
+    let log = ground.client().read("askpass.log").to_string();
+    let (first, second) = log.split_at(log.len() / 2);
+    assert_eq!(first, second);
+    assert!(first.starts_with("Username for 'http://127.0.0.1:"), "{first}");
+    assert_eq!(
+        ground.list_with(&url, &[("GIT_ASKPASS", ""), ("GIT_TERMINAL_PROMPT", "0")]),
+        Err(format!(
+            "could not read Username for 'http://127.0.0.1:{}': terminal prompts disabled",
+            ground.server.port()
+        ))
+    );
+}
+
+#[test]
+fn secrets_stay_with_their_server() {
+    let ground = Ground::new();
+    let other = Nginx::start(&ground.sandbox.path().join("root"));
+    let directives =
+        format!("location /away/ {{ return 302 {}; }}", other.url("git/a/info/refs?service=git-upload-pack"));
+    let first = Nginx::with(
+        &ground.sandbox.path().join("root"),
+        NginxOptions { directives: &directives, ..NginxOptions::default() },
+    );
+    ground.set("http.extraHeader", "Authorization: Basic c2VjcmV0");
+    ground.set("http.extraHeader", "X-Test: shown");
+    let url = first.url("away/a").replace("http://", "http://alice:secret@");
+    ground.list(&url).expect("the other server asks for no password");
+    assert!(first.requests().iter().all(|line| line.contains("|Basic c2VjcmV0|")));
+    for line in other.requests() {
+        assert!(!line.contains("Basic") && line.contains("|shown|"), "{line}");
+    }
+}
+
+#[test]
+fn older_versions_are_spoken() {
+    let ground = Ground::new();
+    ground.same(&ground.server.url("v0/a"));
+    for version in ["0", "1"] {
+        ground.client().git(&["config", "protocol.version", version]);
+        ground.same(&ground.server.url("git/a"));
+    }
+}
+
+#[test]
+fn plain_http_goes_through_a_proxy() {
+    let sandbox = Sandbox::new();
+    let ground = Ground::with(NginxOptions {
+        // A server for every name: a proxy's view of the request.
+        directives: "location /proxied/ { if ($http_proxy_authorization = '') { return 407; } return 204; }",
+        ..NginxOptions::default()
+    });
+    drop(sandbox);
+    ground.set("http.proxy", &format!("http://127.0.0.1:{}", ground.server.port()));
+    let listed = ground.list("http://unknown.invalid/git/a").expect("the proxy answers");
+    assert!(listed.contains("refs/tags/v1"), "{listed}");
+    assert!(ground.list_with("http://unknown.invalid/git/a", &[("no_proxy", "invalid")]).is_err());
+    ground.set("http.proxy", "");
+    let proxy = format!("127.0.0.1:{}", ground.server.port());
+    ground.client().git(&["config", "--unset-all", "http.proxy"]);
+    assert!(ground.list_with("http://unknown.invalid/git/a", &[("http_proxy", &proxy)]).is_ok());
+    let with_user = format!("http://u:p@{proxy}");
+    assert!(ground.list_with("http://unknown.invalid/proxied/a", &[("http_proxy", &with_user)]).is_err());
+}

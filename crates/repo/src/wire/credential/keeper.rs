@@ -129,10 +129,7 @@ impl Keeper {
 
     /// Tells the helpers that the server accepted the credential.
     pub(in crate::wire) fn approve(&self, credential: &mut Credential, place: &Address) {
-        if credential.is_approved || credential.is_ephemeral || !credential.is_complete() {
-            return;
-        }
-        if credential.username.is_none() && credential.credential.is_none() {
+        if credential.is_approved || !credential.is_complete() {
             return;
         }
         self.tell(credential, place, Operation::Store);
@@ -150,7 +147,10 @@ impl Keeper {
         if apply(credential, &choices).is_err() {
             return;
         }
-        let told = Credential { challenges: Vec::new(), ..credential.clone() };
+        let mut told = credential.clone();
+        if operation == Operation::Store {
+            told.challenges.clear();
+        }
         let Ok(lines) = checked(&told, operation, choices.protects) else { return };
         for helper in &choices.helpers {
             self.run(helper.as_bstr(), operation, &lines);
