@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
+    io,
     path::Path,
     sync::{Arc, atomic::AtomicBool},
 };
@@ -126,18 +127,36 @@ impl<'a> Client<'a> {
             Scheme::Ssh => Err(Error::Unsupported("ssh".into())),
             Scheme::Git => Err(Error::Unsupported("git".into())),
             Scheme::Http(_) => {
-                let setup = http::Setup {
-                    config: self.config,
-                    env: self.env,
-                    dir: self.dir,
-                    messages: self.messages,
-                    family: options.family,
-                    interrupt: options.interrupt.clone(),
-                };
-                let link = http::connect(&setup, url.text.as_ref(), version)?;
+                let link = http::connect(&self.http(options), url.text.as_ref(), version)?;
                 Connection::open(link, options)
             }
             Scheme::Helper(name) => Err(Error::Unsupported(name.clone())),
+        }
+    }
+
+    /// Downloads the file at an address of HTTP, or what is missing of it. `begin` learns the place
+    /// of the first byte before `into` gets it. Returns the number of bytes that came.
+    pub fn download(
+        &self,
+        url: &BStr,
+        options: &ConnectOptions,
+        resume: &http::Resume,
+        begin: &mut dyn FnMut(&http::Beginning) -> io::Result<()>,
+        into: &mut dyn io::Write,
+    ) -> Result<u64, Error> {
+        let url = self.url(url);
+        self.check_allowed(url.protocol())?;
+        http::download(&self.http(options), url.text.as_ref(), resume, begin, into)
+    }
+
+    fn http(&self, options: &ConnectOptions) -> http::Setup<'a> {
+        http::Setup {
+            config: self.config,
+            env: self.env,
+            dir: self.dir,
+            messages: self.messages,
+            family: options.family,
+            interrupt: options.interrupt.clone(),
         }
     }
 

@@ -35,7 +35,7 @@ pub use client::{AddressFamily, Client, ConnectOptions};
 pub use connection::{Connection, Feature, Version};
 pub(crate) use environment::without_repository;
 pub use error::Error;
-pub use http::HttpError;
+pub use http::{Beginning, HttpError, Resume};
 pub use pack_stream::{PackStream, PackUri};
 pub use request::{Limits, Negotiator, NoHaves, Request, Sideband};
 pub use trace::{Packet, Tracer};

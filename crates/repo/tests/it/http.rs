@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Mutex};
 
 use repo::{
     MessageSink, OpenOptions, Repository,
-    wire::{Client, ConnectOptions, Error},
+    wire::{Beginning, Client, ConnectOptions, Error, Resume},
 };
 use testkit::{
     Repo, Sandbox,
@@ -34,6 +34,7 @@ impl Ground {
         let server = Nginx::with(&sandbox.path().join("root"), changes);
         let ca = server.ca_file().display().to_string();
         sandbox.repo("client").git(&["config", "http.sslCAInfo", &ca]);
+        sandbox.repo("client").git(&["config", "sapwood.http", "builtin"]);
         Ground { sandbox, server }
     }
 
@@ -368,4 +369,65 @@ fn plain_http_goes_through_a_proxy() {
     assert!(ground.list_with("http://unknown.invalid/git/a", &[("http_proxy", &proxy)]).is_ok());
     let with_user = format!("http://u:p@{proxy}");
     assert!(ground.list_with("http://unknown.invalid/proxied/a", &[("http_proxy", &with_user)]).is_err());
+}
+
+/// Downloads the rest of a file; returns the beginning and the bytes that came.
+fn download(ground: &Ground, url: &str, resume: &Resume) -> Result<(Beginning, Vec<u8>), String> {
+    let repo = Repository::open(&options(&ground.client())).expect("a repository");
+    let (mut begun, mut bytes) = (None, Vec::new());
+    let mut begin = |beginning: &Beginning| {
+        begun = Some(beginning.clone());
+        Ok(())
+    };
+    let came =
+        Client::of(&repo).download(url.into(), &ConnectOptions::default(), resume, &mut begin, &mut bytes);
+    let came = came.map_err(|error| error.to_string())?;
+    assert_eq!(came, bytes.len() as u64);
+    Ok((begun.expect("called before the first byte"), bytes))
+}
+
+#[test]
+fn downloads_go_on_where_they_ended() {
+    let ground = Ground::new();
+    let content: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    ground.sandbox.repo("root").write("big", &content);
+    let url = ground.server.url("files/big");
+    let (begun, bytes) = download(&ground, &url, &Resume::default()).expect("the file is there");
+    assert!(bytes == content);
+    assert_eq!((begun.offset, begun.size), (0, Some(1_200_000)));
+    let resume = Resume { offset: 1_000_000, validator: begun.validator.clone() };
+    let (again, bytes) = download(&ground, &url, &resume).expect("the file is there");
+    assert_eq!((again.offset, again.size), (1_000_000, Some(1_200_000)));
+    assert!(bytes == content[1_000_000..]);
+    for resume in [
+        Resume { validator: Some("\"another\"".into()), ..resume.clone() },
+        Resume { validator: None, ..resume.clone() },
+        Resume { offset: 2_000_000, ..resume },
+    ] {
+        let (begun, bytes) = download(&ground, &url, &resume).expect("the file is there");
+        assert_eq!(begun.offset, 0, "{resume:?}");
+        assert!(bytes == content);
+    }
+    let missing = download(&ground, &ground.server.url("files/missing"), &Resume::default());
+    assert!(missing.is_err_and(|text| text.contains("not found")));
+}
+
+#[test]
+fn netrc_and_strange_settings_are_read() {
+    let ground = Ground::new();
+    let url = ground.server.url("auth/a");
+    let netrc = "machine 127.0.0.1 login alice password sesame\n";
+    ground.sandbox.repo("home").write(".netrc", netrc);
+    ground.set("http.pinnedPubkey", "sha256//x");
+    let error = ground.list(&url).expect_err("only Git's helper knows the setting");
+    assert!(error.contains("'http.pinnedpubkey=sha256//x'"), "{error}");
+    ground.client().git(&["config", "--unset-all", "http.pinnedPubkey"]);
+    helper(&ground, "username=alice\npassword=open sesame\n");
+    ground.same(&url);
+    let script = ground.client().join("helper").display().to_string();
+    ground.client().git(&["config", "--unset-all", "credential.helper", &script]);
+    let netrc = "machine 127.0.0.1 login bob password x\n";
+    ground.sandbox.repo("home").write(".netrc", netrc);
+    let refused = ground.list_with(&url, &[("GIT_TERMINAL_PROMPT", "0")]);
+    assert!(refused.is_err_and(|text| text.contains("could not read Username")));
 }

@@ -9,9 +9,11 @@
 mod address;
 mod body;
 mod cookies;
+mod download;
 mod error;
 pub(super) mod matching;
 mod message;
+mod netrc;
 mod proxy;
 mod session;
 mod settings;
@@ -27,6 +29,8 @@ use std::{
 use bstr::{BStr, BString, ByteSlice};
 
 pub(super) use address::{Address, decode};
+pub(super) use download::download;
+pub use download::{Beginning, Resume};
 pub use error::HttpError;
 pub(super) use matching::Choice;
 

@@ -20,6 +20,7 @@ use super::{
     cookies::Jar,
     error::Broken,
     message::{Conversation, Head, Message},
+    netrc,
     proxy::Proxy,
     settings::{Proactive, Redirects, Settings},
     stream::{self, Watch},
@@ -73,6 +74,8 @@ pub(super) struct Session {
     credential: (Credential, Address),
     /// The value of `Authorization` for that address.
     authorization: Option<BString>,
+    /// It is from `~/.netrc`, of which the helpers are told nothing.
+    is_from_netrc: bool,
     proxy_authorization: Option<BString>,
     tls: Option<Arc<ClientConfig>>,
     jar: Jar,
@@ -114,6 +117,7 @@ impl Session {
             allowed,
             credential: (Credential::of(address), address.clone()),
             authorization: None,
+            is_from_netrc: false,
             proxy_authorization: None,
             tls: None,
             jar,
@@ -211,9 +215,21 @@ impl Session {
         }
         let (credential, place) = &mut self.credential;
         credential.challenges = head.all("www-authenticate").map(BStr::to_owned).collect();
-        if self.authorization.is_some() && !credential.is_multistage {
+        if self.authorization.is_some() && !self.is_from_netrc && !credential.is_multistage {
             self.keeper.reject(credential, place);
             return Ok(false);
+        }
+        if self.authorization.is_none()
+            && credential.password.is_none()
+            && let Some((user, password)) =
+                netrc::lookup(&self.env, place.host_name(), credential.username.as_ref())
+        {
+            self.authorization = Some(credential::basic(user.as_bstr(), password.as_bstr()));
+            self.is_from_netrc = true;
+            return Ok(true);
+        }
+        if std::mem::take(&mut self.is_from_netrc) {
+            self.authorization = None;
         }
         if !(credential.is_complete() && self.authorization.is_none()) {
             self.keeper.fill(credential, place).map_err(|error| HttpError::Credential(error.to_string()))?;

@@ -101,6 +101,10 @@ impl Settings {
                 b"retryafter" => settings.retry_after = number()?,
                 b"maxretries" => settings.max_retries = number()?,
                 b"maxretrytime" => settings.max_retry_time = number()?,
+                _ if is_unknown(name, text) => {
+                    let text = format!("sapwood's own HTTP client does not know 'http.{name}={text}'");
+                    return Err(HttpError::Setting(text).into());
+                }
                 _ => {}
             }
         }
@@ -161,6 +165,20 @@ impl Settings {
         self.max_retries = variable("GIT_HTTP_MAX_RETRIES").unwrap_or(self.max_retries);
         self.max_retry_time = variable("GIT_HTTP_MAX_RETRY_TIME").unwrap_or(self.max_retry_time);
     }
+}
+
+/// Returns true if the value of a setting asks for something that only Git's helper does.
+fn is_unknown(name: &BStr, value: &BStr) -> bool {
+    let harmless: &[&str] = match name.as_bytes() {
+        b"proxyauthmethod" => &["anyauth", "basic"],
+        b"delegation" => &["none"],
+        b"sslcerttype" | b"sslkeytype" => &["PEM", "pem"],
+        b"sslcertpasswordprotected" | b"proxysslcertpasswordprotected" => &["false", "no", "off", "0"],
+        b"curloptresolve" | b"sslcipherlist" | b"pinnedpubkey" => &[],
+        b"proxysslcert" | b"proxysslkey" | b"proxysslcainfo" => &[],
+        _ => return false,
+    };
+    !value.is_empty() && !harmless.iter().any(|word| value == *word)
 }
 
 /// Versions older than 1.2 are no longer spoken.
