@@ -70,6 +70,33 @@ pub fn wait_to_read(first: impl AsFd, second: impl AsFd) -> io::Result<(bool, bo
     Ok((!awaited[0].revents().is_empty(), !awaited[1].revents().is_empty()))
 }
 
+/// Waits until the stream can be read or has ended. Returns false if the time is over first.
+pub fn wait_to_read_for(stream: impl AsFd, time: std::time::Duration) -> io::Result<bool> {
+    let time = rustix::time::Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    let mut awaited = [PollFd::new(&stream, PollFlags::IN)];
+    let ready = crate::by_path::uninterrupted(|| Ok(rustix::event::poll(&mut awaited, Some(&time))?))?;
+    Ok(ready > 0)
+}
+
+/// Lets the kernel notice that the other end of a connection is gone (`SO_KEEPALIVE`).
+pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option's value is a C integer, which lives throughout the call.
+    let result = unsafe {
+        libc::setsockopt(
+            std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd()),
+            libc::SOL_SOCKET,
+            libc::SO_KEEPALIVE,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Returns true if standard input is a regular file.
 pub fn stdin_is_file() -> bool {
     let stat = rustix::fs::fstat(rustix::stdio::stdin());

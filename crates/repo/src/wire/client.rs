@@ -2,22 +2,34 @@
 
 use std::{
     collections::HashMap,
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     io,
     path::Path,
+    process::Command,
     sync::{Arc, atomic::AtomicBool},
 };
 
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{
-    Connection, Error, Tracer, Version,
+    Connection, Error, Packet, Tracer, Version,
     environment::is_repository_variable,
-    http, policy,
+    helper::{Connected, Helper},
+    http,
+    link::Link,
+    policy,
     process::Process,
+    shell::through_shell,
+    socket::{self, Socket},
+    ssh::Ssh,
     url::{self, Scheme, Url},
 };
-use crate::{Env, MessageSink, OpenOptions, Repository, StandaloneConfig, config::Config};
+use crate::{
+    Env, MessageSink, OpenOptions, Repository, StandaloneConfig, config::Config, config_parameters, quote,
+};
+
+/// The program at the server.
+const PROGRAM: &str = "git-upload-pack";
 
 /// The addresses that a connection may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +62,8 @@ pub struct ConnectOptions {
     pub tracer: Option<Arc<Tracer>>,
     /// Ends every wait when it becomes true.
     pub interrupt: Option<Arc<AtomicBool>>,
+    /// The name of the remote; remote helpers are told it.
+    pub remote: Option<BString>,
 }
 
 /// Makes connections with the settings of one repository, or of none.
@@ -59,12 +73,26 @@ pub struct Client<'a> {
     /// The directory in which processes start.
     dir: &'a Path,
     messages: MessageSink,
+    place: Place<'a>,
+}
+
+/// The place where a client works.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    In(&'a Repository),
+    Outside(&'a OpenOptions),
 }
 
 impl<'a> Client<'a> {
     /// Returns a client with the settings of a repository.
     pub fn of(repo: &'a Repository) -> Client<'a> {
-        Client { config: &repo.config, env: &repo.env, dir: repo.child_dir(), messages: repo.message_sink() }
+        Client {
+            config: &repo.config,
+            env: &repo.env,
+            dir: repo.child_dir(),
+            messages: repo.message_sink(),
+            place: Place::In(repo),
+        }
     }
 
     /// Returns a client with the settings outside of any repository.
@@ -74,6 +102,7 @@ impl<'a> Client<'a> {
             env: config.env(),
             dir: &options.cwd,
             messages: options.message_sink,
+            place: Place::Outside(options),
         }
     }
 
@@ -110,28 +139,120 @@ impl<'a> Client<'a> {
         self.check_allowed(url.protocol())?;
         url.check()?;
         let version = options.version.map_or_else(|| self.version(), Ok)?;
-        match &url.scheme {
+        let prepare = |command: &mut Command| {
+            command.current_dir(self.dir).env_clear().envs(self.other_repository());
+        };
+        let interrupt = options.interrupt.clone();
+        let program = options.program.as_ref().map_or(BStr::new(PROGRAM), |program| program.as_bstr());
+        let link: Box<dyn Link> = match &url.scheme {
             Scheme::File => {
-                let program = options
-                    .program
-                    .as_ref()
-                    .map_or(OsStr::new("git-upload-pack"), |program| sys::os_str(program));
-                let link = Process::on_this_machine(program, Path::new(sys::os_str(&url.path)), |command| {
-                    command.current_dir(self.dir).env_clear().envs(self.other_repository());
-                    if version != Version::V0 {
-                        command.env("GIT_PROTOCOL", format!("version={}", version.number()));
-                    }
-                })?;
-                Connection::open(Box::new(link), options)
+                let mut command = through_shell(program, std::slice::from_ref(&url.path));
+                prepare(&mut command);
+                if version != Version::V0 {
+                    command.env("GIT_PROTOCOL", format!("version={}", version.number()));
+                }
+                Box::new(Process::start(command, &program.to_str_lossy(), interrupt)?)
             }
-            Scheme::Ssh => Err(Error::Unsupported("ssh".into())),
-            Scheme::Git => Err(Error::Unsupported("git".into())),
-            Scheme::Http(_) => {
-                let link = http::connect(&self.http(options), url.text.as_ref(), version)?;
-                Connection::open(link, options)
+            Scheme::Ssh => {
+                let ssh = Ssh { config: self.config, env: self.env, url, family: options.family, version };
+                let remote = [program.as_bytes(), b" ", &quote::shell(url.path.as_bstr())].concat();
+                let command = ssh.command(&remote, &prepare)?;
+                Box::new(Process::start(command, "ssh", interrupt)?)
             }
-            Scheme::Helper(name) => Err(Error::Unsupported(name.clone())),
+            Scheme::Git => self.over_git(url, program, version, options, &prepare)?,
+            Scheme::Http(name) => return self.over_http(name.as_bstr(), url, version, options),
+            Scheme::Helper(name) => return self.over_helper(name.as_bstr(), url, version, options),
+        };
+        Connection::open(link, options)
+    }
+
+    fn over_git(
+        &self,
+        url: &Url,
+        program: &BStr,
+        version: Version,
+        options: &ConnectOptions,
+        prepare: &dyn Fn(&mut Command),
+    ) -> Result<Box<dyn Link>, Error> {
+        let interrupt = options.interrupt.clone();
+        let greeting = socket::greeting(url, program, self.env, version)?;
+        let mut link: Box<dyn Link> = match socket::proxy(self.config, self.env, &url.host) {
+            Some(proxy) => {
+                let mut command = Command::new(sys::os_str(proxy));
+                let port = url.port.as_ref().map_or(BStr::new(socket::PORT), |port| port.as_bstr());
+                command.arg(sys::os_str(&url.host)).arg(sys::os_str(port));
+                prepare(&mut command);
+                let started = Process::start(command, &proxy.to_str_lossy(), interrupt);
+                Box::new(started.map_err(|_| Error::Message(format!("cannot start proxy {proxy}")))?)
+            }
+            None => Box::new(Socket::connect(url, options.family, interrupt)?),
+        };
+        if let Some(tracer) = &options.tracer {
+            tracer(Packet::Sent(&greeting[4..]));
         }
+        link.send(&greeting)?;
+        Ok(link)
+    }
+
+    /// `sapwood.http` chooses Git's helper or the own client. By default the own client serves only
+    /// where there is no git.
+    fn over_http(
+        &self,
+        name: &BStr,
+        url: &Url,
+        version: Version,
+        options: &ConnectOptions,
+    ) -> Result<Connection, Error> {
+        let choice = self.config.string("sapwood.http").unwrap_or("auto".into());
+        match choice.as_bytes() {
+            b"builtin" => {}
+            b"git" => return self.over_helper(name, url, version, options),
+            b"auto" => match self.over_helper(name, url, version, options) {
+                Err(Error::NoHelper(_)) => {}
+                other => return other,
+            },
+            _ => return Err(Error::Message(format!("bad value of 'sapwood.http': {choice}"))),
+        }
+        Connection::open(http::connect(&self.http(options), url.text.as_ref(), version)?, options)
+    }
+
+    fn over_helper(
+        &self,
+        name: &BStr,
+        url: &Url,
+        version: Version,
+        options: &ConnectOptions,
+    ) -> Result<Connection, Error> {
+        let prepare = |command: &mut Command| {
+            command.current_dir(self.dir).env_clear().envs(self.this_repository());
+        };
+        match Helper::start(name, &url.path, options, &prepare)?.connect(options, version, self.messages)? {
+            Connected::Link(link) => Connection::open(link, options),
+            Connected::Itself(helper) => Connection::of_helper(helper, options),
+        }
+    }
+
+    /// Returns the environment of a process that works for this repository.
+    fn this_repository(&self) -> Vec<(OsString, OsString)> {
+        let mut variables = match self.place {
+            Place::In(repo) => repo.child_env(),
+            Place::Outside(options) => {
+                let mut variables: Vec<_> =
+                    self.env.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                let before = self.env.bytes("GIT_CONFIG_PARAMETERS");
+                if let Some(parameters) = config_parameters(before, &options.config) {
+                    variables.retain(|(name, _)| name != "GIT_CONFIG_PARAMETERS");
+                    variables.push(("GIT_CONFIG_PARAMETERS".into(), parameters));
+                }
+                variables
+            }
+        };
+        if let Place::In(repo) = self.place {
+            let git_dir = repo.exported_git_dir().unwrap_or(Path::new(".git"));
+            variables.retain(|(name, _)| name != "GIT_DIR");
+            variables.push(("GIT_DIR".into(), git_dir.into()));
+        }
+        variables
     }
 
     /// Downloads the file at an address of HTTP, or what is missing of it. `begin` learns the place

@@ -1,13 +1,14 @@
 //! A conversation with a server, in the protocol version that it speaks.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use bstr::{BString, ByteSlice};
 use format::{HashKind, pkt};
 
 use super::{
-    Advertisement, ConnectOptions, Error, PackStream, Request,
+    Advertisement, ConnectOptions, Error, HelperRequest, PackStream, Request,
     capabilities::Capabilities,
+    helper::Helper,
     link::Link,
     packets::{Contact, Packets, chomped},
 };
@@ -69,6 +70,8 @@ pub struct Connection {
     pub(super) server_options: Vec<BString>,
     /// The refs that a server of version 0 or 1 lists unasked.
     pub(super) advertisement: Advertisement,
+    /// The remote helper that writes objects itself; there are no packets then.
+    helper: Option<Helper>,
 }
 
 impl Connection {
@@ -81,6 +84,7 @@ impl Connection {
             capabilities: Capabilities::default(),
             server_options: options.server_options.clone(),
             advertisement: Advertisement::default(),
+            helper: None,
         };
         let mut line = Vec::new();
         let mut first = connection.packets.read(&mut line)?;
@@ -112,6 +116,36 @@ impl Connection {
             return Err(Error::Message("server options require protocol version 2 or later".into()));
         }
         Ok(connection)
+    }
+
+    /// Lists the refs of a remote helper that writes objects itself.
+    pub(super) fn of_helper(mut helper: Helper, options: &ConnectOptions) -> Result<Connection, Error> {
+        let (advertisement, hash) = helper.list()?;
+        Ok(Connection {
+            packets: Packets::new(Box::new(NoLink), options.tracer.as_ref().map(Arc::clone)),
+            hash,
+            version: Version::V0,
+            capabilities: Capabilities::default(),
+            server_options: Vec::new(),
+            advertisement,
+            helper: Some(helper),
+        })
+    }
+
+    /// Returns true if a remote helper writes the objects. [`Connection::fetch_by_helper`] then
+    /// takes the place of [`Connection::fetch`].
+    pub fn writes_objects(&self) -> bool {
+        self.helper.is_some()
+    }
+
+    /// Lets the remote helper fetch objects into the repository whose settings the client has.
+    /// Returns the paths of the `.keep` files that protect the new packs; the caller removes them
+    /// once refs name the objects.
+    pub fn fetch_by_helper(self, wanted: &HelperRequest<'_>) -> Result<Vec<BString>, Error> {
+        match self.helper {
+            Some(helper) => helper.fetch(wanted),
+            None => Err(Error::Message("the transport does not write objects".into())),
+        }
     }
 
     /// Returns the hash of the server's object names.
@@ -169,7 +203,36 @@ impl Connection {
     }
 
     /// Ends the conversation. It is an error if the server fails now.
-    pub fn close(self) -> Result<(), Error> {
+    pub fn close(mut self) -> Result<(), Error> {
+        if let Some(helper) = self.helper {
+            return helper.end();
+        }
+        if !self.packets.link.is_stateless() {
+            self.packets.send(b"0000")?;
+        }
         self.packets.link.finish()
+    }
+}
+
+/// The link of a connection without packets.
+struct NoLink;
+
+impl io::Read for NoLink {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Ok(0)
+    }
+}
+
+impl Link for NoLink {
+    fn is_stateless(&self) -> bool {
+        true
+    }
+
+    fn send(&mut self, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Error> {
+        Ok(())
     }
 }

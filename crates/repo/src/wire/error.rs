@@ -33,6 +33,10 @@ pub enum Error {
     /// `protocol.allow` and its kin forbid the transport.
     #[error("transport '{0}' not allowed")]
     Forbidden(BString),
+    #[error("unable to find remote helper for '{0}'")]
+    NoHelper(BString),
+    #[error("remote helper '{0}' aborted session")]
+    HelperAborted(BString),
     /// No part of sapwood speaks to this kind of address. The command may be handed over to Git.
     #[error("cloning over {0} is not supported by sapwood yet (see SHORTCOMINGS.md)")]
     Unsupported(BString),

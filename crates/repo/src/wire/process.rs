@@ -1,19 +1,52 @@
-//! A transport that is a process: `upload-pack` on this machine.
+//! A transport that is a process: `upload-pack` on this machine, ssh, a proxy command, a remote
+//! helper.
+//!
+//! Failure: a process that is dropped before its end is killed, so it never outlives the command.
 
 use std::{
-    ffi::OsStr,
     io::{self, BufReader, Read, Write},
-    path::Path,
+    os::fd::AsFd,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use super::{Error, link::Link};
+
+/// How long a read waits before it looks for an interrupt.
+const TICK: Duration = Duration::from_millis(200);
+
+/// A flag that ends every wait.
+pub(super) type Interrupt = Option<Arc<AtomicBool>>;
+
+/// A stream whose reads end when the command is interrupted.
+pub(super) struct Watched<R> {
+    pub(super) inner: R,
+    pub(super) interrupt: Interrupt,
+}
+
+impl<R: Read + AsFd> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(interrupt) = &self.interrupt {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(io::Error::other(Error::Interrupted));
+            }
+            if sys::wait_to_read_for(&self.inner, TICK)? {
+                break;
+            }
+        }
+        self.inner.read(buffer)
+    }
+}
 
 /// A process that speaks the protocol on its standard input and output.
 pub(super) struct Process {
     child: Reaper,
     input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    output: BufReader<Watched<ChildStdout>>,
 }
 
 struct Reaper(Child);
@@ -29,28 +62,30 @@ impl Drop for Reaper {
 }
 
 impl Process {
-    /// Runs `program` on `repository` through the shell, as Git does. `command` has the
-    /// environment.
-    pub(super) fn on_this_machine(
-        program: &OsStr,
-        repository: &Path,
-        environment: impl FnOnce(&mut Command),
-    ) -> Result<Process, Error> {
-        let mut script = program.to_owned();
-        script.push(" \"$1\"");
-        let mut command = Command::new("sh");
-        command.arg("-c").arg(script).arg("sh").arg(repository);
-        environment(&mut command);
-        Process::start(command, &program.to_string_lossy())
-    }
-
-    fn start(mut command: Command, name: &str) -> Result<Process, Error> {
+    /// Starts a process. `name` is the program in the error message.
+    pub(super) fn start(mut command: Command, name: &str, interrupt: Interrupt) -> Result<Process, Error> {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map(Reaper);
         let mut child = child.map_err(|source| Error::Spawn { command: name.to_owned(), source })?;
         let (Some(input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
             return Err(Error::HungUp);
         };
-        Ok(Process { child, input, output: BufReader::with_capacity(1 << 17, output) })
+        let output = BufReader::with_capacity(1 << 17, Watched { inner: output, interrupt });
+        Ok(Process { child, input, output })
+    }
+
+    /// Returns the stream of bytes that the process writes.
+    pub(super) fn output(&mut self) -> &mut impl io::BufRead {
+        &mut self.output
+    }
+
+    /// Closes both streams, and waits for the end. It is an error if the process failed.
+    pub(super) fn end(self) -> Result<(), Error> {
+        let Process { mut child, input, output } = self;
+        drop((input, output));
+        match child.0.wait().map_err(Error::Io)?.success() {
+            true => Ok(()),
+            false => Err(Error::Failed),
+        }
     }
 }
 
@@ -66,20 +101,10 @@ impl Link for Process {
     }
 
     fn send(&mut self, request: &[u8]) -> Result<(), Error> {
-        self.input.write_all(request).and_then(|()| self.input.flush()).map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Error::HungUp,
-            _ => Error::Io(error),
-        })
+        self.input.write_all(request).and_then(|()| self.input.flush()).map_err(Error::Io)
     }
 
     fn finish(self: Box<Self>) -> Result<(), Error> {
-        let Process { mut child, mut input, output } = *self;
-        // The server may have exited already.
-        let _ = input.write_all(b"0000");
-        drop((input, output));
-        match child.0.wait().map_err(Error::Io)?.success() {
-            true => Ok(()),
-            false => Err(Error::Failed),
-        }
+        self.end()
     }
 }

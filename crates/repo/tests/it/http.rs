@@ -33,6 +33,7 @@ impl Ground {
         sandbox.init("client");
         let server = Nginx::with(&sandbox.path().join("root"), changes);
         let ca = server.ca_file().display().to_string();
+        sandbox.repo("client").git(&["config", "sapwood.http", "builtin"]);
         sandbox.repo("client").git(&["config", "http.sslCAInfo", &ca]);
         sandbox.repo("client").git(&["config", "sapwood.http", "builtin"]);
         Ground { sandbox, server }

@@ -1,0 +1,96 @@
+//! `stateless-connect`: each request is one request to the server, and a packet of its own kind
+//! ends each response.
+
+use std::io::{self, Read};
+
+use format::pkt;
+
+use super::super::{Error, link::Link, process::Process};
+
+/// The link of a helper for which each request stands alone.
+pub(super) struct Stateless {
+    process: Process,
+    /// The four digits of the packet that is being read, and the number of them that the reader has.
+    digits: [u8; 4],
+    given: usize,
+    /// The number of bytes of the packet that the reader does not have yet.
+    left: usize,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The capabilities of the server, which end with a flush packet.
+    Greeting,
+    Response,
+    Over,
+}
+
+impl Stateless {
+    pub(super) fn new(process: Process) -> Stateless {
+        Stateless { process, digits: *b"0000", given: 4, left: 0, state: State::Greeting }
+    }
+
+    /// Reads the digits of the next packet. Returns false at the end of the response.
+    fn next_packet(&mut self) -> io::Result<bool> {
+        if self.state == State::Over {
+            return Ok(false);
+        }
+        self.process.read_exact(&mut self.digits)?;
+        self.given = 0;
+        self.left = match pkt::parse_header(self.digits) {
+            Some(pkt::Header::Data(length)) => length,
+            Some(pkt::Header::ResponseEnd) => {
+                self.state = State::Over;
+                return Ok(false);
+            }
+            Some(pkt::Header::Flush) if self.state == State::Greeting => {
+                self.state = State::Over;
+                0
+            }
+            // The reader of the packet reports malformed digits.
+            _ => 0,
+        };
+        Ok(true)
+    }
+}
+
+impl Read for Stateless {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.given == 4 && self.left == 0 && (buffer.is_empty() || !self.next_packet()?) {
+            return Ok(0);
+        }
+        if self.given < 4 {
+            let count = buffer.len().min(4 - self.given);
+            buffer[..count].copy_from_slice(&self.digits[self.given..self.given + count]);
+            self.given += count;
+            return Ok(count);
+        }
+        let wanted = buffer.len().min(self.left);
+        let read = self.process.read(&mut buffer[..wanted])?;
+        if read == 0 && wanted > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.left -= read;
+        Ok(read)
+    }
+}
+
+impl Link for Stateless {
+    fn is_stateless(&self) -> bool {
+        true
+    }
+
+    fn send(&mut self, request: &[u8]) -> Result<(), Error> {
+        // The rest of the last response is not wanted any more.
+        while self.state == State::Response {
+            io::copy(&mut Read::take(&mut *self, u64::MAX), &mut io::sink()).map_err(Error::of_io)?;
+        }
+        self.state = State::Response;
+        self.process.send(request)
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Error> {
+        self.process.end()
+    }
+}
