@@ -1,14 +1,15 @@
-//! Servers for tests. Each serves on a free port of the loopback, works for root and for an ordinary
-//! user, and ends when it is dropped.
+//! Servers for tests. Each serves on a free port of the loopback, works for root and for an
+//! ordinary user, and ends when it is dropped.
 //!
 //! - [`Nginx`]: http and https.
 //! - [`Daemon`]: `git daemon`.
 //! - [`Sshd`]: OpenSSH's server, with keys of its own.
 //! - [`Proxy`]: stands before a server: slow, far away, and unreliable.
+//! - [`Scripted`]: says whatever a test wants in Git's protocol.
 //! - [`Acceptor`]: any server that a closure plays.
 //!
-//! The sockets are bound here. The programs inherit them, or are started once a connection, as inetd
-//! starts them. So a port is never taken by somebody else.
+//! The sockets are bound here. The programs inherit them, or are started once a connection, as
+//! inetd starts them. So a port is never taken by somebody else.
 
 mod acceptor;
 mod certificates;
@@ -16,10 +17,12 @@ mod daemon;
 mod inetd;
 mod nginx;
 mod proxy;
+pub mod scripted;
 mod sshd;
 
 pub use acceptor::Acceptor;
 pub use daemon::Daemon;
 pub use nginx::{Nginx, NginxOptions};
 pub use proxy::{Fault, Line, Moment, Proxy, Trouble};
+pub use scripted::Scripted;
 pub use sshd::Sshd;
