@@ -86,8 +86,13 @@ impl Credential {
         self.is_approved = false;
     }
 
+    /// Returns true if a helper chose the scheme of `Authorization`.
+    pub(super) fn has_scheme(&self) -> bool {
+        self.authtype.is_some() && self.credential.is_some()
+    }
+
     /// Forgets the secret, but not the user.
-    fn clear_secret(&mut self) {
+    pub(super) fn clear_secret(&mut self) {
         (self.password, self.credential, self.authtype, self.is_ephemeral) = (None, None, None, false);
     }
 

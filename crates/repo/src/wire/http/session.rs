@@ -74,13 +74,21 @@ pub(super) struct Session {
     credential: (Credential, Address),
     /// The value of `Authorization` for that address.
     authorization: Option<BString>,
-    /// It is from `~/.netrc`, of which the helpers are told nothing.
-    is_from_netrc: bool,
+    offered: Offered,
     proxy_authorization: Option<BString>,
     tls: Option<Arc<ClientConfig>>,
     jar: Jar,
     /// The connection, and the server at its end.
     connection: Option<(Address, Conversation)>,
+}
+
+/// The source of the secret that the server has been offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Offered {
+    Nothing,
+    /// `~/.netrc`, of which the helpers are told nothing.
+    Netrc,
+    Credential,
 }
 
 /// The schemes that a redirect may lead to: `protocol.allow`.
@@ -117,7 +125,7 @@ impl Session {
             allowed,
             credential: (Credential::of(address), address.clone()),
             authorization: None,
-            is_from_netrc: false,
+            offered: Offered::Nothing,
             proxy_authorization: None,
             tls: None,
             jar,
@@ -211,31 +219,35 @@ impl Session {
         }
         if !place.is_same_server(&self.credential.1) {
             self.credential = (Credential::of(&place), place);
-            self.authorization = None;
+            (self.authorization, self.offered) = (None, Offered::Nothing);
         }
         let (credential, place) = &mut self.credential;
         credential.challenges = head.all("www-authenticate").map(BStr::to_owned).collect();
-        if self.authorization.is_some() && !self.is_from_netrc && !credential.is_multistage {
-            self.keeper.reject(credential, place);
-            return Ok(false);
+        let offers_basic = credential
+            .challenges
+            .iter()
+            .any(|challenge| challenge.to_ascii_lowercase().starts_with(b"basic"));
+        match self.offered {
+            Offered::Credential if credential.is_multistage => credential.clear_secret(),
+            Offered::Credential => {
+                self.keeper.reject(credential, place);
+                return Ok(false);
+            }
+            Offered::Nothing if credential.password.is_none() && offers_basic => {
+                let user = credential.username.as_ref();
+                if let Some((user, password)) = netrc::lookup(&self.env, place.host_name(), user) {
+                    self.authorization = Some(credential::basic(user.as_bstr(), password.as_bstr()));
+                    self.offered = Offered::Netrc;
+                    return Ok(true);
+                }
+            }
+            Offered::Nothing | Offered::Netrc => {}
         }
-        if self.authorization.is_none()
-            && credential.password.is_none()
-            && let Some((user, password)) =
-                netrc::lookup(&self.env, place.host_name(), credential.username.as_ref())
-        {
-            self.authorization = Some(credential::basic(user.as_bstr(), password.as_bstr()));
-            self.is_from_netrc = true;
-            return Ok(true);
-        }
-        if std::mem::take(&mut self.is_from_netrc) {
-            self.authorization = None;
-        }
-        if !(credential.is_complete() && self.authorization.is_none()) {
-            self.keeper.fill(credential, place).map_err(|error| HttpError::Credential(error.to_string()))?;
-        }
-        self.authorization = credential.authorization();
-        Ok(self.authorization.is_some())
+        self.keeper.fill(credential, place).map_err(|error| HttpError::Credential(error.to_string()))?;
+        // A password is not sent in the clear to a server that wants another scheme.
+        self.authorization = credential.authorization().filter(|_| offers_basic || credential.has_scheme());
+        self.offered = Offered::Credential;
+        Ok(true)
     }
 
     /// Sends credentials with the first request: `http.proactiveAuth`.
@@ -251,6 +263,7 @@ impl Session {
             }
             _ => credential.authorization(),
         };
+        self.offered = Offered::Credential;
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! sapwood's own HTTP client, with a real server.
 
+mod packs;
+
 use std::{collections::HashMap, sync::Mutex};
 
 use repo::{
@@ -292,6 +294,12 @@ fn helpers_are_asked_and_told_as_by_git() {
     let bearer = format!("capability[]=authtype\nauthtype=Bearer\ncredential={}\n", Nginx::TOKEN);
     same_with_helper(&ground, "bearer/a", "", &bearer);
     same_with_helper(&ground, "bearer/a", "", &format!("{bearer}ephemeral=1\n"));
+    let refused = same_with_helper(&ground, "bearer/a", "", good);
+    assert!(refused.contains("erase\n"), "{refused}");
+    assert!(
+        ground.server.requests().iter().all(|line| !line.contains("bearer/a") || !line.contains("|Basic "))
+    );
+    same_with_helper(&ground, "status/401/a", "", good);
     ground.set("credential.useHttpPath", "true");
     same_with_helper(&ground, "auth/a", "", good);
     ground.set(&format!("credential.http://127.0.0.1:{}.username", ground.server.port()), "alice");
@@ -353,13 +361,11 @@ fn older_versions_are_spoken() {
 
 #[test]
 fn plain_http_goes_through_a_proxy() {
-    let sandbox = Sandbox::new();
     let ground = Ground::with(NginxOptions {
         // A server for every name: a proxy's view of the request.
         directives: "location /proxied/ { if ($http_proxy_authorization = '') { return 407; } return 204; }",
         ..NginxOptions::default()
     });
-    drop(sandbox);
     ground.set("http.proxy", &format!("http://127.0.0.1:{}", ground.server.port()));
     let listed = ground.list("http://unknown.invalid/git/a").expect("the proxy answers");
     assert!(listed.contains("refs/tags/v1"), "{listed}");
@@ -431,4 +437,39 @@ fn netrc_and_strange_settings_are_read() {
     ground.sandbox.repo("home").write(".netrc", netrc);
     let refused = ground.list_with(&url, &[("GIT_TERMINAL_PROMPT", "0")]);
     assert!(refused.is_err_and(|text| text.contains("could not read Username")));
+}
+
+#[test]
+fn a_server_that_stalls_or_is_busy_is_noticed() {
+    let ground = Ground::with(NginxOptions {
+        directives: "location /busy/ { return 429; }",
+        ..NginxOptions::default()
+    });
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let url = format!("http://{}/a", silent.local_addr().expect("bound"));
+    let limits = [("GIT_HTTP_LOW_SPEED_LIMIT", "1000"), ("GIT_HTTP_LOW_SPEED_TIME", "1")];
+    let error = ground.list_with(&url, &limits).expect_err("nobody answers");
+    assert!(
+        error.contains("Operation too slow. Less than 1000 bytes/sec transferred the last 1 seconds"),
+        "{error}"
+    );
+
+    ground.same_error(&ground.server.url("busy/a"));
+    ground.set("http.maxRetries", "2");
+    ground.server.clear_requests();
+    ground.list(&ground.server.url("busy/a")).expect_err("the server stays busy");
+    assert_eq!(ground.server.requests().len(), 3);
+}
+
+#[test]
+fn an_interrupt_ends_a_wait() {
+    let ground = Ground::new();
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let url = format!("http://{}/a", silent.local_addr().expect("bound"));
+    let repo = Repository::open(&options(&ground.client())).expect("a repository");
+    let flag = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let connect = ConnectOptions { interrupt: Some(flag), ..ConnectOptions::default() };
+    let client = Client::of(&repo);
+    let ended = client.connect(&client.url(url.as_str().into()), &connect);
+    assert!(ended.is_err_and(|error| error.to_string() == "interrupted"));
 }
