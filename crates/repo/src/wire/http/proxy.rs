@@ -49,10 +49,11 @@ impl Proxy {
         if !whole[b"http://".len()..].rsplit_str("@").next().unwrap_or_default().contains(&b':') {
             parsed.port = 1080;
         }
-        let authorization = parsed.user.as_ref().map(|user| {
-            let password = parsed.password.as_ref().map_or(BStr::new(""), |password| password.as_bstr());
-            credential::basic(user.as_bstr(), password)
-        });
+        // A user without a password is completed when the proxy asks for it.
+        let authorization = match (&parsed.user, &parsed.password) {
+            (Some(user), Some(password)) => Some(credential::basic(user.as_bstr(), password.as_bstr())),
+            _ => None,
+        };
         Ok(Some(Proxy { address: parsed, authorization }))
     }
 }

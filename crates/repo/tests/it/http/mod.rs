@@ -1,6 +1,7 @@
 //! sapwood's own HTTP client, with a real server.
 
 mod packs;
+mod tunnel;
 
 use std::{collections::HashMap, sync::Mutex};
 
