@@ -179,6 +179,11 @@ fn logical_directory(open: &repo::OpenOptions) -> PathBuf {
 }
 
 impl Prepared {
+    /// Returns the counters of a pack that is received.
+    pub fn receiving(&self) -> &repo::indexing::Meter {
+        &self.options.receiving
+    }
+
     /// Returns the source.
     pub fn source(&self) -> &Source {
         &self.source

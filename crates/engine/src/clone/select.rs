@@ -332,7 +332,7 @@ mod tests {
             theirs("refs/notes/commits", 4),
             theirs("refs/tags/v1", 3),
         ];
-        Advertisement { refs, unborn_head: None }
+        Advertisement { refs, ..Advertisement::default() }
     }
 
     fn names(selection: &Selection) -> Vec<String> {

@@ -28,7 +28,8 @@ impl<'a> Namer<'a> {
         Namer { hash: options.hash, existing: options.existing, observer: options.observer, reader: None }
     }
 
-    /// Names an object, which is at `offset` in the pack, compares it, and shows it to the observer.
+    /// Names an object, which is at `offset` in the pack, compares it, and shows it to the
+    /// observer.
     pub(super) fn accept(&mut self, kind: Kind, content: &[u8], offset: u64) -> Result<ObjectId, Error> {
         let oid = name(self.hash, kind, content, offset)?;
         self.compare(&oid, kind, content)?;

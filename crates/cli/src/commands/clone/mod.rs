@@ -4,7 +4,7 @@
 //! without its worktree; the worktree, as in `checkout`; the `post-checkout` hook. A failure before
 //! the worktree leaves nothing behind. A later one leaves the clone, and says so.
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{path::PathBuf, time::Instant};
 
 use bstr::{BStr, BString};
 use engine::{
@@ -416,8 +416,7 @@ impl Request {
         }
         let (quiet, progress) = (self.verbosity < 0, self.shows_progress());
         let sideband = Sideband::new(progress::has_terminal() && !is_dumb(run));
-        let meter = Arc::clone(&self.options.receiving);
-        let receiving = Display::new(receiving::Form::of_clone(progress), &meter);
+        let receiving = Display::new(receiving::Form::of_clone(progress), prepared.receiving());
         let reporter = report::Reporter::new(quiet, copying, &receiving, sideband);
         let errand = |errand: HelperCommand<'_>| errand::run(run, &prepared, errand);
         let cloned =

@@ -2,7 +2,7 @@
 //!
 //! Promise: objects appear only after the whole pack was read, every object was named, and the
 //! trailer was compared; they are synced first, as the policy says. After an error nothing is left
-//! behind, except the salvage that the caller asked for.
+//! behind.
 //!
 //! Order: the header decides between a pack and loose objects, as in Git. A pack goes through
 //! [`super::receive`]. Loose objects are one transaction (`unpack`).
@@ -53,8 +53,7 @@ pub struct Arrival<'a> {
     pub meter: &'a Meter,
     /// Sees the objects as they are named.
     pub observer: Option<&'a dyn Observer>,
-    /// An object directory for the whole objects of a pack that is cut off, on the same file system.
-    /// It gets a pack, or after an interruption only a `tmp_pack_*`.
+    /// Reserved for the whole objects of a pack that is cut off. Nothing is kept there yet.
     pub salvage: Option<&'a Path>,
 }
 
@@ -222,6 +221,3 @@ fn fill(stream: &mut dyn Read, room: &mut [u8], interrupt: &AtomicBool) -> Resul
     }
     Ok(len)
 }
-
-#[cfg(test)]
-mod tests;
