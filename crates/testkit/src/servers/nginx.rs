@@ -143,8 +143,8 @@ impl Nginx {
     /// Returns all requests so far, one a line:
     ///
     /// `method|address|status|bytes sent|Git-Protocol|Authorization|User-Agent|Cookie|
-    /// Content-Encoding|Range|X-Test|Accept|Accept-Language|Accept-Encoding|Content-Type`; an absent
-    /// value is `-`.
+    /// Content-Encoding|Range|X-Test|Accept|Accept-Language|Accept-Encoding|Content-Type`; an
+    /// absent value is `-`.
     pub fn requests(&self) -> Vec<String> {
         // nginx writes the line of a request when it is over. One worker serves all requests, so
         // the lines of earlier ones are there when this one is answered.

@@ -4,6 +4,8 @@
 //! the final response's head is returned, and its body is read from the session. Secrets go only
 //! to the server that asked for them, never to the target of a redirect.
 
+mod auth;
+
 use std::{
     io::{self, Read},
     path::PathBuf,
@@ -11,25 +13,25 @@ use std::{
     time::Duration,
 };
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BString, ByteSlice};
 use rustls::ClientConfig;
 
+use self::auth::Offered;
 use super::{
     HttpError,
     address::Address,
     cookies::Jar,
     error::Broken,
     message::{Conversation, Head, Message},
-    netrc,
     proxy::Proxy,
-    settings::{Proactive, Redirects, Settings},
+    settings::{Redirects, Settings},
     stream::{self, Watch},
 };
 use crate::{
     Env, MessageSink,
     wire::{
         AddressFamily,
-        credential::{self, Credential, Keeper},
+        credential::{Credential, Keeper},
     },
 };
 
@@ -80,15 +82,6 @@ pub(super) struct Session {
     jar: Jar,
     /// The connection, and the server at its end.
     connection: Option<(Address, Conversation)>,
-}
-
-/// The source of the secret that the server has been offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Offered {
-    Nothing,
-    /// `~/.netrc`, of which the helpers are told nothing.
-    Netrc,
-    Credential,
 }
 
 /// The schemes that a redirect may lead to: `protocol.allow`.
@@ -208,76 +201,6 @@ impl Session {
         }
         request.address = next;
         Ok(())
-    }
-
-    /// Chooses credentials for the server that refused a request. Returns false if there are none
-    /// left.
-    fn authenticate(&mut self, head: &Head, request: &Request<'_>) -> Result<bool, HttpError> {
-        let mut place = request.address.clone();
-        if let Some(base) = place.target.strip_suffix(request.tail.as_bytes()) {
-            place.target = base.into();
-        }
-        if !place.is_same_server(&self.credential.1) {
-            self.credential = (Credential::of(&place), place);
-            (self.authorization, self.offered) = (None, Offered::Nothing);
-        }
-        let (credential, place) = &mut self.credential;
-        credential.challenges = head.all("www-authenticate").map(BStr::to_owned).collect();
-        let offers_basic = credential
-            .challenges
-            .iter()
-            .any(|challenge| challenge.to_ascii_lowercase().starts_with(b"basic"));
-        match self.offered {
-            Offered::Credential if credential.is_multistage => credential.clear_secret(),
-            Offered::Credential => {
-                self.keeper.reject(credential, place);
-                return Ok(false);
-            }
-            Offered::Nothing if credential.password.is_none() && offers_basic => {
-                let user = credential.username.as_ref();
-                if let Some((user, password)) = netrc::lookup(&self.env, place.host_name(), user) {
-                    self.authorization = Some(credential::basic(user.as_bstr(), password.as_bstr()));
-                    self.offered = Offered::Netrc;
-                    return Ok(true);
-                }
-            }
-            Offered::Nothing | Offered::Netrc => {}
-        }
-        self.keeper.fill(credential, place).map_err(|error| HttpError::Credential(error.to_string()))?;
-        // A password is not sent in the clear to a server that wants another scheme.
-        self.authorization = credential.authorization().filter(|_| offers_basic || credential.has_scheme());
-        self.offered = Offered::Credential;
-        Ok(true)
-    }
-
-    /// Sends credentials with the first request: `http.proactiveAuth`.
-    fn offer_early(&mut self, request: &Request<'_>) -> Result<(), HttpError> {
-        let (credential, place) = &mut self.credential;
-        if self.settings.proactive == Proactive::None || !request.is_first || self.authorization.is_some() {
-            return Ok(());
-        }
-        self.keeper.fill(credential, place).map_err(|error| HttpError::Credential(error.to_string()))?;
-        self.authorization = match (self.settings.proactive, &credential.username, &credential.password) {
-            (Proactive::Basic, Some(user), Some(password)) => {
-                Some(credential::basic(user.as_bstr(), password.as_bstr()))
-            }
-            _ => credential.authorization(),
-        };
-        self.offered = Offered::Credential;
-        Ok(())
-    }
-
-    /// Asks for the proxy's password. Returns false if it was sent already.
-    fn authenticate_at_proxy(&mut self, request: &Request<'_>) -> Result<bool, HttpError> {
-        let proxy = Proxy::of(&self.settings, &self.env, &request.address)?;
-        let Some(proxy) = proxy.filter(|proxy| proxy.address.password.is_none()) else { return Ok(false) };
-        let mut credential = Credential::of(&proxy.address);
-        self.keeper
-            .fill(&mut credential, &proxy.address)
-            .map_err(|error| HttpError::Credential(error.to_string()))?;
-        self.proxy_authorization = credential.authorization();
-        self.connection = None;
-        Ok(self.proxy_authorization.is_some())
     }
 
     /// Waits before a request that the server had too many of: `http.maxRetries`.

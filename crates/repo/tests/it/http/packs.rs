@@ -100,7 +100,7 @@ fn grow(server: &Repo<'_>, names: &[String]) {
 fn packs_come_over_every_version() {
     let ground = Ground::new();
     let server = ground.sandbox.repo("root/a");
-    // So many tags that the request is worth compressing.
+    // With 60 tags the request is long enough to be compressed.
     let names: Vec<String> = (0..60).map(|number| format!("t{number}")).collect();
     grow(&server, &names);
     for (version, path) in [("2", "git/a"), ("1", "git/a"), ("0", "git/a"), ("2", "v0/a")] {
