@@ -8,8 +8,8 @@ use super::Error;
 ///
 /// A stateful transport (a process, a socket) is one dialogue: all requests go to one server
 /// process, and what it answers is one stream. Over a stateless transport (HTTP) each request
-/// stands alone: the protocol repeats what the server must know, and [`Link::read`] ends with the
-/// response.
+/// stands alone: the protocol repeats what the server must know, and [`io::Read::read`] ends with
+/// the response.
 ///
 /// [`io::Read::read`] of a new link gives the server's greeting: the capabilities, and for the
 /// versions 0 and 1 the refs.
@@ -17,7 +17,7 @@ pub trait Link: io::Read + Send {
     /// Returns true if each request stands alone.
     fn is_stateless(&self) -> bool;
 
-    /// Sends one request, which is whole packets. What is read afterwards is its response.
+    /// Sends one request, which is whole packets. The bytes read afterwards are its response.
     fn send(&mut self, request: &[u8]) -> Result<(), Error>;
 
     /// Ends the dialogue. It is an error if the server reports a failure now.
