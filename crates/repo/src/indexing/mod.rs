@@ -65,6 +65,9 @@ pub struct Options<'a> {
     pub observer: Option<&'a dyn Observer>,
 }
 
+/// Takes an object that was not held: its name, kind, size and content.
+pub type Take<'t, E> = dyn FnMut(&ObjectId, Kind, u64, &mut dyn Read) -> Result<(), E> + 't;
+
 /// Sees the objects of a pack while they are in memory.
 pub trait Observer: Sync {
     /// Takes an object that was named and compared, in any order, from any thread. Objects that are
@@ -184,11 +187,7 @@ impl Pack<'_> {
     }
 
     /// Passes each object that was not held to `take`: name, kind, size and content.
-    pub fn each_large<E>(
-        &self,
-        data: &[u8],
-        take: &mut dyn FnMut(&ObjectId, Kind, u64, &mut dyn Read) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn each_large<E>(&self, data: &[u8], take: &mut Take<'_, E>) -> Result<(), E> {
         for &index in &self.table.large {
             let entry = self.table.entry(index);
             let Form::Whole(kind) = entry.form else { continue };
