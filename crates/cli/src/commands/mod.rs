@@ -31,6 +31,7 @@ mod hash_object;
 mod index_pack;
 mod init;
 pub(crate) mod ls_files;
+mod ls_remote;
 mod mktree;
 mod multi_pack_index;
 mod mv;
@@ -101,6 +102,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     diff::FILES,
     diff::INDEX,
     ls_files::COMMAND,
+    ls_remote::COMMAND,
     workspace::COMMAND,
     adopt::COMMAND,
     trash::COMMAND,

@@ -46,6 +46,7 @@ mod interrupt;
 mod killed;
 mod local_state;
 mod ls_files;
+mod ls_remote;
 mod maintenance;
 mod matrix;
 mod mktree;

@@ -136,6 +136,14 @@ impl<'a> Client<'a> {
 
     /// Connects, and reads the capabilities of the server.
     pub fn connect(&self, url: &Url, options: &ConnectOptions) -> Result<Connection, Error> {
+        let connection = self.connected(url, options);
+        if let Err(Error::ServerOptions) = connection {
+            self.messages.print(["hint: see protocol.version in 'git help config' for more details".into()]);
+        }
+        connection
+    }
+
+    fn connected(&self, url: &Url, options: &ConnectOptions) -> Result<Connection, Error> {
         self.check_allowed(url.protocol())?;
         url.check()?;
         let version = options.version.map_or_else(|| self.version(), Ok)?;
@@ -146,7 +154,8 @@ impl<'a> Client<'a> {
         let program = options.program.as_ref().map_or(BStr::new(PROGRAM), |program| program.as_bstr());
         let link: Box<dyn Link> = match &url.scheme {
             Scheme::File => {
-                let mut command = through_shell(program, std::slice::from_ref(&url.path));
+                let text = [program.as_bytes(), b" ", &quote::shell(url.path.as_bstr())].concat();
+                let mut command = through_shell(&text, &[]);
                 prepare(&mut command);
                 if version != Version::V0 {
                     command.env("GIT_PROTOCOL", format!("version={}", version.number()));

@@ -113,7 +113,7 @@ impl Connection {
         }
         connection.packets.contact = Contact::Made;
         if !options.server_options.is_empty() && connection.version != Version::V2 {
-            return Err(Error::Message("server options require protocol version 2 or later".into()));
+            return Err(Error::ServerOptions);
         }
         Ok(connection)
     }

@@ -37,6 +37,11 @@ pub enum Error {
     NoHelper(BString),
     #[error("remote helper '{0}' aborted session")]
     HelperAborted(BString),
+    #[error("server options require protocol version 2 or later")]
+    ServerOptions,
+    /// A remote helper failed, and has printed why. Git then prints nothing and exits with 128.
+    #[error("the remote helper failed")]
+    HelperFailed,
     /// No part of sapwood speaks to this kind of address. The command may be handed over to Git.
     #[error("cloning over {0} is not supported by sapwood yet (see SHORTCOMINGS.md)")]
     Unsupported(BString),

@@ -161,10 +161,7 @@ impl<'a> PackStream<'a> {
                     break;
                 }
                 Some(pkt::Header::Data(_)) => return Err(invalid("missing sideband designator".into())),
-                None => {
-                    let text = format!("bad line length character: {}", digits.as_bstr());
-                    return Err(io::Error::other(Error::Protocol(text)));
-                }
+                None => return Err(io::Error::other(super::packets::bad_length(digits))),
             };
             let mut band = [0];
             link.read_exact(&mut band)?;

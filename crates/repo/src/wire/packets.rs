@@ -94,6 +94,16 @@ pub(super) fn chomped(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").unwrap_or(line)
 }
 
+/// Returns the error of digits that are no length, or a length that no packet has.
+pub(super) fn bad_length(digits: [u8; 4]) -> Error {
+    let number = std::str::from_utf8(&digits).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
+    Error::Protocol(match number.and_then(|text| i32::from_str_radix(text, 16).ok()) {
+        Some(length) if length < 4 => format!("bad line length {length}"),
+        Some(length) => format!("bad line length {}", length - 4),
+        None => format!("bad line length character: {}", digits.as_bstr()),
+    })
+}
+
 /// Reads one packet from a stream. The error of a stream that ends early is [`Error::Lost`].
 pub(super) fn read_packet(from: &mut (impl Read + ?Sized), line: &mut Vec<u8>) -> Result<pkt::Header, Error> {
     let lost = |error: io::Error| match error.kind() {
@@ -103,8 +113,7 @@ pub(super) fn read_packet(from: &mut (impl Read + ?Sized), line: &mut Vec<u8>) -
     line.clear();
     let mut digits = [0; 4];
     from.read_exact(&mut digits).map_err(lost)?;
-    let header = pkt::parse_header(digits)
-        .ok_or_else(|| Error::Protocol(format!("bad line length character: {}", digits.as_bstr())))?;
+    let header = pkt::parse_header(digits).ok_or_else(|| bad_length(digits))?;
     if let pkt::Header::Data(length) = header {
         line.resize(length, 0);
         from.read_exact(line).map_err(lost)?;

@@ -19,6 +19,9 @@ use super::{Error, link::Link};
 /// How long a read waits before it looks for an interrupt.
 const TICK: Duration = Duration::from_millis(200);
 
+/// The number of times that a process without streams is looked at, 5 ms apart, until it is killed.
+const GRACE: usize = 60;
+
 /// A flag that ends every wait.
 pub(super) type Interrupt = Option<Arc<AtomicBool>>;
 
@@ -43,21 +46,28 @@ impl<R: Read + AsFd> Read for Watched<R> {
 }
 
 /// A process that speaks the protocol on its standard input and output.
+///
+/// The streams come first, so that they are closed before the process is waited for.
 pub(super) struct Process {
-    child: Reaper,
     input: ChildStdin,
     output: BufReader<Watched<ChildStdout>>,
+    child: Reaper,
 }
 
 struct Reaper(Child);
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        // A process that still runs has no reader and writer any more, so it is killed.
-        if !matches!(self.0.try_wait(), Ok(Some(_))) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
+        // The process has no reader and writer any more. It may say so, as Git's does, and is
+        // killed if it does not end.
+        for _ in 0..GRACE {
+            if matches!(self.0.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -70,7 +80,7 @@ impl Process {
             return Err(Error::HungUp);
         };
         let output = BufReader::with_capacity(1 << 17, Watched { inner: output, interrupt });
-        Ok(Process { child, input, output })
+        Ok(Process { input, output, child })
     }
 
     /// Returns the stream of bytes that the process writes.
@@ -78,9 +88,14 @@ impl Process {
         &mut self.output
     }
 
+    /// Waits for the end of a process that has closed its output. Returns its exit code.
+    pub(super) fn exit_code(&mut self) -> Option<i32> {
+        self.child.0.wait().ok().and_then(|status| status.code())
+    }
+
     /// Closes both streams, and waits for the end. It is an error if the process failed.
     pub(super) fn end(self) -> Result<(), Error> {
-        let Process { mut child, input, output } = self;
+        let Process { input, output, mut child } = self;
         drop((input, output));
         match child.0.wait().map_err(Error::Io)?.success() {
             true => Ok(()),

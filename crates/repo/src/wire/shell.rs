@@ -6,7 +6,7 @@ use bstr::BString;
 
 /// Returns the shell that runs `text` with `args` behind it.
 pub(super) fn through_shell(text: &[u8], args: &[BString]) -> Command {
-    let script = [text, b" \"$@\""].concat();
+    let script = if args.is_empty() { text.to_vec() } else { [text, b" \"$@\""].concat() };
     let mut command = Command::new("sh");
     command.arg("-c").arg(sys::os_str(&script)).arg(sys::os_str(text));
     command.args(args.iter().map(|arg| sys::os_str(arg)));

@@ -46,7 +46,7 @@ use crate::{
 
 mod errand;
 mod obstacles;
-mod packets;
+pub(crate) mod packets;
 pub(crate) mod report;
 
 const TABLE: Table<Set<Request>> = Table {

@@ -18,7 +18,7 @@ use crate::session::{invocation::Invocation, trace};
 const COLUMN: usize = 40;
 
 /// Returns the tracer of all packets, or `None` without the variables.
-pub(super) fn tracer(run: &Invocation) -> Option<Tracer> {
+pub(crate) fn tracer(run: &Invocation) -> Option<Tracer> {
     let (lines, packs) = (target(run, "GIT_TRACE_PACKET"), target(run, "GIT_TRACE_PACKFILE"));
     if lines.is_none() && packs.is_none() {
         return None;
@@ -28,18 +28,19 @@ pub(super) fn tracer(run: &Invocation) -> Option<Tracer> {
             let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes);
         }
     };
+    let command = run.command.to_string();
     Some(Tracer(Arc::new(move |packet| match packet {
-        Packet::Sent(content) => write(&lines, &line('>', content)),
-        Packet::Received(content) => write(&lines, &line('<', content)),
+        Packet::Sent(content) => write(&lines, &line(&command, '>', content)),
+        Packet::Received(content) => write(&lines, &line(&command, '<', content)),
         Packet::Pack(content) => write(&packs, content),
     })))
 }
 
-fn line(direction: char, content: &[u8]) -> Vec<u8> {
+fn line(command: &str, direction: char, content: &[u8]) -> Vec<u8> {
     let time = trace::wall_clock();
-    let mut line = format!("{time} clone: ");
+    let mut line = format!("{time} {command}: ");
     line.push_str(&" ".repeat(COLUMN.saturating_sub(line.len())));
-    line.push_str(&format!("packet: {:>12}{direction} ", "clone"));
+    line.push_str(&format!("packet: {command:>12}{direction} "));
     for &byte in content.iter().filter(|&&byte| byte != b'\n') {
         match byte {
             0x20..=0x7e => line.push(char::from(byte)),

@@ -28,6 +28,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("index-pack", &["index-pack", "nowhere.pack"]),
     ("init", &["init", "-q", "../new"]),
     ("ls-files", &["ls-files"]),
+    ("ls-remote", &["ls-remote", "."]),
     ("mktree", &["mktree"]),
     ("multi-pack-index", &["multi-pack-index", "write"]),
     ("prune-packed", &["prune-packed"]),

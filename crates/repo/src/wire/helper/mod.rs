@@ -2,7 +2,9 @@
 //!
 //! Order: [`Helper::start`] reads the helper's capabilities and sets its options.
 //! [`Helper::connect`] makes it the link of a dialogue. A helper that cannot do that lists refs and
-//! writes objects itself ([`Helper::list`], [`Helper::fetch`]). Format: Git's `gitremote-helpers(7)`.
+//! writes objects itself ([`Helper::list`], [`Helper::fetch`]).
+//!
+//! Format: Git's `gitremote-helpers(7)`.
 
 mod list;
 mod stateless;
@@ -187,6 +189,8 @@ impl Helper {
         self.process.output().take(MAX_LINE).read_until(b'\n', &mut line).map_err(Error::of_io)?;
         match line.pop() {
             Some(b'\n') => Ok(line.into()),
+            // Git's own helpers exit so after a message.
+            _ if self.process.exit_code() == Some(128) => Err(Error::HelperFailed),
             _ => Err(Error::HelperAborted(self.name.clone())),
         }
     }

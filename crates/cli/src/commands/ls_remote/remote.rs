@@ -1,0 +1,119 @@
+//! The remote that the command line names, and failures of its server.
+
+use std::{io::Read as _, path::Path};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use repo::{
+    Repository,
+    wire::{
+        self,
+        url::{Scheme, Url},
+    },
+};
+use sys::{UserPath, by_path};
+
+use crate::{
+    session::{invocation::Invocation, settings::config::Config},
+    term::{console::text, failure::Failure, text::os_error},
+};
+
+/// A remote, or an address.
+pub(super) struct Remote {
+    pub(super) name: BString,
+    pub(super) url: BString,
+    pub(super) upload_pack: Option<BString>,
+    pub(super) server_options: Vec<BString>,
+}
+
+impl Remote {
+    /// Finds the remote of this name. A name that is not configured is an address.
+    pub(super) fn find(
+        config: &dyn Config,
+        repo: Option<&Repository>,
+        named: Option<&BStr>,
+    ) -> Result<Remote, Failure> {
+        let name = match (named, repo) {
+            (Some(name), _) if name.is_empty() => return Err(Failure::fatal("bad repository ''")),
+            (Some(name), _) => name.to_owned(),
+            (None, Some(repo)) => default_name(repo)?,
+            (None, None) => "origin".into(),
+        };
+        let key = |suffix: &str| format!("remote.{name}.{suffix}");
+        if config.value(&key("vcs")).is_some() {
+            return Err(Failure::unsupported("remote.<name>.vcs"));
+        }
+        if let Some(repo) = repo
+            && !name.contains(&b'/')
+            && ["remotes", "branches"]
+                .iter()
+                .any(|dir| is_file(&repo.common_dir().join(dir).join(sys::os_str(&name))))
+        {
+            return Err(Failure::unsupported("a remote in a file of its own"));
+        }
+        let is_name = !name.is_empty() && !name.starts_with(b"/");
+        let list = |suffix: &str| match is_name {
+            true => config.all(&key(suffix)).into_iter().fold(Vec::new(), |mut list, value| {
+                match value.is_empty() {
+                    true => list.clear(),
+                    false => list.push(value),
+                }
+                list
+            }),
+            false => Vec::new(),
+        };
+        let url = match (list("url").into_iter().next(), named) {
+            (Some(url), _) => url,
+            (None, Some(_)) => name.clone(),
+            (None, None) => return Err(Failure::fatal("No remote configured to list refs from.")),
+        };
+        let upload_pack = list("uploadpack").pop();
+        Ok(Remote { url, upload_pack, server_options: list("serveroption"), name })
+    }
+}
+
+/// Returns the name of the remote that is used if none is named.
+fn default_name(repo: &Repository) -> Result<BString, Failure> {
+    let head = repo.head()?;
+    let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/"));
+    let configured =
+        branch.and_then(|branch| repo.config_str(&format!("branch.{}.remote", branch.as_bstr())));
+    Ok(configured.unwrap_or_else(|| match repo.remotes().as_slice() {
+        [only] => only.clone(),
+        _ => "origin".into(),
+    }))
+}
+
+fn is_file(path: &Path) -> bool {
+    matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == sys::FileType::File)
+}
+
+/// Leaves bundles to Git.
+pub(super) fn refuse_bundle(url: &Url, dir: &Path) -> Result<(), Failure> {
+    let Some(path) =
+        (url.scheme == Scheme::File).then(|| UserPath::new(url.path.as_bstr()).resolve(dir).ok()).flatten()
+    else {
+        return Ok(());
+    };
+    let mut start = [0; 3];
+    let is_bundle = is_file(&path)
+        && by_path::open(&path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"# v");
+    if is_bundle { Err(Failure::unsupported("a bundle")) } else { Ok(()) }
+}
+
+/// Returns the failure that ends the command.
+pub(super) fn failure(run: &Invocation, error: wire::Error) -> Failure {
+    if run.interrupt.check().is_err() {
+        return run.interrupt.failure();
+    }
+    match error {
+        wire::Error::Unsupported(_) => Failure::unsupported("this remote helper"),
+        wire::Error::HelperFailed => Failure::Said(128),
+        wire::Error::Failed => Failure::Said(1),
+        other => {
+            let cause =
+                std::error::Error::source(&other).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+            let cause = cause.map(|cause| format!(": {}", os_error(cause))).unwrap_or_default();
+            Failure::Fatal(text!(other.to_string(), cause))
+        }
+    }
+}
