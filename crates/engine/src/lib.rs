@@ -5,8 +5,8 @@
 //! 1. [`crew`]: the number of workers, and the distribution of work among them;
 //! 2. [`look`]: reads what is there: stat data, trees, ignore rules, pathspecs, sparse patterns;
 //! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`stash`], [`clean`], [`clone`],
-//!    [`switch`], [`worktree`], [`workspace`], [`indexing`], and what they share ([`guard`],
-//!    [`trash`]). They use each other without circles.
+//!    [`switch`], [`worktree`], [`workspace`], [`indexing`], [`fetch`], and what they share
+//!    ([`guard`], [`trash`]). They use each other without circles.
 
 pub mod add;
 pub mod checkout;
@@ -15,6 +15,7 @@ pub mod clone;
 pub mod commit_graph;
 pub mod crew;
 pub mod diff;
+pub mod fetch;
 pub mod guard;
 pub mod indexing;
 pub mod look;

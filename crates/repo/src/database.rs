@@ -138,6 +138,14 @@ impl Repository {
         }
     }
 
+    /// Returns the parents of the commit that an object is or leads to; none for other objects.
+    pub fn parents_if_commit(&self, id: &ObjectId) -> Result<Vec<ObjectId>, Error> {
+        match self.peel_tags(*id)? {
+            (id, Kind::Commit, data) => Ok(self.parse_commit(&id, &data)?.parents),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// Follows tags; returns the object and its type.
     pub fn peel_object(&self, id: ObjectId) -> Result<(ObjectId, Kind), Error> {
         self.peel_tags(id).map(|(id, kind, _)| (id, kind))

@@ -207,6 +207,11 @@ impl Repository {
         })
     }
 
+    /// Opens the repository once more, in order to see shallow commits that have changed.
+    pub fn open_again(&self) -> Result<Repository, Error> {
+        Repository::open(&self.options)
+    }
+
     /// Returns the receiver of messages.
     pub fn message_sink(&self) -> MessageSink {
         self.options.message_sink

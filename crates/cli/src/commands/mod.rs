@@ -26,6 +26,7 @@ mod commit_tree;
 mod config;
 mod count_objects;
 pub(crate) mod diff;
+mod fetch;
 mod for_each_ref;
 mod hash_object;
 mod index_pack;
@@ -67,6 +68,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     status::COMMAND,
     init::COMMAND,
     clone::COMMAND,
+    fetch::COMMAND,
     checkout::COMMAND,
     checkout::SWITCH_COMMAND,
     add::COMMAND,

@@ -110,10 +110,21 @@ pub(crate) fn set(
         Ok(upstream) => upstream,
         Err(none) => return explain(repo, settings, branch, start.as_bstr(), none),
     };
-    let rebase = rebases(repo, &upstream)?;
-    write(repo, settings, branch, &upstream, rebase)?;
+    install(repo, settings, branch, &upstream, quiet)
+}
+
+/// Writes that the branch follows `upstream`, and says so unless `quiet`.
+pub(crate) fn install(
+    repo: &Repository,
+    settings: &Settings,
+    branch: &BStr,
+    upstream: &Upstream,
+    quiet: bool,
+) -> Result<(), Failure> {
+    let rebase = rebases(repo, upstream)?;
+    write(repo, settings, branch, upstream, rebase)?;
     if !quiet {
-        announce(branch, &upstream, rebase);
+        announce(branch, upstream, rebase);
     }
     Ok(())
 }

@@ -30,6 +30,7 @@ mod doctor;
 mod edits;
 mod environments;
 mod faults;
+mod fetch;
 mod filters;
 mod for_each_ref;
 mod force;

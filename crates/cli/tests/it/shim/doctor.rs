@@ -23,6 +23,7 @@ const LINES: &[(&str, &[&str])] = &[
     ("count-objects", &["count-objects"]),
     ("diff-files", &["diff-files"]),
     ("diff-index", &["diff-index", "HEAD"]),
+    ("fetch", &["fetch", "-q", "../../source"]),
     ("for-each-ref", &["for-each-ref"]),
     ("hash-object", &["hash-object", "a"]),
     ("index-pack", &["index-pack", "nowhere.pack"]),

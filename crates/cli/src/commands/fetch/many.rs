@@ -1,0 +1,195 @@
+//! Several remotes: each in a process of its own, as in Git.
+//!
+//! Each process gets the options of this one and appends to FETCH_HEAD. Several run at once with
+//! `--jobs`. The output of the first one that still runs is shown as it comes, that of the others
+//! when they have ended. A remote that fails hinders no other.
+
+use std::{
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
+    process::{Child, Command, ExitStatus, Stdio},
+};
+
+use bstr::{BStr, BString};
+use engine::fetch::fetch_head::FetchHead;
+
+use super::{desk::Desk, options::Recurse, report, which::Words};
+use crate::{
+    session::settings,
+    term::{
+        console::{self, text},
+        failure::Failure,
+        text::os_error,
+    },
+};
+
+impl Desk<'_> {
+    /// Fetches from each of the remotes. Returns the exit code.
+    pub(super) fn many(&self, remotes: &[BString]) -> Result<u8, Failure> {
+        let request = self.request;
+        if let [only] = remotes
+            && !request.multiple
+            && request.all != Some(true)
+        {
+            return self.one(only, &Words { may_prune_tags: true, ..Words::default() });
+        }
+        if request.atomic {
+            return Err(Failure::fatal("--atomic can only be used when fetching from one remote"));
+        }
+        if !request.append && !request.leaves_fetch_head && !request.dry_run {
+            let shared = settings::shared(self.repo)?;
+            let emptied = FetchHead::of(self.repo, shared).truncate();
+            emptied.map_err(|error| report::failure(self.run, error.into()))?;
+        }
+        let jobs = match request.jobs {
+            Some(jobs) => jobs,
+            None => self.repo.config_int("fetch.parallel")?.unwrap_or(1),
+        };
+        let jobs = match usize::try_from(jobs) {
+            Ok(0) => sys::cores(),
+            Ok(jobs) => jobs,
+            Err(_) => return Err(Failure::fatal("fetch.parallel cannot be negative")),
+        };
+        match jobs {
+            1 => self.in_turn(remotes),
+            _ => self.side_by_side(remotes, jobs),
+        }
+    }
+
+    fn in_turn(&self, remotes: &[BString]) -> Result<u8, Failure> {
+        let mut code = 0;
+        for remote in remotes {
+            self.announce(remote);
+            let status = self.command(remote.as_ref(), &[])?.status();
+            if !status.map_err(|error| not_started(&error))?.success() {
+                self.run.interrupt.check()?;
+                console::error(text!("could not fetch ", remote));
+                code = 1;
+            }
+        }
+        Ok(code)
+    }
+
+    fn side_by_side(&self, remotes: &[BString], jobs: usize) -> Result<u8, Failure> {
+        let (mut waiting, mut running) = (remotes.iter(), Vec::new());
+        let mut code = 0;
+        loop {
+            while running.len() < jobs
+                && let Some(remote) = waiting.next()
+            {
+                self.announce(remote);
+                let mut command = self.command(remote.as_ref(), &["--end-of-options"])?;
+                let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn();
+                running.push((remote, Output::of(child.map_err(|error| not_started(&error))?)));
+            }
+            if running.is_empty() {
+                return Ok(code);
+            }
+            let (remote, output) = running.remove(0);
+            let status = output.finish().map_err(|error| not_started(&error))?;
+            if !status.success() {
+                self.run.interrupt.check()?;
+                let number = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+                console::note(text!("could not fetch '", remote, "' (exit code: ", number.to_string(), ")"));
+                code = 1;
+            }
+        }
+    }
+
+    fn announce(&self, remote: &BString) {
+        if self.request.verbosity >= 0 && !self.request.porcelain {
+            console::out(text!("Fetching ", remote));
+        }
+        console::flush();
+    }
+
+    /// The command that fetches from one remote. `end` comes before the remote, as in Git.
+    fn command(&self, remote: &BStr, end: &[&str]) -> Result<Command, Failure> {
+        let program = std::env::current_exe().map_err(|error| not_started(&error))?;
+        let mut command = Command::new(program);
+        command.arg0(self.run.program.name()).env_clear().envs(&self.run.env).current_dir(&self.run.cwd);
+        for setting in &self.run.config {
+            command.arg("-c").arg(sys::os_str(setting));
+        }
+        command.args(["fetch", "--append", "--no-auto-gc", "--no-write-commit-graph"]);
+        command.args(self.passed_on()).args(end).arg(sys::os_str(remote)).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// The options that Git passes on.
+    fn passed_on(&self) -> Vec<&'static str> {
+        let request = self.request;
+        let mut options = Vec::new();
+        let mut add = |wanted: bool, option: &'static str| {
+            if wanted {
+                options.push(option);
+            }
+        };
+        add(request.dry_run, "--dry-run");
+        add(request.prune == Some(true), "--prune");
+        add(request.prune == Some(false), "--no-prune");
+        add(request.prune_tags == Some(true), "--prune-tags");
+        add(request.prune_tags == Some(false), "--no-prune-tags");
+        add(request.update_head_ok, "--update-head-ok");
+        add(request.force, "--force");
+        add(request.keep, "--keep");
+        add(request.recurse == Recurse::Off || request.porcelain, "--no-recurse-submodules");
+        add(request.recurse == Recurse::On, "--recurse-submodules");
+        add(request.recurse == Recurse::OnDemand, "--recurse-submodules=on-demand");
+        add(request.tags == Some(true), "--tags");
+        add(request.tags == Some(false), "--no-tags");
+        add(request.verbosity >= 2, "-v");
+        add(request.verbosity >= 1, "-v");
+        add(request.verbosity < 0, "-q");
+        add(request.ipv4, "--ipv4");
+        add(request.ipv6, "--ipv6");
+        add(request.leaves_fetch_head || request.dry_run, "--no-write-fetch-head");
+        add(request.prefetch, "--prefetch");
+        add(request.porcelain, "--porcelain");
+        add(request.progress == Some(true), "--progress");
+        options
+    }
+}
+
+fn not_started(error: &std::io::Error) -> Failure {
+    Failure::fatal(format!("cannot run fetch: {}", os_error(error)))
+}
+
+/// A process whose output is kept until its turn comes.
+struct Output {
+    child: Child,
+    /// Read by threads, so that no process waits for its turn with a full pipe.
+    streams: [Option<std::thread::JoinHandle<Vec<u8>>>; 2],
+}
+
+impl Output {
+    fn of(mut child: Child) -> Output {
+        fn reader(
+            stream: Option<impl std::io::Read + Send + 'static>,
+        ) -> Option<std::thread::JoinHandle<Vec<u8>>> {
+            let mut stream = stream?;
+            let read = move || {
+                let mut bytes = Vec::new();
+                // Output that came before an error is shown.
+                let _ = stream.read_to_end(&mut bytes);
+                bytes
+            };
+            std::thread::Builder::new().spawn(read).ok()
+        }
+        let streams = [reader(child.stdout.take()), reader(child.stderr.take())];
+        Output { child, streams }
+    }
+
+    /// Waits for the end, and prints everything.
+    fn finish(mut self) -> std::io::Result<ExitStatus> {
+        let mut texts = self
+            .streams
+            .iter_mut()
+            .map(|stream| stream.take().and_then(|reader| reader.join().ok()).unwrap_or_default());
+        let (out, err) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
+        drop(texts);
+        console::out_raw(&out);
+        console::flush();
+        console::raw(&err);
+        self.child.wait()
+    }
+}

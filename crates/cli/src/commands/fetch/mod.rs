@@ -1,0 +1,83 @@
+//! `sapwood fetch`.
+//!
+//! Order: options and configuration; which remotes (`which.rs`); one remote in this process
+//! (`one.rs`), or each of several in a process of its own (`many.rs`); `maintenance run --auto`.
+
+mod connected;
+mod desk;
+mod many;
+mod obstacles;
+mod one;
+mod options;
+mod report;
+mod table;
+mod upstream;
+mod which;
+
+use bstr::{BString, ByteSlice as _};
+
+use self::{
+    desk::Desk,
+    options::{Request, TABLE},
+};
+use crate::{
+    commands::{
+        obstacles::{GENERAL, hooks::configured, settings},
+        record::{Command, Group},
+    },
+    session::{
+        invocation::Invocation,
+        settings::{
+            Settings,
+            refused::{self, Reader},
+        },
+    },
+    term::failure::Failure,
+};
+
+/// The record of `fetch`.
+pub(super) const COMMAND: Command = Command {
+    name: "fetch",
+    summary: "Download objects and refs from another repository",
+    about: "Fetches branches and tags from one or more repositories, with the objects that they need. Refs \
+            change only after all objects are here, checked and durable.",
+    group: Group::Changes,
+    syntax: &TABLE,
+    settings: &[obstacles::SETTINGS, GENERAL],
+    variables: &[obstacles::VARIABLES],
+    line: &[obstacles::line],
+    checks: &[&[settings, configured, obstacles::repository, obstacles::remote]],
+    run,
+    ..Command::BASE
+};
+
+/// Runs the command. Returns its exit code.
+fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let words = TABLE.parse(args)?.store(&mut request)?;
+    let repo = run.open()?;
+    refused::check(&repo, &[Reader::Every, Reader::Repository])?;
+    let settings = Settings::read(run, &repo)?;
+    refused::check(&repo, &[Reader::Refs])?;
+    request.check(&repo)?;
+    let desk = Desk { run, repo: &repo, settings: &settings, request: &request, action: action(run, args) };
+    let code = match which::which(&desk, &words)? {
+        which::Which::One(remote, refspecs) => desk.one(&remote, &refspecs)?,
+        which::Which::Many(remotes) => desk.many(&remotes)?,
+    };
+    desk.maintain()?;
+    Ok(code)
+}
+
+/// The message of reflogs: `GIT_REFLOG_ACTION`, or the command line without passwords.
+fn action(run: &Invocation, args: &[BString]) -> BString {
+    if let Some(action) = run.variable("GIT_REFLOG_ACTION") {
+        return action.into();
+    }
+    let mut action = BString::from("fetch");
+    for arg in args {
+        action.push(b' ');
+        action.extend_from_slice(&repo::wire::url::without_credentials(arg.as_bstr()));
+    }
+    action
+}

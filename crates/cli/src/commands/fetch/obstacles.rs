@@ -1,0 +1,107 @@
+//! Reasons for which a fetch is left to the real Git.
+
+use bstr::{BString, ByteSlice as _};
+use engine::fetch::remote::Remote;
+use repo::wire::{Client, url::Scheme};
+use sys::by_path;
+
+use crate::{
+    commands::{
+        obstacles,
+        reason::Reason,
+        record::Candidate,
+        rules::{Setting, Variable, When},
+    },
+    term::args::Survey,
+};
+
+/// Settings that matter to a fetch.
+pub(super) const SETTINGS: &[Setting] = &[
+    ("core.gitproxy", When::Set),
+    ("fetch.bundleuri", When::Set),
+    ("fetch.bundlecreationtoken", When::Set),
+    ("fetch.fsck.*", When::Set),
+    ("fetch.fsckobjects", When::True),
+    ("fetch.uriprotocols", When::Set),
+    ("fetch.writecommitgraph", When::True),
+    ("remote.*.proxy", When::Set),
+    ("remote.*.vcs", When::Set),
+    ("transfer.fsckobjects", When::True),
+    ("transfer.advertisesid", When::True),
+    ("transfer.bundleuri", When::True),
+    ("transfer.credentialsinurl", When::Not(&["allow"])),
+];
+
+/// Variables that matter to a fetch.
+pub(super) const VARIABLES: &[Variable] = &[
+    ("GIT_REF_PARANOIA", When::Set),
+    ("GIT_ALLOW_PROTOCOL", When::Set),
+    ("GIT_PROTOCOL_FROM_USER", When::Set),
+];
+
+/// Forms of the command line that are not native.
+pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let refused = |given: &&crate::term::args::Given| match given.name {
+        "--recurse-submodules" => given.on,
+        "--write-commit-graph" => given.on,
+        "--shallow-since" | "--negotiation-restrict" | "--negotiation-tip" => true,
+        _ => false,
+    };
+    survey.options.iter().find(refused).map(|given| Reason::Option(given.name.into()))
+}
+
+/// States of the repository that are not native.
+pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let repo = candidate.repo();
+    let mut found: Vec<Reason> = obstacles::grafts(repo).into_iter().collect();
+    found.extend(obstacles::partial(repo));
+    if obstacles::some_head_is_a_link(repo) {
+        found.push(Reason::repository("some HEAD is a symbolic link"));
+    }
+    let directory = |name: &str| by_path::list(&repo.common_dir().join(name)).unwrap_or_default();
+    if !directory("modules").is_empty() {
+        found.push(Reason::repository("it has submodules"));
+    }
+    for name in ["remotes", "branches"] {
+        if !directory(name).is_empty() {
+            found.push(Reason::repository(format!("there are remotes in '{name}'")));
+        }
+    }
+    found
+}
+
+/// Remotes that are not native: those on other machines, and bundles.
+pub(super) fn remote(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let Some(survey) = candidate.survey else { return Vec::new() };
+    let repo = candidate.repo();
+    let mut names: Vec<BString> = survey.rest.first().into_iter().cloned().collect();
+    let is_many = survey.options.iter().any(|given| matches!(given.name, "--all" | "--multiple") && given.on);
+    let is_group = names.iter().any(|name| !repo.config_all(&format!("remotes.{name}")).is_empty());
+    let is_all = names.is_empty() && matches!(repo.config_bool("fetch.all"), Ok(Some(true)));
+    if is_many || is_group || is_all {
+        // Each remote gets a process of its own, which decides for itself.
+        return Vec::new();
+    }
+    if names.is_empty() {
+        names.extend(Remote::default_name(repo));
+    }
+    names.iter().filter_map(|name| reason(candidate, name)).collect()
+}
+
+fn reason(candidate: &Candidate<'_>, name: &BString) -> Option<Reason> {
+    let repo = candidate.repo();
+    let remote = match Remote::load(repo, name.as_bstr()) {
+        Ok(remote) => remote,
+        Err(error) => return Some(Reason::repository(error.to_string())),
+    };
+    let url = Client::of(repo).url(remote.url());
+    if url.scheme != Scheme::File {
+        return Some(Reason::command_line("a server"));
+    }
+    let path = candidate.run.cwd.join(sys::os_str(&url.path));
+    let is_file = |path: &std::path::Path| {
+        let stat = by_path::stat_followed(path).ok().flatten();
+        stat.is_some_and(|stat| stat.file_type == sys::FileType::File)
+    };
+    is_file(&path).then(|| Reason::command_line("a bundle"))
+}

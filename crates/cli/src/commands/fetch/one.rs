@@ -1,0 +1,180 @@
+//! The fetch from one remote.
+
+use bstr::{BString, ByteSlice as _};
+use engine::fetch::{self, Context, FetchHeadPolicy, Options, map::Tags, refspec::Refspec, remote::Remote};
+use repo::{
+    indexing::Meter,
+    wire::{AddressFamily, ConnectOptions, Limits},
+};
+
+use super::{
+    desk::Desk,
+    options::leading_number,
+    report::{self, Reporter},
+    table::Form,
+    which::Words,
+};
+use crate::{
+    commands::clone::packets,
+    session::{
+        hooks,
+        receiving::{self, Display},
+    },
+    term::{console::text, failure::Failure, progress},
+};
+
+/// The depth that means the whole history.
+const WHOLE: u32 = 0x7fff_ffff;
+
+impl Desk<'_> {
+    /// Fetches from the remote `name`. Returns the exit code.
+    pub(super) fn one(&self, name: &BString, words: &Words) -> Result<u8, Failure> {
+        let Desk { run, repo, settings, request, .. } = self;
+        self.must_have_git()?;
+        let mut remote = Remote::load(repo, name.as_bstr()).map_err(report::of_remote)?;
+        let options = self.options(&mut remote, words)?;
+        let refs = settings.refs(repo)?;
+        let meter = Meter::default();
+        let receiving = Display::new(receiving::Form::of_fetch(self.shows_progress()), &meter);
+        let reporter = Reporter::new(self, &remote, self.form()?, &receiving);
+        let hook = |stage: store::refs::Stage, lines: &[u8]| {
+            let code = hooks::reference_transaction(repo, settings, &stage.to_string(), lines);
+            code.is_ok_and(|code| code == 0)
+        };
+        let has_hook = hooks::has_reference_transaction(repo, settings)?;
+        let context = Context {
+            repo,
+            refs: &refs,
+            fsync: &settings.fsync,
+            locks: &settings.locks,
+            interrupt: run.interrupt.flag(),
+            meter: &meter,
+            hook: has_hook.then_some(&hook as _),
+            connected: &|repo, tips| self.is_connected(repo, tips),
+            events: &|event| reporter.event(event),
+        };
+        let fetched = receiving.during(|| fetch::run(context, &remote, &options));
+        reporter.finish();
+        let done = fetched.map_err(|error| report::failure(run, error))?;
+        if request.set_upstream && done.failed_transaction.is_none() {
+            self.set_upstream(&remote, &done)?;
+        }
+        reporter.table(&done)?;
+        if let Some(failed) = done.failed_transaction {
+            return Err(Failure::Error(failed.message.into(), failed.code));
+        }
+        Ok(u8::from(done.has_failures))
+    }
+
+    fn form(&self) -> Result<Form, Failure> {
+        if self.request.porcelain {
+            return Ok(Form::Porcelain);
+        }
+        match self.repo.config_str("fetch.output") {
+            None => Ok(Form::Full),
+            Some(value) if value.eq_ignore_ascii_case(b"full") => Ok(Form::Full),
+            Some(value) if value.eq_ignore_ascii_case(b"compact") => Ok(Form::Compact),
+            Some(value) => Err(Failure::Fatal(text!("invalid value for 'fetch.output': '", value, "'"))),
+        }
+    }
+
+    pub(super) fn shows_progress(&self) -> bool {
+        let request = self.request;
+        request.progress.unwrap_or(request.verbosity >= 0 && progress::has_terminal())
+    }
+
+    fn options(&self, remote: &mut Remote, words: &Words) -> Result<Options, Failure> {
+        let Desk { repo, request, .. } = self;
+        let parse = |texts: &[BString]| -> Result<Vec<Refspec>, Failure> {
+            let parsed = texts.iter().map(|text| Refspec::parse(text.as_bstr(), repo.hash()));
+            parsed.collect::<Result<_, _>>().map_err(|error| Failure::fatal(error.to_string()))
+        };
+        let mut refspecs = parse(&words.refspecs)?;
+        let choose = |given: Option<bool>, of_remote: Option<bool>, key: &str| -> Result<bool, Failure> {
+            Ok(match given.or(of_remote) {
+                Some(chosen) => chosen,
+                None => repo.config_bool(key)?.unwrap_or(false),
+            })
+        };
+        let prune = choose(request.prune, remote.prune, "fetch.prune")?;
+        if choose(request.prune_tags, remote.prune_tags, "fetch.pruneTags")? && words.may_prune_tags {
+            match remote.is_configured {
+                true => remote.refspecs.push(Refspec::all_tags()),
+                false => refspecs.insert(0, Refspec::all_tags()),
+            }
+        }
+        let refmap = request.refmap.as_ref().map(|texts| parse(texts)).transpose()?;
+        let shows_forced = match request.forced_updates {
+            Some(shows) => shows,
+            None => repo.config_bool("fetch.showForcedUpdates")?.unwrap_or(true),
+        };
+        Ok(Options {
+            refspecs,
+            refmap,
+            tags: request.tags.map(|all| if all { Tags::All } else { Tags::None }),
+            prune,
+            prefetch: request.prefetch,
+            force: request.force,
+            atomic: request.atomic,
+            dry_run: request.dry_run,
+            keep: request.keep,
+            update_head_ok: request.update_head_ok,
+            update_shallow: request.update_shallow,
+            refetch: request.refetch,
+            skips_forced_check: !shows_forced,
+            advises_forced_check: self.settings.advises(repo, "fetchShowForcedUpdates")?,
+            fetch_head: match (request.leaves_fetch_head, request.append) {
+                (true, _) => FetchHeadPolicy::Leave,
+                (false, true) => FetchHeadPolicy::Append,
+                (false, false) => FetchHeadPolicy::Replace,
+            },
+            limits: self.limits()?,
+            negotiation_tips: None,
+            negotiation_include: Vec::new(),
+            action: self.action.clone(),
+            connect: self.connect(remote),
+            progress: self.shows_progress(),
+            quiet: request.verbosity < 0,
+        })
+    }
+
+    fn connect(&self, remote: &Remote) -> ConnectOptions {
+        let request = self.request;
+        ConnectOptions {
+            program: request.upload_pack.clone(),
+            server_options: request.server_options.clone(),
+            family: match (request.ipv4, request.ipv6) {
+                (_, true) => AddressFamily::V6,
+                (true, false) => AddressFamily::V4,
+                (false, false) => AddressFamily::Any,
+            },
+            version: None,
+            progress: self.shows_progress(),
+            verbosity: request.verbosity,
+            tracer: packets::tracer(self.run).map(|tracer| tracer.0),
+            interrupt: Some(self.run.interrupt.shared_flag()),
+            remote: remote.is_configured.then(|| remote.name.clone()),
+        }
+    }
+
+    fn limits(&self) -> Result<Limits, Failure> {
+        let request = self.request;
+        let number = |number: i64| u32::try_from(number).unwrap_or(WHOLE);
+        let depth = match (&request.depth, request.deepen) {
+            _ if request.unshallow => Some(WHOLE),
+            (Some(depth), _) => Some(number(leading_number(depth))),
+            (None, Some(deepen)) => Some(number(deepen.into())),
+            (None, None) => None,
+        };
+        if request.shallow_since.is_some() {
+            return Err(Failure::unsupported("option '--shallow-since'"));
+        }
+        Ok(Limits {
+            depth,
+            relative: request.deepen.is_some(),
+            since: None,
+            exclude: request.shallow_exclude.clone(),
+            filter: None,
+        })
+    }
+}

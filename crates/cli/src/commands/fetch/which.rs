@@ -1,0 +1,134 @@
+//! The remotes that a command line names.
+
+use std::io::Read as _;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::fetch::remote::Remote;
+use repo::Repository;
+
+use super::desk::Desk;
+use crate::term::{console::text, failure::Failure};
+
+/// The remotes to fetch from.
+pub(super) enum Which {
+    /// One, with the refspecs of the command line as they were given.
+    One(BString, Words),
+    /// Several, by name.
+    Many(Vec<BString>),
+}
+
+/// The words after the repository.
+#[derive(Default)]
+pub(super) struct Words {
+    /// Refspecs, and `tag <name>`.
+    pub(super) refspecs: Vec<BString>,
+    /// A repository was named, and nothing after it; or nothing was named.
+    pub(super) may_prune_tags: bool,
+}
+
+/// Finds them.
+pub(super) fn which(desk: &Desk<'_>, words: &[BString]) -> Result<Which, Failure> {
+    let (repo, request) = (desk.repo, desk.request);
+    let all = match request.all {
+        Some(all) => all,
+        None => words.is_empty() && !request.multiple && repo.config_bool("fetch.all")?.unwrap_or(false),
+    };
+    if all {
+        match words.len() {
+            0 => {}
+            1 => return Err(Failure::fatal("fetch --all does not take a repository argument")),
+            _ => return Err(Failure::fatal("fetch --all does not make sense with refspecs")),
+        }
+        return many(desk, all_remotes(repo)?);
+    }
+    if words.is_empty() && !request.multiple {
+        let name = Remote::default_name(repo)?;
+        return one(desk, name, &[], Words { may_prune_tags: true, ..Words::default() });
+    }
+    if request.multiple {
+        let mut remotes = Vec::new();
+        for word in words {
+            let found = remotes_of(repo, word.as_bstr())?;
+            if found.is_empty() {
+                return Err(Failure::Fatal(text!("no such remote or remote group: ", word)));
+            }
+            remotes.extend(found);
+        }
+        return many(desk, without_repeats(remotes));
+    }
+    let (name, rest) = words.split_first().expect("there is a word");
+    let found = remotes_of(repo, name.as_bstr())?;
+    if found.len() > 1 {
+        if !rest.is_empty() {
+            return Err(Failure::fatal("fetching a group and specifying refspecs does not make sense"));
+        }
+        return many(desk, found);
+    }
+    let name = found.into_iter().next().unwrap_or_else(|| name.clone());
+    one(desk, name, rest, Words { may_prune_tags: rest.is_empty(), ..Words::default() })
+}
+
+fn one(desk: &Desk<'_>, name: BString, rest: &[BString], mut words: Words) -> Result<Which, Failure> {
+    let mut rest = rest.iter();
+    while let Some(word) = rest.next() {
+        match word == "tag" {
+            true => {
+                let tag = rest.next();
+                let tag = tag.ok_or_else(|| Failure::fatal("you need to specify a tag name"))?;
+                words.refspecs.push(text!("refs/tags/", tag, ":refs/tags/", tag));
+            }
+            false => words.refspecs.push(word.clone()),
+        }
+    }
+    if desk.request.stdin {
+        let mut input = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut input).map_err(|error| {
+            Failure::fatal(format!("cannot read standard input: {}", crate::term::text::os_error(&error)))
+        })?;
+        words.refspecs.extend(input.lines().map(BString::from));
+    }
+    Ok(Which::One(name, words))
+}
+
+fn many(desk: &Desk<'_>, remotes: Vec<BString>) -> Result<Which, Failure> {
+    if desk.request.stdin {
+        return Err(Failure::fatal("--stdin can only be used when fetching from one remote"));
+    }
+    Ok(Which::Many(remotes))
+}
+
+/// Returns all remotes but those with `skipFetchAll` or `skipDefaultUpdate`.
+fn all_remotes(repo: &Repository) -> Result<Vec<BString>, Failure> {
+    let mut remotes = Vec::new();
+    for name in repo.remotes() {
+        let mut is_skipped = false;
+        for key in ["skipFetchAll", "skipDefaultUpdate"] {
+            is_skipped |= repo.config_bool(&format!("remote.{name}.{key}"))?.unwrap_or(false);
+        }
+        let urls = repo.config_all(&format!("remote.{name}.url"));
+        if !is_skipped && !urls.is_empty() {
+            remotes.push(name);
+        }
+    }
+    Ok(remotes)
+}
+
+/// Returns the members of a group, or the one remote of this name. Empty if there is none.
+fn remotes_of(repo: &Repository, name: &BStr) -> Result<Vec<BString>, Failure> {
+    let group = repo.config_all(&format!("remotes.{name}"));
+    if !group.is_empty() {
+        let members = group.iter().flat_map(|value| value.fields()).map(BString::from);
+        return Ok(without_repeats(members.collect()));
+    }
+    let is_configured = Remote::load(repo, name).map_err(super::report::of_remote)?.is_configured;
+    Ok(if is_configured { vec![name.to_owned()] } else { Vec::new() })
+}
+
+fn without_repeats(names: Vec<BString>) -> Vec<BString> {
+    names.into_iter().fold(Vec::new(), |mut kept, name| {
+        if !kept.contains(&name) {
+            kept.push(name);
+        }
+        kept
+    })
+}

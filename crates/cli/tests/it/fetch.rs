@@ -1,0 +1,173 @@
+//! `fetch` beside Git: refs, reflogs, FETCH_HEAD, shallow file, words and exit codes.
+//!
+//! Each copy of the repository has a server beside it, which is a path.
+
+use testkit::{Oracle, Repo};
+
+use crate::SAPWOOD;
+
+/// Makes the server, clones it, and lets the server go on.
+const HISTORY: &str = "
+git init -q --initial-branch=main ../server
+(
+    cd ../server
+    for n in 1 2 3 4; do echo $n >file; git add file; git commit -qm $n; done
+    git tag v1 HEAD~2
+    git tag -a -m 'a tag' v2 HEAD~1
+    git branch topic
+    git branch rewound
+    git branch dir/gone
+)
+git remote add origin ../server
+git fetch -q
+git switch -q -c main --track origin/main
+(
+    cd ../server
+    echo 5 >file; git commit -qam 5
+    git tag -a -m 'another tag' v3
+    git branch new
+    git branch -f rewound HEAD~3
+    git branch -D -q dir/gone
+    git tag -f v1 HEAD~1 2>/dev/null
+)
+";
+
+fn oracle(script: &str) -> Oracle {
+    Oracle::new(SAPWOOD, |repo| shell(repo, &[HISTORY, script].concat()))
+}
+
+fn shell(repo: &Repo<'_>, script: &str) {
+    let made = repo.command("sh".as_ref()).args(["-ec", script]).output().expect("a shell");
+    assert!(made.status.success(), "{script}: {}", String::from_utf8_lossy(&made.stderr));
+}
+
+/// Runs one command in both copies and compares everything.
+#[track_caller]
+fn same(script: &str, args: &[&str]) {
+    let oracle = oracle(script);
+    oracle.same_as(script, args);
+    for file in ["FETCH_HEAD", "shallow"] {
+        let read = |repo: Repo<'_>| std::fs::read(repo.join(format!(".git/{file}"))).ok();
+        assert_eq!(read(oracle.git()), read(oracle.ours()), "{script} {args:?}: {file}");
+    }
+    let checked = oracle.ours().git(&["fsck", "--no-dangling"]);
+    assert_eq!(checked.stdout, "", "{script} {args:?}");
+    let kept = std::fs::read_dir(oracle.ours().join(".git/objects/pack")).expect("a directory");
+    let names = kept.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
+    let odd: Vec<String> = names.filter(|name| name.starts_with("tmp_") || name.ends_with(".keep")).collect();
+    assert!(odd.is_empty(), "{script} {args:?}: {odd:?}");
+}
+
+#[test]
+fn fetches_what_the_configuration_names() {
+    for args in [
+        &["fetch"][..],
+        &["fetch", "-v"],
+        &["fetch", "-q"],
+        &["fetch", "origin"],
+        &["fetch", "--prune"],
+        &["fetch", "--prune", "--atomic"],
+        &["fetch", "--dry-run", "--prune"],
+        &["fetch", "--tags"],
+        &["fetch", "--tags", "--force"],
+        &["fetch", "--no-tags"],
+        &["fetch", "--prune-tags", "--prune"],
+        &["fetch", "--append"],
+        &["fetch", "--no-write-fetch-head"],
+        &["fetch", "--prefetch"],
+        &["fetch", "--refetch"],
+        &["fetch", "--keep"],
+        &["fetch", "--porcelain", "-v"],
+        &["fetch", "--no-show-forced-updates"],
+        &["fetch", "--depth=1"],
+        &["fetch", "--set-upstream"],
+        &["-c", "fetch.output=compact", "fetch"],
+        &["-c", "remote.origin.tagOpt=--no-tags", "fetch"],
+        &["-c", "remote.origin.followRemoteHEAD=never", "fetch"],
+        &["-c", "fetch.unpackLimit=1", "fetch"],
+    ] {
+        same("", args);
+    }
+}
+
+#[test]
+fn fetches_what_the_command_line_names() {
+    for args in [
+        &["fetch", "origin", "main"][..],
+        &["fetch", "origin", "main:other", "+rewound:refs/heads/r"],
+        &["fetch", "origin", "rewound:refs/remotes/origin/rewound"],
+        &["fetch", "origin", "main:main"],
+        &["fetch", "-u", "origin", "main:main"],
+        &["fetch", "../server"],
+        &["fetch", "../server", "refs/heads/*:refs/heads/q/*", "^refs/heads/topic"],
+        &["fetch", "origin", "tag", "v3"],
+        &["fetch", "origin", "tag"],
+        &["fetch", "origin", "nosuch"],
+        &["fetch", "nosuch"],
+        &["fetch", "origin", "a b"],
+        &["fetch", "origin", "main:x", "topic:x"],
+        &["fetch", "--refmap=refs/heads/*:refs/mine/*", "origin", "main"],
+        &["fetch", "--refmap=", "origin", "main"],
+        &["fetch", "--set-upstream", "origin", "new"],
+        &["fetch", "--depth=0"],
+        &["fetch", "--unshallow"],
+    ] {
+        same("", args);
+    }
+}
+
+#[test]
+fn goes_on_after_a_ref_that_fails() {
+    let conflict = "(cd ../server; git branch dir)";
+    same(conflict, &["fetch"]);
+    same(conflict, &["fetch", "--atomic"]);
+    same(conflict, &["fetch", "--prune"]);
+    let locked = "mkdir -p .git/refs/remotes/origin; touch .git/refs/remotes/origin/new.lock";
+    same(locked, &["fetch"]);
+    same(locked, &["fetch", "--atomic"]);
+}
+
+#[test]
+fn changes_where_history_is_cut_off() {
+    let shallow = "git fetch -q --depth=2 origin";
+    for args in [
+        &["fetch"][..],
+        &["fetch", "--unshallow"],
+        &["fetch", "--deepen=1"],
+        &["fetch", "--depth=1"],
+        &["fetch", "--depth=100"],
+        &["fetch", "--depth=2", "--deepen=1"],
+    ] {
+        same(shallow, args);
+    }
+}
+
+#[test]
+fn runs_the_hook_of_refs() {
+    let hook = "mkdir -p .git/hooks
+        printf '#!/bin/sh\\necho $1 >&2; cat >&2\\n' >.git/hooks/reference-transaction
+        chmod +x .git/hooks/reference-transaction";
+    same(hook, &["fetch", "--atomic"]);
+    let refusal = "mkdir -p .git/hooks
+        printf '#!/bin/sh\\ntest $1 != prepared\\n' >.git/hooks/reference-transaction
+        chmod +x .git/hooks/reference-transaction";
+    same(refusal, &["fetch", "--atomic"]);
+}
+
+#[test]
+fn fetches_from_several_remotes() {
+    let two = "git remote add two ../server; git config remotes.both 'origin two'";
+    for args in [
+        &["fetch", "--all"][..],
+        &["fetch", "--multiple", "origin", "two"],
+        &["fetch", "both"],
+        &["fetch", "both", "main"],
+        &["fetch", "--multiple", "nosuch"],
+        &["fetch", "--all", "origin"],
+        &["fetch", "--all", "--atomic"],
+    ] {
+        same(two, args);
+    }
+    let bad = "git remote add bad ../nowhere; git remote add two ../server";
+    same(bad, &["fetch", "--all"]);
+}

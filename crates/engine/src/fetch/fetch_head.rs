@@ -1,0 +1,95 @@
+//! `FETCH_HEAD`: the refs of the last fetch, those to merge first.
+//!
+//! Format: git-fetch(1), "OUTPUT"; a line is `<object> TAB [not-for-merge] TAB <description>`.
+
+use std::{io, io::Write as _, path::PathBuf};
+
+use bstr::{BStr, BString, ByteSlice};
+use repo::Repository;
+use sys::by_path;
+
+use super::map::{Mapping, Merge};
+
+/// The file.
+#[derive(Clone, Debug)]
+pub struct FetchHead {
+    path: PathBuf,
+    display: PathBuf,
+    shared: store::SharedRepository,
+}
+
+/// The file cannot be written. The message is Git's.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot open '{}': {}", .path.display(), sys::reason(.source))]
+pub struct Error {
+    /// The file, as Git names it.
+    pub path: PathBuf,
+    /// The reason.
+    pub source: io::Error,
+}
+
+impl FetchHead {
+    /// Returns the file of a repository.
+    pub fn of(repo: &Repository, shared: store::SharedRepository) -> FetchHead {
+        let path = repo.git_dir().join("FETCH_HEAD");
+        let display = match repo.git_dir() == repo.common_dir() {
+            true => repo.display_common_file("FETCH_HEAD"),
+            false => path.clone(),
+        };
+        FetchHead { path, display, shared }
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error { path: self.display.clone(), source }
+    }
+
+    /// Empties the file, or creates it.
+    pub fn truncate(&self) -> Result<(), Error> {
+        let opened = match by_path::open_to_rewrite(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.shared.create_new(&self.path, 0o666).map(drop)
+            }
+            opened => opened.map(drop),
+        };
+        opened.map_err(|source| self.failed(source))
+    }
+
+    /// Appends lines.
+    pub fn append(&self, lines: &[u8]) -> Result<(), Error> {
+        let written = by_path::append(&self.path, true, 0o666).and_then(|mut file| file.write_all(lines));
+        written.map_err(|source| self.failed(source))
+    }
+}
+
+/// Returns the line of a ref. `url` is the address as users see it.
+pub fn line(mapping: &Mapping, url: &BStr) -> BString {
+    let note = match mapping.merge {
+        Merge::Merged => "",
+        Merge::NotMerged => "not-for-merge",
+        Merge::Ignored => return BString::default(),
+    };
+    let (kind, name) = describe(mapping.name.as_bstr());
+    let mut line = BString::from(format!("{}\t{note}\t", mapping.oid));
+    if !name.is_empty() {
+        if !kind.is_empty() {
+            line.extend_from_slice(kind.as_bytes());
+            line.push(b' ');
+        }
+        line.extend_from_slice(&[b"'", name.as_bytes(), b"' of "].concat());
+    }
+    line.extend_from_slice(&url.replace(b"\n", b"\\n"));
+    line.push(b'\n');
+    line
+}
+
+/// Returns the kind of a server's ref, and its short name.
+pub fn describe(name: &BStr) -> (&'static str, &BStr) {
+    if name == "HEAD" {
+        return ("", "".into());
+    }
+    let kinds =
+        [("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote-tracking branch")];
+    let short =
+        |(before, kind): (&str, &'static str)| Some((kind, name.strip_prefix(before.as_bytes())?.as_bstr()));
+    kinds.into_iter().find_map(short).unwrap_or(("", name))
+}

@@ -1,0 +1,172 @@
+//! A remote: `remote.<name>.*`, or an address that was given in place of a name.
+//!
+//! Source: git-config(1), `remote.<name>.*`, `branch.<name>.*`; git-fetch(1), "REMOTES".
+
+use bstr::{BStr, BString, ByteSlice};
+use repo::Repository;
+
+use super::refspec::{self, Refspec};
+
+/// `remote.<name>.tagOpt`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TagOption {
+    /// Tags of fetched commits are fetched.
+    #[default]
+    Follow,
+    /// `--tags`
+    All,
+    /// `--no-tags`
+    None,
+}
+
+/// `remote.<name>.followRemoteHEAD`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum FollowHead {
+    #[default]
+    Create,
+    Never,
+    Always,
+    /// Warns of a change, unless HEAD names this branch.
+    Warn(Option<BString>),
+}
+
+/// A remote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remote {
+    /// The name, or the address if it has none.
+    pub name: BString,
+    /// The addresses; a fetch uses the first one.
+    pub urls: Vec<BString>,
+    /// True if the configuration knows the name.
+    pub is_configured: bool,
+    /// `remote.<name>.fetch`
+    pub refspecs: Vec<Refspec>,
+    /// `remote.<name>.tagOpt`
+    pub tags: TagOption,
+    /// `remote.<name>.prune`
+    pub prune: Option<bool>,
+    /// `remote.<name>.pruneTags`
+    pub prune_tags: Option<bool>,
+    /// `remote.<name>.uploadpack`
+    pub upload_pack: Option<BString>,
+    /// `remote.<name>.serverOption`
+    pub server_options: Vec<BString>,
+    /// `remote.<name>.followRemoteHEAD`
+    pub follow_head: FollowHead,
+}
+
+/// A remote that cannot be used. The messages are Git's.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error(transparent)]
+    Refspec(#[from] refspec::Invalid),
+    #[error(transparent)]
+    Repo(#[from] repo::Error),
+}
+
+impl Remote {
+    /// Reads the remote of this name. A name that is not configured is an address.
+    pub fn load(repo: &Repository, name: &BStr) -> Result<Remote, Error> {
+        let key = |suffix: &str| format!("remote.{name}.{suffix}");
+        let is_name = is_remote_name(name);
+        let all = |suffix: &str| if is_name { repo.config_all(&key(suffix)) } else { Vec::new() };
+        let flag = |suffix: &str| match is_name {
+            true => repo.config_bool(&key(suffix)),
+            false => Ok(None),
+        };
+        // An empty value empties the list.
+        let list = |suffix: &str| {
+            all(suffix).into_iter().fold(Vec::new(), |mut list, value| {
+                if value.is_empty() {
+                    list.clear()
+                } else {
+                    list.push(value)
+                }
+                list
+            })
+        };
+        let mut urls = list("url");
+        let is_configured = is_name && repo.remotes().iter().any(|remote| *remote == name);
+        if urls.is_empty() {
+            urls.push(name.to_owned());
+        }
+        let refspecs = list("fetch");
+        let parse = |text: &BString| Refspec::parse(text.as_bstr(), repo.hash());
+        let tags = all("tagOpt").into_iter().fold(TagOption::Follow, |before, value| match &value[..] {
+            b"--no-tags" => TagOption::None,
+            b"--tags" => TagOption::All,
+            _ => before,
+        });
+        let last = |suffix: &str| all(suffix).pop();
+        Ok(Remote {
+            name: name.to_owned(),
+            urls,
+            is_configured,
+            refspecs: refspecs.iter().map(parse).collect::<Result<_, _>>()?,
+            tags,
+            prune: flag("prune")?,
+            prune_tags: flag("pruneTags")?,
+            upload_pack: last("uploadpack"),
+            server_options: list("serverOption"),
+            follow_head: last("followRemoteHEAD").map_or(FollowHead::Create, |value| follow(value.as_bstr())),
+        })
+    }
+
+    /// Returns the address that a fetch uses.
+    pub fn url(&self) -> &BStr {
+        self.urls.first().map_or(self.name.as_bstr(), |url| url.as_bstr())
+    }
+
+    /// Returns the name of the remote to fetch from if the user gave none.
+    pub fn default_name(repo: &Repository) -> Result<BString, repo::Error> {
+        let head = repo.head()?;
+        let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/"));
+        let configured =
+            branch.and_then(|branch| repo.config_str(&format!("branch.{}.remote", branch.as_bstr())));
+        Ok(configured.unwrap_or_else(|| match repo.remotes().as_slice() {
+            [only] => only.clone(),
+            _ => "origin".into(),
+        }))
+    }
+}
+
+/// Returns true if a remote may be called so in the configuration.
+fn is_remote_name(name: &BStr) -> bool {
+    !name.is_empty() && !name.starts_with(b"/")
+}
+
+fn follow(value: &BStr) -> FollowHead {
+    match value.as_bytes() {
+        b"never" => FollowHead::Never,
+        b"always" => FollowHead::Always,
+        b"warn" => FollowHead::Warn(None),
+        other => match other.strip_prefix(b"warn-if-not-") {
+            Some(branch) => FollowHead::Warn(Some(branch.into())),
+            None => FollowHead::Create,
+        },
+    }
+}
+
+/// The upstream of the current branch: `branch.<name>.remote` and `branch.<name>.merge`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Upstream {
+    /// The remote.
+    pub remote: BString,
+    /// The refs on the remote; they may be abbreviated.
+    pub merge: Vec<BString>,
+}
+
+impl Upstream {
+    /// Reads the upstream of the branch that HEAD names. `None` if it has no remote or no `merge`.
+    pub fn load(repo: &Repository) -> Result<Option<Upstream>, repo::Error> {
+        let head = repo.head()?;
+        let Some(branch) = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/")) else {
+            return Ok(None);
+        };
+        let merge = repo.config_all(&format!("branch.{}.merge", branch.as_bstr()));
+        let remote = repo.config_str(&format!("branch.{}.remote", branch.as_bstr()));
+        Ok(remote.filter(|_| !merge.is_empty()).map(|remote| Upstream { remote, merge }))
+    }
+}

@@ -1,0 +1,497 @@
+//! The fetch from one remote.
+
+use std::{collections::HashMap, ops::ControlFlow};
+
+use bstr::{BString, ByteSlice};
+use format::ObjectId;
+use repo::{
+    Repository,
+    wire::{Advertisement, Client},
+};
+use store::refs::{Edit, Failures, Follow, New, Rejection, Transaction};
+
+use super::{
+    Context, Error, Event, FailedTransaction, FetchHeadPolicy, Options, OurHead, Report,
+    fetch_head::{self, FetchHead},
+    map::{self, Force, LocalRefs, Mapped, Mapping, Merge, Remark, Tags, Wanted},
+    refspec::{Refspec, for_prefetch},
+    remote::{FollowHead, Remote, TagOption, Upstream},
+    transfer::{Depth, Transfer, shown_url},
+    update::{self, CheckedOut, FAILED, Flag, Policy, Update},
+};
+
+/// Fetches from a remote.
+pub fn run(context: Context<'_>, remote: &Remote, options: &Options) -> Result<Report, Error> {
+    let mut remote = remote.clone();
+    let mut options = options.clone();
+    if options.prefetch {
+        remote.refspecs = for_prefetch(std::mem::take(&mut remote.refspecs));
+        options.refspecs = for_prefetch(std::mem::take(&mut options.refspecs));
+    }
+    options.tags = match (options.tags, remote.tags) {
+        (Some(tags), _) => Some(tags),
+        (None, TagOption::All) => Some(Tags::All),
+        (None, TagOption::None) => Some(Tags::None),
+        (None, TagOption::Follow) => None,
+    };
+    if options.connect.program.is_none() {
+        options.connect.program = remote.upload_pack.clone();
+    }
+    if options.connect.server_options.is_empty() {
+        options.connect.server_options = remote.server_options.clone();
+    }
+    let url = Client::of(context.repo).url(remote.url());
+    let report = Report { url: shown_url(&url), ..Report::default() };
+    let transfer = Transfer::new(context, &options, url);
+    let upstream = Upstream::load(context.repo)?;
+    Fetch {
+        context,
+        remote: &remote,
+        options: &options,
+        upstream,
+        transfer,
+        report,
+        local: LocalRefs::default(),
+        head_lines: Vec::new(),
+        edits: Vec::new(),
+    }
+    .run()
+}
+
+/// A fetch in progress.
+struct Fetch<'a> {
+    context: Context<'a>,
+    remote: &'a Remote,
+    options: &'a Options,
+    upstream: Option<Upstream>,
+    transfer: Transfer<'a>,
+    report: Report,
+    local: LocalRefs,
+    /// The lines for FETCH_HEAD.
+    head_lines: Vec<u8>,
+    /// The edits, each with the number of its update.
+    edits: Vec<(Edit, Option<usize>)>,
+}
+
+impl<'a> Fetch<'a> {
+    fn run(mut self) -> Result<Report, Error> {
+        let Context { repo, .. } = self.context;
+        let fetch_head = FetchHead::of(repo, self.context.locks.shared);
+        if self.writes_fetch_head() && self.options.fetch_head == FetchHeadPolicy::Replace {
+            fetch_head.truncate()?;
+        }
+        let theirs = self.list_refs()?;
+        self.read_local_refs()?;
+        let Mapped { mut refs, follows_tags, remarks } = self.map(&theirs)?;
+        self.remark(&remarks);
+        if !self.options.update_head_ok {
+            self.refuse_checked_out(&refs)?;
+        }
+        (self.context.events)(Event::Mapped(&refs));
+        if self.options.prune {
+            self.prune(&refs)?;
+        }
+        let url = self.report.url.clone();
+        self.report.mapped = refs.clone();
+        let depth = if follows_tags { Depth::FollowingTags } else { Depth::AsAsked };
+        let done = self.transfer.take(&mut refs, depth, &url)?;
+        self.report.has_new_objects |= done.has_new_objects;
+        let fresh = done.reopened;
+        self.update(fresh.as_ref().unwrap_or(repo), &refs)?;
+        if follows_tags {
+            self.follow_tags(&theirs, fresh.as_ref().unwrap_or(repo))?;
+        }
+        if self.commit()? {
+            if self.writes_fetch_head() {
+                fetch_head.append(&self.head_lines)?;
+            }
+            if self.follows_head() {
+                self.set_remote_head(&theirs)?;
+            }
+        }
+        self.transfer.release();
+        self.report.mapped = refs;
+        Ok(self.report)
+    }
+
+    fn writes_fetch_head(&self) -> bool {
+        self.options.fetch_head != FetchHeadPolicy::Leave && !self.options.dry_run
+    }
+
+    /// Returns true if the remote's HEAD is recorded.
+    fn follows_head(&self) -> bool {
+        self.options.refspecs.is_empty()
+            && !self.remote.refspecs.is_empty()
+            && self.remote.follow_head != FollowHead::Never
+            && self.remote.is_configured
+    }
+
+    /// Returns the upstream of the current branch, if it is on this remote.
+    fn merges(&self) -> Option<&Upstream> {
+        self.upstream.as_ref().filter(|upstream| upstream.remote == self.remote.name)
+    }
+
+    fn list_refs(&mut self) -> Result<Advertisement, Error> {
+        let options = self.options;
+        let mut prefixes = Vec::new();
+        let mut must_list = true;
+        if options.refspecs.is_empty() {
+            self.remote.refspecs.iter().for_each(|refspec| refspec.add_prefixes(&mut prefixes));
+            prefixes.extend(self.merges().into_iter().flat_map(|upstream| upstream.merge.iter().cloned()));
+            if prefixes.is_empty() {
+                prefixes.push("HEAD".into());
+            }
+        } else {
+            options.refspecs.iter().for_each(|refspec| refspec.add_prefixes(&mut prefixes));
+            must_list = options.refspecs.iter().any(|refspec| refspec.object.is_none());
+        }
+        if options.tags != Some(Tags::None) {
+            must_list = true;
+            if !prefixes.is_empty() {
+                prefixes.push("refs/tags/".into());
+            }
+        }
+        if self.follows_head() {
+            prefixes.push("HEAD".into());
+        }
+        let connection = self.transfer.connection()?;
+        match must_list {
+            true => Ok(connection.list_refs(&prefixes)?),
+            false => Ok(Advertisement::default()),
+        }
+    }
+
+    fn read_local_refs(&mut self) -> Result<(), Error> {
+        let local = &mut self.local;
+        let scope = repo::ListScope::Below("refs/".into());
+        let _flow = self.context.repo.each_ref(scope, None, |listed| {
+            local.values.insert(listed.name.to_owned(), listed.id);
+            if listed.target.is_some() {
+                local.symbolic.insert(listed.name.to_owned());
+            }
+            Ok::<_, Error>(ControlFlow::Continue(()))
+        })?;
+        Ok(())
+    }
+
+    fn map(&self, theirs: &Advertisement) -> Result<Mapped, Error> {
+        let objects = self.context.repo.objects();
+        let wanted = Wanted {
+            remote: self.remote,
+            refspecs: &self.options.refspecs,
+            refmap: self.options.refmap.as_deref(),
+            upstream: self.upstream.as_ref(),
+            tags: self.options.tags.unwrap_or(Tags::Follow),
+            prefetch: self.options.prefetch,
+        };
+        Ok(map::map(&theirs.refs, &wanted, &self.local, &mut |oid| objects.contains_listed(oid))?)
+    }
+
+    fn remark(&self, remarks: &[Remark]) {
+        for remark in remarks {
+            match remark {
+                Remark::Funny(name) => {
+                    let text = format!("* Ignoring funny ref '{name}' locally");
+                    (self.context.events)(Event::Error(text.as_str().into()));
+                }
+                Remark::UsuallyTracks { local, usual, now } => {
+                    let text = format!("{local} usually tracks {usual}, not {now}");
+                    (self.context.events)(Event::Warning(text.as_str().into()));
+                }
+            }
+        }
+    }
+
+    /// Returns an error if a branch that a worktree has checked out would change.
+    fn refuse_checked_out(&self, refs: &[Mapping]) -> Result<(), Error> {
+        for ours in refs.iter().filter_map(|mapping| mapping.local.as_ref()) {
+            if ours.name.starts_with(b"refs/heads/")
+                && let Some(worktree) = self.context.repo.worktree_using(ours.name.as_bstr(), false)?
+            {
+                return Err(Error::CheckedOut { branch: ours.name.clone(), worktree });
+            }
+        }
+        Ok(())
+    }
+
+    fn prune(&mut self, refs: &[Mapping]) -> Result<(), Error> {
+        let options = self.options;
+        let refspecs: &[Refspec] =
+            if options.refspecs.is_empty() { &self.remote.refspecs } else { &options.refspecs };
+        let stale = map::stale(refspecs, refs, &self.local);
+        if stale.is_empty() {
+            return Ok(());
+        }
+        let null = ObjectId::null(self.context.repo.hash());
+        let edits = stale.iter().map(|(name, _)| Edit {
+            follow: Follow::No,
+            ..Edit::set(name.as_bstr(), null, "fetch: prune".into())
+        });
+        if !options.dry_run {
+            if options.atomic {
+                self.edits.extend(edits.map(|edit| (edit, None)));
+            } else {
+                let mut transaction = self.transaction(Failures::EndAll);
+                for edit in edits {
+                    transaction.add(edit)?;
+                }
+                if let Err(error) = transaction.commit() {
+                    (self.context.events)(Event::Error(error.to_string().as_str().into()));
+                    self.report.has_failures = true;
+                }
+            }
+        }
+        let line = |(name, old): &(BString, ObjectId)| Update {
+            flag: Flag::Pruned,
+            summary: "[deleted]".into(),
+            reason: None,
+            theirs: "(none)".into(),
+            ours: name.clone(),
+            old: *old,
+            new: null,
+        };
+        (self.context.events)(Event::Pruned(&stale.iter().map(line).collect::<Vec<_>>()));
+        self.local.values.retain(|name, _| !stale.iter().any(|(gone, _)| gone == name));
+        self.report_dangling(&stale)?;
+        Ok(())
+    }
+
+    /// Reports symbolic refs whose target was removed.
+    fn report_dangling(&self, stale: &[(BString, ObjectId)]) -> Result<(), Error> {
+        let mut dangling = Vec::new();
+        for name in &self.local.symbolic {
+            if let Some(target) = self.context.repo.symbolic_target(name.as_bstr())?
+                && stale.iter().any(|(gone, _)| *gone == target)
+            {
+                dangling.push((name.clone(), target));
+            }
+        }
+        dangling.sort();
+        if !dangling.is_empty() {
+            (self.context.events)(Event::Dangling(&dangling));
+        }
+        Ok(())
+    }
+
+    fn transaction(&self, failures: Failures) -> Transaction<'a> {
+        let mut transaction = Transaction::new(self.context.refs, failures);
+        if let Some(hook) = self.context.hook {
+            transaction.observed_by(Box::new(hook));
+        }
+        transaction
+    }
+
+    fn warn_of_unchecked(&self) {
+        if self.options.skips_forced_check && self.options.advises_forced_check {
+            (self.context.events)(Event::Warning(UNCHECKED.into()));
+        }
+    }
+
+    /// Judges each ref, and collects lines and edits.
+    fn update(&mut self, repo: &Repository, refs: &[Mapping]) -> Result<(), Error> {
+        let options = self.options;
+        let policy = Policy {
+            force: if options.force { Force::Yes } else { Force::No },
+            may_update_head: options.update_head_ok,
+            checks_forced: !options.skips_forced_check,
+            action: options.action.clone(),
+        };
+        let mut checked_out = CheckedOut::default();
+        let null = ObjectId::null(repo.hash());
+        for mapping in refs.iter().filter(|mapping| mapping.rejected_shallow) {
+            let name = mapping.local.as_ref().map_or(&mapping.name, |local| &local.name);
+            let text = format!("rejected {name} because shallow roots are not allowed to be updated");
+            (self.context.events)(Event::Warning(text.as_str().into()));
+        }
+        for wanted in [Merge::Merged, Merge::NotMerged, Merge::Ignored] {
+            for mapping in refs.iter().filter(|mapping| !mapping.rejected_shallow) {
+                let mut mapping = mapping.clone();
+                // Only a commit can be merged.
+                if mapping.merge == Merge::Merged && repo.commit_if_there(mapping.oid)?.is_none() {
+                    mapping.merge = Merge::NotMerged;
+                }
+                if mapping.merge != wanted {
+                    continue;
+                }
+                let line = fetch_head::line(&mapping, self.report.url.as_bstr());
+                self.head_lines.extend_from_slice(&line);
+                let Some(local) = &mapping.local else {
+                    if self.options.fetch_head != FetchHeadPolicy::Leave {
+                        let (kind, _) = fetch_head::describe(mapping.name.as_bstr());
+                        self.report.updates.push(Update {
+                            flag: Flag::New,
+                            summary: if kind.is_empty() { "branch" } else { kind }.into(),
+                            reason: None,
+                            theirs: mapping.name.clone(),
+                            ours: "FETCH_HEAD".into(),
+                            old: null,
+                            new: mapping.oid,
+                        });
+                    }
+                    continue;
+                };
+                if !repo.objects().contains(&mapping.oid) {
+                    return Err(Error::NoObject(mapping.oid));
+                }
+                let judged = update::judge(repo, &mapping, local, &policy, &mut checked_out)?;
+                self.report.has_failures |= judged.update.flag == Flag::Rejected;
+                self.report.updates.push(judged.update);
+                if let Some(edit) = judged.edit.filter(|_| !options.dry_run) {
+                    self.edits.push((edit, Some(self.report.updates.len() - 1)));
+                }
+            }
+        }
+        self.warn_of_unchecked();
+        Ok(())
+    }
+
+    /// Fetches the tags that lead to objects which have arrived.
+    fn follow_tags(&mut self, theirs: &Advertisement, repo: &Repository) -> Result<(), Error> {
+        let mut local = self.local.clone();
+        let names = self.edits.iter().map(|(edit, _)| edit.name.clone());
+        local.values.extend(names.map(|name| (name, ObjectId::null(repo.hash()))));
+        let objects = repo.objects();
+        let mut tags = map::missing_tags(&theirs.refs, &[], &local, &mut |oid| objects.contains_listed(oid));
+        if tags.is_empty() {
+            return Ok(());
+        }
+        let url = self.report.url.clone();
+        let done = self.transfer.take(&mut tags, Depth::Tags, &url)?;
+        self.report.has_new_objects |= done.has_new_objects;
+        self.update(done.reopened.as_ref().unwrap_or(repo), &tags)
+    }
+
+    /// Makes the edits. With `--atomic` all or none; otherwise an edit that fails is left out.
+    /// Returns false if none was made although some were wanted.
+    fn commit(&mut self) -> Result<bool, Error> {
+        let edits = std::mem::take(&mut self.edits);
+        let failures = if self.options.atomic { Failures::EndAll } else { Failures::RejectOne };
+        if self.options.atomic && self.report.has_failures {
+            return Ok(false);
+        }
+        if edits.is_empty() {
+            return Ok(true);
+        }
+        let mut transaction = self.transaction(failures);
+        let mut numbers = HashMap::new();
+        for (edit, number) in edits {
+            numbers.insert(edit.name.clone(), number);
+            transaction.add(edit)?;
+        }
+        match transaction.commit() {
+            Ok(rejected) => {
+                let mut advised = false;
+                for one in rejected {
+                    self.report.has_failures = true;
+                    if let Some(Some(number)) = numbers.get(&one.name) {
+                        let update = &mut self.report.updates[*number];
+                        (update.flag, update.reason) = (Flag::Rejected, Some(FAILED));
+                    }
+                    let is_conflict = one.kind == Rejection::NameConflict;
+                    let text = match is_conflict {
+                        true if advised => continue,
+                        true => conflict_advice(&self.remote.name),
+                        false => one.message,
+                    };
+                    advised |= is_conflict;
+                    (self.context.events)(Event::Error(text.as_str().into()));
+                }
+            }
+            Err(error) => {
+                let code = if is_conflict(&error) { CONFLICT } else { OTHER };
+                self.report.failed_transaction = Some(FailedTransaction { message: error.to_string(), code });
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes `refs/remotes/<name>/HEAD` name the branch of the remote's HEAD; in a mirror, HEAD.
+    fn set_remote_head(&mut self, theirs: &Advertisement) -> Result<(), Error> {
+        let repo = self.context.repo;
+        let Some(branch) = branch_of_head(theirs) else { return Ok(()) };
+        let name = &self.remote.name;
+        let is_mirror =
+            repo.is_bare() && repo.config_bool(&format!("remote.{name}.mirror"))?.unwrap_or(false);
+        let (head, target) = match is_mirror {
+            true => ("HEAD".to_owned(), format!("refs/heads/{branch}")),
+            false => (format!("refs/remotes/{name}/HEAD"), format!("refs/remotes/{name}/{branch}")),
+        };
+        let (head, target) = (BString::from(head), BString::from(target));
+        if self.options.dry_run || repo.find_ref(target.as_bstr())?.is_none() {
+            return Ok(());
+        }
+        let before = repo.symbolic_target(head.as_bstr())?;
+        let value = repo.value_of_ref(head.as_bstr())?;
+        let exists = before.is_some() || value.is_some();
+        if !exists || (is_mirror || self.remote.follow_head == FollowHead::Always) {
+            if before.as_ref() != Some(&target) {
+                let edit = Edit {
+                    new: New::Symbolic(target),
+                    follow: Follow::No,
+                    ..Edit::set(head.as_bstr(), ObjectId::null(repo.hash()), "fetch".into())
+                };
+                let mut transaction = self.transaction(Failures::EndAll);
+                // A HEAD that cannot be recorded is no error of the fetch.
+                let _ = transaction.add(edit).and_then(|()| transaction.commit());
+            }
+            return Ok(());
+        }
+        if let FollowHead::Warn(known) = &self.remote.follow_head
+            && known.as_ref() != Some(&branch)
+            && !self.options.quiet
+        {
+            let space = format!("refs/remotes/{name}/");
+            let short = before.as_ref().and_then(|before| before.strip_prefix(space.as_bytes()));
+            (self.context.events)(Event::OtherHead {
+                remote: name.as_bstr(),
+                theirs: branch.as_bstr(),
+                ours: match (short, value) {
+                    (Some(short), _) if short == branch.as_slice() => return Ok(()),
+                    (Some(short), _) => OurHead::Branch(short.as_bstr()),
+                    (None, Some(oid)) if before.is_none() => OurHead::Detached(oid),
+                    _ => return Ok(()),
+                },
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The warning if nobody looks for commits that an update loses.
+const UNCHECKED: &str = "fetch normally indicates which branches had a forced update,\n\
+    but that check has been disabled; to re-enable, use '--show-forced-updates'\n\
+    flag or run 'git config fetch.showForcedUpdates true'";
+
+/// Exit codes of a failed transaction: Git's negative numbers of the two kinds of errors.
+const CONFLICT: u8 = 254;
+const OTHER: u8 = 253;
+
+fn is_conflict(error: &store::refs::Error) -> bool {
+    error.rejection() == Some(Rejection::NameConflict)
+}
+
+fn conflict_advice(remote: &BString) -> String {
+    format!(
+        "some local refs could not be updated; try running\n 'git remote prune {remote}' to remove any \
+         old, conflicting branches"
+    )
+}
+
+/// Returns the branch of the server's HEAD, without `refs/heads/`. `None` if the server does not
+/// tell, and several branches have the value of HEAD.
+fn branch_of_head(theirs: &Advertisement) -> Option<BString> {
+    let head = theirs.refs.iter().find(|theirs| theirs.name == "HEAD")?;
+    let short = |name: &BString| Some(BString::from(name.strip_prefix(b"refs/heads/")?));
+    if let Some(target) = &head.symref {
+        return theirs
+            .refs
+            .iter()
+            .find(|theirs| theirs.name == *target)
+            .and_then(|theirs| short(&theirs.name));
+    }
+    let same = theirs.refs.iter().filter(|theirs| theirs.oid == head.oid);
+    let mut branches = same.filter_map(|theirs| short(&theirs.name));
+    let first = branches.next();
+    first.filter(|_| branches.next().is_none())
+}

@@ -1,0 +1,278 @@
+//! Brings the objects of mapped refs.
+//!
+//! Order: if everything is here and connected, nothing is requested. Else the wants are negotiated
+//! and the pack arrives; then the file `shallow` changes; then everything that is reachable from
+//! the refs is checked to be here.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    io,
+    path::PathBuf,
+    sync::atomic::Ordering,
+};
+
+use bstr::BString;
+use format::ObjectId;
+use repo::{
+    Repository,
+    wire::{Client, Connection, Feature, NoHaves, Request, url::Url},
+};
+
+use sys::by_path;
+
+use crate::indexing::arrive::{self, Arrival, Arrived, Keeping, Purpose, Settings};
+
+use super::{
+    Context, Error, Event, Options,
+    map::Mapping,
+    shallow::{self, Shallow},
+};
+
+/// A fetch in progress: its connection, which ends with the pack.
+pub(super) struct Transfer<'a> {
+    pub(super) context: Context<'a>,
+    pub(super) options: &'a Options,
+    pub(super) url: Url,
+    /// The connection, if it was made and not used up.
+    connection: Option<Connection>,
+    /// The files that protect new packs until refs name their objects.
+    kept: Vec<PathBuf>,
+}
+
+/// The result of a transfer.
+#[derive(Default)]
+pub(super) struct Transferred {
+    /// The repository, opened again because its shallow commits have changed.
+    pub(super) reopened: Option<Repository>,
+    /// Objects arrived.
+    pub(super) has_new_objects: bool,
+}
+
+/// The part of the history that a request is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// As the options say.
+    AsAsked,
+    /// As the options say; the tags of fetched commits are fetched too.
+    FollowingTags,
+    /// The tags of commits that have just arrived.
+    Tags,
+}
+
+impl<'a> Transfer<'a> {
+    pub(super) fn new(context: Context<'a>, options: &'a Options, url: Url) -> Transfer<'a> {
+        Transfer { context, options, url, connection: None, kept: Vec::new() }
+    }
+
+    /// Gives new packs up to repacking: refs name their objects now.
+    pub(super) fn release(&mut self) {
+        for path in self.kept.drain(..) {
+            // A file that stays keeps a pack, and harms nothing.
+            let _ = by_path::remove_file(&path);
+        }
+    }
+
+    /// Connects, unless a connection is open.
+    pub(super) fn connection(&mut self) -> Result<&mut Connection, Error> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => Client::of(self.context.repo).connect(&self.url, &self.options.connect)?,
+        };
+        let (ours, theirs) = (self.context.repo.hash(), connection.hash());
+        if ours != theirs {
+            return Err(Error::Hash { ours: ours.name(), theirs: theirs.name() });
+        }
+        Ok(self.connection.insert(connection))
+    }
+
+    /// Brings the objects of `refs`. `url` is the address as users see it.
+    pub(super) fn take(
+        &mut self,
+        refs: &mut [Mapping],
+        depth: Depth,
+        url: &BString,
+    ) -> Result<Transferred, Error> {
+        let deepens = depth != Depth::Tags && self.options.limits.deepens();
+        if refs.is_empty() || !deepens && !self.options.refetch && self.has_everything(refs) {
+            return Ok(Transferred::default());
+        }
+        let wants = self.wants(refs, deepens);
+        let mut done = Transferred::default();
+        if !wants.is_empty() || deepens {
+            self.request(refs, &wants, depth, &mut done)?;
+        }
+        let repo = done.reopened.as_ref().unwrap_or(self.context.repo);
+        let tips: Vec<ObjectId> =
+            refs.iter().filter(|mapping| !mapping.rejected_shallow).map(|mapping| mapping.oid).collect();
+        if !(self.context.connected)(repo, &tips) {
+            return Err(Error::Incomplete(url.clone()));
+        }
+        Ok(done)
+    }
+
+    fn has_everything(&self, refs: &[Mapping]) -> bool {
+        let objects = self.context.repo.objects();
+        if !refs.iter().all(|mapping| objects.contains_listed(&mapping.oid)) {
+            return false;
+        }
+        let tips: Vec<ObjectId> = refs.iter().map(|mapping| mapping.oid).collect();
+        (self.context.connected)(self.context.repo, &tips)
+    }
+
+    /// Returns the objects to ask for, in the order of the refs.
+    fn wants(&self, refs: &[Mapping], deepens: bool) -> Vec<ObjectId> {
+        let is_new =
+            |mapping: &&Mapping| mapping.local.as_ref().is_none_or(|local| local.old != Some(mapping.oid));
+        let mut asked = HashSet::new();
+        let mut wants: Vec<ObjectId> = Vec::new();
+        let changed = refs.iter().filter(is_new).map(|mapping| mapping.oid);
+        wants.extend(changed.filter(|oid| asked.insert(*oid)));
+        // A deeper history is wanted of refs that stay, too.
+        if wants.is_empty() {
+            wants.extend(refs.iter().map(|mapping| mapping.oid).filter(|oid| asked.insert(*oid)));
+        }
+        if deepens || self.options.refetch {
+            return wants;
+        }
+        let Context { repo, connected, .. } = self.context;
+        let is_missing = |want: &ObjectId| {
+            !repo.objects().contains_listed(want) || !connected(repo, std::slice::from_ref(want))
+        };
+        wants.into_iter().filter(is_missing).collect()
+    }
+
+    fn request(
+        &mut self,
+        refs: &mut [Mapping],
+        wants: &[ObjectId],
+        depth: Depth,
+        done: &mut Transferred,
+    ) -> Result<(), Error> {
+        let Context { repo, events, .. } = self.context;
+        let mut limits = self.options.limits.clone();
+        if depth == Depth::Tags {
+            limits = repo::wire::Limits { filter: limits.filter, ..repo::wire::Limits::default() };
+        }
+        let before = Shallow::read(repo)?;
+        let cut: Vec<ObjectId> = before.commits.iter().copied().collect();
+        self.connection()?;
+        let connection = self.connection.take().expect("it was just made");
+        if limits.filter.is_some() && !connection.has(Feature::Filter) {
+            events(Event::Warning("filtering not recognized by server, ignoring".into()));
+            limits.filter = None;
+        }
+        let texts = |text: &[u8]| events(Event::Remote(text));
+        let mut negotiator = NoHaves;
+        let mut request = Request {
+            wants,
+            want_refs: &[],
+            negotiator: &mut negotiator,
+            shallow: &cut,
+            limits: &limits,
+            include_tags: depth == Depth::FollowingTags,
+            thin_pack: true,
+            progress: self.options.progress,
+            uri_protocols: &[],
+            texts: &texts,
+        };
+        let stream = connection.fetch(&mut request)?;
+        for (oid, name) in stream.wanted_refs() {
+            for mapping in refs.iter_mut().filter(|mapping| mapping.name == *name) {
+                mapping.oid = *oid;
+            }
+        }
+        let (new, gone) = (stream.shallow().to_vec(), stream.unshallow().to_vec());
+        let known: HashSet<ObjectId> =
+            new.iter().copied().filter(|oid| repo.objects().contains(oid)).collect();
+        let aborted = stream.aborted();
+        let mut stream = io::BufReader::with_capacity(1 << 17, stream);
+        let arrived = self.arrive(&mut stream).map_err(|error| match aborted.load(Ordering::Relaxed) {
+            true => Error::Aborted,
+            false => error,
+        })?;
+        events(Event::Received);
+        stream.into_inner().finish()?;
+        done.has_new_objects |= arrived != Arrived::Nothing;
+        if let Arrived::Pack { checksum, is_kept: true, .. } = arrived {
+            self.kept.push(repo.objects_dir().join("pack").join(format!("pack-{checksum}.keep")));
+        }
+        let mut commits = before.commits.clone();
+        if limits.deepens() {
+            commits.extend(new);
+            commits.retain(|oid| !gone.contains(oid));
+        } else {
+            self.judge_shallow(refs, &new, &known, &mut commits)?;
+        }
+        if commits != before.commits {
+            before.replace(repo, &commits, self.context.fsync, self.context.locks)?;
+            done.reopened = Some(repo.open_again()?);
+        }
+        Ok(())
+    }
+
+    fn arrive(&self, stream: &mut dyn io::Read) -> Result<Arrived, Error> {
+        let Context { repo, interrupt, meter, fsync, locks, .. } = self.context;
+        let settings = &Settings::load(repo, Purpose::Fetch)?;
+        let settings = match self.options.keep {
+            true => &Settings { keeping: Keeping::Packed, ..settings.clone() },
+            false => settings,
+        };
+        let arrival = Arrival {
+            objects: repo.objects_dir(),
+            hash: repo.hash(),
+            settings,
+            fsync,
+            shared: locks.shared,
+            existing: Some(repo.objects()),
+            promisor: None,
+            keep: Some(format!("fetch-pack {}\n", std::process::id()).into_bytes()),
+            interrupt,
+            meter,
+            observer: None,
+            salvage: None,
+        };
+        Ok(arrive::take(stream, &arrival)?)
+    }
+
+    /// The server's history is cut off, and nobody asked for that. Refs that need a new cut are
+    /// rejected, or with `--update-shallow` the cut is recorded.
+    fn judge_shallow(
+        &self,
+        refs: &mut [Mapping],
+        theirs: &[ObjectId],
+        known: &HashSet<ObjectId>,
+        commits: &mut BTreeSet<ObjectId>,
+    ) -> Result<(), Error> {
+        let repo = self.context.repo;
+        let roots: HashSet<ObjectId> = theirs
+            .iter()
+            .filter(|oid| !commits.contains(oid) && !known.contains(oid) && repo.objects().contains(oid))
+            .copied()
+            .collect();
+        if roots.is_empty() {
+            return Ok(());
+        }
+        let tips: Vec<ObjectId> = refs.iter().map(|mapping| mapping.oid).collect();
+        let met = shallow::met(&tips, &roots, &mut |oid| repo.parents_if_commit(oid))?;
+        if self.options.update_shallow {
+            commits.extend(met.into_values().flatten());
+        } else {
+            let needs_cut = |mapping: &&mut Mapping| met.contains_key(&mapping.oid);
+            refs.iter_mut().filter(needs_cut).for_each(|mapping| mapping.rejected_shallow = true);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the address as users see it: without a user and password, without slashes and `.git` at
+/// its end.
+pub fn shown_url(url: &Url) -> BString {
+    let mut text = url.shown();
+    while text.ends_with(b"/") {
+        text.pop();
+    }
+    match text.strip_suffix(b".git") {
+        Some(stem) if !stem.is_empty() => stem.into(),
+        _ => text,
+    }
+}

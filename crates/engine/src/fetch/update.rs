@@ -1,0 +1,175 @@
+//! Decides the update of each local ref, and makes the updates in one transaction.
+//!
+//! Order: [`judge`] decides, ref by ref, and changes nothing. The caller collects the edits in a
+//! [`store::refs::Transaction`]. An edit that the transaction rejects becomes an update that
+//! failed.
+
+use std::collections::HashMap;
+
+use bstr::{BString, ByteSlice};
+use format::ObjectId;
+use repo::Repository;
+use store::refs::{Edit, Old};
+
+use super::map::{Force, Local, Mapping};
+
+/// The first column of the table of results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Flag {
+    FastForward,
+    Forced,
+    Pruned,
+    Tag,
+    New,
+    Rejected,
+    UpToDate,
+}
+
+impl Flag {
+    /// Returns the character.
+    pub fn symbol(self) -> char {
+        match self {
+            Flag::FastForward => ' ',
+            Flag::Forced => '+',
+            Flag::Pruned => '-',
+            Flag::Tag => 't',
+            Flag::New => '*',
+            Flag::Rejected => '!',
+            Flag::UpToDate => '=',
+        }
+    }
+}
+
+/// A line of the table of results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The first column.
+    pub flag: Flag,
+    /// The second column: `[new branch]`, `1234567..89abcde`.
+    pub summary: BString,
+    /// The reason in brackets, if there is one.
+    pub reason: Option<&'static str>,
+    /// The ref on the server.
+    pub theirs: BString,
+    /// The full name of the local ref, or `FETCH_HEAD`.
+    pub ours: BString,
+    /// The value before; null for a new ref.
+    pub old: ObjectId,
+    /// The value on the server.
+    pub new: ObjectId,
+}
+
+/// The reason of an update that the transaction rejected.
+pub const FAILED: &str = "unable to update local ref";
+
+/// The decision about one ref.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The line of the table.
+    pub update: Update,
+    /// The change of the ref; `None` if it stays as it is.
+    pub edit: Option<Edit>,
+}
+
+/// The options that affect updates.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// `--force`
+    pub force: Force,
+    /// `--update-head-ok`
+    pub may_update_head: bool,
+    /// `--show-forced-updates`: find out if commits are lost.
+    pub checks_forced: bool,
+    /// The message of the reflog, without the colon.
+    pub action: BString,
+}
+
+/// The branches that worktrees have checked out, found once.
+#[derive(Debug, Default)]
+pub struct CheckedOut(HashMap<BString, bool>);
+
+impl CheckedOut {
+    /// Returns true if a worktree uses the branch (full name).
+    pub fn uses(&mut self, repo: &Repository, name: &BString) -> Result<bool, repo::Error> {
+        if !name.starts_with(b"refs/heads/") {
+            return Ok(false);
+        }
+        if let Some(known) = self.0.get(name) {
+            return Ok(*known);
+        }
+        let used = repo.worktree_using(name.as_bstr(), false)?.is_some();
+        self.0.insert(name.clone(), used);
+        Ok(used)
+    }
+}
+
+/// Decides about the local ref of `mapping`, whose object is here.
+pub fn judge(
+    repo: &Repository,
+    mapping: &Mapping,
+    local: &Local,
+    policy: &Policy,
+    checked_out: &mut CheckedOut,
+) -> Result<Judged, repo::Error> {
+    let null = ObjectId::null(repo.hash());
+    let (old, new) = (local.old.unwrap_or(null), mapping.oid);
+    let line = |flag, summary: BString, reason| Update {
+        flag,
+        summary,
+        reason,
+        theirs: mapping.name.clone(),
+        ours: local.name.clone(),
+        old,
+        new,
+    };
+    let stays =
+        |flag, summary: &str, reason| Judged { update: line(flag, summary.into(), reason), edit: None };
+    let set = |action: &str, old: Old| {
+        let message = format!("{}: {action}", policy.action);
+        Some(Edit { old, ..Edit::set(local.name.as_bstr(), new, message.as_str().into()) })
+    };
+    let forced = policy.force == Force::Yes || local.force == Force::Yes;
+    if local.old == Some(new) {
+        return Ok(stays(Flag::UpToDate, "[up to date]", None));
+    }
+    if local.old.is_some() && !policy.may_update_head && checked_out.uses(repo, &local.name)? {
+        return Ok(stays(Flag::Rejected, "[rejected]", Some("can't fetch into checked-out branch")));
+    }
+    if local.old.is_some() && local.name.starts_with(b"refs/tags/") {
+        return Ok(match forced {
+            true => Judged {
+                update: line(Flag::Tag, "[tag update]".into(), None),
+                edit: set("updating tag", Old::Any),
+            },
+            false => stays(Flag::Rejected, "[rejected]", Some("would clobber existing tag")),
+        });
+    }
+    let commit = |oid: ObjectId| repo.commit_if_there(oid);
+    let before = match local.old {
+        Some(old) => commit(old)?,
+        None => None,
+    };
+    let (Some(before), Some(after)) = (before, commit(new)?) else {
+        let (action, what) = match () {
+            () if mapping.name.starts_with(b"refs/tags/") => ("storing tag", "[new tag]"),
+            () if mapping.name.starts_with(b"refs/heads/") => ("storing head", "[new branch]"),
+            () => ("storing ref", "[new ref]"),
+        };
+        return Ok(Judged { update: line(Flag::New, what.into(), None), edit: set(action, Old::Any) });
+    };
+    let range = |dots: &str| -> Result<BString, repo::Error> {
+        Ok(format!("{}{dots}{}", repo.abbreviate(before)?, repo.abbreviate(new)?).into())
+    };
+    if !policy.checks_forced || repo.ahead_behind(before, after)?.0 == 0 {
+        let update = line(Flag::FastForward, range("..")?, None);
+        return Ok(Judged { update, edit: set("fast-forward", Old::Id(old)) });
+    }
+    Ok(match forced {
+        true => Judged {
+            update: line(Flag::Forced, range("...")?, Some("forced update")),
+            edit: set("forced-update", Old::Id(old)),
+        },
+        false => stays(Flag::Rejected, "[rejected]", Some("non-fast-forward")),
+    })
+}
