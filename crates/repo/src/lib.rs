@@ -60,7 +60,7 @@ pub use error::{
     RefError, RevisionError, UpstreamError,
 };
 pub use history::LeftBehind;
-pub use identity::{Given as GivenIdentity, IdentityError, Person, Who, check_committer_date};
+pub use identity::{Given as GivenIdentity, IdentityError, Person, Who, check_committer_date, parse_moment};
 pub use open::{Extensions, TemplateFormat, template_format};
 pub use reflog::{DetachedFrom, LogLine};
 pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};

@@ -366,9 +366,7 @@ fn names_unsupported_transports_and_options() {
         (&["https://user:secret@example.com/x"][..], "cloning over https"),
         (&["git@example.com:x"], "cloning over ssh"),
         (&["--bundle-uri=x", "."], "'--bundle-uri'"),
-        (&["--revision=main", "."], "'--revision'"),
-        (&["--no-local", "--filter=sparse:oid=main:a", "."], "a filter of this kind"),
-        (&["--no-local", "--shallow-since=yesterday", "."], "'--shallow-since'"),
+        (&["--no-local", "--filter=auto", "."], "the filter 'auto'"),
         (&["--ref-format=reftable", "."], "'reftable'"),
         (&["--no-local", "-c", "transfer.fsckObjects", "."], "fetch.fsckObjects"),
     ] {

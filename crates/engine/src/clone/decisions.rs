@@ -6,7 +6,10 @@ use bstr::{BStr, BString, ByteSlice};
 use format::refname::{self, Levels};
 use sys::by_path;
 
-use super::{Error, Event, Kind, Prepared, select};
+use super::{
+    Error, Event, Kind, Prepared, Source,
+    select::{self, LaterTags},
+};
 
 impl Prepared {
     /// Returns an error if the environment or the user's settings ask for a repository with a
@@ -69,11 +72,19 @@ impl Prepared {
         for value in repo.config_all(&format!("remote.{remote}.fetch")) {
             refspecs.push(select::Refspec::parse(value.as_bstr())?);
         }
+        let is_revision = options.revision.is_some();
+        for (name, given) in [("branch", options.branch.is_some()), ("mirror", options.mirror)] {
+            if is_revision && given {
+                return Err(Error::Revision(name));
+            }
+        }
         Ok(select::RefOptions {
             refspecs,
             branch: options.branch.clone(),
-            single_branch: options.single_branch,
-            tags: !options.no_tags,
+            revision: options.revision.clone(),
+            single_branch: options.single_branch && !is_revision,
+            tags: !options.no_tags && !is_revision,
+            later_tags: if options.no_tags { LaterTags::None } else { LaterTags::Followed },
             bare: options.bare,
             mirror: options.mirror,
             remote,
@@ -89,9 +100,13 @@ impl Prepared {
     /// Returns true if the clone takes the objects as files. Otherwise they come from a server or a
     /// bundle.
     pub fn copies_files(&self) -> bool {
-        match &self.source.kind {
+        self.takes_files(&self.source)
+    }
+
+    fn takes_files(&self, source: &Source) -> bool {
+        match &source.kind {
             Kind::Repository { git_dir } => self.options.local != Some(false) && !is_shallow(git_dir),
-            Kind::File { .. } | Kind::Bundle { .. } => false,
+            Kind::Server | Kind::Bundle { .. } => false,
         }
     }
 
@@ -99,10 +114,11 @@ impl Prepared {
     pub(super) fn is_local(
         &self,
         repo: &repo::Repository,
+        source: &Source,
         events: &dyn Fn(Event<'_>),
     ) -> Result<bool, Error> {
         let options = &self.options;
-        if let (true, Kind::Repository { git_dir }) = (options.local != Some(false), &self.source.kind) {
+        if let (true, Kind::Repository { git_dir }) = (options.local != Some(false), &source.kind) {
             let limits = [
                 ("--depth", options.depth.is_some()),
                 ("--shallow-since", options.shallow_since.is_some()),
@@ -122,7 +138,7 @@ impl Prepared {
                 }
             }
         }
-        let local = self.copies_files();
+        let local = self.takes_files(source);
         if options.local == Some(true) && !local {
             events(Event::Warning("--local is ignored"));
         }
@@ -131,13 +147,10 @@ impl Prepared {
 
     /// Returns the limits to request from the server. A bundle and local files are always taken
     /// whole.
-    pub(super) fn limits(&self, local: bool) -> Result<repo::wire::Limits, Error> {
+    pub(super) fn limits(&self, source: &Source, local: bool) -> Result<repo::wire::Limits, Error> {
         let options = &self.options;
-        if local || matches!(self.source.kind, Kind::Bundle { .. }) {
+        if local || matches!(source.kind, Kind::Bundle { .. }) {
             return Ok(repo::wire::Limits::default());
-        }
-        if options.shallow_since.is_some() {
-            return Err(Error::Limit("--shallow-since"));
         }
         let parse = |depth: &BString| {
             let number = depth.to_str().ok().and_then(|depth| depth.parse().ok());
@@ -145,6 +158,7 @@ impl Prepared {
         };
         Ok(repo::wire::Limits {
             depth: options.depth.as_ref().map(parse).transpose()?,
+            since: options.shallow_since,
             exclude: options.shallow_exclude.clone(),
             filter: options.filter.as_ref().map(|filter| filter.expanded().to_owned()),
             ..repo::wire::Limits::default()

@@ -35,8 +35,6 @@ pub enum Error {
     RemoteName(BString),
     #[error("source repository is shallow, reject to clone.")]
     Shallow,
-    #[error("option '{0}' is not supported by sapwood yet (see SHORTCOMINGS.md)")]
-    Limit(&'static str),
     #[error("transport: invalid depth option '{0}'")]
     DepthOption(BString),
     #[error("clone --recursive is not compatible with both --reference and --reference-if-able")]
@@ -56,6 +54,8 @@ pub enum Error {
     Depth(BString),
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
+    #[error("options '--revision' and '--{0}' cannot be used together")]
+    Revision(&'static str),
     #[error("cannot repack to clean up")]
     Repack,
     #[error("cannot {what} '{}'", .path.display())]

@@ -25,6 +25,7 @@ mod protocol;
 mod publish;
 mod resume;
 mod select;
+mod server;
 mod settings;
 mod skeleton;
 mod source;
@@ -55,7 +56,7 @@ use store::SharedRepository;
 
 pub use alternates::Error as AlternatesError;
 pub use error::Error;
-pub use filter::Filter;
+pub use filter::{Error as FilterError, Filter};
 pub use local::Error as LocalError;
 pub use objects::Error as ObjectsError;
 pub use options::{Event, HelperCommand, Options, Reference, Tracer};
@@ -241,13 +242,15 @@ impl Prepared {
 
         let ref_options = self.ref_options(&repo)?;
         let references = alternates::resolve(&self.options.references, &self.options.open.cwd, events)?;
-        let local = self.is_local(&repo, events)?;
-        protocol::check_files(&repo)?;
-        let limits = self.limits(local)?;
+        let source = self.rewritten(&repo)?;
+        let local = self.is_local(&repo, &source, events)?;
+        protocol::check(&repo, &source)?;
+        let limits = self.limits(&source, local)?;
         if !local && checks_objects(&repo)? {
             return Err(Error::ObjectChecks);
         }
-        let channel = Channel::open(&repo, &self.source, local, &self.options, &ref_options, events)?;
+        let asking = objects::Asking { repo: &repo, options: &self.options, ref_options: &ref_options };
+        let channel = Channel::open(&source, local, &asking, events)?;
         let selection = ref_options.select(channel.advertisement())?;
         report_selection(&repo, &ref_options, &selection, events)?;
         let hash = channel.hash();
@@ -267,7 +270,7 @@ impl Prepared {
             linking: self.linking(),
             workers: self.options.workers,
             meter: self.options.meter.as_deref(),
-            follow_tags: ref_options.single_branch && ref_options.tags,
+            follow_tags: self.options.single_branch,
             reject_shallow: self.rejects_shallow(&repo)?,
             remote_progress: self.options.remote_progress,
             arrival: &Settings::load(&repo, Purpose::Clone)?,
@@ -283,7 +286,7 @@ impl Prepared {
             }
         }
 
-        let message = BString::from([b"clone: from ", self.source.url.as_slice()].concat());
+        let message = BString::from([b"clone: from ", self.source.name().as_slice()].concat());
         let published = publish::Publication {
             repo: &repo,
             git_dir: &self.destination.git_dir,
@@ -473,6 +476,12 @@ impl Prepared {
         };
         let path = path.or_else(|| self.options.default_template.clone().map(UserPath::from));
         Ok(path.filter(|path| !path.as_bytes().is_empty()))
+    }
+
+    /// Returns the source after `url.<base>.insteadOf`.
+    fn rewritten(&self, repo: &Repository) -> Result<Source, Error> {
+        let address = repo::wire::Client::of(repo).url(self.source.url.as_bstr());
+        Ok(self.source.instead(address.text.as_bstr(), &logical_directory(&self.options.open))?)
     }
 
     /// Opens the new repository, with `--config` and the template's configuration in effect.

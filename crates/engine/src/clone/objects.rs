@@ -5,7 +5,6 @@
 //! [`Channel::open`] learns hash and refs, [`Channel::take`] brings the objects.
 
 use std::{
-    collections::HashSet,
     io,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
@@ -19,7 +18,7 @@ use format::{
 use repo::{
     indexing,
     objects::Objects,
-    wire::{self, Advertisement, Client, ConnectOptions, Connection, NoHaves, RemoteRef, url::Url},
+    wire::{self, Advertisement, Client, Connection, RemoteRef, url::Url},
 };
 use sys::by_path;
 
@@ -28,6 +27,7 @@ use super::{
     alternates::{self, Alternates},
     local,
     select::{RefOptions, Selection, is_hidden},
+    server,
     source::{Kind, Source},
 };
 use crate::{
@@ -77,7 +77,7 @@ fn list(missing: &[ObjectId]) -> String {
     missing.iter().map(|oid| format!("{oid} ")).collect::<Vec<_>>().join("\n")
 }
 
-fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
+pub(super) fn io_error<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
     move |source| Error::Io { what, path: path.to_owned(), source }
 }
 
@@ -107,6 +107,15 @@ pub(super) struct Wanted<'a> {
     pub(super) fsync: &'a store::Fsync,
 }
 
+/// The options of opening a source.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    /// The new repository, with its settings.
+    pub(super) repo: &'a repo::Repository,
+    pub(super) options: &'a Options,
+    pub(super) ref_options: &'a RefOptions,
+}
+
 /// An open source.
 pub(super) struct Channel {
     refs: Advertisement,
@@ -117,7 +126,7 @@ pub(super) struct Channel {
 enum Transport {
     /// The source's `objects` directory.
     Files(PathBuf),
-    Process(Connection),
+    Server(Connection),
     Bundle {
         path: PathBuf,
         header: bundle::Header,
@@ -127,28 +136,25 @@ enum Transport {
 impl Channel {
     /// Opens the source and learns its refs.
     pub(super) fn open(
-        repo: &repo::Repository,
         source: &Source,
         local: bool,
-        options: &Options,
-        ref_options: &RefOptions,
+        asking: &Asking<'_>,
         events: &dyn Fn(Event<'_>),
     ) -> Result<Channel, Error> {
         match &source.kind {
-            Kind::Repository { git_dir } if local => Channel::files(git_dir, options, events),
-            Kind::Repository { git_dir: path } | Kind::File { path } => {
-                let connect = ConnectOptions {
-                    program: options.upload_pack.clone(),
-                    tracer: options.tracer.as_ref().map(|tracer| std::sync::Arc::clone(&tracer.0)),
-                    ..ConnectOptions::default()
-                };
-                let url = Url::of_path(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).as_bstr());
-                let mut connection = Client::of(repo).connect(&url, &connect)?;
-                let refs = connection.list_refs(&ref_options.ref_prefixes())?;
-                Ok(Channel { refs, hash: connection.hash(), transport: Transport::Process(connection) })
+            Kind::Repository { git_dir } if local => Channel::files(git_dir, asking.options, events),
+            Kind::Repository { git_dir } => {
+                let path = std::os::unix::ffi::OsStrExt::as_bytes(git_dir.as_os_str());
+                server::open(&Url::of_path(path.as_bstr()), asking)
             }
+            Kind::Server => server::open(&Client::of(asking.repo).url(source.url.as_bstr()), asking),
             Kind::Bundle { path } => Channel::bundle(path),
         }
+    }
+
+    /// Returns a channel to a server whose refs are known.
+    pub(super) fn to_server(refs: Advertisement, connection: Connection) -> Channel {
+        Channel { refs, hash: connection.hash(), transport: Transport::Server(connection) }
     }
 
     fn files(git_dir: &Path, options: &Options, events: &dyn Fn(Event<'_>)) -> Result<Channel, Error> {
@@ -223,11 +229,11 @@ impl Channel {
                 events(Event::Done);
                 Ok(reopen())
             }
-            Transport::Process(connection) => {
+            Transport::Server(connection) => {
                 make_directories(&objects, wanted)?;
                 wanted.references.write(&objects, wanted.base_shared)?;
                 if !wanted.selection.empty {
-                    fetch(connection, &objects, wanted, events, interrupt)?;
+                    server::fetch(connection, &objects, wanted, events, interrupt)?;
                 }
                 check_complete(reopen(), wanted.selection)
             }
@@ -284,81 +290,6 @@ fn copy_files(
     }
 }
 
-fn fetch(
-    connection: Connection,
-    objects: &Path,
-    wanted: &Wanted<'_>,
-    events: &(dyn Fn(Event<'_>) + Sync),
-    interrupt: &AtomicBool,
-) -> Result<(), Error> {
-    // The pack of the other side depends on this order, so it follows the order of the refs.
-    let mut asked = HashSet::new();
-    let wants = wanted.selection.mapped.iter().map(|mapped| mapped.theirs.oid);
-    let wants: Vec<ObjectId> = wants.filter(|oid| asked.insert(*oid)).collect();
-    let texts = |text: &[u8]| events(Event::Remote(text));
-    let mut request = wire::Request {
-        wants: &wants,
-        want_refs: &[],
-        negotiator: &mut NoHaves,
-        shallow: &[],
-        limits: wanted.limits,
-        include_tags: wanted.follow_tags,
-        thin_pack: false,
-        progress: wanted.remote_progress,
-        uri_protocols: &[],
-        texts: &texts,
-    };
-    if wanted.limits.filter.is_some() && !connection.has(wire::Feature::Filter) {
-        events(Event::Warning("filtering not recognized by server, ignoring"));
-    }
-    let stream = connection.fetch(&mut request)?;
-    let mut shallow = stream.shallow().to_vec();
-    // The history ends early because the user asked for it, or because the other side is shallow.
-    let asked = wanted.limits.deepens();
-    if !shallow.is_empty() && !asked && wanted.reject_shallow {
-        return Err(Error::Shallow);
-    }
-    let aborted = stream.aborted();
-    let mut stream = stream;
-    receive(&mut stream, objects, wanted, promisor_content(wanted), events, interrupt).map_err(|error| {
-        let theirs = aborted.load(std::sync::atomic::Ordering::Relaxed);
-        if theirs { Error::Aborted } else { error }
-    })?;
-    stream.finish()?;
-    if asked {
-        shallow.sort();
-        shallow.dedup();
-    } else if !shallow.is_empty() {
-        let arrived = Objects::new(objects, wanted.hash);
-        for oid in std::mem::take(&mut shallow) {
-            if arrived.has(&oid).map_err(Error::Unreadable)? {
-                shallow.push(oid);
-            }
-        }
-    }
-    if !shallow.is_empty() {
-        let path = wanted.git_dir.join("shallow");
-        let content: String = shallow.iter().map(|oid| format!("{oid}\n")).collect();
-        wanted
-            .shared
-            .create_new(&path, 0o666)
-            .and_then(|mut file| io::Write::write_all(&mut file, content.as_bytes()))
-            .map_err(io_error("write", &path))?;
-    }
-    Ok(())
-}
-
-/// Returns the content of a pack's `.promisor` file: the refs for which a filtered pack was sent.
-/// Returns `None` without a filter.
-fn promisor_content(wanted: &Wanted<'_>) -> Option<Vec<u8>> {
-    wanted.limits.filter.as_ref()?;
-    let mut refs: Vec<_> = wanted.selection.mapped.iter().map(|mapped| &mapped.theirs).collect();
-    refs.sort_by(|left, right| left.name.cmp(&right.name));
-    refs.dedup_by(|left, right| left.name == right.name);
-    let lines = refs.iter().map(|theirs| format!("{} {}\n", theirs.oid, theirs.name));
-    Some(lines.collect::<String>().into_bytes())
-}
-
 fn unbundle(
     path: &Path,
     header: &bundle::Header,
@@ -407,7 +338,7 @@ impl io::Read for ErrorRecorder {
 }
 
 /// Keeps the pack of a stream.
-fn receive(
+pub(super) fn receive(
     stream: &mut dyn io::Read,
     objects: &Path,
     wanted: &Wanted<'_>,

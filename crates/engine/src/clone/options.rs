@@ -31,7 +31,7 @@ impl std::fmt::Debug for Tracer {
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
 pub struct Options {
-    /// A path, a `file://` URL or a bundle, as the user wrote it.
+    /// A path, a URL or a bundle, as the user wrote it.
     pub source: BString,
     /// The destination. Guessed from the source if not given.
     pub directory: Option<BString>,
@@ -54,8 +54,8 @@ pub struct Options {
     pub reject_shallow: Option<bool>,
     /// `--depth`
     pub depth: Option<BString>,
-    /// `--shallow-since`
-    pub shallow_since: Option<BString>,
+    /// `--shallow-since`, in seconds since the epoch.
+    pub shallow_since: Option<i64>,
     /// `--shallow-exclude`
     pub shallow_exclude: Vec<BString>,
     /// `--filter`
@@ -78,6 +78,14 @@ pub struct Options {
     pub separate_git_dir: Option<BString>,
     /// `--upload-pack`
     pub upload_pack: Option<BString>,
+    /// `--server-option`, in order.
+    pub server_options: Vec<BString>,
+    /// `--revision`: the only revision to take.
+    pub revision: Option<BString>,
+    /// `-4`, `-6`
+    pub family: repo::wire::AddressFamily,
+    /// How often `-v` was given, or, negative, `-q`.
+    pub verbosity: i32,
     /// Ask the other side for progress messages.
     pub remote_progress: bool,
     /// Number of threads that copy objects.

@@ -5,6 +5,8 @@
 
 use bstr::{BString, ByteSlice};
 
+use super::{Kind, Source};
+
 /// The reason why the protocol is not allowed. Messages are Git's.
 #[derive(Clone, Debug, thiserror::Error)]
 #[allow(missing_docs)]
@@ -17,8 +19,17 @@ pub enum Error {
     Repo(#[from] repo::Error),
 }
 
+/// Checks the permission for a source on this machine. Connections to others check theirs.
+pub(super) fn check(repo: &repo::Repository, source: &Source) -> Result<(), Error> {
+    let is_here = match source.kind {
+        Kind::Repository { .. } | Kind::Bundle { .. } => true,
+        Kind::Server => source.url.starts_with(b"file://"),
+    };
+    if is_here { check_files(repo) } else { Ok(()) }
+}
+
 /// Checks the environment first, then the configuration of the new repository.
-pub(super) fn check_files(repo: &repo::Repository) -> Result<(), Error> {
+fn check_files(repo: &repo::Repository) -> Result<(), Error> {
     if let Some(list) = repo.env().bytes("GIT_ALLOW_PROTOCOL") {
         let allowed = list.split_str(":").any(|name| name == b"file");
         return if allowed { Ok(()) } else { Err(Error::Forbidden) };

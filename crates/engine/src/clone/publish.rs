@@ -28,8 +28,8 @@ pub enum Error {
     Repo(#[from] repo::Error),
     #[error(transparent)]
     Object(#[from] repo::objects::Error),
-    #[error("object {oid} is a {kind}, not a commit")]
-    NotACommit { oid: ObjectId, kind: &'static str },
+    #[error("could not parse {0}")]
+    NotACommit(BString),
     #[error("object {0} is a tag that names no object")]
     BadTag(ObjectId),
 }
@@ -118,7 +118,8 @@ impl Publication<'_> {
                 let (commit, kind) = self.peel(&mut self.objects.reader(), theirs.oid)?;
                 if kind != Kind::Commit {
                     let kind = if kind == Kind::Tree { "tree" } else { "blob" };
-                    return Err(Error::NotACommit { oid: commit, kind });
+                    events(Event::Error(&format!("object {commit} is a {kind}, not a commit")));
+                    return Err(Error::NotACommit(theirs.name.clone()));
                 }
                 if commit != theirs.oid {
                     let (name, oid) = (&theirs.name, theirs.oid);

@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice};
-use format::refname::{self, Levels};
+use format::{
+    HashKind, ObjectId,
+    refname::{self, Levels},
+};
 use repo::wire::{Advertisement, RemoteRef};
 
 /// A configured fetch refspec (`--config remote.<name>.fetch=...`), applied before Git's own.
@@ -51,14 +54,27 @@ pub(super) struct RefOptions {
     pub(super) refspecs: Vec<Refspec>,
     /// `--branch`: the name of a branch or tag.
     pub(super) branch: Option<BString>,
+    /// `--revision`: the only ref or object to take.
+    pub(super) revision: Option<BString>,
     pub(super) single_branch: bool,
     pub(super) tags: bool,
+    /// The tags that later fetches take.
+    pub(super) later_tags: LaterTags,
     pub(super) bare: bool,
     pub(super) mirror: bool,
     /// The remote's name.
     pub(super) remote: BString,
     /// `init.defaultBranch`, or Git's default.
     pub(super) default_branch: BString,
+}
+
+/// The tags that later fetches take: `remote.<name>.tagOpt`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LaterTags {
+    /// Git's default: those of fetched commits.
+    Followed,
+    /// `--no-tags`
+    None,
 }
 
 /// A remote ref and its local name. `None` for HEAD, which has no local name.
@@ -75,7 +91,7 @@ pub(super) struct Mapped {
 pub(super) enum NewHead {
     /// Symbolic to a branch that exists on the remote.
     Branch(RemoteRef),
-    /// Detached at the commit that the tag of `--branch` peels to.
+    /// Detached at the commit that the tag of `--branch`, or `--revision`, peels to.
     Tag(RemoteRef),
     /// Detached: the remote's HEAD is on no known branch.
     Detached(RemoteRef),
@@ -111,6 +127,10 @@ pub(super) struct Selection {
 pub enum Error {
     #[error("Remote branch {branch} not found in upstream {remote}")]
     NoSuchBranch { branch: BString, remote: BString },
+    #[error("Remote revision {revision} not found in upstream {remote}")]
+    NoSuchRevision { revision: BString, remote: BString },
+    #[error("invalid refspec '{0}'")]
+    Revision(BString),
     #[error("couldn't find remote ref {0}")]
     NoSuchRef(BString),
     #[error("refspec '{0}' is not supported by sapwood's clone yet (see SHORTCOMINGS.md)")]
@@ -132,26 +152,52 @@ impl RefOptions {
         }
     }
 
-    /// Returns the prefixes to request from the remote, HEAD included.
+    /// Returns the prefixes to request from the remote, HEAD included, in Git's order.
     pub(super) fn ref_prefixes(&self) -> Vec<BString> {
         let mut prefixes: Vec<BString> = self.refspecs.iter().map(|refspec| refspec.from.clone()).collect();
-        prefixes.push(self.source_prefix().into());
+        match &self.revision {
+            Some(revision) if is_object_name(revision.as_bstr()) => {}
+            Some(revision) => add_meanings(revision, &mut prefixes),
+            None => prefixes.push(self.source_prefix().into()),
+        }
         if self.tags || self.branch.is_some() {
             prefixes.push("refs/tags/".into());
         }
-        if self.wants_head() {
+        if let Some(branch) = &self.branch {
+            add_meanings(branch, &mut prefixes);
+        }
+        if self.wants_head() || prefixes.is_empty() {
             prefixes.push("HEAD".into());
         }
         prefixes
     }
 
     fn wants_head(&self) -> bool {
-        !(self.single_branch && self.branch.is_some())
+        self.revision.is_none() && !(self.single_branch && self.branch.is_some())
+    }
+
+    /// Returns the ref or object of `--revision`.
+    fn named_revision(&self, revision: &BString, found: &Advertisement) -> Result<RemoteRef, Error> {
+        let plain = |oid| RemoteRef { name: revision.clone(), oid, symref: None, peeled: None };
+        let kind = if revision.len() == 64 { HashKind::Sha256 } else { HashKind::Sha1 };
+        if let Some(oid) = ObjectId::from_hex(kind, revision).filter(|_| is_object_name(revision.as_bstr())) {
+            return Ok(plain(oid));
+        }
+        if refname::check(revision.as_bstr(), Levels::One).is_err() {
+            return Err(Error::Revision(revision.clone()));
+        }
+        let mut names = Vec::new();
+        add_meanings(revision, &mut names);
+        let known = names.iter().find_map(|name| found.refs.iter().find(|theirs| theirs.name == *name));
+        let missing = || Error::NoSuchRevision { revision: revision.clone(), remote: self.remote.clone() };
+        known.cloned().ok_or_else(missing)
     }
 
     fn map(&self, theirs: &[&RemoteRef], funny: &mut Vec<BString>) -> Result<Vec<Mapped>, Error> {
         let mut rules = self.refspecs.clone();
-        rules.push(Refspec::prefix(self.source_prefix(), &self.target_prefix()));
+        if self.revision.is_none() {
+            rules.push(Refspec::prefix(self.source_prefix(), &self.target_prefix()));
+        }
         if self.tags || self.branch.is_some() {
             rules.push(Refspec::prefix("refs/tags/", &"refs/tags/".into()));
         }
@@ -189,14 +235,19 @@ impl RefOptions {
             (true, None) => self.branch_of_head(head, &all).into_iter().collect(),
         };
         mapped.extend(self.map(&considered, &mut funny)?);
+        if let Some(revision) = &self.revision {
+            mapped.push(Mapped { theirs: self.named_revision(revision, found)?, ours: None });
+        }
 
         let candidates: Vec<&RemoteRef> = mapped.iter().map(|mapped| &mapped.theirs).collect();
         let remote_head = self
-            .branch_of_head(head, &candidates)
+            .branch_of_head(head.filter(|_| self.revision.is_none()), &candidates)
             .and_then(|theirs| mapped.iter().find(|mapped| mapped.theirs.name == theirs.name))
             .cloned();
         let mut default_branch_used = false;
-        let new_head = if let Some(branch) = &self.branch {
+        let new_head = if let (Some(_), Some(first)) = (&self.revision, candidates.first()) {
+            NewHead::Tag((*first).clone())
+        } else if let Some(branch) = &self.branch {
             match find_branch(candidates.iter().copied(), branch) {
                 Some(theirs) if theirs.name.starts_with(b"refs/heads/") => NewHead::Branch(theirs.clone()),
                 Some(theirs) => NewHead::Tag(theirs.clone()),
@@ -246,7 +297,7 @@ impl RefOptions {
 
     /// Returns the value of `remote.<name>.fetch`, or `None` if it is not set.
     pub(super) fn fetch_refspec(&self, selection: &Selection) -> Option<BString> {
-        if self.bare && !self.mirror {
+        if self.bare && !self.mirror || self.revision.is_some() {
             return None;
         }
         let top = self.target_prefix();
@@ -266,6 +317,18 @@ impl RefOptions {
             _ => None,
         }
     }
+}
+
+/// Adds the full names that an abbreviation may mean, in order of precedence.
+fn add_meanings(name: &BString, names: &mut Vec<BString>) {
+    let rules = ["", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
+    names.extend(rules.iter().map(|rule| BString::from([rule.as_bytes(), name].concat())));
+    names.push(format!("refs/remotes/{name}/HEAD").into());
+}
+
+/// Returns true for the whole name of an object.
+fn is_object_name(text: &BStr) -> bool {
+    matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit)
 }
 
 fn is_tag(theirs: &RemoteRef) -> bool {
@@ -299,7 +362,6 @@ pub(super) fn is_hidden(name: &BStr, rules: &[BString]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use format::{HashKind, ObjectId};
 
     fn oid(number: u8) -> ObjectId {
         ObjectId::from_bytes(HashKind::Sha1, &[number; 20]).expect("20 bytes")
@@ -313,8 +375,10 @@ mod tests {
         RefOptions {
             refspecs: Vec::new(),
             branch: None,
+            revision: None,
             single_branch: false,
             tags: true,
+            later_tags: LaterTags::Followed,
             bare: false,
             mirror: false,
             remote: "origin".into(),
@@ -375,6 +439,21 @@ mod tests {
         let none = RefOptions { branch: Some("v2".into()), ..tag };
         let refused = none.select(&advertised()).expect_err("there is none").to_string();
         assert_eq!(refused, "Remote branch v2 not found in upstream origin");
+    }
+
+    #[test]
+    fn selects_a_revision() {
+        let of = |name: &str| RefOptions { revision: Some(name.into()), tags: false, ..ref_options() };
+        let selection = of("v1").select(&advertised()).expect("found");
+        assert_eq!(selection.head, NewHead::Tag(theirs("refs/tags/v1", 3)));
+        assert_eq!((names(&selection), of("v1").fetch_refspec(&selection)), (Vec::new(), None));
+        let name = oid(9).to_string();
+        let selection = of(&name).select(&advertised()).expect("an object");
+        assert_eq!(selection.head, NewHead::Tag(theirs(&name, 9)));
+        assert_eq!(of(&name).ref_prefixes(), ["HEAD"]);
+        assert_eq!(of("main^").select(&advertised()), Err(Error::Revision("main^".into())));
+        let refused = of(&name[..9]).select(&advertised()).expect_err("no ref").to_string();
+        assert_eq!(refused, format!("Remote revision {} not found in upstream origin", &name[..9]));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, config::Edit};
 use store::{BadSharedRepository, SharedRepository};
 
-use super::select::{NewHead, RefOptions, Selection};
+use super::select::{LaterTags, NewHead, RefOptions, Selection};
 
 const SHARED: &str = "core.sharedRepository";
 
@@ -83,7 +83,7 @@ pub(super) fn clone_edits(
 ) -> Vec<Edit> {
     let remote = |name: &str| [b"remote.", ref_options.remote.as_slice(), b".", name.as_bytes()].concat();
     let mut edits = vec![set(remote("url"), url)];
-    if !ref_options.tags {
+    if ref_options.later_tags == LaterTags::None {
         edits.push(set(remote("tagOpt"), "--no-tags"));
     }
     if hash != HashKind::Sha1 {

@@ -14,8 +14,8 @@ use sys::{FileType, Refused, UserPath, by_path};
 pub enum Kind {
     /// A repository on this machine, named by path.
     Repository { git_dir: PathBuf },
-    /// A repository reached through `git-upload-pack`: `file://`.
-    File { path: PathBuf },
+    /// A repository behind a URL, `file://` included.
+    Server,
     /// A bundle file.
     Bundle { path: PathBuf },
 }
@@ -29,6 +29,25 @@ pub struct Source {
     pub url: BString,
 }
 
+impl Source {
+    /// Returns the URL without the user and the password, as messages and reflogs have it.
+    pub fn name(&self) -> BString {
+        match self.kind {
+            Kind::Server => anonymous(self.url.as_bstr()),
+            Kind::Repository { .. } | Kind::Bundle { .. } => self.url.clone(),
+        }
+    }
+
+    /// Locates the source that is meant after `url.<base>.insteadOf` has made `text` of the URL.
+    pub(super) fn instead(&self, text: &BStr, cwd: &Path) -> Result<Source, Error> {
+        if text == self.url {
+            return Ok(self.clone());
+        }
+        let kind = local(text, cwd)?.unwrap_or(Kind::Server);
+        Ok(Source { kind, url: text.to_owned() })
+    }
+}
+
 /// The reason why the source was not found. Messages are Git's, where Git has them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
@@ -37,8 +56,6 @@ pub enum Error {
     Missing(BString),
     #[error(transparent)]
     Refused(Refused),
-    #[error("cloning over {transport} is not supported by sapwood yet (see SHORTCOMINGS.md): '{url}'")]
-    Transport { transport: BString, url: BString },
     #[error("error reading '{}': {reason}", .path.display())]
     Unreadable { path: PathBuf, reason: String },
     #[error("invalid gitfile format: {}", .0.display())]
@@ -53,18 +70,10 @@ pub(super) fn locate(name: &BStr, cwd: &Path) -> Result<Source, Error> {
     if let Some(kind) = local(name, cwd)? {
         return Ok(Source { kind, url: absolute(name, cwd) });
     }
-    let Some(colon) = name.find_byte(b':') else {
-        return Err(Error::Missing(name.into()));
-    };
-    let Some(rest) = name[colon..].strip_prefix(b"://") else {
-        return Err(Error::Transport { transport: "ssh".into(), url: name.into() });
-    };
-    if !name[..colon].eq_ignore_ascii_case(b"file") {
-        return Err(Error::Transport { transport: name[..colon].into(), url: without_password(name) });
+    match name.contains(&b':') {
+        true => Ok(Source { kind: Kind::Server, url: name.into() }),
+        false => Err(Error::Missing(name.into())),
     }
-    let path = &rest[rest.find_byte(b'/').ok_or_else(|| Error::Missing(name.into()))?..];
-    let path = UserPath::new(percent_decoded(path)).resolve(Path::new("/")).map_err(Error::Refused)?;
-    Ok(Source { kind: Kind::File { path }, url: name.into() })
 }
 
 /// Makes a path absolute as Git does, without normalising it.
@@ -137,35 +146,23 @@ fn is_head(path: &Path) -> bool {
     }
 }
 
-fn percent_decoded(path: &[u8]) -> BString {
-    let mut out = BString::default();
-    let mut rest = path;
-    while let Some((&first, after)) = rest.split_first() {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) if first == b'%' && byte != 0 => {
-                out.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                out.push(first);
-                rest = after;
-            }
-        }
+/// Removes the user and the password from a URL or scp-like address, as Git does before it prints
+/// one.
+fn anonymous(url: &BStr) -> BString {
+    let Some(at) = url.find_byte(b'@') else { return url.into() };
+    let rest = &url[at + 1..];
+    let Some(scheme) = url.find("://") else {
+        let colon = url.find_byte(b':');
+        let is_path = colon.is_none_or(|colon| url.find_byte(b'/').is_some_and(|slash| slash < colon));
+        return if is_path || !rest.contains(&b':') { url.into() } else { rest.into() };
+    };
+    let is_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+.-".contains(byte);
+    let begin = scheme + 3;
+    let slash = url.get(begin..).and_then(|rest| rest.find_byte(b'/')).map(|slash| slash + begin);
+    if !url[..scheme].iter().all(is_scheme) || slash.is_some_and(|slash| slash <= at) || at < begin {
+        return url.into();
     }
-    out
-}
-
-/// Removes the password from a URL, so that it can be printed.
-fn without_password(url: &BStr) -> BString {
-    let Some(start) = url.find("://").map(|at| at + 3) else { return url.into() };
-    let host_end = url[start..].find_byte(b'/').map_or(url.len(), |at| start + at);
-    let credentials_end = url[start..host_end].rfind_byte(b'@').map(|at| start + at);
-    let colon = credentials_end.and_then(|end| url[start..end].find_byte(b':').map(|at| start + at));
-    match (colon, credentials_end) {
-        (Some(colon), Some(end)) => [url[..colon].as_bytes(), url[end..].as_bytes()].concat().into(),
-        _ => url.into(),
-    }
+    [url[..begin].as_bytes(), rest].concat().into()
 }
 
 #[cfg(test)]
@@ -212,20 +209,26 @@ mod tests {
     }
 
     #[test]
-    fn locates_file_urls_and_refuses_others() {
+    fn everything_with_a_colon_is_a_url() {
         let cwd = Path::new("/");
-        let file = locate("file:///srv/a%20b%2".into(), cwd).expect("a URL");
-        assert_eq!(file.kind, Kind::File { path: "/srv/a b%2".into() });
-        assert_eq!(file.url, "file:///srv/a%20b%2");
-        for (url, transport) in [
-            ("https://user:secret@host/x", "https"),
-            ("git://host/x", "git"),
-            ("host:x", "ssh"),
-            ("git@host:x.git", "ssh"),
+        for url in ["file:///srv/a%20b%2", "https://user:secret@host/x", "git://host/x", "host:x"] {
+            let found = locate(url.into(), cwd).expect("a URL");
+            assert_eq!(found, Source { kind: Kind::Server, url: url.into() });
+        }
+    }
+
+    #[test]
+    fn messages_name_no_password() {
+        for (url, printed) in [
+            ("https://user:secret@host/x", "https://host/x"),
+            ("ssh://user@host:22/x", "ssh://host:22/x"),
+            ("git@host:x.git", "host:x.git"),
+            ("https://host/a@b", "https://host/a@b"),
+            ("https://host/x", "https://host/x"),
+            ("./a@b:c", "./a@b:c"),
+            ("a:b@c", "a:b@c"),
         ] {
-            let refused = locate(url.into(), cwd).expect_err("not supported");
-            assert!(matches!(&refused, Error::Transport { transport: t, .. } if t == transport), "{refused}");
-            assert!(!refused.to_string().contains("secret"));
+            assert_eq!(anonymous(url.into()), printed, "{url}");
         }
     }
 }

@@ -4,15 +4,19 @@
 //! without its worktree; the worktree, as in `checkout`; the `post-checkout` hook. A failure before
 //! the worktree leaves nothing behind. A later one leaves the clone, and says so.
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
 
 use bstr::{BStr, BString};
 use engine::{
     checkout::{Files, Merge, Operation, PlanOptions, Sparse, Vouched},
-    clone::{self, Cloned, HelperCommand, Kind, Options, Prepared, Reference, Worktree},
+    clone::{self, Cloned, FilterError, HelperCommand, Kind, Options, Prepared, Reference, Worktree},
 };
 use format::ObjectId;
-use repo::{Repository, convert::Metadata};
+use repo::{Repository, convert::Metadata, wire::AddressFamily};
 
 use crate::{
     commands::{
@@ -133,11 +137,12 @@ const TABLE: Table<Set<Request>> = Table {
             |request: &mut Request| &mut request.options.branch,
         )
         .native(Both),
-        Opt::new(
+        Opt::text(
             "--revision <rev>",
             "clone single revision <rev> and check out",
-            |_: &mut Request, value| unserved_if(value.on, "option '--revision'"),
-        ),
+            |request: &mut Request| &mut request.options.revision,
+        )
+        .native(Both),
         Opt::text(
             "-u, --upload-pack <path>",
             "path to git-upload-pack on the remote",
@@ -151,7 +156,7 @@ const TABLE: Table<Set<Request>> = Table {
         Opt::text(
             "--shallow-since <time>",
             "create a shallow clone since a specific time",
-            |request: &mut Request| &mut request.options.shallow_since,
+            |request: &mut Request| &mut request.shallow_since,
         )
         .native(Both),
         Opt::list(
@@ -201,9 +206,22 @@ const TABLE: Table<Set<Request>> = Table {
             |request: &mut Request| &mut request.options.config,
         )
         .native(Both),
-        Opt::new("--server-option <server-specific>", "option to transmit", unused),
-        Opt::new("-4, --ipv4", "use IPv4 addresses only", unused).only().native(On),
-        Opt::new("-6, --ipv6", "use IPv6 addresses only", unused).only().native(On),
+        Opt::list("--server-option <server-specific>", "option to transmit", |request: &mut Request| {
+            &mut request.options.server_options
+        })
+        .native(Both),
+        Opt::new("-4, --ipv4", "use IPv4 addresses only", |request: &mut Request, _| {
+            request.options.family = AddressFamily::V4;
+            Ok(())
+        })
+        .only()
+        .native(On),
+        Opt::new("-6, --ipv6", "use IPv6 addresses only", |request: &mut Request, _| {
+            request.options.family = AddressFamily::V6;
+            Ok(())
+        })
+        .only()
+        .native(On),
         Opt::new("--filter <args>", "object filtering", |request: &mut Request, value| request.filter(value))
             .native(Both),
         Opt::new(
@@ -263,6 +281,8 @@ struct Request {
     verbosity: i32,
     progress: Option<bool>,
     single_branch: Option<bool>,
+    /// `--shallow-since`, as it was given.
+    shallow_since: Option<BString>,
     separate_git_dir: bool,
     dry_run: bool,
     submodules: Submodules,
@@ -336,15 +356,15 @@ fn recurse_submodules(request: &mut Request, value: Value) -> Result<(), Failure
     Ok(())
 }
 
-/// An option for a server, which a clone from this machine does not have.
-fn unused(_: &mut Request, _: Value) -> Result<(), Failure> {
-    Ok(())
-}
-
 impl Request {
     fn of(parsed: Parsed<Set<Request>>) -> Result<Request, Failure> {
         let mut request = Request::default();
         let mut rest = parsed.store(&mut request)?.into_iter();
+        if let Some(since) = &request.shallow_since {
+            let moment = repo::parse_moment(since.as_ref());
+            let unknown = || Failure::unsupported(&format!("'--shallow-since={since}'"));
+            request.options.shallow_since = Some(moment.ok_or_else(unknown)?);
+        }
         request.options.source = rest.next().unwrap_or_default();
         request.options.directory = rest.next();
         Ok(request)
@@ -360,12 +380,15 @@ impl Request {
     }
 
     fn filter(&mut self, value: Value) -> Result<(), Failure> {
-        let filter = value.text.as_ref().map(|text| clone::Filter::parse(text.as_ref()));
-        self.options.filter = match (filter, &self.options.filter) {
-            (None, _) => None,
-            (Some(Some(filter)), None) => Some(filter),
-            _ => return Err(Failure::unsupported("a filter of this kind, or more than one,")),
+        let filter = match (value.text, self.options.filter.take()) {
+            (None, _) => return Ok(()),
+            (Some(text), None) => clone::Filter::parse(text.as_ref()),
+            (Some(text), Some(before)) => before.and(text.as_ref()),
         };
+        self.options.filter = Some(filter.map_err(|error| match error {
+            FilterError::Auto => Failure::unsupported("the filter 'auto'"),
+            error => Failure::fatal(error.to_string()),
+        })?);
         Ok(())
     }
 
@@ -391,9 +414,10 @@ impl Request {
     fn prepare(&mut self, run: &Invocation) -> Result<Prepared, clone::Error> {
         let options = &self.options;
         let deepens =
-            options.depth.is_some() || options.shallow_since.is_some() || !options.shallow_exclude.is_empty();
+            options.depth.is_some() || self.shallow_since.is_some() || !options.shallow_exclude.is_empty();
         self.options.single_branch = self.single_branch.unwrap_or(deepens);
         self.options.remote_progress = self.shows_progress();
+        self.options.verbosity = self.verbosity;
         self.options.tracer = packets::tracer(run);
         self.submodules.wanted = !self.options.submodules.is_empty();
         self.submodules.single_branch = self.options.single_branch;
@@ -438,10 +462,11 @@ impl Request {
 
 /// Returns the text of a dry run.
 fn planned(prepared: &Prepared) -> BString {
+    let name = prepared.source().name();
     let (what, path) = match &prepared.source().kind {
-        Kind::Repository { git_dir } => ("repository", git_dir),
-        Kind::File { path } => ("repository, through upload-pack,", path),
-        Kind::Bundle { path } => ("bundle", path),
+        Kind::Repository { git_dir } => ("repository", git_dir.as_path()),
+        Kind::Server => ("repository", Path::new(sys::os_str(&name))),
+        Kind::Bundle { path } => ("bundle", path.as_path()),
     };
     let path = path.as_os_str().as_encoded_bytes();
     text!("Would clone the ", what, " '", path, "' into '", prepared.directory(), "'")

@@ -187,16 +187,16 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &StandaloneConfi
     let Some(prepared) = looked else { return Ok(()) };
     let parameters: Vec<_> = given("--config").filter_map(|given| given.value.as_ref()).collect();
     first(remote(&prepared.remote(outside), outside, &parameters))?;
-    if given("--shallow-since").next().is_some() && !prepared.copies_files() {
-        return Err(Reason::Option("--shallow-since".into()));
-    }
     match &prepared.source().kind {
         Kind::Repository { git_dir } => {
             let source = Repository::open_source(&candidate.run.outside(), git_dir)
                 .map_err(|error| Reason::repository(error.to_string()))?;
             first(states_of_source(&source))?;
         }
-        Kind::File { .. } => {}
+        Kind::Server if !prepared.source().url.starts_with(b"file://") => {
+            return Err(Reason::repository("the transport of the source"));
+        }
+        Kind::Server => {}
         Kind::Bundle { path } if engine::clone::is_complete_bundle(path) => {}
         Kind::Bundle { .. } => return Err(Reason::repository("the bundle needs commits that it lacks")),
     }

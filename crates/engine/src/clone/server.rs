@@ -1,0 +1,110 @@
+//! A clone from a server: connecting, and fetching the objects.
+//!
+//! Order: connect, list refs; later one request for everything that was selected. The pack appears
+//! before the file `shallow`, and both before any ref.
+
+use std::{collections::HashSet, io, path::Path, sync::atomic::AtomicBool};
+
+use format::ObjectId;
+use repo::{
+    objects::Objects,
+    wire::{self, Client, ConnectOptions, Connection, NoHaves, url::Url},
+};
+
+use super::{
+    Event,
+    objects::{Asking, Channel, Error, Wanted, io_error, receive},
+};
+
+/// Connects and lists the refs.
+pub(super) fn open(url: &Url, asking: &Asking<'_>) -> Result<Channel, Error> {
+    let Asking { repo, options, ref_options } = *asking;
+    let connect = ConnectOptions {
+        program: options.upload_pack.clone(),
+        server_options: options.server_options.clone(),
+        family: options.family,
+        version: None,
+        progress: options.remote_progress,
+        verbosity: options.verbosity,
+        tracer: options.tracer.as_ref().map(|tracer| std::sync::Arc::clone(&tracer.0)),
+    };
+    let mut connection = Client::of(repo).connect(url, &connect)?;
+    let refs = connection.list_refs(&ref_options.ref_prefixes())?;
+    Ok(Channel::to_server(refs, connection))
+}
+
+/// Fetches the selected refs in one pack.
+pub(super) fn fetch(
+    connection: Connection,
+    objects: &Path,
+    wanted: &Wanted<'_>,
+    events: &(dyn Fn(Event<'_>) + Sync),
+    interrupt: &AtomicBool,
+) -> Result<(), Error> {
+    // The pack of the other side depends on this order, so it follows the order of the refs.
+    let mut asked = HashSet::new();
+    let wants = wanted.selection.mapped.iter().map(|mapped| mapped.theirs.oid);
+    let wants: Vec<ObjectId> = wants.filter(|oid| asked.insert(*oid)).collect();
+    let texts = |text: &[u8]| events(Event::Remote(text));
+    let mut request = wire::Request {
+        wants: &wants,
+        want_refs: &[],
+        negotiator: &mut NoHaves,
+        shallow: &[],
+        limits: wanted.limits,
+        include_tags: wanted.follow_tags,
+        thin_pack: false,
+        progress: wanted.remote_progress,
+        uri_protocols: &[],
+        texts: &texts,
+    };
+    if wanted.limits.filter.is_some() && !connection.has(wire::Feature::Filter) {
+        events(Event::Warning("filtering not recognized by server, ignoring"));
+    }
+    let stream = connection.fetch(&mut request)?;
+    let mut shallow = stream.shallow().to_vec();
+    // The history ends early because the user asked for it, or because the other side is shallow.
+    let asked = wanted.limits.deepens();
+    if !shallow.is_empty() && !asked && wanted.reject_shallow {
+        return Err(Error::Shallow);
+    }
+    let aborted = stream.aborted();
+    let mut stream = stream;
+    receive(&mut stream, objects, wanted, promisor_content(wanted), events, interrupt).map_err(|error| {
+        let theirs = aborted.load(std::sync::atomic::Ordering::Relaxed);
+        if theirs { Error::Aborted } else { error }
+    })?;
+    stream.finish()?;
+    if asked {
+        shallow.sort();
+        shallow.dedup();
+    } else if !shallow.is_empty() {
+        let arrived = Objects::new(objects, wanted.hash);
+        for oid in std::mem::take(&mut shallow) {
+            if arrived.has(&oid).map_err(Error::Unreadable)? {
+                shallow.push(oid);
+            }
+        }
+    }
+    if !shallow.is_empty() {
+        let path = wanted.git_dir.join("shallow");
+        let content: String = shallow.iter().map(|oid| format!("{oid}\n")).collect();
+        wanted
+            .shared
+            .create_new(&path, 0o666)
+            .and_then(|mut file| io::Write::write_all(&mut file, content.as_bytes()))
+            .map_err(io_error("write", &path))?;
+    }
+    Ok(())
+}
+
+/// Returns the content of a pack's `.promisor` file: the refs for which a filtered pack was sent.
+/// Returns `None` without a filter.
+fn promisor_content(wanted: &Wanted<'_>) -> Option<Vec<u8>> {
+    wanted.limits.filter.as_ref()?;
+    let mut refs: Vec<_> = wanted.selection.mapped.iter().map(|mapped| &mapped.theirs).collect();
+    refs.sort_by(|left, right| left.name.cmp(&right.name));
+    refs.dedup_by(|left, right| left.name == right.name);
+    let lines = refs.iter().map(|theirs| format!("{} {}\n", theirs.oid, theirs.name));
+    Some(lines.collect::<String>().into_bytes())
+}
