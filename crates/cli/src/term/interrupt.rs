@@ -54,6 +54,11 @@ impl Interrupt {
         Ok(Some(read))
     }
 
+    /// Returns the flag that a signal sets, for those who outlive a borrow.
+    pub(crate) fn shared(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.raised)
+    }
+
     /// The flag, for those who do long work.
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.raised

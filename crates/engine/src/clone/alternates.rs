@@ -6,6 +6,8 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
+use format::{HashKind, ObjectId};
+use repo::objects::Kind;
 use store::{Components, Fsync, LockOptions, SharedRepository};
 use sys::{FileType, UserPath, by_path};
 
@@ -61,6 +63,29 @@ impl Alternates {
             }
         }
         warnings
+    }
+
+    /// Returns true if nothing is borrowed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the commits that refs of the borrowed repositories name. Repositories of another
+    /// hash or with unreadable refs give none.
+    pub(super) fn tips(&self, open: &repo::OpenOptions, hash: HashKind) -> Vec<ObjectId> {
+        let mut tips = Vec::new();
+        for objects in &self.0 {
+            let git_dir = Path::new(sys::os_str(objects)).parent();
+            let source = git_dir.and_then(|path| repo::Repository::open_source(open, path).ok());
+            let Some(source) = source.filter(|source| source.hash() == hash) else { continue };
+            for (_, oid) in source.refs("refs/").unwrap_or_default() {
+                let is_commit = matches!(source.objects().header(&oid), Ok((Kind::Commit, _)));
+                if is_commit && !tips.contains(&oid) {
+                    tips.push(oid);
+                }
+            }
+        }
+        tips
     }
 
     /// Writes `info/alternates` below `objects`, whose `info` directory exists. Lines from a

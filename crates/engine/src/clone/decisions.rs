@@ -72,6 +72,15 @@ impl Prepared {
         for value in repo.config_all(&format!("remote.{remote}.fetch")) {
             refspecs.push(select::Refspec::parse(value.as_bstr())?);
         }
+        if options.filter_submodules == Some(true) {
+            let needed = [
+                ("filter", options.filter.is_some()),
+                ("recurse-submodules", !options.submodules.is_empty()),
+            ];
+            if let Some((name, _)) = needed.iter().find(|(_, given)| !given) {
+                return Err(Error::Requires(name));
+            }
+        }
         let is_revision = options.revision.is_some();
         for (name, given) in [("branch", options.branch.is_some()), ("mirror", options.mirror)] {
             if is_revision && given {

@@ -6,8 +6,7 @@ use bstr::BString;
 use sys::{Refused, UserPath};
 
 use super::{
-    AlternatesError, ObjectsError, ProtocolError, PublishError, ResumeError, SelectionError, SkeletonError,
-    SourceError,
+    AlternatesError, ObjectsError, PublishError, ResumeError, SelectionError, SkeletonError, SourceError,
 };
 
 /// The reason why there is no clone. Messages are Git's, where Git has them. No file of the clone
@@ -52,8 +51,8 @@ pub enum Error {
     Reftable,
     #[error("depth {0} is not a positive number")]
     Depth(BString),
-    #[error(transparent)]
-    Protocol(#[from] ProtocolError),
+    #[error("the option '--also-filter-submodules' requires '--{0}'")]
+    Requires(&'static str),
     #[error("options '--revision' and '--{0}' cannot be used together")]
     Revision(&'static str),
     #[error("cannot repack to clean up")]

@@ -21,7 +21,6 @@ mod local;
 mod naming;
 mod objects;
 mod options;
-mod protocol;
 mod publish;
 mod resume;
 mod select;
@@ -60,7 +59,6 @@ pub use filter::{Error as FilterError, Filter};
 pub use local::Error as LocalError;
 pub use objects::Error as ObjectsError;
 pub use options::{Event, HelperCommand, Options, Reference, Tracer};
-pub use protocol::Error as ProtocolError;
 pub use publish::Error as PublishError;
 pub use resume::Error as ResumeError;
 pub use select::Error as SelectionError;
@@ -244,7 +242,9 @@ impl Prepared {
         let references = alternates::resolve(&self.options.references, &self.options.open.cwd, events)?;
         let source = self.rewritten(&repo)?;
         let local = self.is_local(&repo, &source, events)?;
-        protocol::check(&repo, &source)?;
+        if source.kind != Kind::Server {
+            repo::wire::Client::of(&repo).check_allowed("file".into()).map_err(ObjectsError::Wire)?;
+        }
         let limits = self.limits(&source, local)?;
         if !local && checks_objects(&repo)? {
             return Err(Error::ObjectChecks);
@@ -264,6 +264,7 @@ impl Prepared {
             selection: &selection,
             limits: &limits,
             references,
+            open: &self.options.open,
             borrowed: self.options.shared,
             shared,
             base_shared: made.shared,

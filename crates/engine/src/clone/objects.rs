@@ -88,6 +88,8 @@ pub(super) struct Wanted<'a> {
     pub(super) selection: &'a Selection,
     pub(super) limits: &'a wire::Limits,
     pub(super) references: Alternates,
+    /// The settings with which borrowed repositories are opened.
+    pub(super) open: &'a repo::OpenOptions,
     /// `--shared`
     pub(super) borrowed: bool,
     /// The permissions of directories, alternates and copies, which are created before `--config`

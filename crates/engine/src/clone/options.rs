@@ -62,6 +62,8 @@ pub struct Options {
     pub filter: Option<Filter>,
     /// `--recurse-submodules`: the active submodules.
     pub submodules: Vec<BString>,
+    /// `--also-filter-submodules`
+    pub filter_submodules: Option<bool>,
     /// `--sparse`
     pub sparse: bool,
     /// Receives the protocol lines sent to the other side, and its answers.
@@ -84,6 +86,8 @@ pub struct Options {
     pub revision: Option<BString>,
     /// `-4`, `-6`
     pub family: repo::wire::AddressFamily,
+    /// Ends every wait for a server when it becomes true.
+    pub interrupt: Option<Arc<std::sync::atomic::AtomicBool>>,
     /// How often `-v` was given, or, negative, `-q`.
     pub verbosity: i32,
     /// Ask the other side for progress messages.

@@ -8,7 +8,7 @@ use std::{collections::HashSet, io, path::Path, sync::atomic::AtomicBool};
 use format::ObjectId;
 use repo::{
     objects::Objects,
-    wire::{self, Client, ConnectOptions, Connection, NoHaves, url::Url},
+    wire::{self, Client, ConnectOptions, Connection, Negotiator, url::Url},
 };
 
 use super::{
@@ -19,14 +19,22 @@ use super::{
 /// Connects and lists the refs.
 pub(super) fn open(url: &Url, asking: &Asking<'_>) -> Result<Channel, Error> {
     let Asking { repo, options, ref_options } = *asking;
+    let mut server_options = options.server_options.clone();
+    if server_options.is_empty() {
+        // An empty value clears the list.
+        let configured = repo.config_all(&format!("remote.{}.serverOption", ref_options.remote));
+        let start = configured.iter().rposition(|value| value.is_empty()).map_or(0, |at| at + 1);
+        server_options = configured.into_iter().skip(start).collect();
+    }
     let connect = ConnectOptions {
         program: options.upload_pack.clone(),
-        server_options: options.server_options.clone(),
+        server_options,
         family: options.family,
         version: None,
         progress: options.remote_progress,
         verbosity: options.verbosity,
         tracer: options.tracer.as_ref().map(|tracer| std::sync::Arc::clone(&tracer.0)),
+        interrupt: options.interrupt.clone(),
     };
     let mut connection = Client::of(repo).connect(url, &connect)?;
     let refs = connection.list_refs(&ref_options.ref_prefixes())?;
@@ -46,10 +54,15 @@ pub(super) fn fetch(
     let wants = wanted.selection.mapped.iter().map(|mapped| mapped.theirs.oid);
     let wants: Vec<ObjectId> = wants.filter(|oid| asked.insert(*oid)).collect();
     let texts = |text: &[u8]| events(Event::Remote(text));
+    if !wanted.limits.deepens() && wanted.limits.filter.is_none() && has_all(objects, &wants, wanted)? {
+        // The borrowed repositories have everything.
+        return Ok(());
+    }
+    let mut borrowed = Tips(wanted.references.tips(wanted.open, wanted.hash).into_iter());
     let mut request = wire::Request {
         wants: &wants,
         want_refs: &[],
-        negotiator: &mut NoHaves,
+        negotiator: &mut borrowed,
         shallow: &[],
         limits: wanted.limits,
         include_tags: wanted.follow_tags,
@@ -96,6 +109,34 @@ pub(super) fn fetch(
             .map_err(io_error("write", &path))?;
     }
     Ok(())
+}
+
+/// Returns true if nothing has to be sent, because repositories to borrow from are there.
+fn has_all(objects: &Path, wants: &[ObjectId], wanted: &Wanted<'_>) -> Result<bool, Error> {
+    if wanted.references.is_empty() {
+        return Ok(false);
+    }
+    let borrowed = Objects::new(objects, wanted.hash);
+    for oid in wants {
+        if !borrowed.has(oid).map_err(Error::Unreadable)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Offers the tips of borrowed repositories.
+struct Tips(std::vec::IntoIter<ObjectId>);
+
+impl Negotiator for Tips {
+    fn next_have(&mut self) -> Result<Option<ObjectId>, wire::Error> {
+        Ok(self.0.next())
+    }
+
+    fn acknowledge(&mut self, _: &ObjectId) -> Result<bool, wire::Error> {
+        // Each tip is offered once.
+        Ok(false)
+    }
 }
 
 /// Returns the content of a pack's `.promisor` file: the refs for which a filtered pack was sent.

@@ -80,6 +80,9 @@ pub(super) fn submodules(run: &Invocation, cloned: &Cloned, how: &Submodules) ->
     if let Some(format) = how.ref_format {
         git.arg(format!("--ref-format={format}"));
     }
+    if let Some(filter) = &how.filter {
+        git.arg(sys::os_str(&text!("--filter=", filter)));
+    }
     git.arg(if how.single_branch { "--single-branch" } else { "--no-single-branch" });
     let status =
         git.status().map_err(|error| Failure::fatal(format!("cannot run git submodule: {error}")))?;

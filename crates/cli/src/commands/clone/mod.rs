@@ -224,11 +224,12 @@ const TABLE: Table<Set<Request>> = Table {
         .native(On),
         Opt::new("--filter <args>", "object filtering", |request: &mut Request, value| request.filter(value))
             .native(Both),
-        Opt::new(
+        Opt::choice(
             "--also-filter-submodules",
             "apply partial clone filters to submodules",
-            |_: &mut Request, value| unserved_if(value.on, "option '--also-filter-submodules'"),
-        ),
+            |request: &mut Request| &mut request.options.filter_submodules,
+        )
+        .native(Both),
         Opt::flag(
             "--remote-submodules",
             "any cloned submodules will use their remote-tracking branch",
@@ -257,11 +258,10 @@ const TABLE: Table<Set<Request>> = Table {
 pub(super) const COMMAND: Command = Command {
     name: "clone",
     summary: "Clone a repository into a new directory",
-    about: "Copies a repository from a local path, a `file://` URL or a bundle, and checks out its branch. \
+    about: "Copies a repository from a local path, a server or a bundle, and checks out its branch. \
             Objects are linked or copied in parallel, and files are written by as many threads as the disk \
             can use.\n\n\
-            A clone that was killed is finished by running it again with the same arguments. Clones over the \
-            network are not supported: use `git clone`.",
+            A clone that was killed is finished by running it again with the same arguments.",
     group: Group::Starts,
     syntax: &TABLE,
     traits: Traits { outside: true, ..Command::BASE.traits },
@@ -297,6 +297,7 @@ struct Submodules {
     shallow: bool,
     remote: bool,
     ref_format: Option<&'static str>,
+    filter: Option<BString>,
     single_branch: bool,
     progress: bool,
     quiet: bool,
@@ -423,6 +424,9 @@ impl Request {
         self.submodules.single_branch = self.options.single_branch;
         self.submodules.progress = self.shows_progress();
         self.submodules.quiet = self.verbosity < 0;
+        let filter = self.options.filter.as_ref().map(|filter| filter.expanded().to_owned());
+        self.submodules.filter = filter.filter(|_| filters_submodules(run, &self.options));
+        self.options.interrupt = Some(run.interrupt.shared());
         self.options.default_template = default_template(run);
         self.options.workers = sys::cores();
         self.options.open = run.outside();
@@ -458,6 +462,14 @@ impl Request {
             other => other,
         }
     }
+}
+
+/// Returns true if submodules get the filter too: `--also-filter-submodules`, else
+/// `clone.filterSubmodules`.
+fn filters_submodules(run: &Invocation, options: &Options) -> bool {
+    let configured =
+        || repo::StandaloneConfig::load(&run.outside()).ok()?.config_bool("clone.filterSubmodules").ok()?;
+    options.filter_submodules.or_else(configured).unwrap_or(false)
 }
 
 /// Returns the text of a dry run.

@@ -6,7 +6,10 @@ use std::path::Path;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::clone::Kind;
 use format::ObjectId;
-use repo::{Repository, StandaloneConfig};
+use repo::{
+    Repository, StandaloneConfig,
+    wire::{Client, url::Scheme},
+};
 use sys::by_path;
 
 use crate::{
@@ -21,7 +24,6 @@ use crate::{
 
 /// Settings of a clone.
 pub(super) const SETTINGS: &[Setting] = &[
-    ("clone.filtersubmodules", When::True),
     ("color.remote*", When::Set),
     ("color.ui", When::Not(&["auto", "never", "false", "no", "off", "0", "true", "yes", "on", "1"])),
     ("core.hookspath", When::Set),
@@ -31,7 +33,6 @@ pub(super) const SETTINGS: &[Setting] = &[
     ("init.defaultsubmodulepathconfig", When::True),
     ("sideband.*", When::Set),
     ("transfer.bundleuri", When::True),
-    ("url.*", When::Set),
 ];
 
 /// Variables of a clone.
@@ -50,6 +51,8 @@ fn counts(setting: &BStr) -> bool {
         || is_unknown(&name)
         || name.starts_with(b"extensions.")
         || name.starts_with(b"include")
+        || name.starts_with(b"url.")
+        || name == b"clone.filtersubmodules"
 }
 
 /// Finds settings of the remote that the clone will have, from outside and from `--config`. sapwood
@@ -66,7 +69,10 @@ fn remote(remote: &BString, outside: &StandaloneConfig, parameters: &[&BString])
     }
     let understood = |key: &[u8], values: &[BString]| {
         let refspec = |value: &BString| engine::clone::supports_refspec(value.as_bstr());
+        let without_effect: [&[u8]; 2] = [b"tagopt", b"uploadpack"];
         key.eq_ignore_ascii_case(b"fetch") && values.iter().all(refspec)
+            || key.eq_ignore_ascii_case(b"serveroption")
+            || without_effect.iter().any(|name| key.eq_ignore_ascii_case(name))
     };
     let begins =
         |name: &BString| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(&prefix));
@@ -76,11 +82,8 @@ fn remote(remote: &BString, outside: &StandaloneConfig, parameters: &[&BString])
 }
 
 /// Settings of a clone that receives its objects as a pack.
-const TRANSPORT_SETTINGS: &[Setting] = &[
-    ("fetch.fsckobjects", When::True),
-    ("protocol.version", When::Not(&["2"])),
-    ("transfer.fsckobjects", When::True),
-];
+const TRANSPORT_SETTINGS: &[Setting] =
+    &[("fetch.fsckobjects", When::True), ("transfer.fsckobjects", When::True)];
 
 /// Finds settings, from outside and from `--config`, that leave receiving a pack to Git.
 fn transport(outside: &StandaloneConfig, parameters: &[&BString]) -> Vec<Reason> {
@@ -185,6 +188,11 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &StandaloneConfi
     let given = |name: &'static str| survey.options.iter().filter(move |given| given.name == name);
     let looked = super::look(candidate.run, candidate.args).map_err(|failure| Reason::refused(&failure))?;
     let Some(prepared) = looked else { return Ok(()) };
+    let open = candidate.run.outside();
+    let address = Client::outside(outside, &open).url(prepared.source().url.as_bstr());
+    if address.text != prepared.source().url {
+        return Err(Reason::repository("url.<base>.insteadOf changes the source"));
+    }
     let parameters: Vec<_> = given("--config").filter_map(|given| given.value.as_ref()).collect();
     first(remote(&prepared.remote(outside), outside, &parameters))?;
     match &prepared.source().kind {
@@ -193,7 +201,7 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &StandaloneConfi
                 .map_err(|error| Reason::repository(error.to_string()))?;
             first(states_of_source(&source))?;
         }
-        Kind::Server if !prepared.source().url.starts_with(b"file://") => {
+        Kind::Server if address.scheme != Scheme::File => {
             return Err(Reason::repository("the transport of the source"));
         }
         Kind::Server => {}
@@ -206,11 +214,6 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &StandaloneConfi
         }
     } else {
         first(transport(outside, &parameters))?;
-        // Objects that are there are not asked for again; and progress is counted in another way.
-        let others = ["--reference", "--reference-if-able", "--progress"];
-        if let Some(name) = others.into_iter().find(|&name| given(name).next().is_some()) {
-            return Err(Reason::Option(name.into()));
-        }
     }
     let template = prepared.template().map_err(|error| Reason::repository(error.to_string()))?;
     first(template.map_or_else(Vec::new, |dir| files_of_template(&dir)))?;

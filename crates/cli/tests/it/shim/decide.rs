@@ -190,7 +190,7 @@ fn what_is_not_native_is_the_real_git() {
         (&["--work-tree=/nowhere", "reset", "--hard"], "the work tree is not there"),
         (&["--bare", "rev-parse", "--is-bare-repository"], "not a git repository"),
         (&["clone", "ssh://-host/x"], "is not supported by sapwood yet\""),
-        (&["clone", "--revision=nowhere", ".", "copy"], "option '--revision'"),
+        (&["clone", "--bundle-uri=nowhere", ".", "copy"], "option '--bundle-uri'"),
         (&["clone", "--depth=1"], "a wrong number of arguments"),
     ] {
         same(&shim, &repo, args);
