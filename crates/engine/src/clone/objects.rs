@@ -234,7 +234,10 @@ impl Channel {
             Transport::Server(connection) => {
                 make_directories(&objects, wanted)?;
                 wanted.references.write(&objects, wanted.base_shared)?;
-                if !wanted.selection.empty {
+                if wanted.selection.empty {
+                    // Nothing was asked for, so a failure loses nothing.
+                    let _ = connection.close();
+                } else {
                     server::fetch(connection, &objects, wanted, events, interrupt)?;
                 }
                 check_complete(reopen(), wanted.selection)

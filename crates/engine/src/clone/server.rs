@@ -11,6 +11,8 @@ use repo::{
     wire::{self, Client, ConnectOptions, Connection, Negotiator, url::Url},
 };
 
+use sys::by_path;
+
 use super::{
     Event,
     objects::{Asking, Channel, Error, Wanted, io_error, receive},
@@ -35,6 +37,7 @@ pub(super) fn open(url: &Url, asking: &Asking<'_>) -> Result<Channel, Error> {
         verbosity: options.verbosity,
         tracer: options.tracer.as_ref().map(|tracer| std::sync::Arc::clone(&tracer.0)),
         interrupt: options.interrupt.clone(),
+        remote: Some(ref_options.remote.clone()),
     };
     let mut connection = Client::of(repo).connect(url, &connect)?;
     let refs = connection.list_refs(&ref_options.ref_prefixes())?;
@@ -55,8 +58,12 @@ pub(super) fn fetch(
     let wants: Vec<ObjectId> = wants.filter(|oid| asked.insert(*oid)).collect();
     let texts = |text: &[u8]| events(Event::Remote(text));
     if !wanted.limits.deepens() && wanted.limits.filter.is_none() && has_all(objects, &wants, wanted)? {
-        // The borrowed repositories have everything.
+        // The borrowed repositories have everything. A server that fails now takes nothing away.
+        let _ = connection.close();
         return Ok(());
+    }
+    if connection.writes_objects() {
+        return fetch_by_helper(connection, wanted);
     }
     let mut borrowed = Tips(wanted.references.tips(wanted.open, wanted.hash).into_iter());
     let mut request = wire::Request {
@@ -107,6 +114,24 @@ pub(super) fn fetch(
             .create_new(&path, 0o666)
             .and_then(|mut file| io::Write::write_all(&mut file, content.as_bytes()))
             .map_err(io_error("write", &path))?;
+    }
+    Ok(())
+}
+
+/// Lets a remote helper write the objects.
+fn fetch_by_helper(connection: Connection, wanted: &Wanted<'_>) -> Result<(), Error> {
+    let refs = wanted.selection.mapped.iter().map(|mapped| (mapped.theirs.oid, mapped.theirs.name.clone()));
+    let refs: Vec<_> = refs.collect();
+    let request = wire::HelperRequest {
+        refs: &refs,
+        limits: wanted.limits,
+        include_tags: wanted.follow_tags,
+        cloning: true,
+    };
+    for keep in connection.fetch_by_helper(&request)? {
+        // Nobody repacks a clone that is not published, so its packs need no protection.
+        let path = Path::new(sys::os_str(&keep));
+        by_path::remove_file(path).map_err(io_error("unlink", path))?;
     }
     Ok(())
 }
