@@ -22,6 +22,7 @@ mod gitoxide;
 mod history;
 mod identity;
 pub mod indexing;
+mod links;
 pub mod message;
 pub mod objects;
 mod open;
@@ -61,6 +62,7 @@ pub use error::{
 };
 pub use history::LeftBehind;
 pub use identity::{Given as GivenIdentity, IdentityError, Person, Who, check_committer_date, parse_moment};
+pub use links::{Commits, Links, tag_target};
 pub use open::{Extensions, TemplateFormat, template_format};
 pub use reflog::{DetachedFrom, LogLine};
 pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};

@@ -7,8 +7,10 @@
 //! missing objects arrive (`transfer.rs`); each ref is judged (`update.rs`); all edits are one
 //! transaction; FETCH_HEAD is written. Design: docs/design/fetch.md.
 
+pub mod connected;
 pub mod fetch_head;
 pub mod map;
+pub mod negotiate;
 pub mod refspec;
 pub mod remote;
 mod run;
@@ -49,8 +51,8 @@ pub struct Context<'a> {
     pub meter: &'a Meter,
     /// The hook `reference-transaction`. Returns false to end the transaction.
     pub hook: Option<&'a dyn Fn(Stage, &[u8]) -> bool>,
-    /// Returns true if everything is here that the objects need, and that no ref needs already.
-    pub connected: &'a dyn Fn(&Repository, &[ObjectId]) -> bool,
+    /// The number of threads that check what arrived.
+    pub workers: crate::crew::Workers,
     /// Receives messages, from any thread.
     pub events: &'a (dyn Fn(Event<'_>) + Sync),
 }
@@ -183,6 +185,8 @@ pub enum Error {
     Map(#[from] map::Error),
     #[error(transparent)]
     Remote(#[from] remote::Error),
+    #[error(transparent)]
+    Connected(#[from] connected::Error),
     #[error(transparent)]
     Repo(#[from] repo::Error),
     #[error(transparent)]

@@ -15,7 +15,7 @@ use bstr::BString;
 use format::ObjectId;
 use repo::{
     Repository,
-    wire::{Client, Connection, Feature, NoHaves, Request, url::Url},
+    wire::{Client, Connection, Feature, Request, url::Url},
 };
 
 use sys::by_path;
@@ -24,7 +24,9 @@ use crate::indexing::arrive::{self, Arrival, Arrived, Keeping, Purpose, Settings
 
 use super::{
     Context, Error, Event, Options,
+    connected::{self, Connected},
     map::Mapping,
+    negotiate::{Algorithm, Negotiation, Tips},
     shallow::{self, Shallow},
 };
 
@@ -93,10 +95,10 @@ impl<'a> Transfer<'a> {
         url: &BString,
     ) -> Result<Transferred, Error> {
         let deepens = depth != Depth::Tags && self.options.limits.deepens();
-        if refs.is_empty() || !deepens && !self.options.refetch && self.has_everything(refs) {
+        if refs.is_empty() || !deepens && !self.options.refetch && self.has_everything(refs)? {
             return Ok(Transferred::default());
         }
-        let wants = self.wants(refs, deepens);
+        let wants = self.wants(refs, deepens)?;
         let mut done = Transferred::default();
         if !wants.is_empty() || deepens {
             self.request(refs, &wants, depth, &mut done)?;
@@ -104,23 +106,30 @@ impl<'a> Transfer<'a> {
         let repo = done.reopened.as_ref().unwrap_or(self.context.repo);
         let tips: Vec<ObjectId> =
             refs.iter().filter(|mapping| !mapping.rejected_shallow).map(|mapping| mapping.oid).collect();
-        if !(self.context.connected)(repo, &tips) {
+        if !self.is_connected(repo, &tips)? {
             return Err(Error::Incomplete(url.clone()));
         }
         Ok(done)
     }
 
-    fn has_everything(&self, refs: &[Mapping]) -> bool {
+    fn has_everything(&self, refs: &[Mapping]) -> Result<bool, Error> {
         let objects = self.context.repo.objects();
         if !refs.iter().all(|mapping| objects.contains_listed(&mapping.oid)) {
-            return false;
+            return Ok(false);
         }
         let tips: Vec<ObjectId> = refs.iter().map(|mapping| mapping.oid).collect();
-        (self.context.connected)(self.context.repo, &tips)
+        self.is_connected(self.context.repo, &tips)
+    }
+
+    /// Returns true if everything is here that the tips need, and that no ref needs already.
+    fn is_connected(&self, repo: &Repository, tips: &[ObjectId]) -> Result<bool, Error> {
+        let options =
+            connected::Options { workers: self.context.workers, interrupt: self.context.interrupt };
+        Ok(connected::check(repo, tips, options)? == Connected::Complete)
     }
 
     /// Returns the objects to ask for, in the order of the refs.
-    fn wants(&self, refs: &[Mapping], deepens: bool) -> Vec<ObjectId> {
+    fn wants(&self, refs: &[Mapping], deepens: bool) -> Result<Vec<ObjectId>, Error> {
         let is_new =
             |mapping: &&Mapping| mapping.local.as_ref().is_none_or(|local| local.old != Some(mapping.oid));
         let mut asked = HashSet::new();
@@ -132,13 +141,17 @@ impl<'a> Transfer<'a> {
             wants.extend(refs.iter().map(|mapping| mapping.oid).filter(|oid| asked.insert(*oid)));
         }
         if deepens || self.options.refetch {
-            return wants;
+            return Ok(wants);
         }
-        let Context { repo, connected, .. } = self.context;
-        let is_missing = |want: &ObjectId| {
-            !repo.objects().contains_listed(want) || !connected(repo, std::slice::from_ref(want))
-        };
-        wants.into_iter().filter(is_missing).collect()
+        let repo = self.context.repo;
+        let mut missing = Vec::new();
+        for want in wants {
+            let is_listed = repo.objects().contains_listed(&want);
+            if !is_listed || !self.is_connected(repo, std::slice::from_ref(&want))? {
+                missing.push(want);
+            }
+        }
+        Ok(missing)
     }
 
     fn request(
@@ -162,7 +175,18 @@ impl<'a> Transfer<'a> {
             limits.filter = None;
         }
         let texts = |text: &[u8]| events(Event::Remote(text));
-        let mut negotiator = NoHaves;
+        let objects = repo.stored_objects();
+        let theirs: Vec<ObjectId> = refs.iter().map(|mapping| mapping.oid).collect();
+        let algorithm = match self.options.refetch {
+            true => Algorithm::Noop,
+            false => Algorithm::load(repo)?,
+        };
+        let tips = Tips {
+            theirs: &theirs,
+            given: self.options.negotiation_tips.as_deref(),
+            deepens: limits.deepens(),
+        };
+        let mut negotiator = Negotiation::new(repo, &objects, algorithm, tips)?;
         let mut request = Request {
             wants,
             want_refs: &[],

@@ -3,7 +3,6 @@
 //! Order: options and configuration; which remotes (`which.rs`); one remote in this process
 //! (`one.rs`), or each of several in a process of its own (`many.rs`); `maintenance run --auto`.
 
-mod connected;
 mod desk;
 mod many;
 mod obstacles;

@@ -30,7 +30,6 @@ impl Desk<'_> {
     /// Fetches from the remote `name`. Returns the exit code.
     pub(super) fn one(&self, name: &BString, words: &Words) -> Result<u8, Failure> {
         let Desk { run, repo, settings, request, .. } = self;
-        self.must_have_git()?;
         let mut remote = Remote::load(repo, name.as_bstr()).map_err(report::of_remote)?;
         let options = self.options(&mut remote, words)?;
         let refs = settings.refs(repo)?;
@@ -50,7 +49,7 @@ impl Desk<'_> {
             interrupt: run.interrupt.flag(),
             meter: &meter,
             hook: has_hook.then_some(&hook as _),
-            connected: &|repo, tips| self.is_connected(repo, tips),
+            workers: settings.workers,
             events: &|event| reporter.event(event),
         };
         let fetched = receiving.during(|| fetch::run(context, &remote, &options));

@@ -1,0 +1,120 @@
+//! The commits that tips lead to and refs do not.
+//!
+//! The youngest commit is visited first. A mark that reaches a visited commit goes on to its
+//! ancestors at once, so wrong dates do not change the result.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, HashSet},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use format::ObjectId;
+use repo::{Commits, Links, Repository, objects::Objects};
+
+use super::trees::Job;
+
+/// The result.
+pub(super) enum Known {
+    /// The trees of the new commits. The base of each is the tree of its first parent.
+    Commits(Vec<Job>),
+    /// This commit is missing.
+    Missing(ObjectId),
+}
+
+struct Seen {
+    is_known: bool,
+    is_queued: bool,
+    links: Links,
+}
+
+struct Walk<'a> {
+    commits: Commits<'a>,
+    seen: HashMap<ObjectId, Seen>,
+    queue: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
+    /// The number of queued commits that are new so far.
+    open: usize,
+}
+
+/// Walks from `tips` to the commits of `known` refs.
+pub(super) fn new_commits(
+    repo: &Repository,
+    objects: &Objects,
+    tips: &[ObjectId],
+    known: &HashSet<ObjectId>,
+    interrupt: &AtomicBool,
+) -> Result<Known, repo::Error> {
+    let commits = repo.commits(objects)?;
+    let mut walk = Walk { commits, seen: HashMap::new(), queue: BinaryHeap::new(), open: 0 };
+    for tip in tips {
+        if let Err(missing) = walk.paint(*tip, false) {
+            return Ok(Known::Missing(missing));
+        }
+    }
+    for oid in known {
+        // A ref whose history is damaged tells nothing.
+        if let Some(commit) = walk.commits.peel(oid, &mut |_| ()) {
+            let _ = walk.paint(commit, true);
+        }
+    }
+    let mut order = Vec::new();
+    while walk.open > 0 && !interrupt.load(Ordering::Relaxed) {
+        let Some((_, _, oid)) = walk.queue.pop() else { break };
+        let seen = walk.seen.get_mut(&oid).expect("what is queued was seen");
+        seen.is_queued = false;
+        let (is_known, parents) = (seen.is_known, seen.links.parents.clone());
+        if !is_known {
+            walk.open -= 1;
+            order.push(oid);
+        }
+        for parent in parents {
+            match walk.paint(parent, is_known) {
+                Err(missing) if !is_known => return Ok(Known::Missing(missing)),
+                _ => {}
+            }
+        }
+    }
+    Ok(Known::Commits(walk.jobs(&order, !known.is_empty())))
+}
+
+impl Walk<'_> {
+    /// Marks a commit, and its ancestors as far as they were visited. The error is a commit that
+    /// cannot be read.
+    fn paint(&mut self, oid: ObjectId, is_known: bool) -> Result<(), ObjectId> {
+        let mut pending = vec![oid];
+        while let Some(oid) = pending.pop() {
+            match self.seen.get_mut(&oid) {
+                Some(seen) if seen.is_known || !is_known => {}
+                Some(seen) => {
+                    seen.is_known = true;
+                    match seen.is_queued {
+                        true => self.open -= 1,
+                        false => pending.extend_from_slice(&seen.links.parents),
+                    }
+                }
+                None => {
+                    // The graph may name a new commit whose object is gone.
+                    let links = if is_known { self.commits.get(&oid) } else { self.commits.read(&oid) };
+                    let links = links.ok_or(oid)?;
+                    self.queue.push((links.date, Reverse(self.seen.len()), oid));
+                    self.seen.insert(oid, Seen { is_known, is_queued: true, links });
+                    self.open += usize::from(!is_known);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn jobs(&mut self, order: &[ObjectId], has_refs: bool) -> Vec<Job> {
+        let is_new = |oid: &&ObjectId| self.seen.get(oid).is_some_and(|seen| !seen.is_known);
+        let base = |links: &Links| {
+            let parent = links.parents.first().filter(|_| has_refs)?;
+            self.seen.get(parent).map(|seen| seen.links.tree)
+        };
+        let job = |oid: &ObjectId| {
+            let links = &self.seen[oid].links;
+            Job { tree: links.tree, base: base(links) }
+        };
+        order.iter().filter(is_new).map(job).collect()
+    }
+}

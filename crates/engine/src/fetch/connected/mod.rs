@@ -1,0 +1,136 @@
+//! Checks that everything which new tips need is here: `git rev-list --objects --not --all`.
+//!
+//! Promise: history that a ref leads to counts as complete, as in Git; everything else that is
+//! reachable from the tips is looked for. Nothing is fetched, and nothing is replaced.
+//!
+//! Order: the commits that no ref leads to (`history.rs`, one thread), then their trees and blobs
+//! (all cores). A tree is compared with that of the first parent, and only differences are
+//! followed. A clone has no refs yet, so each tree is read once.
+
+mod history;
+mod trees;
+
+use std::sync::atomic::AtomicBool;
+
+use format::ObjectId;
+use repo::{
+    Repository,
+    objects::{Kind, Objects},
+    tag_target,
+};
+
+use self::history::Known;
+use crate::crew::Workers;
+
+/// The reason why the check gave no answer.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("interrupted")]
+    Interrupted,
+    #[error(transparent)]
+    Repo(#[from] repo::Error),
+}
+
+/// The answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connected {
+    /// Everything is here.
+    Complete,
+    /// This object is missing or damaged.
+    Missing(ObjectId),
+}
+
+/// How the check is done.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    /// The number of threads that read trees.
+    pub workers: Workers,
+    /// Set to stop.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// Checks all of `tips`. `repo` must know the present shallow commits.
+pub fn check(repo: &Repository, tips: &[ObjectId], options: Options<'_>) -> Result<Connected, Error> {
+    let objects = repo.stored_objects();
+    if let Some(missing) = tips.iter().find(|tip| !objects.contains(tip)) {
+        return Ok(Connected::Missing(*missing));
+    }
+    let is_partial = repo.objects().is_partial();
+    if is_partial && tips.iter().all(|tip| is_promised(&objects, tip)) {
+        return Ok(Connected::Complete);
+    }
+    let known = known(repo, &objects)?;
+    let new: Vec<ObjectId> = tips.iter().filter(|tip| !known.contains(tip)).copied().collect();
+    if new.is_empty() {
+        return Ok(Connected::Complete);
+    }
+    let mut roots = Roots::default();
+    for tip in &new {
+        if let Err(missing) = roots.add(&objects, tip) {
+            return Ok(Connected::Missing(missing));
+        }
+    }
+    let found = history::new_commits(repo, &objects, &roots.commits, &known, options.interrupt)?;
+    let walk = trees::Walk::new(&objects, is_partial, options.interrupt);
+    let missing = match found {
+        Known::Missing(oid) if !is_partial => Some(oid),
+        Known::Missing(_) => None,
+        Known::Commits(mut jobs) => {
+            jobs.extend(roots.trees.iter().map(|tree| trees::Job { tree: *tree, base: None }));
+            walk.run(jobs, options.workers)
+        }
+    };
+    match missing {
+        _ if options.interrupt.load(std::sync::atomic::Ordering::Relaxed) => Err(Error::Interrupted),
+        Some(oid) => Ok(Connected::Missing(oid)),
+        None => Ok(Connected::Complete),
+    }
+}
+
+/// Returns true if the object came from a promisor remote: what it needs is promised.
+fn is_promised(objects: &Objects, oid: &ObjectId) -> bool {
+    let files = objects.files_of(oid);
+    let promises = |file: &std::path::PathBuf| {
+        matches!(sys::by_path::stat(&file.with_extension("promisor")), Ok(Some(_)))
+    };
+    files.iter().any(promises)
+}
+
+/// Returns the objects of all refs and of HEAD, and those of the repositories that objects are
+/// borrowed from.
+fn known(repo: &Repository, objects: &Objects) -> Result<std::collections::HashSet<ObjectId>, Error> {
+    let refs = repo.refs("refs/")?.into_iter().map(|(_, oid)| oid);
+    let head = repo.head().ok().and_then(|head| head.oid());
+    Ok(refs.chain(head).chain(repo.alternate_tips(objects)).filter(|oid| !oid.is_null()).collect())
+}
+
+/// The objects to which tips lead over tags.
+#[derive(Default)]
+struct Roots {
+    commits: Vec<ObjectId>,
+    trees: Vec<ObjectId>,
+}
+
+impl Roots {
+    /// Adds a tip. The error is the object that cannot be read.
+    fn add(&mut self, objects: &Objects, tip: &ObjectId) -> Result<(), ObjectId> {
+        let (mut reader, mut oid) = (objects.reader(), *tip);
+        loop {
+            match reader.header(&oid).map_err(|_| oid)?.0 {
+                Kind::Commit => self.commits.push(oid),
+                Kind::Tree => self.trees.push(oid),
+                Kind::Blob => {}
+                Kind::Tag => {
+                    let (_, data) = reader.read(&oid).map_err(|_| oid)?;
+                    oid = tag_target(oid.kind(), data).ok_or(oid)?;
+                    continue;
+                }
+            }
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
