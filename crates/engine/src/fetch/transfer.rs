@@ -123,8 +123,7 @@ impl<'a> Transfer<'a> {
 
     /// Returns true if everything is here that the tips need, and that no ref needs already.
     fn is_connected(&self, repo: &Repository, tips: &[ObjectId]) -> Result<bool, Error> {
-        let options =
-            connected::Options { workers: self.context.workers, interrupt: self.context.interrupt };
+        let options = connected::Options { workers: self.context.workers, interrupt: self.context.interrupt };
         Ok(connected::check(repo, tips, options)? == Connected::Complete)
     }
 
