@@ -41,6 +41,20 @@ impl Repository {
         Ok((count(LEFT), count(RIGHT)))
     }
 
+    /// Returns true if `tip` is one of `from` or an ancestor of one. All of them are commits.
+    pub fn is_reachable(&self, tip: ObjectId, from: &[ObjectId]) -> Result<bool, Error> {
+        if from.contains(&tip) {
+            return Ok(true);
+        }
+        let mut walk = Walk::new(self, |marks| marks == LEFT);
+        walk.paint(tip, LEFT)?;
+        for id in from {
+            walk.paint(*id, RIGHT)?;
+        }
+        walk.run()?;
+        Ok(walk.seen.get(&tip).is_some_and(|seen| seen.marks & RIGHT != 0))
+    }
+
     /// Returns the common ancestors of two commits that are not ancestors of another one, as `git
     /// merge-base --all` does, in no particular order.
     pub fn merge_bases(&self, left: ObjectId, right: ObjectId) -> Result<Vec<ObjectId>, Error> {

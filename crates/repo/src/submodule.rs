@@ -46,6 +46,16 @@ pub struct Module {
     pub name: BString,
     /// `ignore`
     pub ignore: Option<Ignore>,
+    /// `url`, as it is written. It may be relative to the superproject's remote.
+    pub url: Option<BString>,
+    /// `update`, unchecked.
+    pub update: Option<BString>,
+    /// `branch`
+    pub branch: Option<BString>,
+    /// `shallow`, unchecked.
+    pub shallow: Option<BString>,
+    /// `fetchRecurseSubmodules`, unchecked.
+    pub fetch_recurse: Option<BString>,
 }
 
 /// The content of a `.gitmodules` file.
@@ -54,6 +64,8 @@ pub struct Modules {
     modules: Vec<Module>,
     by_path: HashMap<BString, usize>,
     warnings: Vec<BString>,
+    /// `submodule.fetchJobs` and `fetch.recurseSubmodules`.
+    general: HashMap<BString, BString>,
 }
 
 impl Modules {
@@ -74,6 +86,10 @@ impl Modules {
     }
 
     fn take(&mut self, key: &BStr, value: Option<BString>) -> Result<(), Error> {
+        if matches!(key.as_bytes(), b"submodule.fetchjobs" | b"fetch.recursesubmodules") {
+            self.general.insert(key.to_owned(), value.unwrap_or_else(|| "true".into()));
+            return Ok(());
+        }
         let Some(rest) = key.strip_prefix(b"submodule.") else { return Ok(()) };
         let Some((name, item)) = rest.rsplit_once_str(".") else { return Ok(()) };
         if !is_name(name) {
@@ -81,42 +97,44 @@ impl Modules {
             return Ok(());
         }
         let at = self.modules.iter().position(|module| module.name == name).unwrap_or_else(|| {
-            self.modules.push(Module { name: name.into(), ignore: None });
+            self.modules.push(Module { name: name.into(), ..Module::default() });
             self.modules.len() - 1
         });
-        if !matches!(item, b"path" | b"ignore") {
+        if item == b"shallow" && value.is_none() {
+            self.modules[at].shallow = Some("true".into());
+            return Ok(());
+        }
+        if !matches!(
+            item,
+            b"path" | b"ignore" | b"url" | b"update" | b"branch" | b"shallow" | b"fetchrecursesubmodules"
+        ) {
             return Ok(());
         }
         let value = value.ok_or_else(|| ConfigError::MissingValue(key.to_owned()))?;
+        if matches!(item, b"path" | b"url") && value.starts_with(b"-") {
+            let parts: [&[u8]; 4] =
+                [b"ignoring '", key, b"' which may be interpreted as a command-line option: ", &value];
+            self.warnings.push(parts.concat().into());
+            return Ok(());
+        }
+        let module = &mut self.modules[at];
         match item {
-            b"path" if value.starts_with(b"-") => self.warnings.push(
-                [
-                    b"ignoring '",
-                    key.as_bytes(),
-                    b"' which may be interpreted as a command-line option: ",
-                    &value,
-                ]
-                .concat()
-                .into(),
-            ),
             b"path" => {
                 self.by_path.retain(|_, module| *module != at);
                 self.by_path.insert(value, at);
             }
-            _ => match Ignore::parse(value.as_bstr()) {
-                Some(ignore) => self.modules[at].ignore = Some(ignore),
-                None => self.warnings.push(
-                    [
-                        b"Invalid parameter '",
-                        &value[..],
-                        b"' for config option 'submodule.",
-                        name,
-                        b".ignore'",
-                    ]
-                    .concat()
-                    .into(),
-                ),
+            b"ignore" => match Ignore::parse(value.as_bstr()) {
+                Some(ignore) => module.ignore = Some(ignore),
+                None => {
+                    let option = [b"' for config option 'submodule.", name, b".ignore'"].concat();
+                    self.warnings.push([b"Invalid parameter '", &value[..], &option].concat().into());
+                }
             },
+            b"url" => module.url = Some(value),
+            b"update" => module.update = Some(value),
+            b"branch" => module.branch = Some(value),
+            b"shallow" => module.shallow = Some(value),
+            _ => module.fetch_recurse = Some(value),
         }
         Ok(())
     }
@@ -124,6 +142,16 @@ impl Modules {
     /// Returns the submodule at a path.
     pub fn at(&self, path: &BStr) -> Option<&Module> {
         self.by_path.get(path).map(|&at| &self.modules[at])
+    }
+
+    /// Returns all submodules, in the order of the file.
+    pub fn all(&self) -> &[Module] {
+        &self.modules
+    }
+
+    /// Returns the value of `submodule.fetchjobs` or `fetch.recursesubmodules` in the file.
+    pub fn general(&self, key: &str) -> Option<&BStr> {
+        self.general.get(BStr::new(key)).map(|value| value.as_bstr())
     }
 
     /// Returns the warnings that Git prints when it reads the file.
@@ -236,7 +264,7 @@ mod tests {
             b"[submodule \"a\"]\npath = x\npath = sub/a\nignore = dirty\n[submodule \"../b\"]\npath = b\n\
             [submodule \"c\"]\npath = -c\nignore = some\n";
         let modules = Modules::parse(content, ".gitmodules").expect("in the grammar");
-        let a = Module { name: "a".into(), ignore: Some(Ignore::Dirty) };
+        let a = Module { name: "a".into(), ignore: Some(Ignore::Dirty), ..Module::default() };
         assert_eq!(modules.at("sub/a".into()), Some(&a));
         assert_eq!(
             (modules.at("x".into()), modules.at("b".into()), modules.at("-c".into())),

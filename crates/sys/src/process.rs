@@ -27,6 +27,13 @@ pub fn is_running(pid: u64) -> Option<bool> {
     Some(rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
 }
 
+/// Sends SIGTERM to a child of this process that nobody has waited for. It may have ended.
+pub fn terminate(child: &std::process::Child) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    // A process that ended and was not waited for takes the signal without effect.
+    let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+}
+
 /// Takes an exclusive `flock` without waiting. Returns false if another open file holds it. The
 /// lock lasts until `file` is closed, so the end of the process always releases it.
 pub fn try_lock(file: &File) -> io::Result<bool> {

@@ -53,6 +53,7 @@ mod show_ref;
 mod sparse_checkout;
 mod stash;
 pub(crate) mod status;
+mod submodule;
 mod symbolic_ref;
 mod trash;
 mod unseen;
@@ -80,6 +81,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     commit::COMMAND,
     stash::COMMAND,
     worktree::COMMAND,
+    submodule::COMMAND,
+    submodule::HELPER,
     read_tree::COMMAND,
     checkout_index::COMMAND,
     sparse_checkout::COMMAND,

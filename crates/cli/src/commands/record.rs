@@ -121,6 +121,8 @@ pub(crate) enum Group {
     Own,
     /// Commands that sapwood starts itself. No list shows them.
     Internal,
+    /// Git's commands that only Git and sapwood start. No list shows them.
+    Hidden,
 }
 
 /// The arguments that may be revisions.

@@ -20,7 +20,10 @@ pub(super) struct Registry {
 impl Registry {
     /// The commands that a user calls.
     pub(super) fn listed(&self) -> impl Iterator<Item = &'static Command> {
-        self.commands.iter().copied().filter(|command| command.group != Group::Internal)
+        self.commands
+            .iter()
+            .copied()
+            .filter(|command| !matches!(command.group, Group::Internal | Group::Hidden))
     }
 
     /// The commands of a group.

@@ -133,6 +133,11 @@ pub(super) fn resolve(
     Ok(alternates)
 }
 
+/// Returns an error if a clone could not borrow objects from the repository `name`.
+pub fn check_reference(name: &BString, cwd: &Path) -> Result<(), Error> {
+    find_objects(name, cwd).map(|_| ())
+}
+
 fn find_objects(name: &BString, cwd: &Path) -> Result<PathBuf, Error> {
     let has_type = |path: PathBuf, wanted: FileType| matches!(by_path::stat_followed(&path), Ok(Some(stat)) if stat.file_type == wanted);
     // A path whose last component is missing still resolves, and is reported as not a repository.

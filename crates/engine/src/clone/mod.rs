@@ -53,7 +53,7 @@ use settings::OuterConfig;
 use skeleton::Notice;
 use store::SharedRepository;
 
-pub use alternates::Error as AlternatesError;
+pub use alternates::{Error as AlternatesError, check_reference};
 pub use error::Error;
 pub use filter::{Error as FilterError, Filter};
 pub use local::Error as LocalError;

@@ -29,7 +29,7 @@ const SCRAP: &str = "sapwood-gitfile";
 
 /// Returns the place of the repository of the submodule `name`. Refuses a place within another
 /// repository, such as `a/b` within `a`.
-pub(super) fn place(repo: &Repository, name: &BStr) -> Result<PathBuf, Failure> {
+pub(crate) fn place(repo: &Repository, name: &BStr) -> Result<PathBuf, Failure> {
     // A name is never a path by itself, whatever it begins with.
     let below = |name: &[u8]| {
         let mut path = repo.git_dir().join("modules/").into_os_string();
@@ -54,7 +54,7 @@ pub(super) fn place(repo: &Repository, name: &BStr) -> Result<PathBuf, Failure> 
 }
 
 /// Makes `work_tree`, which is there, and `git_dir` know each other.
-pub(super) fn connect(work_tree: &Path, git_dir: &Path, settings: &Settings) -> Result<(), Failure> {
+pub(crate) fn connect(work_tree: &Path, git_dir: &Path, settings: &Settings) -> Result<(), Failure> {
     let real = |path: &Path| {
         by_path::canonical(path).map_err(|error| {
             Failure::fatal(format!("Invalid path '{}': {}", path.display(), sys::reason(&error)))
@@ -81,6 +81,19 @@ pub(super) fn connect(work_tree: &Path, git_dir: &Path, settings: &Settings) -> 
     let config = git_dir.join("config");
     let value = bytes(engine::worktree::admin::relative(&work_tree, &git_dir));
     if repo::setting_of(&config, WORKTREE).is_none_or(|found| !found.is(value.as_bstr())) {
+        let edit = Edit::Set { key: WORKTREE.into(), value };
+        store::config::edit(&config, &[edit], &settings.config_locks, &settings.fsync)?;
+    }
+    Ok(())
+}
+
+/// Lets `git_dir` name the worktree, if it names one and that is another.
+pub(crate) fn renew_worktree(work_tree: &Path, git_dir: &Path, settings: &Settings) -> Result<(), Failure> {
+    let config = git_dir.join("config");
+    let Some(found) = repo::setting_of(&config, WORKTREE) else { return Ok(()) };
+    let relative = engine::worktree::admin::relative(work_tree, git_dir);
+    let value = BString::from(relative.into_os_string().as_bytes());
+    if !found.is(value.as_bstr()) {
         let edit = Edit::Set { key: WORKTREE.into(), value };
         store::config::edit(&config, &[edit], &settings.config_locks, &settings.fsync)?;
     }

@@ -15,7 +15,10 @@ use engine::{
     switch::{self, Target},
 };
 use format::{Mode, ObjectId, index::Index};
-use repo::{GitfileError, Repository, submodule::Modules};
+use repo::{
+    GitfileError, Repository,
+    submodule::{Module, Modules},
+};
 use sys::{FileType, by_path};
 
 use super::{
@@ -98,11 +101,36 @@ impl<'a> Submodules<'a> {
     }
 
     pub(crate) fn name(&self, path: &BStr) -> Option<BString> {
+        self.module(path).map(|module| module.name)
+    }
+
+    /// Returns the section of `.gitmodules` for a path.
+    pub(crate) fn module(&self, path: &BStr) -> Option<Module> {
         let modules = self.modules.borrow();
         if !self.told.replace(true) {
             warn(&modules);
         }
-        modules.at(path).map(|module| module.name.clone())
+        modules.at(path).cloned()
+    }
+
+    /// Returns all sections of `.gitmodules`.
+    pub(crate) fn modules(&self) -> Vec<Module> {
+        self.modules.borrow().all().to_vec()
+    }
+
+    /// Returns true if the warnings about `.gitmodules` were printed.
+    pub(crate) fn has_told(&self) -> bool {
+        self.told.get()
+    }
+
+    /// Takes over from another look at the same file.
+    pub(crate) fn set_told(&self, told: bool) {
+        self.told.set(told);
+    }
+
+    /// Returns the value of `submodule.fetchjobs` or `fetch.recursesubmodules` in `.gitmodules`.
+    pub(crate) fn general(&self, key: &str) -> Option<BString> {
+        self.modules.borrow().general(key).map(BStr::to_owned)
     }
 
     fn dir(&self, path: &BStr) -> PathBuf {
@@ -150,7 +178,7 @@ impl<'a> Submodules<'a> {
     }
 
     /// No link may lead to a submodule, nor be in its place.
-    fn validate(&self, path: &BStr) -> Result<(), Failure> {
+    pub(crate) fn validate(&self, path: &BStr) -> Result<(), Failure> {
         let is_link = |path: &BStr| matches!(by_path::stat(&self.dir(path)), Ok(Some(stat)) if stat.file_type == FileType::Symlink);
         for slash in path.find_iter("/") {
             let above = path[..slash].as_bstr();

@@ -9,7 +9,7 @@
 //! A submodule that could not be moved shows as changed afterwards, and hides no other. Design:
 //! docs/design/submodules.md.
 
-mod connect;
+pub(crate) mod connect;
 mod follow;
 pub(crate) mod read_tree;
 

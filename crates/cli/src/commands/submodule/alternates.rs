@@ -1,0 +1,65 @@
+//! The repositories that a submodule borrows from because its superproject borrows
+//! (`submodule.alternateLocation`).
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use bstr::{BStr, BString};
+use repo::Repository;
+
+use super::list::Scene;
+use crate::term::{
+    console::{self, text},
+    failure::Failure,
+};
+
+const LOCATION: &str = "submodule.alternateLocation";
+const STRATEGY: &str = "submodule.alternateErrorStrategy";
+
+const ADVICE: &str = "An alternate computed from a superproject's alternate is invalid.\n\
+                      To allow Git to clone without an alternate in such a case, set\n\
+                      submodule.alternateErrorStrategy to 'info' or, equivalently, clone with\n\
+                      '--reference-if-able' instead of '--reference'.";
+
+/// The settings that a new submodule takes over.
+pub(super) fn inherited(repo: &Repository) -> impl Iterator<Item = (&'static str, BString)> {
+    [LOCATION, STRATEGY].into_iter().filter_map(|key| Some((key, repo.config_str(key)?)))
+}
+
+/// Returns the repositories beside those that the superproject borrows from, for the submodule
+/// `name`.
+pub(super) fn of_superproject(scene: &Scene<'_>, name: &BStr) -> Result<Vec<BString>, Failure> {
+    let repo = scene.repo;
+    let Some(location) = repo.config_str(LOCATION) else { return Ok(Vec::new()) };
+    let strategy = repo.config_str(STRATEGY).unwrap_or_else(|| "die".into());
+    let unknown =
+        |value: &BString, key| Failure::Fatal(text!("Value '", value, "' for ", key, " is not recognized"));
+    if !matches!(strategy.as_slice(), b"die" | b"info" | b"ignore") {
+        return Err(unknown(&strategy, STRATEGY));
+    }
+    match location.as_slice() {
+        b"no" => return Ok(Vec::new()),
+        b"superproject" => {}
+        _ => return Err(unknown(&location, LOCATION)),
+    }
+    let mut found = Vec::new();
+    for objects in repo.objects().directories().skip(1) {
+        let Some(git_dir) = objects.as_os_str().as_bytes().strip_suffix(b"/objects") else { continue };
+        let place = text!(git_dir, "/modules/", name, "/");
+        match engine::clone::check_reference(&place, &scene.run.cwd) {
+            Ok(()) => found.push(place),
+            Err(_) if strategy == "ignore" => {}
+            Err(error) => {
+                let message = text!("submodule '", name, "' cannot add alternate: ", error.to_string());
+                if strategy == "info" {
+                    console::note(message);
+                    continue;
+                }
+                if scene.settings.advises(repo, "submoduleAlternateErrorStrategyDie")? {
+                    console::hint(ADVICE);
+                }
+                return Err(Failure::Fatal(message));
+            }
+        }
+    }
+    Ok(found)
+}

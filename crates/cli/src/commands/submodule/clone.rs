@@ -1,0 +1,242 @@
+//! The repository of a submodule: cloned into `modules` of the superproject, or found there, and
+//! connected with the worktree.
+//!
+//! A repository that is there is used as it is. A clone that fails leaves nothing, and is tried
+//! once more when the others are done, as in Git.
+
+use std::{collections::VecDeque, path::Path, process::Command};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::clone::Filter;
+use format::config::Edit;
+use sys::by_path;
+
+use super::{
+    alternates,
+    list::{Link, Scene},
+    options::Request,
+};
+use crate::{
+    session::{
+        own,
+        submodules::connect,
+        tasks::{Next, Start, Task, Work},
+    },
+    term::{console::text, failure::Failure},
+};
+
+/// A submodule that has no worktree yet.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) link: Link,
+    pub(super) name: BString,
+    pub(super) url: BString,
+    /// `--depth`, or as `.gitmodules` recommends.
+    pub(super) depth: Option<BString>,
+}
+
+/// What a worktree needs before it can be filled.
+enum Step {
+    Clone(Box<Command>),
+    /// The repository is there.
+    Connect,
+}
+
+/// The clones of an update.
+pub(super) struct Clones<'a> {
+    pub(super) scene: &'a Scene<'a>,
+    pub(super) request: &'a Request,
+    /// The submodules, not yet looked at.
+    pub(super) links: std::vec::IntoIter<Link>,
+    /// Those that are to be cloned once more.
+    pub(super) retries: VecDeque<Wanted>,
+    /// Looks at one submodule. `None`: nothing is to be cloned.
+    pub(super) look: Look<'a>,
+    /// A submodule could not be cloned twice.
+    pub(super) gave_up: bool,
+}
+
+/// Returns the clone that a submodule needs, and adds text for the user.
+type Look<'a> = Box<dyn FnMut(Link, &mut Vec<u8>) -> Result<Option<Wanted>, Failure> + 'a>;
+
+/// The number of an attempt to clone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    First,
+    Second,
+}
+
+impl Work for Clones<'_> {
+    type Key = (Wanted, Attempt);
+
+    fn next(&mut self, output: &mut Vec<u8>) -> Result<Option<Task<Self::Key>>, Failure> {
+        for link in self.links.by_ref() {
+            if let Some(wanted) = (self.look)(link, output)? {
+                return Ok(Some(self.start(wanted, Attempt::First)));
+            }
+        }
+        let retry = self.retries.pop_front();
+        Ok(retry.map(|wanted| self.start(wanted, Attempt::Second)))
+    }
+
+    fn ended(&mut self, key: Self::Key, code: u8, output: &mut Vec<u8>) -> Result<Next, Failure> {
+        let (wanted, attempt) = key;
+        let done = match code {
+            0 => self.finish(&wanted),
+            // It ended before there was a process, and has said why.
+            REFUSED => Err(Failure::Said(128)),
+            _ => Err(Failure::Fatal(text!(
+                "clone of '",
+                wanted.url,
+                "' into submodule path '",
+                path_bytes(&self.scene.dir(wanted.link.path.as_bstr())),
+                "' failed"
+            ))),
+        };
+        let Err(failure) = done else { return Ok(Next::GoOn) };
+        match failure {
+            Failure::Signal(_) => return Err(failure),
+            Failure::Fatal(message) => output.extend_from_slice(&text!("fatal: ", message, "\n")),
+            failure => failure.say(),
+        }
+        let path = &wanted.link.path;
+        if attempt == Attempt::First {
+            output.extend_from_slice(&text!("Failed to clone '", path, "'. Retry scheduled\n"));
+            self.retries.push_back(wanted);
+            return Ok(Next::GoOn);
+        }
+        output.extend_from_slice(&text!("Failed to clone '", path, "' a second time, aborting\n"));
+        self.gave_up = true;
+        Ok(Next::Stop)
+    }
+}
+
+/// The exit code of a task that was refused before there was a process.
+const REFUSED: u8 = 255;
+
+impl Clones<'_> {
+    fn start(&self, wanted: Wanted, attempt: Attempt) -> Task<(Wanted, Attempt)> {
+        let what = match self.prepare(&wanted) {
+            Ok(Step::Clone(command)) => Start::Process(command),
+            Ok(Step::Connect) => Start::Ended(0),
+            Err(failure) => {
+                failure.say();
+                Start::Ended(REFUSED)
+            }
+        };
+        Task { key: (wanted, attempt), what }
+    }
+
+    fn prepare(&self, wanted: &Wanted) -> Result<Step, Failure> {
+        let (scene, path) = (self.scene, wanted.link.path.as_bstr());
+        scene.submodules.validate(path)?;
+        let dir = scene.dir(path);
+        let place = connect::place(scene.repo, wanted.name.as_bstr())?;
+        if self.request.require_init && !is_empty(&dir) {
+            return Err(not_empty(&dir));
+        }
+        let shared = scene.settings.locks.shared;
+        let make_parents = |path: &Path| {
+            let made = path.parent().map_or(Ok(()), |parent| shared.create_dir_all(parent));
+            made.map_err(|_| Failure::fatal(format!("could not create directory '{}'", path.display())))
+        };
+        if exists(&place) {
+            make_parents(&dir)?;
+            // It described a worktree that is gone.
+            let _ = by_path::remove_file(&place.join("index"));
+            return Ok(Step::Connect);
+        }
+        make_parents(&place)?;
+        let mut references = self.request.references.clone();
+        references.extend(alternates::of_superproject(scene, wanted.name.as_bstr())?);
+        Ok(Step::Clone(Box::new(self.command(wanted, &place, &dir, &references))))
+    }
+
+    fn command(&self, wanted: &Wanted, place: &Path, dir: &Path, references: &[BString]) -> Command {
+        let request = self.request;
+        let mut git = own::in_submodule(self.scene.run, self.scene.dir(BStr::new("")).as_path());
+        git.env("GIT_PROTOCOL_FROM_USER", "0").args(["clone", "--no-checkout"]);
+        if request.quiet {
+            git.arg("--quiet");
+        }
+        if request.progress {
+            git.arg("--progress");
+        }
+        if let Some(depth) = wanted.depth.as_ref().filter(|depth| depth.iter().any(|&digit| digit != b'0')) {
+            git.arg(sys::os_str(&text!("--depth=", depth)));
+        }
+        for reference in references {
+            git.arg("--reference").arg(sys::os_str(reference));
+        }
+        if let Some(format) = &request.ref_format {
+            git.arg(sys::os_str(&text!("--ref-format=", format)));
+        }
+        if request.dissociate {
+            git.arg("--dissociate");
+        }
+        git.arg("--separate-git-dir").arg(place);
+        if let Some(filter) = &request.filter {
+            let expanded = Filter::parse(filter.as_bstr());
+            let filter = expanded.as_ref().map_or(filter.as_bstr(), |filter| filter.expanded());
+            git.arg(sys::os_str(&text!("--filter=", filter)));
+        }
+        if let Some(single) = request.single_branch {
+            git.arg(if single { "--single-branch" } else { "--no-single-branch" });
+        }
+        git.arg("--").arg(sys::os_str(&wanted.url)).arg(dir);
+        git
+    }
+
+    /// Connects the repository with the worktree.
+    fn finish(&self, wanted: &Wanted) -> Result<(), Failure> {
+        let scene = self.scene;
+        let dir = scene.dir(wanted.link.path.as_bstr());
+        if self.request.require_init && !has_only_dot_git(&dir) {
+            // A clone that connected the two is undone, so that nothing uses it.
+            let _ = by_path::remove_file(&dir.join(".git"));
+            return Err(not_empty(&dir));
+        }
+        let place =
+            connect::place(scene.repo, wanted.name.as_bstr()).inspect_err(|_| self.disable(wanted))?;
+        if !exists(&dir) {
+            let made = scene.settings.locks.shared.create_dir_all(&dir);
+            made.map_err(|_| Failure::fatal(format!("could not create directory '{}'", dir.display())))?;
+        }
+        connect::connect(&dir, &place, scene.settings)?;
+        let edits: Vec<Edit> = alternates::inherited(scene.repo)
+            .map(|(key, value)| Edit::Set { key: key.into(), value })
+            .collect();
+        if !edits.is_empty() {
+            let settings = scene.settings;
+            store::config::edit(&place.join("config"), &edits, &settings.config_locks, &settings.fsync)?;
+        }
+        Ok(())
+    }
+
+    /// Disables a repository that has meanwhile come to lie within another one.
+    fn disable(&self, wanted: &Wanted) {
+        let head = text!("modules/", wanted.name, "/HEAD");
+        let _ = by_path::remove_file(&self.scene.repo.git_dir().join(sys::os_str(&head)));
+    }
+}
+
+fn exists(path: &Path) -> bool {
+    matches!(by_path::stat_followed(path), Ok(Some(_)))
+}
+
+/// Returns true for a directory that is empty or missing.
+fn is_empty(dir: &Path) -> bool {
+    !exists(dir) || by_path::list(dir).is_ok_and(|names| names.is_empty())
+}
+
+fn has_only_dot_git(dir: &Path) -> bool {
+    is_empty(dir) || by_path::list(dir).is_ok_and(|names| names.iter().all(|(name, _)| name == ".git"))
+}
+
+fn not_empty(dir: &Path) -> Failure {
+    Failure::Fatal(text!("directory not empty: '", path_bytes(dir), "'"))
+}
+
+fn path_bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}

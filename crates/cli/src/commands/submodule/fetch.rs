@@ -1,0 +1,110 @@
+//! Fetching in a submodule, if it lacks the commit that the superproject records.
+
+use bstr::{BStr, ByteSlice as _};
+use format::ObjectId;
+use repo::Repository;
+
+use super::{list::Scene, options::Request, remote};
+use crate::{
+    session::own,
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// The extent of a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// The branches, as configured.
+    Branches,
+    /// This commit.
+    Commit(ObjectId),
+}
+
+/// Opens the submodule at `path`.
+pub(super) fn open(scene: &Scene<'_>, path: &BStr) -> Result<Repository, Failure> {
+    let opened = scene.repo.submodule(path).ok().flatten();
+    opened
+        .ok_or_else(|| Failure::Fatal(text!("could not get a repository handle for submodule '", path, "'")))
+}
+
+/// Gets `commit` into the submodule, unless one of its refs already leads to it.
+pub(super) fn ensure(
+    scene: &Scene<'_>,
+    request: &Request,
+    path: &BStr,
+    commit: ObjectId,
+) -> Result<(), Failure> {
+    if is_reachable(&open(scene, path)?, commit) {
+        return Ok(());
+    }
+    let shown = scene.shown(path);
+    let code = fetch(scene, request, path, What::Branches, request.quiet)?;
+    if code != 0 && !request.quiet {
+        console::note(text!(
+            "Unable to fetch in submodule path '",
+            shown,
+            "'; trying to directly fetch ",
+            commit.to_string(),
+            ":"
+        ));
+    }
+    if is_reachable(&open(scene, path)?, commit)
+        || fetch(scene, request, path, What::Commit(commit), request.quiet)? == 0
+    {
+        return Ok(());
+    }
+    Err(Failure::Fatal(text!(
+        "Fetched in submodule path '",
+        shown,
+        "', but it did not contain ",
+        commit.to_string(),
+        ". Direct fetching of that commit failed."
+    )))
+}
+
+/// Runs `fetch` in the submodule. Returns its exit code.
+pub(super) fn fetch(
+    scene: &Scene<'_>,
+    request: &Request,
+    path: &BStr,
+    what: What,
+    quiet: bool,
+) -> Result<u8, Failure> {
+    let mut git = own::in_submodule(scene.run, &scene.dir(path));
+    git.env("GIT_PROTOCOL_FROM_USER", "0").arg("fetch");
+    if quiet {
+        git.arg("--quiet");
+    }
+    if let Some(depth) = request.depth.as_ref().filter(|depth| depth.iter().any(|&digit| digit != b'0')) {
+        git.arg(sys::os_str(&text!("--depth=", depth)));
+    }
+    if let What::Commit(commit) = what {
+        let remote = remote::of_submodule(scene, path, &open(scene, path)?)?;
+        git.arg(sys::os_str(&remote)).arg(commit.to_string());
+    }
+    own::finish(scene.run, git)
+}
+
+/// Returns true if HEAD or a ref of the submodule leads to the commit. An error counts as no: the
+/// fetch then reports it.
+fn is_reachable(submodule: &Repository, commit: ObjectId) -> bool {
+    let refs = submodule.refs("refs/").unwrap_or_default();
+    let head = submodule.head().ok().and_then(|head| head.oid());
+    let tips = refs.into_iter().map(|(_, oid)| oid).chain(head);
+    let mut bases: Vec<ObjectId> = Vec::new();
+    for tip in tips {
+        if tip == commit {
+            return submodule.objects().contains(&commit);
+        }
+        // A tag leads to a commit, or to nothing that counts.
+        let name = format!("{tip}^{{commit}}");
+        if let Ok(base) = submodule.rev_parse(name.as_bytes().as_bstr()) {
+            bases.push(base);
+        }
+    }
+    bases.sort_unstable();
+    bases.dedup();
+    submodule.objects().contains(&commit) && submodule.is_reachable(commit, &bases).unwrap_or(false)
+}

@@ -1,0 +1,116 @@
+//! The superproject as `submodule` sees it, and the submodules that were named.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::pathspec::Seen;
+use format::{
+    Mode, ObjectId,
+    index::{Index, Stage},
+};
+use repo::Repository;
+
+use super::options::Strategy;
+use crate::{
+    commands::paths,
+    session::{apply, invocation::Invocation, settings::Settings, submodules::Submodules},
+    term::{
+        console::{self, text},
+        failure::Failure,
+        text::relative,
+    },
+};
+
+/// A submodule in the index.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    pub(super) path: BString,
+    pub(super) commit: ObjectId,
+    pub(super) stage: Stage,
+}
+
+/// The superproject.
+pub(super) struct Scene<'a> {
+    pub(super) run: &'a Invocation,
+    pub(super) repo: &'a Repository,
+    pub(super) settings: &'a Settings,
+    pub(super) submodules: Submodules<'a>,
+    /// As [`super::options::Request::super_prefix`].
+    pub(super) super_prefix: Option<BString>,
+}
+
+impl<'a> Scene<'a> {
+    pub(super) fn new(
+        run: &'a Invocation,
+        repo: &'a Repository,
+        settings: &'a Settings,
+        index: &Index,
+        super_prefix: Option<BString>,
+    ) -> Result<Scene<'a>, Failure> {
+        let submodules = Submodules::new(run, repo, settings, index, "".into())?;
+        for module in submodules.modules() {
+            if let Some(update) = &module.update {
+                recorded(module.name.as_bstr(), update)?;
+            }
+        }
+        Ok(Scene { run, repo, settings, submodules, super_prefix })
+    }
+
+    /// The path of a submodule in messages.
+    pub(super) fn shown(&self, path: &BStr) -> BString {
+        match &self.super_prefix {
+            Some(prefix) => text!(prefix, path),
+            None if self.repo.prefix().is_empty() => path.to_owned(),
+            None => relative::relative(path, self.repo.prefix()),
+        }
+    }
+
+    /// The directory of a submodule.
+    pub(super) fn dir(&self, path: &BStr) -> std::path::PathBuf {
+        let top = self.repo.work_tree().unwrap_or_else(|| self.repo.git_dir());
+        top.join(sys::os_str(path))
+    }
+
+    /// The submodules that `specs` name, each once. `None` if one of `specs` matches nothing.
+    pub(super) fn links(&self, index: &Index, specs: &[BString]) -> Result<Option<Vec<Link>>, Failure> {
+        let pathspecs = paths::parse(self.run, self.repo, specs)?;
+        let (mut seen, mut links) = (Seen::default(), Vec::<Link>::new());
+        for at in 0..index.len() {
+            let entry = index.entry(at);
+            let path = index.path(&entry);
+            // Git lets a slash at the end of a pathspec match any entry here.
+            if !pathspecs.is_empty() && !pathspecs.matches_entry(path, Mode::GITLINK, &mut seen)
+                || !entry.mode.is_gitlink()
+                || links.last().is_some_and(|last| last.path == path)
+            {
+                continue;
+            }
+            links.push(Link { path: path.to_owned(), commit: entry.oid, stage: index.stage_at(at) });
+        }
+        let mut is_complete = true;
+        for spec in pathspecs.unseen(&seen) {
+            console::error(text!("pathspec '", spec, "' did not match any file(s) known to git"));
+            is_complete = false;
+        }
+        Ok(is_complete.then_some(links))
+    }
+}
+
+/// The index, in full.
+pub(super) fn index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
+    apply::load_index(repo, settings)
+}
+
+/// The value of a setting of one submodule, in the configuration alone.
+pub(super) fn setting(repo: &Repository, name: &BStr, key: &str) -> Option<BString> {
+    repo.config_str(&format!("submodule.{}.{key}", name.to_str_lossy()))
+}
+
+/// Returns the update mode that `.gitmodules` records. A command there would be a command of
+/// whoever made the repository.
+pub(super) fn recorded(name: &BStr, update: &[u8]) -> Result<Strategy, Failure> {
+    match Strategy::parse(update) {
+        Some(Strategy::Command(_)) | None => {
+            Err(Failure::Fatal(text!("invalid value for 'submodule.", name, ".update'")))
+        }
+        Some(strategy) => Ok(strategy),
+    }
+}

@@ -1,0 +1,97 @@
+//! `sapwood submodule`: `init` and `update`. Git has the other subcommands.
+//!
+//! Order of an update: the list of submodules, from the index; `init`, which changes only the
+//! configuration; the missing repositories, cloned side by side; then, one after another, a fetch
+//! if the commit is not there, the worktree, and the submodules within.
+//!
+//! The parts that Git leaves to other commands (`clone`, `fetch`, `checkout`, the update within a
+//! submodule) are this program again, called as Git calls itself. Design:
+//! docs/design/submodules.md.
+
+mod alternates;
+mod clone;
+mod fetch;
+mod init;
+mod list;
+mod options;
+mod remote;
+mod update;
+
+use crate::commands::{
+    obstacles::{GENERAL, attributes_of_pathspecs, grafts, index_alone, settings},
+    reason::Reason,
+    record::{Candidate, Check, Command, Group},
+    rules::{Setting, When},
+};
+
+/// The record of `submodule`.
+pub(super) const COMMAND: Command = Command {
+    name: "submodule",
+    summary: "Initialize or update submodules",
+    about: "Registers the submodules of a superproject (`init`), clones those that are missing, and checks out \
+            the commits that the superproject records (`update`). Clones run side by side (`--jobs`). \
+            Worktrees are written as by `checkout`.",
+    group: Group::Worktrees,
+    subcommands: SUBCOMMANDS,
+    ..Command::BASE
+};
+
+/// The record of Git's command that updates the submodules within a submodule.
+pub(super) const HELPER: Command = Command {
+    name: "submodule--helper",
+    summary: "Update the submodules within a submodule",
+    about: "Git's own name for the parts of `git submodule`.",
+    group: Group::Hidden,
+    subcommands: HELPERS,
+    ..Command::BASE
+};
+
+const SETTINGS: &[Setting] =
+    &[("init.defaultsubmodulepathconfig", When::True), ("submodule.*.gitdir", When::Set)];
+
+/// The fields that the records of all subcommands share.
+const SUBCOMMAND: Command =
+    Command { group: Group::Worktrees, settings: &[GENERAL, SETTINGS], checks: CHECKS, ..Command::BASE };
+
+const CHECKS: &[&[Check]] = &[&[settings, index_alone, place]];
+
+const UPDATE: Command = Command {
+    name: "submodule update",
+    summary: "Clone missing submodules, and check out the recorded commits",
+    syntax: &options::UPDATE,
+    line: &[options::spelling, options::values, attributes_of_pathspecs],
+    run: update::run,
+    ..SUBCOMMAND
+};
+
+const SUBCOMMANDS: &[Command] = &[
+    UPDATE,
+    Command {
+        name: "submodule init",
+        summary: "Register submodules in the configuration",
+        syntax: &options::INIT,
+        line: &[options::spelling, attributes_of_pathspecs],
+        run: init::run,
+        ..SUBCOMMAND
+    },
+];
+
+const HELPERS: &[Command] = &[Command {
+    name: "submodule--helper update",
+    group: Group::Hidden,
+    line: &[options::values, attributes_of_pathspecs],
+    ..UPDATE
+}];
+
+/// States of the superproject that are left to Git.
+fn place(candidate: &Candidate<'_>) -> Vec<Reason> {
+    let repo = candidate.repo();
+    let mut found: Vec<Reason> = grafts(repo).into_iter().collect();
+    if repo.extensions().submodule_paths {
+        found.push(Reason::Setting("extensions.submodulepathconfig".into()));
+    }
+    if repo.work_tree().is_none() {
+        found.push(Reason::repository("there is no worktree"));
+    }
+    found
+}

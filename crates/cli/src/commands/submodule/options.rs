@@ -1,0 +1,273 @@
+//! The options of `submodule`.
+//!
+//! Git reads them in a shell script, which knows neither abbreviations nor clusters. The shim
+//! leaves such lines to Git, which refuses them.
+
+use bstr::{BString, ByteSlice as _};
+use engine::clone::Filter;
+
+use crate::{
+    commands::reason::Reason,
+    term::{
+        args::{Grammar, Native::On, Opt, Set, Survey, Table},
+        failure::Failure,
+    },
+};
+
+/// The way in which a submodule gets to its commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    Checkout,
+    Merge,
+    Rebase,
+    None,
+    /// `!<command>`
+    Command(BString),
+}
+
+impl Strategy {
+    /// Parses the value of `submodule.<name>.update`.
+    pub(super) fn parse(value: &[u8]) -> Option<Strategy> {
+        match value {
+            b"checkout" => Some(Strategy::Checkout),
+            b"merge" => Some(Strategy::Merge),
+            b"rebase" => Some(Strategy::Rebase),
+            b"none" => Some(Strategy::None),
+            _ => value.strip_prefix(b"!").map(|command| Strategy::Command(command.into())),
+        }
+    }
+
+    /// The value of the setting.
+    pub(super) fn name(&self) -> BString {
+        match self {
+            Strategy::Checkout => "checkout".into(),
+            Strategy::Merge => "merge".into(),
+            Strategy::Rebase => "rebase".into(),
+            Strategy::None => "none".into(),
+            Strategy::Command(command) => [b"!", command.as_slice()].concat().into(),
+        }
+    }
+}
+
+/// The request of `update`; `init` uses `quiet` alone.
+#[derive(Clone, Default)]
+pub(super) struct Request {
+    pub(super) quiet: bool,
+    pub(super) progress: bool,
+    pub(super) init: bool,
+    pub(super) require_init: bool,
+    pub(super) remote: bool,
+    pub(super) no_fetch: bool,
+    pub(super) force: bool,
+    pub(super) recursive: bool,
+    /// `--checkout`, `--merge`, `--rebase`
+    pub(super) strategy: Option<Strategy>,
+    pub(super) references: Vec<BString>,
+    pub(super) ref_format: Option<BString>,
+    pub(super) dissociate: bool,
+    pub(super) depth: Option<BString>,
+    pub(super) jobs: Option<BString>,
+    pub(super) recommend_shallow: Option<bool>,
+    pub(super) single_branch: Option<bool>,
+    pub(super) filter: Option<BString>,
+    /// The place of this repository in its superproject, with a slash at its end.
+    pub(super) super_prefix: Option<BString>,
+}
+
+type Option_ = Opt<Set<Request>>;
+
+const QUIET: Option_ =
+    Opt::flag("-q, --quiet", "print only errors", |request: &mut Request| &mut request.quiet)
+        .only()
+        .native(On);
+
+const fn strategy(
+    spelling: &'static str,
+    help: &'static str,
+    set: fn(&mut Request, crate::term::args::Value) -> Result<(), Failure>,
+) -> Option_ {
+    Opt::new(spelling, help, set).only().native(On)
+}
+
+/// `submodule init`
+pub(super) const INIT: Table<Set<Request>> = Table {
+    usage: &["sapwood submodule init [-q | --quiet] [--] [<path>...]"],
+    options: &[QUIET],
+    grammar: Grammar::OptionsFirst,
+};
+
+/// `submodule update`
+pub(super) const UPDATE: Table<Set<Request>> = Table {
+    usage: &["sapwood submodule update [<options>] [--] [<path>...]"],
+    options: &[
+        QUIET,
+        Opt::new("-v, --verbose", "print progress again", |request: &mut Request, _| {
+            request.quiet = false;
+            Ok(())
+        })
+        .only()
+        .native(On),
+        Opt::flag("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
+            .only()
+            .native(On),
+        Opt::flag("-i, --init", "register submodules first", |request: &mut Request| &mut request.init)
+            .only()
+            .native(On),
+        Opt::flag(
+            "--require-init",
+            "clone only into empty directories; implies --init",
+            |request: &mut Request| &mut request.require_init,
+        )
+        .only()
+        .native(On),
+        Opt::flag("--remote", "use the branch of the submodule's remote", |request: &mut Request| {
+            &mut request.remote
+        })
+        .only()
+        .native(On),
+        Opt::flag("-N, --no-fetch", "do not fetch", |request: &mut Request| &mut request.no_fetch)
+            .only()
+            .native(On),
+        Opt::flag("-f, --force", "throw local changes away", |request: &mut Request| &mut request.force)
+            .only()
+            .native(On),
+        Opt::flag("--recursive", "update the submodules within too", |request: &mut Request| {
+            &mut request.recursive
+        })
+        .only()
+        .native(On),
+        strategy("--checkout", "check the commit out (the default)", |request, _| {
+            request.strategy = Some(Strategy::Checkout);
+            Ok(())
+        }),
+        strategy("-m, --merge", "merge the commit into the current branch", |request, _| {
+            request.strategy = Some(Strategy::Merge);
+            Ok(())
+        }),
+        strategy("-r, --rebase", "rebase the current branch onto the commit", |request, _| {
+            request.strategy = Some(Strategy::Rebase);
+            Ok(())
+        }),
+        Opt::list(
+            "--reference <repository>",
+            "borrow objects of this repository",
+            |request: &mut Request| &mut request.references,
+        )
+        .only()
+        .native(On),
+        Opt::text("--ref-format <format>", "store refs in this format", |request: &mut Request| {
+            &mut request.ref_format
+        })
+        .only()
+        .native(On),
+        Opt::flag("--dissociate", "use --reference only while cloning", |request: &mut Request| {
+            &mut request.dissociate
+        })
+        .only()
+        .native(On),
+        Opt::text("--depth <n>", "clone and fetch so many commits", |request: &mut Request| {
+            &mut request.depth
+        })
+        .only()
+        .native(On),
+        Opt::text("-j, --jobs <n>", "clone so many submodules at once", |request: &mut Request| {
+            &mut request.jobs
+        })
+        .only()
+        .native(On),
+        Opt::choice("--recommend-shallow", "clone as .gitmodules recommends", |request: &mut Request| {
+            &mut request.recommend_shallow
+        })
+        .native(crate::term::args::Native::Both),
+        Opt::choice("--single-branch", "clone only one branch", |request: &mut Request| {
+            &mut request.single_branch
+        })
+        .native(crate::term::args::Native::Both),
+        Opt::text("--filter <filter>", "clone partially", |request: &mut Request| &mut request.filter)
+            .only()
+            .native(On),
+        Opt::text("--super-prefix <prefix>", "place in the superproject", |request: &mut Request| {
+            &mut request.super_prefix
+        })
+        .only()
+        .hidden()
+        .native(On),
+    ],
+    grammar: Grammar::OptionsFirst,
+};
+
+/// The options that take the next word.
+const WITH_VALUE: &[&[u8]] = &[b"--reference", b"--ref-format", b"--depth", b"--jobs", b"-j", b"--filter"];
+
+/// The options without a value.
+const PLAIN: &[&[u8]] = &[
+    b"-q",
+    b"--quiet",
+    b"-v",
+    b"--verbose",
+    b"--progress",
+    b"-i",
+    b"--init",
+    b"--require-init",
+    b"--remote",
+    b"-N",
+    b"--no-fetch",
+    b"-f",
+    b"--force",
+    b"-r",
+    b"--rebase",
+    b"--dissociate",
+    b"-m",
+    b"--merge",
+    b"--recursive",
+    b"--checkout",
+    b"--recommend-shallow",
+    b"--no-recommend-shallow",
+    b"--single-branch",
+    b"--no-single-branch",
+];
+
+/// Spellings that Git's script does not know.
+pub(super) fn spelling(_: &Survey, args: &[BString]) -> Option<Reason> {
+    let mut words = args.iter();
+    while let Some(word) = words.next().filter(|word| word.starts_with(b"-") && *word != "--") {
+        let stuck = word.split_once_str("=").map(|(name, _)| name);
+        let jobs = word.strip_prefix(b"-j").is_some_and(|number| !number.is_empty());
+        match word.as_slice() {
+            name if PLAIN.contains(&name) => {}
+            name if WITH_VALUE.contains(&name) => drop(words.next()),
+            _ if jobs || stuck.is_some_and(|name| WITH_VALUE.contains(&name)) => {}
+            name if name == b"-" => break,
+            name => return Some(Reason::Option(name.as_bstr().to_string())),
+        }
+    }
+    None
+}
+
+/// Values and combinations that Git refuses, or that sapwood does not know.
+pub(super) fn values(survey: &Survey, _: &[BString]) -> Option<Reason> {
+    let given = |name: &'static str| survey.options.iter().filter(move |given| given.name == name);
+    let has = |name: &'static str| given(name).next().is_some();
+    let number = |name: &'static str| {
+        let mut values = given(name).filter_map(|given| given.value.as_ref());
+        let is_number =
+            |text: &BString| !text.is_empty() && text.len() < 10 && text.iter().all(u8::is_ascii_digit);
+        values.any(|text| !is_number(text)).then(|| Reason::command_line(format!("the value of '{name}'")))
+    };
+    let filter = || {
+        let mut filters = given("--filter").filter_map(|given| given.value.as_ref());
+        let is_wrong = filters.any(|filter| Filter::parse(filter.as_bstr()).is_none());
+        let is_alone = has("--filter") && !has("--init") && !has("--require-init");
+        (is_wrong || is_alone).then(|| Reason::Option("--filter".into()))
+    };
+    let format = || {
+        let mut formats = given("--ref-format").filter_map(|given| given.value.as_ref());
+        formats.any(|format| format != "files").then(|| Reason::Option("--ref-format".into()))
+    };
+    let empty = || {
+        let is_empty =
+            survey.options.iter().any(|given| given.value.as_ref().is_some_and(|it| it.is_empty()));
+        is_empty.then(|| Reason::command_line("an option without its value"))
+    };
+    number("--depth").or_else(|| number("--jobs")).or_else(filter).or_else(format).or_else(empty)
+}

@@ -1,0 +1,373 @@
+//! `submodule update`: each submodule gets the commit that the superproject records.
+
+use std::process::Command;
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::{ObjectId, index::Stage};
+use repo::Repository;
+
+use super::{
+    clone::{Clones, Wanted},
+    fetch::{self, What},
+    init,
+    list::{self, Link, Scene},
+    options::{Request, Strategy, UPDATE},
+    remote::{self, Missing},
+};
+use crate::{
+    session::{invocation::Invocation, own, settings::Settings, submodules::connect, tasks},
+    term::{
+        console::{self, text},
+        failure::Failure,
+    },
+};
+
+/// A submodule that has a repository, and gets its commit.
+#[derive(Clone, Debug)]
+struct Update {
+    path: BString,
+    name: BString,
+    commit: ObjectId,
+    is_new: bool,
+}
+
+/// Runs the command. Returns its exit code.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let specs = UPDATE.parse(args)?.store(&mut request)?;
+    request.init |= request.require_init;
+    let mut repo = run.open()?;
+    let settings = Settings::read(run, &repo)?;
+    let index = list::index(&repo, &settings)?;
+    let super_prefix = request.super_prefix.clone();
+    let scene = Scene::new(run, &repo, &settings, &index, super_prefix.clone())?;
+    let jobs = jobs(&scene, &request)?;
+    let Some(links) = scene.links(&index, &specs)? else { return Ok(1) };
+    if request.init {
+        init::register(&scene, links.clone(), &specs, request.quiet)?;
+        // The settings that were written count from here on.
+        let told = scene.submodules.has_told();
+        drop(scene);
+        repo = run.open()?;
+        let scene = Scene::new(run, &repo, &settings, &index, super_prefix)?;
+        scene.submodules.set_told(told);
+        return update(&scene, &request, links, !specs.is_empty(), jobs);
+    }
+    update(&scene, &request, links, !specs.is_empty(), jobs)
+}
+
+/// The number of clones at once.
+fn jobs(scene: &Scene<'_>, request: &Request) -> Result<usize, Failure> {
+    let parse = |text: &BString| text.to_str().ok().and_then(|text| text.parse::<i64>().ok());
+    let configured = || -> Result<Option<i64>, Failure> {
+        let number = match scene.repo.config_int("submodule.fetchJobs")? {
+            Some(number) => Some(i64::from(number)),
+            None => scene.submodules.general("submodule.fetchjobs").as_ref().and_then(parse),
+        };
+        match number {
+            Some(..0) => Err(Failure::fatal("negative values not allowed for submodule.fetchJobs")),
+            number => Ok(number),
+        }
+    };
+    let configured = configured()?;
+    let number = request.jobs.as_ref().and_then(parse).or(configured).unwrap_or(1);
+    Ok(usize::try_from(number).ok().filter(|&number| number > 0).unwrap_or_else(sys::cores))
+}
+
+fn update(
+    scene: &Scene<'_>,
+    request: &Request,
+    links: Vec<Link>,
+    named: bool,
+    jobs: usize,
+) -> Result<u8, Failure> {
+    let mut updates = Vec::new();
+    let look = |link: Link, output: &mut Vec<u8>| look(scene, request, link, named, &mut updates, output);
+    let mut clones = Clones {
+        scene,
+        request,
+        links: links.into_iter(),
+        retries: Default::default(),
+        look: Box::new(look),
+        gave_up: false,
+    };
+    tasks::run(scene.run, jobs, &mut clones)?;
+    let gave_up = clones.gave_up;
+    drop(clones);
+    if gave_up {
+        return Ok(1);
+    }
+    let mut code = 0;
+    for one in updates {
+        scene.run.interrupt.check()?;
+        let ended = match update_one(scene, request, &one, jobs) {
+            Ok(code) => code,
+            Err(failure @ Failure::Signal(_)) => return Err(failure),
+            Err(failure) => {
+                failure.say();
+                failure.code()
+            }
+        };
+        match ended {
+            0 => {}
+            128 => return Ok(128),
+            other => code = other,
+        }
+    }
+    Ok(code)
+}
+
+/// Decides about one submodule. Returns it if it must be cloned, and adds it to `updates` unless it
+/// is skipped.
+fn look(
+    scene: &Scene<'_>,
+    request: &Request,
+    link: Link,
+    named: bool,
+    updates: &mut Vec<Update>,
+    output: &mut Vec<u8>,
+) -> Result<Option<Wanted>, Failure> {
+    let path = link.path.as_bstr();
+    let shown = scene.shown(path);
+    if link.stage != Stage::Normal {
+        output.extend_from_slice(&text!("Skipping unmerged submodule ", shown, "\n"));
+        return Ok(None);
+    }
+    let mut say_missing = || {
+        if named {
+            output.extend_from_slice(&text!("Submodule path '", shown, "' not initialized\n"));
+            output.extend_from_slice(b"Maybe you want to use 'update --init'?\n");
+        }
+    };
+    let Some(module) = scene.submodules.module(path) else {
+        say_missing();
+        return Ok(None);
+    };
+    let name = module.name.as_bstr();
+    let configured = list::setting(scene.repo, name, "update");
+    let mode = configured.as_ref().or(module.update.as_ref());
+    if request.strategy.is_none() && mode.is_some_and(|mode| mode == "none") {
+        output.extend_from_slice(&text!("Skipping submodule '", shown, "'\n"));
+        return Ok(None);
+    }
+    if !scene.submodules.is_active(path)? {
+        say_missing();
+        return Ok(None);
+    }
+    let url = match (list::setting(scene.repo, name, "url"), &module.url) {
+        (Some(url), _) => url,
+        (None, Some(url)) if remote::is_relative(url.as_bstr()) => {
+            remote::resolve(scene, url.as_bstr(), Missing::Warn)?
+        }
+        (None, Some(url)) => url.clone(),
+        (None, None) => {
+            return Err(Failure::Fatal(text!("cannot clone submodule '", name, "' without a URL")));
+        }
+    };
+    let is_new = matches!(sys::by_path::stat(&scene.dir(path).join(".git")), Ok(None) | Err(_));
+    updates.push(Update { path: path.to_owned(), name: name.to_owned(), commit: link.commit, is_new });
+    if !is_new {
+        return Ok(None);
+    }
+    let recommended = request.recommend_shallow != Some(false)
+        && module
+            .shallow
+            .as_ref()
+            .is_some_and(|shallow| repo::parse_bool(Some(shallow.as_bstr())) == Some(true));
+    let depth = if recommended { Some("1".into()) } else { request.depth.clone() };
+    Ok(Some(Wanted { name: name.to_owned(), link, url, depth }))
+}
+
+/// Brings one submodule to its commit, and the submodules within it. Returns the exit code.
+fn update_one(scene: &Scene<'_>, request: &Request, one: &Update, jobs: usize) -> Result<u8, Failure> {
+    let path = one.path.as_bstr();
+    scene.submodules.validate(path)?;
+    let submodule = fetch::open(scene, path)?;
+    connect::renew_worktree(&scene.dir(path), submodule.git_dir(), scene.settings)?;
+    let strategy = strategy(scene, request, one)?;
+    let head = match one.is_new {
+        true => None,
+        false => {
+            let head = submodule.head().ok().and_then(|head| head.oid());
+            let unknown = || {
+                let shown = scene.shown(path);
+                Failure::Fatal(text!("Unable to find current revision in submodule path '", shown, "'"))
+            };
+            Some(head.ok_or_else(unknown)?)
+        }
+    };
+    let commit = match request.remote {
+        true => remote_commit(scene, request, path, &submodule)?,
+        false => one.commit,
+    };
+    drop(submodule);
+    if head != Some(commit) || request.force {
+        if !request.no_fetch {
+            fetch::ensure(scene, request, path, commit)?;
+        }
+        let code = bring(scene, request, path, commit, &strategy, head.is_none() || request.force)?;
+        if code != 0 {
+            return Ok(code);
+        }
+    }
+    if !request.recursive {
+        return Ok(0);
+    }
+    let code = own::finish(scene.run, nested(scene, request, path, jobs))?;
+    if code != 0 {
+        let shown = scene.shown(path);
+        console::report("fatal", text!("Failed to recurse into submodule path '", shown, "'"));
+    }
+    Ok(code)
+}
+
+fn strategy(scene: &Scene<'_>, request: &Request, one: &Update) -> Result<Strategy, Failure> {
+    let strategy = match (&request.strategy, list::setting(scene.repo, one.name.as_bstr(), "update")) {
+        (Some(strategy), _) => strategy.clone(),
+        (None, Some(value)) => Strategy::parse(&value).ok_or_else(|| {
+            Failure::Fatal(text!(
+                "Invalid update mode '",
+                value,
+                "' configured for submodule path '",
+                one.path,
+                "'"
+            ))
+        })?,
+        (None, None) => match scene.submodules.module(one.path.as_bstr()).and_then(|module| module.update) {
+            Some(update) => list::recorded(one.name.as_bstr(), &update)?,
+            None => Strategy::Checkout,
+        },
+    };
+    Ok(match strategy {
+        Strategy::Merge | Strategy::Rebase | Strategy::None if one.is_new => Strategy::Checkout,
+        strategy => strategy,
+    })
+}
+
+/// Returns the commit of the branch that the submodule follows, fetched unless that is refused.
+fn remote_commit(
+    scene: &Scene<'_>,
+    request: &Request,
+    path: &BStr,
+    submodule: &Repository,
+) -> Result<ObjectId, Failure> {
+    let remote = remote::of_submodule(scene, path, submodule)?;
+    let branch = followed_branch(scene, path)?;
+    if !request.no_fetch && fetch::fetch(scene, request, path, What::Branches, false)? != 0 {
+        return Err(Failure::Fatal(text!("Unable to fetch in submodule path '", path, "'")));
+    }
+    let name = text!("refs/remotes/", remote, "/", branch);
+    // It was opened before the fetch.
+    let found = fetch::open(scene, path)?.find_ref(name.as_bstr()).ok().flatten();
+    found.ok_or_else(|| {
+        Failure::Fatal(text!("Unable to find ", name, " revision in submodule path '", path, "'"))
+    })
+}
+
+fn followed_branch(scene: &Scene<'_>, path: &BStr) -> Result<BString, Failure> {
+    let module = scene.submodules.module(path).unwrap_or_default();
+    let configured = list::setting(scene.repo, module.name.as_bstr(), "branch");
+    let Some(branch) = configured.or(module.branch) else { return Ok("HEAD".into()) };
+    if branch != "." {
+        return Ok(branch);
+    }
+    let head = scene.repo.head()?;
+    match head.branch().map(|branch| branch.strip_prefix(b"refs/heads/").ok_or(branch)) {
+        Some(Ok(branch)) => Ok(branch.into()),
+        Some(Err(name)) => Err(Failure::Fatal(text!("Expecting a full ref name, got ", name))),
+        None => Err(Failure::Fatal(text!(
+            "Submodule (",
+            module.name,
+            ") branch configured to inherit branch from superproject, but the superproject is not on any branch"
+        ))),
+    }
+}
+
+/// Runs the command that brings the submodule to `commit`. Returns its exit code.
+fn bring(
+    scene: &Scene<'_>,
+    request: &Request,
+    path: &BStr,
+    commit: ObjectId,
+    strategy: &Strategy,
+    forced: bool,
+) -> Result<u8, Failure> {
+    let (run, dir, hex) = (scene.run, scene.dir(path), commit.to_string());
+    let quiet = request.quiet.then_some("--quiet");
+    let mut command = match strategy {
+        Strategy::Command(command) => {
+            let mut shell = Command::new("/bin/sh");
+            shell.arg("-c").arg(sys::os_str(&text!(command, " \"$@\""))).arg(sys::os_str(command));
+            let env = repo::submodule::submodule_env(&run.env);
+            shell.env_clear().envs(env).current_dir(&dir);
+            shell
+        }
+        _ => own::in_submodule(run, &dir),
+    };
+    match strategy {
+        Strategy::Checkout => command.args(["checkout", "-q"]).args(forced.then_some("-f")),
+        Strategy::Rebase => command.arg("rebase").args(quiet),
+        Strategy::Merge => command.arg("merge").args(quiet),
+        Strategy::None | Strategy::Command(_) => &mut command,
+    };
+    command.env("GIT_PROTOCOL_FROM_USER", "0").arg(&hex);
+    let code = own::finish(run, command)?;
+    let shown = scene.shown(path);
+    if code != 0 {
+        let (failed, code) = match strategy {
+            Strategy::Rebase => (text!("Unable to rebase '", hex, "'"), 128),
+            Strategy::Merge => (text!("Unable to merge '", hex, "'"), 128),
+            Strategy::Command(command) => (text!("Execution of '", command, " ", hex, "' failed"), 128),
+            _ => (text!("Unable to checkout '", hex, "'"), code),
+        };
+        console::report("fatal", text!(failed, " in submodule path '", shown, "'"));
+        return Ok(code);
+    }
+    if !request.quiet {
+        let done = match strategy {
+            Strategy::Rebase => text!("rebased into '", hex, "'"),
+            Strategy::Merge => text!("merged in '", hex, "'"),
+            Strategy::Command(command) => text!("'", command, " ", hex, "'"),
+            _ => text!("checked out '", hex, "'"),
+        };
+        console::out(text!("Submodule path '", shown, "': ", done));
+    }
+    Ok(0)
+}
+
+/// The update of the submodules within the one at `path`.
+fn nested(scene: &Scene<'_>, request: &Request, path: &BStr, jobs: usize) -> Command {
+    let mut git = own::in_submodule(scene.run, &scene.dir(path));
+    git.env("GIT_PROTOCOL_FROM_USER", "0").args(["submodule--helper", "update", "--recursive"]);
+    git.arg(sys::os_str(&text!("--super-prefix=", scene.shown(path), "/"))).arg(format!("--jobs={jobs}"));
+    let flags = [
+        ("--quiet", request.quiet),
+        ("--force", request.force),
+        ("--init", request.init),
+        ("--remote", request.remote),
+        ("--no-fetch", request.no_fetch),
+        ("--dissociate", request.dissociate),
+        ("--progress", request.progress),
+        ("--require-init", request.require_init),
+        ("--checkout", request.strategy == Some(Strategy::Checkout)),
+        ("--merge", request.strategy == Some(Strategy::Merge)),
+        ("--rebase", request.strategy == Some(Strategy::Rebase)),
+        ("--recommend-shallow", request.recommend_shallow == Some(true)),
+        ("--no-recommend-shallow", request.recommend_shallow == Some(false)),
+        ("--single-branch", request.single_branch == Some(true)),
+        ("--no-single-branch", request.single_branch == Some(false)),
+    ];
+    git.args(flags.iter().filter(|(_, given)| *given).map(|(name, _)| name));
+    let texts = [
+        ("--depth=", request.depth.as_ref()),
+        ("--ref-format=", request.ref_format.as_ref()),
+        ("--filter=", request.filter.as_ref()),
+    ];
+    for (name, value) in texts {
+        git.args(value.map(|value| sys::os_str(&text!(name, value)).to_owned()));
+    }
+    for reference in &request.references {
+        git.arg("--reference").arg(sys::os_str(reference));
+    }
+    git
+}

@@ -1,0 +1,36 @@
+//! Running this program again, for parts of a command that Git leaves to another process of Git.
+//!
+//! The child is called `git` if there is a real Git: the shim then serves the part, or hands it
+//! over. Without a real Git the child is called `sapwood` and refuses forms that are not native.
+
+use std::{os::unix::process::CommandExt as _, path::Path, process::Command};
+
+use bstr::BStr;
+
+use crate::{
+    session::{invocation::Invocation, real_git, tasks},
+    term::{console, failure::Failure, text::os_error},
+};
+
+/// Returns this program in the repository whose worktree is `dir`, as Git starts it in a submodule.
+pub(crate) fn in_submodule(run: &Invocation, dir: &Path) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(if real_git::find(run).is_some() { "git" } else { "sapwood" });
+    command.env_clear().envs(repo::submodule::submodule_env(&run.env)).current_dir(dir);
+    let before = run.variable("GIT_CONFIG_PARAMETERS").map(BStr::new);
+    if let Some(parameters) = repo::config_parameters(before, &run.config) {
+        command.env("GIT_CONFIG_PARAMETERS", parameters);
+    }
+    command
+}
+
+/// Runs a command to its end, on the streams of this process. Returns its exit code.
+pub(crate) fn finish(run: &Invocation, mut command: Command) -> Result<u8, Failure> {
+    console::flush();
+    let child = command.spawn().map_err(|error| {
+        Failure::fatal(format!("cannot run {}: {}", command.get_program().display(), os_error(&error)))
+    })?;
+    let code = tasks::wait(child);
+    run.interrupt.check()?;
+    Ok(code)
+}

@@ -1,0 +1,219 @@
+//! Child processes side by side, each one's output in one piece.
+//!
+//! Order of output: that of the oldest process that still runs appears as it comes; the output of
+//! others waits until they have ended. A task ends with an exit code. The owner of the tasks learns
+//! of each end, and may stop the rest. When a task cannot go on, running processes are ended.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read as _, Write as _},
+    os::unix::process::ExitStatusExt as _,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::mpsc::{self, Sender},
+    time::Duration,
+};
+
+use crate::{
+    session::{invocation::Invocation, trace},
+    term::{console, failure::Failure, text::os_error},
+};
+
+/// The time after which a signal is noticed at the latest.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A task that is to run.
+pub(crate) struct Task<K> {
+    /// The owner's name for it.
+    pub(crate) key: K,
+    pub(crate) what: Start,
+}
+
+/// The beginning of a task.
+pub(crate) enum Start {
+    /// The process to start. Its standard streams are replaced.
+    Process(Box<Command>),
+    /// The task ended before there was a process.
+    Ended(u8),
+}
+
+/// The decision after a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    GoOn,
+    /// No more tasks. Those that run are waited for.
+    Stop,
+}
+
+/// The owner of tasks.
+pub(crate) trait Work {
+    type Key;
+
+    /// Returns the next task. May be asked again after `None`, when another task has ended. Text in
+    /// `output` comes before the output of the task; without one it is printed on its own.
+    fn next(&mut self, output: &mut Vec<u8>) -> Result<Option<Task<Self::Key>>, Failure>;
+
+    /// Takes the exit code of a task. Text in `output` follows the output of the task.
+    fn ended(&mut self, key: Self::Key, code: u8, output: &mut Vec<u8>) -> Result<Next, Failure>;
+}
+
+enum Event {
+    Output(usize, Vec<u8>),
+    Closed(usize),
+}
+
+struct Running<K> {
+    key: K,
+    child: Option<Child>,
+    code: u8,
+    output: Vec<u8>,
+}
+
+/// The processes that run. Dropping it ends them.
+struct Pool<K> {
+    running: BTreeMap<usize, Running<K>>,
+    /// Output of ended tasks that waits for the oldest running one.
+    waiting: Vec<u8>,
+}
+
+impl<K> Drop for Pool<K> {
+    fn drop(&mut self) {
+        for child in self.running.values_mut().filter_map(|running| running.child.as_mut()) {
+            sys::terminate(child);
+            // Without it there is nothing left to wait for.
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Runs the tasks of `work`, up to `jobs` at once.
+pub(crate) fn run<W: Work>(run: &Invocation, jobs: usize, work: &mut W) -> Result<(), Failure> {
+    trace(run, jobs);
+    let (events, inbox) = mpsc::channel();
+    let mut pool = Pool { running: BTreeMap::new(), waiting: Vec::new() };
+    let (mut number, mut next) = (0, Next::GoOn);
+    loop {
+        while next == Next::GoOn && pool.running.len() < jobs {
+            run.interrupt.check()?;
+            let mut output = Vec::new();
+            let Some(task) = work.next(&mut output)? else {
+                pool.waiting.append(&mut output);
+                break;
+            };
+            pool.running.insert(number, begin(number, task, output, &events));
+            number += 1;
+        }
+        let Some((&oldest, _)) = pool.running.first_key_value() else { break };
+        pool.show(oldest);
+        let event = match inbox.recv_timeout(PATIENCE) {
+            Ok(event) => event,
+            Err(_) => {
+                run.interrupt.check()?;
+                continue;
+            }
+        };
+        match event {
+            Event::Output(task, bytes) => {
+                if let Some(running) = pool.running.get_mut(&task) {
+                    running.output.extend_from_slice(&bytes);
+                }
+            }
+            Event::Closed(task) => {
+                let Some(mut running) = pool.running.remove(&task) else { continue };
+                let code = running.child.take().map_or(running.code, wait);
+                if work.ended(running.key, code, &mut running.output)? == Next::Stop {
+                    next = Next::Stop;
+                }
+                pool.waiting.append(&mut running.output);
+                if task == oldest {
+                    pool.relieve();
+                }
+            }
+        }
+    }
+    pool.relieve();
+    Ok(())
+}
+
+impl<K> Pool<K> {
+    fn show(&mut self, task: usize) {
+        let Some(running) = self.running.get_mut(&task) else { return };
+        if !running.output.is_empty() {
+            console::raw(&std::mem::take(&mut running.output));
+        }
+    }
+
+    fn relieve(&mut self) {
+        if !self.waiting.is_empty() {
+            console::raw(&std::mem::take(&mut self.waiting));
+        }
+    }
+}
+
+/// Writes the number of tasks to `GIT_TRACE`, where scripts look for it.
+fn trace(run: &Invocation, jobs: usize) {
+    let path = match run.variable("GIT_TRACE") {
+        Some(b"1" | b"2" | b"true") => Path::new("/proc/self/fd/2"),
+        Some(path @ [b'/', ..]) => Path::new(sys::os_str(path)),
+        _ => return,
+    };
+    let line = format!(
+        "{} {:<23} run_processes_parallel: preparing to run up to {jobs} tasks\n",
+        trace::wall_clock(),
+        "run-command.c"
+    );
+    if let Ok(mut file) = sys::by_path::append(path, true, 0o666) {
+        // A trace that cannot be written changes nothing.
+        let _ = file.write_all(line.as_bytes());
+    }
+}
+
+/// Starts the process of a task, and a thread that reads its output.
+fn begin<K>(number: usize, task: Task<K>, output: Vec<u8>, events: &Sender<Event>) -> Running<K> {
+    let mut running = Running { key: task.key, child: None, code: 0, output };
+    let closed = Event::Closed(number);
+    let mut command = match task.what {
+        Start::Process(command) => command,
+        Start::Ended(code) => {
+            running.code = code;
+            let _ = events.send(closed);
+            return running;
+        }
+    };
+    console::flush();
+    let started = std::io::pipe().and_then(|(reader, writer)| {
+        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        Ok((reader, command.spawn()?))
+    });
+    // The pipe ends when the child has closed the only other copy.
+    drop(command);
+    match started {
+        Ok((mut reader, child)) => {
+            running.child = Some(child);
+            let events = events.clone();
+            let listen = move || {
+                let mut buffer = vec![0; 16 << 10];
+                while let Ok(read @ 1..) = reader.read(&mut buffer) {
+                    let _ = events.send(Event::Output(number, buffer[..read].to_vec()));
+                }
+                let _ = events.send(closed);
+            };
+            std::thread::spawn(listen);
+        }
+        Err(error) => {
+            running.code = 127;
+            running
+                .output
+                .extend_from_slice(format!("error: cannot run git: {}\n", os_error(&error)).as_bytes());
+            let _ = events.send(closed);
+        }
+    }
+    running
+}
+
+/// Waits for a process. Returns its exit code as a shell shows it.
+pub(crate) fn wait(mut child: Child) -> u8 {
+    let status = child.wait();
+    let code = status.ok().map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(127)
+}
