@@ -35,7 +35,7 @@ pub(super) struct Wanted {
     pub(super) depth: Option<BString>,
 }
 
-/// What a worktree needs before it can be filled.
+/// The work that a worktree waits for.
 enum Step {
     Clone(Box<Command>),
     /// The repository is there.
