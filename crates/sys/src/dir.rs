@@ -167,6 +167,12 @@ impl Dir {
         *self.remote.get_or_init(|| ask().is_ok_and(|found| crate::by_path::is_remote_type(&found)))
     }
 
+    /// Returns the bytes that an ordinary user may still write to the file system.
+    pub fn available(&self) -> io::Result<u64> {
+        let found = call(Phase::Stat, || rustix::fs::fstatvfs(self.as_fd()))?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
     /// Runs `mkdir` with mode 0777; the umask applies.
     pub fn create_dir(&self, path: &[u8]) -> io::Result<()> {
         self.at(Phase::MakeDir, path, |dir, name| rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777)))

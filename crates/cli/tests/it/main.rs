@@ -15,6 +15,7 @@ mod check_ignore;
 mod clean;
 mod clone;
 mod clone_collisions;
+mod clone_pipeline;
 mod commit;
 mod commit_graph;
 mod commit_tree;

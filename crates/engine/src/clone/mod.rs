@@ -21,6 +21,7 @@ mod local;
 mod naming;
 mod objects;
 mod options;
+mod pipeline;
 mod publish;
 mod resume;
 mod select;
@@ -37,7 +38,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, ObjectId, config::Edit};
-use repo::{Env, Repository};
+use repo::{Env, Repository, indexing::Observer};
 use sys::{Refused, UserPath, by_path};
 
 use crate::{
@@ -48,7 +49,8 @@ use decisions::{checks_objects, default_branch};
 use destination::Destination;
 use junk::{Existed, Junk};
 use objects::Channel;
-use select::{RefOptions, Selection};
+use pipeline::Pipeline;
+use select::{NewHead, RefOptions, Selection};
 use settings::OuterConfig;
 use skeleton::Notice;
 use store::SharedRepository;
@@ -59,6 +61,7 @@ pub use filter::{Error as FilterError, Filter};
 pub use local::Error as LocalError;
 pub use objects::Error as ObjectsError;
 pub use options::{Event, HelperCommand, Options, Reference, Tracer};
+pub use pipeline::Staged;
 pub use publish::Error as PublishError;
 pub use resume::Error as ResumeError;
 pub use select::Error as SelectionError;
@@ -100,6 +103,8 @@ pub struct Cloned {
     pub force: Force,
     /// The settings with which the new repository was opened. `None` for a resumed clone.
     pub settings: Option<repo::Settings>,
+    /// Files of the worktree that were written while the objects arrived.
+    pub staged: Option<Staged>,
     /// The lock of the clone: no other process resumes it until this value is dropped.
     _claim: Option<resume::Claim>,
 }
@@ -258,6 +263,13 @@ impl Prepared {
         self.write_config(&repo, &ref_options, &selection, hash, shared, &fsync)?;
         check_interrupt(interrupt)?;
 
+        let pipeline = match &selection.head {
+            _ if local || self.options.no_checkout || self.options.sparse || limits.filter.is_some() => None,
+            NewHead::Branch(theirs) | NewHead::Tag(theirs) | NewHead::Detached(theirs) => {
+                Pipeline::begin(&repo, &self.destination.git_dir, theirs.oid)
+            }
+            NewHead::Unborn(_) => None,
+        };
         let wanted = objects::Wanted {
             git_dir: &self.destination.git_dir,
             hash,
@@ -277,6 +289,7 @@ impl Prepared {
             arrival: &Settings::load(&repo, Purpose::Clone)?,
             receiving: &self.options.receiving,
             fsync: &fsync,
+            observer: pipeline.as_ref().map(|pipeline| pipeline as &dyn Observer),
         };
         let objects = channel.take(&wanted, events, interrupt)?;
         check_interrupt(interrupt)?;
@@ -297,11 +310,12 @@ impl Prepared {
             shared,
             message,
         };
-        let is_unborn = matches!(selection.head, select::NewHead::Unborn(_));
+        let is_unborn = matches!(selection.head, NewHead::Unborn(_));
         if !self.options.no_checkout && !selection.empty && !is_unborn {
             self.remove_template_index()?;
         }
         let head = published.write(&ref_options, &selection, events)?;
+        let staged = pipeline.and_then(|pipeline| pipeline.finish(&objects));
         if self.options.dissociate {
             self.dissociate(run_helper)?;
         }
@@ -318,7 +332,7 @@ impl Prepared {
         // A helper command may have changed the configuration, and Git's own process sees the
         // change.
         let settings = if self.options.sparse { self.open(true)? } else { repo }.into_settings();
-        Ok(Cloned { settings: Some(settings), ..self.cloned(worktree, Force::No, made.claim) })
+        Ok(Cloned { settings: Some(settings), staged, ..self.cloned(worktree, Force::No, made.claim) })
     }
 
     /// Writes the configuration of the remote and of the first branch.
@@ -387,6 +401,7 @@ impl Prepared {
             worktree,
             force,
             settings: None,
+            staged: None,
             _claim: claim,
         }
     }

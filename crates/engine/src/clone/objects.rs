@@ -107,6 +107,8 @@ pub(super) struct Wanted<'a> {
     pub(super) arrival: &'a arrive::Settings,
     pub(super) receiving: &'a indexing::Meter,
     pub(super) fsync: &'a store::Fsync,
+    /// Sees the objects as they arrive.
+    pub(super) observer: Option<&'a dyn indexing::Observer>,
 }
 
 /// The options of opening a source.
@@ -363,7 +365,7 @@ pub(super) fn receive(
         keep: None,
         interrupt,
         meter: wanted.receiving,
-        observer: None,
+        observer: wanted.observer,
         salvage: None,
     };
     arrive::take(stream, &arrival)?;

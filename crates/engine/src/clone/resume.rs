@@ -23,6 +23,8 @@ use std::{
 use bstr::{BStr, BString, ByteSlice};
 use sys::{File, FileType, by_path};
 
+use super::pipeline::STAGING;
+
 const MARKER: &str = "sapwood-clone";
 const ASSEMBLY_PREFIX: &[u8] = b".clone-";
 
@@ -168,7 +170,13 @@ pub(super) fn clear(leftover: &Leftover, git_dir: &Path) -> Result<Option<Claim>
                     _ => {}
                 }
             }
-            Ok(Some(claim))
+            let staging = git_dir.join(STAGING);
+            match by_path::remove_dir_all(&staging) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(io_error("remove", &staging)(error))
+                }
+                _ => Ok(Some(claim)),
+            }
         }
     }
 }

@@ -9,6 +9,7 @@
 //! reverse. A step that fails and is not required is skipped with a message, as in Git: see
 //! [`Worker::take_messages`]. Source: gitattributes(5).
 
+mod arriving;
 pub(crate) mod attributes;
 pub(crate) mod encoding;
 mod filter;
@@ -24,6 +25,7 @@ use format::{Mode, ObjectId, index::Index};
 use sys::profile::{self, Phase};
 
 use crate::{ConvertError, Error, Repository};
+pub use arriving::Arriving;
 use attributes::{File, Values};
 pub(crate) use filter::Processes;
 pub use filter::{Delays, ExternalFilters, Metadata, Smudged, any_required_driver_cannot_smudge};

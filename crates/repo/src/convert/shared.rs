@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
     io::Read as _,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
 };
 
 use bstr::{BStr, BString, ByteSlice};
@@ -54,6 +54,8 @@ pub(super) struct Shared {
     /// The `.gitattributes` files of the index, by directory. When restoring, files of the worktree
     /// replace them.
     pub(super) indexed: HashMap<BString, RawFile>,
+    /// The attribute files that came later, below the top. `None` if none can come.
+    pub(super) arrived: Option<RwLock<HashMap<BString, Arc<File>>>>,
     pub(super) settings: Settings,
     pub(super) drivers: Vec<Driver>,
     pub(super) filters: filter::Environment,
@@ -213,6 +215,7 @@ impl Shared {
             weakest: weakest(repo)?,
             info: read(&info_path(repo)),
             indexed: indexed(repo, index)?,
+            arrived: None,
             settings,
             drivers: filter::drivers(repo)?,
             filters: filter::Environment::of(repo),
@@ -259,6 +262,7 @@ impl Shared {
                 None => self.worktree.is_none(),
             };
             let idle = nothing_elsewhere
+                && self.arrived.is_none()
                 && self.settings.auto == LineEnds::Keep
                 && info.is_empty()
                 && weakest.iter().chain(root.as_deref()).all(File::is_empty)
@@ -285,7 +289,9 @@ impl Shared {
 
     /// Returns the attribute file that has precedence in a directory below the top.
     pub(super) fn file_of(&self, tables: &Tables, dir: &BStr) -> Option<Arc<File>> {
-        let indexed = || tables.indexed.get(dir).cloned();
+        let arrived =
+            || self.arrived.as_ref()?.read().unwrap_or_else(PoisonError::into_inner).get(dir).cloned();
+        let indexed = || tables.indexed.get(dir).cloned().or_else(arrived);
         let worktree = || self.in_worktree(dir).map(|raw| Arc::new(tables.names.compile(&raw)));
         match self.direction {
             Direction::Checkout | Direction::Tree | Direction::Restore => indexed().or_else(worktree),

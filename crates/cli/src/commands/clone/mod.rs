@@ -577,6 +577,11 @@ fn fill(
         operation: Operation::Checkout,
         vouched: Vouched::Examined,
     };
+    let staged = cloned.staged.take();
+    let adopted = staged.map_or(0, |staged| {
+        let (worktree, index) = transaction.worktree_and_index();
+        staged.adopt(worktree, index)
+    });
     let filled = transaction.fill(&options, goes_on).map_err(|failure| match failure {
         // A path no worktree may have: it has been named.
         Failure::Said(_) => Failure::fatal(UNFILLED),
@@ -591,6 +596,7 @@ fn fill(
         return Err(Failure::fatal(UNFILLED));
     }
     if verbosity > 0 && run.program == Program::Sapwood {
+        let written = adopted + written;
         let rate = written as f64 / took;
         console::note(format!("Checked out {written} files in {took:.3} s ({rate:.0} files/s)"));
     }

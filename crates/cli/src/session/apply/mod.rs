@@ -278,6 +278,11 @@ impl<'a> Transaction<'a> {
         &self.target.worktree
     }
 
+    /// The worktree's root, and the index to change.
+    pub(crate) fn worktree_and_index(&mut self) -> (&sys::Dir, &mut Index) {
+        (&self.target.worktree, &mut self.index)
+    }
+
     /// Writes files to `place` if it is given, under names that begin with `lead`. Messages begin
     /// with `prefix`.
     pub(crate) fn go_elsewhere(&mut self, place: Option<(PathBuf, sys::Dir)>, prefix: &[u8], lead: &[u8]) {
