@@ -305,8 +305,8 @@ pub(crate) fn parse_time(text: &BStr) -> Option<gix_date::Time> {
     gix_date::parse(text, None).or_else(|_| relative()).ok()
 }
 
-/// Parses a date of `--shallow-since` and the like: an exact or a relative one. Returns seconds since
-/// the epoch.
+/// Parses a date of `--shallow-since` and the like: an exact or a relative one. Returns seconds
+/// since the epoch.
 pub fn parse_moment(text: &BStr) -> Option<i64> {
     let exact = date::parse(text, seconds_now()).and_then(|time| i64::try_from(time.seconds).ok());
     exact.or_else(|| parse_time(text).map(|time| time.seconds))

@@ -130,7 +130,7 @@ pub(super) struct Channel {
 enum Transport {
     /// The source's `objects` directory.
     Files(PathBuf),
-    Server(Connection),
+    Server(Box<Connection>),
     Bundle {
         path: PathBuf,
         header: bundle::Header,
@@ -158,7 +158,7 @@ impl Channel {
 
     /// Returns a channel to a server whose refs are known.
     pub(super) fn to_server(refs: Advertisement, connection: Connection) -> Channel {
-        Channel { refs, hash: connection.hash(), transport: Transport::Server(connection) }
+        Channel { refs, hash: connection.hash(), transport: Transport::Server(Box::new(connection)) }
     }
 
     fn files(git_dir: &Path, options: &Options, events: &dyn Fn(Event<'_>)) -> Result<Channel, Error> {
@@ -240,7 +240,7 @@ impl Channel {
                     // Nothing was asked for, so a failure loses nothing.
                     let _ = connection.close();
                 } else {
-                    server::fetch(connection, &objects, wanted, events, interrupt)?;
+                    server::fetch(*connection, &objects, wanted, events, interrupt)?;
                 }
                 check_complete(reopen(), wanted.selection)
             }

@@ -34,6 +34,9 @@ pub use transfer::shown_url;
 
 use self::{map::Mapping, refspec::Refspec, update::Update};
 
+/// A hook: gets the stage and the lines of its standard input.
+pub type Hook<'a> = dyn Fn(Stage, &[u8]) -> bool + 'a;
+
 /// The parts that a fetch works with.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
@@ -50,7 +53,7 @@ pub struct Context<'a> {
     /// Counts arriving objects.
     pub meter: &'a Meter,
     /// The hook `reference-transaction`. Returns false to end the transaction.
-    pub hook: Option<&'a dyn Fn(Stage, &[u8]) -> bool>,
+    pub hook: Option<&'a Hook<'a>>,
     /// The number of threads that check what arrived.
     pub workers: crate::crew::Workers,
     /// Receives messages, from any thread.

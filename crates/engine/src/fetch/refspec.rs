@@ -80,7 +80,7 @@ impl Refspec {
         let (kind, rest) = match text.first() {
             Some(b'+') => (Kind::Forced, &text[1..]),
             Some(b'^') => (Kind::Negative, &text[1..]),
-            _ => (Kind::Plain, &text[..]),
+            _ => (Kind::Plain, text),
         };
         let (source, destination) = match rest.rfind_byte(b':') {
             Some(at) => (rest[..at].as_bstr(), Some(rest[at + 1..].as_bstr())),

@@ -1,5 +1,5 @@
-//! A converter for files that are written before there is an index: their attribute files arrive one
-//! by one.
+//! A converter for files that are written before there is an index: their attribute files arrive
+//! one by one.
 //!
 //! The file at the top comes first, because macros are defined there. A path may be looked up once
 //! all attribute files on the way to it have been added.
@@ -27,8 +27,8 @@ impl Arriving {
         Ok(Arriving(shared))
     }
 
-    /// Returns the converter. `top` is the content of the attribute file at the top, if the tree has
-    /// one.
+    /// Returns the converter. `top` is the content of the attribute file at the top, if the tree
+    /// has one.
     pub fn begin(mut self, top: Option<&[u8]>) -> Converter {
         if let Some(content) = top {
             self.0.indexed.insert("".into(), RawFile::parse(content, true));

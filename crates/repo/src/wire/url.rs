@@ -30,8 +30,7 @@ pub struct Url {
     pub text: BString,
     /// The transport.
     pub scheme: Scheme,
-    /// The host with its user, without the brackets of an IPv6 address. Empty for files and
-    /// helpers.
+    /// The host with its user, without the brackets of an IPv6 address. Empty for files, helpers.
     pub host: BString,
     /// The port, if one is given.
     pub port: Option<BString>,

@@ -1,9 +1,7 @@
 //! The dialogue of the protocol versions 0 and 1.
 //!
 //! Over a stateful link the server remembers what it was told. Over a stateless link each request
-//! repeats the wants and the commits that are known to be common.
-//!
-//! Format: Git's `gitprotocol-pack(5)`.
+//! repeats the wants and the commits that are known to be common. Format: `gitprotocol-pack(5)`.
 
 use bstr::ByteSlice;
 use format::{HashKind, ObjectId, pkt};

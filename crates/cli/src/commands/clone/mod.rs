@@ -6,7 +6,6 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
     time::Instant,
 };
 

@@ -256,7 +256,7 @@ pub(super) fn values(survey: &Survey, _: &[BString]) -> Option<Reason> {
     };
     let filter = || {
         let mut filters = given("--filter").filter_map(|given| given.value.as_ref());
-        let is_wrong = filters.any(|filter| Filter::parse(filter.as_bstr()).is_none());
+        let is_wrong = filters.any(|filter| Filter::parse(filter.as_bstr()).is_err());
         let is_alone = has("--filter") && !has("--init") && !has("--require-init");
         (is_wrong || is_alone).then(|| Reason::Option("--filter".into()))
     };

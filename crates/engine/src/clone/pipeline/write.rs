@@ -92,7 +92,7 @@ impl Writer {
 
     /// Removes the staging directory, to make room.
     pub(super) fn remove(&self) {
-        // Another thread may still write. What stays is removed with the value.
+        // Another thread may still write. The rest is removed with the value.
         let _ = by_path::remove_dir_all(&self.path);
     }
 

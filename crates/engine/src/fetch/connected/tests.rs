@@ -41,7 +41,7 @@ fn misses_each_object_that_no_ref_leads_to() {
         let oid = String::from_utf8_lossy(oid.trim_ascii_end()).into_owned();
         let file = repo.path.join(".git/objects").join(&oid[..2]).join(&oid[2..]);
         let aside = repo.path.join("aside");
-        std::fs::rename(&file, &aside).expect("a loose object");
+        sys::by_path::rename(&file, &aside).expect("a loose object");
         let known = repo.git(&["rev-parse", "old:a"]).stdout;
         let missing = answer(&repo, &[&tip]);
         assert_eq!(
@@ -50,12 +50,13 @@ fn misses_each_object_that_no_ref_leads_to() {
             "{gone} {known:?}"
         );
         assert_eq!(answer(&repo, &["old"]), Connected::Complete);
-        std::fs::rename(&aside, &file).expect("it goes back");
+        sys::by_path::rename(&aside, &file).expect("it goes back");
     }
     // Objects that a ref leads to are not looked for.
     let blob =
         String::from_utf8_lossy(repo.git(&["rev-parse", "old:a"]).stdout.trim_ascii_end()).into_owned();
-    std::fs::remove_file(repo.path.join(".git/objects").join(&blob[..2]).join(&blob[2..])).expect("there");
+    sys::by_path::remove_file(&repo.path.join(".git/objects").join(&blob[..2]).join(&blob[2..]))
+        .expect("there");
     assert_eq!(answer(&repo, &[&tip]), Connected::Complete);
     // Without refs all are.
     repo.git(&["checkout", "-q", "--orphan", "empty"]);

@@ -130,13 +130,10 @@ impl Error {
 pub fn take(stream: &mut dyn Read, arrival: &Arrival<'_>) -> Result<Arrived, Error> {
     let mut before = [0; pack::HEADER_LEN];
     let len = fill(stream, &mut before, arrival.interrupt);
-    let header = len.and_then(|len| {
-        // The indexer finds the flaws of a header.
-        let count = pack::parse_header(&before[..len]).unwrap_or(u32::MAX);
-        Ok((&before[..len], count))
-    });
     let failed = |program| move |cause| refused(arrival, program, cause);
-    let (before, count) = header.map_err(failed(Program::IndexPack))?;
+    let before = &before[..len.map_err(failed(Program::IndexPack))?];
+    // The indexer finds the flaws of a header.
+    let count = pack::parse_header(before).unwrap_or(u32::MAX);
     let source = Source { stream, is_file: false, before };
     if arrival.is_packed(count) {
         keep_pack(source, arrival, count).map_err(failed(Program::IndexPack))

@@ -2,9 +2,7 @@
 //!
 //! Order: [`Helper::start`] reads the helper's capabilities and sets its options.
 //! [`Helper::connect`] makes it the link of a dialogue. A helper that cannot do that lists refs and
-//! writes objects itself ([`Helper::list`], [`Helper::fetch`]).
-//!
-//! Format: Git's `gitremote-helpers(7)`.
+//! writes objects itself ([`Helper::list`], [`Helper::fetch`]). Format: `gitremote-helpers(7)`.
 
 mod list;
 mod stateless;

@@ -10,7 +10,7 @@ use super::super::{Error, link::Link, process::Process};
 /// The link of a helper for which each request stands alone.
 pub(super) struct Stateless {
     process: Process,
-    /// The four digits of the present packet, and the number of them that the reader has.
+    /// The four digits of the packet that is being read, and the number that the reader has.
     digits: [u8; 4],
     given: usize,
     /// The number of bytes of the packet that the reader does not have yet.
