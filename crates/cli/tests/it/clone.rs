@@ -286,7 +286,6 @@ fn makes_shallow_and_partial_clones() {
         (&["--filter=blob:none", "--filter=tree:1", "-n"], &plain),
         (&["--filter=combine:blob:none+tree:x", "-n"], &plain),
         (&["--shallow-since=@1 +0000"], &plain),
-        (&["--server-option=a", "-c", "protocol.version=0"], &plain),
     ] {
         let mut args = options.to_vec();
         args.extend([source.as_str(), "copy"]);
