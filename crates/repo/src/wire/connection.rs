@@ -71,7 +71,7 @@ pub struct Connection {
     /// The refs that a server of version 0 or 1 lists unasked.
     pub(super) advertisement: Advertisement,
     /// The remote helper that writes objects itself; there are no packets then.
-    helper: Option<Helper>,
+    helper: Option<Box<Helper>>,
 }
 
 impl Connection {
@@ -128,7 +128,7 @@ impl Connection {
             capabilities: Capabilities::default(),
             server_options: Vec::new(),
             advertisement,
-            helper: Some(helper),
+            helper: Some(Box::new(helper)),
         })
     }
 

@@ -38,7 +38,6 @@ impl Ground {
         let ca = server.ca_file().display().to_string();
         sandbox.repo("client").git(&["config", "sapwood.http", "builtin"]);
         sandbox.repo("client").git(&["config", "http.sslCAInfo", &ca]);
-        sandbox.repo("client").git(&["config", "sapwood.http", "builtin"]);
         Ground { sandbox, server }
     }
 
