@@ -46,6 +46,10 @@ workspace-edits:
 workspace-crash:
     SAPWOOD_TEST_FULL=1 .ci/test -p cli -- workspace::killed
 
+# hostile servers beside Git, and clones and fetches that are cut or killed at 50 moments
+wire:
+    SAPWOOD_TEST_FULL=1 .ci/test -p cli -- hostile_servers cuts
+
 # every operation of clone, checkout, switch and reset fails in every way (needs FUSE)
 faults:
     SAPWOOD_TEST_FULL=1 .ci/test --release -p cli -- faults
