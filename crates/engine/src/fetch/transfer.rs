@@ -61,6 +61,13 @@ pub(super) enum Depth {
     Tags,
 }
 
+impl Drop for Transfer<'_> {
+    /// After a failure no ref needs the packs, and a file that keeps one would keep it for ever.
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
 impl<'a> Transfer<'a> {
     pub(super) fn new(context: Context<'a>, options: &'a Options, url: Url) -> Transfer<'a> {
         Transfer { context, options, url, connection: None, kept: Vec::new() }
