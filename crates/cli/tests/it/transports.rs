@@ -66,6 +66,8 @@ fn same_repositories(sandbox: &Sandbox, name: &str) {
 #[track_caller]
 fn use_server(sandbox: &Sandbox, url: &str, variables: &[(&str, &str)]) {
     let source = sandbox.repo("served/source");
+    same(sandbox, "", variables, &["ls-remote", url]);
+    same(sandbox, "", variables, &["ls-remote", "--symref", "--branches", url, "main"]);
     same(sandbox, "", variables, &["clone", url, "copy"]);
     same_repositories(sandbox, "copy");
     same(sandbox, "", variables, &["clone", "--depth=2", url, "shallow"]);

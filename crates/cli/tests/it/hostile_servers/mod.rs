@@ -45,9 +45,7 @@ struct Dialogue {
 struct World {
     first: String,
     second: String,
-    /// The name of the blob that only the second commit has.
-    blob: String,
-    /// The pack of both commits, and the pack without that blob.
+    /// The pack of both commits, and the pack without the blob of the second one.
     whole: Vec<u8>,
     without_blob: Vec<u8>,
 }
@@ -100,7 +98,6 @@ impl World {
             second: name("HEAD"),
             whole: packed(&repo, "HEAD\n", ""),
             without_blob: packed(&repo, "HEAD\n", &blob),
-            blob,
         }
     }
 
