@@ -138,7 +138,7 @@ impl Request {
         match value.text {
             None => self.sort.clear(),
             Some(key) => {
-                let key = Key::parse(&key).ok_or_else(|| Failure::unsupported("this key of --sort"))?;
+                let key = Key::parse(&key).ok_or(Failure::Unserved("this key of --sort"))?;
                 self.sort.push(key);
             }
         }
@@ -174,7 +174,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         Place::Repository(repo) => Some(repo.as_ref()),
         Place::Outside(_) => None,
     };
-    let remote = Remote::find(config, repo, words.first().map(|name| name.as_bstr()))?;
+    let remote = Remote::find(run, config, repo, words.first().map(|name| name.as_bstr()))?;
     let url = client.url(remote.url.as_bstr());
     if request.get_url {
         let mut listing = Listing::default();

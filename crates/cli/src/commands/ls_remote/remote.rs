@@ -3,6 +3,8 @@
 use std::{io::Read as _, path::Path};
 
 use bstr::{BStr, BString, ByteSlice as _};
+use engine::fetch::refspec::Refspec;
+use format::HashKind;
 use repo::{
     Repository,
     wire::{
@@ -13,7 +15,10 @@ use repo::{
 use sys::{UserPath, by_path};
 
 use crate::{
-    session::{invocation::Invocation, settings::config::Config},
+    session::{
+        invocation::{Invocation, Program},
+        settings::config::Config,
+    },
     term::{console::text, failure::Failure, text::os_error},
 };
 
@@ -28,6 +33,7 @@ pub(super) struct Remote {
 impl Remote {
     /// Finds the remote of this name. A name that is not configured is an address.
     pub(super) fn find(
+        run: &Invocation,
         config: &dyn Config,
         repo: Option<&Repository>,
         named: Option<&BStr>,
@@ -40,7 +46,7 @@ impl Remote {
         };
         let key = |suffix: &str| format!("remote.{name}.{suffix}");
         if config.value(&key("vcs")).is_some() {
-            return Err(Failure::unsupported("remote.<name>.vcs"));
+            return Err(Failure::Unserved("remote.<name>.vcs"));
         }
         if let Some(repo) = repo
             && !name.contains(&b'/')
@@ -48,7 +54,7 @@ impl Remote {
                 .iter()
                 .any(|dir| is_file(&repo.common_dir().join(dir).join(sys::os_str(&name))))
         {
-            return Err(Failure::unsupported("a remote in a file of its own"));
+            return Err(Failure::Unserved("remotes in files of their own"));
         }
         let is_name = !name.is_empty() && !name.starts_with(b"/");
         let list = |suffix: &str| match is_name {
@@ -61,6 +67,7 @@ impl Remote {
             }),
             false => Vec::new(),
         };
+        check_refspecs(&list("fetch"), &list("push"), run)?;
         let url = match (list("url").into_iter().next(), named) {
             (Some(url), _) => url,
             (None, Some(_)) => name.clone(),
@@ -68,6 +75,19 @@ impl Remote {
         };
         let upload_pack = list("uploadpack").pop();
         Ok(Remote { url, upload_pack, server_options: list("serveroption"), name })
+    }
+}
+
+/// Refuses a remote with refspecs that Git refuses, although nothing is fetched. Git judges those
+/// of `push` itself.
+fn check_refspecs(fetch: &[BString], push: &[BString], run: &Invocation) -> Result<(), Failure> {
+    for text in fetch {
+        let parsed = Refspec::parse(text.as_bstr(), HashKind::Sha1);
+        parsed.map_err(|error| Failure::fatal(error.to_string()))?;
+    }
+    match run.program == Program::Git && !push.is_empty() {
+        true => Err(Failure::Unserved("refspecs for push")),
+        false => Ok(()),
     }
 }
 
@@ -97,7 +117,7 @@ pub(super) fn refuse_bundle(url: &Url, dir: &Path) -> Result<(), Failure> {
     let mut start = [0; 3];
     let is_bundle = is_file(&path)
         && by_path::open(&path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"# v");
-    if is_bundle { Err(Failure::unsupported("a bundle")) } else { Ok(()) }
+    if is_bundle { Err(Failure::Unserved("bundles")) } else { Ok(()) }
 }
 
 /// Returns the failure that ends the command.
@@ -106,7 +126,7 @@ pub(super) fn failure(run: &Invocation, error: wire::Error) -> Failure {
         return run.interrupt.failure();
     }
     match error {
-        wire::Error::Unsupported(_) => Failure::unsupported("this remote helper"),
+        wire::Error::Unsupported(_) => Failure::Unserved("this remote helper"),
         wire::Error::HelperFailed => Failure::Said(128),
         wire::Error::Failed => Failure::Said(1),
         other => {
