@@ -49,9 +49,24 @@ impl<R: Read + AsFd> Read for Watched<R> {
 ///
 /// The streams come first, so that they are closed before the process is waited for.
 pub(super) struct Process {
-    input: ChildStdin,
+    input: Input,
     output: BufReader<Watched<ChildStdout>>,
     child: Reaper,
+}
+
+/// The requests to the process.
+struct Input {
+    stream: ChildStdin,
+    is_used: bool,
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        // A server of version 0 that got no request complains unless it is told that none comes.
+        if !self.is_used {
+            let _ = self.stream.write_all(b"0000");
+        }
+    }
 }
 
 struct Reaper(Child);
@@ -79,6 +94,7 @@ impl Process {
         let (Some(input), Some(output)) = (child.0.stdin.take(), child.0.stdout.take()) else {
             return Err(Error::HungUp);
         };
+        let input = Input { stream: input, is_used: false };
         let output = BufReader::with_capacity(1 << 17, Watched { inner: output, interrupt });
         Ok(Process { input, output, child })
     }
@@ -116,7 +132,8 @@ impl Link for Process {
     }
 
     fn send(&mut self, request: &[u8]) -> Result<(), Error> {
-        self.input.write_all(request).and_then(|()| self.input.flush()).map_err(Error::Io)
+        self.input.is_used = true;
+        self.input.stream.write_all(request).map_err(Error::Io)
     }
 
     fn finish(self: Box<Self>) -> Result<(), Error> {
