@@ -30,6 +30,8 @@ pub enum Error {
     LeadingDirectories { path: PathBuf, source: io::Error },
     #[error("could not create work tree dir '{path}'")]
     CreateWorkTree { path: BString, source: io::Error },
+    #[error(transparent)]
+    Connected(#[from] crate::fetch::connected::Error),
     #[error("'{0}' is not a valid remote name")]
     RemoteName(BString),
     #[error("source repository is shallow, reject to clone.")]

@@ -42,7 +42,8 @@ use repo::{Env, Repository, indexing::Observer};
 use sys::{Refused, UserPath, by_path};
 
 use crate::{
-    checkout::Force,
+    checkout::{Force, Workers},
+    fetch::connected::{self, Connected},
     indexing::arrive::{Purpose, Settings},
 };
 use decisions::{checks_objects, default_branch};
@@ -223,7 +224,7 @@ impl Prepared {
     pub fn run(
         &self,
         events: &(dyn Fn(Event<'_>) + Sync),
-        run_helper: &dyn Fn(HelperCommand<'_>) -> bool,
+        run_helper: &dyn Fn(HelperCommand) -> bool,
         interrupt: &AtomicBool,
     ) -> Result<Cloned, Error> {
         let mut junk = Junk::default();
@@ -295,7 +296,10 @@ impl Prepared {
         check_interrupt(interrupt)?;
         if !local && !selection.empty {
             let tips: Vec<ObjectId> = selection.mapped.iter().map(|mapped| mapped.theirs.oid).collect();
-            if !run_helper(HelperCommand::Connected { tips: &tips, partial: limits.filter.is_some() }) {
+            let options =
+                connected::Options { workers: Workers::Fixed(self.options.workers.max(1)), interrupt };
+            // The commits at which a shallow history ends are known now.
+            if connected::check(&repo.open_again()?, &tips, options)? != Connected::Complete {
                 return Err(objects::Error::Incomplete.into());
             }
         }
@@ -381,7 +385,7 @@ impl Prepared {
     }
 
     /// Copies the borrowed objects and removes `info/alternates`.
-    fn dissociate(&self, run_helper: &dyn Fn(HelperCommand<'_>) -> bool) -> Result<(), Error> {
+    fn dissociate(&self, run_helper: &dyn Fn(HelperCommand) -> bool) -> Result<(), Error> {
         let alternates = self.destination.git_dir.join("objects/info/alternates");
         if matches!(by_path::stat_followed(&alternates), Ok(None)) {
             return Ok(());

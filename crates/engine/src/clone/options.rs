@@ -3,7 +3,6 @@
 use std::{path::PathBuf, sync::Arc};
 
 use bstr::{BStr, BString};
-use format::ObjectId;
 
 use super::Filter;
 use crate::crew::Meter;
@@ -126,11 +125,7 @@ pub enum Event<'a> {
 
 /// A command that Git runs in the new repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HelperCommand<'a> {
-    /// `git rev-list --objects`: checks that every object reachable from the tips exists, except
-    /// promised ones if `partial`.
-    #[allow(missing_docs)]
-    Connected { tips: &'a [ObjectId], partial: bool },
+pub enum HelperCommand {
     /// `git repack -a -d`: copies borrowed objects.
     Repack,
     /// `git sparse-checkout set`: selects only the files at the root.

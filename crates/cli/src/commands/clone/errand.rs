@@ -2,14 +2,12 @@
 //! for them.
 
 use std::{
-    io::Write as _,
     os::unix::process::ExitStatusExt as _,
     path::Path,
     process::{Command, Stdio},
 };
 
 use engine::clone::{Cloned, HelperCommand, Prepared};
-use format::ObjectId;
 
 use super::Submodules;
 use crate::{
@@ -22,38 +20,17 @@ use crate::{
 
 /// Runs the helper command in the new repository. Returns true if it succeeds; Git prints the
 /// errors.
-pub(super) fn run(run: &Invocation, prepared: &Prepared, errand: HelperCommand<'_>) -> bool {
-    let Some(mut git) = here(run, prepared.git_dir(), prepared.work_tree()) else {
-        // Without a Git nobody can be asked.
-        return matches!(errand, HelperCommand::Connected { .. });
-    };
+pub(super) fn run(run: &Invocation, prepared: &Prepared, errand: HelperCommand) -> bool {
+    let Some(mut git) = here(run, prepared.git_dir(), prepared.work_tree()) else { return false };
     match errand {
         HelperCommand::Repack => git.args(["repack", "-a", "-d"]).stdin(Stdio::null()),
         HelperCommand::Sparse => git.args(["sparse-checkout", "set"]),
-        HelperCommand::Connected { tips, partial } => return is_connected(git, tips, partial),
     };
     let done = git.status().is_ok_and(|status| status.success());
     if errand == HelperCommand::Sparse && !done {
         console::error("failed to initialize sparse-checkout");
     }
     done
-}
-
-/// The names go by standard input: there may be many.
-fn is_connected(mut git: Command, tips: &[ObjectId], partial: bool) -> bool {
-    git.args(["rev-list", "--objects", "--stdin", "--quiet"]);
-    if partial {
-        git.arg("--exclude-promisor-objects");
-    }
-    let asked = git.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().and_then(|mut child| {
-        let names: String = tips.iter().map(|oid| format!("{oid}\n")).collect();
-        if let Some(mut input) = child.stdin.take() {
-            // If it ends early its exit code says why.
-            let _ = input.write_all(names.as_bytes());
-        }
-        child.wait()
-    });
-    asked.is_ok_and(|status| status.success())
 }
 
 /// Clones the submodules of a clone whose worktree is filled. Returns Git's exit code.

@@ -445,7 +445,7 @@ impl Request {
         let sideband = Sideband::new(progress::has_terminal() && !is_dumb(run));
         let receiving = Display::new(receiving::Form::of_clone(progress), prepared.receiving());
         let reporter = report::Reporter::new(quiet, copying, &receiving, sideband);
-        let errand = |errand: HelperCommand<'_>| errand::run(run, &prepared, errand);
+        let errand = |errand: HelperCommand| errand::run(run, &prepared, errand);
         let cloned =
             receiving.during(|| prepared.run(&|event| reporter.event(event), &errand, run.interrupt.flag()));
         reporter.finish();

@@ -9,7 +9,7 @@ use crate::term::{
         Opt, Set, Table, Value,
     },
     console::text,
-    failure::Failure,
+    failure::{Failure, unserved_if},
 };
 
 /// Where submodules are fetched.
@@ -359,7 +359,23 @@ impl Request {
         if self.porcelain && matches!(self.recurse, Recurse::On | Recurse::OnDemand) {
             return Err(together("--porcelain", "--recurse-submodules"));
         }
-        Ok(())
+        self.check_support(repo)
+    }
+
+    /// Refuses everything that would be left out silently.
+    fn check_support(&self, repo: &repo::Repository) -> Result<(), Failure> {
+        let restricts = !self.negotiation_tips.is_empty() || !self.negotiation_include.is_empty();
+        unserved_if(restricts || self.negotiate_only, "restricting a negotiation")?;
+        unserved_if(!self.filter.is_empty(), "option '--filter'")?;
+        let recurses = matches!(self.recurse, Recurse::On | Recurse::OnDemand);
+        unserved_if(recurses, "fetching submodules")?;
+        unserved_if(self.commit_graph == Some(true), "option '--write-commit-graph'")?;
+        let checks = match repo.config_bool("fetch.fsckObjects")? {
+            Some(checks) => checks,
+            None => repo.config_bool("transfer.fsckObjects")?.unwrap_or(false),
+        };
+        unserved_if(checks, "checking received objects (fetch.fsckObjects)")?;
+        unserved_if(repo.objects().is_partial(), "a fetch into a partial clone")
     }
 }
 
