@@ -148,6 +148,8 @@ pub(crate) struct Traits {
     pub(crate) plans_first: bool,
     /// The command starts no hook, filter or other program, so it needs no place of the real Git.
     pub(crate) starts_no_program: bool,
+    /// Git's own test suite still finds differences, so the shim leaves the command to the real Git.
+    pub(crate) not_as_git: bool,
 }
 
 impl Command {
@@ -159,7 +161,13 @@ impl Command {
         group: Group::Internal,
         syntax: &Table::<()> { usage: &[], options: &[], grammar: Grammar::Mixed },
         revisions: Revisions::None,
-        traits: Traits { outside: false, anywhere: false, plans_first: false, starts_no_program: false },
+        traits: Traits {
+            outside: false,
+            anywhere: false,
+            plans_first: false,
+            starts_no_program: false,
+            not_as_git: false,
+        },
         settings: &[],
         variables: &[],
         line: &[],
@@ -169,9 +177,14 @@ impl Command {
         assumed: None,
     };
 
-    /// Returns true for a command of Git's, which the shim may serve.
+    /// Returns true for a command of Git's.
     pub(crate) fn is_gits(&self) -> bool {
         !matches!(self.group, Group::Own | Group::Internal)
+    }
+
+    /// Returns true if the shim may serve the command.
+    pub(crate) fn is_served(&self) -> bool {
+        self.is_gits() && !self.traits.not_as_git
     }
 
     /// The word by which `command` or its subcommand is called.

@@ -201,7 +201,7 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &StandaloneConfi
                 .map_err(|error| Reason::repository(error.to_string()))?;
             first(states_of_source(&source))?;
         }
-        Kind::Server if matches!(address.scheme, Scheme::Helper(_)) => {
+        Kind::Server if address.scheme != Scheme::File => {
             return Err(Reason::repository("the transport of the source"));
         }
         Kind::Server => {}

@@ -22,7 +22,7 @@ use self::{
 use crate::{
     commands::{
         obstacles::{GENERAL, hooks::configured, settings},
-        record::{Command, Group},
+        record::{Command, Group, Traits},
     },
     session::{
         invocation::Invocation,
@@ -41,6 +41,7 @@ pub(super) const COMMAND: Command = Command {
     about: "Fetches branches and tags from one or more repositories, with the objects that they need. Refs \
             change only after all objects are here, checked and durable.",
     group: Group::Changes,
+    traits: Traits { not_as_git: true, ..Command::BASE.traits },
     syntax: &TABLE,
     settings: &[obstacles::SETTINGS, GENERAL],
     variables: &[obstacles::VARIABLES],

@@ -38,7 +38,7 @@ pub(super) const COMMAND: Command = Command {
     about: "Lists the refs of a server and the names of their objects. It works outside of a repository too.",
     group: Group::Scripts,
     syntax: &TABLE,
-    traits: Traits { anywhere: true, plans_first: true, ..Command::BASE.traits },
+    traits: Traits { anywhere: true, plans_first: true, not_as_git: true, ..Command::BASE.traits },
     line: &[sort_keys],
     run,
     ..Command::BASE
