@@ -148,7 +148,7 @@ pub(crate) struct Traits {
     pub(crate) plans_first: bool,
     /// The command starts no hook, filter or other program, so it needs no place of the real Git.
     pub(crate) starts_no_program: bool,
-    /// Git's own test suite still finds differences, so the shim leaves the command to the real Git.
+    /// Git's own test suite still finds differences: the shim leaves the command to the real Git.
     pub(crate) not_as_git: bool,
 }
 

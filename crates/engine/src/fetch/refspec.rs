@@ -1,6 +1,6 @@
 //! Refspecs of a fetch: `[+]<source>[:<destination>]`, and `^<source>` for refs that are left out.
 //!
-//! Source: git-fetch(1), "<refspec>".
+//! Source: git-fetch(1), `<refspec>`.
 
 use bstr::{BStr, BString, ByteSlice};
 use format::{
