@@ -366,7 +366,6 @@ pub(super) fn receive(
         interrupt,
         meter: wanted.receiving,
         observer: wanted.observer,
-        salvage: None,
     };
     arrive::take(stream, &arrival)?;
     events(Event::Received);

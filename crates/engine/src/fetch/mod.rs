@@ -163,6 +163,9 @@ pub struct Report {
     pub updates: Vec<Update>,
     /// Something failed that did not stop the fetch: exit code 1.
     pub has_failures: bool,
+    /// Something failed before the transaction. Git then aligns no summaries, and records neither
+    /// the upstream nor the remote's HEAD.
+    pub failed_early: bool,
     /// The transaction of `--atomic` failed.
     pub failed_transaction: Option<FailedTransaction>,
     /// Objects arrived.

@@ -98,14 +98,17 @@ impl<'a> Fetch<'a> {
         self.report.has_new_objects |= done.has_new_objects;
         let fresh = done.reopened;
         self.update(fresh.as_ref().unwrap_or(repo), &refs)?;
-        if follows_tags {
+        // Git follows no tags once a ref is rejected.
+        let is_rejected = self.report.updates.iter().any(|update| update.flag == Flag::Rejected);
+        if follows_tags && !is_rejected {
             self.follow_tags(&theirs, fresh.as_ref().unwrap_or(repo))?;
         }
+        self.report.failed_early = self.report.has_failures;
         if self.commit()? {
             if self.writes_fetch_head() {
                 fetch_head.append(&self.head_lines)?;
             }
-            if self.follows_head() {
+            if self.follows_head() && !self.report.failed_early {
                 self.set_remote_head(&theirs)?;
             }
         }

@@ -259,7 +259,6 @@ impl<'a> Transfer<'a> {
             interrupt,
             meter,
             observer: None,
-            salvage: None,
         };
         Ok(arrive::take(stream, &arrival)?)
     }

@@ -55,7 +55,7 @@ impl Desk<'_> {
         let fetched = receiving.during(|| fetch::run(context, &remote, &options));
         reporter.finish();
         let done = fetched.map_err(|error| report::failure(run, error))?;
-        if request.set_upstream && done.failed_transaction.is_none() {
+        if request.set_upstream && !done.failed_early && done.failed_transaction.is_none() {
             self.set_upstream(&remote, &done)?;
         }
         reporter.table(&done)?;

@@ -139,7 +139,10 @@ impl<'a> Reporter<'a> {
         if self.is_quiet {
             return Ok(());
         }
-        let width = summary_width(self.repo, done.mapped.iter().map(|mapping| &mapping.oid))?;
+        let width = match done.failed_early {
+            true => 0,
+            false => summary_width(self.repo, done.mapped.iter().map(|mapping| &mapping.oid))?,
+        };
         let mut table = lock(&self.table);
         let is_shown = |update: &&Update| update.flag != Flag::UpToDate || self.verbosity > 0;
         done.updates.iter().filter(is_shown).for_each(|update| table.print(update, width));

@@ -53,8 +53,6 @@ pub struct Arrival<'a> {
     pub meter: &'a Meter,
     /// Sees the objects as they are named.
     pub observer: Option<&'a dyn Observer>,
-    /// Reserved for the whole objects of a pack that is cut off. Nothing is kept there yet.
-    pub salvage: Option<&'a Path>,
 }
 
 /// The result of an arrival.
