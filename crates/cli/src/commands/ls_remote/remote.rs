@@ -41,7 +41,7 @@ impl Remote {
         let name = match (named, repo) {
             (Some(name), _) if name.is_empty() => return Err(Failure::fatal("bad repository ''")),
             (Some(name), _) => name.to_owned(),
-            (None, Some(repo)) => default_name(repo)?,
+            (None, Some(repo)) => engine::fetch::remote::Remote::default_name(repo)?,
             (None, None) => "origin".into(),
         };
         let key = |suffix: &str| format!("remote.{name}.{suffix}");
@@ -89,18 +89,6 @@ fn check_refspecs(fetch: &[BString], push: &[BString], run: &Invocation) -> Resu
         true => Err(Failure::Unserved("refspecs for push")),
         false => Ok(()),
     }
-}
-
-/// Returns the name of the remote that is used if none is named.
-fn default_name(repo: &Repository) -> Result<BString, Failure> {
-    let head = repo.head()?;
-    let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/"));
-    let configured =
-        branch.and_then(|branch| repo.config_str(&format!("branch.{}.remote", branch.as_bstr())));
-    Ok(configured.unwrap_or_else(|| match repo.remotes().as_slice() {
-        [only] => only.clone(),
-        _ => "origin".into(),
-    }))
 }
 
 fn is_file(path: &Path) -> bool {
