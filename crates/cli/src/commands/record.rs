@@ -367,7 +367,6 @@ mod tests {
             ("worktree add a :b", "an argument that may look into the index"),
             ("read-tree --prefix=x a b", "'--prefix' with several trees"),
             ("clone --bundle-uri=x a", "option '--bundle-uri'"),
-            ("clone --revision=x a", "option '--revision'"),
             ("clean -id", "option '--interactive'"),
             ("worktree add ../w :x", "an argument that may look into the index"),
             ("diff-files -p", "option '--patch'"),
