@@ -1,5 +1,7 @@
 //! The fetch from one remote.
 
+mod remote_head;
+
 use std::{collections::HashMap, ops::ControlFlow};
 
 use bstr::{BString, ByteSlice};
@@ -8,10 +10,10 @@ use repo::{
     Repository,
     wire::{Advertisement, Client},
 };
-use store::refs::{Edit, Failures, Follow, New, Rejection, Transaction};
+use store::refs::{Edit, Failures, Follow, Rejection, Transaction};
 
 use super::{
-    Context, Error, Event, FailedTransaction, FetchHeadPolicy, Options, OurHead, Report,
+    Context, Error, Event, FailedTransaction, FetchHeadPolicy, Options, Report,
     fetch_head::{self, FetchHead},
     map::{self, Force, LocalRefs, Mapped, Mapping, Merge, Remark, Tags, Wanted},
     refspec::{Refspec, for_prefetch},
@@ -238,7 +240,7 @@ impl<'a> Fetch<'a> {
                 for edit in edits {
                     transaction.add(edit)?;
                 }
-                if let Err(error) = transaction.commit() {
+                if let Err(error) = vetoed(transaction.commit())? {
                     (self.context.events)(Event::Error(error.to_string().as_str().into()));
                     self.report.has_failures = true;
                 }
@@ -381,7 +383,7 @@ impl<'a> Fetch<'a> {
             numbers.insert(edit.name.clone(), number);
             transaction.add(edit)?;
         }
-        match transaction.commit() {
+        match vetoed(transaction.commit())? {
             Ok(rejected) => {
                 let mut advised = false;
                 for one in rejected {
@@ -408,57 +410,6 @@ impl<'a> Fetch<'a> {
         }
         Ok(true)
     }
-
-    /// Makes `refs/remotes/<name>/HEAD` name the branch of the remote's HEAD; in a mirror, HEAD.
-    fn set_remote_head(&mut self, theirs: &Advertisement) -> Result<(), Error> {
-        let repo = self.context.repo;
-        let Some(branch) = branch_of_head(theirs) else { return Ok(()) };
-        let name = &self.remote.name;
-        let is_mirror =
-            repo.is_bare() && repo.config_bool(&format!("remote.{name}.mirror"))?.unwrap_or(false);
-        let (head, target) = match is_mirror {
-            true => ("HEAD".to_owned(), format!("refs/heads/{branch}")),
-            false => (format!("refs/remotes/{name}/HEAD"), format!("refs/remotes/{name}/{branch}")),
-        };
-        let (head, target) = (BString::from(head), BString::from(target));
-        if self.options.dry_run || repo.find_ref(target.as_bstr())?.is_none() {
-            return Ok(());
-        }
-        let before = repo.symbolic_target(head.as_bstr())?;
-        let value = repo.value_of_ref(head.as_bstr())?;
-        let exists = before.is_some() || value.is_some();
-        if !exists || (is_mirror || self.remote.follow_head == FollowHead::Always) {
-            if before.as_ref() != Some(&target) {
-                let edit = Edit {
-                    new: New::Symbolic(target),
-                    follow: Follow::No,
-                    ..Edit::set(head.as_bstr(), ObjectId::null(repo.hash()), "fetch".into())
-                };
-                let mut transaction = self.transaction(Failures::EndAll);
-                // A HEAD that cannot be recorded is no error of the fetch.
-                let _ = transaction.add(edit).and_then(|()| transaction.commit());
-            }
-            return Ok(());
-        }
-        if let FollowHead::Warn(known) = &self.remote.follow_head
-            && known.as_ref() != Some(&branch)
-            && !self.options.quiet
-        {
-            let space = format!("refs/remotes/{name}/");
-            let short = before.as_ref().and_then(|before| before.strip_prefix(space.as_bytes()));
-            (self.context.events)(Event::OtherHead {
-                remote: name.as_bstr(),
-                theirs: branch.as_bstr(),
-                ours: match (short, value) {
-                    (Some(short), _) if short == branch.as_slice() => return Ok(()),
-                    (Some(short), _) => OurHead::Branch(short.as_bstr()),
-                    (None, Some(oid)) if before.is_none() => OurHead::Detached(oid),
-                    _ => return Ok(()),
-                },
-            });
-        }
-        Ok(())
-    }
 }
 
 /// The warning if nobody looks for commits that an update loses.
@@ -470,6 +421,14 @@ const UNCHECKED: &str = "fetch normally indicates which branches had a forced up
 const CONFLICT: u8 = 254;
 const OTHER: u8 = 253;
 
+/// Ends the fetch if the hook refused the transaction: Git dies at once, without a table.
+fn vetoed<T>(done: Result<T, store::refs::Error>) -> Result<Result<T, store::refs::Error>, Error> {
+    match done {
+        Err(error @ store::refs::Error::Vetoed { .. }) => Err(error.into()),
+        done => Ok(done),
+    }
+}
+
 fn is_conflict(error: &store::refs::Error) -> bool {
     error.rejection() == Some(Rejection::NameConflict)
 }
@@ -479,22 +438,4 @@ fn conflict_advice(remote: &BString) -> String {
         "some local refs could not be updated; try running\n 'git remote prune {remote}' to remove any \
          old, conflicting branches"
     )
-}
-
-/// Returns the branch of the server's HEAD, without `refs/heads/`. `None` if the server does not
-/// tell, and several branches have the value of HEAD.
-fn branch_of_head(theirs: &Advertisement) -> Option<BString> {
-    let head = theirs.refs.iter().find(|theirs| theirs.name == "HEAD")?;
-    let short = |name: &BString| Some(BString::from(name.strip_prefix(b"refs/heads/")?));
-    if let Some(target) = &head.symref {
-        return theirs
-            .refs
-            .iter()
-            .find(|theirs| theirs.name == *target)
-            .and_then(|theirs| short(&theirs.name));
-    }
-    let same = theirs.refs.iter().filter(|theirs| theirs.oid == head.oid);
-    let mut branches = same.filter_map(|theirs| short(&theirs.name));
-    let first = branches.next();
-    first.filter(|_| branches.next().is_none())
 }

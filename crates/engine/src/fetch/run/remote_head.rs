@@ -1,0 +1,82 @@
+//! The local record of the branch that the remote's HEAD names.
+
+use bstr::{BString, ByteSlice};
+use format::ObjectId;
+use repo::wire::Advertisement;
+use store::refs::{Edit, Failures, Follow, New};
+
+use super::{
+    super::{Error, Event, OurHead, remote::FollowHead},
+    Fetch,
+};
+
+impl Fetch<'_> {
+    /// Makes `refs/remotes/<name>/HEAD` name the branch of the remote's HEAD; in a mirror, HEAD.
+    pub(super) fn set_remote_head(&mut self, theirs: &Advertisement) -> Result<(), Error> {
+        let repo = self.context.repo;
+        let Some(branch) = branch_of_head(theirs) else { return Ok(()) };
+        let name = &self.remote.name;
+        let is_mirror =
+            repo.is_bare() && repo.config_bool(&format!("remote.{name}.mirror"))?.unwrap_or(false);
+        let (head, target) = match is_mirror {
+            true => ("HEAD".to_owned(), format!("refs/heads/{branch}")),
+            false => (format!("refs/remotes/{name}/HEAD"), format!("refs/remotes/{name}/{branch}")),
+        };
+        let (head, target) = (BString::from(head), BString::from(target));
+        if self.options.dry_run || repo.find_ref(target.as_bstr())?.is_none() {
+            return Ok(());
+        }
+        let before = repo.symbolic_target(head.as_bstr())?;
+        let value = repo.value_of_ref(head.as_bstr())?;
+        let exists = before.is_some() || value.is_some();
+        if !exists || (is_mirror || self.remote.follow_head == FollowHead::Always) {
+            if before.as_ref() != Some(&target) {
+                let edit = Edit {
+                    new: New::Symbolic(target),
+                    follow: Follow::No,
+                    ..Edit::set(head.as_bstr(), ObjectId::null(repo.hash()), "fetch".into())
+                };
+                let mut transaction = self.transaction(Failures::EndAll);
+                // A HEAD that cannot be recorded is no error of the fetch.
+                let _ = transaction.add(edit).and_then(|()| transaction.commit());
+            }
+            return Ok(());
+        }
+        if let FollowHead::Warn(known) = &self.remote.follow_head
+            && known.as_ref() != Some(&branch)
+            && !self.options.quiet
+        {
+            let space = format!("refs/remotes/{name}/");
+            let short = before.as_ref().and_then(|before| before.strip_prefix(space.as_bytes()));
+            (self.context.events)(Event::OtherHead {
+                remote: name.as_bstr(),
+                theirs: branch.as_bstr(),
+                ours: match (short, value) {
+                    (Some(short), _) if short == branch.as_slice() => return Ok(()),
+                    (Some(short), _) => OurHead::Branch(short.as_bstr()),
+                    (None, Some(oid)) if before.is_none() => OurHead::Detached(oid),
+                    _ => return Ok(()),
+                },
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Returns the branch of the server's HEAD, without `refs/heads/`. `None` if the server does not
+/// tell, and several branches have the value of HEAD.
+fn branch_of_head(theirs: &Advertisement) -> Option<BString> {
+    let head = theirs.refs.iter().find(|theirs| theirs.name == "HEAD")?;
+    let short = |name: &BString| Some(BString::from(name.strip_prefix(b"refs/heads/")?));
+    if let Some(target) = &head.symref {
+        return theirs
+            .refs
+            .iter()
+            .find(|theirs| theirs.name == *target)
+            .and_then(|theirs| short(&theirs.name));
+    }
+    let same = theirs.refs.iter().filter(|theirs| theirs.oid == head.oid);
+    let mut branches = same.filter_map(|theirs| short(&theirs.name));
+    let first = branches.next();
+    first.filter(|_| branches.next().is_none())
+}
