@@ -64,11 +64,6 @@ impl Interrupt {
         &self.raised
     }
 
-    /// Returns the flag for those who outlive this value.
-    pub(crate) fn shared_flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.raised)
-    }
-
     /// Returns true if a signal came.
     pub(crate) fn is_raised(&self) -> bool {
         self.raised.load(Ordering::Relaxed)

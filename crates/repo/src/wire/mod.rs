@@ -20,6 +20,7 @@ mod error;
 mod haves;
 mod helper;
 mod http;
+mod interrupt;
 pub mod link;
 mod pack_stream;
 mod packets;

@@ -5,45 +5,18 @@
 
 use std::{
     io::{self, BufReader, Read, Write},
-    os::fd::AsFd,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::Duration,
 };
 
-use super::{Error, link::Link};
-
-/// How long a read waits before it looks for an interrupt.
-const TICK: Duration = Duration::from_millis(200);
+use super::{
+    Error,
+    interrupt::{Interrupt, Watched},
+    link::Link,
+};
 
 /// The number of times that a process without streams is looked at, 5 ms apart, until it is killed.
 const GRACE: usize = 60;
-
-/// A flag that ends every wait.
-pub(super) type Interrupt = Option<Arc<AtomicBool>>;
-
-/// A stream whose reads end when the command is interrupted.
-pub(super) struct Watched<R> {
-    pub(super) inner: R,
-    pub(super) interrupt: Interrupt,
-}
-
-impl<R: Read + AsFd> Read for Watched<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(interrupt) = &self.interrupt {
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(io::Error::other(Error::Interrupted));
-            }
-            if sys::wait_to_read_for(&self.inner, TICK)? {
-                break;
-            }
-        }
-        self.inner.read(buffer)
-    }
-}
 
 /// A process that speaks the protocol on its standard input and output.
 ///

@@ -12,8 +12,8 @@ use format::pkt;
 
 use super::{
     AddressFamily, Error, Version,
+    interrupt::{self, Interrupt, Watched},
     link::Link,
-    process::{Interrupt, Watched},
     url::Url,
 };
 use crate::{Env, config::Config};
@@ -29,35 +29,37 @@ pub(super) struct Socket {
 impl Socket {
     /// Connects to the host of an address.
     pub(super) fn connect(url: &Url, family: AddressFamily, interrupt: Interrupt) -> Result<Socket, Error> {
-        let port = url.port.as_ref().map_or(PORT, |port| port.to_str().unwrap_or(PORT));
-        let host = url.host.to_str_lossy();
-        let target = (host.as_ref(), port.parse::<u16>().unwrap_or_default());
-        let found = target.to_socket_addrs().map_err(|error| {
-            let text = error.to_string();
-            let reason = text.rsplit(": ").next().unwrap_or_default();
-            Error::Message(format!("unable to look up {host} (port {port}) ({reason})"))
-        })?;
-        let is_of_family = |address: &SocketAddr| match family {
-            AddressFamily::Any => true,
-            AddressFamily::V4 => address.is_ipv4(),
-            AddressFamily::V6 => address.is_ipv6(),
-        };
-        let mut failures = String::new();
-        for (at, address) in found.filter(is_of_family).enumerate() {
-            match TcpStream::connect(address) {
-                Ok(stream) => {
-                    sys::keep_alive(&stream).map_err(Error::Io)?;
-                    let output = Watched { inner: stream, interrupt };
-                    return Ok(Socket { output: BufReader::with_capacity(1 << 17, output) });
-                }
-                Err(error) => {
-                    let reason = sys::reason(&error);
-                    failures.push_str(&format!("{host}[{at}: {}]: errno={reason}\n", address.ip()));
-                }
+        let port = url.port.as_ref().map_or(PORT, |port| port.to_str().unwrap_or(PORT)).to_owned();
+        let host = url.host.to_str_lossy().into_owned();
+        let stream = interrupt::interruptible(&interrupt, move || dial(&host, &port, family))??;
+        sys::keep_alive(&stream).map_err(Error::Io)?;
+        let output = Watched { inner: stream, interrupt };
+        Ok(Socket { output: BufReader::with_capacity(1 << 17, output) })
+    }
+}
+
+fn dial(host: &str, port: &str, family: AddressFamily) -> Result<TcpStream, Error> {
+    let found = (host, port.parse::<u16>().unwrap_or_default()).to_socket_addrs().map_err(|error| {
+        let text = error.to_string();
+        let reason = text.rsplit(": ").next().unwrap_or_default();
+        Error::Message(format!("unable to look up {host} (port {port}) ({reason})"))
+    })?;
+    let is_of_family = |address: &SocketAddr| match family {
+        AddressFamily::Any => true,
+        AddressFamily::V4 => address.is_ipv4(),
+        AddressFamily::V6 => address.is_ipv6(),
+    };
+    let mut failures = String::new();
+    for (at, address) in found.filter(is_of_family).enumerate() {
+        match TcpStream::connect(address) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => {
+                let reason = sys::reason(&error);
+                failures.push_str(&format!("{host}[{at}: {}]: errno={reason}\n", address.ip()));
             }
         }
-        Err(Error::Message(format!("unable to connect to {host}:\n{failures}")))
     }
+    Err(Error::Message(format!("unable to connect to {host}:\n{failures}")))
 }
 
 impl Read for Socket {

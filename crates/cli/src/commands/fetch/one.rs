@@ -151,7 +151,7 @@ impl Desk<'_> {
             progress: self.shows_progress(),
             verbosity: request.verbosity,
             tracer: packets::tracer(self.run).map(|tracer| tracer.0),
-            interrupt: Some(self.run.interrupt.shared_flag()),
+            interrupt: Some(self.run.interrupt.shared()),
             remote: remote.is_configured.then(|| remote.name.clone()),
         }
     }

@@ -191,7 +191,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         },
         verbosity: if request.quiet { -1 } else { 0 },
         tracer: packets::tracer(run).map(|tracer| tracer.0),
-        interrupt: Some(run.interrupt.shared_flag()),
+        interrupt: Some(run.interrupt.shared()),
         remote: Some(remote.name.clone()),
         ..ConnectOptions::default()
     };

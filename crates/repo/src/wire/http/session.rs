@@ -32,6 +32,7 @@ use crate::{
     wire::{
         AddressFamily,
         credential::{Credential, Keeper},
+        interrupt,
     },
 };
 
@@ -229,8 +230,8 @@ impl Session {
             return Err(self.broken(request, "The requested URL returned error: 429"));
         }
         self.messages.print([format!("warning: rate limited, waiting {seconds} seconds before retry")]);
-        std::thread::sleep(Duration::from_secs(seconds));
-        Ok(())
+        interrupt::sleep(&self.watch.interrupt, Duration::from_secs(seconds))
+            .map_err(|error| HttpError::Io(io::Error::other(error)))
     }
 
     /// Sends one request and reads the head of its response. The body can be read then.
@@ -333,7 +334,11 @@ impl Session {
     /// Connects to the server, or to the proxy.
     fn connect(&mut self, request: &Request<'_>, proxy: Option<&Proxy>) -> Result<Connected, Failed> {
         let place = proxy.map_or(&request.address, |proxy| &proxy.address);
-        let dialed = stream::dial(place.host_name(), place.port, self.family, &self.watch);
+        let (host, port, family) = (place.host_name().to_owned(), place.port, self.family);
+        let watch = self.watch.clone();
+        let dialed =
+            interrupt::interruptible(&self.watch.interrupt, move || stream::dial(&host, port, family, watch));
+        let dialed = dialed.map_err(|error| HttpError::Io(io::Error::other(error)))?;
         let mut stream = dialed.map_err(|error| match proxy {
             Some(_) => Broken(error.0.replacen("resolve host", "resolve proxy", 1)),
             None => error,

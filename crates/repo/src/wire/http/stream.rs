@@ -6,17 +6,14 @@
 use std::{
     io::{self, Read, Write},
     net::{TcpStream, ToSocketAddrs as _},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName};
 
 use super::error::Broken;
-use crate::wire::AddressFamily;
+use crate::wire::{AddressFamily, interrupt::Interrupt};
 
 /// The longest time for one address to accept a connection, as curl has it for all.
 const CONNECT: Duration = Duration::from_secs(300);
@@ -35,7 +32,7 @@ pub(super) struct Watch {
     /// Bytes a second, and the time for which the rate may be lower.
     pub(super) low_speed: Option<(u64, Duration)>,
     /// Ends every wait when it becomes true.
-    pub(super) interrupt: Option<Arc<AtomicBool>>,
+    pub(super) interrupt: Interrupt,
 }
 
 /// Connects to a host. The error is in curl's words.
@@ -43,7 +40,7 @@ pub(super) fn dial(
     host: &str,
     port: u16,
     family: AddressFamily,
-    watch: &Watch,
+    watch: Watch,
 ) -> Result<Box<dyn Duplex>, Broken> {
     let began = Instant::now();
     let resolved = (host, port).to_socket_addrs();
@@ -63,7 +60,7 @@ pub(super) fn dial(
             // A request is written whole, so waiting for more to send would only cost time.
             let prepared = socket.set_nodelay(true).and_then(|()| socket.set_read_timeout(Some(STEP)));
             prepared.map_err(|error| Broken(error.to_string()))?;
-            return Ok(Box::new(Watched { socket, watch: watch.clone(), slow: Slow::new() }));
+            return Ok(Box::new(Watched { socket, watch, slow: Slow::new() }));
         }
     }
     let passed = began.elapsed().as_millis();
