@@ -119,6 +119,12 @@ add *args:
     cargo build --profile dist
     cargo run --profile dist -p lab -- add "$@"
 
+# clone and fetch beside Git's and gix's, over files, https, slow lines and ssh (needs root: mounts; nginx, fcgiwrap, sshd)
+clone *args:
+    .ci/oracle
+    cargo build --profile dist
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --profile dist -p lab -- clone "$@"
+
 # status over a shared base, local and on a network disk, as in an article of 2012 (needs root: mounts)
 article *args:
     cargo build --profile dist

@@ -8,6 +8,7 @@
 mod add;
 mod ballast;
 mod checkout;
+mod clone;
 mod corpus;
 mod day;
 mod floor;
@@ -59,6 +60,8 @@ enum Command {
     Workspace(workspace::Args),
     /// `add`, `commit -a` and `stash`, on local disks and on disks whose flushes take time.
     Add(add::Args),
+    /// Clone and fetch over several ways to a server.
+    Clone(clone::Args),
     /// The steps of an article of 2012 beside workspaces.
     Article(workspace::article::Args),
     /// Files that are written and read as a whole: index, multi-pack-index, commit-graph, packs.
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Command::Workspace(args) => workspace::run(&args),
         Command::Write(args) => write::run(&args),
         Command::Add(args) => add::run(&args),
+        Command::Clone(args) => clone::run(&args),
         Command::Article(args) => workspace::article::run(&args),
         Command::Act { act } => workspace::act(&act),
         Command::Report(args) => report::run(&args),

@@ -46,6 +46,7 @@ pub(crate) enum Kind {
     Article,
     Write,
     Add,
+    Clone,
 }
 
 /// The version text of each program, by its name.

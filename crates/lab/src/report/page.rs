@@ -86,8 +86,9 @@ fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String 
         .into_iter()
         .filter(|case| case.tools.iter().any(|figure| figure.peak_rss().is_some()))
         .collect();
-    if record.kind == Kind::Checkout && !weighed.is_empty() {
-        page += &format!("\nPeak memory in MB, Git's of its largest process:\n\n{}", table(memory(&weighed)));
+    if matches!(record.kind, Kind::Checkout | Kind::Clone) && !weighed.is_empty() {
+        let columns = memory(record.kind, &weighed);
+        page += &format!("\nPeak memory in MB, Git's of its largest process:\n\n{}", table(columns));
     }
     page
 }
@@ -141,6 +142,7 @@ fn columns(section: &Section, cases: &[&Case]) -> Vec<Column> {
         column("git, fewest workers", cases, |case| time(case.git_with_fewest())),
         column("gix", cases, |case| time(case.tool("gix"))),
         column("write only", cases, |case| time(case.tool("floor"))),
+        column("server", cases, |case| time(case.tool("server"))),
         column("sapwood / git", cases, |case| ratio(case.ratio()?, case.at_most.git)),
         column("sapwood / gix", cases, |case| ratio(of_gix(case)?, case.at_most.gix)),
         column("target", cases, |case| target(case.at_most)),
@@ -176,8 +178,8 @@ fn target(at_most: AtMost) -> Option<String> {
     (!targets.is_empty()).then(|| targets.join(", "))
 }
 
-fn memory(cases: &[&Case]) -> Vec<Column> {
-    let mut columns = names(Kind::Checkout, cases);
+fn memory(kind: Kind, cases: &[&Case]) -> Vec<Column> {
+    let mut columns = names(kind, cases);
     columns.extend([
         column("sapwood, anonymous", cases, |case| case.tool("sapwood")?.peak_anonymous().map(text::memory)),
         column("sapwood, resident", cases, |case| case.tool("sapwood")?.peak_rss().map(text::memory)),

@@ -45,7 +45,7 @@ enum Disks {
     Cold,
 }
 
-pub(super) const SECTIONS: [Section; 9] = [
+pub(super) const SECTIONS: [Section; 10] = [
     Section {
         title: "Checkout, clone and switch on local disks",
         intro: "Each run gets a fresh file system. The old revision is linux v6.1, the new one v6.12. gix has no \
@@ -98,6 +98,15 @@ pub(super) const SECTIONS: [Section; 9] = [
                 machine's own disk. Each run records content that no object has yet. Unit: milliseconds.",
         unit: Unit::Milliseconds,
         kind: Kind::Add,
+        disks: Disks::All,
+    },
+    Section {
+        title: "Clone and fetch",
+        intro: "A case ends in the way to the server: a process on this machine (file), https on the loopback, https \
+                on a line of 1 Gbit/s, https on a line of 100 Mbit/s with a round trip of 20 ms, ssh on the loopback. \
+                \"server\" is `git upload-pack` alone, which answers and waits for nobody. Unit: seconds.",
+        unit: Unit::Seconds,
+        kind: Kind::Clone,
         disks: Disks::All,
     },
     Section {

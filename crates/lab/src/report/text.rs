@@ -78,6 +78,10 @@ pub(super) fn case(kind: Kind, case: &str) -> String {
         (Kind::Add, case) => return add(case),
         (Kind::Day, "all") => return "all commands".to_owned(),
         (Kind::Write, case) => return written(case),
+        (Kind::Clone, case) => {
+            let (work, over) = case.rsplit_once('-').unwrap_or((case, ""));
+            return format!("{}, {over}", work.replace('-', " "));
+        }
         (Kind::Day, command) => return format!("`{command}`"),
         _ => {}
     }
