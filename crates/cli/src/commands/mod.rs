@@ -26,6 +26,7 @@ mod commit_tree;
 mod config;
 mod count_objects;
 pub(crate) mod diff;
+mod diffstat;
 mod fetch;
 mod for_each_ref;
 mod hash_object;
@@ -42,6 +43,7 @@ pub(crate) mod obstacles;
 pub(crate) mod paths;
 mod pathspec_file;
 mod prune_packed;
+mod pull;
 pub(crate) mod read_tree;
 pub(crate) mod reason;
 pub(crate) mod record;
@@ -70,6 +72,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     init::COMMAND,
     clone::COMMAND,
     fetch::COMMAND,
+    pull::COMMAND,
     checkout::COMMAND,
     checkout::SWITCH_COMMAND,
     add::COMMAND,

@@ -63,6 +63,11 @@ pub(crate) fn post_checkout_of_new(
     Hooks { dir: top, ..Hooks::here(repo, settings) }.run("post-checkout", &args)
 }
 
+/// `post-merge` after a fast-forward. It can stop nothing.
+pub(crate) fn post_merge(repo: &Repository, settings: &Settings) -> Result<(), Failure> {
+    Hooks::here(repo, settings).run("post-merge", &["0".to_owned()]).map(drop)
+}
+
 /// `post-index-change`, which can stop nothing.
 pub(crate) fn post_index_change(
     repo: &Repository,

@@ -195,6 +195,31 @@ impl Invocation {
         Ok(())
     }
 
+    /// Returns the run of another command from here. If the variable `name` is not set, that
+    /// command finds `value` in it.
+    pub(crate) fn with_default(&self, name: &str, value: impl FnOnce() -> BString) -> Invocation {
+        let mut env = self.env.clone();
+        env.entry(name.into()).or_insert_with(|| sys::os_str(&value()).to_owned());
+        Invocation {
+            program: self.program,
+            command: self.command.clone(),
+            args: Vec::new(),
+            started_in: self.started_in.clone(),
+            cwd: self.cwd.clone(),
+            env,
+            config: self.config.clone(),
+            bare: self.bare,
+            paginate: self.paginate,
+            verbose: self.verbose,
+            profile: self.profile.clone(),
+            interrupt: self.interrupt.clone(),
+            git: self.git.clone(),
+            opened: Cell::new(None),
+            outside_config: Cell::new(None),
+            objects: OnceCell::new(),
+        }
+    }
+
     fn set(&mut self, name: &str, value: impl Into<OsString>) {
         self.env.insert(name.into(), value.into());
     }

@@ -66,6 +66,7 @@ mod power;
 mod profile;
 mod progress;
 mod prune_packed;
+mod pull;
 mod random;
 mod read_tree;
 mod recursion;

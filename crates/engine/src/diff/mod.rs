@@ -2,7 +2,7 @@
 //!
 //! [`tree()`] compares a tree with the index or the worktree. [`crate::status`] compares the index
 //! with the worktree, and [`unstaged()`] converts its result to that of Git's plumbing. [`renames`]
-//! finds renames and copies, [`rewrites`] rewritten files.
+//! finds renames and copies, [`rewrites`] rewritten files. [`trees()`] compares two trees.
 
 mod collapse;
 mod lines;
@@ -12,6 +12,7 @@ pub mod renames;
 pub mod rewrites;
 pub mod stat;
 mod tree;
+mod trees;
 mod unchanged;
 mod unstaged;
 
@@ -22,6 +23,7 @@ use format::{Mode, ObjectId, index::Index};
 pub use overlay::overlay;
 use sys::Dir;
 pub use tree::{Against, Differences, IntentToAdd, Missing, Scope, SubmoduleIgnore, staged, tree};
+pub use trees::trees;
 pub use unchanged::{Unchanged, with_unchanged};
 pub use unstaged::unstaged;
 

@@ -22,13 +22,32 @@ pub struct Stat {
     pub removed: usize,
 }
 
+/// The size of one difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Change {
+    /// Numbers of lines.
+    Lines { added: usize, removed: usize },
+    /// The sizes of binary contents in bytes. Both are 0 if the sides are equal.
+    Binary { old: u64, new: u64 },
+}
+
 /// Git looks for a NUL in so many bytes.
 const EXAMINED: usize = 8000;
 
 /// A side of a pair.
 enum Content {
     Text(Vec<u8>),
-    Binary,
+    Binary(u64),
+}
+
+impl Content {
+    fn len(&self) -> u64 {
+        match self {
+            Content::Text(text) => text.len() as u64,
+            Content::Binary(len) => *len,
+        }
+    }
 }
 
 /// Counts the lines of `pairs`, all of whose sides have names. Attributes come from `index` where
@@ -40,35 +59,77 @@ pub fn count(
     pairs: &[Pair],
     big: u64,
 ) -> Result<Option<Stat>, LookError> {
-    let names = ["diff".into()];
-    let mut attributes = Attributes::new(repo, index, Source::Worktree, &names, "info/attributes".into())?;
-    let mut reader = repo.objects().reader();
+    let mut counter = Counter::new(repo, index, big)?;
     let mut stat = Stat::default();
     for pair in pairs.iter().filter(|pair| pair.status != Status::Unmerged) {
         stat.files += 1;
         if pair.old.map(|side| side.oid) == pair.new.map(|side| side.oid) {
             continue;
         }
+        match counter.change(pair)? {
+            None => return Ok(None),
+            Some(Change::Binary { .. }) => {}
+            Some(Change::Lines { added, removed }) => {
+                stat.added += added;
+                stat.removed += removed;
+            }
+        }
+    }
+    Ok(Some(stat))
+}
+
+/// Like [`count`], for each of `pairs`, none of which is unmerged.
+pub fn each(
+    repo: &Repository,
+    index: &format::index::Index,
+    pairs: &[Pair],
+    big: u64,
+) -> Result<Option<Vec<Change>>, LookError> {
+    let mut counter = Counter::new(repo, index, big)?;
+    pairs.iter().map(|pair| counter.change(pair)).collect()
+}
+
+struct Counter<'a> {
+    repo: &'a Repository,
+    attributes: Attributes<&'a Repository, &'a format::index::Index>,
+    reader: Reader<'a>,
+    big: u64,
+}
+
+impl<'a> Counter<'a> {
+    fn new(repo: &'a Repository, index: &'a format::index::Index, big: u64) -> Result<Self, LookError> {
+        let names = ["diff".into()];
+        let attributes = Attributes::new(repo, index, Source::Worktree, &names, "info/attributes".into())?;
+        Ok(Counter { repo, attributes, reader: repo.objects().reader(), big })
+    }
+
+    /// `None`: an attribute asks for rules that are not known here.
+    fn change(&mut self, pair: &Pair) -> Result<Option<Change>, LookError> {
         let mut sides = [Content::Text(Vec::new()), Content::Text(Vec::new())];
         let paths = [pair.source.as_ref().unwrap_or(&pair.path), &pair.path];
         for (number, side) in [pair.old, pair.new].into_iter().enumerate() {
             let Some(side) = side else { continue };
-            attributes.look_up(paths[number].as_ref());
-            let is_text = match attributes.value("diff".into()) {
+            self.attributes.look_up(paths[number].as_ref());
+            let is_text = match self.attributes.value("diff".into()) {
                 Value::Set => Some(true),
                 Value::Unset => Some(false),
                 Value::Unspecified => None,
-                Value::Text(driver) if is_plain(repo, driver) => None,
+                Value::Text(driver) if is_plain(self.repo, driver) => None,
                 Value::Text(_) => return Ok(None),
             };
-            sides[number] = read(&mut reader, side, is_text, big)?;
+            sides[number] = read(&mut self.reader, side, is_text, self.big)?;
         }
-        let [Content::Text(old), Content::Text(new)] = sides else { continue };
-        let (removed, added) = super::lines::count_changes(&old, &new);
-        stat.removed += removed;
-        stat.added += added;
+        let is_same = pair.old.map(|side| side.oid) == pair.new.map(|side| side.oid);
+        Ok(Some(match &sides {
+            [Content::Text(_), Content::Text(_)] if is_same => Change::Lines { added: 0, removed: 0 },
+            [Content::Text(old), Content::Text(new)] => {
+                let (removed, added) = super::lines::count_changes(old, new);
+                Change::Lines { added, removed }
+            }
+            _ if is_same => Change::Binary { old: 0, new: 0 },
+            [old, new] => Change::Binary { old: old.len(), new: new.len() },
+        }))
     }
-    Ok(Some(stat))
 }
 
 /// Returns true if a driver changes nothing of what is counted here.
@@ -82,10 +143,11 @@ fn read(reader: &mut Reader<'_>, side: Side, is_text: Option<bool>, big: u64) ->
     if side.mode == Mode::GITLINK {
         return Ok(Content::Text(format!("Subproject commit {oid}\n").into_bytes()));
     }
-    if is_text == Some(false) || is_text.is_none() && reader.header(&oid)?.1 > big {
-        return Ok(Content::Binary);
+    let len = reader.header(&oid)?.1;
+    if is_text == Some(false) || is_text.is_none() && len > big {
+        return Ok(Content::Binary(len));
     }
     let (_, content) = reader.read(&oid)?;
     let is_binary = is_text.is_none() && content[..content.len().min(EXAMINED)].contains(&0);
-    Ok(if is_binary { Content::Binary } else { Content::Text(content.to_vec()) })
+    Ok(if is_binary { Content::Binary(len) } else { Content::Text(content.to_vec()) })
 }

@@ -184,6 +184,28 @@ pub fn advance_head(
     new: ObjectId,
     message: &BStr,
 ) -> Result<(), Error> {
+    let (name, change) = advance_change(repo, old, new, message)?;
+    Ok(store::refs::apply(refs, vec![change]).map_err(|error| name_head(error, &name))?)
+}
+
+/// Returns an error if [`advance_head`] would be refused. Nothing is written.
+pub fn check_advance(
+    repo: &repo::Repository,
+    refs: &store::refs::Options,
+    old: Option<ObjectId>,
+    new: ObjectId,
+) -> Result<(), Error> {
+    let (name, change) = advance_change(repo, old, new, "".into())?;
+    Ok(store::refs::preflight(refs, &[change]).map_err(|error| name_head(error, &name))?)
+}
+
+/// Returns the name of the ref that is to move, and its change.
+fn advance_change(
+    repo: &repo::Repository,
+    old: Option<ObjectId>,
+    new: ObjectId,
+    message: &BStr,
+) -> Result<(BString, Change), Error> {
     // If it cannot be read, it must not become detached.
     let (name, _) = repo.readable_chain("HEAD".into(), true)?.ok_or_else(|| {
         let name = BString::from("HEAD");
@@ -192,7 +214,7 @@ pub fn advance_head(
     })?;
     let expected = old.map_or(Expected::Missing, Expected::Is);
     let change = Change::Update { name: name.clone(), new, expected, message: message.to_owned() };
-    Ok(store::refs::apply(refs, vec![change]).map_err(|error| name_head(error, &name))?)
+    Ok((name, change))
 }
 
 /// Replaces the branch's name by HEAD in a lock error, because the user asked to change HEAD.

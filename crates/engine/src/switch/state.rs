@@ -85,6 +85,16 @@ pub fn conclude(repo: &Repository, refs: &store::refs::Options) -> Result<Ended,
     end_with(repo, refs, &["MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "SQUASH_MSG"])
 }
 
+/// Ends a merge that has become a fast-forward, or had nothing to do.
+pub fn end_merge(repo: &Repository, refs: &store::refs::Options) -> Result<(), Error> {
+    let git_dir = repo.git_dir();
+    let name = "AUTO_MERGE";
+    if exists(&git_dir.join(name))? && matches!(repo.find_ref(name.into()), Ok(Some(_))) {
+        store::refs::apply(refs, vec![Change::Delete { name: name.into(), expected: Expected::Any }])?;
+    }
+    ["MERGE_HEAD", "MERGE_RR", "MERGE_MSG", "MERGE_MODE"].iter().try_for_each(|file| remove(git_dir, file))
+}
+
 fn end_with(repo: &Repository, refs: &store::refs::Options, files: &[&str]) -> Result<Ended, Error> {
     let git_dir = repo.git_dir();
     let mut ended = Ended::default();

@@ -2,9 +2,9 @@
 
 use std::process::Stdio;
 
-use bstr::{BStr, BString, ByteSlice as _};
+use bstr::{BString, ByteSlice as _};
 use engine::{
-    diff::{self, Pair, Status, renames, stat::Stat},
+    diff::{self, Pair, renames, stat::Stat},
     pathspec::Pathspecs,
 };
 use format::ObjectId;
@@ -12,6 +12,7 @@ use repo::{Head, Person, submodule::Ignore};
 
 use super::{Run, index::Prepared, message, template::shown_date};
 use crate::{
+    commands::diffstat,
     session::real_git,
     term::{
         console::{self, text},
@@ -56,74 +57,13 @@ impl Run<'_> {
     }
 
     fn told(&self, pairs: &[Pair], stat: Stat) -> BString {
-        let mut told = BString::default();
         if stat.files == 0 {
-            return told;
+            return BString::default();
         }
-        let some =
-            |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-        told.extend_from_slice(format!(" {} changed", some(stat.files, "file")).as_bytes());
-        if stat.added > 0 || stat.removed == 0 {
-            told.extend_from_slice(format!(", {}(+)", some(stat.added, "insertion")).as_bytes());
-        }
-        if stat.removed > 0 || stat.added == 0 {
-            told.extend_from_slice(format!(", {}(-)", some(stat.removed, "deletion")).as_bytes());
-        }
-        told.push(b'\n');
-        pairs.iter().for_each(|pair| told.extend_from_slice(&self.line(pair)));
+        let mut told = BString::from(diffstat::totals(stat.files, stat.added, stat.removed));
+        let quote_path = self.session.settings.quote_path;
+        pairs.iter().for_each(|pair| told.extend_from_slice(&diffstat::line(pair, quote_path)));
         told
-    }
-
-    /// The line about a path that came, went, moved or got another mode.
-    fn line(&self, pair: &Pair) -> BString {
-        let path = |path: &BString| format::quote(path.as_bstr(), self.session.settings.quote_path);
-        let mode = |side: Option<diff::Side>| side.map_or(0, |side| side.mode.bits());
-        let (old, new) = (mode(pair.old), mode(pair.new));
-        let is_changed = old != new;
-        match pair.status {
-            Status::Added => text!(format!(" create mode {new:06o} "), path(&pair.path), "\n"),
-            Status::Deleted => text!(format!(" delete mode {old:06o} "), path(&pair.path), "\n"),
-            Status::Renamed | Status::Copied => {
-                let what = if pair.status == Status::Renamed { " rename " } else { " copy " };
-                let source = pair.source.as_ref().unwrap_or(&pair.path);
-                let percent = pair.score * 100 / diff::MAX_SCORE;
-                let names = self.moved(source.as_bstr(), pair.path.as_bstr());
-                let mut line = text!(what, names, format!(" ({percent}%)\n"));
-                if is_changed {
-                    line.extend_from_slice(format!(" mode change {old:06o} => {new:06o}\n").as_bytes());
-                }
-                line
-            }
-            _ if is_changed => {
-                text!(format!(" mode change {old:06o} => {new:06o} "), path(&pair.path), "\n")
-            }
-            _ => BString::default(),
-        }
-    }
-
-    /// Two names, of which what they share stands once.
-    fn moved(&self, old: &BStr, new: &BStr) -> BString {
-        let quote = |name: &BStr| format::quote(name, self.session.settings.quote_path);
-        if quote(old) != old || quote(new) != new {
-            return text!(quote(old), " => ", quote(new));
-        }
-        let shared = old.iter().zip(new.iter()).take_while(|(one, other)| one == other).count();
-        let lead = old[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
-        // The slash after the shared directories may also begin what the names share at the end.
-        let least = lead.saturating_sub(usize::from(lead > 0));
-        let limit = (old.len() - least).min(new.len() - least);
-        let pairs = old.iter().rev().zip(new.iter().rev()).take(limit);
-        let same = pairs.take_while(|(one, other)| one == other).count();
-        let tail = old[old.len() - same..].find_byte(b'/').map_or(0, |slash| same - slash);
-        let middle = |name: &BStr| {
-            let end = name.len() - tail;
-            BString::from(if end > lead { &name[lead..end] } else { &b""[..] })
-        };
-        if lead + tail == 0 {
-            return text!(old, " => ", new);
-        }
-        let tail = &old[old.len() - tail..];
-        text!(old[..lead], "{", middle(old), " => ", middle(new), "}", tail)
     }
 
     /// Tells about the new commit. `changes` is the answer of [`Run::changes`].

@@ -362,6 +362,11 @@ impl Request {
         self.check_support(repo)
     }
 
+    /// Returns true if nothing of this is left to the real Git.
+    pub(super) fn is_served(&self, repo: &repo::Repository) -> bool {
+        self.shallow_since.is_none() && self.check_support(repo).is_ok()
+    }
+
     /// Refuses everything that would be left out silently.
     fn check_support(&self, repo: &repo::Repository) -> Result<(), Failure> {
         let restricts = !self.negotiation_tips.is_empty() || !self.negotiation_include.is_empty();

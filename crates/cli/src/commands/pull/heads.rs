@@ -1,0 +1,95 @@
+//! The commits of FETCH_HEAD that are to be merged, and Git's explanations if there is none.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use format::ObjectId;
+use repo::Repository;
+
+use crate::term::{
+    console::{self, text},
+    failure::Failure,
+};
+
+/// Reads the objects of FETCH_HEAD that are to be merged.
+pub(super) fn read(repo: &Repository) -> Result<Vec<ObjectId>, Failure> {
+    let path = repo.git_dir().join("FETCH_HEAD");
+    let found = sys::by_path::read(&path).and_then(|found| found.ok_or(std::io::ErrorKind::NotFound.into()));
+    let content = found.map_err(|error| {
+        let shown = repo.display_common_file("FETCH_HEAD");
+        let reason = sys::reason(&error);
+        Failure::fatal(format!("could not open '{}' for reading: {reason}", shown.display()))
+    })?;
+    let hex = repo.hash().hex_len();
+    let head = |line: &[u8]| {
+        let (name, rest) = line.split_at_checked(hex)?;
+        let oid = ObjectId::from_hex(repo.hash(), name)?;
+        (!rest.starts_with(b"\tnot-for-merge\t")).then_some(oid)
+    };
+    Ok(content.lines().filter_map(head).collect())
+}
+
+/// Explains that nothing can be merged. Returns the exit code.
+pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Result<u8, Failure> {
+    let head = repo.head()?;
+    let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/")).map(BStr::new);
+    let of_branch = |key: &str| branch.and_then(|branch| repo.config_str(&format!("branch.{branch}.{key}")));
+    let which = match rebases {
+        true => "Please specify which branch you want to rebase against.",
+        false => "Please specify which branch you want to merge with.",
+    };
+    let see = "See git-pull(1) for details.\n\n    git pull <remote> <branch>\n";
+    let (repository, refspecs) = (words.first(), words.get(1..).unwrap_or_default());
+    if !refspecs.is_empty() {
+        console::note(match rebases {
+            true => "There is no candidate for rebasing against among the refs that you just fetched.",
+            false => "There are no candidates for merging among the refs that you just fetched.",
+        });
+        console::note(
+            "Generally this means that you provided a wildcard refspec which had no\n\
+             matches on the remote end.",
+        );
+        return Ok(1);
+    }
+    match (repository, branch) {
+        (Some(asked), Some(_)) if of_branch("remote").as_ref() != Some(asked) => {
+            console::note(text!(
+                "You asked to pull from the remote '",
+                asked,
+                "', but did not specify\n\
+                 a branch. Because this is not the default configured remote\n\
+                 for your current branch, you must specify a branch on the command line."
+            ));
+        }
+        (_, None) => console::note(text!("You are not currently on a branch.\n", which, "\n", see)),
+        (_, Some(branch)) => match of_branch("merge") {
+            Some(merge) => console::note(text!(
+                "Your configuration specifies to merge with the ref '",
+                merge_source(repo, branch).unwrap_or(merge),
+                "'\nfrom the remote, but no such ref was fetched."
+            )),
+            None => {
+                let remote = match repo.remotes().as_slice() {
+                    [only] => only.clone(),
+                    _ => "<remote>".into(),
+                };
+                console::note(text!(
+                    "There is no tracking information for the current branch.\n",
+                    which,
+                    "\n",
+                    see,
+                    "\nIf you wish to set tracking information for this branch you can do so with:\n\n    \
+                     git branch --set-upstream-to=",
+                    remote,
+                    "/<branch> ",
+                    branch,
+                    "\n"
+                ));
+            }
+        },
+    }
+    Ok(1)
+}
+
+/// The first of the refs that a branch is configured to merge.
+fn merge_source(repo: &Repository, branch: &BStr) -> Option<BString> {
+    repo.config_all(&format!("branch.{branch}.merge")).into_iter().next()
+}
