@@ -44,6 +44,7 @@ fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> 
     let env = std::env::vars_os().collect();
     let mut invocation = Invocation::parse(Program::Sapwood, argv.iter().skip(1).cloned(), env)?;
     invocation.interrupt = interrupt;
+    invocation.lazy_fetch = Some(commands::lazy_fetch(&invocation));
     invocation.enter()?;
     invocation.profile.start()?;
     let trace = Trace::start(&mut invocation, &argv, started);

@@ -5,10 +5,11 @@
 //! 1. [`crew`]: the number of workers, and the distribution of work among them;
 //! 2. [`look`]: reads what is there: stat data, trees, ignore rules, pathspecs, sparse patterns;
 //! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`stash`], [`clean`], [`clone`],
-//!    [`switch`], [`worktree`], [`workspace`], [`indexing`], [`fetch`], and what they share
-//!    ([`guard`], [`trash`]). They use each other without circles.
+//!    [`switch`], [`worktree`], [`workspace`], [`indexing`], [`fetch`], [`bundles`], and what they
+//!    share ([`guard`], [`trash`]). They use each other without circles.
 
 pub mod add;
+pub mod bundles;
 pub mod checkout;
 pub mod clean;
 pub mod clone;

@@ -64,6 +64,7 @@ pub use history::LeftBehind;
 pub use identity::{Given as GivenIdentity, IdentityError, Person, Who, check_committer_date, parse_moment};
 pub use links::{Commits, Links, tag_target};
 pub use open::{Extensions, TemplateFormat, template_format};
+pub use promisor::{LazyFetch, Promised};
 pub use reflog::{DetachedFrom, LogLine};
 pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};
 pub use standalone::{StandaloneConfig, config_file};
@@ -114,6 +115,8 @@ pub struct OpenOptions {
     /// This command created the repository and was not started in it. Child processes get its real
     /// path and no prefix.
     pub is_created_by_command: bool,
+    /// Fetches missing objects of a partial clone. Without it, none are fetched.
+    pub lazy_fetch: Option<Arc<dyn LazyFetch>>,
 }
 
 /// An open repository. It is `Sync`, so worker threads share it.
@@ -188,8 +191,7 @@ impl Repository {
         let open::Opened { layout, config, warnings } = open::open(options, &env)?;
         let refs =
             refs::Store::new(&layout.git_dir, &layout.refs_dir, layout.hash, layout.display_refs_dir());
-        let child = || (child_dir(options, &layout).to_owned(), child_env(options, &env, &layout));
-        let promisors = promisor::Remotes::of(&config, &env, &layout.extensions, child)?;
+        let promisors = promisor::Remotes::of(&config, &env, &layout.extensions, options)?;
         let replaced = database::replaced(&env, &layout, &config, &refs)?;
         let objects = Arc::new(database::open(&env, &layout, replaced.as_ref(), promisors));
         Ok(Repository {

@@ -1,39 +1,61 @@
-//! The remotes of a partial clone that have the omitted objects, and fetching from them.
+//! The remotes of a partial clone that have the omitted objects.
 //!
-//! As in Git, `git fetch` reads the names of the objects on its standard input. The remotes are
-//! asked in the order of the configuration; the one in the repository's `extensions.partialClone`
-//! comes last. Source: Git's technical notes on partial clones.
+//! The remotes are asked in the order of the configuration; the one in the repository's
+//! `extensions.partialClone` comes last. The caller of [`crate::Repository::open`] says how objects
+//! are fetched, see [`LazyFetch`]. Source: Git's technical notes on partial clones.
 
 use std::{
-    ffi::OsString,
-    io::Write as _,
-    path::PathBuf,
-    process::{Command, Stdio},
+    fmt::Debug,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use format::ObjectId;
 
-use crate::{Env, Error, Extensions, config::Config, objects::Promisors};
+use crate::{Env, Error, Extensions, OpenOptions, config::Config, objects::Promisors};
+
+/// Fetches objects that a promisor remote promised, when they are read.
+pub trait LazyFetch: Debug + Send + Sync {
+    /// Fetches objects as one pack. Returns true if the remote sent them; otherwise the reason was
+    /// printed.
+    fn fetch(&self, wanted: &Promised<'_>) -> bool;
+}
+
+/// Objects to fetch.
+#[derive(Clone, Copy, Debug)]
+pub struct Promised<'a> {
+    /// How the repository was found. Opened so again, it fetches nothing by itself.
+    pub open: &'a OpenOptions,
+    /// The name of the remote.
+    pub remote: &'a BStr,
+    /// The names, without repeats.
+    pub objects: &'a [ObjectId],
+    /// `promisor.quiet`: say nothing but errors.
+    pub quiet: bool,
+}
 
 /// See [`Promisors`].
 #[derive(Debug)]
 pub(crate) struct Remotes {
     names: Vec<BString>,
-    /// `promisor.quiet`
     quiet: bool,
-    dir: PathBuf,
-    variables: Vec<(OsString, OsString)>,
+    /// `GIT_NO_LAZY_FETCH`
+    is_off: bool,
+    told: AtomicBool,
+    fetcher: Option<Arc<dyn LazyFetch>>,
+    open: OpenOptions,
 }
 
 impl Remotes {
-    /// Returns the configured promisor remotes; `None` if there are none, or if fetching is off
-    /// (`GIT_NO_LAZY_FETCH`).
+    /// Returns the configured promisor remotes; `None` if there are none.
     pub(crate) fn of(
         config: &Config,
         env: &Env,
         extensions: &Extensions,
-        child: impl FnOnce() -> (PathBuf, Vec<(OsString, OsString)>),
+        options: &OpenOptions,
     ) -> Result<Option<Remotes>, Error> {
         let mut names: Vec<BString> = Vec::new();
         for key in config.names() {
@@ -51,12 +73,17 @@ impl Remotes {
             names.retain(|name| name != last);
             names.push(last.clone());
         }
-        if names.is_empty() || env.boolean("GIT_NO_LAZY_FETCH")?.unwrap_or(false) {
+        if names.is_empty() {
             return Ok(None);
         }
-        let quiet = config.boolean("promisor.quiet")?.unwrap_or(false);
-        let (dir, variables) = child();
-        Ok(Some(Remotes { names, quiet, dir, variables }))
+        Ok(Some(Remotes {
+            names,
+            quiet: config.boolean("promisor.quiet")?.unwrap_or(false),
+            is_off: env.boolean("GIT_NO_LAZY_FETCH")?.unwrap_or(false),
+            told: AtomicBool::new(false),
+            fetcher: options.lazy_fetch.clone(),
+            open: OpenOptions { lazy_fetch: None, ..options.clone() },
+        }))
     }
 }
 
@@ -66,24 +93,15 @@ impl Promisors for Remotes {
     }
 
     fn fetch(&self, number: usize, missing: &[ObjectId]) -> bool {
-        let mut command = Command::new("git");
-        command.args(["-c", "fetch.negotiationAlgorithm=noop", "fetch"]);
-        command.arg(sys::os_str(&self.names[number]));
-        command.args(["--no-tags", "--no-write-fetch-head", "--recurse-submodules=no"]);
-        command.args(["--filter=blob:none", "--stdin"]);
-        if self.quiet {
-            command.arg("--quiet");
+        if self.is_off {
+            if !self.told.swap(true, Ordering::Relaxed) {
+                let text = "warning: lazy fetching disabled; some objects may not be available";
+                self.open.message_sink.print([text.into()]);
+            }
+            return false;
         }
-        command
-            .current_dir(&self.dir)
-            .env_clear()
-            .envs(self.variables.iter().map(|(name, value)| (name, value)));
-        let Ok(mut child) = command.stdin(Stdio::piped()).spawn() else { return false };
-        if let Some(mut input) = child.stdin.take() {
-            let lines: String = missing.iter().map(|oid| format!("{oid}\n")).collect();
-            // If `git fetch` stops reading, it prints the reason itself.
-            let _ = input.write_all(lines.as_bytes());
-        }
-        child.wait().is_ok_and(|status| status.success())
+        let Some(fetcher) = &self.fetcher else { return false };
+        let (remote, quiet) = (self.names[number].as_bstr(), self.quiet);
+        fetcher.fetch(&Promised { open: &self.open, remote, objects: missing, quiet })
     }
 }

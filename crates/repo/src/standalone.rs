@@ -132,6 +132,7 @@ impl Repository {
             env: wire::without_repository(&options.env),
             message_sink: options.message_sink,
             is_created_by_command: false,
+            lazy_fetch: options.lazy_fetch.clone(),
         })?;
         repo.warnings = warnings;
         Ok(repo)

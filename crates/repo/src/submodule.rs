@@ -213,6 +213,7 @@ impl Repository {
             env: without_repository(&self.options.env),
             message_sink: self.options.message_sink,
             is_created_by_command: false,
+            lazy_fetch: self.options.lazy_fetch.clone(),
         })
     }
 
@@ -250,6 +251,7 @@ impl Repository {
             env: without_repository(&self.options.env),
             message_sink: self.options.message_sink,
             is_created_by_command: false,
+            lazy_fetch: self.options.lazy_fetch.clone(),
         }
     }
 }

@@ -116,6 +116,11 @@ pub(crate) const COMMANDS: &[Command] = &[
     trash::COMMAND,
 ];
 
+/// Returns the fetcher of missing objects for a run.
+pub(crate) fn lazy_fetch(run: &Invocation) -> std::sync::Arc<dyn repo::LazyFetch> {
+    std::sync::Arc::new(fetch::Fetcher::of(run))
+}
+
 /// The command of this name.
 pub(crate) fn find(name: &BStr) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| name == command.name)

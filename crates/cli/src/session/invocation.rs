@@ -74,6 +74,8 @@ pub(crate) struct Invocation {
     pub(crate) outside_config: Cell<Option<repo::StandaloneConfig>>,
     /// Those of the repository the command works in, once it is open.
     pub(crate) objects: OnceCell<Arc<repo::objects::Objects>>,
+    /// Fetches missing objects of a partial clone.
+    pub(crate) lazy_fetch: Option<Arc<dyn repo::LazyFetch>>,
 }
 
 impl Invocation {
@@ -103,6 +105,7 @@ impl Invocation {
             opened: Cell::new(None),
             outside_config: Cell::new(None),
             objects: OnceCell::new(),
+            lazy_fetch: None,
         };
         while let Some(arg) = args.next() {
             let (name, stuck) = match arg.split_once_str("=") {
@@ -217,6 +220,7 @@ impl Invocation {
             opened: Cell::new(None),
             outside_config: Cell::new(None),
             objects: OnceCell::new(),
+            lazy_fetch: self.lazy_fetch.clone(),
         }
     }
 
@@ -347,6 +351,7 @@ impl Invocation {
             env: self.env.clone(),
             message_sink: repo::MessageSink(|line| console::note(line)),
             is_created_by_command: false,
+            lazy_fetch: self.lazy_fetch.clone(),
         }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod monitor;
 pub(crate) mod new_commit;
 pub(crate) mod output;
 pub(crate) mod own;
+pub(crate) mod packets;
 pub(crate) mod profile;
 pub(crate) mod real_git;
 pub(crate) mod receiving;

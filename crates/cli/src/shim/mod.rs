@@ -26,7 +26,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
-        interrupt::{self, Interrupt},
+        interrupt,
     },
 };
 
@@ -114,6 +114,7 @@ impl Call {
                 return self.refuse_or_hand_over(switch, "", reason);
             }
         };
+        run.lazy_fetch = Some(commands::lazy_fetch(&run));
         match decide::decide(&mut run, || self.find().ok()) {
             Ok(()) => self.native(switch, run),
             Err(reason) => self.refuse_or_hand_over(switch, &run.command.to_string(), reason),
@@ -143,10 +144,9 @@ impl Call {
             console::colour_hints();
         }
         let mut trace = None;
-        let result = Interrupt::install()
-            .map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))
-            .and_then(|interrupt| {
-                run.interrupt = interrupt;
+        let armed = run.interrupt.arm();
+        let result =
+            armed.map_err(|error| Failure::fatal(format!("cannot handle signals: {error}"))).and_then(|()| {
                 run.enter()?;
                 trace = Some(Trace::start(&mut run, &self.argv, self.log.started()));
                 match commands::find(run.command.as_bstr()) {

@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::term::failure::Failure;
 
 /// The signal that arrived, if any. The default has no handlers: a signal ends the process.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
     raised: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
@@ -29,16 +29,22 @@ impl Interrupt {
     /// Installs the handlers. Locks may be taken once this has returned.
     pub(crate) fn install() -> io::Result<Interrupt> {
         let mut interrupt = Interrupt::default();
+        interrupt.arm()?;
+        Ok(interrupt)
+    }
+
+    /// Like [`Interrupt::install`], for a value of which clones exist: they see the signals too.
+    pub(crate) fn arm(&mut self) -> io::Result<()> {
         for number in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
             if matches!(number, SIGHUP | SIGQUIT) && sys::is_ignored(number) {
                 continue;
             }
             // The number first: whoever sees the flag finds it.
-            signal_hook::flag::register_usize(number, interrupt.signal.clone(), number as usize)?;
-            signal_hook::flag::register(number, interrupt.raised.clone())?;
-            interrupt.handled.push(number);
+            signal_hook::flag::register_usize(number, self.signal.clone(), number as usize)?;
+            signal_hook::flag::register(number, self.raised.clone())?;
+            self.handled.push(number);
         }
-        Ok(interrupt)
+        Ok(())
     }
 
     /// Returns a stream that becomes readable when a signal comes. `None` without handlers: a

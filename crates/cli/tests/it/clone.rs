@@ -386,8 +386,7 @@ fn names_unsupported_options() {
     let sandbox = sandbox();
     let here = sandbox.repo("plain");
     for (args, named) in [
-        (&["--bundle-uri=x", "."][..], "'--bundle-uri'"),
-        (&["--no-local", "--filter=auto", "."], "the filter 'auto'"),
+        (&["--no-local", "--filter=auto", "."][..], "the filter 'auto'"),
         (&["--ref-format=reftable", "."], "'reftable'"),
         (&["--no-local", "-c", "transfer.fsckObjects", "."], "fetch.fsckObjects"),
     ] {

@@ -50,12 +50,37 @@ fn same(script: &str, args: &[&str]) {
         let read = |repo: Repo<'_>| std::fs::read(repo.join(format!(".git/{file}"))).ok();
         assert_eq!(read(oracle.git()), read(oracle.ours()), "{script} {args:?}: {file}");
     }
+    for directory in ["pack", "info/commit-graphs"] {
+        let seen = |repo: Repo<'_>| beside(&repo.join(".git/objects").join(directory));
+        assert_eq!(seen(oracle.git()), seen(oracle.ours()), "{script} {args:?}: {directory}");
+    }
     let checked = oracle.ours().git(&["fsck", "--no-dangling"]);
     assert_eq!(checked.stdout, "", "{script} {args:?}");
     let kept = std::fs::read_dir(oracle.ours().join(".git/objects/pack")).expect("a directory");
     let names = kept.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned());
     let odd: Vec<String> = names.filter(|name| name.starts_with("tmp_") || name.ends_with(".keep")).collect();
     assert!(odd.is_empty(), "{script} {args:?}: {odd:?}");
+}
+
+/// The files of a directory, without those of packs that hold pack data: the bytes of a pack are
+/// not prescribed. A `.promisor` file counts with its content.
+fn beside(directory: &std::path::Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut seen: Vec<String> = entries
+        .map(|entry| {
+            let path = entry.expect("readable").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            match path.extension().map(|extension| extension.to_string_lossy().into_owned()) {
+                Some(extension) if name.starts_with("pack-") && extension == "promisor" => {
+                    format!("promisor {}", String::from_utf8_lossy(&std::fs::read(&path).expect("readable")))
+                }
+                Some(extension) if name.starts_with("pack-") => extension,
+                _ => name,
+            }
+        })
+        .collect();
+    seen.sort();
+    seen
 }
 
 #[test]
@@ -172,4 +197,53 @@ fn fetches_from_several_remotes() {
     }
     let bad = "git remote add bad ../nowhere; git remote add two ../server";
     same(bad, &["fetch", "--all"]);
+}
+
+#[test]
+fn fetches_without_all_objects() {
+    let server = "git -C ../server config uploadpack.allowFilter true
+        git -C ../server config uploadpack.allowAnySHA1InWant true\n";
+    let config = "git config core.repositoryFormatVersion 1; git config remote.origin.promisor true
+        git config remote.origin.partialCloneFilter blob:none\n";
+    let partial = [server, config].concat();
+    for args in [
+        &["fetch"][..],
+        &["fetch", "--refetch", "--filter=tree:0"],
+        &["fetch", "--no-filter"],
+        &["fetch", "--filter=blob:limit=1k", "origin", "new"],
+        &["-c", "fetch.unpackLimit=1", "fetch"],
+    ] {
+        same(&partial, args);
+    }
+    for args in [
+        &["fetch", "--filter=blob:none"][..],
+        &["fetch", "--filter=junk"],
+        &["fetch", "--filter=blob:none", "--multiple", "origin", "../server"],
+    ] {
+        same(server, args);
+    }
+    same("", &["fetch", "--filter=blob:none"]);
+    // A local commit becomes promised, because a promised one leads to it.
+    let pushed = "git commit -q --allow-empty -m mine; git push -q origin HEAD:refs/heads/mine
+        git -C ../server commit-tree -p mine -m theirs mine^{tree} >../id
+        git -C ../server update-ref refs/heads/mine $(cat ../id)";
+    same(&[&partial, pushed].concat(), &["fetch"]);
+}
+
+#[test]
+fn restricts_and_cuts_off_history() {
+    for args in [
+        &["fetch", "--shallow-since=@1112911993 +0000"][..],
+        &["fetch", "--shallow-exclude=refs/heads/topic", "origin", "main"],
+        &["fetch", "--negotiation-tip=main", "--negotiation-tip=refs/remotes/origin/*"],
+        &["fetch", "--negotiation-tip=nosuch", "--negotiation-restrict=no*such"],
+        &["fetch", "--negotiate-only", "--negotiation-tip=main", "origin"],
+        &["fetch", "--negotiate-only", "origin"],
+        &["fetch", "--negotiate-only", "--negotiation-tip=main", "--multiple", "origin", "../server"],
+        &["fetch", "--write-commit-graph"],
+        &["-c", "fetch.writeCommitGraph=true", "fetch", "--no-write-commit-graph"],
+        &["-c", "fetch.writeCommitGraph=true", "fetch", "--all"],
+    ] {
+        same("", args);
+    }
 }

@@ -11,6 +11,7 @@
 //! Nothing is printed: [`Event`]s report what Git would print, in Git's order.
 
 mod alternates;
+mod bundles;
 mod decisions;
 mod destination;
 mod error;
@@ -256,15 +257,27 @@ impl Prepared {
             return Err(Error::ObjectChecks);
         }
         let asking = objects::Asking { repo: &repo, options: &self.options, ref_options: &ref_options };
-        let channel = Channel::open(&source, local, &asking, events)?;
+        let mut channel = Channel::open(&source, local, &asking, events)?;
         let selection = ref_options.select(channel.advertisement())?;
         report_selection(&repo, &ref_options, &selection, events)?;
         let hash = channel.hash();
         let fsync = publish::sync_policy(&repo);
-        self.write_config(&repo, &ref_options, &selection, hash, shared, &fsync)?;
+        let edits = self.config_edits(&repo, &ref_options, &selection, hash);
+        // Bundles may add settings, which come before those of the branch in Git's file.
+        let takes_bundles = self.takes_bundles(&repo)?;
+        let (later, edits): (Vec<Edit>, Vec<Edit>) =
+            edits.into_iter().partition(|edit| takes_bundles && edit.key().starts_with(b"branch."));
+        self.write_config(&edits, shared, &fsync)?;
+        check_interrupt(interrupt)?;
+
+        let refs = publish::refs_options(&repo, &self.destination.git_dir, hash, fsync, shared)?;
+        let scene = bundles::Scene { repo: &repo, refs: &refs, fsync: &fsync, shared, events, interrupt };
+        let bundled = self.take_bundles(&scene, &source, &mut channel)?;
+        self.write_config(&later, shared, &fsync)?;
         check_interrupt(interrupt)?;
 
         let pipeline = match &selection.head {
+            _ if bundled.is_some() => None,
             _ if local || self.options.no_checkout || self.options.sparse || limits.filter.is_some() => None,
             NewHead::Branch(theirs) | NewHead::Tag(theirs) | NewHead::Detached(theirs) => {
                 Pipeline::begin(&repo, &self.destination.git_dir, theirs.oid)
@@ -290,6 +303,7 @@ impl Prepared {
             arrival: &Settings::load(&repo, Purpose::Clone)?,
             receiving: &self.options.receiving,
             fsync: &fsync,
+            bundled: bundled.as_ref(),
             observer: pipeline.as_ref().map(|pipeline| pipeline as &dyn Observer),
         };
         let objects = channel.take(&wanted, events, interrupt)?;
@@ -339,16 +353,14 @@ impl Prepared {
         Ok(Cloned { settings: Some(settings), staged, ..self.cloned(worktree, Force::No, made.claim) })
     }
 
-    /// Writes the configuration of the remote and of the first branch.
-    fn write_config(
+    /// Returns the configuration of the remote and of the first branch.
+    fn config_edits(
         &self,
         repo: &Repository,
         ref_options: &RefOptions,
         selection: &Selection,
         hash: HashKind,
-        shared: SharedRepository,
-        fsync: &store::Fsync,
-    ) -> Result<(), Error> {
+    ) -> Vec<Edit> {
         let rebase = matches!(
             repo.config_str("branch.autoSetupRebase").as_deref().map(Vec::as_slice),
             Some(b"always" | b"remote")
@@ -359,8 +371,20 @@ impl Prepared {
         if let Some(filter) = &self.options.filter {
             edits.extend(settings::partial_clone_edits(ref_options, filter.expanded()));
         }
+        edits
+    }
+
+    fn write_config(
+        &self,
+        edits: &[Edit],
+        shared: SharedRepository,
+        fsync: &store::Fsync,
+    ) -> Result<(), Error> {
+        if edits.is_empty() {
+            return Ok(());
+        }
         let locks = store::LockOptions { shared, ..store::LockOptions::default() };
-        store::config::edit(&self.destination.git_dir.join("config"), &edits, &locks, fsync)?;
+        store::config::edit(&self.destination.git_dir.join("config"), edits, &locks, fsync)?;
         Ok(())
     }
 

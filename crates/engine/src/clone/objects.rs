@@ -10,7 +10,7 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
 use format::{
     HashKind, ObjectId, bundle,
     refname::{self, Levels},
@@ -62,6 +62,8 @@ pub enum Error {
     #[error(transparent)]
     Local(#[from] local::Error),
     #[error(transparent)]
+    Connected(crate::fetch::connected::Error),
+    #[error(transparent)]
     Wire(#[from] wire::Error),
     #[error(transparent)]
     Arrival(#[from] arrive::Error),
@@ -107,6 +109,8 @@ pub(super) struct Wanted<'a> {
     pub(super) arrival: &'a arrive::Settings,
     pub(super) receiving: &'a indexing::Meter,
     pub(super) fsync: &'a store::Fsync,
+    /// The repository as bundles have filled it, if some may have.
+    pub(super) bundled: Option<&'a repo::Repository>,
     /// Sees the objects as they arrive.
     pub(super) observer: Option<&'a dyn indexing::Observer>,
 }
@@ -216,6 +220,16 @@ impl Channel {
 
     pub(super) fn hash(&self) -> HashKind {
         self.hash
+    }
+
+    /// Returns the list of bundles that a server suggests, as keys and values.
+    pub(super) fn list_bundles(&mut self) -> Result<Vec<(BString, BString)>, wire::Error> {
+        match &mut self.transport {
+            Transport::Server(connection) if connection.has(wire::Feature::BundleUri) => {
+                connection.list_bundles()
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Brings the objects and opens them.
@@ -353,14 +367,14 @@ pub(super) fn receive(
     events: &(dyn Fn(Event<'_>) + Sync),
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
-    // Borrowed objects complete nothing: the pack is whole.
+    // Borrowed objects complete nothing: the pack is whole. Those of bundles complete it.
     let arrival = Arrival {
         objects,
         hash: wanted.hash,
         settings: wanted.arrival,
         fsync: wanted.fsync,
         shared: wanted.shared,
-        existing: None,
+        existing: wanted.bundled.map(repo::Repository::objects),
         promisor,
         keep: None,
         interrupt,

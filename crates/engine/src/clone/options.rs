@@ -63,6 +63,8 @@ pub struct Options {
     pub submodules: Vec<BString>,
     /// `--also-filter-submodules`
     pub filter_submodules: Option<bool>,
+    /// `--bundle-uri`
+    pub bundle_uri: Option<BString>,
     /// `--sparse`
     pub sparse: bool,
     /// Receives the protocol lines sent to the other side, and its answers.

@@ -164,24 +164,35 @@ impl Publication<'_> {
     }
 
     fn options(&self) -> Result<store::refs::Options, Error> {
-        let log = match self.repo.config_str("core.logAllRefUpdates") {
-            Some(value) if value.eq_ignore_ascii_case(b"always") => LogPolicy::Always,
-            Some(_) if self.repo.config_bool("core.logAllRefUpdates")? == Some(true) => LogPolicy::Standard,
-            Some(_) => LogPolicy::Never,
-            None if self.repo.is_bare() => LogPolicy::Never,
-            None => LogPolicy::Standard,
-        };
-        Ok(store::refs::Options {
-            git_dir: PathBuf::from(self.git_dir),
-            common_dir: PathBuf::from(self.git_dir),
-            display_dir: PathBuf::from(self.git_dir),
-            hash: self.hash,
-            committer: self.repo.committer().map_err(|error| error.to_string()),
-            log,
-            fsync: self.fsync,
-            locks: store::refs::Locks { shared: self.shared, ..store::refs::Locks::default() },
-        })
+        refs_options(self.repo, self.git_dir, self.hash, self.fsync, self.shared)
     }
+}
+
+/// Returns how refs of a clone are written.
+pub(super) fn refs_options(
+    repo: &repo::Repository,
+    git_dir: &Path,
+    hash: HashKind,
+    fsync: store::Fsync,
+    shared: store::SharedRepository,
+) -> Result<store::refs::Options, Error> {
+    let log = match repo.config_str("core.logAllRefUpdates") {
+        Some(value) if value.eq_ignore_ascii_case(b"always") => LogPolicy::Always,
+        Some(_) if repo.config_bool("core.logAllRefUpdates")? == Some(true) => LogPolicy::Standard,
+        Some(_) => LogPolicy::Never,
+        None if repo.is_bare() => LogPolicy::Never,
+        None => LogPolicy::Standard,
+    };
+    Ok(store::refs::Options {
+        git_dir: PathBuf::from(git_dir),
+        common_dir: PathBuf::from(git_dir),
+        display_dir: PathBuf::from(git_dir),
+        hash,
+        committer: repo.committer().map_err(|error| error.to_string()),
+        log,
+        fsync,
+        locks: store::refs::Locks { shared, ..store::refs::Locks::default() },
+    })
 }
 
 /// Reads `core.fsync` and `core.fsyncMethod`.

@@ -13,8 +13,10 @@ use repo::{
 
 use sys::by_path;
 
+use crate::checkout::Workers;
+
 use super::{
-    Event,
+    Event, bundles,
     objects::{Asking, Channel, Error, Wanted, io_error, receive},
 };
 
@@ -62,18 +64,29 @@ pub(super) fn fetch(
         let _ = connection.close();
         return Ok(());
     }
+    if let Some(repo) = wanted.bundled.filter(|_| !wanted.limits.deepens()) {
+        let workers = Workers::Fixed(wanted.workers.max(1));
+        if bundles::has_all(repo, &wants, workers, interrupt).map_err(Error::Connected)? {
+            let _ = connection.close();
+            return Ok(());
+        }
+    }
     if connection.writes_objects() {
         return fetch_by_helper(connection, wanted);
     }
-    let mut borrowed = Tips(wanted.references.tips(wanted.open, wanted.hash).into_iter());
+    let stored = wanted.bundled.map(repo::Repository::stored_objects);
+    let mut negotiator: Box<dyn Negotiator> = match wanted.bundled.zip(stored.as_ref()) {
+        Some((repo, stored)) => bundles::haves(repo, stored, &wants)?,
+        None => Box::new(Tips(wanted.references.tips(wanted.open, wanted.hash).into_iter())),
+    };
     let mut request = wire::Request {
         wants: &wants,
         want_refs: &[],
-        negotiator: &mut borrowed,
+        negotiator: &mut *negotiator,
         shallow: &[],
         limits: wanted.limits,
         include_tags: wanted.follow_tags,
-        thin_pack: false,
+        thin_pack: wanted.bundled.is_some(),
         progress: wanted.remote_progress,
         uri_protocols: &[],
         texts: &texts,
@@ -127,6 +140,8 @@ fn fetch_by_helper(connection: Connection, wanted: &Wanted<'_>) -> Result<(), Er
         limits: wanted.limits,
         include_tags: wanted.follow_tags,
         cloning: true,
+        from_promisor: wanted.limits.filter.is_some(),
+        refetch: false,
     };
     for keep in connection.fetch_by_helper(&request)? {
         // Nobody repacks a clone that is not published, so its packs need no protection.

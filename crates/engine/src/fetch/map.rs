@@ -66,6 +66,20 @@ pub struct Mapping {
     pub rejected_shallow: bool,
 }
 
+impl Mapping {
+    /// Returns the mapping of an object that was named, to be brought and no more.
+    pub fn of_object(oid: ObjectId) -> Mapping {
+        Mapping {
+            name: oid.to_string().into(),
+            oid,
+            local: None,
+            merge: Merge::Ignored,
+            is_object: true,
+            rejected_shallow: false,
+        }
+    }
+}
+
 /// Tags to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tags {

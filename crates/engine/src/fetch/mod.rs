@@ -6,11 +6,17 @@
 //! Order: the server's refs are listed and mapped to local refs (`map.rs`); stale refs are removed;
 //! missing objects arrive (`transfer.rs`); each ref is judged (`update.rs`); all edits are one
 //! transaction; FETCH_HEAD is written. Design: docs/design/fetch.md.
+//!
+//! [`promised`] fetches single objects of a partial clone. [`negotiate_only`] asks the server which
+//! commits it has.
 
 pub mod connected;
 pub mod fetch_head;
+mod local_links;
 pub mod map;
 pub mod negotiate;
+mod negotiate_only;
+mod promised;
 pub mod refspec;
 pub mod remote;
 mod run;
@@ -29,6 +35,8 @@ use repo::{
 };
 use store::refs::Stage;
 
+pub use negotiate_only::negotiate_only;
+pub use promised::promised;
 pub use run::run;
 pub use transfer::shown_url;
 
@@ -140,8 +148,6 @@ pub struct Options {
     pub limits: Limits,
     /// `--negotiation-restrict`: the tips to negotiate with.
     pub negotiation_tips: Option<Vec<ObjectId>>,
-    /// `--negotiation-include`: commits that are always offered.
-    pub negotiation_include: Vec<ObjectId>,
     /// The message of reflogs, without the action.
     pub action: BString,
     /// How to connect.
@@ -209,6 +215,16 @@ pub enum Error {
     CheckedOut { branch: BString, worktree: std::path::PathBuf },
     #[error("object {0} not found")]
     NoObject(ObjectId),
+    /// A local object cannot become promised.
+    #[error("could not pack {0}: {1}")]
+    Local(ObjectId, repo::indexing::Error),
+    /// Each further object is in a message of its own.
+    #[error("{}", unadvertised(.0))]
+    Unadvertised(Vec<ObjectId>),
+    #[error("--negotiate-only requires protocol v2")]
+    NegotiationVersion,
+    #[error("server does not support wait-for-done")]
+    NoWaitForDone,
     #[error("mismatched algorithms: client {ours}; server {theirs}")]
     Hash { ours: &'static str, theirs: &'static str },
     /// The server reported an error in the middle of the pack. It has been printed.
@@ -218,4 +234,9 @@ pub enum Error {
     Incomplete(BString),
     #[error("interrupted")]
     Interrupted,
+}
+
+fn unadvertised(objects: &[ObjectId]) -> String {
+    let line = |oid: &ObjectId| format!("Server does not allow request for unadvertised object {oid}");
+    objects.iter().map(line).collect::<Vec<_>>().join("\nerror: ")
 }

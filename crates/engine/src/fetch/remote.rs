@@ -3,7 +3,7 @@
 //! Source: git-config(1), `remote.<name>.*`, `branch.<name>.*`; git-fetch(1), "REMOTES".
 
 use bstr::{BStr, BString, ByteSlice};
-use repo::Repository;
+use repo::{Repository, wire::ConnectOptions};
 
 use super::refspec::{self, Refspec};
 
@@ -52,6 +52,10 @@ pub struct Remote {
     pub upload_pack: Option<BString>,
     /// `remote.<name>.serverOption`
     pub server_options: Vec<BString>,
+    /// `remote.<name>.negotiationRestrict`
+    pub negotiation_restrict: Vec<BString>,
+    /// `remote.<name>.negotiationInclude`
+    pub negotiation_include: Vec<BString>,
     /// `remote.<name>.followRemoteHEAD`
     pub follow_head: FollowHead,
 }
@@ -110,6 +114,8 @@ impl Remote {
             prune_tags: flag("pruneTags")?,
             upload_pack: last("uploadpack"),
             server_options: list("serverOption"),
+            negotiation_restrict: list("negotiationRestrict"),
+            negotiation_include: list("negotiationInclude"),
             follow_head: last("followRemoteHEAD").map_or(FollowHead::Create, |value| follow(value.as_bstr())),
         })
     }
@@ -117,6 +123,16 @@ impl Remote {
     /// Returns the address that a fetch uses.
     pub fn url(&self) -> &BStr {
         self.urls.first().map_or(self.name.as_bstr(), |url| url.as_bstr())
+    }
+
+    /// Adds the settings of the remote to the options of a connection that have none.
+    pub fn complete(&self, options: &mut ConnectOptions) {
+        if options.program.is_none() {
+            options.program.clone_from(&self.upload_pack);
+        }
+        if options.server_options.is_empty() {
+            options.server_options.clone_from(&self.server_options);
+        }
     }
 
     /// Returns the name of the remote to fetch from if the user gave none.

@@ -15,7 +15,8 @@ use bstr::BString;
 use format::ObjectId;
 use repo::{
     Repository,
-    wire::{Client, Connection, Feature, Request, url::Url},
+    indexing::{Meter, Observer},
+    wire::{Client, Connection, Feature, HelperRequest, Limits, Request, url::Url},
 };
 
 use sys::by_path;
@@ -25,6 +26,7 @@ use crate::indexing::arrive::{self, Arrival, Arrived, Keeping, Purpose, Settings
 use super::{
     Context, Error, Event, Options,
     connected::{self, Connected},
+    local_links::Links,
     map::Mapping,
     negotiate::{Algorithm, Negotiation, Tips},
     shallow::{self, Shallow},
@@ -136,16 +138,9 @@ impl<'a> Transfer<'a> {
 
     /// Returns the objects to ask for, in the order of the refs.
     fn wants(&self, refs: &[Mapping], deepens: bool) -> Result<Vec<ObjectId>, Error> {
-        let is_new =
-            |mapping: &&Mapping| mapping.local.as_ref().is_none_or(|local| local.old != Some(mapping.oid));
         let mut asked = HashSet::new();
-        let mut wants: Vec<ObjectId> = Vec::new();
-        let changed = refs.iter().filter(is_new).map(|mapping| mapping.oid);
-        wants.extend(changed.filter(|oid| asked.insert(*oid)));
-        // A deeper history is wanted of refs that stay, too.
-        if wants.is_empty() {
-            wants.extend(refs.iter().map(|mapping| mapping.oid).filter(|oid| asked.insert(*oid)));
-        }
+        let sought = sought(refs).into_iter().map(|mapping| mapping.oid);
+        let wants: Vec<ObjectId> = sought.filter(|oid| asked.insert(*oid)).collect();
         if deepens || self.options.refetch {
             return Ok(wants);
         }
@@ -170,12 +165,20 @@ impl<'a> Transfer<'a> {
         let Context { repo, events, .. } = self.context;
         let mut limits = self.options.limits.clone();
         if depth == Depth::Tags {
-            limits = repo::wire::Limits { filter: limits.filter, ..repo::wire::Limits::default() };
+            limits = Limits { filter: limits.filter, ..Limits::default() };
         }
         let before = Shallow::read(repo)?;
         let cut: Vec<ObjectId> = before.commits.iter().copied().collect();
         self.connection()?;
-        let connection = self.connection.take().expect("it was just made");
+        let mut connection = self.connection.take().expect("it was just made");
+        if connection.writes_objects() {
+            return self.fetch_by_helper(connection, refs, &limits, depth, done);
+        }
+        if let Some(error) = self.unadvertised(&mut connection, refs)? {
+            // The server is told that no request comes.
+            let _ = connection.close();
+            return Err(error);
+        }
         if limits.filter.is_some() && !connection.has(Feature::Filter) {
             events(Event::Warning("filtering not recognized by server, ignoring".into()));
             limits.filter = None;
@@ -216,15 +219,24 @@ impl<'a> Transfer<'a> {
             new.iter().copied().filter(|oid| repo.objects().contains(oid)).collect();
         let aborted = stream.aborted();
         let mut stream = io::BufReader::with_capacity(1 << 17, stream);
-        let arrived = self.arrive(&mut stream).map_err(|error| match aborted.load(Ordering::Relaxed) {
-            true => Error::Aborted,
-            false => error,
+        let links = Links::default();
+        let promisor = self.promisor_content(refs);
+        let observer = promisor.as_ref().map(|_| &links as &dyn Observer);
+        let is_promised = promisor.is_some();
+        let arrived = self.arrive(&mut stream, promisor, observer).map_err(|error| {
+            match aborted.load(Ordering::Relaxed) {
+                true => Error::Aborted,
+                false => error,
+            }
         })?;
         events(Event::Received);
         stream.into_inner().finish()?;
         done.has_new_objects |= arrived != Arrived::Nothing;
         if let Arrived::Pack { checksum, is_kept: true, .. } = arrived {
             self.kept.push(repo.objects_dir().join("pack").join(format!("pack-{checksum}.keep")));
+        }
+        if is_promised {
+            self.keep_links(links)?;
         }
         let mut commits = before.commits.clone();
         if limits.deepens() {
@@ -240,7 +252,87 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    fn arrive(&self, stream: &mut dyn io::Read) -> Result<Arrived, Error> {
+    /// A remote helper that knows no packets writes the objects itself.
+    fn fetch_by_helper(
+        &mut self,
+        connection: Connection,
+        refs: &[Mapping],
+        limits: &Limits,
+        depth: Depth,
+        done: &mut Transferred,
+    ) -> Result<(), Error> {
+        if self.options.negotiation_tips.is_some() {
+            let text = "ignoring --negotiation-restrict because the protocol does not support it.";
+            (self.context.events)(Event::Warning(text.into()));
+        }
+        let wanted: Vec<_> = refs.iter().map(|mapping| (mapping.oid, mapping.name.clone())).collect();
+        let include_tags = depth == Depth::FollowingTags;
+        let request = HelperRequest {
+            refs: &wanted,
+            limits,
+            include_tags,
+            cloning: false,
+            from_promisor: limits.filter.is_some(),
+            refetch: self.options.refetch,
+        };
+        let kept = connection.fetch_by_helper(&request)?;
+        self.kept.extend(kept.into_iter().map(|path| PathBuf::from(sys::os_str(&path))));
+        done.has_new_objects = true;
+        Ok(())
+    }
+
+    /// Returns an error if an old server would not send an object that was named.
+    fn unadvertised(&self, connection: &mut Connection, refs: &[Mapping]) -> Result<Option<Error>, Error> {
+        let may_name = connection.has(Feature::TipInWant) || connection.has(Feature::ReachableInWant);
+        if may_name || !refs.iter().any(|mapping| mapping.is_object) {
+            return Ok(None);
+        }
+        let theirs = connection.list_refs(&[])?.refs;
+        let known: HashSet<ObjectId> = theirs.iter().map(|theirs| theirs.oid).collect();
+        let named = refs.iter().filter(|mapping| mapping.is_object).map(|mapping| mapping.oid);
+        let refused: Vec<ObjectId> = named.filter(|oid| !known.contains(oid)).collect();
+        Ok((!refused.is_empty()).then_some(Error::Unadvertised(refused)))
+    }
+
+    /// Returns the content of the `.promisor` file, if the pack comes from a promisor remote.
+    fn promisor_content(&self, refs: &[Mapping]) -> Option<Vec<u8>> {
+        self.options.limits.filter.as_ref()?;
+        let sought = sought(refs).into_iter();
+        let mut sought: Vec<_> = sought.map(|mapping| (&mapping.name, mapping.oid)).collect();
+        sought.sort_by_key(|(name, _)| *name);
+        sought.dedup_by_key(|(name, _)| *name);
+        Some(sought.iter().flat_map(|(name, oid)| format!("{oid} {name}\n").into_bytes()).collect())
+    }
+
+    /// Makes local objects promised that promised objects lead to.
+    fn keep_links(&self, links: Links) -> Result<(), Error> {
+        let Context { repo, interrupt, fsync, locks, .. } = self.context;
+        let settings = Settings { keeping: Keeping::Packed, ..Settings::load(repo, Purpose::Fetch)? };
+        links.pack_local(repo, settings.level, &mut |pack| {
+            let arrival = Arrival {
+                objects: repo.objects_dir(),
+                hash: repo.hash(),
+                settings: &settings,
+                fsync,
+                shared: locks.shared,
+                existing: None,
+                promisor: Some(Vec::new()),
+                keep: None,
+                interrupt,
+                meter: &Meter::default(),
+                observer: None,
+            };
+            arrive::take(&mut pack.as_slice(), &arrival)?;
+            Ok(())
+        })
+    }
+
+    fn arrive(
+        &self,
+        stream: &mut dyn io::Read,
+        promisor: Option<Vec<u8>>,
+        observer: Option<&dyn Observer>,
+    ) -> Result<Arrived, Error> {
         let Context { repo, interrupt, meter, fsync, locks, .. } = self.context;
         let settings = &Settings::load(repo, Purpose::Fetch)?;
         let settings = match self.options.keep {
@@ -254,11 +346,11 @@ impl<'a> Transfer<'a> {
             fsync,
             shared: locks.shared,
             existing: Some(repo.objects()),
-            promisor: None,
+            promisor,
             keep: Some(format!("fetch-pack {}\n", std::process::id()).into_bytes()),
             interrupt,
             meter,
-            observer: None,
+            observer,
         };
         Ok(arrive::take(stream, &arrival)?)
     }
@@ -291,6 +383,14 @@ impl<'a> Transfer<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns the refs that change. If all stay, a deeper history may be wanted of all.
+fn sought(refs: &[Mapping]) -> Vec<&Mapping> {
+    let is_new =
+        |mapping: &&Mapping| mapping.local.as_ref().is_none_or(|local| local.old != Some(mapping.oid));
+    let changed: Vec<&Mapping> = refs.iter().filter(is_new).collect();
+    if changed.is_empty() { refs.iter().collect() } else { changed }
 }
 
 /// Returns the address as users see it: without a user and password, without slashes and `.git` at

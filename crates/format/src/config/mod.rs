@@ -42,6 +42,14 @@ pub enum Edit {
     },
 }
 
+impl Edit {
+    /// Returns the key.
+    pub fn key(&self) -> &BStr {
+        let (Edit::Set { key, .. } | Edit::Add { key, .. } | Edit::Unset { key }) = self;
+        key.as_ref()
+    }
+}
+
 /// A change of the entries of one key, in all its forms.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {

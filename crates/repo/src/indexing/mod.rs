@@ -19,6 +19,7 @@ mod resolve;
 mod scan;
 mod table;
 mod thin;
+mod whole;
 mod worker;
 
 use std::{
@@ -32,6 +33,7 @@ pub use error::{Error, Flaw};
 pub use input::Copy;
 pub use table::Indexed;
 pub use thin::Append;
+pub use whole::WholePack;
 
 use self::{
     existing::Namer,

@@ -98,7 +98,12 @@ impl Pack<'_> {
     }
 }
 
-fn deflate(content: &[u8], level: i32, put: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+/// Deflates a content, and passes it on in pieces.
+pub(super) fn deflate(
+    content: &[u8],
+    level: i32,
+    put: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let (mut stream, mut room) = (zlib_rs::Deflate::new(level, true, 15), vec![0; 64 << 10]);
     let mut rest = content;
     loop {

@@ -26,6 +26,7 @@ mod pack_stream;
 mod packets;
 mod policy;
 mod process;
+mod relative;
 mod request;
 mod shell;
 mod socket;

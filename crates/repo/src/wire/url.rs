@@ -8,6 +8,8 @@ use bstr::{BStr, BString, ByteSlice};
 use super::Error;
 use crate::config::Config;
 
+pub use super::relative::{NoParent, is_relative, relative};
+
 /// The way to a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scheme {

@@ -198,9 +198,6 @@ impl Connection {
         if filter.is_some() {
             words.push_str(" filter");
         }
-        if has("object-format") {
-            words.push_str(&format!(" object-format={}", self.hash.name()));
-        }
         let mut request = Vec::new();
         for (at, want) in wanted.wants.iter().enumerate() {
             push(&mut request, format_args!("want {want}{}\n", if at == 0 { words.as_str() } else { "" }));

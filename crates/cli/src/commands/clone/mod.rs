@@ -28,6 +28,7 @@ use crate::{
         apply::{Done, Filled, Start, Transaction},
         hooks,
         invocation::{Invocation, Program},
+        packets,
         receiving::{self, Display},
         settings::{
             Settings,
@@ -41,7 +42,7 @@ use crate::{
             Opt, Parsed, Set, Table, Value,
         },
         console::{self, text},
-        failure::{Failure, unserved_if},
+        failure::Failure,
         progress::{self, Progress, Watch},
         text::sideband::Sideband,
     },
@@ -49,7 +50,6 @@ use crate::{
 
 mod errand;
 mod obstacles;
-pub(crate) mod packets;
 pub(crate) mod report;
 
 const TABLE: Table<Set<Request>> = Table {
@@ -241,11 +241,12 @@ const TABLE: Table<Set<Request>> = Table {
             |request: &mut Request| &mut request.options.sparse,
         )
         .native(Both),
-        Opt::new(
+        Opt::text(
             "--bundle-uri <uri>",
             "a URI for downloading bundles before fetching from origin remote",
-            |_: &mut Request, value| unserved_if(value.on, "option '--bundle-uri'"),
-        ),
+            |request: &mut Request| &mut request.options.bundle_uri,
+        )
+        .native(Both),
         Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
             &mut request.dry_run
         }),
@@ -315,8 +316,9 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         _ => return Err(misused("Too many arguments.")),
     }
     let mut request = Request::of(parsed)?;
-    if request.is_contradictory() {
-        return Err(Failure::fatal("options '--bare' and '--separate-git-dir' cannot be used together"));
+    if let Some((one, other)) = request.contradiction() {
+        let text = format!("options '{one}' and '{other}' cannot be used together");
+        return Err(Failure::fatal(text));
     }
     let delay = progress::delay(run.variable("GIT_PROGRESS_DELAY"));
     let copying = Watch::start(Progress::new("Copying objects", request.shows_progress(), delay), 0);
@@ -329,7 +331,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 /// command will refuse it as Git does.
 fn look(run: &Invocation, args: &[BString]) -> Result<Option<Prepared>, Failure> {
     let mut request = Request::of(TABLE.parse(args)?)?;
-    if request.is_contradictory() {
+    if request.contradiction().is_some() {
         return Ok(None);
     }
     match request.prepare(run) {
@@ -406,15 +408,22 @@ impl Request {
         Ok(())
     }
 
-    /// `--bare` and `--separate-git-dir`
-    fn is_contradictory(&self) -> bool {
-        (self.options.bare || self.options.mirror) && self.separate_git_dir
+    /// Returns two options that cannot be used together.
+    fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+        if (self.options.bare || self.options.mirror) && self.separate_git_dir {
+            return Some(("--bare", "--separate-git-dir"));
+        }
+        let both = self.options.bundle_uri.is_some() && self.deepens();
+        both.then_some(("--bundle-uri", "--depth/--shallow-since/--shallow-exclude"))
+    }
+
+    fn deepens(&self) -> bool {
+        let options = &self.options;
+        options.depth.is_some() || self.shallow_since.is_some() || !options.shallow_exclude.is_empty()
     }
 
     fn prepare(&mut self, run: &Invocation) -> Result<Prepared, clone::Error> {
-        let options = &self.options;
-        let deepens =
-            options.depth.is_some() || self.shallow_since.is_some() || !options.shallow_exclude.is_empty();
+        let deepens = self.deepens();
         self.options.single_branch = self.single_branch.unwrap_or(deepens);
         self.options.remote_progress = self.shows_progress();
         self.options.verbosity = self.verbosity;

@@ -91,6 +91,17 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
 }
 
+/// Writes a layer with the commits that refs lead to: `write --reachable --split`.
+pub(super) fn write_reachable(
+    run: &Invocation,
+    repo: &Repository,
+    settings: &Settings,
+    shows: bool,
+) -> Result<u8, Failure> {
+    let request = Request { reachable: true, split: Some(commit_graph::Split::Merge), ..Request::default() };
+    Desk { run, repo, settings, shows }.write(&request)
+}
+
 struct Desk<'a> {
     run: &'a Invocation,
     repo: &'a Repository,

@@ -4,6 +4,7 @@ use bstr::BString;
 
 use super::options::Request;
 use crate::{
+    commands::commit_graph,
     session::{
         invocation::Invocation,
         maintenance::{self, Says},
@@ -22,6 +23,25 @@ pub(super) struct Desk<'a> {
 }
 
 impl Desk<'_> {
+    /// `--write-commit-graph`, `fetch.writeCommitGraph`: writes a layer with the new commits. A
+    /// failure is reported, and the fetch has succeeded all the same.
+    pub(super) fn write_commit_graph(&self) -> Result<(), Failure> {
+        let wanted = match self.request.commit_graph {
+            Some(wanted) => wanted,
+            None => self.repo.config_bool("fetch.writeCommitGraph")?.unwrap_or(false),
+        };
+        if wanted {
+            let repo = self.repo.open_again()?;
+            let shows = self.request.progress != Some(false);
+            match commit_graph::write_reachable(self.run, &repo, self.settings, shows) {
+                Err(failure @ Failure::Signal(_)) => return Err(failure),
+                Err(failure) => failure.say(),
+                Ok(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Starts `maintenance run --auto`.
     pub(super) fn maintain(&self) -> Result<(), Failure> {
         if self.request.maintenance == Some(false) || self.request.dry_run {

@@ -27,10 +27,13 @@ impl Desk<'_> {
     pub(super) fn many(&self, remotes: &[BString]) -> Result<u8, Failure> {
         let request = self.request;
         if let [only] = remotes
-            && !request.multiple
-            && request.all != Some(true)
+            && (!request.multiple || request.all == Some(true))
         {
             return self.one(only, &Words { may_prune_tags: true, ..Words::default() });
+        }
+        if request.filter.is_some() {
+            let text = "--filter can only be used with the remote configured in extensions.partialclone";
+            return Err(Failure::fatal(text));
         }
         if request.atomic {
             return Err(Failure::fatal("--atomic can only be used when fetching from one remote"));
@@ -110,7 +113,12 @@ impl Desk<'_> {
         for setting in &self.run.config {
             command.arg("-c").arg(sys::os_str(setting));
         }
+        // The bundles are here already.
+        command.args(["-c", "fetch.bundleURI="]);
         command.args(["fetch", "--append", "--no-auto-gc", "--no-write-commit-graph"]);
+        for option in &self.request.server_options {
+            command.arg(sys::os_str(&text!("--server-option=", option)));
+        }
         command.args(self.passed_on()).args(end).arg(sys::os_str(remote)).stdin(Stdio::null());
         Ok(command)
     }

@@ -1,19 +1,27 @@
 //! `sapwood fetch`.
 //!
-//! Order: options and configuration; which remotes (`which.rs`); one remote in this process
-//! (`one.rs`), or each of several in a process of its own (`many.rs`); `maintenance run --auto`.
+//! Order: options and configuration; bundles (`bundles.rs`); which remotes (`which.rs`); one remote
+//! in this process (`one.rs`), or each of several in a process of its own (`many.rs`); the
+//! commit-graph, if it is wanted; `maintenance run --auto`. Other commands fetch missing objects by
+//! `lazy.rs`.
 
+mod bundles;
 mod desk;
+mod lazy;
 mod many;
 mod obstacles;
 mod one;
 mod options;
+mod partial;
 mod report;
+mod restrict;
 mod table;
 mod upstream;
 mod which;
 
 use bstr::{BString, ByteSlice as _};
+
+pub(crate) use self::lazy::Fetcher;
 
 use self::{
     desk::Desk,
@@ -68,11 +76,23 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Refs])?;
     request.check(&repo)?;
-    let desk = Desk { run, repo: &repo, settings: &settings, request: &request, action: action(run, args) };
+    let action = action(run, args);
+    let desk = Desk { run, repo: &repo, settings: &settings, request: &request, action: action.clone() };
+    let repo = match desk.fetch_bundles()? {
+        // The objects and refs that came count from now on.
+        true => &repo.open_again()?,
+        false => &repo,
+    };
+    let desk = Desk { run, repo, settings: &settings, request: &request, action };
     let code = match which::which(&desk, &words)? {
+        which::Which::One(remote, _) if request.negotiate_only => return desk.negotiate_only(&remote),
+        which::Which::Many(_) if request.negotiate_only => {
+            return Err(Failure::fatal("must supply remote when using --negotiate-only"));
+        }
         which::Which::One(remote, refspecs) => desk.one(&remote, &refspecs)?,
         which::Which::Many(remotes) => desk.many(&remotes)?,
     };
+    desk.write_commit_graph()?;
     desk.maintain()?;
     Ok(code)
 }

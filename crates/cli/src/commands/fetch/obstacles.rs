@@ -18,17 +18,13 @@ use crate::{
 /// Settings that matter to a fetch.
 pub(super) const SETTINGS: &[Setting] = &[
     ("core.gitproxy", When::Set),
-    ("fetch.bundleuri", When::Set),
-    ("fetch.bundlecreationtoken", When::Set),
     ("fetch.fsck.*", When::Set),
     ("fetch.fsckobjects", When::True),
     ("fetch.uriprotocols", When::Set),
-    ("fetch.writecommitgraph", When::True),
     ("remote.*.proxy", When::Set),
     ("remote.*.vcs", When::Set),
     ("transfer.fsckobjects", When::True),
     ("transfer.advertisesid", When::True),
-    ("transfer.bundleuri", When::True),
     ("transfer.credentialsinurl", When::Not(&["allow"])),
 ];
 
@@ -43,8 +39,7 @@ pub(super) const VARIABLES: &[Variable] = &[
 pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let refused = |given: &&crate::term::args::Given| match given.name {
         "--recurse-submodules" => given.on,
-        "--write-commit-graph" => given.on,
-        "--shallow-since" | "--negotiation-restrict" | "--negotiation-tip" => true,
+        "--negotiation-include" => true,
         _ => false,
     };
     survey.options.iter().find(refused).map(|given| Reason::Option(given.name.into()))
@@ -54,7 +49,6 @@ pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
 pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let mut found: Vec<Reason> = obstacles::grafts(repo).into_iter().collect();
-    found.extend(obstacles::partial(repo));
     if obstacles::some_head_is_a_link(repo) {
         found.push(Reason::repository("some HEAD is a symbolic link"));
     }

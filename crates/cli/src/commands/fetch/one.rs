@@ -2,6 +2,7 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::{self, Context, FetchHeadPolicy, Options, map::Tags, refspec::Refspec, remote::Remote};
+use format::ObjectId;
 use repo::{
     indexing::Meter,
     wire::{AddressFamily, ConnectOptions, Limits},
@@ -15,27 +16,101 @@ use super::{
     which::Words,
 };
 use crate::{
-    commands::clone::packets,
     session::{
-        hooks,
+        hooks, packets,
         receiving::{self, Display},
     },
-    term::{console::text, failure::Failure, progress},
+    term::{
+        console::{self, text},
+        failure::Failure,
+        progress,
+    },
 };
 
 /// The depth that means the whole history.
 const WHOLE: u32 = 0x7fff_ffff;
 
+/// Git's exit code if a server does not negotiate without a fetch: -1.
+const NOT_NEGOTIATED: u8 = 255;
+
 impl Desk<'_> {
     /// Fetches from the remote `name`. Returns the exit code.
     pub(super) fn one(&self, name: &BString, words: &Words) -> Result<u8, Failure> {
-        let Desk { run, repo, settings, request, .. } = self;
-        let mut remote = Remote::load(repo, name.as_bstr()).map_err(report::of_remote)?;
+        if self.become_partial(name)? {
+            // The repository is a partial clone from now on.
+            let repo = self.repo.open_again()?;
+            let action = self.action.clone();
+            return Desk { repo: &repo, action, ..*self }.fetch_one(name, words);
+        }
+        self.fetch_one(name, words)
+    }
+
+    fn fetch_one(&self, name: &BString, words: &Words) -> Result<u8, Failure> {
+        let mut remote = Remote::load(self.repo, name.as_bstr()).map_err(report::of_remote)?;
         let options = self.options(&mut remote, words)?;
+        self.with_context(&remote, |context, reporter| {
+            let done = fetch::run(context, &remote, &options);
+            reporter.finish();
+            let done = done.map_err(|error| report::failure(self.run, error))?;
+            if self.request.set_upstream && !done.failed_early && done.failed_transaction.is_none() {
+                self.set_upstream(&remote, &done)?;
+            }
+            reporter.table(&done)?;
+            if let Some(failed) = done.failed_transaction {
+                return Err(Failure::Error(failed.message.into(), failed.code));
+            }
+            Ok(u8::from(done.has_failures))
+        })
+    }
+
+    /// Fetches missing objects of a partial clone.
+    pub(super) fn promised(&self, remote: &Remote, objects: &[ObjectId]) -> Result<(), Failure> {
+        let options = Options {
+            connect: self.connect(remote),
+            progress: self.shows_progress(),
+            quiet: self.request.verbosity < 0,
+            ..Options::default()
+        };
+        self.with_context(remote, |context, reporter| {
+            let done = fetch::promised(context, remote, objects, &options);
+            reporter.finish();
+            done.map_err(|error| report::failure(self.run, error))
+        })
+    }
+
+    /// `--negotiate-only`: prints the commits that both sides have.
+    pub(super) fn negotiate_only(&self, name: &BString) -> Result<u8, Failure> {
+        let remote = Remote::load(self.repo, name.as_bstr()).map_err(report::of_remote)?;
+        let negotiation_tips = self.negotiation_tips(&remote)?;
+        if negotiation_tips.is_none() {
+            let message = "--negotiate-only needs one or more --negotiation-restrict=*";
+            return Err(Failure::fatal(message));
+        }
+        let options = Options { connect: self.connect(&remote), negotiation_tips, ..Options::default() };
+        self.with_context(&remote, |context, _| match fetch::negotiate_only(context, &remote, &options) {
+            Ok(common) => {
+                common.iter().for_each(|oid| console::out(oid.to_string()));
+                Ok(0)
+            }
+            Err(error @ (fetch::Error::NegotiationVersion | fetch::Error::NoWaitForDone)) => {
+                console::warning(error.to_string());
+                Err(Failure::Said(NOT_NEGOTIATED))
+            }
+            Err(error) => Err(report::failure(self.run, error)),
+        })
+    }
+
+    /// Runs a part of a fetch, and shows its progress.
+    pub(super) fn with_context<T>(
+        &self,
+        remote: &Remote,
+        work: impl FnOnce(Context<'_>, &Reporter<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let Desk { run, repo, settings, .. } = self;
         let refs = settings.refs(repo)?;
         let meter = Meter::default();
         let receiving = Display::new(receiving::Form::of_fetch(self.shows_progress()), &meter);
-        let reporter = Reporter::new(self, &remote, self.form()?, &receiving);
+        let reporter = Reporter::new(self, remote, self.form()?, &receiving);
         let hook = |stage: store::refs::Stage, lines: &[u8]| {
             let code = hooks::reference_transaction(repo, settings, &stage.to_string(), lines);
             code.is_ok_and(|code| code == 0)
@@ -52,17 +127,7 @@ impl Desk<'_> {
             workers: settings.workers,
             events: &|event| reporter.event(event),
         };
-        let fetched = receiving.during(|| fetch::run(context, &remote, &options));
-        reporter.finish();
-        let done = fetched.map_err(|error| report::failure(run, error))?;
-        if request.set_upstream && !done.failed_early && done.failed_transaction.is_none() {
-            self.set_upstream(&remote, &done)?;
-        }
-        reporter.table(&done)?;
-        if let Some(failed) = done.failed_transaction {
-            return Err(Failure::Error(failed.message.into(), failed.code));
-        }
-        Ok(u8::from(done.has_failures))
+        receiving.during(|| work(context, &reporter))
     }
 
     fn form(&self) -> Result<Form, Failure> {
@@ -127,9 +192,8 @@ impl Desk<'_> {
                 (false, true) => FetchHeadPolicy::Append,
                 (false, false) => FetchHeadPolicy::Replace,
             },
-            limits: self.limits()?,
-            negotiation_tips: None,
-            negotiation_include: Vec::new(),
+            limits: self.limits(&remote.name)?,
+            negotiation_tips: self.negotiation_tips(remote)?,
             action: self.action.clone(),
             connect: self.connect(remote),
             progress: self.shows_progress(),
@@ -137,7 +201,7 @@ impl Desk<'_> {
         })
     }
 
-    fn connect(&self, remote: &Remote) -> ConnectOptions {
+    pub(super) fn connect(&self, remote: &Remote) -> ConnectOptions {
         let request = self.request;
         ConnectOptions {
             program: request.upload_pack.clone(),
@@ -156,7 +220,7 @@ impl Desk<'_> {
         }
     }
 
-    fn limits(&self) -> Result<Limits, Failure> {
+    fn limits(&self, remote: &BString) -> Result<Limits, Failure> {
         let request = self.request;
         let number = |number: i64| u32::try_from(number).unwrap_or(WHOLE);
         let depth = match (&request.depth, request.deepen) {
@@ -165,15 +229,19 @@ impl Desk<'_> {
             (None, Some(deepen)) => Some(number(deepen.into())),
             (None, None) => None,
         };
-        if request.shallow_since.is_some() {
-            return Err(Failure::unsupported("option '--shallow-since'"));
-        }
+        let since = match &request.shallow_since {
+            None => None,
+            Some(text) => {
+                let unknown = || Failure::unsupported(&format!("'--shallow-since={text}'"));
+                Some(repo::parse_moment(text.as_bstr()).ok_or_else(unknown)?)
+            }
+        };
         Ok(Limits {
             depth,
             relative: request.deepen.is_some(),
-            since: None,
+            since,
             exclude: request.shallow_exclude.clone(),
-            filter: None,
+            filter: self.filter(remote),
         })
     }
 }

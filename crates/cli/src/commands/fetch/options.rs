@@ -2,6 +2,8 @@
 
 use bstr::{BString, ByteSlice as _};
 
+use engine::clone::{Filter, FilterError};
+
 use crate::term::{
     args::{
         Grammar,
@@ -60,7 +62,9 @@ pub(crate) struct Request {
     pub(super) negotiation_tips: Vec<BString>,
     pub(super) negotiation_include: Vec<BString>,
     pub(super) negotiate_only: bool,
-    pub(super) filter: Vec<BString>,
+    pub(super) filter: Option<Filter>,
+    /// `--no-filter`
+    pub(super) no_filter: bool,
     pub(super) maintenance: Option<bool>,
     pub(super) forced_updates: Option<bool>,
     pub(super) commit_graph: Option<bool>,
@@ -253,8 +257,10 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             "--negotiate-only",
             "do not fetch a packfile; instead, print ancestors of negotiation tips",
             |request: &mut Request| &mut request.negotiate_only,
-        ),
-        Opt::list("--filter <args>", "object filtering", |request: &mut Request| &mut request.filter),
+        )
+        .native(Both),
+        Opt::new("--filter <args>", "object filtering", |request: &mut Request, value| request.filter(value))
+            .native(Both),
         Opt::choice(
             "--auto-maintenance",
             "run 'maintenance --auto' after fetching",
@@ -296,6 +302,22 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
 };
 
 impl Request {
+    fn filter(&mut self, value: Value) -> Result<(), Failure> {
+        let filter = match (value.text, self.filter.take()) {
+            (None, _) => {
+                self.no_filter = true;
+                return Ok(());
+            }
+            (Some(text), None) => Filter::parse(text.as_ref()),
+            (Some(text), Some(before)) => before.and(text.as_ref()),
+        };
+        self.filter = Some(filter.map_err(|error| match error {
+            FilterError::Auto => Failure::unsupported("the filter 'auto'"),
+            error => Failure::fatal(error.to_string()),
+        })?);
+        Ok(())
+    }
+
     fn recurse(&mut self, value: Value) -> Result<(), Failure> {
         let how = match (value.on, value.text) {
             (false, _) => Recurse::Off,
@@ -335,6 +357,9 @@ impl Request {
         let together = |one: &str, other: &str| {
             Failure::fatal(format!("options '{one}' and '{other}' cannot be used together"))
         };
+        if self.negotiate_only && matches!(self.recurse, Recurse::On | Recurse::OnDemand) {
+            return Err(together("--negotiate-only", "--recurse-submodules"));
+        }
         if let Some(deepen) = self.deepen {
             if deepen < 0 {
                 return Err(Failure::fatal("negative depth in --deepen is not supported"));
@@ -364,23 +389,20 @@ impl Request {
 
     /// Returns true if nothing of this is left to the real Git.
     pub(super) fn is_served(&self, repo: &repo::Repository) -> bool {
-        self.shallow_since.is_none() && self.check_support(repo).is_ok()
+        let is_moment = |text: &BString| repo::parse_moment(text.as_bstr()).is_some();
+        self.shallow_since.as_ref().is_none_or(is_moment) && self.check_support(repo).is_ok()
     }
 
     /// Refuses everything that would be left out silently.
     fn check_support(&self, repo: &repo::Repository) -> Result<(), Failure> {
-        let restricts = !self.negotiation_tips.is_empty() || !self.negotiation_include.is_empty();
-        unserved_if(restricts || self.negotiate_only, "restricting a negotiation")?;
-        unserved_if(!self.filter.is_empty(), "option '--filter'")?;
+        unserved_if(!self.negotiation_include.is_empty(), "option '--negotiation-include'")?;
         let recurses = matches!(self.recurse, Recurse::On | Recurse::OnDemand);
         unserved_if(recurses, "fetching submodules")?;
-        unserved_if(self.commit_graph == Some(true), "option '--write-commit-graph'")?;
         let checks = match repo.config_bool("fetch.fsckObjects")? {
             Some(checks) => checks,
             None => repo.config_bool("transfer.fsckObjects")?.unwrap_or(false),
         };
-        unserved_if(checks, "checking received objects (fetch.fsckObjects)")?;
-        unserved_if(repo.objects().is_partial(), "a fetch into a partial clone")
+        unserved_if(checks, "checking received objects (fetch.fsckObjects)")
     }
 }
 

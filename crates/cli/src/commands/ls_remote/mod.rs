@@ -16,12 +16,12 @@ use repo::wire::{self, Client, ConnectOptions, RemoteRef, url::Url};
 use self::remote::Remote;
 use crate::{
     commands::{
-        clone::packets,
         reason::Reason,
         record::{Command, Group, Traits},
     },
     session::{
         invocation::{Invocation, Place},
+        packets,
         settings::config::Config,
     },
     term::{

@@ -66,7 +66,7 @@ fn edits_of(scene: &Scene<'_>, link: &Link, quiet: bool, edits: &mut Vec<Edit>) 
     }
     if list::setting(repo, module.name.as_bstr(), "url").is_none() {
         let url = module.url.clone().ok_or_else(no_url)?;
-        let url = match remote::is_relative(url.as_bstr()) {
+        let url = match repo::wire::url::is_relative(url.as_bstr()) {
             true => remote::resolve(scene, url.as_bstr(), Missing::Warn)?,
             false => url,
         };

@@ -3,24 +3,19 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use repo::Repository;
+use repo::{
+    Repository,
+    wire::url::{is_relative, relative},
+};
 
 use super::list::Scene;
-use crate::term::{
-    console::{self, text},
-    failure::Failure,
-};
+use crate::term::{console, failure::Failure};
 
 /// The treatment of a superproject without a remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     Warn,
     Silent,
-}
-
-/// Returns true for an address that is meant relative to the superproject's.
-pub(super) fn is_relative(url: &BStr) -> bool {
-    url.starts_with(b"./") || url.starts_with(b"../")
 }
 
 /// Returns the address that `url` means in the superproject.
@@ -40,7 +35,7 @@ pub(super) fn resolve(scene: &Scene<'_>, url: &BStr, missing: Missing) -> Result
             top.as_os_str().as_bytes().into()
         }
     };
-    relative(base.as_bstr(), url)
+    relative(base.as_bstr(), url).map_err(|error| Failure::fatal(error.to_string()))
 }
 
 /// Returns the remote that Git takes if none is named.
@@ -66,88 +61,4 @@ pub(super) fn of_submodule(
         submodule.remotes().into_iter().find(|remote| first_url(remote).is_some_and(|first| first == url))
     });
     found.map_or_else(|| default_remote(submodule), Ok)
-}
-
-/// Returns the address `url`, relative to `base`.
-pub(super) fn relative(base: &BStr, url: &BStr) -> Result<BString, Failure> {
-    if !is_local(url) || url.starts_with(b"/") {
-        return Ok(url.to_owned());
-    }
-    let mut base = BString::from(base.strip_suffix(b"/").unwrap_or(base));
-    let is_path = is_local(base.as_bstr()) && !base.starts_with(b"/");
-    if is_path && !is_relative(base.as_bstr()) {
-        base = text!("./", base);
-    }
-    let (mut url, mut separator) = (url, "/");
-    loop {
-        if let Some(rest) = url.strip_prefix(b"../") {
-            url = rest.as_bstr();
-            if chop(&mut base, is_path)? == Chopped::AtColon {
-                separator = ":";
-            }
-        } else if let Some(rest) = url.strip_prefix(b"./") {
-            url = rest.as_bstr();
-        } else {
-            break;
-        }
-    }
-    let joined = text!(base, separator, url);
-    let joined = if url.ends_with(b"/") { joined[..joined.len() - 1].into() } else { joined };
-    Ok(joined.strip_prefix(b"./").map_or(joined.clone(), BString::from))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chopped {
-    AtSlash,
-    AtColon,
-}
-
-/// Removes the last component.
-fn chop(base: &mut BString, is_path: bool) -> Result<Chopped, Failure> {
-    if let Some(slash) = base.rfind_byte(b'/') {
-        base.truncate(slash);
-        return Ok(Chopped::AtSlash);
-    }
-    if let Some(colon) = base.rfind_byte(b':') {
-        base.truncate(colon);
-        return Ok(Chopped::AtColon);
-    }
-    if is_path || *base == "." {
-        return Err(Failure::Fatal(text!("cannot strip one component off url '", base, "'")));
-    }
-    *base = ".".into();
-    Ok(Chopped::AtSlash)
-}
-
-/// Returns true for a path, as opposed to a URL or `host:path`.
-fn is_local(url: &BStr) -> bool {
-    match (url.find_byte(b':'), url.find_byte(b'/')) {
-        (Some(colon), Some(slash)) => slash < colon,
-        (Some(_), None) => false,
-        (None, _) => true,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn relative_addresses() {
-        for (base, url, expected) in [
-            ("https://host/a/b", "../c", "https://host/a/c"),
-            ("https://host/a/b/", "./c/", "https://host/a/b/c"),
-            ("host:a/b", "../c", "host:a/c"),
-            ("host:b", "../c", "host:c"),
-            ("/srv/a", "../../c", "/c"),
-            ("sub/a", "../c", "sub/c"),
-            ("a", "../c", "c"),
-            ("../a", "../c", "../c"),
-            ("/srv/a", "/else", "/else"),
-            ("/srv/a", "https://host/x", "https://host/x"),
-        ] {
-            assert_eq!(relative(base.into(), url.into()).expect("resolved"), expected, "{base} {url}");
-        }
-        assert!(relative("a".into(), "../../../c".into()).is_err());
-    }
 }

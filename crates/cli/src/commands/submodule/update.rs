@@ -156,7 +156,7 @@ fn look(
     }
     let url = match (list::setting(scene.repo, name, "url"), &module.url) {
         (Some(url), _) => url,
-        (None, Some(url)) if remote::is_relative(url.as_bstr()) => {
+        (None, Some(url)) if repo::wire::url::is_relative(url.as_bstr()) => {
             remote::resolve(scene, url.as_bstr(), Missing::Warn)?
         }
         (None, Some(url)) => url.clone(),

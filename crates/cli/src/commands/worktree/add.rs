@@ -608,6 +608,7 @@ impl Add<'_> {
             opened: Default::default(),
             outside_config: Default::default(),
             objects: Default::default(),
+            lazy_fetch: outer.lazy_fetch.clone(),
         };
         let code = reset::run(&inner, &inner.args);
         console::flush();

@@ -219,6 +219,7 @@ impl<'a> Submodules<'a> {
             opened: Cell::new(None),
             outside_config: Cell::new(None),
             objects: OnceCell::new(),
+            lazy_fetch: self.run.lazy_fetch.clone(),
         }
     }
 

@@ -190,7 +190,6 @@ fn what_is_not_native_is_the_real_git() {
         (&["--work-tree=/nowhere", "reset", "--hard"], "the work tree is not there"),
         (&["--bare", "rev-parse", "--is-bare-repository"], "not a git repository"),
         (&["clone", "nonsense::x"], "the transport of the source"),
-        (&["clone", "--bundle-uri=nowhere", "--depth=1", ".", "copy"], "option '--bundle-uri'"),
         (&["clone", "--depth=1"], "a wrong number of arguments"),
     ] {
         same(&shim, &repo, args);

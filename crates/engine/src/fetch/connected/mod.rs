@@ -10,7 +10,7 @@
 mod history;
 mod trees;
 
-use std::sync::atomic::AtomicBool;
+use std::{collections::HashMap, path::PathBuf, sync::atomic::AtomicBool};
 
 use format::ObjectId;
 use repo::{
@@ -18,6 +18,7 @@ use repo::{
     objects::{Kind, Objects},
     tag_target,
 };
+use sys::by_path;
 
 use self::history::Known;
 use crate::crew::Workers;
@@ -57,7 +58,8 @@ pub fn check(repo: &Repository, tips: &[ObjectId], options: Options<'_>) -> Resu
         return Ok(Connected::Missing(*missing));
     }
     let is_partial = repo.objects().is_partial();
-    if is_partial && tips.iter().all(|tip| is_promised(&objects, tip)) {
+    let mut promises = Promises::default();
+    if is_partial && tips.iter().all(|tip| promises.hold(&objects, tip)) {
         return Ok(Connected::Complete);
     }
     let known = known(repo, &objects)?;
@@ -88,13 +90,24 @@ pub fn check(repo: &Repository, tips: &[ObjectId], options: Options<'_>) -> Resu
     }
 }
 
-/// Returns true if the object came from a promisor remote: what it needs is promised.
-fn is_promised(objects: &Objects, oid: &ObjectId) -> bool {
-    let files = objects.files_of(oid);
-    let promises = |file: &std::path::PathBuf| {
-        matches!(sys::by_path::stat(&file.with_extension("promisor")), Ok(Some(_)))
-    };
-    files.iter().any(promises)
+/// The packs that came from promisor remotes: what their objects need is promised.
+#[derive(Default)]
+pub(super) struct Promises(HashMap<PathBuf, bool>);
+
+impl Promises {
+    /// Returns true if the object is in such a pack.
+    pub(super) fn hold(&mut self, objects: &Objects, oid: &ObjectId) -> bool {
+        let mut promises = |file: PathBuf| match self.0.get(&file) {
+            Some(promises) => *promises,
+            None => {
+                let mark = file.with_extension("promisor");
+                let promises = file.extension().is_some() && matches!(by_path::stat(&mark), Ok(Some(_)));
+                self.0.insert(file, promises);
+                promises
+            }
+        };
+        objects.files_of(oid).into_iter().any(&mut promises)
+    }
 }
 
 /// Returns the objects of all refs and of HEAD, and those of the repositories that objects are

@@ -36,12 +36,7 @@ pub fn run(context: Context<'_>, remote: &Remote, options: &Options) -> Result<R
         (None, TagOption::None) => Some(Tags::None),
         (None, TagOption::Follow) => None,
     };
-    if options.connect.program.is_none() {
-        options.connect.program = remote.upload_pack.clone();
-    }
-    if options.connect.server_options.is_empty() {
-        options.connect.server_options = remote.server_options.clone();
-    }
+    remote.complete(&mut options.connect);
     let url = Client::of(context.repo).url(remote.url());
     let report = Report { url: shown_url(&url), ..Report::default() };
     let transfer = Transfer::new(context, &options, url);

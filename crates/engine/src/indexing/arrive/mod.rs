@@ -43,7 +43,9 @@ pub struct Arrival<'a> {
     /// The objects that are there already. New ones are compared with them, and they complete a
     /// thin pack. `None` for a new repository.
     pub existing: Option<&'a Objects>,
-    /// The content of the pack's `.promisor` file, for a pack from a promisor remote.
+    /// The content of the pack's `.promisor` file, for a pack from a promisor remote. Such objects
+    /// always stay in their pack. If they would otherwise be loose, the file is empty and nothing
+    /// keeps the pack, as in Git.
     pub promisor: Option<Vec<u8>>,
     /// The content of the pack's `.keep` file, which protects the pack until refs name its objects.
     pub keep: Option<Vec<u8>>,
@@ -149,8 +151,11 @@ fn refused(arrival: &Arrival<'_>, program: Program, cause: super::Error) -> Erro
 }
 
 fn keep_pack(source: Source<'_>, arrival: &Arrival<'_>, count: u32) -> Result<Arrived, super::Error> {
-    let mut marks: Vec<_> = arrival.keep.iter().map(|content| ("keep", content.clone())).collect();
-    marks.extend(arrival.promisor.iter().map(|content| ("promisor", content.clone())));
+    let is_small = !arrival.settings.keeping.keeps(count);
+    let keep = arrival.keep.as_ref().filter(|_| !is_small);
+    let mut marks: Vec<_> = keep.iter().map(|content| ("keep", (*content).clone())).collect();
+    let content = |content: &Vec<u8>| if is_small { Vec::new() } else { content.clone() };
+    marks.extend(arrival.promisor.iter().map(|promisor| ("promisor", content(promisor))));
     let plan = Plan {
         target: arrival.target(),
         finish: &FinishOptions {
@@ -166,19 +171,14 @@ fn keep_pack(source: Source<'_>, arrival: &Arrival<'_>, count: u32) -> Result<Ar
         return Ok(Arrived::Nothing);
     }
     let received = receive(source, &arrival.options(), plan)?;
-    let is_kept = arrival.keep.is_some() && received.marked;
+    let is_kept = keep.is_some() && received.marked;
     Ok(Arrived::Pack { checksum: received.checksum, objects: received.objects, is_kept })
 }
 
 impl<'a> Arrival<'a> {
     /// Returns true if a pack of `count` objects stays a pack.
     fn is_packed(&self, count: u32) -> bool {
-        match self.settings.keeping {
-            _ if self.promisor.is_some() => true,
-            Keeping::Packed => true,
-            Keeping::LooseBelow(limit) => count >= limit,
-            Keeping::Loose => false,
-        }
+        self.promisor.is_some() || self.settings.keeping.keeps(count)
     }
 
     fn target(&self) -> Target<'a> {

@@ -27,6 +27,17 @@ pub enum Keeping {
     Loose,
 }
 
+impl Keeping {
+    /// Returns true if the objects of a pack of `count` objects stay in it.
+    pub(super) fn keeps(self, count: u32) -> bool {
+        match self {
+            Keeping::Packed => true,
+            Keeping::LooseBelow(limit) => count >= limit,
+            Keeping::Loose => false,
+        }
+    }
+}
+
 /// How packs are received.
 #[derive(Clone, Debug)]
 pub struct Settings {

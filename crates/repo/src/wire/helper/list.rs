@@ -16,6 +16,10 @@ pub struct Wanted<'a> {
     pub include_tags: bool,
     /// The repository is being cloned.
     pub cloning: bool,
+    /// The server promises the omitted objects.
+    pub from_promisor: bool,
+    /// Request objects that are here too.
+    pub refetch: bool,
 }
 
 impl Helper {
@@ -77,6 +81,11 @@ impl Helper {
         if wanted.cloning {
             self.set("cloning", "true")?;
             self.set("check-connectivity", "false")?;
+        }
+        for (is_set, name) in [(wanted.from_promisor, "from-promisor"), (wanted.refetch, "refetch")] {
+            if is_set {
+                self.set(name, "true")?;
+            }
         }
         if wanted.include_tags {
             self.set("followtags", "true")?;

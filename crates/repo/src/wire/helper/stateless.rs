@@ -41,6 +41,8 @@ impl Stateless {
         self.left = match pkt::parse_header(self.digits) {
             Some(pkt::Header::Data(length)) => length,
             Some(pkt::Header::ResponseEnd) => {
+                // The reader does not see this packet, now or later.
+                self.given = self.digits.len();
                 self.state = State::Over;
                 return Ok(false);
             }

@@ -1,0 +1,96 @@
+//! Fetches objects that a partial clone lacks, when another command reads them.
+//!
+//! Git runs `git fetch` for that, with the names of the objects on its standard input. Sapwood does
+//! it in this process: the objects are one request to the server, the messages are those of that
+//! command, and `maintenance run --auto` follows. Traces report the command, because scripts count
+//! it.
+
+use std::cell::Cell;
+
+use bstr::BString;
+use engine::fetch::remote::Remote;
+use repo::{LazyFetch, OpenOptions, Promised, Repository};
+
+use super::{desk::Desk, options::Request, report};
+use crate::{
+    session::{
+        invocation::{Invocation, Program},
+        profile::Profile,
+        settings::Settings,
+        trace,
+    },
+    term::{failure::Failure, interrupt::Interrupt},
+};
+
+/// See [`LazyFetch`].
+#[derive(Debug)]
+pub(crate) struct Fetcher {
+    program: Program,
+    interrupt: Interrupt,
+}
+
+impl Fetcher {
+    /// Returns the fetcher of a run.
+    pub(crate) fn of(run: &Invocation) -> Fetcher {
+        Fetcher { program: run.program, interrupt: run.interrupt.clone() }
+    }
+
+    /// Returns the run of a `fetch` in the repository that is opened so.
+    fn invocation(&self, open: &OpenOptions) -> Invocation {
+        Invocation {
+            program: self.program,
+            command: "fetch".into(),
+            args: Vec::new(),
+            started_in: open.cwd.clone(),
+            cwd: open.cwd.clone(),
+            env: open.env.clone(),
+            config: open.config.clone(),
+            bare: open.bare,
+            paginate: false,
+            verbose: false,
+            profile: Profile::Off,
+            interrupt: self.interrupt.clone(),
+            git: None,
+            opened: Cell::new(None),
+            outside_config: Cell::new(None),
+            objects: Default::default(),
+            lazy_fetch: None,
+        }
+    }
+
+    fn try_fetch(&self, wanted: &Promised<'_>) -> Result<(), Failure> {
+        let run = self.invocation(wanted.open);
+        let repo = Repository::open(wanted.open)?;
+        let settings = Settings::read(&run, &repo)?;
+        let request = Request {
+            verbosity: if wanted.quiet { -1 } else { 0 },
+            leaves_fetch_head: true,
+            ..Request::default()
+        };
+        let action = BString::default();
+        let desk = Desk { run: &run, repo: &repo, settings: &settings, request: &request, action };
+        let remote = Remote::load(&repo, wanted.remote).map_err(report::of_remote)?;
+        desk.promised(&remote, wanted.objects)?;
+        desk.maintain()
+    }
+}
+
+impl LazyFetch for Fetcher {
+    fn fetch(&self, wanted: &Promised<'_>) -> bool {
+        let remote = wanted.remote.to_string();
+        let mut words = vec!["git", "-c", "fetch.negotiationAlgorithm=noop", "fetch", &remote, "--no-tags"];
+        words.extend(["--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none", "--stdin"]);
+        if wanted.quiet {
+            words.push("--quiet");
+        }
+        trace::child("?", &words);
+        trace::data(0, "promisor", "fetch_count", &wanted.objects.len().to_string());
+        match self.try_fetch(wanted) {
+            Ok(()) => true,
+            Err(failure) => {
+                failure.say();
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Local objects that a promisor pack leads to become promised too.
+//!
+//! `gc` repacks promised objects apart from local ones, and walks from refs only through the local
+//! ones. A local object that only promised objects lead to would be lost then. So such objects get
+//! into a promisor pack of their own, as in Git's `index-pack --promisor`. Blobs are left out, as
+//! there.
+
+use std::{
+    collections::HashSet,
+    sync::{Mutex, PoisonError},
+};
+
+use format::{Kind, Mode, ObjectId, tree::TreeEntries};
+use repo::{
+    Repository,
+    indexing::{Observer, WholePack},
+    objects::Objects,
+    tag_target,
+};
+
+use super::{Error, connected::Promises};
+
+/// The bytes of objects from which on another pack begins.
+const MUCH: usize = 32 << 20;
+
+/// The objects that arriving ones lead to.
+#[derive(Default)]
+pub(super) struct Links(Mutex<HashSet<ObjectId>>);
+
+impl Observer for Links {
+    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8]) {
+        let hash = oid.kind();
+        let add = |links: &mut dyn Iterator<Item = ObjectId>| {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(links);
+        };
+        match kind {
+            Kind::Blob => {}
+            Kind::Tag => add(&mut tag_target(hash, content).into_iter()),
+            Kind::Tree => {
+                let entries = TreeEntries::new(hash, content).map_while(Result::ok);
+                add(&mut entries.filter(|entry| entry.mode == Mode::TREE).map(|entry| entry.oid));
+            }
+            Kind::Commit => {
+                let lines = content.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
+                let link = |line: &[u8]| {
+                    let hex = line.strip_prefix(b"tree ").or_else(|| line.strip_prefix(b"parent "));
+                    hex.and_then(|hex| ObjectId::from_hex(hash, hex))
+                };
+                add(&mut lines.filter_map(link));
+            }
+        }
+    }
+}
+
+impl Links {
+    /// Makes packs of the objects that are local, and passes each to `keep`. `level` is that of
+    /// deflating.
+    pub(super) fn pack_local(
+        self,
+        repo: &Repository,
+        level: i32,
+        keep: &mut dyn FnMut(Vec<u8>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let objects = repo.stored_objects();
+        let mut local = self.local(&objects);
+        if local.is_empty() {
+            return Ok(());
+        }
+        local.sort_unstable();
+        let (mut reader, mut pack) = (objects.reader(), WholePack::new(level));
+        for oid in &local {
+            let (kind, content) = reader.read(oid)?;
+            pack.add(kind, content).map_err(|error| Error::Local(*oid, error))?;
+            if pack.len() > MUCH {
+                keep(std::mem::replace(&mut pack, WholePack::new(level)).finish(repo.hash()))?;
+            }
+        }
+        match pack.is_empty() {
+            true => Ok(()),
+            false => keep(pack.finish(repo.hash())),
+        }
+    }
+
+    /// The links that are here, and not in a promisor pack.
+    fn local(self, objects: &Objects) -> Vec<ObjectId> {
+        let links = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut promises = Promises::default();
+        let is_local = |oid: &ObjectId| objects.contains_listed(oid) && !promises.hold(objects, oid);
+        links.into_iter().filter(is_local).collect()
+    }
+}
