@@ -7,7 +7,7 @@
 //!
 //! An existing file is never overwritten. One with the same content counts as published, and one
 //! with other content is an error. A value that is dropped before it is published removes its
-//! files.
+//! files, unless the pack is to be kept ([`Staged::keep`]). [`Staged::take_over`] goes on with one.
 
 use std::{
     io,
@@ -24,7 +24,7 @@ use format::{
 use sys::{File, by_path};
 
 use crate::{
-    Components, Error, Fsync, HashWriter, Hashing, SharedRepository, lock::sync_parent,
+    Components, Error, Fsync, HashWriter, Hashing, SharedRepository, Truncate as _, lock::sync_parent,
     objects::make_directory, side_by_side, temp_file::TempFile,
 };
 
@@ -155,6 +155,24 @@ impl Staged {
         let out = pack.file().try_clone().map_err(|source| pack.error("open", source))?;
         let writer = HashWriter::new(Output::new(out, writing), hash, hashing);
         Ok(Staged { place, pack, writer })
+    }
+
+    /// Goes on with the first `len` bytes of the pack in `path`, which hold `count` objects. The
+    /// file is changed where it is, and stays if it is not published.
+    pub fn take_over(target: Target<'_>, path: &Path, len: u64, count: u32) -> Result<Staged, Error> {
+        let Target { objects, hash, shared, fsync } = target;
+        let place = Place { packs: objects.join("pack"), hash, shared, fsync: *fsync };
+        let pack = TempFile::take_over(path)?;
+        let file = pack.file().try_clone().map_err(|source| pack.error("open", source))?;
+        let mut out = Output::new(file, Writing::Direct);
+        out.truncate(len).map_err(|source| pack.error("truncate", source))?;
+        let writer = HashWriter::resume(out, Hasher::checksum(hash), len, hash, Hashing::Inline);
+        Staged { place, pack, writer }.set_count(count)
+    }
+
+    /// Leaves the temporary file, with everything that was written, if the pack is not published.
+    pub fn keep(&mut self) {
+        self.pack.keep();
     }
 
     /// Returns the writer of the pack, which begins with the header.

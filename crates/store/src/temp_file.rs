@@ -17,6 +17,7 @@ pub(crate) struct TempFile {
     file: Option<File>,
     path: PathBuf,
     renamed: bool,
+    kept: bool,
 }
 
 impl TempFile {
@@ -39,9 +40,26 @@ impl TempFile {
                 Err(source) => return Err(Error::Io { what: "create", path, source }),
             }
         };
-        let new = TempFile { file: Some(file), path, renamed: false };
+        let new = TempFile { file: Some(file), path, renamed: false, kept: false };
         shared.adjust_file(new.file()).map_err(|source| new.error("fix permission bits on", source))?;
         Ok(new)
+    }
+
+    /// Takes over a file that an earlier process left, and keeps it. It becomes writable for this
+    /// process, and has no permission to write afterwards.
+    pub(crate) fn take_over(path: &Path) -> Result<TempFile, Error> {
+        let failed = |what| move |source| Error::Io { what, path: path.to_owned(), source };
+        let stat = by_path::stat(path).map_err(failed("stat"))?;
+        let mode = stat.map_or(0o444, |stat| stat.mode & 0o777 & !0o222);
+        by_path::set_mode(path, mode | 0o600).map_err(failed("fix permission bits on"))?;
+        let file = by_path::open_to_edit(path).map_err(failed("open"))?;
+        sys::set_mode(&file, mode).map_err(failed("fix permission bits on"))?;
+        Ok(TempFile { file: Some(file), path: path.to_owned(), renamed: false, kept: true })
+    }
+
+    /// Leaves the file where it is if it is dropped before it is renamed.
+    pub(crate) fn keep(&mut self) {
+        self.kept = true;
     }
 
     /// Returns the file. Panics after [`TempFile::close`].
@@ -154,7 +172,7 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        if !self.renamed {
+        if !self.renamed && !self.kept {
             let _ = by_path::remove_file(&self.path);
         }
     }

@@ -58,6 +58,11 @@ pub fn open_to_change(path: &Path) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().write(true).open(path)).map(File::from)
 }
 
+/// Opens an existing file for reading, and for writing at any place.
+pub fn open_to_edit(path: &Path) -> io::Result<File> {
+    call(Phase::Open, || OpenOptions::new().read(true).write(true).open(path)).map(File::from)
+}
+
 /// Opens a file for appending. If `create` is set, creates a missing file with the permission bits
 /// of `mode` less the umask.
 pub fn append(path: &Path, create: bool, mode: u32) -> io::Result<File> {

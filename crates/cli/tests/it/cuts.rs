@@ -2,14 +2,18 @@
 //! repository stays usable, the same command finishes, and the result is that of an undisturbed
 //! run.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use testkit::{
-    Repo, Sandbox,
+    Disk, Repo, Run, Sandbox,
     servers::{Daemon, Fault, Line, Proxy},
 };
 
-use crate::{SAPWOOD, full, random::Random};
+use crate::{SAPWOOD, clone::tree, full, random::Random};
 
 /// The number of moments.
 fn moments() -> u64 {
@@ -56,42 +60,300 @@ fn succeeds(repo: &Repo<'_>, context: &str, args: &[&str]) {
     assert_eq!(run.code, 0, "{context}: {}", run.stderr);
 }
 
-#[test]
-fn clones_finish_after_a_cut() {
-    let sandbox = Sandbox::new();
-    source(&sandbox);
-    let daemon = Daemon::start(&sandbox, "served");
-    // Slow enough to be killed on the way: the whole takes about a quarter of a second.
-    let line = Line { rate: Some(2_000_000), latency: Duration::ZERO };
-    let proxy = Proxy::on(line, daemon.address());
-    let url = proxy.before(&daemon.url("source"));
-    let root = sandbox.repo("");
-    let clone = ["clone", "-q", &url, "copy"];
-    succeeds(&root, "undisturbed", &clone);
-    let (whole, expected) = (proxy.received(), seen(&sandbox.repo("copy")));
-    let mut random = Random::new(4);
-    for round in 0..moments() {
-        root.remove("copy");
-        let after = random.next() % whole;
-        let context = format!("cut after {after} of {whole} bytes");
-        proxy.once(Fault::Cut, after);
-        let run = root.run(Path::new(SAPWOOD), &clone);
-        if !proxy.is_troubled() && run.code != 0 {
-            succeeds(&root, &context, &clone);
-        }
-        assert_eq!(seen(&sandbox.repo("copy")), expected, "{context}");
-        proxy.set(None);
+/// A repository behind a line, and the command that clones it.
+struct Scene<'a> {
+    sandbox: &'a Sandbox,
+    _daemon: Daemon,
+    proxy: Proxy,
+    url: String,
+}
 
-        root.remove("copy");
-        let delay = Duration::from_micros(random.next() % 300_000);
-        let context = format!("round {round}, killed after {delay:?}");
-        kill_after(&root, &clone, delay);
-        let copy = sandbox.repo("copy");
-        if !copy.exists(".git") || copy.exists(".git/sapwood-clone") {
-            succeeds(&root, &context, &clone);
+impl<'a> Scene<'a> {
+    /// Makes a source of about a megabyte. Some of its files are deltas.
+    fn new(sandbox: &'a Sandbox, rate: Option<u64>) -> Scene<'a> {
+        let repo = sandbox.init("served/source");
+        let mut random = Random::new(3);
+        for number in 0..16 {
+            let lines = (0..200).map(|line| format!("{}\n", if line == number { 0 } else { line }));
+            repo.write(format!("notes/{}/text", number % 3), lines.collect::<String>());
+            add(&repo, number, &mut random);
         }
-        assert_eq!(seen(&copy), expected, "{context}");
+        repo.git(&["tag", "-a", "-m", "a tag", "v1", "HEAD~2"]);
+        repo.git(&["config", "uploadpack.allowFilter", "true"]);
+        let daemon = Daemon::start(sandbox, "served");
+        let proxy = Proxy::on(Line { rate, latency: Duration::ZERO }, daemon.address());
+        let url = proxy.before(&daemon.url("source"));
+        Scene { sandbox, _daemon: daemon, proxy, url }
     }
+
+    fn args<'s>(&'s self, keeping: &'s str, more: &[&'s str]) -> Vec<&'s str> {
+        [&["-c", keeping, "clone", "-q"], more, &[&self.url, "copy"]].concat()
+    }
+
+    fn run(&self, keeping: &str, more: &[&str]) -> Run {
+        self.sandbox.repo("").run(Path::new(SAPWOOD), &self.args(keeping, more))
+    }
+
+    /// Clones, and returns the bytes that came.
+    #[track_caller]
+    fn finish(&self, keeping: &str, more: &[&str], context: &str) -> u64 {
+        let before = self.proxy.delivered();
+        let run = self.run(keeping, more);
+        assert_eq!((run.code, run.stderr.to_string()), (0, String::new()), "{context}");
+        self.proxy.delivered() - before
+    }
+
+    /// Begins a clone that is cut off after `part` of `whole` bytes.
+    #[track_caller]
+    fn cut(&self, keeping: &str, more: &[&str], (whole, part): (u64, f64)) {
+        self.clear();
+        self.proxy.once(Fault::Cut, (whole as f64 * part) as u64);
+        let run = self.run(keeping, more);
+        assert!(run.code == 128 && !self.proxy.is_troubled(), "{}", run.stderr);
+        let is_kept = ["sapwood-clone", ".git/sapwood-clone"].iter().any(|name| self.copy().exists(name));
+        assert_eq!(run.stderr.to_string().contains("info: the objects that came are kept"), is_kept);
+    }
+
+    /// Removes what an earlier clone has left.
+    fn clear(&self) {
+        let root = self.sandbox.repo("");
+        if root.exists("copy") {
+            root.remove("copy");
+        }
+    }
+
+    fn copy(&self) -> Repo<'a> {
+        self.sandbox.repo("copy")
+    }
+}
+
+const ALWAYS: &str = "sapwood.resumableClone=true";
+
+/// Every file and directory of a clone, but the packs, which may be several.
+fn files(copy: &Repo<'_>) -> Vec<(bstr::BString, (u32, bstr::BString))> {
+    let all = tree(&copy.path).into_iter();
+    all.filter(|(name, _)| !name.starts_with(b".git/objects/pack/pack-")).collect()
+}
+
+#[test]
+fn clones_go_on_after_a_cut() {
+    let sandbox = Sandbox::new();
+    // Slow enough to be killed on the way.
+    let scene = Scene::new(&sandbox, Some(2_000_000));
+    let (root, copy) = (sandbox.repo(""), scene.copy());
+    let whole = scene.finish(ALWAYS, &[], "undisturbed");
+    let took = whole as f64 / 2e6;
+    let expected = (seen(&copy), files(&copy));
+    let mut random = Random::new(4);
+    let mut kept = 0;
+    let rounds = if full() { 50 } else { 2 };
+    for round in 0..2 * rounds {
+        scene.clear();
+        let before = scene.proxy.delivered();
+        let part = (random.next() % 1000) as f64 / 1000.0;
+        let context = if round % 2 == 0 {
+            scene.cut(ALWAYS, &[], (whole, part));
+            format!("round {round}, cut at {part} of {whole} bytes")
+        } else {
+            let delay = Duration::from_secs_f64(took * part);
+            kill_after(&root, &scene.args(ALWAYS, &[]), delay);
+            format!("round {round}, killed after {delay:?}")
+        };
+        kept += u32::from(copy.exists(".git/sapwood-clone"));
+        if !copy.exists(".git") || copy.exists(".git/sapwood-clone") {
+            scene.finish(ALWAYS, &[], &context);
+        }
+        let asked = scene.proxy.delivered() - before;
+        assert!(asked <= whole + whole / 4, "{context}: {asked} bytes came");
+        copy.git(&["fsck", "--strict"]);
+        assert!((seen(&copy), files(&copy)) == expected, "{context}: {:?}", files(&copy));
+    }
+    assert!(kept >= rounds, "only {kept} clones were cut");
+}
+
+/// Cut in the first blobs, in the last, and twice.
+#[test]
+fn a_clone_that_is_cut_again_goes_on_again() {
+    let sandbox = Sandbox::new();
+    let scene = Scene::new(&sandbox, None);
+    let whole = scene.finish(ALWAYS, &[], "undisturbed");
+    let expected = (seen(&scene.copy()), files(&scene.copy()));
+    let before = scene.proxy.delivered();
+    scene.cut(ALWAYS, &[], (whole, 0.2));
+    for part in [0.3, 0.2] {
+        scene.proxy.once(Fault::Cut, (whole as f64 * part) as u64);
+        assert_eq!(scene.run(ALWAYS, &[]).code, 128);
+        assert!(scene.copy().exists(".git/sapwood-clone"), "{part}");
+        // It is a repository at all times.
+        scene.copy().git(&["fsck"]);
+    }
+    scene.finish(ALWAYS, &[], "at last");
+    let asked = scene.proxy.delivered() - before;
+    assert!(asked <= whole + whole / 4, "{asked} of {whole}");
+    scene.copy().git(&["fsck", "--strict"]);
+    assert!((seen(&scene.copy()), files(&scene.copy())) == expected);
+}
+
+#[test]
+fn clones_are_kept_as_the_setting_says() {
+    let sandbox = Sandbox::new();
+    let scene = Scene::new(&sandbox, None);
+    let whole = scene.finish(ALWAYS, &[], "undisturbed");
+    for keeping in ["sapwood.resumableClone=auto", "sapwood.resumableClone=false"] {
+        scene.cut(keeping, &[], (whole, 0.9));
+        assert!(!sandbox.repo("").exists("copy"), "{keeping}: a small transfer is not kept");
+    }
+    // Another setting drops the transfer that was kept.
+    scene.cut(ALWAYS, &[], (whole, 0.9));
+    let came = scene.finish("sapwood.resumableClone=false", &[], "anew");
+    assert!(came >= whole / 2, "{came} of {whole}");
+    // Nothing came.
+    scene.cut(ALWAYS, &[], (whole, 0.0));
+    assert!(!sandbox.repo("").exists("copy"));
+    // A shallow clone is not resumed.
+    scene.cut(ALWAYS, &["--depth=14"], (whole, 0.6));
+    assert!(!sandbox.repo("").exists("copy"));
+    // Before the connection stands, no failure drops what was kept.
+    scene.cut(ALWAYS, &[], (whole, 0.9));
+    scene.proxy.once(Fault::Cut, 0);
+    assert_eq!(scene.run(ALWAYS, &[]).code, 128);
+    assert_eq!(scene.run(ALWAYS, &["-b", "nowhere"]).code, 128);
+    let came = scene.finish(ALWAYS, &[], "after failures");
+    assert!(came <= whole / 4, "{came} of {whole}");
+}
+
+#[test]
+fn a_signal_keeps_what_came() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let sandbox = Sandbox::new();
+    let scene = Scene::new(&sandbox, Some(1_000_000));
+    let root = sandbox.repo("");
+    for (name, number) in [("INT", 2), ("TERM", 15)] {
+        scene.clear();
+        let before = scene.proxy.delivered();
+        let mut command = root.command(Path::new(SAPWOOD));
+        command.args(scene.args(ALWAYS, &[])).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        while scene.proxy.delivered() < before + 500_000 {
+            assert_eq!(child.try_wait().expect("a child"), None);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status();
+        assert!(sent.expect("kill can be run").success());
+        assert_eq!(child.wait().expect("a child").signal(), Some(number));
+        scene.copy().git(&["fsck"]);
+        let came = scene.finish(ALWAYS, &[], name);
+        assert!(came < 800_000, "{name}: {came} bytes came");
+        scene.copy().git(&["fsck", "--strict"]);
+        assert_eq!(scene.copy().git(&["status", "--porcelain"]).stdout, "");
+    }
+}
+
+#[test]
+fn refs_may_move_while_a_clone_is_cut() {
+    let sandbox = Sandbox::new();
+    let scene = Scene::new(&sandbox, None);
+    let (root, copy, source) = (sandbox.repo(""), scene.copy(), sandbox.repo("served/source"));
+    let mut random = Random::new(9);
+    for (name, more) in [("all", &[][..]), ("one", &["--single-branch"])] {
+        scene.clear();
+        let whole = scene.finish(ALWAYS, more, "undisturbed");
+        let same = |context: &str| {
+            root.git(&[&["clone", "-q"], more, &[&scene.url, "git"]].concat());
+            let seen = |repo: &Repo<'_>| {
+                let asked: [&[&str]; 3] =
+                    [&["for-each-ref"], &["rev-parse", "HEAD"], &["status", "--porcelain"]];
+                asked.map(|args| repo.git(args).stdout)
+            };
+            copy.git(&["fsck", "--strict", "--connectivity-only"]);
+            assert_eq!(seen(&copy), seen(&sandbox.repo("git")), "{name}: {context}");
+            assert_eq!(copy.read(".git/config"), sandbox.repo("git").read(".git/config"));
+            root.remove("git");
+        };
+        scene.cut(ALWAYS, more, (whole, 0.7));
+        add(&source, 100, &mut random);
+        source.git(&["tag", "-a", "-m", "new", &format!("new-{name}")]);
+        let came = scene.finish(ALWAYS, more, "moved on");
+        assert!(came <= whole / 2, "{name}: {came} of {whole}");
+        same("moved on");
+        scene.cut(ALWAYS, more, (whole, 0.7));
+        source.git(&["reset", "-q", "--hard", "HEAD~5"]);
+        add(&source, 200, &mut random);
+        scene.finish(ALWAYS, more, "moved back");
+        same("moved back");
+    }
+}
+
+#[test]
+fn a_server_of_the_old_protocol_begins_anew() {
+    let sandbox = Sandbox::new();
+    let scene = Scene::new(&sandbox, None);
+    sandbox.repo("home").write(".gitconfig", "[protocol]\n\tversion = 0\n");
+    let whole = scene.finish(ALWAYS, &[], "undisturbed");
+    let expected = (seen(&scene.copy()), files(&scene.copy()));
+    scene.cut(ALWAYS, &[], (whole, 0.9));
+    scene.finish(ALWAYS, &[], "anew");
+    assert!((seen(&scene.copy()), files(&scene.copy())) == expected);
+}
+
+/// A bare clone goes on in its own directory, and a template's packs stay.
+#[test]
+fn bare_clones_and_templates_go_on() {
+    let sandbox = Sandbox::new();
+    let scene = Scene::new(&sandbox, None);
+    let whole = scene.finish(ALWAYS, &[], "undisturbed");
+    let other = sandbox.init("other");
+    other.write("file", "of the template\n");
+    other.commit("one");
+    other.git(&["repack", "-q", "-a", "-d"]);
+    let template = sandbox.repo("template");
+    std::fs::create_dir_all(template.join("objects")).expect("a directory of ours");
+    std::fs::rename(other.join(".git/objects/pack"), template.join("objects/pack")).expect("renamed");
+    let template = format!("--template={}", template.path.display());
+    for more in [&["--bare"][..], &["--mirror", &template], &[&template]] {
+        scene.cut(ALWAYS, more, (whole, 0.8));
+        let came = scene.finish(ALWAYS, more, &format!("{more:?}"));
+        assert!(came <= whole / 2, "{more:?}: {came} of {whole}");
+        scene.copy().git(&["fsck", "--strict"]);
+        let packs = if more.len() == 1 && more[0] == "--bare" { 2 } else { 3 };
+        let counts = scene.copy().git(&["count-objects", "-v"]).stdout.to_string();
+        assert!(counts.contains(&format!("packs: {packs}\n")) && counts.contains("garbage: 0"), "{counts}");
+        for left in ["sapwood-clone", "sapwood-transfer", ".git/sapwood-clone", ".git/sapwood-transfer"] {
+            assert!(!scene.copy().exists(left), "{more:?}: {left}");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_keeps_what_came() {
+    let sandbox = Sandbox::new();
+    let scene = Scene::new(&sandbox, None);
+    let whole = scene.finish(ALWAYS, &[], "undisturbed");
+    sandbox.repo("").remove("copy");
+    let small = sandbox.path().join("small");
+    std::fs::create_dir(&small).expect("a directory of ours");
+    let Some(_disk) = Disk::in_memory(2, &small) else { return };
+    let root = sandbox.repo("small");
+    let clone = |keeping: &str| {
+        let args = ["-c", keeping, "clone", "-q", "--bare", &scene.url, "copy"];
+        root.run(Path::new(SAPWOOD), &args)
+    };
+    // The file takes so much room that the pack does not fit.
+    std::fs::write(small.join("ballast"), vec![1; 1_400_000]).expect("written");
+    let run = clone(ALWAYS);
+    assert_eq!(run.code, 128, "{}", run.stderr);
+    assert!(run.stderr.to_string().contains("No space left on device"), "{}", run.stderr);
+    assert!(root.exists("copy/sapwood-clone"), "{}", run.stderr);
+    root.remove("ballast");
+    let before = scene.proxy.delivered();
+    let run = clone(ALWAYS);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(scene.proxy.delivered() - before < whole * 3 / 4);
+    sandbox.repo("small/copy").git(&["fsck", "--strict"]);
+    root.remove("copy");
+    std::fs::write(small.join("ballast"), vec![1; 1_400_000]).expect("written");
+    assert_eq!(clone("sapwood.resumableClone=auto").code, 128);
+    assert!(!root.exists("copy"));
 }
 
 #[test]

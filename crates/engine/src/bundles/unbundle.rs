@@ -47,6 +47,7 @@ impl Bundles<'_> {
             interrupt,
             meter: &Meter::default(),
             observer: None,
+            keeps_beginning: false,
         };
         match arrive::take(&mut file, &arrival) {
             Ok(_) => {

@@ -3,12 +3,17 @@
 use std::path::Path;
 
 use bstr::{BStr, BString, ByteSlice};
-use format::refname::{self, Levels};
+use format::{
+    config::Edit,
+    refname::{self, Levels},
+};
 use sys::by_path;
 
 use super::{
     Error, Event, Kind, Prepared, Source,
+    salvage::Keeping,
     select::{self, LaterTags},
+    settings,
 };
 
 impl Prepared {
@@ -58,6 +63,41 @@ impl Prepared {
             });
         }
         if is_reftable == Some(true) { Err(Error::Reftable) } else { Ok(()) }
+    }
+
+    /// Returns which transfers are kept if they break off (`sapwood.resumableClone`). None of a
+    /// clone that leaves something out, borrows, or could not be found again.
+    pub(super) fn keeping(&self) -> Result<Keeping, Error> {
+        let options = &self.options;
+        let is_whole = options.depth.is_none()
+            && options.shallow_since.is_none()
+            && options.shallow_exclude.is_empty()
+            && options.filter.is_none();
+        let borrows = options.shared || !options.references.is_empty();
+        let is_transfer = !self.copies_files() && !matches!(self.source.kind, Kind::Bundle { .. });
+        let is_found = options.resumable && self.destination.is_resumable();
+        if !is_whole || borrows || !is_transfer || !is_found {
+            return Ok(Keeping::Nothing);
+        }
+        let outside = repo::StandaloneConfig::load(&options.open)?;
+        let boolean = |name: &str| {
+            let own =
+                options.config.iter().rev().find_map(|text| match settings::parameter(text.as_bstr()) {
+                    Ok(Edit::Add { key, value }) if key.eq_ignore_ascii_case(name.as_bytes()) => Some(value),
+                    _ => None,
+                });
+            let value = own.or_else(|| outside.config_str(name))?;
+            repo::parse_bool(Some(value.as_bstr()))
+        };
+        // The pack of a transfer after bundles is thin.
+        if options.bundle_uri.is_some() || boolean("transfer.bundleURI") == Some(true) {
+            return Ok(Keeping::Nothing);
+        }
+        Ok(match boolean("sapwood.resumableClone") {
+            Some(true) => Keeping::All,
+            Some(false) => Keeping::Nothing,
+            None => Keeping::Large,
+        })
     }
 
     pub(super) fn ref_options(&self, repo: &repo::Repository) -> Result<select::RefOptions, Error> {

@@ -109,6 +109,19 @@ impl Destination {
         }
     }
 
+    /// Returns true if the same command finds a clone that it left here.
+    pub(super) fn is_resumable(&self) -> bool {
+        self.separate.is_none() && self.named_work_tree.is_none()
+    }
+
+    /// Records what exists already because an earlier run made it.
+    pub(super) fn add_to(&self, junk: &mut Junk) {
+        if let Some(work_tree) = &self.work_tree {
+            junk.add(work_tree, self.existed);
+        }
+        junk.add(&self.git_dir, self.git_dir_existed());
+    }
+
     /// Returns true if `core.worktree` has to name the worktree.
     pub(super) fn names_work_tree(&self) -> bool {
         self.named_work_tree.is_some() && self.separate.is_none()

@@ -99,6 +99,16 @@ impl Error {
         }
     }
 
+    /// Returns true if a transfer may have broken off: by the network, the server, a signal, or a
+    /// full disk.
+    pub(super) fn is_interrupted_transfer(&self) -> bool {
+        match self {
+            Error::Interrupted | Error::Connected(crate::fetch::connected::Error::Interrupted) => true,
+            Error::Objects(error) => error.is_interrupted_transfer(),
+            _ => false,
+        }
+    }
+
     /// Returns true if Git refuses with the same message before it changes anything.
     pub fn is_early_refusal(&self) -> bool {
         matches!(

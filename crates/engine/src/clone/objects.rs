@@ -26,6 +26,7 @@ use super::{
     Event, Options,
     alternates::{self, Alternates},
     local,
+    salvage::{self, Outcome},
     select::{RefOptions, Selection, is_hidden},
     server,
     source::{Kind, Source},
@@ -75,6 +76,17 @@ pub enum Error {
     Io { what: &'static str, path: PathBuf, source: io::Error },
 }
 
+impl Error {
+    /// See [`super::Error::is_interrupted_transfer`].
+    pub(super) fn is_interrupted_transfer(&self) -> bool {
+        match self {
+            Error::Aborted | Error::Wire(_) | Error::Arrival(arrive::Error::Interrupted) => true,
+            Error::Arrival(error) => error.is_cut() || error.is_full_disk(),
+            _ => false,
+        }
+    }
+}
+
 fn list(missing: &[ObjectId]) -> String {
     missing.iter().map(|oid| format!("{oid} ")).collect::<Vec<_>>().join("\n")
 }
@@ -113,6 +125,10 @@ pub(super) struct Wanted<'a> {
     pub(super) bundled: Option<&'a repo::Repository>,
     /// Sees the objects as they arrive.
     pub(super) observer: Option<&'a dyn indexing::Observer>,
+    /// Packs of an earlier run are there.
+    pub(super) is_resumed: bool,
+    /// Connects to the server once more.
+    pub(super) reconnect: &'a dyn Fn() -> Result<Connection, Error>,
 }
 
 /// The options of opening a source.
@@ -141,6 +157,17 @@ enum Transport {
     },
 }
 
+/// Connects to the server of a source.
+pub(super) fn connect(source: &Source, asking: &Asking<'_>) -> Result<Connection, Error> {
+    let url = match &source.kind {
+        Kind::Repository { git_dir } => {
+            Url::of_path(std::os::unix::ffi::OsStrExt::as_bytes(git_dir.as_os_str()).as_bstr())
+        }
+        Kind::Server | Kind::Bundle { .. } => Client::of(asking.repo).url(source.url.as_bstr()),
+    };
+    server::connect(&url, asking)
+}
+
 impl Channel {
     /// Opens the source and learns its refs.
     pub(super) fn open(
@@ -151,17 +178,17 @@ impl Channel {
     ) -> Result<Channel, Error> {
         match &source.kind {
             Kind::Repository { git_dir } if local => Channel::files(git_dir, asking.options, events),
-            Kind::Repository { git_dir } => {
-                let path = std::os::unix::ffi::OsStrExt::as_bytes(git_dir.as_os_str());
-                server::open(&Url::of_path(path.as_bstr()), asking)
+            Kind::Repository { .. } | Kind::Server => {
+                let mut connection = connect(source, asking)?;
+                let refs = connection.list_refs(&asking.ref_options.ref_prefixes())?;
+                Ok(Channel::to_server(refs, connection))
             }
-            Kind::Server => server::open(&Client::of(asking.repo).url(source.url.as_bstr()), asking),
             Kind::Bundle { path } => Channel::bundle(path),
         }
     }
 
     /// Returns a channel to a server whose refs are known.
-    pub(super) fn to_server(refs: Advertisement, connection: Connection) -> Channel {
+    fn to_server(refs: Advertisement, connection: Connection) -> Channel {
         Channel { refs, hash: connection.hash(), transport: Transport::Server(Box::new(connection)) }
     }
 
@@ -240,6 +267,9 @@ impl Channel {
         interrupt: &AtomicBool,
     ) -> Result<Objects, Error> {
         let objects = wanted.git_dir.join("objects");
+        if wanted.is_resumed && !matches!(self.transport, Transport::Server(_)) {
+            salvage::discard(wanted)?;
+        }
         let reopen = || Objects::new(&objects, wanted.hash);
         match self.transport {
             Transport::Files(source) => {
@@ -253,6 +283,16 @@ impl Channel {
                 if wanted.selection.empty {
                     // Nothing was asked for, so a failure loses nothing.
                     let _ = connection.close();
+                    salvage::discard(wanted)?;
+                } else if wanted.is_resumed {
+                    match salvage::go_on(*connection, wanted, events, interrupt)? {
+                        Outcome::Finished => salvage::install(&objects, wanted)?,
+                        Outcome::Useless(connection) => {
+                            salvage::discard(wanted)?;
+                            let connection = connection.map_or_else(wanted.reconnect, Ok)?;
+                            server::fetch(connection, &objects, wanted, events, interrupt)?;
+                        }
+                    }
                 } else {
                     server::fetch(*connection, &objects, wanted, events, interrupt)?;
                 }
@@ -380,6 +420,8 @@ pub(super) fn receive(
         interrupt,
         meter: wanted.receiving,
         observer: wanted.observer,
+        // A clone that is not kept is removed as a whole.
+        keeps_beginning: true,
     };
     arrive::take(stream, &arrival)?;
     events(Event::Received);

@@ -87,6 +87,8 @@ pub struct Options {
     pub revision: Option<BString>,
     /// `-4`, `-6`
     pub family: repo::wire::AddressFamily,
+    /// A clone whose transfer broke off may be kept: a later run finds it.
+    pub resumable: bool,
     /// Ends every wait for a server when it becomes true.
     pub interrupt: Option<Arc<std::sync::atomic::AtomicBool>>,
     /// How often `-v` was given, or, negative, `-q`.

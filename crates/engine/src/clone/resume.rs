@@ -6,7 +6,7 @@
 //! the Git directory decides:
 //!
 //! - Refs are not published, and no user created a branch: remove the Git directory and start
-//!   again.
+//!   again. If packs of an interrupted transfer are worth it, they stay (`salvage`).
 //! - Refs are published: fill the worktree. A file in the way is replaced only if its content shows
 //!   that the clone may have left it (`Premise::Remnant`). Entries that the index holds as finished
 //!   or staged stay as they are.
@@ -23,7 +23,10 @@ use std::{
 use bstr::{BStr, BString, ByteSlice};
 use sys::{File, FileType, by_path};
 
-use super::pipeline::STAGING;
+use super::{
+    pipeline::STAGING,
+    salvage::{self, Keeping, TRANSFER},
+};
 
 const MARKER: &str = "sapwood-clone";
 const ASSEMBLY_PREFIX: &[u8] = b".clone-";
@@ -138,24 +141,38 @@ pub(super) fn examine(place: &Path, git_dir: &Path, url: &BStr) -> Result<Option
     }
 }
 
-/// Removes the leftovers that a new run does not need. Returns the lock if the run resumes a
-/// published clone.
-pub(super) fn clear(leftover: &Leftover, git_dir: &Path) -> Result<Option<Claim>, Error> {
+/// The work of an earlier run that is left, and its lock.
+#[derive(Debug)]
+pub(super) enum Resumed {
+    Nothing,
+    /// Packs in [`TRANSFER`], and nothing else but the marker.
+    Transfer(Claim),
+    /// A published clone.
+    Worktree(Claim),
+}
+
+/// Removes the leftovers that a new run does not need.
+pub(super) fn clear(leftover: &Leftover, git_dir: &Path, keeping: Keeping) -> Result<Resumed, Error> {
     let remove_claimed = |path: &Path| {
         let marked = matches!(by_path::stat(&path.join(MARKER)), Ok(Some(_)));
         let _claim = marked.then(|| claim(path)).transpose()?;
         remove(path).map_err(io_error("remove", path))
     };
     match leftover {
-        Leftover::Nothing => Ok(None),
+        Leftover::Nothing => Ok(Resumed::Nothing),
         Leftover::Assemblies(assemblies) => {
             assemblies.iter().try_for_each(|path| remove_claimed(path))?;
-            Ok(None)
+            Ok(Resumed::Nothing)
         }
         Leftover::Unpublished(assemblies) => {
             assemblies.iter().try_for_each(|path| remove_claimed(path))?;
-            remove_claimed(git_dir)?;
-            Ok(None)
+            if !salvage::is_worth_keeping(git_dir, keeping) {
+                remove_claimed(git_dir)?;
+                return Ok(Resumed::Nothing);
+            }
+            let claim = claim(git_dir)?;
+            strip(git_dir).map_err(io_error("remove", git_dir))?;
+            Ok(Resumed::Transfer(claim))
         }
         Leftover::Published => {
             let claim = claim(git_dir)?;
@@ -175,7 +192,7 @@ pub(super) fn clear(leftover: &Leftover, git_dir: &Path) -> Result<Option<Claim>
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     Err(io_error("remove", &staging)(error))
                 }
-                _ => Ok(Some(claim)),
+                _ => Ok(Resumed::Worktree(claim)),
             }
         }
     }
@@ -190,9 +207,24 @@ pub(super) fn remove(directory: &Path) -> io::Result<()> {
 /// Removes the content of a directory: first HEAD, without which no clone counts as published, last
 /// the marker.
 pub(super) fn empty(directory: &Path) -> io::Result<()> {
+    empty_except(directory, &|_| false)
+}
+
+/// Sets the packs of a Git directory aside, and removes everything else but the marker. Without
+/// HEAD, the directory counts as one that is being removed.
+fn strip(git_dir: &Path) -> io::Result<()> {
+    match by_path::remove_file(&git_dir.join("HEAD")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    salvage::set_aside(git_dir)?;
+    empty_except(git_dir, &|name| is_marker(name) || name == TRANSFER)
+}
+
+fn empty_except(directory: &Path, stays: &dyn Fn(&OsStr) -> bool) -> io::Result<()> {
     let mut entries = by_path::list(directory)?;
     entries.sort_by_key(|(name, _)| (is_marker(name), name != "HEAD"));
-    for (name, file_type) in entries {
+    for (name, file_type) in entries.into_iter().filter(|(name, _)| !stays(name)) {
         let path = directory.join(name);
         match file_type {
             FileType::Directory => by_path::remove_dir_all(&path)?,
@@ -200,6 +232,11 @@ pub(super) fn empty(directory: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the time when the marker was written, in seconds since the epoch.
+pub(super) fn begun(git_dir: &Path) -> Option<i64> {
+    Some(by_path::stat(&git_dir.join(MARKER)).ok()??.mtime.0)
 }
 
 /// Returns the source that the marker names.
@@ -286,131 +323,5 @@ fn has_branch(heads: &Path) -> Result<bool, Error> {
 
 #[cfg(test)]
 #[allow(clippy::disallowed_methods)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    fn write(path: &Path, content: &str) {
-        fs::create_dir_all(path.parent().expect("it is in a directory")).expect("made");
-        fs::write(path, content).expect("written");
-    }
-
-    fn repository(git_dir: &Path, head: &str, url: &str) {
-        fs::create_dir_all(git_dir.join("refs/heads")).expect("made");
-        write(&git_dir.join("HEAD"), head);
-        write(&git_dir.join(MARKER), &format!("{}\n{url}\n", std::process::id()));
-    }
-
-    fn found(place: &Path) -> Option<Leftover> {
-        let since = std::time::Instant::now();
-        loop {
-            match examine(place, &place.join(".git"), "/source".into()) {
-                // Another test may fork meanwhile, and its child holds the released lock until it
-                // runs another program.
-                Err(Error::Running { .. }) if since.elapsed().as_secs() < 60 => std::thread::yield_now(),
-                answer => return answer.expect("nothing runs"),
-            }
-        }
-    }
-
-    #[test]
-    fn resumes_only_unfinished_clones_of_the_same_source() {
-        let root = tempfile::tempdir().expect("a directory for tests");
-        let place = root.path();
-        let git_dir = place.join(".git");
-        repository(&git_dir, &format!("ref: {UNPUBLISHED}\n"), "/source");
-        assert_eq!(found(place), Some(Leftover::Unpublished(Vec::new())));
-        fs::write(place.join("file"), "the user's").expect("written");
-        assert_eq!(found(place), None, "a stranger's file");
-
-        fs::write(git_dir.join("HEAD"), "ref: refs/heads/main\n").expect("written");
-        assert_eq!(found(place), None, "the branch is not there yet");
-        fs::write(git_dir.join("refs/heads/main"), "x").expect("written");
-        assert_eq!(found(place), Some(Leftover::Published));
-
-        repository(&git_dir, "ref: refs/heads/main\n", "/other");
-        assert_eq!(found(place), None, "of another source");
-        unmark(&git_dir).expect("removed");
-        assert_eq!(found(place), None, "a finished repository");
-
-        let elsewhere = place.join("elsewhere");
-        fs::rename(&git_dir, &elsewhere).expect("moved");
-        repository(&elsewhere, "ref: refs/heads/main\n", "/source");
-        std::os::unix::fs::symlink("elsewhere", &git_dir).expect("linked");
-        assert_eq!(found(place), None, "a link to one");
-    }
-
-    #[test]
-    fn recognises_a_running_clone_by_its_lock() {
-        let root = tempfile::tempdir().expect("a directory for tests");
-        let place = root.path();
-        let git_dir = place.join(".git");
-        fs::create_dir(&git_dir).expect("made");
-        let claim = mark(&git_dir, "/source".into()).expect("marked");
-        write(&git_dir.join("HEAD"), "0123\n");
-        let running = || examine(place, &git_dir, "/source".into());
-        let id = std::process::id().to_string();
-        assert!(matches!(running(), Err(Error::Running { process, .. }) if process == id));
-        drop(claim);
-        assert_eq!(found(place), Some(Leftover::Published), "this process lives, but does not clone");
-        let claim = clear(&Leftover::Published, &git_dir).expect("cleared");
-        assert!(matches!(running(), Err(Error::Running { .. })), "two cannot go on with it");
-        drop(claim);
-
-        let assembly = place.join(".clone-1");
-        fs::rename(&git_dir, &assembly).expect("moved");
-        assert_eq!(found(place), Some(Leftover::Assemblies(vec![assembly])), "process 1 lives");
-    }
-
-    #[test]
-    fn recognises_and_removes_abandoned_assemblies() {
-        let root = tempfile::tempdir().expect("a directory for tests");
-        let place = root.path();
-        let assembly = place.join(".clone-1");
-        let leftover = Leftover::Assemblies(vec![assembly.clone()]);
-        fs::create_dir(&assembly).expect("made");
-        assert_eq!(found(place), Some(leftover.clone()), "not marked yet");
-        write(&assembly.join(MARKER), "");
-        assert_eq!(found(place), Some(leftover.clone()), "the marker is not written yet");
-        write(&assembly.join("notes"), "the user's");
-        assert_eq!(found(place), None, "somebody else's");
-        fs::remove_file(assembly.join(MARKER)).expect("removed");
-        assert_eq!(found(place), None, "somebody else's, without a marker");
-        fs::remove_file(assembly.join("notes")).expect("removed");
-        clear(&leftover, &place.join(".git")).expect("removed");
-        assert_eq!(fs::read_dir(place).expect("listed").count(), 0);
-    }
-
-    #[test]
-    fn recognises_a_half_removed_clone() {
-        let root = tempfile::tempdir().expect("a directory for tests");
-        let place = root.path();
-        let git_dir = place.join(".git");
-        repository(&git_dir, "ref: refs/heads/main\n", "/source");
-        write(&git_dir.join("refs/heads/main"), "x");
-        fs::remove_file(git_dir.join("HEAD")).expect("removed");
-        assert_eq!(found(place), Some(Leftover::Unpublished(Vec::new())), "HEAD is gone");
-        fs::remove_dir_all(git_dir.join("refs")).expect("removed");
-        assert_eq!(found(place), Some(Leftover::Unpublished(Vec::new())), "only the marker is left");
-        unmark(&git_dir).expect("removed");
-        assert_eq!(found(place), Some(Leftover::Assemblies(Vec::new())), "empty");
-        write(&git_dir.join("config"), "");
-        assert_eq!(found(place), None, "somebody's repository");
-    }
-
-    /// A bare clone into an existing directory is moved in entry by entry.
-    #[test]
-    fn recognises_a_half_moved_bare_clone() {
-        let root = tempfile::tempdir().expect("a directory for tests");
-        let place = root.path();
-        let bare = || examine(place, place, "/source".into()).expect("nothing runs");
-        let assembly = place.join(".clone-1");
-        repository(&assembly, &format!("ref: {UNPUBLISHED}\n"), "/source");
-        assert_eq!(bare(), Some(Leftover::Assemblies(vec![assembly.clone()])));
-        fs::rename(assembly.join(MARKER), place.join(MARKER)).expect("moved");
-        assert_eq!(bare(), Some(Leftover::Unpublished(Vec::new())));
-        fs::rename(assembly.join("refs"), place.join("refs")).expect("moved");
-        assert_eq!(bare(), Some(Leftover::Unpublished(Vec::new())));
-    }
-}
+#[path = "resume_tests.rs"]
+mod tests;

@@ -17,11 +17,11 @@ use crate::checkout::Workers;
 
 use super::{
     Event, bundles,
-    objects::{Asking, Channel, Error, Wanted, io_error, receive},
+    objects::{Asking, Error, Wanted, io_error, receive},
 };
 
-/// Connects and lists the refs.
-pub(super) fn open(url: &Url, asking: &Asking<'_>) -> Result<Channel, Error> {
+/// Connects.
+pub(super) fn connect(url: &Url, asking: &Asking<'_>) -> Result<Connection, Error> {
     let Asking { repo, options, ref_options } = *asking;
     let mut server_options = options.server_options.clone();
     if server_options.is_empty() {
@@ -41,9 +41,7 @@ pub(super) fn open(url: &Url, asking: &Asking<'_>) -> Result<Channel, Error> {
         interrupt: options.interrupt.clone(),
         remote: Some(ref_options.remote.clone()),
     };
-    let mut connection = Client::of(repo).connect(url, &connect)?;
-    let refs = connection.list_refs(&ref_options.ref_prefixes())?;
-    Ok(Channel::to_server(refs, connection))
+    Ok(Client::of(repo).connect(url, &connect)?)
 }
 
 /// Fetches the selected refs in one pack.
@@ -77,7 +75,7 @@ pub(super) fn fetch(
     let stored = wanted.bundled.map(repo::Repository::stored_objects);
     let mut negotiator: Box<dyn Negotiator> = match wanted.bundled.zip(stored.as_ref()) {
         Some((repo, stored)) => bundles::haves(repo, stored, &wants)?,
-        None => Box::new(Tips(wanted.references.tips(wanted.open, wanted.hash).into_iter())),
+        None => Box::new(Tips::new(wanted.references.tips(wanted.open, wanted.hash))),
     };
     let mut request = wire::Request {
         wants: &wants,
@@ -165,8 +163,14 @@ fn has_all(objects: &Path, wants: &[ObjectId], wanted: &Wanted<'_>) -> Result<bo
     Ok(true)
 }
 
-/// Offers the tips of borrowed repositories.
-struct Tips(std::vec::IntoIter<ObjectId>);
+/// Offers commits that are complete: the tips of borrowed repositories.
+pub(super) struct Tips(std::vec::IntoIter<ObjectId>);
+
+impl Tips {
+    pub(super) fn new(tips: Vec<ObjectId>) -> Tips {
+        Tips(tips.into_iter())
+    }
+}
 
 impl Negotiator for Tips {
     fn next_have(&mut self) -> Result<Option<ObjectId>, wire::Error> {

@@ -321,6 +321,7 @@ impl<'a> Transfer<'a> {
                 interrupt,
                 meter: &Meter::default(),
                 observer: None,
+                keeps_beginning: false,
             };
             arrive::take(&mut pack.as_slice(), &arrival)?;
             Ok(())
@@ -351,6 +352,7 @@ impl<'a> Transfer<'a> {
             interrupt,
             meter,
             observer,
+            keeps_beginning: false,
         };
         Ok(arrive::take(stream, &arrival)?)
     }

@@ -3,10 +3,12 @@
 //! Promise: files get their names only after the whole pack was read, every object was named, and
 //! the checksums were verified. After an error no file is left that was not there before.
 //!
-//! [`receive`] writes a stream into a repository; [`index`] reads a pack where it is.
+//! [`receive`] writes a stream into a repository; [`index`] reads a pack where it is; [`salvage`]
+//! publishes the beginning of a pack that broke off.
 
 pub mod arrive;
 mod check;
+mod salvage;
 
 use std::{
     io,
@@ -23,6 +25,7 @@ use store::{
 use sys::{File, by_path};
 
 pub use check::{Mismatch, check_index, check_reverse};
+pub use salvage::{Salvaged, salvage};
 
 /// Why a pack was not indexed.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +51,8 @@ pub struct Plan<'a> {
     pub marks: Vec<(&'static str, Vec<u8>)>,
     /// Called when the whole pack has been read.
     pub on_end: &'a dyn Fn(),
+    /// Leave the temporary file after an error: [`salvage`] takes what is in it.
+    pub keeps_beginning: bool,
 }
 
 /// A pack that was received.
@@ -68,8 +73,14 @@ pub struct Received {
 /// Reads one pack from `source` and publishes it.
 pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Result<Received, Error> {
     let mut staged = Staged::create(plan.target, hashing(options), Writing::Direct)?;
+    if plan.keeps_beginning {
+        staged.keep();
+    }
     let scanned = indexing::scan(source, options, &mut |bytes| staged.writer().write(bytes));
-    let (mut pack, end) = scanned?;
+    let (mut pack, end) = scanned.inspect_err(|_| {
+        // A file without its last bytes is worth as much as one that broke off earlier.
+        let _ = staged.writer().flush();
+    })?;
     let hashed = staged.writer().checkpoint();
     let checksum = hashed.map_err(indexing::Error::Write)?.checksum();
     judge(&end, checksum.expect("a pack is always hashed"))?;

@@ -6,7 +6,7 @@
 //!
 //! Order: [`scan()`] reads the stream once and copies it. The caller checks the trailer, and maps
 //! the copy. [`Pack::resolve`] applies the deltas. [`Pack::complete`] adds the bases that a thin
-//! pack lacks. docs/design/packs.md says why.
+//! pack lacks. docs/design/packs.md says why. [`scan_beginning()`] reads a pack that broke off.
 
 mod error;
 mod existing;
@@ -16,6 +16,7 @@ mod header;
 mod inflate;
 mod input;
 mod resolve;
+mod salvage;
 mod scan;
 mod table;
 mod thin;
@@ -31,6 +32,7 @@ use format::{HashKind, Kind, ObjectId};
 
 pub use error::{Error, Flaw};
 pub use input::Copy;
+pub use salvage::scan_beginning;
 pub use table::Indexed;
 pub use thin::Append;
 pub use whole::WholePack;
@@ -138,12 +140,18 @@ pub fn scan<'a>(
         meter: &options.meter.bytes,
     };
     let input = Input::new(origin, source.before, copy);
-    let (mut table, end) = scan::scan(input, options)?;
-    let is_delta = |form: Form| form == Form::Delta;
-    let unresolved = table.entries.iter().filter(|entry| is_delta(entry.form)).count();
-    let families = Families::of(&mut table);
-    options.meter.deltas.store(unresolved as u64, Ordering::Relaxed);
-    Ok((Pack { options: *options, table, families, unresolved }, end))
+    let (table, end) = scan::scan(input, options)?;
+    Ok((Pack::of(table, options), end))
+}
+
+impl<'a> Pack<'a> {
+    fn of(mut table: Table, options: &Options<'a>) -> Pack<'a> {
+        let is_delta = |form: Form| form == Form::Delta;
+        let unresolved = table.entries.iter().filter(|entry| is_delta(entry.form)).count();
+        let families = Families::of(&mut table);
+        options.meter.deltas.store(unresolved as u64, Ordering::Relaxed);
+        Pack { options: *options, table, families, unresolved }
+    }
 }
 
 impl Pack<'_> {

@@ -23,7 +23,24 @@ const HEADER_ROOM: usize = 64;
 
 /// The first pass over `input`.
 pub(super) fn scan(mut input: Input<'_>, options: &Options<'_>) -> Result<(Table, End), Error> {
-    let count = pack_header(&mut input)?;
+    let (mut table, scanned) = entries(&mut input, options)?;
+    scanned?;
+    table.end = input.position();
+    Ok((table, input.finish(options.hash.len())?))
+}
+
+/// The first pass over a pack that may break off: its whole entries up to the first that is not.
+pub(super) fn scan_beginning(mut input: Input<'_>, options: &Options<'_>) -> Result<Table, Error> {
+    let (table, scanned) = entries(&mut input, options)?;
+    match scanned {
+        Ok(()) | Err(Error::Eof | Error::BadObject { .. } | Error::TooLarge) => Ok(table),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads the header and the entries. Returns the whole ones, and the reason why some are missing.
+fn entries(input: &mut Input<'_>, options: &Options<'_>) -> Result<(Table, Result<(), Error>), Error> {
+    let count = pack_header(input)?;
     options.meter.total.store(count.into(), Ordering::Relaxed);
     let pool = Pool::new(options);
     let mut scan = Scan {
@@ -36,10 +53,11 @@ pub(super) fn scan(mut input: Input<'_>, options: &Options<'_>) -> Result<(Table
         delta: Vec::new(),
         threads: 0,
     };
+    scan.table.end = input.position();
     let scanned = std::thread::scope(|scope| {
         let closing = Closing(&pool, options);
         scan.threads = pool.start(scope, options.threads.saturating_sub(1));
-        let scanned = scan.entries(&mut input, &pool, count);
+        let scanned = scan.entries(input, &pool, count);
         let last = std::mem::take(&mut scan.batch);
         pool.hand_over(last, &mut scan.namer, scan.threads);
         pool.close(&mut scan.namer);
@@ -48,14 +66,12 @@ pub(super) fn scan(mut input: Input<'_>, options: &Options<'_>) -> Result<(Table
     });
     // An object that was handed over stands before the one at which the scan ended.
     scan.table.names = pool.finish()?;
-    scanned?;
-    scan.table.names.resize(count as usize * options.hash.len(), 0);
+    scan.table.names.resize(scan.table.entries.len() * options.hash.len(), 0);
     for (index, name) in &scan.large {
         store_name(&mut scan.table.names, *index, name);
     }
     scan.table.large = scan.large.iter().map(|(index, _)| *index).collect();
-    scan.table.end = input.position();
-    Ok((scan.table, input.finish(options.hash.len())?))
+    Ok((scan.table, scanned))
 }
 
 /// Ends the threads of the pool if the scan panics.
@@ -143,6 +159,7 @@ impl Scan<'_> {
             form: header.form,
         };
         self.record(index, entry, header.base);
+        self.table.end = input.position();
         Ok(goes_on)
     }
 

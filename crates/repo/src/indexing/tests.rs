@@ -316,3 +316,67 @@ fn an_interrupt_ends_it() {
     let stopped = scan(source, &options, &mut |_| Ok(())).map(drop);
     assert!(matches!(stopped, Err(Error::Interrupted)));
 }
+
+/// Returns the names in the beginning of a pack that is cut after `len` bytes, and the length of
+/// that beginning.
+fn salvaged(pack: &[u8], len: usize) -> Result<(u64, Vec<ObjectId>), Error> {
+    let (interrupt, meter) = (AtomicBool::new(false), Meter::default());
+    let options = Options {
+        hash: SHA1,
+        threads: 2,
+        big_file_threshold: 1 << 20,
+        base_cache: 1 << 20,
+        limit: None,
+        existing: None,
+        interrupt: &interrupt,
+        meter: &meter,
+        observer: None,
+    };
+    let source = Source { stream: &mut &pack[..len], is_file: true, before: &[] };
+    let mut beginning = scan_beginning(source, &options)?;
+    beginning.resolve(&pack[..len])?;
+    beginning.cut();
+    let end = beginning.end();
+    let indexed = beginning.finish()?;
+    let name = |n| ObjectId::from_bytes(SHA1, indexed.name(n)).expect("20 bytes");
+    Ok((end, (0..indexed.count()).map(name).collect()))
+}
+
+#[test]
+fn the_beginning_of_a_pack_has_its_whole_entries() {
+    let contents: [&[u8]; 4] = [b"a base", b"a base, longer", b"another", b"a base at the end"];
+    let mut made = Made::new(4);
+    made.blob(contents[0]);
+    made.delta(Ok(0), &appending(contents[0].len(), b", longer"));
+    made.blob(contents[2]);
+    made.delta(Ok(0), &appending(contents[0].len(), b" at the end"));
+    let offsets = made.offsets.clone();
+    let pack = made.finish();
+    let ends = [&offsets[1..], &[pack.len() as u64 - 20]].concat();
+    for len in 12..=pack.len() {
+        let whole = ends.iter().filter(|end| **end <= len as u64).count();
+        let (end, found) = salvaged(&pack, len).expect("a beginning");
+        let mut expected: Vec<ObjectId> = contents[..whole].iter().map(|content| name(content)).collect();
+        expected.sort();
+        assert_eq!((end, found), (whole.checked_sub(1).map_or(12, |last| ends[last]), expected), "{len}");
+    }
+    assert!(salvaged(&pack, 11).is_err(), "no header");
+    let mut damaged = pack.clone();
+    damaged[ends[1] as usize + 4] ^= 0xff;
+    assert_eq!(salvaged(&damaged, pack.len()).expect("a beginning").1.len(), 2);
+}
+
+#[test]
+fn the_beginning_of_a_pack_has_no_delta_without_its_base() {
+    let mut made = Made::new(5);
+    made.blob(b"first");
+    made.delta(Err(name(b"late")), &appending(4, b"r"));
+    made.blob(b"second");
+    made.blob(b"late");
+    made.delta(Err(name(b"missing")), &appending(7, b"!"));
+    let (offsets, pack) = (made.offsets.clone(), made.finish());
+    let count = |len: u64| salvaged(&pack, len as usize).expect("a beginning").1.len();
+    assert_eq!(count(offsets[3]), 1, "the base is cut off");
+    assert_eq!(count(offsets[4]), 4, "the base is there");
+    assert_eq!(count(pack.len() as u64), 4, "another base is nowhere");
+}

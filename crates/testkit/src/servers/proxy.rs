@@ -78,6 +78,8 @@ struct Shared {
     /// Bytes from the server, and from the client, since the start.
     received: AtomicU64,
     sent: AtomicU64,
+    /// Bytes from the server that the client's end has.
+    delivered: AtomicU64,
 }
 
 #[derive(Default)]
@@ -149,6 +151,7 @@ impl Proxy {
             state: Mutex::default(),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
+            delivered: AtomicU64::new(0),
         });
         let forwarding = Arc::clone(&shared);
         let acceptor = Acceptor::start(move |client, _| {
@@ -204,6 +207,11 @@ impl Proxy {
         self.shared.received.load(Ordering::SeqCst)
     }
 
+    /// Returns the number of bytes from the server that have passed the line so far.
+    pub fn delivered(&self) -> u64 {
+        self.shared.delivered.load(Ordering::SeqCst)
+    }
+
     /// Returns the number of bytes from the client so far.
     pub fn sent(&self) -> u64 {
         self.shared.sent.load(Ordering::SeqCst)
@@ -232,8 +240,8 @@ fn forward(shared: &Shared, client: &TcpStream) -> io::Result<()> {
         let (to_client, arriving) = sync_channel(UNDER_WAY);
         let (to_server, leaving) = sync_channel(UNDER_WAY);
         let (server, closed) = (&server, &closed);
-        scope.spawn(move || deliver(&arriving, client));
-        scope.spawn(move || deliver(&leaving, server));
+        scope.spawn(move || deliver(&arriving, client, &shared.delivered));
+        scope.spawn(move || deliver(&leaving, server, &AtomicU64::new(0)));
         scope.spawn(move || {
             take_from_client(shared, client, &to_server);
             closed.store(true, Ordering::SeqCst);
@@ -250,14 +258,15 @@ fn forward(shared: &Shared, client: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the chunks when their time has come, and passes on the end.
-fn deliver(chunks: &Receiver<Chunk>, mut to: &TcpStream) {
+/// Writes the chunks when their time has come, counts their bytes, and passes on the end.
+fn deliver(chunks: &Receiver<Chunk>, mut to: &TcpStream, counter: &AtomicU64) {
     while let Ok((due, chunk)) = chunks.recv() {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if to.write_all(&chunk).is_err() {
             // The sender notices that nobody receives.
             return;
         }
+        counter.fetch_add(chunk.len() as u64, Ordering::SeqCst);
     }
     let _ = to.shutdown(Shutdown::Write);
 }

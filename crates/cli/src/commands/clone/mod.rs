@@ -261,7 +261,8 @@ pub(super) const COMMAND: Command = Command {
     about: "Copies a repository from a local path, a server or a bundle, and checks out its branch. \
             Objects are linked or copied in parallel, and files are written by as many threads as the disk \
             can use.\n\n\
-            A clone that was killed is finished by running it again with the same arguments.",
+            A clone that was killed, or whose transfer broke off, is finished by running it again with the \
+            same arguments.",
     group: Group::Starts,
     syntax: &TABLE,
     traits: Traits { outside: true, ..Command::BASE.traits },
@@ -434,6 +435,8 @@ impl Request {
         self.submodules.quiet = self.verbosity < 0;
         let filter = self.options.filter.as_ref().map(|filter| filter.expanded().to_owned());
         self.submodules.filter = filter.filter(|_| filters_submodules(run, &self.options));
+        // As `git`, a directory that is not empty is left to the real Git.
+        self.options.resumable = run.program == Program::Sapwood;
         self.options.interrupt = Some(run.interrupt.shared());
         self.options.default_template = default_template(run);
         self.options.workers = sys::cores();

@@ -214,7 +214,7 @@ impl<'a> Desk<'a> {
             }
         };
         let complete = self.request.fix_thin.then_some(level);
-        let plan = Plan { target, finish: &finish, complete, marks, on_end: &on_end };
+        let plan = Plan { target, finish: &finish, complete, marks, on_end: &on_end, keeps_beginning: false };
         let meter = Meter::default();
         let display = self.display(&meter);
         let received = display

@@ -9,6 +9,7 @@
 mod cases;
 mod pack;
 mod packs;
+mod resumed;
 
 use std::{
     fmt, fs,

@@ -2,7 +2,7 @@
 //!
 //! Promise: objects appear only after the whole pack was read, every object was named, and the
 //! trailer was compared; they are synced first, as the policy says. After an error nothing is left
-//! behind.
+//! behind, unless the caller keeps the beginning of a pack.
 //!
 //! Order: the header decides between a pack and loose objects, as in Git. A pack goes through
 //! [`super::receive`]. Loose objects are one transaction (`unpack`).
@@ -21,7 +21,7 @@ use repo::{
     indexing::{self, Meter, Observer, Options, Source},
     objects::Objects,
 };
-use store::pack::{FinishOptions, Target};
+use store::pack::Target;
 use sys::by_path::uninterrupted;
 
 pub use settings::{Keeping, Purpose, Settings, threads};
@@ -55,6 +55,8 @@ pub struct Arrival<'a> {
     pub meter: &'a Meter,
     /// Sees the objects as they are named.
     pub observer: Option<&'a dyn Observer>,
+    /// Leave a pack that broke off in its temporary file.
+    pub keeps_beginning: bool,
 }
 
 /// The result of an arrival.
@@ -124,6 +126,18 @@ impl Error {
         use indexing::Error::{Eof, Read};
         matches!(self, Error::Refused { cause: super::Error::Pack(Eof | Read(_)), .. })
     }
+
+    /// Returns true if the disk is full.
+    pub fn is_full_disk(&self) -> bool {
+        use super::Error::{Io, Pack, Store};
+        let Error::Refused { cause, .. } = self else { return false };
+        let source = match cause {
+            Pack(indexing::Error::Write(source)) | Io { source, .. } => source,
+            Store(store::Error::Io { source, .. }) => source,
+            _ => return false,
+        };
+        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
 }
 
 /// Reads one pack from `stream` and keeps its objects.
@@ -158,13 +172,11 @@ fn keep_pack(source: Source<'_>, arrival: &Arrival<'_>, count: u32) -> Result<Ar
     marks.extend(arrival.promisor.iter().map(|promisor| ("promisor", content(promisor))));
     let plan = Plan {
         target: arrival.target(),
-        finish: &FinishOptions {
-            index: arrival.settings.index.clone(),
-            reverse_index: arrival.settings.reverse_index,
-        },
+        finish: &arrival.settings.finish(),
         complete: arrival.existing.map(|_| arrival.settings.level),
         marks,
         on_end: &|| {},
+        keeps_beginning: arrival.keeps_beginning,
     };
     if count == 0 {
         indexing::scan(source, &arrival.options(), &mut |_| Ok(()))?;
@@ -181,11 +193,11 @@ impl<'a> Arrival<'a> {
         self.promisor.is_some() || self.settings.keeping.keeps(count)
     }
 
-    fn target(&self) -> Target<'a> {
+    pub(crate) fn target(&self) -> Target<'a> {
         Target { objects: self.objects, hash: self.hash, shared: self.shared, fsync: self.fsync }
     }
 
-    fn options(&self) -> Options<'a> {
+    pub(crate) fn options(&self) -> Options<'a> {
         Options {
             hash: self.hash,
             threads: self.settings.threads,

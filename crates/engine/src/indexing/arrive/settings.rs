@@ -2,7 +2,7 @@
 
 use format::idx_writer::Form;
 use repo::Repository;
-use store::objects::DEFAULT_LEVEL;
+use store::{objects::DEFAULT_LEVEL, pack::FinishOptions};
 
 /// Git's default of `transfer.unpackLimit`.
 const UNPACK_LIMIT: u32 = 100;
@@ -61,6 +61,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Returns the files beside a pack.
+    pub(crate) fn finish(&self) -> FinishOptions {
+        FinishOptions { index: self.index.clone(), reverse_index: self.reverse_index }
+    }
+
     /// Reads the settings.
     pub fn load(repo: &Repository, purpose: Purpose) -> Result<Settings, repo::Error> {
         let size = |key, default| Ok::<u64, repo::Error>(repo.config_size(key)?.unwrap_or(default));

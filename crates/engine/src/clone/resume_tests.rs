@@ -1,0 +1,126 @@
+use std::fs;
+
+use super::*;
+
+fn write(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().expect("it is in a directory")).expect("made");
+    fs::write(path, content).expect("written");
+}
+
+fn repository(git_dir: &Path, head: &str, url: &str) {
+    fs::create_dir_all(git_dir.join("refs/heads")).expect("made");
+    write(&git_dir.join("HEAD"), head);
+    write(&git_dir.join(MARKER), &format!("{}\n{url}\n", std::process::id()));
+}
+
+fn found(place: &Path) -> Option<Leftover> {
+    let since = std::time::Instant::now();
+    loop {
+        match examine(place, &place.join(".git"), "/source".into()) {
+            // Another test may fork meanwhile, and its child holds the released lock until it
+            // runs another program.
+            Err(Error::Running { .. }) if since.elapsed().as_secs() < 60 => std::thread::yield_now(),
+            answer => return answer.expect("nothing runs"),
+        }
+    }
+}
+
+#[test]
+fn resumes_only_unfinished_clones_of_the_same_source() {
+    let root = tempfile::tempdir().expect("a directory for tests");
+    let place = root.path();
+    let git_dir = place.join(".git");
+    repository(&git_dir, &format!("ref: {UNPUBLISHED}\n"), "/source");
+    assert_eq!(found(place), Some(Leftover::Unpublished(Vec::new())));
+    fs::write(place.join("file"), "the user's").expect("written");
+    assert_eq!(found(place), None, "a stranger's file");
+
+    fs::write(git_dir.join("HEAD"), "ref: refs/heads/main\n").expect("written");
+    assert_eq!(found(place), None, "the branch is not there yet");
+    fs::write(git_dir.join("refs/heads/main"), "x").expect("written");
+    assert_eq!(found(place), Some(Leftover::Published));
+
+    repository(&git_dir, "ref: refs/heads/main\n", "/other");
+    assert_eq!(found(place), None, "of another source");
+    unmark(&git_dir).expect("removed");
+    assert_eq!(found(place), None, "a finished repository");
+
+    let elsewhere = place.join("elsewhere");
+    fs::rename(&git_dir, &elsewhere).expect("moved");
+    repository(&elsewhere, "ref: refs/heads/main\n", "/source");
+    std::os::unix::fs::symlink("elsewhere", &git_dir).expect("linked");
+    assert_eq!(found(place), None, "a link to one");
+}
+
+#[test]
+fn recognises_a_running_clone_by_its_lock() {
+    let root = tempfile::tempdir().expect("a directory for tests");
+    let place = root.path();
+    let git_dir = place.join(".git");
+    fs::create_dir(&git_dir).expect("made");
+    let claim = mark(&git_dir, "/source".into()).expect("marked");
+    write(&git_dir.join("HEAD"), "0123\n");
+    let running = || examine(place, &git_dir, "/source".into());
+    let id = std::process::id().to_string();
+    assert!(matches!(running(), Err(Error::Running { process, .. }) if process == id));
+    drop(claim);
+    assert_eq!(found(place), Some(Leftover::Published), "this process lives, but does not clone");
+    let claim = clear(&Leftover::Published, &git_dir, Keeping::Large).expect("cleared");
+    assert!(matches!(running(), Err(Error::Running { .. })), "two cannot go on with it");
+    drop(claim);
+
+    let assembly = place.join(".clone-1");
+    fs::rename(&git_dir, &assembly).expect("moved");
+    assert_eq!(found(place), Some(Leftover::Assemblies(vec![assembly])), "process 1 lives");
+}
+
+#[test]
+fn recognises_and_removes_abandoned_assemblies() {
+    let root = tempfile::tempdir().expect("a directory for tests");
+    let place = root.path();
+    let assembly = place.join(".clone-1");
+    let leftover = Leftover::Assemblies(vec![assembly.clone()]);
+    fs::create_dir(&assembly).expect("made");
+    assert_eq!(found(place), Some(leftover.clone()), "not marked yet");
+    write(&assembly.join(MARKER), "");
+    assert_eq!(found(place), Some(leftover.clone()), "the marker is not written yet");
+    write(&assembly.join("notes"), "the user's");
+    assert_eq!(found(place), None, "somebody else's");
+    fs::remove_file(assembly.join(MARKER)).expect("removed");
+    assert_eq!(found(place), None, "somebody else's, without a marker");
+    fs::remove_file(assembly.join("notes")).expect("removed");
+    clear(&leftover, &place.join(".git"), Keeping::Large).expect("removed");
+    assert_eq!(fs::read_dir(place).expect("listed").count(), 0);
+}
+
+#[test]
+fn recognises_a_half_removed_clone() {
+    let root = tempfile::tempdir().expect("a directory for tests");
+    let place = root.path();
+    let git_dir = place.join(".git");
+    repository(&git_dir, "ref: refs/heads/main\n", "/source");
+    write(&git_dir.join("refs/heads/main"), "x");
+    fs::remove_file(git_dir.join("HEAD")).expect("removed");
+    assert_eq!(found(place), Some(Leftover::Unpublished(Vec::new())), "HEAD is gone");
+    fs::remove_dir_all(git_dir.join("refs")).expect("removed");
+    assert_eq!(found(place), Some(Leftover::Unpublished(Vec::new())), "only the marker is left");
+    unmark(&git_dir).expect("removed");
+    assert_eq!(found(place), Some(Leftover::Assemblies(Vec::new())), "empty");
+    write(&git_dir.join("config"), "");
+    assert_eq!(found(place), None, "somebody's repository");
+}
+
+/// A bare clone into an existing directory is moved in entry by entry.
+#[test]
+fn recognises_a_half_moved_bare_clone() {
+    let root = tempfile::tempdir().expect("a directory for tests");
+    let place = root.path();
+    let bare = || examine(place, place, "/source".into()).expect("nothing runs");
+    let assembly = place.join(".clone-1");
+    repository(&assembly, &format!("ref: {UNPUBLISHED}\n"), "/source");
+    assert_eq!(bare(), Some(Leftover::Assemblies(vec![assembly.clone()])));
+    fs::rename(assembly.join(MARKER), place.join(MARKER)).expect("moved");
+    assert_eq!(bare(), Some(Leftover::Unpublished(Vec::new())));
+    fs::rename(assembly.join("refs"), place.join("refs")).expect("moved");
+    assert_eq!(bare(), Some(Leftover::Unpublished(Vec::new())));
+}
