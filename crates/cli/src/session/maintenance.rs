@@ -2,10 +2,11 @@
 
 use std::process::Stdio;
 
+use bstr::{BStr, BString};
 use repo::Repository;
 
 use crate::{
-    session::{invocation::Invocation, real_git},
+    session::{invocation::Invocation, real_git, trace},
     term::{console, failure::Failure},
 };
 
@@ -19,6 +20,16 @@ pub(crate) enum Says {
 /// Runs the real Git's automatic maintenance, unless the configuration turns it off. It continues
 /// in the background if it has something to do. Its failure is none of the command's.
 pub(crate) fn start_auto(run: &Invocation, repo: &Repository, says: Says) -> Result<(), Failure> {
+    start_with(run, repo, says, &[])
+}
+
+/// Like [`start_auto`], with settings (`key=value`) that the maintenance gets.
+pub(crate) fn start_with(
+    run: &Invocation,
+    repo: &Repository,
+    says: Says,
+    settings: &[BString],
+) -> Result<(), Failure> {
     let is_on = match repo.config_bool("maintenance.auto")? {
         Some(is_on) => is_on,
         None => repo.config_int("gc.auto")?.is_none_or(|threshold| threshold > 0),
@@ -36,13 +47,14 @@ pub(crate) fn start_auto(run: &Invocation, repo: &Repository, says: Says) -> Res
     });
     let quiet = if says == Says::Nothing { "--quiet" } else { "--no-quiet" };
     let detach = if detaches { "--detach" } else { "--no-detach" };
-    let is_too_old = start(run, repo, &["maintenance", "run", "--auto", quiet, detach]) == Ended::TooOld;
+    let is_too_old =
+        start(run, repo, &["maintenance", "run", "--auto", quiet, detach], settings) == Ended::TooOld;
     if is_too_old {
         let args: &[&str] = match says {
             Says::Nothing => &["gc", "--auto", "--quiet"],
             Says::Progress => &["gc", "--auto"],
         };
-        start(run, repo, args);
+        start(run, repo, args, settings);
     }
     Ok(())
 }
@@ -55,11 +67,20 @@ enum Ended {
     TooOld,
 }
 
-fn start(run: &Invocation, repo: &Repository, args: &[&str]) -> Ended {
+fn start(run: &Invocation, repo: &Repository, args: &[&str], settings: &[BString]) -> Ended {
     const WRONG_USAGE: i32 = 129;
+    const PARAMETERS: &str = "GIT_CONFIG_PARAMETERS";
     let Some(mut git) = real_git::command(run) else { return Ended::Finished };
     console::flush();
-    git.args(args).envs(repo.child_env()).current_dir(repo.child_dir()).stderr(Stdio::piped());
+    trace::child("?", &[&["git"], args].concat());
+    let env = repo.child_env();
+    let before = env.iter().find(|(name, _)| name == PARAMETERS);
+    let before = before.map(|(_, value)| BStr::new(value.as_encoded_bytes()));
+    let parameters = repo::config_parameters(before, settings);
+    git.args(args).envs(env.clone()).current_dir(repo.child_dir()).stderr(Stdio::piped());
+    if let Some(parameters) = parameters {
+        git.env(PARAMETERS, parameters);
+    }
     let ended = match git.spawn().and_then(|child| child.wait_with_output()) {
         Ok(ended) => ended,
         Err(error) => {

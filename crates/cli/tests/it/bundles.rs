@@ -20,6 +20,7 @@ git bundle create -q ../files/2.bundle b1..b2
 git bundle create -q ../files/3.bundle b2..b3
 git bundle create -q ../files/all.bundle --all
 echo junk >../files/junk
+sed '2,/^$/s/^[0-9a-f]* refs/1111111111111111111111111111111111111111 refs/' ../files/1.bundle >../files/bad.bundle
 ";
 
 /// Lists, each with the name of its file.
@@ -94,7 +95,7 @@ fn bundles_and_lists() {
     served(&sandbox);
     let nginx = Nginx::start(&sandbox.path().join("served"));
     let files = sandbox.path().join("served/files");
-    for name in ["all.bundle", "3.bundle", "junk", "gone"] {
+    for name in ["all.bundle", "3.bundle", "bad.bundle", "junk", "gone"] {
         same(&sandbox, &files.join(name).display().to_string(), 1);
     }
     same(&sandbox, &format!("file://{}", files.join("all").display()), 1);

@@ -240,10 +240,31 @@ fn restricts_and_cuts_off_history() {
         &["fetch", "--negotiate-only", "--negotiation-tip=main", "origin"],
         &["fetch", "--negotiate-only", "origin"],
         &["fetch", "--negotiate-only", "--negotiation-tip=main", "--multiple", "origin", "../server"],
+        &["fetch", "--negotiation-include=main", "--negotiation-include=nosuch", "--negotiation-tip=main~1"],
+        &["-c", "remote.origin.negotiationInclude=no*such", "fetch"],
         &["fetch", "--write-commit-graph"],
         &["-c", "fetch.writeCommitGraph=true", "fetch", "--no-write-commit-graph"],
         &["-c", "fetch.writeCommitGraph=true", "fetch", "--all"],
     ] {
         same("", args);
+    }
+}
+
+#[test]
+fn fetches_from_bundles() {
+    let bundles = "git -C ../server bundle create -q ../all.bundle --all
+        git -C ../server bundle create -q ../last.bundle main~1..main
+        echo 6 >../server/file; git -C ../server commit -qam 6
+        git -C ../server bundle create -q ../next.bundle main~1..main
+        git remote add bundle ../last.bundle";
+    for args in [
+        &["fetch", "../all.bundle"][..],
+        &["fetch", "../all.bundle", "refs/heads/*:refs/heads/b/*"],
+        &["fetch", "-q", "bundle"],
+        &["fetch", "../next.bundle", "main"],
+        &["fetch", "--depth=1", "--keep", "bundle", "main"],
+        &["fetch", "bundle", "nosuch"],
+    ] {
+        same(bundles, args);
     }
 }

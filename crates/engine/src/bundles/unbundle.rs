@@ -88,11 +88,18 @@ impl Bundles<'_> {
         }
     }
 
-    /// Each ref is a transaction of its own, as in Git. `HEAD` is left out.
+    /// Each ref is a transaction of its own, as in Git. `HEAD` is left out, and so is a ref to an
+    /// object that the bundle does not bring.
     fn write_refs(&self, header: &Header) {
+        let objects = self.context.repo.stored_objects();
         for (name, oid) in &header.refs {
             let Some(name) = name.strip_prefix(b"refs/") else { continue };
             let name = BString::from([b"refs/bundles/", name].concat());
+            if !objects.contains(oid) {
+                let cause = format!("trying to write ref '{name}' with nonexistent object {oid}");
+                self.error(&format!("update_ref failed for ref '{name}': {cause}"));
+                continue;
+            }
             let mut transaction = Transaction::new(self.context.refs, Failures::EndAll);
             if let Some(hook) = self.context.hook {
                 transaction.observed_by(Box::new(hook));

@@ -10,6 +10,7 @@
 //! [`promised`] fetches single objects of a partial clone. [`negotiate_only`] asks the server which
 //! commits it has.
 
+mod bundle;
 pub mod connected;
 pub mod fetch_head;
 mod local_links;
@@ -148,6 +149,8 @@ pub struct Options {
     pub limits: Limits,
     /// `--negotiation-restrict`: the tips to negotiate with.
     pub negotiation_tips: Option<Vec<ObjectId>>,
+    /// `--negotiation-include`: commits that are always offered.
+    pub negotiation_include: Vec<ObjectId>,
     /// The message of reflogs, without the action.
     pub action: BString,
     /// How to connect.
@@ -221,6 +224,16 @@ pub enum Error {
     /// Each further object is in a message of its own.
     #[error("{}", unadvertised(.0))]
     Unadvertised(Vec<ObjectId>),
+    #[error("could not read '{}': {}", .path.display(), sys::reason(.source))]
+    Bundle { path: std::path::PathBuf, source: std::io::Error },
+    /// A bundle needs commits that are not here. Each is in a message of its own.
+    #[error("Repository lacks these prerequisite commits:{}", prerequisites(.0))]
+    Prerequisites(Vec<ObjectId>),
+    #[error(
+        "some prerequisite commits exist in the object store, but are not connected to the repository's \
+         history"
+    )]
+    Unconnected,
     #[error("--negotiate-only requires protocol v2")]
     NegotiationVersion,
     #[error("server does not support wait-for-done")]
@@ -239,4 +252,9 @@ pub enum Error {
 fn unadvertised(objects: &[ObjectId]) -> String {
     let line = |oid: &ObjectId| format!("Server does not allow request for unadvertised object {oid}");
     objects.iter().map(line).collect::<Vec<_>>().join("\nerror: ")
+}
+
+/// Git leaves room for a comment, and drops that of the bundle.
+fn prerequisites(missing: &[ObjectId]) -> String {
+    missing.iter().map(|oid| format!("\nerror: {oid} ")).collect()
 }

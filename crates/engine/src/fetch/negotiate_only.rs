@@ -30,6 +30,7 @@ pub fn negotiate_only(
     let objects = repo.stored_objects();
     let tips = Tips { given: options.negotiation_tips.as_deref(), ..Tips::default() };
     let mut negotiation = Negotiation::new(repo, &objects, Algorithm::load(repo)?, tips)?;
+    negotiation.include(&options.negotiation_include, &objects);
     let common = connection.negotiate(&mut negotiation)?;
     connection.close()?;
     Ok(common)

@@ -16,7 +16,7 @@ use format::ObjectId;
 use repo::{
     Repository,
     indexing::{Meter, Observer},
-    wire::{Client, Connection, Feature, HelperRequest, Limits, Request, url::Url},
+    wire::{Advertisement, Client, Connection, Feature, HelperRequest, Limits, Request, url::Url},
 };
 
 use sys::by_path;
@@ -25,6 +25,7 @@ use crate::indexing::arrive::{self, Arrival, Arrived, Keeping, Purpose, Settings
 
 use super::{
     Context, Error, Event, Options,
+    bundle::Bundle,
     connected::{self, Connected},
     local_links::Links,
     map::Mapping,
@@ -39,6 +40,8 @@ pub(super) struct Transfer<'a> {
     pub(super) url: Url,
     /// The connection, if it was made and not used up.
     connection: Option<Connection>,
+    /// The bundle that takes the place of a server.
+    bundle: Option<Bundle>,
     /// The files that protect new packs until refs name their objects.
     kept: Vec<PathBuf>,
 }
@@ -72,7 +75,27 @@ impl Drop for Transfer<'_> {
 
 impl<'a> Transfer<'a> {
     pub(super) fn new(context: Context<'a>, options: &'a Options, url: Url) -> Transfer<'a> {
-        Transfer { context, options, url, connection: None, kept: Vec::new() }
+        let bundle = Bundle::at(context.repo, &url);
+        if let Some(bundle) = &bundle {
+            bundle.warn(&url.text, options, context.events);
+        }
+        Transfer { context, options, url, connection: None, bundle, kept: Vec::new() }
+    }
+
+    /// Lists the refs that begin with one of `prefixes`. A server is not asked unless `must_list`.
+    pub(super) fn list_refs(
+        &mut self,
+        prefixes: &[BString],
+        must_list: bool,
+    ) -> Result<Advertisement, Error> {
+        if let Some(bundle) = &self.bundle {
+            return Ok(bundle.advertisement());
+        }
+        let connection = self.connection()?;
+        match must_list {
+            true => Ok(connection.list_refs(prefixes)?),
+            false => Ok(Advertisement::default()),
+        }
     }
 
     /// Gives new packs up to repacking: refs name their objects now.
@@ -84,7 +107,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Connects, unless a connection is open.
-    pub(super) fn connection(&mut self) -> Result<&mut Connection, Error> {
+    fn connection(&mut self) -> Result<&mut Connection, Error> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => Client::of(self.context.repo).connect(&self.url, &self.options.connect)?,
@@ -103,7 +126,7 @@ impl<'a> Transfer<'a> {
         depth: Depth,
         url: &BString,
     ) -> Result<Transferred, Error> {
-        let deepens = depth != Depth::Tags && self.options.limits.deepens();
+        let deepens = depth != Depth::Tags && self.bundle.is_none() && self.options.limits.deepens();
         if refs.is_empty() || !deepens && !self.options.refetch && self.has_everything(refs)? {
             return Ok(Transferred::default());
         }
@@ -163,6 +186,11 @@ impl<'a> Transfer<'a> {
         done: &mut Transferred,
     ) -> Result<(), Error> {
         let Context { repo, events, .. } = self.context;
+        if let Some(bundle) = &self.bundle {
+            bundle.take(self.context)?;
+            done.has_new_objects = true;
+            return Ok(());
+        }
         let mut limits = self.options.limits.clone();
         if depth == Depth::Tags {
             limits = Limits { filter: limits.filter, ..Limits::default() };
@@ -196,6 +224,7 @@ impl<'a> Transfer<'a> {
             deepens: limits.deepens(),
         };
         let mut negotiator = Negotiation::new(repo, &objects, algorithm, tips)?;
+        negotiator.include(&self.options.negotiation_include, &objects);
         let mut request = Request {
             wants,
             want_refs: &[],

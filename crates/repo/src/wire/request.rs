@@ -76,6 +76,12 @@ pub trait Negotiator {
     /// Returns the next commit to offer; `None` if there are no more.
     fn next_have(&mut self) -> Result<Option<ObjectId>, Error>;
 
+    /// Returns the commits that are offered in each round before all others, and counts them as
+    /// offered.
+    fn always(&mut self) -> Vec<ObjectId> {
+        Vec::new()
+    }
+
     /// Records that the server has `commit`. Returns true if this was known before.
     fn acknowledge(&mut self, commit: &ObjectId) -> Result<bool, Error>;
 

@@ -266,6 +266,10 @@ impl Dialogue<'_> {
     /// Offers commits, until the server knows enough or nothing is left to offer.
     fn offer(&mut self, wanted: &mut Request<'_>) -> Result<(), Error> {
         let (mut pace, mut count) = (Pace::new(self.stateless), 0);
+        for oid in wanted.negotiator.always() {
+            push(&mut self.request, format_args!("have {oid}\n"));
+            count += 1;
+        }
         while let Some(oid) = wanted.negotiator.next_have()? {
             push(&mut self.request, format_args!("have {oid}\n"));
             self.in_vain += 1;

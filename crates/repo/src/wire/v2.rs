@@ -40,6 +40,9 @@ impl Haves {
 
     /// Adds the next round of commits. Returns true if it is worth while to offer more.
     fn add(&mut self, negotiator: &mut dyn Negotiator, request: &mut Vec<u8>) -> Result<bool, Error> {
+        for oid in negotiator.always() {
+            push(request, format_args!("have {oid}\n"));
+        }
         let mut added = 0;
         while added < self.pace.limit {
             let Some(oid) = negotiator.next_have()? else { break };

@@ -42,12 +42,24 @@ impl Desk<'_> {
         Ok(())
     }
 
+    /// Returns the settings for the maintenance after `--refetch`, which leaves much twice: it is
+    /// to repack, unless the configuration forbids that.
+    fn hints(&self) -> Result<Vec<BString>, Failure> {
+        let mut hints = Vec::new();
+        for (key, value) in [("gc.autoPackLimit", "1"), ("maintenance.incremental-repack.auto", "-1")] {
+            if self.request.refetch && self.repo.config_int(key)? != Some(0) {
+                hints.push(format!("{key}={value}").into());
+            }
+        }
+        Ok(hints)
+    }
+
     /// Starts `maintenance run --auto`.
     pub(super) fn maintain(&self) -> Result<(), Failure> {
         if self.request.maintenance == Some(false) || self.request.dry_run {
             return Ok(());
         }
         let says = if self.request.verbosity < 0 { Says::Nothing } else { Says::Progress };
-        maintenance::start_auto(self.run, self.repo, says)
+        maintenance::start_with(self.run, self.repo, says, &self.hints()?)
     }
 }

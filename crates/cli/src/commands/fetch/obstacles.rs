@@ -17,7 +17,6 @@ use crate::{
 
 /// Settings that matter to a fetch.
 pub(super) const SETTINGS: &[Setting] = &[
-    ("core.gitproxy", When::Set),
     ("fetch.fsck.*", When::Set),
     ("fetch.fsckobjects", When::True),
     ("fetch.uriprotocols", When::Set),
@@ -29,17 +28,12 @@ pub(super) const SETTINGS: &[Setting] = &[
 ];
 
 /// Variables that matter to a fetch.
-pub(super) const VARIABLES: &[Variable] = &[
-    ("GIT_REF_PARANOIA", When::Set),
-    ("GIT_ALLOW_PROTOCOL", When::Set),
-    ("GIT_PROTOCOL_FROM_USER", When::Set),
-];
+pub(super) const VARIABLES: &[Variable] = &[("GIT_REF_PARANOIA", When::Set)];
 
 /// Forms of the command line that are not native.
 pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let refused = |given: &&crate::term::args::Given| match given.name {
         "--recurse-submodules" => given.on,
-        "--negotiation-include" => true,
         _ => false,
     };
     survey.options.iter().find(refused).map(|given| Reason::Option(given.name.into()))
@@ -64,7 +58,7 @@ pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
     found
 }
 
-/// Remotes that are not native: those on other machines, and bundles.
+/// Remotes that are not native: those on other machines.
 pub(super) fn remote(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     let repo = candidate.repo();
@@ -89,13 +83,5 @@ fn reason(candidate: &Candidate<'_>, name: &BString) -> Option<Reason> {
         Err(error) => return Some(Reason::repository(error.to_string())),
     };
     let url = Client::of(repo).url(remote.url());
-    if url.scheme != Scheme::File {
-        return Some(Reason::command_line("a server"));
-    }
-    let path = candidate.run.cwd.join(sys::os_str(&url.path));
-    let is_file = |path: &std::path::Path| {
-        let stat = by_path::stat_followed(path).ok().flatten();
-        stat.is_some_and(|stat| stat.file_type == sys::FileType::File)
-    };
-    is_file(&path).then(|| Reason::command_line("a bundle"))
+    (url.scheme != Scheme::File).then(|| Reason::command_line("a server"))
 }

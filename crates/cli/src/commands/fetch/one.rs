@@ -86,7 +86,12 @@ impl Desk<'_> {
             let message = "--negotiate-only needs one or more --negotiation-restrict=*";
             return Err(Failure::fatal(message));
         }
-        let options = Options { connect: self.connect(&remote), negotiation_tips, ..Options::default() };
+        let options = Options {
+            connect: self.connect(&remote),
+            negotiation_tips,
+            negotiation_include: self.negotiation_include(&remote)?,
+            ..Options::default()
+        };
         self.with_context(&remote, |context, _| match fetch::negotiate_only(context, &remote, &options) {
             Ok(common) => {
                 common.iter().for_each(|oid| console::out(oid.to_string()));
@@ -194,6 +199,7 @@ impl Desk<'_> {
             },
             limits: self.limits(&remote.name)?,
             negotiation_tips: self.negotiation_tips(remote)?,
+            negotiation_include: self.negotiation_include(remote)?,
             action: self.action.clone(),
             connect: self.connect(remote),
             progress: self.shows_progress(),

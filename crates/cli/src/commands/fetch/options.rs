@@ -252,7 +252,8 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             "--negotiation-include <revision>",
             "ensure this ref is always sent as a negotiation have",
             |request: &mut Request| &mut request.negotiation_include,
-        ),
+        )
+        .native(Both),
         Opt::flag(
             "--negotiate-only",
             "do not fetch a packfile; instead, print ancestors of negotiation tips",
@@ -395,7 +396,6 @@ impl Request {
 
     /// Refuses everything that would be left out silently.
     fn check_support(&self, repo: &repo::Repository) -> Result<(), Failure> {
-        unserved_if(!self.negotiation_include.is_empty(), "option '--negotiation-include'")?;
         let recurses = matches!(self.recurse, Recurse::On | Recurse::OnDemand);
         unserved_if(recurses, "fetching submodules")?;
         let checks = match repo.config_bool("fetch.fsckObjects")? {

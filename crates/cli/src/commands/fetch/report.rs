@@ -174,9 +174,11 @@ pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
         source = cause.source();
     }
     match error {
-        Error::Incomplete(_) | Error::FetchHead(_) | Error::Unadvertised(_) => {
-            Failure::Error(message.into(), 1)
-        }
+        Error::Incomplete(_)
+        | Error::FetchHead(_)
+        | Error::Unadvertised(_)
+        | Error::Prerequisites(_)
+        | Error::Unconnected => Failure::Error(message.into(), 1),
         Error::Refs(error) => Failure::fatal(message).advised(error.advice()).plain(),
         _ => Failure::fatal(message),
     }

@@ -1,4 +1,5 @@
-//! `--negotiation-restrict`: the objects whose history is offered to the server.
+//! `--negotiation-restrict`, `--negotiation-include`: the objects whose history is offered to the
+//! server, and those that are offered in any case.
 
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::remote::Remote;
@@ -10,27 +11,37 @@ use format::{
 use super::desk::Desk;
 use crate::term::{
     console::{self, text},
-    failure::{Failure, unserved_if},
+    failure::Failure,
 };
 
 impl Desk<'_> {
     /// Returns the objects that the command line or `remote.<name>.negotiationRestrict` name;
     /// `None` without any restriction.
     pub(super) fn negotiation_tips(&self, remote: &Remote) -> Result<Option<Vec<ObjectId>>, Failure> {
-        unserved_if(!remote.negotiation_include.is_empty(), "setting 'remote.<name>.negotiationInclude'")?;
         let given = &self.request.negotiation_tips;
         let given = if given.is_empty() { &remote.negotiation_restrict } else { given };
         if given.is_empty() {
             return Ok(None);
         }
-        let mut tips = Vec::new();
-        for text in given {
-            match text.find_byteset(b"?*[") {
-                Some(_) => self.add_matching(text, &mut tips)?,
-                None => self.add_object(text, &mut tips)?,
+        self.objects_named(given, "--negotiation-restrict").map(Some)
+    }
+
+    /// Returns the objects that are always offered.
+    pub(super) fn negotiation_include(&self, remote: &Remote) -> Result<Vec<ObjectId>, Failure> {
+        let given = &self.request.negotiation_include;
+        let given = if given.is_empty() { &remote.negotiation_include } else { given };
+        self.objects_named(given, "--negotiation-include")
+    }
+
+    fn objects_named(&self, names: &[BString], option: &str) -> Result<Vec<ObjectId>, Failure> {
+        let mut found = Vec::new();
+        for name in names {
+            match name.find_byteset(b"?*[") {
+                Some(_) => self.add_matching(name, option, &mut found)?,
+                None => self.add_object(name, &mut found)?,
             }
         }
-        Ok(Some(tips))
+        Ok(found)
     }
 
     /// A name that leads nowhere is left out.
@@ -43,7 +54,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    fn add_matching(&self, pattern: &BString, tips: &mut Vec<ObjectId>) -> Result<(), Failure> {
+    fn add_matching(&self, pattern: &BString, option: &str, tips: &mut Vec<ObjectId>) -> Result<(), Failure> {
         let whole = match pattern.starts_with(b"refs/") {
             true => pattern.clone(),
             false => text!("refs/", pattern),
@@ -56,7 +67,7 @@ impl Desk<'_> {
         }
         if tips.len() == before {
             let end = " because it does not match any refs";
-            console::warning(text!("ignoring --negotiation-restrict=", pattern, end));
+            console::warning(text!("ignoring ", option, "=", pattern, end));
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ impl<'a> Consecutive<'a> {
     }
 
     /// Marks a commit, and those of its ancestors that were seen.
-    fn is_common(&mut self, oid: &ObjectId) {
+    pub(super) fn is_common(&mut self, oid: &ObjectId) {
         let mut pending = vec![*oid];
         while let Some(oid) = pending.pop() {
             let marks = self.marks(&oid);

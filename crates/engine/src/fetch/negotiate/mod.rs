@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use format::ObjectId;
 use repo::{
     Commits, Repository,
-    objects::Objects,
+    objects::{Kind, Objects},
     wire::{Error, Negotiator},
 };
 
@@ -63,6 +63,8 @@ pub struct Tips<'a> {
 /// A negotiation.
 pub struct Negotiation<'a> {
     chooser: Chooser<'a>,
+    /// `--negotiation-include`: the commits that are always offered.
+    included: Vec<ObjectId>,
     /// The commits that were added as tips.
     tips: Vec<ObjectId>,
     acknowledged: HashSet<ObjectId>,
@@ -104,7 +106,16 @@ impl<'a> Negotiation<'a> {
         };
         common.iter().for_each(|oid| chooser.known_common(oid));
         let tips = added.into_iter().chain(alternates).filter_map(|oid| chooser.add_tip(&oid)).collect();
-        Ok(Negotiation { chooser, tips, acknowledged: HashSet::new() })
+        Ok(Negotiation { chooser, included: Vec::new(), tips, acknowledged: HashSet::new() })
+    }
+}
+
+impl Negotiation<'_> {
+    /// Offers these objects in each round. Those that are no commits are left out.
+    pub fn include(&mut self, objects: &[ObjectId], all: &Objects) {
+        let is_commit = |oid: &&ObjectId| matches!(all.header(oid), Ok((Kind::Commit, _)));
+        let mut seen = HashSet::new();
+        self.included = objects.iter().filter(is_commit).filter(|oid| seen.insert(**oid)).copied().collect();
     }
 }
 
@@ -172,6 +183,17 @@ impl Negotiator for Negotiation<'_> {
             Chooser::Skipping(chooser) => chooser.next(),
             Chooser::Noop => None,
         })
+    }
+
+    fn always(&mut self) -> Vec<ObjectId> {
+        for oid in &self.included {
+            match &mut self.chooser {
+                Chooser::Consecutive(chooser) => chooser.is_common(oid),
+                Chooser::Skipping(chooser) => chooser.is_common(oid),
+                Chooser::Noop => {}
+            }
+        }
+        self.included.clone()
     }
 
     fn acknowledge(&mut self, commit: &ObjectId) -> Result<bool, Error> {

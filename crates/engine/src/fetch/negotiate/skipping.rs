@@ -65,7 +65,7 @@ impl<'a> Skipping<'a> {
     }
 
     /// Marks a commit, and those of its ancestors that were seen.
-    fn is_common(&mut self, oid: &ObjectId) {
+    pub(super) fn is_common(&mut self, oid: &ObjectId) {
         let mut pending = vec![*oid];
         while let Some(oid) = pending.pop() {
             let Some(state) = self.states.get_mut(&oid).filter(|state| !state.common) else { continue };

@@ -154,11 +154,7 @@ impl<'a> Fetch<'a> {
         if self.follows_head() {
             prefixes.push("HEAD".into());
         }
-        let connection = self.transfer.connection()?;
-        match must_list {
-            true => Ok(connection.list_refs(&prefixes)?),
-            false => Ok(Advertisement::default()),
-        }
+        self.transfer.list_refs(&prefixes, must_list)
     }
 
     fn read_local_refs(&mut self) -> Result<(), Error> {
