@@ -70,7 +70,7 @@ fn verify_component(
     if link && name.eq_ignore_ascii_case(b".gitmodules") {
         return Err(InvalidPath);
     }
-    if protect.hfs && (is_hfs_dot(name, b"git") || link && is_hfs_dot(name, b"gitmodules")) {
+    if protect.hfs && (is_hfs_dot(name, b"git") || link && is_hfs_dot(name, Dot::Modules.word())) {
         return Err(InvalidPath);
     }
     if protect.ntfs {
@@ -78,7 +78,7 @@ fn verify_component(
         // so the check includes the text after the component.
         let mut at = start;
         loop {
-            if is_ntfs_dot_git(&path[at..]) || link && is_ntfs_dot_gitmodules(&path[at..]) {
+            if is_ntfs_dot_git(&path[at..]) || link && is_ntfs_dot(&path[at..], Dot::Modules) {
                 return Err(InvalidPath);
             }
             // Git does not look behind a backslash at the start of a component.
@@ -92,8 +92,40 @@ fn verify_component(
     Ok(())
 }
 
+/// A file that Git reads from the worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Dot {
+    Modules,
+    Attributes,
+    Ignore,
+    Mailmap,
+}
+
+impl Dot {
+    /// Returns the name of the file without its dot.
+    pub fn word(self) -> &'static [u8] {
+        match self {
+            Dot::Modules => b"gitmodules",
+            Dot::Attributes => b"gitattributes",
+            Dot::Ignore => b"gitignore",
+            Dot::Mailmap => b"mailmap",
+        }
+    }
+
+    /// Returns the start of the short name that NTFS builds from a hash.
+    fn hashed(self) -> &'static [u8; 6] {
+        match self {
+            Dot::Modules => b"gi7eba",
+            Dot::Attributes => b"gi7d29",
+            Dot::Ignore => b"gi250a",
+            Dot::Mailmap => b"maba30",
+        }
+    }
+}
+
 /// Returns true if NTFS treats the component at the start of `rest` as `.git`.
-fn is_ntfs_dot_git(rest: &[u8]) -> bool {
+pub fn is_ntfs_dot_git(rest: &[u8]) -> bool {
     let starts = |with: &[u8]| rest.get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
     let after = match () {
         () if starts(b".git") => 4,
@@ -106,11 +138,11 @@ fn is_ntfs_dot_git(rest: &[u8]) -> bool {
     }
 }
 
-/// Returns true if NTFS treats `rest` as `.gitmodules`, in full or as one of its short names.
-fn is_ntfs_dot_gitmodules(rest: &[u8]) -> bool {
+/// Returns true if NTFS treats `rest` as the file `dot`, in full or as one of its short names.
+pub fn is_ntfs_dot(rest: &[u8], dot: Dot) -> bool {
     // The short name is six letters, `~` and 1 to 4. If those names are taken, NTFS builds one from
     // a hash.
-    let (name, hashed) = (b"gitmodules", b"gi7eba");
+    let (name, hashed) = (dot.word(), dot.hashed());
     let ends = |at: usize| match rest[at..].iter().find(|&&byte| !matches!(byte, b'.' | b' ')) {
         None => true,
         Some(&byte) => byte == b':',
@@ -134,7 +166,7 @@ fn is_ntfs_dot_gitmodules(rest: &[u8]) -> bool {
 }
 
 /// Returns true if HFS+ treats the component `name` as `.` followed by `word`.
-fn is_hfs_dot(name: &[u8], word: &[u8]) -> bool {
+pub fn is_hfs_dot(name: &[u8], word: &[u8]) -> bool {
     let mut rest = name;
     if next_hfs_char(&mut rest) != Some('.') {
         return false;

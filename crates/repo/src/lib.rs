@@ -16,6 +16,7 @@ mod date;
 mod disk;
 mod env;
 mod error;
+pub mod fsck;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod gitoxide;

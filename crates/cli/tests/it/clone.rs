@@ -388,7 +388,6 @@ fn names_unsupported_options() {
     for (args, named) in [
         (&["--no-local", "--filter=auto", "."][..], "the filter 'auto'"),
         (&["--ref-format=reftable", "."], "'reftable'"),
-        (&["--no-local", "-c", "transfer.fsckObjects", "."], "fetch.fsckObjects"),
     ] {
         let mut all = vec!["clone"];
         all.extend(args);

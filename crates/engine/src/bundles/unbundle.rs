@@ -7,14 +7,17 @@ use std::{
 
 use bstr::BString;
 use format::bundle::{self, Header};
-use repo::indexing::Meter;
+use repo::{
+    fsck::{Line, Rules},
+    indexing::Meter,
+};
 use store::refs::{Edit, Failures, Transaction};
 use sys::by_path;
 
 use super::{Bundles, Error, Failed};
 use crate::{
     fetch::{
-        Context,
+        Context, Event,
         connected::{self, Connected},
     },
     indexing::arrive::{self, Arrival, Keeping, Purpose, Settings},
@@ -35,6 +38,8 @@ impl Bundles<'_> {
         }
         let Context { repo, interrupt, fsync, locks, .. } = self.context;
         let settings = Settings { keeping: Keeping::Packed, ..Settings::load(repo, Purpose::Fetch)? };
+        let (rules, _) = Rules::of_fetch(repo)?;
+        let events = self.context.events;
         let arrival = Arrival {
             objects: repo.objects_dir(),
             hash: repo.hash(),
@@ -47,6 +52,11 @@ impl Bundles<'_> {
             interrupt,
             meter: &Meter::default(),
             observer: None,
+            rules: rules.as_ref(),
+            say: &|line| match line {
+                Line::Error(text) => events(Event::Error(text.as_ref())),
+                Line::Warning(text) => events(Event::Warning(text.as_ref())),
+            },
             keeps_beginning: false,
         };
         match arrive::take(&mut file, &arrival) {

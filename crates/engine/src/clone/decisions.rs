@@ -256,10 +256,3 @@ pub(super) fn default_branch(repo: &repo::Repository) -> Option<BString> {
     let variable = variable.filter(|name| !name.is_empty()).map(BStr::to_owned);
     variable.or_else(|| repo.config_str("init.defaultBranch"))
 }
-
-/// Reads `fetch.fsckObjects`, else `transfer.fsckObjects`.
-pub(super) fn checks_objects(repo: &repo::Repository) -> Result<bool, Error> {
-    let fetch = repo.config_bool("fetch.fsckObjects")?;
-    let fetch = if fetch.is_some() { fetch } else { repo.config_bool("transfer.fsckObjects")? };
-    Ok(fetch.unwrap_or(false))
-}

@@ -43,8 +43,6 @@ pub enum Error {
     /// `git sparse-checkout` has printed the reason.
     #[error("failed to initialize sparse-checkout")]
     Sparse,
-    #[error("fetch.fsckObjects is not supported by sapwood yet (see SHORTCOMINGS.md)")]
-    ObjectChecks,
     #[error("unknown hash algorithm '{0}'")]
     Hash(BString),
     #[error("unknown ref storage format{0}")]

@@ -16,6 +16,7 @@ use format::{
     refname::{self, Levels},
 };
 use repo::{
+    fsck::{Line, Rules},
     indexing,
     objects::Objects,
     wire::{self, Advertisement, Client, Connection, RemoteRef, url::Url},
@@ -125,6 +126,8 @@ pub(super) struct Wanted<'a> {
     pub(super) bundled: Option<&'a repo::Repository>,
     /// Sees the objects as they arrive.
     pub(super) observer: Option<&'a dyn indexing::Observer>,
+    /// Objects that arrive are checked by these rules.
+    pub(super) rules: Option<&'a Rules>,
     /// Packs of an earlier run are there.
     pub(super) is_resumed: bool,
     /// Connects to the server once more.
@@ -267,7 +270,9 @@ impl Channel {
         interrupt: &AtomicBool,
     ) -> Result<Objects, Error> {
         let objects = wanted.git_dir.join("objects");
-        if wanted.is_resumed && !matches!(self.transport, Transport::Server(_)) {
+        // The packs of an earlier run were not checked.
+        let salvages = wanted.rules.is_none() && matches!(self.transport, Transport::Server(_));
+        if wanted.is_resumed && !salvages {
             salvage::discard(wanted)?;
         }
         let reopen = || Objects::new(&objects, wanted.hash);
@@ -284,7 +289,7 @@ impl Channel {
                     // Nothing was asked for, so a failure loses nothing.
                     let _ = connection.close();
                     salvage::discard(wanted)?;
-                } else if wanted.is_resumed {
+                } else if wanted.is_resumed && salvages {
                     match salvage::go_on(*connection, wanted, events, interrupt)? {
                         Outcome::Finished => salvage::install(&objects, wanted)?,
                         Outcome::Useless(connection) => {
@@ -420,6 +425,11 @@ pub(super) fn receive(
         interrupt,
         meter: wanted.receiving,
         observer: wanted.observer,
+        rules: wanted.rules,
+        say: &|line| match line {
+            Line::Error(text) => events(Event::Error(&text.to_str_lossy())),
+            Line::Warning(text) => events(Event::Warning(&text.to_str_lossy())),
+        },
         // A clone that is not kept is removed as a whole.
         keeps_beginning: true,
     };

@@ -7,14 +7,14 @@ use std::{
 
 use bstr::{BString, ByteSlice};
 use format::{HashKind, ObjectId, config::Edit};
-use repo::{Repository, indexing::Observer};
+use repo::{Repository, fsck::Rules, indexing::Observer};
 use store::SharedRepository;
 use sys::by_path;
 
 use super::{
     Cloned, Destination, Error, Event, HelperCommand, Kind, ObjectsError, Prepared, Worktree, alternates,
     bundles,
-    decisions::{checks_objects, default_branch},
+    decisions::default_branch,
     junk::{Existed, Junk},
     local,
     objects::{self, Channel},
@@ -95,9 +95,11 @@ impl Prepared {
             repo::wire::Client::of(&repo).check_allowed("file".into()).map_err(ObjectsError::Wire)?;
         }
         let limits = self.limits(&source, local)?;
-        if !local && checks_objects(&repo)? {
-            return Err(Error::ObjectChecks);
-        }
+        let (rules, warnings) = if local { Default::default() } else { Rules::of_fetch(&repo)? };
+        // Git leaves the severities of single flaws out where a server may omit objects.
+        let rules =
+            rules.map(|rules| if limits.filter.is_some() { Rules::strict(rules.hash()) } else { rules });
+        warnings.iter().for_each(|warning| events(Event::Warning(&warning.to_str_lossy())));
         let asking = objects::Asking { repo: &repo, options: &self.options, ref_options: &ref_options };
         let mut channel = Channel::open(&source, local, &asking, events)?;
         let selection = ref_options.select(channel.advertisement())?;
@@ -151,6 +153,7 @@ impl Prepared {
             fsync: &fsync,
             bundled: bundled.as_ref(),
             observer: pipeline.as_ref().map(|pipeline| pipeline as &dyn Observer),
+            rules: rules.as_ref(),
             is_resumed,
             reconnect: &|| objects::connect(&source, &asking),
         };

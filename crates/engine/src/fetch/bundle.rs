@@ -12,6 +12,7 @@ use format::{
 };
 use repo::{
     Repository,
+    fsck::{Line, Rules},
     wire::{
         Advertisement, RemoteRef,
         url::{Scheme, Url},
@@ -82,7 +83,7 @@ impl Bundle {
 
     /// Takes all objects.
     pub(super) fn take(&self, context: Context<'_>) -> Result<(), Error> {
-        let Context { repo, interrupt, meter, fsync, locks, .. } = context;
+        let Context { repo, interrupt, meter, fsync, locks, events, .. } = context;
         if self.header.hash != repo.hash() {
             return Err(Error::Hash { ours: repo.hash().name(), theirs: self.header.hash.name() });
         }
@@ -91,6 +92,8 @@ impl Bundle {
         let mut file = by_path::open(&self.path).map_err(failed)?;
         file.seek(SeekFrom::Start(self.header.pack_offset as u64)).map_err(failed)?;
         let settings = Settings { keeping: Keeping::Packed, ..Settings::load(repo, Purpose::Fetch)? };
+        let (rules, warnings) = Rules::of_fetch(repo)?;
+        warnings.iter().for_each(|warning| events(Event::Warning(warning.as_ref())));
         let arrival = Arrival {
             objects: repo.objects_dir(),
             hash: repo.hash(),
@@ -103,6 +106,11 @@ impl Bundle {
             interrupt,
             meter,
             observer: None,
+            rules: rules.as_ref(),
+            say: &|line| match line {
+                Line::Error(text) => events(Event::Error(text.as_ref())),
+                Line::Warning(text) => events(Event::Warning(text.as_ref())),
+            },
             keeps_beginning: false,
         };
         arrive::take(&mut file, &arrival)?;

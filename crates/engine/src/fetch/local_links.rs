@@ -28,7 +28,7 @@ const MUCH: usize = 32 << 20;
 pub(super) struct Links(Mutex<HashSet<ObjectId>>);
 
 impl Observer for Links {
-    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8]) {
+    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8], _: u64) {
         let hash = oid.kind();
         let add = |links: &mut dyn Iterator<Item = ObjectId>| {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(links);

@@ -11,10 +11,11 @@ use std::{
     sync::atomic::Ordering,
 };
 
-use bstr::BString;
+use bstr::{BString, ByteSlice as _};
 use format::ObjectId;
 use repo::{
     Repository,
+    fsck::{Line, Rules},
     indexing::{Meter, Observer},
     wire::{Advertisement, Client, Connection, Feature, HelperRequest, Limits, Request, url::Url},
 };
@@ -350,6 +351,8 @@ impl<'a> Transfer<'a> {
                 interrupt,
                 meter: &Meter::default(),
                 observer: None,
+                rules: None,
+                say: &|_| {},
                 keeps_beginning: false,
             };
             arrive::take(&mut pack.as_slice(), &arrival)?;
@@ -369,6 +372,11 @@ impl<'a> Transfer<'a> {
             true => &Settings { keeping: Keeping::Packed, ..settings.clone() },
             false => settings,
         };
+        let events = self.context.events;
+        let (rules, warnings) = Rules::of_fetch(repo)?;
+        // Git leaves the severities of single flaws out where objects are promised.
+        let rules = rules.map(|rules| if promisor.is_some() { Rules::strict(repo.hash()) } else { rules });
+        warnings.iter().for_each(|warning| events(Event::Warning(warning.as_bstr())));
         let arrival = Arrival {
             objects: repo.objects_dir(),
             hash: repo.hash(),
@@ -381,6 +389,11 @@ impl<'a> Transfer<'a> {
             interrupt,
             meter,
             observer,
+            rules: rules.as_ref(),
+            say: &|line| match line {
+                Line::Error(text) => events(Event::Error(text.as_bstr())),
+                Line::Warning(text) => events(Event::Warning(text.as_bstr())),
+            },
             keeps_beginning: false,
         };
         Ok(arrive::take(stream, &arrival)?)

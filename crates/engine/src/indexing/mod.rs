@@ -35,6 +35,8 @@ pub enum Error {
     Pack(#[from] indexing::Error),
     #[error(transparent)]
     Store(#[from] store::Error),
+    #[error(transparent)]
+    Fsck(#[from] repo::fsck::Refused),
     #[error("cannot {what} '{}': {}", .path.display(), sys::reason(.source))]
     Io { what: &'static str, path: PathBuf, source: io::Error },
 }
@@ -51,6 +53,8 @@ pub struct Plan<'a> {
     pub marks: Vec<(&'static str, Vec<u8>)>,
     /// Called when the whole pack has been read.
     pub on_end: &'a dyn Fn(),
+    /// Called before the pack is published. An error leaves nothing behind.
+    pub judge: &'a dyn Fn() -> Result<(), Error>,
     /// Leave the temporary file after an error: [`salvage`] takes what is in it.
     pub keeps_beginning: bool,
 }
@@ -95,6 +99,7 @@ pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Res
     drop(map);
     options.meter.added.store(added.into(), Ordering::Relaxed);
     let indexed = pack.finish()?;
+    (plan.judge)()?;
     if added > 0 {
         staged = staged.set_count(objects + added)?;
     }

@@ -34,7 +34,17 @@ impl BadLine {
 /// Parses a whole file.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Pair>, BadLine> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    Parser { bytes, at: 0, line: 1, eof: false }.run()
+    let mut pairs = Vec::new();
+    Parser { bytes, at: 0, line: 1, eof: false }.run(&mut pairs)?;
+    Ok(pairs)
+}
+
+/// Parses a file up to its first malformed line. The second value is true if there is none.
+pub(crate) fn parse_leading(bytes: &[u8]) -> (Vec<Pair>, bool) {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut pairs = Vec::new();
+    let parsed = Parser { bytes, at: 0, line: 1, eof: false }.run(&mut pairs);
+    (pairs, parsed.is_ok())
 }
 
 struct Parser<'a> {
@@ -49,13 +59,12 @@ struct Parser<'a> {
 struct Bad;
 
 impl Parser<'_> {
-    fn run(&mut self) -> Result<Vec<Pair>, BadLine> {
-        let mut pairs = Vec::new();
+    fn run(&mut self, pairs: &mut Vec<Pair>) -> Result<(), BadLine> {
         let mut section = BString::default();
         loop {
             let line = self.line;
             match self.next() {
-                b'\n' if self.eof => return Ok(pairs),
+                b'\n' if self.eof => return Ok(()),
                 c if is_space(c) => {}
                 b'#' | b';' => while self.next() != b'\n' {},
                 b'[' => {
@@ -74,7 +83,7 @@ impl Parser<'_> {
                 _ => return Err(BadLine(line)),
             }
             if self.eof {
-                return Ok(pairs);
+                return Ok(());
             }
         }
     }

@@ -56,6 +56,9 @@ pub enum Error {
     /// A setting is malformed.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A setting of the check of objects is wrong.
+    #[error(transparent)]
+    Fsck(#[from] crate::fsck::Invalid),
     /// A ref cannot be read.
     #[error(transparent)]
     Ref(#[from] RefError),

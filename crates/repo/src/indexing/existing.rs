@@ -34,7 +34,7 @@ impl<'a> Namer<'a> {
         let oid = name(self.hash, kind, content, offset)?;
         self.compare(&oid, kind, content)?;
         if let Some(observer) = self.observer {
-            observer.object(&oid, kind, content);
+            observer.object(&oid, kind, content, offset);
         }
         Ok(oid)
     }

@@ -74,9 +74,9 @@ pub type Take<'t, E> = dyn FnMut(&ObjectId, Kind, u64, &mut dyn Read) -> Result<
 
 /// Sees the objects of a pack while they are in memory.
 pub trait Observer: Sync {
-    /// Takes an object that was named and compared, in any order, from any thread. Objects that are
-    /// not held ([`Pack::each_large`]) do not come.
-    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8]);
+    /// Takes an object that was named and compared, in any order, from any thread. It is at
+    /// `offset` in the pack. Objects that are not held ([`Pack::each_large`]) do not come.
+    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8], offset: u64);
 }
 
 /// Counters for those who watch.

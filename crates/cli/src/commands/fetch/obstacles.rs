@@ -5,39 +5,24 @@ use engine::fetch::remote::Remote;
 use repo::wire::{Client, url::Scheme};
 use sys::by_path;
 
-use crate::{
-    commands::{
-        obstacles,
-        reason::Reason,
-        record::Candidate,
-        rules::{Setting, Variable, When},
-    },
-    term::args::Survey,
+use crate::commands::{
+    obstacles,
+    reason::Reason,
+    record::Candidate,
+    rules::{Setting, Variable, When},
 };
 
 /// Settings that matter to a fetch.
 pub(super) const SETTINGS: &[Setting] = &[
-    ("fetch.fsck.*", When::Set),
-    ("fetch.fsckobjects", When::True),
     ("fetch.uriprotocols", When::Set),
     ("remote.*.proxy", When::Set),
     ("remote.*.vcs", When::Set),
-    ("transfer.fsckobjects", When::True),
     ("transfer.advertisesid", When::True),
     ("transfer.credentialsinurl", When::Not(&["allow"])),
 ];
 
 /// Variables that matter to a fetch.
 pub(super) const VARIABLES: &[Variable] = &[("GIT_REF_PARANOIA", When::Set)];
-
-/// Forms of the command line that are not native.
-pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
-    let refused = |given: &&crate::term::args::Given| match given.name {
-        "--recurse-submodules" => given.on,
-        _ => false,
-    };
-    survey.options.iter().find(refused).map(|given| Reason::Option(given.name.into()))
-}
 
 /// States of the repository that are not native.
 pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
@@ -47,9 +32,6 @@ pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
         found.push(Reason::repository("some HEAD is a symbolic link"));
     }
     let directory = |name: &str| by_path::list(&repo.common_dir().join(name)).unwrap_or_default();
-    if !directory("modules").is_empty() {
-        found.push(Reason::repository("it has submodules"));
-    }
     for name in ["remotes", "branches"] {
         if !directory(name).is_empty() {
             found.push(Reason::repository(format!("there are remotes in '{name}'")));

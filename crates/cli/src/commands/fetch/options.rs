@@ -11,7 +11,7 @@ use crate::term::{
         Opt, Set, Table, Value,
     },
     console::text,
-    failure::{Failure, unserved_if},
+    failure::Failure,
 };
 
 /// Where submodules are fetched.
@@ -327,7 +327,7 @@ impl Request {
             (true, Some(text)) => match repo::parse_bool(Some(text.as_bstr())) {
                 Some(true) => Recurse::On,
                 Some(false) => Recurse::Off,
-                None => return Err(Failure::Fatal(text!("bad --recurse-submodules argument: ", text))),
+                None => return Err(Failure::Fatal(text!("bad recurse-submodules argument: ", text))),
             },
         };
         self.recurse = how;
@@ -385,24 +385,13 @@ impl Request {
         if self.porcelain && matches!(self.recurse, Recurse::On | Recurse::OnDemand) {
             return Err(together("--porcelain", "--recurse-submodules"));
         }
-        self.check_support(repo)
+        Ok(())
     }
 
     /// Returns true if nothing of this is left to the real Git.
-    pub(super) fn is_served(&self, repo: &repo::Repository) -> bool {
+    pub(super) fn is_served(&self) -> bool {
         let is_moment = |text: &BString| repo::parse_moment(text.as_bstr()).is_some();
-        self.shallow_since.as_ref().is_none_or(is_moment) && self.check_support(repo).is_ok()
-    }
-
-    /// Refuses everything that would be left out silently.
-    fn check_support(&self, repo: &repo::Repository) -> Result<(), Failure> {
-        let recurses = matches!(self.recurse, Recurse::On | Recurse::OnDemand);
-        unserved_if(recurses, "fetching submodules")?;
-        let checks = match repo.config_bool("fetch.fsckObjects")? {
-            Some(checks) => checks,
-            None => repo.config_bool("transfer.fsckObjects")?.unwrap_or(false),
-        };
-        unserved_if(checks, "checking received objects (fetch.fsckObjects)")
+        self.shallow_since.as_ref().is_none_or(is_moment)
     }
 }
 

@@ -14,7 +14,10 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use engine::indexing::{self, Plan, arrive};
 use format::{HashKind, idx_writer::Form};
-use repo::indexing::{Error, Meter, Options, Source};
+use repo::{
+    fsck::{self, Absent, Checker, Line, Rules},
+    indexing::{Error, Meter, Options, Source},
+};
 use store::pack::{Beside, FinishOptions, Target};
 use sys::by_path;
 
@@ -48,8 +51,8 @@ pub(super) const COMMAND: Command = Command {
     name: "index-pack",
     summary: "Build pack index file for an existing packed archive",
     about: "Reads a pack from a file or from standard input, checks every object in it, and writes its \
-            index. Objects are inflated, named and compared by all cores. Options that check the objects' \
-            meaning (`--strict`, `--fsck-objects`) are left to the real Git.",
+            index. Objects are inflated, named and compared by all cores, and checked for their \
+            meaning too with `--strict` and `--fsck-objects`.",
     group: Group::Scripts,
     syntax: &TABLE,
     traits: Traits { anywhere: true, plans_first: true, starts_no_program: true, ..Command::BASE.traits },
@@ -69,6 +72,8 @@ const TABLE: Table<Set<()>> = Table {
     options: &[
         word("--stdin", "read the pack from standard input, into the repository"),
         word("--fix-thin", "add the missing bases of deltas"),
+        word("--strict[=<msg-id>=<severity>...]", "check the objects, and that no object is missing"),
+        word("--fsck-objects[=<msg-id>=<severity>...]", "check the objects"),
         word("-v", "show progress"),
         word("-o <file>", "write the index to this file"),
         word("--keep[=<text>]", "write a .keep file"),
@@ -119,6 +124,7 @@ struct Desk<'a> {
     reverse: bool,
     fsync: store::Fsync,
     hash: HashKind,
+    checker: Option<Checker>,
 }
 
 /// Runs the command. Returns its exit code.
@@ -160,13 +166,30 @@ impl<'a> Desk<'a> {
         let size = |name, default| Ok::<u64, repo::Error>(config.size(name)?.unwrap_or(default));
         let base_cache = size("core.deltaBaseCacheLimit", 96 << 20)?;
         let default = Form::default();
+        let hash = match place {
+            Place::Repository(repo) => request.hash.unwrap_or_else(|| repo.hash()),
+            Place::Outside(_) if request.checks.is_some() => return Err(UNSERVED),
+            Place::Outside(_) => request.hash.unwrap_or(HashKind::Sha1),
+        };
+        let big_file_threshold = size("core.bigFileThreshold", 512 << 20)?;
+        let checker = match &request.checks {
+            Some(words) => {
+                let mut rules = Rules::strict(hash);
+                let failed = |error: fsck::Invalid| Failure::fatal(error.to_string());
+                words.iter().try_for_each(|words| rules.set_all(words.as_bstr())).map_err(failed)?;
+                let checker = Checker::new(rules, big_file_threshold);
+                Some(if request.strict { checker.collecting() } else { checker })
+            }
+            None => None,
+        };
         Ok(Desk {
+            checker,
             threads: request
                 .threads
                 .or(Some(configured).filter(|&number| number > 0))
                 .unwrap_or_else(arrive::threads),
             base_cache: usize::try_from(base_cache).unwrap_or(usize::MAX),
-            big_file_threshold: size("core.bigFileThreshold", 512 << 20)?,
+            big_file_threshold,
             form: Form {
                 version: request.version.or(version.map(|version| version as u32)).unwrap_or(default.version),
                 largest_short: request.largest_short.unwrap_or(default.largest_short),
@@ -174,10 +197,7 @@ impl<'a> Desk<'a> {
             },
             reverse: request.reverse.unwrap_or(writes_reverse && forbids != Some(Some(true))),
             fsync: settings::fsync(run, config)?,
-            hash: match place {
-                Place::Repository(repo) => request.hash.unwrap_or_else(|| repo.hash()),
-                Place::Outside(_) => request.hash.unwrap_or(HashKind::Sha1),
-            },
+            hash,
             run,
             place,
             request,
@@ -214,7 +234,16 @@ impl<'a> Desk<'a> {
             }
         };
         let complete = self.request.fix_thin.then_some(level);
-        let plan = Plan { target, finish: &finish, complete, marks, on_end: &on_end, keeps_beginning: false };
+        let judge = || self.judge();
+        let plan = Plan {
+            target,
+            finish: &finish,
+            complete,
+            marks,
+            on_end: &on_end,
+            judge: &judge,
+            keeps_beginning: false,
+        };
         let meter = Meter::default();
         let display = self.display(&meter);
         let received = display
@@ -224,6 +253,7 @@ impl<'a> Desk<'a> {
         let word = if received.marked { "keep" } else { "pack" };
         console::out(format!("{word}\t{}", received.checksum));
         console::out_raw(&received.rest);
+        self.finish_checks()?;
         Ok(0)
     }
 
@@ -250,8 +280,10 @@ impl<'a> Desk<'a> {
             .during(|| indexing::index(&file, &shown, &self.options(&meter, existing.as_ref())))
             .map_err(|error| self.failure(error))?;
         display.finish();
+        self.judge().map_err(|error| self.failure(error))?;
         if self.request.verify {
             verify::check(&path(&index), reverse.as_deref(), &objects, &checksum, &form)?;
+            self.finish_checks()?;
             return Ok(0);
         }
         let mut beside = Beside { index: path(&index), reverse, marks: Vec::new() };
@@ -261,6 +293,7 @@ impl<'a> Desk<'a> {
         store::pack::write_beside(&beside, &objects, &checksum, &form, &self.fsync)
             .map_err(|error| self.failure(error.into()))?;
         console::out(checksum.to_string());
+        self.finish_checks()?;
         Ok(0)
     }
 
@@ -274,8 +307,24 @@ impl<'a> Desk<'a> {
             existing,
             interrupt: self.run.interrupt.flag(),
             meter,
-            observer: None,
+            observer: self.checker.as_ref().map(|checker| checker as &dyn repo::indexing::Observer),
         }
+    }
+
+    /// Says what is wrong with the objects, before any file is written.
+    fn judge(&self) -> Result<(), indexing::Error> {
+        let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
+        checker.verdict(&mut say)?;
+        Ok(checker.links(&repo.stored_objects())?)
+    }
+
+    /// Checks what could not be checked before the pack was there.
+    fn finish_checks(&self) -> Result<(), Failure> {
+        let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
+        let missing = checker.finish(&repo.stored_objects(), Absent::Reported, &mut say);
+        let missing = missing.map_err(|error| self.failure(error.into()))?;
+        missing.iter().for_each(|oid| console::out(oid.to_string()));
+        Ok(())
     }
 
     fn display<'m>(&self, meter: &'m Meter) -> Display<'m> {
@@ -321,6 +370,14 @@ impl<'a> Desk<'a> {
             }
             error => Failure::fatal(error.to_string()),
         }
+    }
+}
+
+/// Prints a flaw of an object.
+fn say(line: &Line) {
+    match line {
+        Line::Error(text) => console::error(text),
+        Line::Warning(text) => console::warning(text),
     }
 }
 

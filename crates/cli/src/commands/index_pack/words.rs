@@ -27,6 +27,10 @@ pub(super) struct Request {
     pub(super) verbose: bool,
     pub(super) shows_resolving: bool,
     pub(super) reports_end: bool,
+    /// The severities of `--strict` and `--fsck-objects`, if one was given.
+    pub(super) checks: Option<Vec<BString>>,
+    /// `--strict`
+    pub(super) strict: bool,
 }
 
 /// Parses the words. The error names one that sapwood does not serve.
@@ -40,6 +44,11 @@ pub(super) fn parse(args: &[BString]) -> Result<Request, Reason> {
             b"--fix-thin" => request.fix_thin = true,
             b"--keep" => request.keep = Some(BString::default()),
             b"--verify" => request.verify = true,
+            b"--fsck-objects" => request.check(b""),
+            b"--strict" => {
+                request.check(b"");
+                request.strict = true;
+            }
             b"--rev-index" => request.reverse = Some(true),
             b"--no-rev-index" => request.reverse = Some(false),
             b"--show-resolving-progress" => request.shows_resolving = true,
@@ -59,12 +68,21 @@ pub(super) fn parse(args: &[BString]) -> Result<Request, Reason> {
 }
 
 impl Request {
+    fn check(&mut self, words: &[u8]) {
+        self.checks.get_or_insert_default().push(words.into());
+    }
+
     /// Reads a word of the form `--name=value`.
     fn with_value(&mut self, word: &BStr) -> Option<()> {
         let (name, value) = word.split_once_str("=")?;
         let value = value.as_bstr();
         match name {
             b"--keep" => self.keep = Some(value.to_owned()),
+            b"--fsck-objects" => self.check(value),
+            b"--strict" => {
+                self.check(value);
+                self.strict = true;
+            }
             b"--threads" => self.threads = Some(number(value)?).filter(|&threads| threads > 0),
             b"--max-input-size" => self.limit = Some(number(value)?).filter(|&limit| limit > 0),
             b"--index-version" => {
@@ -153,8 +171,6 @@ mod tests {
         for line in [
             "",
             "a b",
-            "--strict a",
-            "--fsck-objects=x a",
             "--threads=0x2 a",
             "--index-version=3 a",
             "-o",

@@ -150,7 +150,7 @@ impl Pipeline {
 }
 
 impl Observer for Pipeline {
-    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8]) {
+    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8], _: u64) {
         if !self.shared.stopped.load(Ordering::Relaxed) {
             self.shared.or_stop(|| self.take(oid, kind, content));
         }

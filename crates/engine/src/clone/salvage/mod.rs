@@ -245,6 +245,8 @@ fn arrival<'a>(objects: &'a Path, wanted: &'a Wanted<'_>, interrupt: &'a AtomicB
         interrupt,
         meter: wanted.receiving,
         observer: None,
+        rules: None,
+        say: &|_| {},
         keeps_beginning: true,
     }
 }

@@ -7,6 +7,7 @@
 //! Order: the header decides between a pack and loose objects, as in Git. A pack goes through
 //! [`super::receive`]. Loose objects are one transaction (`unpack`).
 
+mod checked;
 mod settings;
 mod unpack;
 
@@ -18,6 +19,7 @@ use std::{
 
 use format::{HashKind, ObjectId, pack};
 use repo::{
+    fsck::{Line, Rules},
     indexing::{self, Meter, Observer, Options, Source},
     objects::Objects,
 };
@@ -55,6 +57,10 @@ pub struct Arrival<'a> {
     pub meter: &'a Meter,
     /// Sees the objects as they are named.
     pub observer: Option<&'a dyn Observer>,
+    /// Objects are checked by these rules. They stay in the pack then.
+    pub rules: Option<&'a Rules>,
+    /// Called with each flaw that is found.
+    pub say: &'a dyn Fn(&Line),
     /// Leave a pack that broke off in its temporary file.
     pub keeps_beginning: bool,
 }
@@ -96,6 +102,8 @@ pub enum Error {
 pub enum Program {
     /// It keeps the pack.
     IndexPack,
+    /// Like `IndexPack`, after it has told the name of the pack, or if nobody asks for the name.
+    NamedPack,
     /// It writes loose objects.
     UnpackObjects,
 }
@@ -105,6 +113,7 @@ impl Program {
     fn epilogue(self) -> &'static str {
         match self {
             Program::IndexPack => "fetch-pack: invalid index-pack output",
+            Program::NamedPack => "index-pack failed",
             Program::UnpackObjects => "unpack-objects failed",
         }
     }
@@ -149,8 +158,10 @@ pub fn take(stream: &mut dyn Read, arrival: &Arrival<'_>) -> Result<Arrived, Err
     // The indexer finds the flaws of a header.
     let count = pack::parse_header(before).unwrap_or(u32::MAX);
     let source = Source { stream, is_file: false, before };
-    if arrival.is_packed(count) {
-        keep_pack(source, arrival, count).map_err(failed(Program::IndexPack))
+    if arrival.rules.is_some() {
+        checked::take(source, arrival, count)
+    } else if arrival.is_packed(count) {
+        keep_pack(source, arrival, count, &arrival.options(), &|| Ok(())).map_err(failed(Program::IndexPack))
     } else {
         unpack::unpack(source, arrival).map_err(failed(Program::UnpackObjects))
     }
@@ -164,7 +175,13 @@ fn refused(arrival: &Arrival<'_>, program: Program, cause: super::Error) -> Erro
     }
 }
 
-fn keep_pack(source: Source<'_>, arrival: &Arrival<'_>, count: u32) -> Result<Arrived, super::Error> {
+fn keep_pack(
+    source: Source<'_>,
+    arrival: &Arrival<'_>,
+    count: u32,
+    options: &Options<'_>,
+    judge: &dyn Fn() -> Result<(), super::Error>,
+) -> Result<Arrived, super::Error> {
     let is_small = !arrival.settings.keeping.keeps(count);
     let keep = arrival.keep.as_ref().filter(|_| !is_small);
     let mut marks: Vec<_> = keep.iter().map(|content| ("keep", (*content).clone())).collect();
@@ -176,13 +193,14 @@ fn keep_pack(source: Source<'_>, arrival: &Arrival<'_>, count: u32) -> Result<Ar
         complete: arrival.existing.map(|_| arrival.settings.level),
         marks,
         on_end: &|| {},
+        judge,
         keeps_beginning: arrival.keeps_beginning,
     };
     if count == 0 {
-        indexing::scan(source, &arrival.options(), &mut |_| Ok(()))?;
+        indexing::scan(source, options, &mut |_| Ok(()))?;
         return Ok(Arrived::Nothing);
     }
-    let received = receive(source, &arrival.options(), plan)?;
+    let received = receive(source, options, plan)?;
     let is_kept = keep.is_some() && received.marked;
     Ok(Arrived::Pack { checksum: received.checksum, objects: received.objects, is_kept })
 }

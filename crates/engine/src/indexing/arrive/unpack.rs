@@ -47,9 +47,9 @@ impl Unpacker<'_> {
 }
 
 impl Observer for Unpacker<'_> {
-    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8]) {
+    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8], offset: u64) {
         if let Some(next) = self.next {
-            next.object(oid, kind, content);
+            next.object(oid, kind, content, offset);
         }
         if !self.is_here(oid)
             && let Err(error) = self.transaction.write(oid, kind, content)
@@ -102,7 +102,7 @@ impl Unpacker<'_> {
         if kind != Kind::Blob {
             let mut held = Vec::new();
             content.read_to_end(&mut held).map_err(|_| indexing::Error::Inconsistent)?;
-            self.object(oid, kind, &held);
+            self.object(oid, kind, &held, 0);
             return Ok(());
         }
         let exists = |oid: &ObjectId| self.is_here(oid);

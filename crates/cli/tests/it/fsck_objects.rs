@@ -1,0 +1,118 @@
+//! The check of objects that arrive (`fetch.fsckObjects`, `index-pack --strict`), beside Git.
+
+use testkit::{Oracle, Repo};
+
+use crate::SAPWOOD;
+
+/// Makes a server whose branch leads to an object with a flaw. `commit` names one from text.
+const SERVER: &str = r#"
+git init -q --initial-branch=main ../server
+git remote add origin ../server
+cd ../server
+who='A <a@b> 1234567890 +0000'
+empty=$(git mktree </dev/null)
+blob=$(echo x | git hash-object -w --stdin)
+commit() { git hash-object -t commit -w --stdin --literally; }
+tree() { perl -e 'while (@ARGV) { print shift, " ", shift, "\0", pack "H*", shift }' "$@" |
+    git hash-object -t tree -w --stdin --literally; }
+put() { git update-ref refs/heads/main $1; }
+put_tree() { put $(git commit-tree -m m $1); }
+put_file() { put_tree $(tree 100644 $1 $(git hash-object -w --stdin)); }
+"#;
+
+const FLAWS: &[&str] = &[
+    r#"put $(printf "tree $empty\nauthor A <a@b> x +0000\ncommitter $who\n\nm\n" | commit)"#,
+    r#"put $(printf "tree $empty\nauthor A a@b 1 +0000\ncommitter $who\n\nm\n" | commit)"#,
+    r#"put $(printf "tree $empty\nauthor $who\nauthor $who\ncommitter $who\n\nm\n" | commit)"#,
+    r#"put $(printf "tree $empty\ncommitter $who\n\nm\n" | commit)"#,
+    r#"put $(printf "tree $empty\nauthor $who\ncommitter $who\n\na\0b\n" | commit)"#,
+    r#"put_tree $(tree 40000 .git $empty)"#,
+    r#"put_tree $(tree 100664 a $blob 0100644 b $blob)"#,
+    r#"put_tree $(tree 100644 b $blob 100644 a $blob)"#,
+    r#"put_tree $(tree 100644 a $blob 40000 a $empty)"#,
+    r#"put_tree $(tree 120000 .gitmodules $blob)"#,
+    r#"printf '[submodule "a"]\n\turl = -x\n\tpath = -y\n\tupdate = !z\n' | put_file .gitmodules"#,
+    r#"printf '[submodule "../a"]\n\turl = https://host/%%0a\n' | put_file .GITMODULES"#,
+    r#"printf '[submodule "a"\n' | put_file .gitmodules"#,
+    r#"printf '%03000d' 0 | put_file .gitattributes"#,
+    r#"git update-ref refs/tags/v1 $(printf "object $blob\ntype blob\ntag a..b\n\nm\n" |
+        git hash-object -t tag -w --stdin --literally); put $(git commit-tree -m m $empty)"#,
+    r#"put $(git commit-tree -m m $empty)"#,
+];
+
+fn oracle(flaw: &str) -> Oracle {
+    Oracle::new(SAPWOOD, |repo| shell(repo, &[SERVER, flaw].concat()))
+}
+
+fn shell(repo: &Repo<'_>, script: &str) {
+    let made = repo.command("sh".as_ref()).args(["-ec", script]).output().expect("a shell");
+    assert!(made.status.success(), "{script}: {}", String::from_utf8_lossy(&made.stderr));
+}
+
+#[test]
+fn a_fetch_refuses_flaws() {
+    for flaw in FLAWS {
+        let oracle = oracle(flaw);
+        oracle.same_as(flaw, &["-c", "transfer.fsckObjects=true", "fetch"]);
+        let kept = ["-c", "fetch.fsckObjects=true", "-c", "fetch.unpackLimit=1", "fetch", "-q", "--keep"];
+        oracle.same_as(flaw, &kept);
+    }
+}
+
+#[test]
+fn settings_change_severities() {
+    let padded = FLAWS[6];
+    for settings in [
+        &["fetch.fsck.zeroPaddedFilemode=ignore", "fetch.fsck.badFilemode=error"][..],
+        &["fetch.fsck.zeroPaddedFilemode=warn", "fetch.fsck.badFilemode=ignore"],
+        &["fetch.fsck.zeroPaddedFilemode=ignore", "fetch.fsck.nonsense=warn"],
+        &["fetch.fsck.zeroPaddedFilemode=nonsense"],
+        &["transfer.fsckObjects=false"],
+        &["fetch.fsckObjects=false"],
+        &["fetch.fsck.skipList=../server/skipped"],
+    ] {
+        let oracle = oracle(&[padded, "; git rev-parse main: >skipped"].concat());
+        let mut args = vec!["-c", "transfer.fsckObjects=true"];
+        args.extend(settings.iter().flat_map(|setting| ["-c", setting]));
+        args.push("fetch");
+        oracle.same_as(&settings.join(" "), &args);
+    }
+}
+
+#[test]
+fn a_clone_refuses_flaws() {
+    for flaw in [FLAWS[0], FLAWS[5], FLAWS[10], FLAWS[15]] {
+        let oracle = oracle(flaw);
+        let args = ["-c", "fetch.fsckObjects=true", "clone", "--no-local", "-q", "../server", "../copy"];
+        oracle.same_as(flaw, &args);
+        let exists = |repo: Repo<'_>| repo.join("../copy/.git/HEAD").exists();
+        assert_eq!(exists(oracle.git()), exists(oracle.ours()), "{flaw}");
+    }
+}
+
+#[test]
+fn index_pack_checks_objects() {
+    for flaw in FLAWS {
+        let pack =
+            "; git pack-objects -q --revs --all --stdout </dev/null >a.pack 2>/dev/null; cp a.pack ../repo";
+        let oracle = oracle(&[flaw, pack].concat());
+        for args in [
+            &["index-pack", "--strict", "a.pack"][..],
+            &["index-pack", "--fsck-objects=badDate=ignore,hasDotgit:warn", "a.pack"],
+        ] {
+            oracle.same_as(flaw, args);
+        }
+    }
+    let oracle = oracle(
+        "put_tree $(tree 100644 a $blob); git rev-parse main |
+        git pack-objects -q --stdout >../repo/a.pack",
+    );
+    for args in [
+        &["index-pack", "--strict", "a.pack"][..],
+        &["index-pack", "--strict=what=warn", "a.pack"],
+        &["index-pack", "--fsck-objects=nulInHeader=warn", "a.pack"],
+        &["index-pack", "--fsck-objects", "a.pack"],
+    ] {
+        oracle.same_as("a missing tree", args);
+    }
+}

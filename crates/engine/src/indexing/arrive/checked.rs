@@ -1,0 +1,49 @@
+//! Packs whose objects are checked (`fetch.fsckObjects`).
+//!
+//! Git gives them to `index-pack --strict`, however few their objects are. Objects are checked
+//! while they are in memory. Files that came before the trees that name them are checked when the
+//! pack is there; if one is refused the pack stays, and no ref names its objects.
+
+use format::{Kind, ObjectId};
+use repo::{
+    fsck::{Absent, Checker},
+    indexing::{self, Observer, Source},
+    objects::Objects,
+};
+
+use super::{Arrival, Arrived, Error, Program, keep_pack, refused};
+
+/// Shows objects to two observers.
+struct Both<'a> {
+    checker: &'a Checker,
+    next: Option<&'a dyn Observer>,
+}
+
+impl Observer for Both<'_> {
+    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8], offset: u64) {
+        self.checker.object(oid, kind, content, offset);
+        if let Some(next) = self.next {
+            next.object(oid, kind, content, offset);
+        }
+    }
+}
+
+/// Reads a pack, checks its objects, and publishes it.
+pub(super) fn take(source: Source<'_>, arrival: &Arrival<'_>, count: u32) -> Result<Arrived, Error> {
+    let rules = arrival.rules.expect("the caller has rules").clone();
+    let checker = Checker::new(rules, arrival.settings.big_file_threshold);
+    let both = Both { checker: &checker, next: arrival.observer };
+    let options = indexing::Options { observer: Some(&both), ..arrival.options() };
+    let say = arrival.say;
+    let judge = || Ok(checker.verdict(&mut |line| say(line))?);
+    // Git asks for the name of a pack only to protect it.
+    let is_kept = arrival.settings.keeping.keeps(count);
+    let program = if is_kept { Program::IndexPack } else { Program::NamedPack };
+    let arrived = keep_pack(source, arrival, count, &options, &judge)
+        .map_err(|cause| refused(arrival, program, cause))?;
+    let objects = Objects::new(arrival.objects, arrival.hash);
+    match checker.finish(&objects, Absent::Ignored, &mut |line| say(line)) {
+        Ok(_) => Ok(arrived),
+        Err(cause) => Err(refused(arrival, Program::NamedPack, cause.into())),
+    }
+}

@@ -1,0 +1,204 @@
+//! Checks all objects of a pack that arrives.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use format::{Kind, ObjectId};
+
+use super::{Files, Findings, Id, Line, Roles, Rules, blob, object, parse};
+use crate::{
+    indexing::Observer,
+    objects::{Objects, Reader},
+};
+
+/// Sees the objects of a pack, and keeps what is to be said of them.
+pub struct Checker {
+    rules: Rules,
+    /// Files of more bytes are not held while a pack arrives.
+    big: u64,
+    /// Collects what objects name: see [`Checker::links`].
+    collects: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By the offset of the object in the pack. The last part is the reason for a refusal.
+    findings: BTreeMap<u64, (Vec<Line>, Option<Refused>)>,
+    modules: BTreeSet<ObjectId>,
+    attributes: BTreeSet<ObjectId>,
+    /// Blobs that were checked in their roles.
+    done: BTreeSet<ObjectId>,
+    links: BTreeMap<ObjectId, Kind>,
+    seen: HashSet<ObjectId>,
+}
+
+/// Objects were refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Refused {
+    /// An object that cannot be parsed.
+    #[error("invalid {0}")]
+    Invalid(&'static str),
+    /// An object, when it was seen.
+    #[error("fsck error in packed object")]
+    Object,
+    /// A file, when the pack was there.
+    #[error("fsck error in pack objects")]
+    File,
+    #[error("did not receive expected object {0}")]
+    Missing(ObjectId),
+    #[error("object {oid}: expected type {}, found {}", .expected.name(), .found.name())]
+    Type { oid: ObjectId, expected: Kind, found: Kind },
+}
+
+/// The treatment of files that trees name and nobody has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// Another check finds them, or a remote promises them.
+    Ignored,
+    /// They are reported.
+    Reported,
+}
+
+impl Checker {
+    /// `big` is `core.bigFileThreshold`.
+    pub fn new(rules: Rules, big: u64) -> Checker {
+        Checker { rules, big, collects: false, state: Mutex::default() }
+    }
+
+    /// Collects the names of all objects, and of those that they name, for [`Checker::links`].
+    pub fn collecting(self) -> Checker {
+        Checker { collects: true, ..self }
+    }
+
+    /// Returns an error if an object of the pack names one that is neither in the pack nor in
+    /// `objects`.
+    pub fn links(&self, objects: &Objects) -> Result<(), Refused> {
+        let state = self.state();
+        // Git knows the empty tree without an object.
+        let is_known =
+            |oid: &ObjectId| state.seen.contains(oid) || *oid == ObjectId::empty_tree(self.rules.hash);
+        for (oid, expected) in state.links.iter().filter(|(oid, _)| !is_known(oid)) {
+            let (oid, expected) = (*oid, *expected);
+            match objects.header(&oid) {
+                Err(_) => return Err(Refused::Missing(oid)),
+                Ok((found, _)) if found != expected => return Err(Refused::Type { oid, expected, found }),
+                Ok(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says what was found so far, in the order of the pack, and ends at the first object that is
+    /// refused.
+    pub fn verdict(&self, say: &mut dyn FnMut(&Line)) -> Result<(), Refused> {
+        let findings = std::mem::take(&mut self.state().findings);
+        for (lines, refused) in findings.into_values() {
+            lines.iter().for_each(&mut *say);
+            refused.map_or(Ok(()), Err)?;
+        }
+        Ok(())
+    }
+
+    /// Checks the files that came before the trees that name them. `objects` has the pack, and
+    /// everything from before. Returns each `.gitmodules` that is missing.
+    pub fn finish(
+        &self,
+        objects: &Objects,
+        absent: Absent,
+        say: &mut dyn FnMut(&Line),
+    ) -> Result<Vec<ObjectId>, Refused> {
+        let state = std::mem::take(&mut *self.state());
+        let mut reader = objects.reader();
+        let (mut is_refused, mut missing) = (false, Vec::new());
+        for (files, is_modules) in [(&state.modules, true), (&state.attributes, false)] {
+            for oid in files.difference(&state.done) {
+                let roles = Roles { modules: is_modules, attributes: !is_modules };
+                let found = match self.file(&mut reader, oid, roles) {
+                    Some(found) => found,
+                    None if absent == Absent::Ignored => continue,
+                    None if is_modules => {
+                        missing.push(*oid);
+                        continue;
+                    }
+                    None => {
+                        let message = "unable to read .gitattributes blob";
+                        super::flaw(&self.rules, oid, Id::GitattributesMissing, message)
+                    }
+                };
+                found.lines.iter().for_each(&mut *say);
+                is_refused |= found.is_refused;
+            }
+        }
+        if is_refused { Err(Refused::File) } else { Ok(missing) }
+    }
+
+    /// `None`: the file is missing.
+    fn file(&self, reader: &mut Reader<'_>, oid: &ObjectId, roles: Roles) -> Option<Findings> {
+        Some(match reader.header(oid).ok()? {
+            (Kind::Blob, size) if size > self.big => blob(&self.rules, oid, None, roles),
+            (Kind::Blob, _) => blob(&self.rules, oid, Some(reader.read(oid).ok()?.1), roles),
+            _ => {
+                let (id, name) = match roles.modules {
+                    true => (Id::GitmodulesBlob, ".gitmodules"),
+                    false => (Id::GitattributesBlob, ".gitattributes"),
+                };
+                super::flaw(&self.rules, oid, id, &format!("non-blob found at {name}"))
+            }
+        })
+    }
+
+    /// Checks a blob whose roles are known already.
+    fn blob(&self, oid: &ObjectId, content: &[u8]) -> Findings {
+        let roles = {
+            let mut state = self.state();
+            let roles =
+                Roles { modules: state.modules.contains(oid), attributes: state.attributes.contains(oid) };
+            if roles == Roles::default() {
+                return Findings::default();
+            }
+            state.done.insert(*oid);
+            roles
+        };
+        blob(&self.rules, oid, Some(content), roles)
+    }
+}
+
+impl Observer for Checker {
+    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8], offset: u64) {
+        let mut files = Files::default();
+        let (lines, refused) = match parse::check(self.rules.hash, oid, kind, content) {
+            Err(lines) => (lines, Some(Refused::Invalid(kind.name()))),
+            Ok(()) => {
+                let found = match kind {
+                    Kind::Blob => self.blob(oid, content),
+                    _ => object(&self.rules, oid, kind, content, &mut files),
+                };
+                (found.lines, found.is_refused.then_some(Refused::Object))
+            }
+        };
+        if self.collects {
+            let links = parse::links(self.rules.hash, kind, content);
+            let mut state = self.state();
+            state.seen.insert(*oid);
+            state.links.extend(links);
+        }
+        let is_silent = lines.is_empty() && refused.is_none();
+        if is_silent && files == Files::default() {
+            return;
+        }
+        let mut state = self.state();
+        state.modules.extend(files.modules);
+        state.attributes.extend(files.attributes);
+        if !is_silent {
+            state.findings.insert(offset, (lines, refused));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Checks what objects say, as `git fsck` and `git index-pack --strict` do.
+//!
+//! [`object`] is pure: bytes and [`Rules`] to [`Findings`]. [`Checker`] applies it to all objects
+//! of a pack that arrives. Messages and their order are Git's (`fsck.c`).
+
+mod blob;
+mod checker;
+mod commit;
+mod id;
+mod parse;
+mod rules;
+mod tag;
+mod tree;
+mod url;
+
+use bstr::BString;
+use format::{Kind, ObjectId};
+
+pub use checker::{Absent, Checker, Refused};
+pub use id::{Id, Severity};
+pub use rules::{Invalid, Rules};
+
+/// The objects that trees name as `.gitmodules` and `.gitattributes`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Files called `.gitmodules`, in any spelling.
+    pub modules: Vec<ObjectId>,
+    /// Files called `.gitattributes`.
+    pub attributes: Vec<ObjectId>,
+}
+
+/// The roles of a blob.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Roles {
+    /// A tree calls it `.gitmodules`.
+    pub modules: bool,
+    /// A tree calls it `.gitattributes`.
+    pub attributes: bool,
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// `error: ...`
+    Error(BString),
+    /// `warning: ...`
+    Warning(BString),
+}
+
+/// The flaws of one object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The messages, in Git's order.
+    pub lines: Vec<Line>,
+    /// The object is refused.
+    pub is_refused: bool,
+}
+
+/// Checks an object. Entries of a tree are added to `files`. A blob is not checked: see [`blob`].
+pub fn object(rules: &Rules, oid: &ObjectId, kind: Kind, content: &[u8], files: &mut Files) -> Findings {
+    let mut report = Report { rules, oid, lines: Vec::new() };
+    let is_refused = match kind {
+        Kind::Commit => commit::check(&mut report, content).is_err(),
+        Kind::Tree => tree::check(&mut report, content, files),
+        Kind::Tag => tag::check(&mut report, content).is_err(),
+        Kind::Blob => false,
+    };
+    Findings { lines: report.lines, is_refused }
+}
+
+/// Checks a blob that trees use for `roles`. `content` is `None` if the blob is too large to be
+/// held.
+pub fn blob(rules: &Rules, oid: &ObjectId, content: Option<&[u8]>, roles: Roles) -> Findings {
+    let mut report = Report { rules, oid, lines: Vec::new() };
+    let is_refused = !rules.skips(oid) && blob::check(&mut report, content, roles);
+    Findings { lines: report.lines, is_refused }
+}
+
+/// Returns one flaw of an object.
+fn flaw(rules: &Rules, oid: &ObjectId, id: Id, message: &str) -> Findings {
+    let mut report = Report { rules, oid, lines: Vec::new() };
+    let is_refused = report.flaw(id, message).is_err();
+    Findings { lines: report.lines, is_refused }
+}
+
+/// The object is refused.
+struct Refusal;
+
+/// Collects what is said of one object.
+struct Report<'a> {
+    rules: &'a Rules,
+    oid: &'a ObjectId,
+    lines: Vec<Line>,
+}
+
+impl Report<'_> {
+    /// Reports a flaw. Returns an error if the object is refused for it.
+    fn flaw(&mut self, id: Id, message: impl AsRef<[u8]>) -> Result<(), Refusal> {
+        if self.rules.skips(self.oid) {
+            return Ok(());
+        }
+        let severity = self.rules.severity(id);
+        let mut text = BString::from(format!("object {}: {}: ", self.oid, id.name()));
+        text.extend_from_slice(message.as_ref());
+        match severity {
+            Severity::Ignore => Ok(()),
+            Severity::Info | Severity::Warn => {
+                self.lines.push(Line::Warning(text));
+                Ok(())
+            }
+            Severity::Error | Severity::Fatal => {
+                self.lines.push(Line::Error(text));
+                Err(Refusal)
+            }
+        }
+    }
+
+    /// Adds a line that no setting suppresses.
+    fn complain(&mut self, message: &str) {
+        self.lines.push(Line::Error(message.into()));
+    }
+}
+
+/// Reports the end of a header that is not there. Source: Git's `verify_headers`.
+fn headers(report: &mut Report<'_>, content: &[u8]) -> Result<(), Refusal> {
+    for (at, byte) in content.iter().enumerate() {
+        match byte {
+            0 => {
+                let message = format!("unterminated header: NUL at offset {at}");
+                return report.flaw(Id::NulInHeader, message);
+            }
+            b'\n' if content.get(at + 1) == Some(&b'\n') => return Ok(()),
+            _ => {}
+        }
+    }
+    match content.last() {
+        Some(b'\n') => Ok(()),
+        _ => report.flaw(Id::UnterminatedHeader, "unterminated header"),
+    }
+}
+
+/// Takes the line up to the next line end off `rest`. `None`: there is no line end.
+fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let line = &rest[..end];
+    *rest = &rest[end + 1..];
+    Some(line)
+}
+
+/// Takes the line of a header off `rest`, if it begins with `name` and a blank.
+fn header<'a>(rest: &mut &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let after = rest.strip_prefix(name)?.strip_prefix(b" ")?;
+    let mut after = after;
+    let line = line(&mut after)?;
+    *rest = after;
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests;
