@@ -83,6 +83,21 @@ impl Repository {
         Ok(bases)
     }
 
+    /// Returns the commits that are reachable from `tips`, but not from `not`, youngest first. Tags
+    /// are followed; other objects do not count.
+    pub fn commits_only_in(&self, tips: &[ObjectId], not: &[ObjectId]) -> Result<Vec<ObjectId>, Error> {
+        let mut walk = Walk::new(self, |marks| marks == LEFT);
+        for (ids, mark) in [(tips, LEFT), (not, RIGHT)] {
+            for id in ids {
+                if let Some(commit) = self.commit_if_there(*id)? {
+                    walk.paint(commit, mark)?;
+                }
+            }
+        }
+        let order = walk.run()?;
+        Ok(order.into_iter().filter(|id| walk.seen[id].marks == LEFT).collect())
+    }
+
     /// Returns the commits that are reachable from `old`, but from no ref and not from `new`.
     pub fn left_behind(&self, old: ObjectId, new: Option<ObjectId>) -> Result<LeftBehind, Error> {
         let mut walk = Walk::new(self, |marks| marks & RIGHT == 0);

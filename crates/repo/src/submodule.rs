@@ -144,6 +144,12 @@ impl Modules {
         self.by_path.get(path).map(|&at| &self.modules[at])
     }
 
+    /// Returns the path of a submodule.
+    pub fn path_of(&self, name: &BStr) -> Option<&BStr> {
+        let found = self.by_path.iter().find(|(_, at)| self.modules[**at].name == name);
+        found.map(|(path, _)| path.as_bstr())
+    }
+
     /// Returns all submodules, in the order of the file.
     pub fn all(&self) -> &[Module] {
         &self.modules

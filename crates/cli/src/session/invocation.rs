@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     ffi::{OsStr, OsString},
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -203,6 +203,22 @@ impl Invocation {
     pub(crate) fn with_default(&self, name: &str, value: impl FnOnce() -> BString) -> Invocation {
         let mut env = self.env.clone();
         env.entry(name.into()).or_insert_with(|| sys::os_str(&value()).to_owned());
+        self.with_env(env)
+    }
+
+    /// Goes to the worktree `top` of the repository `git_dir`, and returns the run of another
+    /// command there. Both paths are absolute.
+    pub(crate) fn elsewhere(&self, top: &Path, git_dir: &Path) -> Result<Invocation, Failure> {
+        let mut env = self.env.clone();
+        env.insert("GIT_DIR".into(), git_dir.into());
+        env.insert("GIT_WORK_TREE".into(), top.into());
+        let mut run = self.with_env(env);
+        (run.cwd, run.started_in) = (top.to_owned(), top.to_owned());
+        run.enter()?;
+        Ok(run)
+    }
+
+    fn with_env(&self, env: HashMap<OsString, OsString>) -> Invocation {
         Invocation {
             program: self.program,
             command: self.command.clone(),

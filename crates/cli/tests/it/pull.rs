@@ -32,12 +32,20 @@ const OURS: &str = "echo ours >ours; git add ours; git commit -qm ours;";
 
 #[track_caller]
 fn same(script: &str, args: &[&str]) {
+    same_in("", script, args);
+}
+
+#[track_caller]
+fn same_in(dir: &str, script: &str, args: &[&str]) {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         let script = [HISTORY, script].concat();
         let made = repo.command("sh".as_ref()).args(["-ec", &script]).output().expect("a shell");
         assert!(made.status.success(), "{script}: {}", String::from_utf8_lossy(&made.stderr));
     });
-    oracle.same_as(script, args);
+    match dir {
+        "" => oracle.same_as(script, args),
+        dir => oracle.same_in(dir, args),
+    };
     let read = |repo: Repo<'_>| std::fs::read(repo.join(".git/FETCH_HEAD")).ok();
     assert_eq!(read(oracle.git()), read(oracle.ours()), "{script} {args:?}: FETCH_HEAD");
 }
@@ -58,8 +66,13 @@ fn fast_forwards() {
         same("", args);
     }
     same("git pull -q", &["pull"]);
+    same(
+        "git switch -q -c side --no-track; git fetch -q; git branch -f main origin/main",
+        &["pull", ".", "main"],
+    );
     same("git pull -q", &["pull", "--rebase"]);
     same(OURS, &["-c", "pull.rebase=false", "pull", "origin", "other"]);
+    same_in("dir", "", &["pull", "../server", "main"]);
     same("git switch -q --detach", &["pull", "origin", "main"]);
     same("git switch -q --orphan void; git update-ref -d refs/heads/main", &["pull", "origin", "main"]);
 }

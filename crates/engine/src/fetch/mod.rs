@@ -22,6 +22,7 @@ pub mod refspec;
 pub mod remote;
 mod run;
 pub mod shallow;
+pub mod submodules;
 mod transfer;
 pub mod update;
 

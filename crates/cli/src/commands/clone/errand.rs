@@ -1,5 +1,4 @@
-//! The parts of a clone that Git's clone leaves to other commands of Git: sapwood runs the real Git
-//! for them.
+//! The parts of a clone that Git's clone leaves to other commands of Git.
 
 use std::{
     os::unix::process::ExitStatusExt as _,
@@ -7,15 +6,17 @@ use std::{
     process::{Command, Stdio},
 };
 
+use bstr::BString;
 use engine::clone::{Cloned, HelperCommand, Prepared};
 
 use super::Submodules;
 use crate::{
-    session::{invocation::Invocation, real_git},
-    term::{
-        console::{self, text},
-        failure::Failure,
+    commands::submodule,
+    session::{
+        invocation::{Invocation, Program},
+        real_git,
     },
+    term::{console, failure::Failure},
 };
 
 /// Runs the helper command in the new repository. Returns true if it succeeds; Git prints the
@@ -33,38 +34,60 @@ pub(super) fn run(run: &Invocation, prepared: &Prepared, errand: HelperCommand) 
     done
 }
 
-/// Clones the submodules of a clone whose worktree is filled. Returns Git's exit code.
+/// Clones the submodules of a clone whose worktree is filled: in this process, or by the real Git
+/// if an option needs it. Returns Git's exit code.
 pub(super) fn submodules(run: &Invocation, cloned: &Cloned, how: &Submodules) -> Result<u8, Failure> {
+    let args = how.for_update();
+    if run.program == Program::Sapwood
+        && let Some(top) = &cloned.work_tree
+    {
+        let (leaf, rest) = submodule::COMMAND.leaf(&args)?;
+        let survey = leaf.syntax.survey(rest)?;
+        if leaf.line_obstacle(&survey, rest).is_none() {
+            let within = run.elsewhere(top, &cloned.git_dir)?;
+            match (leaf.run)(&within, rest) {
+                Err(Failure::Unserved(_)) => {}
+                done => return done,
+            }
+        }
+    }
     let Some(mut git) = here(run, &cloned.git_dir, cloned.work_tree.as_deref()) else {
         return Err(Failure::fatal("submodules need a git, and there is none"));
     };
-    git.args(["submodule", "update", "--require-init", "--recursive"]);
-    if how.shallow {
-        git.arg("--depth=1");
-    }
-    if let Some(jobs) = &how.jobs {
-        git.arg(sys::os_str(&text!("--jobs=", jobs)));
-    }
-    if how.progress {
-        git.arg("--progress");
-    }
-    if how.quiet {
-        git.arg("--quiet");
-    }
-    if how.remote {
-        git.args(["--remote", "--no-fetch"]);
-    }
-    if let Some(format) = how.ref_format {
-        git.arg(format!("--ref-format={format}"));
-    }
-    if let Some(filter) = &how.filter {
-        git.arg(sys::os_str(&text!("--filter=", filter)));
-    }
-    git.arg(if how.single_branch { "--single-branch" } else { "--no-single-branch" });
+    git.arg(submodule::COMMAND.name).args(args.iter().map(|arg| sys::os_str(arg)));
     let status =
         git.status().map_err(|error| Failure::fatal(format!("cannot run git submodule: {error}")))?;
     let signal = || 128 + status.signal().unwrap_or(0);
     Ok(u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1))
+}
+
+impl Submodules {
+    /// The arguments of `submodule` that do what was asked.
+    fn for_update(&self) -> Vec<BString> {
+        let mut args: Vec<BString> = vec!["update".into(), "--require-init".into(), "--recursive".into()];
+        let mut add = |wanted: bool, option: &str| {
+            if wanted {
+                args.push(option.into());
+            }
+        };
+        add(self.shallow, "--depth=1");
+        if let Some(jobs) = &self.jobs {
+            add(true, &format!("--jobs={jobs}"));
+        }
+        add(self.progress, "--progress");
+        add(self.quiet, "--quiet");
+        add(self.remote, "--remote");
+        add(self.remote, "--no-fetch");
+        if let Some(format) = self.ref_format {
+            add(true, &format!("--ref-format={format}"));
+        }
+        if let Some(filter) = &self.filter {
+            add(true, &format!("--filter={filter}"));
+        }
+        add(self.single_branch, "--single-branch");
+        add(!self.single_branch, "--no-single-branch");
+        args
+    }
 }
 
 /// The real Git in a repository.

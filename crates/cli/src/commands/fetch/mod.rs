@@ -15,6 +15,7 @@ mod options;
 mod partial;
 mod report;
 mod restrict;
+mod submodules;
 mod table;
 mod upstream;
 mod which;
@@ -53,7 +54,6 @@ pub(super) const COMMAND: Command = Command {
     syntax: &TABLE,
     settings: &[obstacles::SETTINGS, GENERAL],
     variables: &[obstacles::VARIABLES],
-    line: &[obstacles::line],
     checks: &[&[settings, configured, obstacles::repository, obstacles::remote]],
     run,
     ..Command::BASE
@@ -61,10 +61,10 @@ pub(super) const COMMAND: Command = Command {
 
 /// Returns true if these arguments ask for nothing that is left to the real Git. The answer for
 /// arguments that [`run`] refuses is true.
-pub(super) fn is_served(repo: &repo::Repository, args: &[BString]) -> bool {
+pub(super) fn is_served(args: &[BString]) -> bool {
     let mut request = Request::default();
     let parsed = TABLE.parse(args).map(|parsed| parsed.store(&mut request));
-    !matches!(parsed, Ok(Ok(_))) || request.is_served(repo)
+    !matches!(parsed, Ok(Ok(_))) || request.is_served()
 }
 
 /// Runs the command. Returns its exit code.

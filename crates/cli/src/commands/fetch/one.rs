@@ -48,7 +48,8 @@ impl Desk<'_> {
     fn fetch_one(&self, name: &BString, words: &Words) -> Result<u8, Failure> {
         let mut remote = Remote::load(self.repo, name.as_bstr()).map_err(report::of_remote)?;
         let options = self.options(&mut remote, words)?;
-        self.with_context(&remote, |context, reporter| {
+        let before = self.before()?;
+        let done = self.with_context(&remote, |context, reporter| {
             let done = fetch::run(context, &remote, &options);
             reporter.finish();
             let done = done.map_err(|error| report::failure(self.run, error))?;
@@ -56,11 +57,15 @@ impl Desk<'_> {
                 self.set_upstream(&remote, &done)?;
             }
             reporter.table(&done)?;
-            if let Some(failed) = done.failed_transaction {
-                return Err(Failure::Error(failed.message.into(), failed.code));
+            match &done.failed_transaction {
+                Some(failed) => Err(Failure::Error(failed.message.clone().into(), failed.code)),
+                None => Ok(done),
             }
-            Ok(u8::from(done.has_failures))
-        })
+        })?;
+        match done.has_failures {
+            true => Ok(1),
+            false => self.submodules(before, &done),
+        }
     }
 
     /// Fetches missing objects of a partial clone.

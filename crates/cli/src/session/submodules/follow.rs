@@ -118,6 +118,11 @@ impl<'a> Submodules<'a> {
         self.modules.borrow().all().to_vec()
     }
 
+    /// Returns the path of the submodule `name` in `.gitmodules`.
+    pub(crate) fn path_of(&self, name: &BStr) -> Option<BString> {
+        self.modules.borrow().path_of(name).map(BStr::to_owned)
+    }
+
     /// Returns true if the warnings about `.gitmodules` were printed.
     pub(crate) fn has_told(&self) -> bool {
         self.told.get()
@@ -139,7 +144,14 @@ impl<'a> Submodules<'a> {
 
     /// Git's `is_submodule_active`.
     pub(crate) fn is_active(&self, path: &BStr) -> Result<bool, Failure> {
-        let Some(name) = self.name(path) else { return Ok(false) };
+        match self.name(path) {
+            Some(name) => self.is_active_as(name.as_bstr(), path),
+            None => Ok(false),
+        }
+    }
+
+    /// Like [`Submodules::is_active`], for a submodule that has this name in another commit.
+    pub(crate) fn is_active_as(&self, name: &BStr, path: &BStr) -> Result<bool, Failure> {
         let name = name.to_str_lossy();
         if let Some(active) = self.repo.config_bool(&format!("submodule.{name}.active"))? {
             return Ok(active);
