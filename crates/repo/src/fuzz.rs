@@ -2,7 +2,11 @@
 
 use bstr::BString;
 
-use crate::{config::parse, convert::attributes};
+use crate::{
+    config::parse,
+    convert::attributes,
+    wire::{self, Advertisement, scripted},
+};
 
 /// Parses a configuration file into keys and values.
 ///
@@ -23,4 +27,14 @@ pub fn attributes(bytes: &[u8], macros: bool) -> (Vec<BString>, Vec<usize>) {
         attributes::Head::Macro(_) => None,
     });
     (patterns.collect(), invalid)
+}
+
+/// Reads the refs of a server that sends `bytes`, whatever it is asked.
+pub fn advertisement(bytes: &[u8], is_stateless: bool) -> Result<Advertisement, wire::Error> {
+    scripted::list(bytes, is_stateless)
+}
+
+/// Fetches from a server that sends `bytes`, whatever it is asked. Returns the bytes of the pack.
+pub fn server(bytes: &[u8], is_stateless: bool) -> Result<Vec<u8>, wire::Error> {
+    scripted::fetch(bytes, is_stateless)
 }

@@ -28,6 +28,8 @@ mod policy;
 mod process;
 mod relative;
 mod request;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod scripted;
 mod shell;
 mod socket;
 mod ssh;
