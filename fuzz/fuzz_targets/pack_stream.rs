@@ -1,5 +1,5 @@
 //! Bytes that may be a pack: reading ends in the objects or an error, whatever the size of the
-//! cache and the number of threads.
+//! cache and the number of threads. All objects are checked on the way.
 
 #![no_main]
 
@@ -7,10 +7,14 @@ use std::sync::atomic::AtomicBool;
 
 use format::HashKind;
 use libfuzzer_sys::fuzz_target;
-use repo::indexing::{Meter, Options, Source, scan};
+use repo::{
+    fsck::{Checker, Rules},
+    indexing::{Meter, Options, Source, scan},
+};
 
 fuzz_target!(|data: &[u8]| {
     let (interrupt, meter) = (AtomicBool::new(false), Meter::default());
+    let checker = Checker::new(Rules::strict(HashKind::Sha1), 1 << 10).collecting();
     let options = Options {
         hash: HashKind::Sha1,
         threads: 1 + data.len() % 2,
@@ -20,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
         existing: None,
         interrupt: &interrupt,
         meter: &meter,
-        observer: None,
+        observer: Some(&checker),
     };
     let mut copy = Vec::new();
     let source = Source { stream: &mut &*data, is_file: data.len() % 5 == 0, before: &[] };
@@ -32,5 +36,6 @@ fuzz_target!(|data: &[u8]| {
     assert!(data.starts_with(&[&copy[..], &end.trailer].concat()));
     if pack.resolve(&copy).is_ok() {
         let _ = pack.finish().map(|objects| objects.duplicate());
+        let _ = checker.verdict(&mut |_| {});
     }
 });

@@ -113,7 +113,7 @@ mod tests {
         let tree = format!("tree {oid}\n");
         assert_eq!(complaint(Kind::Commit, &format!("{tree}x")), "none");
         assert!(complaint(Kind::Commit, &tree).contains("bogus commit object"));
-        assert!(complaint(Kind::Commit, &tree.replace('0', "x")).contains("bad tree pointer"));
+        assert!(complaint(Kind::Commit, &tree.replace("00\n", "0x\n\n")).contains("bad tree pointer"));
         assert!(complaint(Kind::Commit, &format!("{tree}parent {oid} \nx")).contains("bad parents"));
         let object = format!("object {oid}\n");
         assert_eq!(complaint(Kind::Tag, &format!("{object}type commit\ntag x\n")), "none");

@@ -5,7 +5,9 @@ use std::io::{self, Read};
 use bstr::BString;
 use format::ObjectId;
 
-use super::{Advertisement, ConnectOptions, Connection, Error, Limits, Negotiator, Request, link::Link};
+use super::{
+    Advertisement, ConnectOptions, Connection, Error, Feature, Limits, Negotiator, Request, link::Link,
+};
 
 struct Scripted {
     bytes: io::Cursor<Vec<u8>>,
@@ -56,7 +58,9 @@ pub(crate) fn fetch(bytes: &[u8], is_stateless: bool) -> Result<Vec<u8>, Error> 
     let refs = connection.list_refs(&[])?;
     let wants: Vec<ObjectId> = refs.refs.iter().map(|found| found.oid).collect();
     let shallow = refs.shallow.clone();
-    let want_refs: Vec<BString> = refs.refs.iter().map(|found| found.name.clone()).collect();
+    let takes_names = connection.has(Feature::RefInWant);
+    let names = refs.refs.iter().filter(|_| takes_names).map(|found| found.name.clone());
+    let want_refs: Vec<BString> = names.collect();
     let mut request = Request {
         wants: &wants,
         want_refs: &want_refs,
