@@ -90,7 +90,10 @@ impl Prepared {
             repo::parse_bool(Some(value.as_bstr()))
         };
         // The pack of a transfer after bundles is thin.
-        if options.bundle_uri.is_some() || boolean("transfer.bundleURI") == Some(true) {
+        let is_thin = options.bundle_uri.is_some() || boolean("transfer.bundleURI") == Some(true);
+        // Objects are checked as they arrive, and not once more.
+        let are_checked = boolean("fetch.fsckObjects").or_else(|| boolean("transfer.fsckObjects"));
+        if is_thin || are_checked == Some(true) {
             return Ok(Keeping::Nothing);
         }
         Ok(match boolean("sapwood.resumableClone") {

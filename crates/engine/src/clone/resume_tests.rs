@@ -124,3 +124,46 @@ fn recognises_a_half_moved_bare_clone() {
     fs::rename(assembly.join("refs"), place.join("refs")).expect("moved");
     assert_eq!(bare(), Some(Leftover::Unpublished(Vec::new())));
 }
+
+/// The packs of an unfinished clone stay if they are large, took long, or the user says so.
+#[test]
+fn sets_packs_aside_that_are_worth_it() {
+    let seconds_ago = |seconds| std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
+    for (size, took, keeping, stays) in [
+        (1000, 0, Keeping::Large, false),
+        (9 << 20, 0, Keeping::Large, true),
+        (1000, 11, Keeping::Large, true),
+        (1000, 0, Keeping::All, true),
+        (12, 11, Keeping::All, false),
+        (9 << 20, 11, Keeping::Nothing, false),
+    ] {
+        let root = tempfile::tempdir().expect("a directory for tests");
+        let git_dir = root.path().join(".git");
+        repository(&git_dir, &format!("ref: {UNPUBLISHED}\n"), "/source");
+        let marker = fs::File::options().write(true).open(git_dir.join(MARKER)).expect("there");
+        marker.set_modified(seconds_ago(took)).expect("ours");
+        write(&git_dir.join("objects/pack/tmp_pack_1"), "");
+        let pack = fs::File::options().write(true).open(git_dir.join("objects/pack/tmp_pack_1"));
+        pack.and_then(|pack| pack.set_len(size)).expect("ours");
+        let leftover = found(root.path()).expect("a killed clone");
+        assert_eq!(leftover, Leftover::Unpublished(Vec::new()));
+        let resumed = clear(&leftover, &git_dir, keeping).expect("cleared");
+        assert_eq!(matches!(resumed, Resumed::Transfer(_)), stays, "{size} {took} {keeping:?}");
+        drop(resumed);
+        if stays {
+            let mut left: Vec<_> = fs::read_dir(&git_dir)
+                .expect("it stays")
+                .map(|entry| entry.expect("readable").file_name())
+                .collect();
+            left.sort();
+            assert_eq!(left, [MARKER, TRANSFER]);
+            assert!(git_dir.join(TRANSFER).join("pack/tmp_pack_1").exists());
+            // The next run finds them however small they are.
+            assert_eq!(found(root.path()), Some(Leftover::Unpublished(Vec::new())));
+            let resumed = clear(&leftover, &git_dir, Keeping::Large).expect("cleared");
+            assert!(matches!(resumed, Resumed::Transfer(_)));
+        } else {
+            assert!(!git_dir.exists());
+        }
+    }
+}

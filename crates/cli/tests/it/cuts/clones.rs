@@ -1,8 +1,8 @@
-//! Clones and fetches that are cut: by the network at any byte, and by SIGKILL at any moment. The
-//! repository stays usable, the same command finishes, and the result is that of an undisturbed
-//! run.
+//! Clones whose transfer breaks off, and that go on (`sapwood.resumableClone`).
 
 use std::{
+    any::Any,
+    io::Write as _,
     path::Path,
     process::{Command, Stdio},
     time::Duration,
@@ -10,67 +10,43 @@ use std::{
 
 use testkit::{
     Disk, Repo, Run, Sandbox,
-    servers::{Daemon, Fault, Line, Proxy},
+    servers::{Daemon, Fault, Line, Nginx, Proxy},
 };
 
+use super::{add, kill_after, seen};
 use crate::{SAPWOOD, clone::tree, full, random::Random};
-
-/// The number of moments.
-fn moments() -> u64 {
-    if full() { 50 } else { 6 }
-}
-
-/// A source of some hundred kilobytes that do not compress.
-fn source(sandbox: &Sandbox) -> Repo<'_> {
-    let repo = sandbox.init("served/source");
-    let mut random = Random::new(3);
-    for number in 0..8 {
-        add(&repo, number, &mut random);
-    }
-    repo
-}
-
-fn add(repo: &Repo<'_>, number: u64, random: &mut Random) {
-    let content: Vec<u8> = (0..8000).flat_map(|_| random.next().to_le_bytes()).collect();
-    repo.write(format!("dir/{number}"), content);
-    repo.write("number", format!("{number}\n"));
-    repo.commit(&number.to_string());
-}
-
-/// Everything that a clone has to show for itself.
-fn seen(repo: &Repo<'_>) -> [bstr::BString; 4] {
-    repo.git(&["fsck", "--full"]);
-    let objects = ["cat-file", "--batch-all-objects", "--batch-check"];
-    let asked: [&[&str]; 4] =
-        [&["for-each-ref"], &["rev-parse", "HEAD"], &["status", "--porcelain"], &objects];
-    asked.map(|args| repo.git(args).stdout)
-}
-
-/// Runs the program and kills it after `delay`.
-fn kill_after(repo: &Repo<'_>, args: &[&str], delay: Duration) {
-    let mut child = repo.command(Path::new(SAPWOOD)).args(args).spawn().expect("the program starts");
-    std::thread::sleep(delay);
-    child.kill().expect("our child");
-    child.wait().expect("our child");
-}
-
-#[track_caller]
-fn succeeds(repo: &Repo<'_>, context: &str, args: &[&str]) {
-    let run = repo.run(Path::new(SAPWOOD), args);
-    assert_eq!(run.code, 0, "{context}: {}", run.stderr);
-}
 
 /// A repository behind a line, and the command that clones it.
 struct Scene<'a> {
     sandbox: &'a Sandbox,
-    _daemon: Daemon,
+    /// It ends with its value.
+    _server: Box<dyn Any>,
     proxy: Proxy,
     url: String,
 }
 
 impl<'a> Scene<'a> {
-    /// Makes a source of about a megabyte. Some of its files are deltas.
     fn new(sandbox: &'a Sandbox, rate: Option<u64>) -> Scene<'a> {
+        Scene::make_source(sandbox);
+        Scene::of_daemon(sandbox, rate)
+    }
+
+    fn of_daemon(sandbox: &'a Sandbox, rate: Option<u64>) -> Scene<'a> {
+        let daemon = Daemon::start(sandbox, "served");
+        let proxy = Proxy::on(Line { rate, latency: Duration::ZERO }, daemon.address());
+        let url = proxy.before(&daemon.url("source"));
+        Scene { sandbox, _server: Box::new(daemon), proxy, url }
+    }
+
+    fn of_nginx(sandbox: &'a Sandbox) -> Scene<'a> {
+        let nginx = Nginx::start(&sandbox.path().join("served"));
+        let proxy = Proxy::to(([127, 0, 0, 1], nginx.port()).into());
+        let url = nginx.url("git/source").replace(&nginx.port().to_string(), &proxy.port().to_string());
+        Scene { sandbox, _server: Box::new(nginx), proxy, url }
+    }
+
+    /// Makes a source of about a megabyte. Some of its files are deltas.
+    fn make_source(sandbox: &Sandbox) {
         let repo = sandbox.init("served/source");
         let mut random = Random::new(3);
         for number in 0..16 {
@@ -80,10 +56,6 @@ impl<'a> Scene<'a> {
         }
         repo.git(&["tag", "-a", "-m", "a tag", "v1", "HEAD~2"]);
         repo.git(&["config", "uploadpack.allowFilter", "true"]);
-        let daemon = Daemon::start(sandbox, "served");
-        let proxy = Proxy::on(Line { rate, latency: Duration::ZERO }, daemon.address());
-        let url = proxy.before(&daemon.url("source"));
-        Scene { sandbox, _daemon: daemon, proxy, url }
     }
 
     fn args<'s>(&'s self, keeping: &'s str, more: &[&'s str]) -> Vec<&'s str> {
@@ -356,38 +328,50 @@ fn a_full_disk_keeps_what_came() {
     assert!(!root.exists("copy"));
 }
 
+/// Over http each batch is a request of its own.
 #[test]
-fn fetches_finish_after_a_cut() {
+fn clones_go_on_over_http() {
     let sandbox = Sandbox::new();
-    let source = source(&sandbox);
-    let daemon = Daemon::start(&sandbox, "served");
-    let line = Line { rate: Some(2_000_000), latency: Duration::ZERO };
-    let proxy = Proxy::on(line, daemon.address());
-    let url = proxy.before(&daemon.url("source"));
-    let root = sandbox.repo("");
-    root.git(&["clone", "-q", &url, "copy"]);
-    let copy = sandbox.repo("copy");
-    let mut random = Random::new(5);
-    for round in 0..moments() {
-        add(&source, 100 + 2 * round, &mut random);
-        let before = copy.git(&["for-each-ref"]).stdout;
-        let after = random.next() % 64_000;
-        proxy.once(Fault::Cut, after);
-        let run = copy.run(Path::new(SAPWOOD), &["fetch", "-q"]);
-        let context = format!("cut after {after} bytes: {}", run.stderr);
-        assert!(!proxy.is_troubled() && [1, 128].contains(&run.code), "{context}");
-        assert_eq!(copy.git(&["for-each-ref"]).stdout, before, "{context}");
-        copy.git(&["fsck"]);
-        succeeds(&copy, &context, &["fetch", "-q"]);
+    Scene::make_source(&sandbox);
+    let scene = Scene::of_nginx(&sandbox);
+    for more in [&["-c", "sapwood.http=builtin"][..], &[]] {
+        scene.clear();
+        let clone = |context: &str| scene.finish(ALWAYS, more, context);
+        let whole = clone("undisturbed");
+        let expected = (seen(&scene.copy()), files(&scene.copy()));
+        scene.cut(ALWAYS, more, (whole, 0.6));
+        let came = clone("again");
+        assert!(came <= whole * 13 / 20, "{more:?}: {came} of {whole}");
+        assert!((seen(&scene.copy()), files(&scene.copy())) == expected, "{more:?}");
+    }
+}
 
-        add(&source, 101 + 2 * round, &mut random);
-        let delay = Duration::from_micros(random.next() % 80_000);
-        let context = format!("round {round}, killed after {delay:?}");
-        kill_after(&copy, &["fetch", "-q"], delay);
-        copy.git(&["fsck"]);
-        succeeds(&copy, &context, &["fetch", "-q"]);
-        let tips = [copy.git(&["rev-parse", "origin/main"]), source.git(&["rev-parse", "HEAD"])];
-        assert_eq!(tips[0].stdout, tips[1].stdout, "{context}");
-        copy.git(&["fsck", "--full"]);
+/// Most of the pack is trees, and some are missing at each depth.
+#[test]
+fn missing_trees_are_asked_for() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.init("served/source");
+    let mut stream = String::new();
+    for number in 0..300 {
+        let path = format!("a{}/b{}/c{}/file{number}", number % 3, number % 7, number % 13);
+        let head = "commit refs/heads/main\ncommitter C <c@example.com> 1700000000 +0000\ndata 0\n";
+        stream.push_str(&format!("{head}M 644 inline {path}\ndata 2\n{}\n", number % 10));
+    }
+    let mut import = source.git_command();
+    import.args(["fast-import", "--quiet"]).stdin(Stdio::piped());
+    let mut import = import.spawn().expect("Git runs");
+    import.stdin.take().expect("a pipe").write_all(stream.as_bytes()).expect("it reads");
+    assert!(import.wait().expect("our child").success());
+    let scene = Scene::of_daemon(&sandbox, None);
+    let whole = scene.finish(ALWAYS, &[], "undisturbed");
+    let expected = (seen(&scene.copy()), files(&scene.copy()));
+    for (filters, most) in [("true", 0.75), ("false", 1.1)] {
+        source.git(&["config", "uploadpack.allowFilter", filters]);
+        scene.cut(ALWAYS, &[], (whole, 0.6));
+        let came = scene.finish(ALWAYS, &[], filters) as f64 / whole as f64;
+        // A server without filters cannot be asked for trees.
+        assert!(came <= most && (filters == "true" || came > 0.95), "{filters}: {came}");
+        scene.copy().git(&["fsck", "--strict"]);
+        assert!((seen(&scene.copy()), files(&scene.copy())) == expected, "{filters}");
     }
 }
