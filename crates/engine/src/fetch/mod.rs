@@ -7,8 +7,8 @@
 //! missing objects arrive (`transfer.rs`); each ref is judged (`update.rs`); all edits are one
 //! transaction; FETCH_HEAD is written. Design: docs/design/fetch.md.
 //!
-//! [`promised`] fetches single objects of a partial clone. [`negotiate_only`] asks the server which
-//! commits it has.
+//! [`promised()`] fetches single objects of a partial clone. [`negotiate_only()`] asks the server
+//! which commits it has.
 
 mod bundle;
 pub mod connected;

@@ -3,7 +3,7 @@
 //! Promise: files get their names only after the whole pack was read, every object was named, and
 //! the checksums were verified. After an error no file is left that was not there before.
 //!
-//! [`receive`] writes a stream into a repository; [`index`] reads a pack where it is; [`salvage`]
+//! [`receive`] writes a stream into a repository; [`index`] reads a pack where it is; [`salvage()`]
 //! publishes the beginning of a pack that broke off.
 
 pub mod arrive;
@@ -55,7 +55,7 @@ pub struct Plan<'a> {
     pub on_end: &'a dyn Fn(),
     /// Called before the pack is published. An error leaves nothing behind.
     pub judge: &'a dyn Fn() -> Result<(), Error>,
-    /// Leave the temporary file after an error: [`salvage`] takes what is in it.
+    /// Leave the temporary file after an error: [`salvage()`] takes what is in it.
     pub keeps_beginning: bool,
 }
 

@@ -56,7 +56,7 @@ pub struct Findings {
     pub is_refused: bool,
 }
 
-/// Checks an object. Entries of a tree are added to `files`. A blob is not checked: see [`blob`].
+/// Checks an object. Entries of a tree are added to `files`. A blob is not checked: see [`blob()`].
 pub fn object(rules: &Rules, oid: &ObjectId, kind: Kind, content: &[u8], files: &mut Files) -> Findings {
     let mut report = Report { rules, oid, lines: Vec::new() };
     let is_refused = match kind {
