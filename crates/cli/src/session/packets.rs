@@ -4,6 +4,7 @@
 
 use std::{
     io::Write as _,
+    os::fd::AsFd as _,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -55,8 +56,12 @@ fn line(command: &str, direction: char, content: &[u8]) -> Vec<u8> {
 fn target(run: &Invocation, variable: &str) -> Option<Mutex<File>> {
     let value = run.variable(variable)?;
     let path = match value {
-        b"1" | b"true" => Path::new("/proc/self/fd/2").to_owned(),
-        [digit @ b'2'..=b'9'] => format!("/proc/self/fd/{}", char::from(*digit)).into(),
+        // A file that is opened again would have a place of its own to write at.
+        b"1" | b"2" | b"true" => {
+            let stderr = std::io::stderr().as_fd().try_clone_to_owned().ok()?;
+            return Some(Mutex::new(std::fs::File::from(stderr).into()));
+        }
+        [digit @ b'3'..=b'9'] => format!("/proc/self/fd/{}", char::from(*digit)).into(),
         [b'/', ..] => Path::new(sys::os_str(value)).to_owned(),
         _ => return None,
     };

@@ -112,6 +112,11 @@ pub(crate) fn raw(bytes: &[u8]) {
     let _ = std::io::stderr().lock().write_all(bytes);
 }
 
+/// A piece of a line on standard error.
+pub(crate) fn piece(text: &str) {
+    raw(text.as_bytes());
+}
+
 /// `fatal: ...`, `error: ...` or `warning: ...`. Control characters are replaced, as a name could
 /// otherwise drive the terminal.
 pub(crate) fn report(kind: &str, message: impl AsRef<[u8]>) {

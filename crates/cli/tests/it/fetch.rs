@@ -134,10 +134,30 @@ fn fetches_what_the_command_line_names() {
         &["fetch", "--refmap=refs/heads/*:refs/mine/*", "origin", "main"],
         &["fetch", "--refmap=", "origin", "main"],
         &["fetch", "--set-upstream", "origin", "new"],
+        &["fetch", "origin", "v2:tagged", "main:other"],
         &["fetch", "--depth=0"],
         &["fetch", "--unshallow"],
+        &["-c", "fetch.output", "fetch"],
     ] {
         same("", args);
+    }
+    let nowhere = "1234567890123456789012345678901234567890:x";
+    same("", &["-c", "protocol.version=0", "fetch", "origin", nowhere]);
+}
+
+#[test]
+fn follows_tags_of_what_has_arrived() {
+    let tags =
+        "(cd ../server; git tag old; git commit -q --allow-empty -m 6; git tag -a -m seven seven main~2)";
+    same(tags, &["fetch", "origin", "HEAD:branch"]);
+    same(&["git fetch -q --depth=1 origin; ", tags].concat(), &["fetch", "--deepen=1"]);
+}
+
+#[test]
+fn keeps_symbolic_refs() {
+    for target in ["main", "nothing"] {
+        let link = format!("git symbolic-ref refs/remotes/origin/topic refs/remotes/origin/{target}");
+        oracle(&link).same_as(&link, &["fetch"]);
     }
 }
 
@@ -169,9 +189,7 @@ fn changes_where_history_is_cut_off() {
 
 #[test]
 fn runs_the_hook_of_refs() {
-    // Git shows the hook a HEAD of the remote that it does not change, see SHORTCOMINGS.md.
-    let hook = "git config remote.origin.followRemoteHEAD never
-        mkdir -p .git/hooks
+    let hook = "mkdir -p .git/hooks
         printf '#!/bin/sh\\necho $1 >&2; cat >&2\\n' >.git/hooks/reference-transaction
         chmod +x .git/hooks/reference-transaction";
     same(hook, &["fetch", "--atomic"]);

@@ -1,12 +1,12 @@
-//! Clone, fetch and ls-remote over ssh and `git://`, directly and through proxies: what Git does,
-//! sapwood does, by the same requests.
+//! Clone, fetch and ls-remote over http, ssh and `git://`, directly and through proxies: what Git
+//! does, sapwood does, by the same requests.
 
 use std::{path::Path, process::Command};
 
 use bstr::ByteSlice as _;
 use testkit::{
     Repo, Run, Sandbox,
-    servers::{Daemon, Fault, Line, Proxy, Sshd},
+    servers::{Daemon, Fault, Line, Nginx, Proxy, Sshd},
 };
 
 use crate::SAPWOOD;
@@ -80,7 +80,9 @@ fn use_server(sandbox: &Sandbox, url: &str, variables: &[(&str, &str)]) {
     source.git(&["tag", "light"]);
     same(sandbox, "copy", variables, &["fetch"]);
     same_repositories(sandbox, "copy");
-    same(sandbox, "copy", variables, &["fetch"]);
+    // Git tells the sizes of its requests over http, which hold its name.
+    let how = if url.starts_with("http") { "--no-verbose" } else { "-v" };
+    same(sandbox, "copy", variables, &["fetch", how]);
     same(sandbox, "shallow", variables, &["fetch", "--unshallow"]);
     same_repositories(sandbox, "shallow");
     let nowhere = url.replace("/source", "/nowhere");
@@ -98,6 +100,14 @@ fn git_daemon() {
 }
 
 #[test]
+fn http() {
+    let sandbox = Sandbox::new();
+    let source = source(&sandbox);
+    let server = Nginx::start(source.path.parent().expect("the directory that is served"));
+    use_server(&sandbox, &server.url("git/source"), &[]);
+}
+
+#[test]
 fn ssh() {
     let sandbox = Sandbox::new();
     let source = source(&sandbox);
@@ -112,6 +122,10 @@ fn ssh() {
     let address = sshd.scp_like(&source.path.display().to_string());
     same(&sandbox, "", &[("GIT_SSH_COMMAND", &ssh)], &["clone", "-q", &address, "scp-like"]);
     same_repositories(&sandbox, "scp-like");
+    // The program starts where the user is.
+    let place = ("GIT_SSH_COMMAND", "cd .. && basename \"$PWD\" >&2; false");
+    same(&sandbox, "", &[place, ("GIT_SSH_VARIANT", "ssh")], &["clone", "a:b", "none"]);
+    same(&sandbox, "", &[("GIT_SSH", "./nothing"), ("GIT_SSH_VARIANT", "ssh")], &["clone", "a:b", "none"]);
 }
 
 #[test]

@@ -93,6 +93,8 @@ pub struct Options {
     pub interrupt: Option<Arc<std::sync::atomic::AtomicBool>>,
     /// How often `-v` was given, or, negative, `-q`.
     pub verbosity: i32,
+    /// Prints a piece of a line about the progress of a connection. `None` prints nothing.
+    pub voice: Option<fn(&str)>,
     /// Ask the other side for progress messages.
     pub remote_progress: bool,
     /// Number of threads that copy objects.

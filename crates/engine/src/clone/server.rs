@@ -23,16 +23,13 @@ use super::{
 /// Connects.
 pub(super) fn connect(url: &Url, asking: &Asking<'_>) -> Result<Connection, Error> {
     let Asking { repo, options, ref_options } = *asking;
-    let mut server_options = options.server_options.clone();
-    if server_options.is_empty() {
-        // An empty value clears the list.
-        let configured = repo.config_all(&format!("remote.{}.serverOption", ref_options.remote));
-        let start = configured.iter().rposition(|value| value.is_empty()).map_or(0, |at| at + 1);
-        server_options = configured.into_iter().skip(start).collect();
-    }
+    // An empty value clears the list.
+    let configured = repo.config_all(&format!("remote.{}.serverOption", ref_options.remote));
+    let start = configured.iter().rposition(|value| value.is_empty()).map_or(0, |at| at + 1);
     let connect = ConnectOptions {
         program: options.upload_pack.clone(),
-        server_options,
+        server_options: options.server_options.clone(),
+        configured_server_options: configured.into_iter().skip(start).collect(),
         family: options.family,
         version: None,
         progress: options.remote_progress,
@@ -40,8 +37,9 @@ pub(super) fn connect(url: &Url, asking: &Asking<'_>) -> Result<Connection, Erro
         tracer: options.tracer.as_ref().map(|tracer| std::sync::Arc::clone(&tracer.0)),
         interrupt: options.interrupt.clone(),
         remote: Some(ref_options.remote.clone()),
+        voice: options.voice,
     };
-    Ok(Client::of(repo).connect(url, &connect)?)
+    Ok(Client::of(repo).in_dir(&options.open.cwd).connect(url, &connect)?)
 }
 
 /// Fetches the selected refs in one pack.

@@ -165,7 +165,7 @@ pub fn map(
     local: &LocalRefs,
     has: &mut dyn FnMut(&ObjectId) -> bool,
 ) -> Result<Mapped, Error> {
-    let mut mapper = Mapper { theirs, remarks: Vec::new() };
+    let mut mapper = Mapper { theirs, local, remarks: Vec::new() };
     let Wanted { remote, refspecs, refmap, upstream, tags, prefetch } = *wanted;
     let mut refs = Vec::new();
     let mut others = Vec::new();
@@ -177,7 +177,7 @@ pub fn map(
         }
         refs.iter_mut().for_each(|mapping| mapping.merge = Merge::Merged);
         let named: Vec<RemoteRef> = refs.iter().map(as_remote).collect();
-        let mut tracked = Mapper { theirs: &named, remarks: Vec::new() };
+        let mut tracked = Mapper { theirs: &named, local, remarks: Vec::new() };
         for refspec in refmap.unwrap_or(&remote.refspecs) {
             tracked.add(refspec, Missing::Ignored, &mut others)?;
         }
@@ -218,6 +218,7 @@ enum Missing {
 
 struct Mapper<'a> {
     theirs: &'a [RemoteRef],
+    local: &'a LocalRefs,
     remarks: Vec<Remark>,
 }
 
@@ -239,7 +240,10 @@ impl Mapper<'_> {
         let mut found = Vec::new();
         if refspec.is_pattern {
             for theirs in self.theirs {
-                if let Some(ours) = refspec.map_pattern(theirs.name.as_bstr()) {
+                // A symbolic ref is not set: the ref that it names gets its own value.
+                if let Some(ours) = refspec.map_pattern(theirs.name.as_bstr())
+                    && !self.local.symbolic.contains(&ours)
+                {
                     found.push(mapping(&theirs.name, theirs.oid, Some(ours)));
                 }
             }

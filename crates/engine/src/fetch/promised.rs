@@ -29,7 +29,7 @@ pub fn promised(
     // Git sends them in this order.
     wanted.sort_by_key(|mapping| mapping.oid);
     let mut transfer = Transfer::new(context, &options, url);
-    transfer.take(&mut wanted, Depth::AsAsked, &shown)?;
+    transfer.take(context.repo, &mut wanted, Depth::AsAsked, &shown)?;
     transfer.release();
     Ok(())
 }

@@ -112,6 +112,37 @@ impl Refspec {
         Some(Refspec { kind, source, destination, is_pattern, object })
     }
 
+    /// Refuses a text that is no refspec of a push: `[+]<source>[:<destination>]`, `:`, or
+    /// `^<source>`.
+    pub fn check_for_push(text: &BStr, hash: HashKind) -> Result<(), Invalid> {
+        Refspec::is_for_push(text, hash).then_some(()).ok_or_else(|| Invalid(text.to_owned()))
+    }
+
+    fn is_for_push(text: &BStr, hash: HashKind) -> bool {
+        if text.starts_with(b"^") {
+            return Refspec::of(text, hash).is_some();
+        }
+        let rest = text.strip_prefix(b"+").unwrap_or(text);
+        if rest == b":" {
+            return true;
+        }
+        let (source, destination) = match rest.rfind_byte(b':') {
+            Some(at) => (rest[..at].as_bstr(), Some(rest[at + 1..].as_bstr())),
+            None => (rest.as_bstr(), None),
+        };
+        let is_pattern = source.contains(&b'*');
+        let source = if source == "@" { BStr::new("HEAD") } else { source };
+        match destination {
+            // The source may be any expression that names an object.
+            Some(name) => {
+                name.contains(&b'*') == is_pattern
+                    && (!is_pattern || is_name(source, true))
+                    && is_name(name, is_pattern)
+            }
+            None => is_name(source, is_pattern),
+        }
+    }
+
     /// Returns the refspec for all tags.
     pub fn all_tags() -> Refspec {
         Refspec {
@@ -247,6 +278,17 @@ mod tests {
             assert!(parse(bad).is_none(), "{bad}");
         }
         assert_eq!(parse("@").expect("valid").source, "HEAD");
+    }
+
+    #[test]
+    fn checks_refspecs_of_a_push() {
+        let is_good = |text: &str| Refspec::check_for_push(text.into(), HashKind::Sha1).is_ok();
+        for good in [":", "+:", "a~1:b", "@", "x*", ":gone", "^a", "a/*:b/*"] {
+            assert!(is_good(good), "{good}");
+        }
+        for bad in ["", "::", "a/*:b", "a:b/*", "a:", "a b", ":a b", "^a:b"] {
+            assert!(!is_good(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Remote {
         if urls.is_empty() {
             urls.push(name.to_owned());
         }
-        let refspecs = list("fetch");
+        let refspecs = all("fetch");
         let parse = |text: &BString| Refspec::parse(text.as_bstr(), repo.hash());
         let tags = all("tagOpt").into_iter().fold(TagOption::Follow, |before, value| match &value[..] {
             b"--no-tags" => TagOption::None,
@@ -112,7 +112,7 @@ impl Remote {
             tags,
             prune: flag("prune")?,
             prune_tags: flag("pruneTags")?,
-            upload_pack: last("uploadpack"),
+            upload_pack: all("uploadpack").into_iter().next(),
             server_options: list("serverOption"),
             negotiation_restrict: list("negotiationRestrict"),
             negotiation_include: list("negotiationInclude"),
@@ -130,9 +130,7 @@ impl Remote {
         if options.program.is_none() {
             options.program.clone_from(&self.upload_pack);
         }
-        if options.server_options.is_empty() {
-            options.server_options.clone_from(&self.server_options);
-        }
+        options.configured_server_options.clone_from(&self.server_options);
     }
 
     /// Returns the name of the remote to fetch from if the user gave none.

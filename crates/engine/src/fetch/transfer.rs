@@ -39,6 +39,8 @@ pub(super) struct Transfer<'a> {
     pub(super) context: Context<'a>,
     pub(super) options: &'a Options,
     pub(super) url: Url,
+    /// The objects of all refs that the server lists.
+    pub(super) theirs: Vec<ObjectId>,
     /// The connection, if it was made and not used up.
     connection: Option<Connection>,
     /// The bundle that takes the place of a server.
@@ -80,23 +82,21 @@ impl<'a> Transfer<'a> {
         if let Some(bundle) = &bundle {
             bundle.warn(&url.text, options, context.events);
         }
-        Transfer { context, options, url, connection: None, bundle, kept: Vec::new() }
+        Transfer { context, options, url, theirs: Vec::new(), connection: None, bundle, kept: Vec::new() }
     }
 
-    /// Lists the refs that begin with one of `prefixes`. A server is not asked unless `must_list`.
-    pub(super) fn list_refs(
-        &mut self,
-        prefixes: &[BString],
-        must_list: bool,
-    ) -> Result<Advertisement, Error> {
+    /// Lists the refs that begin with one of `prefixes`. Without prefixes a server is not asked.
+    pub(super) fn list_refs(&mut self, prefixes: &[BString]) -> Result<Advertisement, Error> {
         if let Some(bundle) = &self.bundle {
             return Ok(bundle.advertisement());
         }
         let connection = self.connection()?;
-        match must_list {
-            true => Ok(connection.list_refs(prefixes)?),
-            false => Ok(Advertisement::default()),
-        }
+        let theirs = match prefixes.is_empty() {
+            true => Advertisement::default(),
+            false => connection.list_refs(prefixes)?,
+        };
+        self.theirs = theirs.refs.iter().map(|theirs| theirs.oid).collect();
+        Ok(theirs)
     }
 
     /// Gives new packs up to repacking: refs name their objects now.
@@ -120,23 +120,25 @@ impl<'a> Transfer<'a> {
         Ok(self.connection.insert(connection))
     }
 
-    /// Brings the objects of `refs`. `url` is the address as users see it.
+    /// Brings the objects of `refs` into `repo`, which knows the present shallow commits. `url` is
+    /// the address as users see it.
     pub(super) fn take(
         &mut self,
+        repo: &Repository,
         refs: &mut [Mapping],
         depth: Depth,
         url: &BString,
     ) -> Result<Transferred, Error> {
         let deepens = depth != Depth::Tags && self.bundle.is_none() && self.options.limits.deepens();
-        if refs.is_empty() || !deepens && !self.options.refetch && self.has_everything(refs)? {
+        if refs.is_empty() || !deepens && !self.options.refetch && self.has_everything(repo, refs)? {
             return Ok(Transferred::default());
         }
-        let wants = self.wants(refs, deepens)?;
+        let wants = self.wants(repo, refs, deepens)?;
         let mut done = Transferred::default();
         if !wants.is_empty() || deepens {
-            self.request(refs, &wants, depth, &mut done)?;
+            self.request(repo, refs, &wants, depth, &mut done)?;
         }
-        let repo = done.reopened.as_ref().unwrap_or(self.context.repo);
+        let repo = done.reopened.as_ref().unwrap_or(repo);
         let tips: Vec<ObjectId> =
             refs.iter().filter(|mapping| !mapping.rejected_shallow).map(|mapping| mapping.oid).collect();
         if !self.is_connected(repo, &tips)? {
@@ -145,13 +147,13 @@ impl<'a> Transfer<'a> {
         Ok(done)
     }
 
-    fn has_everything(&self, refs: &[Mapping]) -> Result<bool, Error> {
-        let objects = self.context.repo.objects();
+    fn has_everything(&self, repo: &Repository, refs: &[Mapping]) -> Result<bool, Error> {
+        let objects = repo.objects();
         if !refs.iter().all(|mapping| objects.contains_listed(&mapping.oid)) {
             return Ok(false);
         }
         let tips: Vec<ObjectId> = refs.iter().map(|mapping| mapping.oid).collect();
-        self.is_connected(self.context.repo, &tips)
+        self.is_connected(repo, &tips)
     }
 
     /// Returns true if everything is here that the tips need, and that no ref needs already.
@@ -161,14 +163,13 @@ impl<'a> Transfer<'a> {
     }
 
     /// Returns the objects to ask for, in the order of the refs.
-    fn wants(&self, refs: &[Mapping], deepens: bool) -> Result<Vec<ObjectId>, Error> {
+    fn wants(&self, repo: &Repository, refs: &[Mapping], deepens: bool) -> Result<Vec<ObjectId>, Error> {
         let mut asked = HashSet::new();
         let sought = sought(refs).into_iter().map(|mapping| mapping.oid);
         let wants: Vec<ObjectId> = sought.filter(|oid| asked.insert(*oid)).collect();
         if deepens || self.options.refetch {
             return Ok(wants);
         }
-        let repo = self.context.repo;
         let mut missing = Vec::new();
         for want in wants {
             let is_listed = repo.objects().contains_listed(&want);
@@ -181,12 +182,13 @@ impl<'a> Transfer<'a> {
 
     fn request(
         &mut self,
+        repo: &Repository,
         refs: &mut [Mapping],
         wants: &[ObjectId],
         depth: Depth,
         done: &mut Transferred,
     ) -> Result<(), Error> {
-        let Context { repo, events, .. } = self.context;
+        let Context { events, .. } = self.context;
         if let Some(bundle) = &self.bundle {
             bundle.take(self.context)?;
             done.has_new_objects = true;
@@ -214,13 +216,12 @@ impl<'a> Transfer<'a> {
         }
         let texts = |text: &[u8]| events(Event::Remote(text));
         let objects = repo.stored_objects();
-        let theirs: Vec<ObjectId> = refs.iter().map(|mapping| mapping.oid).collect();
         let algorithm = match self.options.refetch {
             true => Algorithm::Noop,
             false => Algorithm::load(repo)?,
         };
         let tips = Tips {
-            theirs: &theirs,
+            theirs: &self.theirs,
             given: self.options.negotiation_tips.as_deref(),
             deepens: limits.deepens(),
         };
@@ -253,7 +254,7 @@ impl<'a> Transfer<'a> {
         let promisor = self.promisor_content(refs);
         let observer = promisor.as_ref().map(|_| &links as &dyn Observer);
         let is_promised = promisor.is_some();
-        let arrived = self.arrive(&mut stream, promisor, observer).map_err(|error| {
+        let arrived = self.arrive(repo, &mut stream, promisor, observer).map_err(|error| {
             match aborted.load(Ordering::Relaxed) {
                 true => Error::Aborted,
                 false => error,
@@ -273,7 +274,7 @@ impl<'a> Transfer<'a> {
             commits.extend(new);
             commits.retain(|oid| !gone.contains(oid));
         } else {
-            self.judge_shallow(refs, &new, &known, &mut commits)?;
+            self.judge_shallow(repo, refs, &new, &known, &mut commits)?;
         }
         if commits != before.commits {
             before.replace(repo, &commits, self.context.fsync, self.context.locks)?;
@@ -362,11 +363,12 @@ impl<'a> Transfer<'a> {
 
     fn arrive(
         &self,
+        repo: &Repository,
         stream: &mut dyn io::Read,
         promisor: Option<Vec<u8>>,
         observer: Option<&dyn Observer>,
     ) -> Result<Arrived, Error> {
-        let Context { repo, interrupt, meter, fsync, locks, .. } = self.context;
+        let Context { interrupt, meter, fsync, locks, .. } = self.context;
         let settings = &Settings::load(repo, Purpose::Fetch)?;
         let settings = match self.options.keep {
             true => &Settings { keeping: Keeping::Packed, ..settings.clone() },
@@ -403,12 +405,12 @@ impl<'a> Transfer<'a> {
     /// rejected, or with `--update-shallow` the cut is recorded.
     fn judge_shallow(
         &self,
+        repo: &Repository,
         refs: &mut [Mapping],
         theirs: &[ObjectId],
         known: &HashSet<ObjectId>,
         commits: &mut BTreeSet<ObjectId>,
     ) -> Result<(), Error> {
-        let repo = self.context.repo;
         let roots: HashSet<ObjectId> = theirs
             .iter()
             .filter(|oid| !commits.contains(oid) && !known.contains(oid) && repo.objects().contains(oid))

@@ -70,6 +70,8 @@ pub struct Judged {
     pub update: Update,
     /// The change of the ref; `None` if it stays as it is.
     pub edit: Option<Edit>,
+    /// The message about a value that the ref cannot have.
+    pub error: Option<String>,
 }
 
 /// The options that affect updates.
@@ -81,6 +83,8 @@ pub struct Policy {
     pub may_update_head: bool,
     /// `--show-forced-updates`: find out if commits are lost.
     pub checks_forced: bool,
+    /// `--dry-run`: new values are not checked.
+    pub dry_run: bool,
     /// The message of the reflog, without the colon.
     pub action: BString,
 }
@@ -123,12 +127,12 @@ pub fn judge(
         old,
         new,
     };
-    let stays =
-        |flag, summary: &str, reason| Judged { update: line(flag, summary.into(), reason), edit: None };
-    let set = |action: &str, old: Old| {
-        let message = format!("{}: {action}", policy.action);
-        Some(Edit { old, ..Edit::set(local.name.as_bstr(), new, message.as_str().into()) })
+    let stays = |flag, summary: &str, reason| Judged {
+        update: line(flag, summary.into(), reason),
+        edit: None,
+        error: None,
     };
+    let commit = |oid: ObjectId| repo.commit_if_there(oid);
     let forced = policy.force == Force::Yes || local.force == Force::Yes;
     if local.old == Some(new) {
         return Ok(stays(Flag::UpToDate, "[up to date]", None));
@@ -136,40 +140,50 @@ pub fn judge(
     if local.old.is_some() && !policy.may_update_head && checked_out.uses(repo, &local.name)? {
         return Ok(stays(Flag::Rejected, "[rejected]", Some("can't fetch into checked-out branch")));
     }
+    let after = commit(new)?;
+    let is_branch = local.name.starts_with(b"refs/heads/");
+    let is_wrong = is_branch && after != Some(new) && !policy.dry_run;
+    let sets = |flag, summary, reason, (action, old): (&str, Old)| match is_wrong {
+        true => Judged {
+            update: line(Flag::Rejected, summary, Some(FAILED)),
+            edit: None,
+            error: Some(format!("trying to write non-commit object {new} to branch '{}'", local.name)),
+        },
+        false => {
+            let message = format!("{}: {action}", policy.action);
+            let edit = Edit { old, ..Edit::set(local.name.as_bstr(), new, message.as_str().into()) };
+            Judged { update: line(flag, summary, reason), edit: Some(edit), error: None }
+        }
+    };
     if local.old.is_some() && local.name.starts_with(b"refs/tags/") {
         return Ok(match forced {
-            true => Judged {
-                update: line(Flag::Tag, "[tag update]".into(), None),
-                edit: set("updating tag", Old::Any),
-            },
+            true => sets(Flag::Tag, "[tag update]".into(), None, ("updating tag", Old::Any)),
             false => stays(Flag::Rejected, "[rejected]", Some("would clobber existing tag")),
         });
     }
-    let commit = |oid: ObjectId| repo.commit_if_there(oid);
     let before = match local.old {
         Some(old) => commit(old)?,
         None => None,
     };
-    let (Some(before), Some(after)) = (before, commit(new)?) else {
+    let (Some(before), Some(after)) = (before, after) else {
         let (action, what) = match () {
             () if mapping.name.starts_with(b"refs/tags/") => ("storing tag", "[new tag]"),
             () if mapping.name.starts_with(b"refs/heads/") => ("storing head", "[new branch]"),
             () => ("storing ref", "[new ref]"),
         };
-        return Ok(Judged { update: line(Flag::New, what.into(), None), edit: set(action, Old::Any) });
+        return Ok(sets(Flag::New, what.into(), None, (action, Old::Any)));
     };
     let range = |dots: &str| -> Result<BString, repo::Error> {
         Ok(format!("{}{dots}{}", repo.abbreviate(before)?, repo.abbreviate(new)?).into())
     };
     if !policy.checks_forced || repo.ahead_behind(before, after)?.0 == 0 {
-        let update = line(Flag::FastForward, range("..")?, None);
-        return Ok(Judged { update, edit: set("fast-forward", Old::Id(old)) });
+        return Ok(sets(Flag::FastForward, range("..")?, None, ("fast-forward", Old::Id(old))));
     }
     Ok(match forced {
-        true => Judged {
-            update: line(Flag::Forced, range("...")?, Some("forced update")),
-            edit: set("forced-update", Old::Id(old)),
-        },
+        true => {
+            let reason = Some("forced update");
+            sets(Flag::Forced, range("...")?, reason, ("forced-update", Old::Id(old)))
+        }
         false => stays(Flag::Rejected, "[rejected]", Some("non-fast-forward")),
     })
 }

@@ -48,8 +48,11 @@ pub enum AddressFamily {
 pub struct ConnectOptions {
     /// `--upload-pack`, or `remote.<name>.uploadpack`.
     pub program: Option<BString>,
-    /// `--server-option`, in order.
+    /// `--server-option`, in order. A server of version 0 or 1 is an error.
     pub server_options: Vec<BString>,
+    /// `remote.<name>.serverOption`, which `server_options` replaces. A server of version 0 or 1
+    /// gets none.
+    pub configured_server_options: Vec<BString>,
     /// `-4`, `-6`
     pub family: AddressFamily,
     /// The protocol to ask for; `None` for `protocol.version`.
@@ -64,6 +67,8 @@ pub struct ConnectOptions {
     pub interrupt: Option<Arc<AtomicBool>>,
     /// The name of the remote; remote helpers are told it.
     pub remote: Option<BString>,
+    /// Prints a piece of a line about the progress of a connection. `None` prints nothing.
+    pub voice: Option<fn(&str)>,
 }
 
 /// Makes connections with the settings of one repository, or of none.
@@ -104,6 +109,11 @@ impl<'a> Client<'a> {
             messages: options.message_sink,
             place: Place::Outside(options),
         }
+    }
+
+    /// Starts processes in `dir`.
+    pub fn in_dir(self, dir: &'a Path) -> Client<'a> {
+        Client { dir, ..self }
     }
 
     /// Parses an address, after `url.<base>.insteadOf`.
@@ -166,7 +176,15 @@ impl<'a> Client<'a> {
                 let ssh = Ssh { config: self.config, env: self.env, url, family: options.family, version };
                 let remote = [program.as_bytes(), b" ", &quote::shell(url.path.as_bstr())].concat();
                 let command = ssh.command(&remote, &prepare)?;
-                Box::new(Process::start(command, "ssh", interrupt)?)
+                let program = command.get_program().to_string_lossy().into_owned();
+                let started = Process::start(command, "ssh", interrupt);
+                Box::new(started.map_err(|error| match error {
+                    Error::Spawn { source, .. } => {
+                        let reason = sys::reason(&source);
+                        Error::Message(format!("cannot exec '{program}': {reason}\nfatal: unable to fork"))
+                    }
+                    error => error,
+                })?)
             }
             Scheme::Git => self.over_git(url, program, version, options, &prepare)?,
             Scheme::Http(name) => return self.over_http(name.as_bstr(), url, version, options),
@@ -194,7 +212,7 @@ impl<'a> Client<'a> {
                 let started = Process::start(command, &proxy.to_str_lossy(), interrupt);
                 Box::new(started.map_err(|_| Error::Message(format!("cannot start proxy {proxy}")))?)
             }
-            None => Box::new(Socket::connect(url, options.family, interrupt)?),
+            None => Box::new(Socket::connect(url, options, interrupt)?),
         };
         if let Some(tracer) = &options.tracer {
             tracer(Packet::Sent(&greeting[4..]));

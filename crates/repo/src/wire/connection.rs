@@ -82,7 +82,10 @@ impl Connection {
             hash: HashKind::Sha1,
             version: Version::V0,
             capabilities: Capabilities::default(),
-            server_options: options.server_options.clone(),
+            server_options: match options.server_options.is_empty() {
+                true => options.configured_server_options.clone(),
+                false => options.server_options.clone(),
+            },
             advertisement: Advertisement::default(),
             helper: None,
         };
@@ -202,15 +205,20 @@ impl Connection {
         }
     }
 
-    /// Ends the conversation. It is an error if the server fails now.
+    /// Ends the conversation. It is an error if a remote helper fails now. The exit code of another
+    /// server, which may not be done with its output, does not count.
     pub fn close(mut self) -> Result<(), Error> {
         if let Some(helper) = self.helper {
             return helper.end();
         }
-        if !self.packets.link.is_stateless() {
-            self.packets.send(b"0000")?;
+        if self.packets.link.is_stateless() {
+            return self.packets.link.finish();
         }
-        self.packets.link.finish()
+        self.packets.send(b"0000")?;
+        match self.packets.link.finish() {
+            Err(Error::Failed) => Ok(()),
+            other => other,
+        }
     }
 }
 

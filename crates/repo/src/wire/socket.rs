@@ -11,7 +11,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::pkt;
 
 use super::{
-    AddressFamily, Error, Version,
+    AddressFamily, ConnectOptions, Error, Version,
     interrupt::{self, Interrupt, Watched},
     link::Link,
     url::Url,
@@ -28,22 +28,34 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Connects to the host of an address.
-    pub(super) fn connect(url: &Url, family: AddressFamily, interrupt: Interrupt) -> Result<Socket, Error> {
+    pub(super) fn connect(
+        url: &Url,
+        options: &ConnectOptions,
+        interrupt: Interrupt,
+    ) -> Result<Socket, Error> {
         let port = url.port.as_ref().map_or(PORT, |port| port.to_str().unwrap_or(PORT)).to_owned();
         let host = url.host.to_str_lossy().into_owned();
-        let stream = interrupt::interruptible(&interrupt, move || dial(&host, &port, family))??;
+        let (family, voice) = (options.family, options.voice);
+        let stream = interrupt::interruptible(&interrupt, move || dial(&host, &port, family, voice))??;
         sys::keep_alive(&stream).map_err(Error::Io)?;
         let output = Watched { inner: stream, interrupt };
         Ok(Socket { output: BufReader::with_capacity(1 << 17, output) })
     }
 }
 
-fn dial(host: &str, port: &str, family: AddressFamily) -> Result<TcpStream, Error> {
+fn dial(host: &str, port: &str, family: AddressFamily, voice: Option<fn(&str)>) -> Result<TcpStream, Error> {
+    let say = |text: &str| {
+        if let Some(voice) = voice {
+            voice(text);
+        }
+    };
+    say(&format!("Looking up {host} ... "));
     let found = (host, port.parse::<u16>().unwrap_or_default()).to_socket_addrs().map_err(|error| {
         let text = error.to_string();
         let reason = text.rsplit(": ").next().unwrap_or_default();
         Error::Message(format!("unable to look up {host} (port {port}) ({reason})"))
     })?;
+    say(&format!("done.\nConnecting to {host} (port {port}) ... "));
     let is_of_family = |address: &SocketAddr| match family {
         AddressFamily::Any => true,
         AddressFamily::V4 => address.is_ipv4(),
@@ -52,7 +64,10 @@ fn dial(host: &str, port: &str, family: AddressFamily) -> Result<TcpStream, Erro
     let mut failures = String::new();
     for (at, address) in found.filter(is_of_family).enumerate() {
         match TcpStream::connect(address) {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => {
+                say(&format!("{} done.\n", address.ip()));
+                return Ok(stream);
+            }
             Err(error) => {
                 let reason = sys::reason(&error);
                 failures.push_str(&format!("{host}[{at}: {}]: errno={reason}\n", address.ip()));

@@ -77,9 +77,8 @@ impl Ssh<'_> {
     /// Returns the configured variant, or the one that the program's name tells.
     fn variant(&self, program: &Program) -> Result<Option<Variant>, Error> {
         let named = self.env.bytes("GIT_SSH_VARIANT").or_else(|| self.config.string("ssh.variant"));
-        if let Some(name) = named {
+        if let Some(name) = named.filter(|name| *name != "auto") {
             return Ok(match name.as_bytes() {
-                b"auto" => None,
                 b"plink" | b"putty" => Some(Variant::Plink),
                 b"tortoiseplink" => Some(Variant::Tortoise),
                 b"simple" => Some(Variant::Simple),

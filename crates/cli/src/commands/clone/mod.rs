@@ -428,6 +428,7 @@ impl Request {
         self.options.single_branch = self.single_branch.unwrap_or(deepens);
         self.options.remote_progress = self.shows_progress();
         self.options.verbosity = self.verbosity;
+        self.options.voice = (self.verbosity > 0).then_some(console::piece);
         self.options.tracer = packets::tracer(run);
         self.submodules.wanted = !self.options.submodules.is_empty();
         self.submodules.single_branch = self.options.single_branch;

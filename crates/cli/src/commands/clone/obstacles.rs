@@ -6,10 +6,7 @@ use std::path::Path;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::clone::Kind;
 use format::ObjectId;
-use repo::{
-    Repository, StandaloneConfig,
-    wire::{Client, url::Scheme},
-};
+use repo::{Repository, StandaloneConfig, wire::Client};
 use sys::by_path;
 
 use crate::{
@@ -28,11 +25,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     ("color.ui", When::Not(&["auto", "never", "false", "no", "off", "0", "true", "yes", "on", "1"])),
     ("core.hookspath", When::Set),
     ("feature.experimental", When::True),
+    ("fetch.uriprotocols", When::Set),
     ("init.defaultobjectformat", When::Not(&["sha1"])),
     ("init.defaultrefformat", When::Not(&["files"])),
     ("init.defaultsubmodulepathconfig", When::True),
     ("sideband.*", When::Set),
     ("transfer.bundleuri", When::True),
+    ("transfer.credentialsinurl", When::Not(&["allow"])),
 ];
 
 /// Variables of a clone.
@@ -71,7 +70,7 @@ fn remote(remote: &BString, outside: &StandaloneConfig, parameters: &[&BString])
         let refspec = |value: &BString| engine::clone::supports_refspec(value.as_bstr());
         let without_effect: [&[u8]; 2] = [b"tagopt", b"uploadpack"];
         key.eq_ignore_ascii_case(b"fetch") && values.iter().all(refspec)
-            || key.eq_ignore_ascii_case(b"serveroption")
+            || key.eq_ignore_ascii_case(b"serveroption") && !values.iter().any(|value| value.is_empty())
             || without_effect.iter().any(|name| key.eq_ignore_ascii_case(name))
     };
     let begins =
@@ -168,6 +167,9 @@ pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     if !(1..=2).contains(&survey.rest.len()) {
         return Some(Reason::command_line("a wrong number of arguments"));
     }
+    if survey.options.iter().any(|given| given.name == "--bundle-uri" && given.on) {
+        return Some(Reason::Option("--bundle-uri".into()));
+    }
     let mut settings = survey
         .options
         .iter()
@@ -200,9 +202,6 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &StandaloneConfi
             let source = Repository::open_source(&candidate.run.outside(), git_dir)
                 .map_err(|error| Reason::repository(error.to_string()))?;
             first(states_of_source(&source))?;
-        }
-        Kind::Server if address.scheme != Scheme::File => {
-            return Err(Reason::repository("the transport of the source"));
         }
         Kind::Server => {}
         Kind::Bundle { path } if engine::clone::is_complete_bundle(path) => {}

@@ -6,7 +6,8 @@ use std::{
 };
 
 use bstr::{BStr, BString};
-use engine::clone::{Error, Event};
+use engine::clone::{Error, Event, ObjectsError};
+use repo::wire;
 
 use crate::{
     session::{invocation::Invocation, receiving::Display},
@@ -114,6 +115,10 @@ pub(super) fn collisions(mut paths: Vec<BString>, ignore_case: bool) -> BString 
 pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
     if run.interrupt.check().is_err() {
         return run.interrupt.failure();
+    }
+    // The helper has said why.
+    if matches!(error, Error::Objects(ObjectsError::Wire(wire::Error::HelperFailed))) {
+        return Failure::Said(128);
     }
     error.warnings().iter().for_each(console::warning);
     let mut message = error.to_string();

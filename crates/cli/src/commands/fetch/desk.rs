@@ -2,7 +2,7 @@
 
 use bstr::BString;
 
-use super::options::Request;
+use super::{options::Request, table::Form};
 use crate::{
     commands::commit_graph,
     session::{
@@ -20,6 +20,7 @@ pub(super) struct Desk<'a> {
     pub(super) settings: &'a Settings,
     pub(super) request: &'a Request,
     pub(super) action: BString,
+    pub(super) form: Form,
 }
 
 impl Desk<'_> {

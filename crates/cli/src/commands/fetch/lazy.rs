@@ -11,7 +11,7 @@ use bstr::BString;
 use engine::fetch::remote::Remote;
 use repo::{LazyFetch, OpenOptions, Promised, Repository};
 
-use super::{desk::Desk, options::Request, report};
+use super::{desk::Desk, options::Request, report, table::Form};
 use crate::{
     session::{
         invocation::{Invocation, Program},
@@ -68,7 +68,8 @@ impl Fetcher {
             ..Request::default()
         };
         let action = BString::default();
-        let desk = Desk { run: &run, repo: &repo, settings: &settings, request: &request, action };
+        let form = Form::Full;
+        let desk = Desk { run: &run, repo: &repo, settings: &settings, request: &request, action, form };
         let remote = Remote::load(&repo, wanted.remote).map_err(report::of_remote)?;
         desk.promised(&remote, wanted.objects)?;
         desk.maintain()

@@ -27,11 +27,12 @@ pub(crate) use self::lazy::Fetcher;
 use self::{
     desk::Desk,
     options::{Request, TABLE},
+    table::Form,
 };
 use crate::{
     commands::{
         obstacles::{GENERAL, hooks::configured, settings},
-        record::{Command, Group, Traits},
+        record::{Command, Group},
     },
     session::{
         invocation::Invocation,
@@ -50,7 +51,6 @@ pub(super) const COMMAND: Command = Command {
     about: "Fetches branches and tags from one or more repositories, with the objects that they need. Refs \
             change only after all objects are here, checked and durable.",
     group: Group::Changes,
-    traits: Traits { not_as_git: true, ..Command::BASE.traits },
     syntax: &TABLE,
     settings: &[obstacles::SETTINGS, GENERAL],
     variables: &[obstacles::VARIABLES],
@@ -76,14 +76,16 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Refs])?;
     request.check(&repo)?;
+    let form = Form::load(&repo, request.porcelain)?;
     let action = action(run, args);
-    let desk = Desk { run, repo: &repo, settings: &settings, request: &request, action: action.clone() };
+    let desk =
+        Desk { run, repo: &repo, settings: &settings, request: &request, action: action.clone(), form };
     let repo = match desk.fetch_bundles()? {
         // The objects and refs that came count from now on.
         true => &repo.open_again()?,
         false => &repo,
     };
-    let desk = Desk { run, repo, settings: &settings, request: &request, action };
+    let desk = Desk { run, repo, settings: &settings, request: &request, action, form };
     let code = match which::which(&desk, &words)? {
         which::Which::One(remote, _) if request.negotiate_only => return desk.negotiate_only(&remote),
         which::Which::Many(_) if request.negotiate_only => {

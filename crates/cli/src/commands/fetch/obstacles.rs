@@ -2,7 +2,6 @@
 
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::remote::Remote;
-use repo::wire::{Client, url::Scheme};
 use sys::by_path;
 
 use crate::commands::{
@@ -14,15 +13,23 @@ use crate::commands::{
 
 /// Settings that matter to a fetch.
 pub(super) const SETTINGS: &[Setting] = &[
+    ("fetch.bundlecreationtoken", When::Set),
+    ("fetch.bundleuri", When::Set),
     ("fetch.uriprotocols", When::Set),
     ("remote.*.proxy", When::Set),
     ("remote.*.vcs", When::Set),
     ("transfer.advertisesid", When::True),
+    ("transfer.bundleuri", When::True),
     ("transfer.credentialsinurl", When::Not(&["allow"])),
 ];
 
 /// Variables that matter to a fetch.
-pub(super) const VARIABLES: &[Variable] = &[("GIT_REF_PARANOIA", When::Set)];
+pub(super) const VARIABLES: &[Variable] = &[
+    ("GIT_REF_PARANOIA", When::Set),
+    ("GIT_TRACE", When::Set),
+    ("GIT_TRACE2_EVENT", When::Set),
+    ("GIT_TRACE2_PERF", When::Set),
+];
 
 /// States of the repository that are not native.
 pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
@@ -31,16 +38,16 @@ pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
     if obstacles::some_head_is_a_link(repo) {
         found.push(Reason::repository("some HEAD is a symbolic link"));
     }
-    let directory = |name: &str| by_path::list(&repo.common_dir().join(name)).unwrap_or_default();
-    for name in ["remotes", "branches"] {
-        if !directory(name).is_empty() {
-            found.push(Reason::repository(format!("there are remotes in '{name}'")));
-        }
+    if candidate.has("--update-shallow") {
+        found.push(Reason::Option("--update-shallow".into()));
+    }
+    if !matches!(by_path::stat(&repo.common_dir().join("packed-refs.new")), Ok(None)) {
+        found.push(Reason::repository("there is a file 'packed-refs.new'"));
     }
     found
 }
 
-/// Remotes that are not native: those on other machines.
+/// Remotes that are not native: those in files of their own.
 pub(super) fn remote(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     let repo = candidate.repo();
@@ -60,10 +67,21 @@ pub(super) fn remote(candidate: &Candidate<'_>) -> Vec<Reason> {
 
 fn reason(candidate: &Candidate<'_>, name: &BString) -> Option<Reason> {
     let repo = candidate.repo();
-    let remote = match Remote::load(repo, name.as_bstr()) {
-        Ok(remote) => remote,
-        Err(error) => return Some(Reason::repository(error.to_string())),
-    };
-    let url = Client::of(repo).url(remote.url());
-    (url.scheme != Scheme::File).then(|| Reason::command_line("a server"))
+    if repo.config_all(&format!("remote.{name}.url")).is_empty()
+        && let Some(dir) = ["remotes", "branches"].iter().find(|dir| {
+            let file = repo.common_dir().join(dir).join(sys::os_str(name));
+            !name.is_empty() && !name.contains(&b'/') && is_file(&file)
+        })
+    {
+        return Some(Reason::repository(format!("there are remotes in '{dir}'")));
+    }
+    if repo.config_all(&format!("remote.{name}.uploadpack")).len() > 1 {
+        return Some(Reason::Setting(format!("remote.{name}.uploadpack")));
+    }
+    Remote::load(repo, name.as_bstr()).err().map(|error| Reason::repository(error.to_string()))
+}
+
+fn is_file(path: &std::path::Path) -> bool {
+    let stat = by_path::stat_followed(path).ok().flatten();
+    stat.is_some_and(|stat| stat.file_type == sys::FileType::File)
 }

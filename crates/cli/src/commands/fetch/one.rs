@@ -12,7 +12,6 @@ use super::{
     desk::Desk,
     options::leading_number,
     report::{self, Reporter},
-    table::Form,
     which::Words,
 };
 use crate::{
@@ -20,11 +19,7 @@ use crate::{
         hooks, packets,
         receiving::{self, Display},
     },
-    term::{
-        console::{self, text},
-        failure::Failure,
-        progress,
-    },
+    term::{console, failure::Failure, progress},
 };
 
 /// The depth that means the whole history.
@@ -120,7 +115,7 @@ impl Desk<'_> {
         let refs = settings.refs(repo)?;
         let meter = Meter::default();
         let receiving = Display::new(receiving::Form::of_fetch(self.shows_progress()), &meter);
-        let reporter = Reporter::new(self, remote, self.form()?, &receiving);
+        let reporter = Reporter::new(self, remote, self.form, &receiving);
         let hook = |stage: store::refs::Stage, lines: &[u8]| {
             let code = hooks::reference_transaction(repo, settings, &stage.to_string(), lines);
             code.is_ok_and(|code| code == 0)
@@ -138,18 +133,6 @@ impl Desk<'_> {
             events: &|event| reporter.event(event),
         };
         receiving.during(|| work(context, &reporter))
-    }
-
-    fn form(&self) -> Result<Form, Failure> {
-        if self.request.porcelain {
-            return Ok(Form::Porcelain);
-        }
-        match self.repo.config_str("fetch.output") {
-            None => Ok(Form::Full),
-            Some(value) if value.eq_ignore_ascii_case(b"full") => Ok(Form::Full),
-            Some(value) if value.eq_ignore_ascii_case(b"compact") => Ok(Form::Compact),
-            Some(value) => Err(Failure::Fatal(text!("invalid value for 'fetch.output': '", value, "'"))),
-        }
     }
 
     pub(super) fn shows_progress(&self) -> bool {
@@ -217,6 +200,7 @@ impl Desk<'_> {
         ConnectOptions {
             program: request.upload_pack.clone(),
             server_options: request.server_options.clone(),
+            configured_server_options: Vec::new(),
             family: match (request.ipv4, request.ipv6) {
                 (_, true) => AddressFamily::V6,
                 (true, false) => AddressFamily::V4,
@@ -228,6 +212,7 @@ impl Desk<'_> {
             tracer: packets::tracer(self.run).map(|tracer| tracer.0),
             interrupt: Some(self.run.interrupt.shared()),
             remote: remote.is_configured.then(|| remote.name.clone()),
+            voice: (request.verbosity > 0).then_some(console::piece),
         }
     }
 

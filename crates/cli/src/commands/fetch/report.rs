@@ -179,6 +179,8 @@ pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
         | Error::Unadvertised(_)
         | Error::Prerequisites(_)
         | Error::Unconnected => Failure::Error(message.into(), 1),
+        // The helper has said why.
+        Error::Wire(repo::wire::Error::HelperFailed) => Failure::Said(128),
         Error::Refs(error) => Failure::fatal(message).advised(error.advice()).plain(),
         _ => Failure::fatal(message),
     }

@@ -25,6 +25,21 @@ pub(super) enum Form {
     Porcelain,
 }
 
+impl Form {
+    /// Reads `fetch.output`, which `--porcelain` replaces.
+    pub(super) fn load(repo: &Repository, is_porcelain: bool) -> Result<Form, Failure> {
+        let configured = match repo.config_str_required("fetch.output")? {
+            None => Form::Full,
+            Some(value) if value.eq_ignore_ascii_case(b"full") => Form::Full,
+            Some(value) if value.eq_ignore_ascii_case(b"compact") => Form::Compact,
+            Some(value) => {
+                return Err(Failure::Fatal(text!("invalid value for 'fetch.output': '", value, "'")));
+            }
+        };
+        Ok(if is_porcelain { Form::Porcelain } else { configured })
+    }
+}
+
 /// The table of one remote.
 pub(super) struct Table {
     form: Form,

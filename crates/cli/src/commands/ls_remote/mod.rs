@@ -16,8 +16,10 @@ use repo::wire::{self, Client, ConnectOptions, RemoteRef, url::Url};
 use self::remote::Remote;
 use crate::{
     commands::{
+        obstacles::settings,
         reason::Reason,
         record::{Command, Group, Traits},
+        rules::{Setting, When},
     },
     session::{
         invocation::{Invocation, Place},
@@ -38,11 +40,16 @@ pub(super) const COMMAND: Command = Command {
     about: "Lists the refs of a server and the names of their objects. It works outside of a repository too.",
     group: Group::Scripts,
     syntax: &TABLE,
-    traits: Traits { anywhere: true, plans_first: true, not_as_git: true, ..Command::BASE.traits },
+    traits: Traits { anywhere: true, plans_first: true, ..Command::BASE.traits },
+    settings: &[SETTINGS],
     line: &[sort_keys],
+    checks: &[&[settings]],
     run,
     ..Command::BASE
 };
+
+/// Git warns of passwords in addresses.
+const SETTINGS: &[Setting] = &[("transfer.credentialsinurl", When::Not(&["allow"]))];
 
 const TABLE: Table<Set<Request>> = Table {
     usage: &[
@@ -174,7 +181,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         Place::Repository(repo) => Some(repo.as_ref()),
         Place::Outside(_) => None,
     };
-    let remote = Remote::find(run, config, repo, words.first().map(|name| name.as_bstr()))?;
+    let remote = Remote::find(config, repo, words.first().map(|name| name.as_bstr()))?;
     let url = client.url(remote.url.as_bstr());
     if request.get_url {
         let mut listing = Listing::default();
@@ -185,10 +192,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     remote::refuse_bundle(&url, repo.map_or(run.cwd.as_path(), |repo| repo.child_dir()))?;
     let options = ConnectOptions {
         program: request.upload_pack.clone().or_else(|| remote.upload_pack.clone()),
-        server_options: match request.server_options.is_empty() {
-            true => remote.server_options.clone(),
-            false => request.server_options.clone(),
-        },
+        server_options: request.server_options.clone(),
+        configured_server_options: remote.server_options.clone(),
         verbosity: if request.quiet { -1 } else { 0 },
         tracer: packets::tracer(run).map(|tracer| tracer.0),
         interrupt: Some(run.interrupt.shared()),

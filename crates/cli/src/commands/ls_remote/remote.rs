@@ -15,10 +15,7 @@ use repo::{
 use sys::{UserPath, by_path};
 
 use crate::{
-    session::{
-        invocation::{Invocation, Program},
-        settings::config::Config,
-    },
+    session::{invocation::Invocation, settings::config::Config},
     term::{console::text, failure::Failure, text::os_error},
 };
 
@@ -33,7 +30,6 @@ pub(super) struct Remote {
 impl Remote {
     /// Finds the remote of this name. A name that is not configured is an address.
     pub(super) fn find(
-        run: &Invocation,
         config: &dyn Config,
         repo: Option<&Repository>,
         named: Option<&BStr>,
@@ -67,28 +63,24 @@ impl Remote {
             }),
             false => Vec::new(),
         };
-        check_refspecs(&list("fetch"), &list("push"), run)?;
+        if is_name {
+            check_refspecs(&config.all(&key("fetch")), &config.all(&key("push")))?;
+        }
         let url = match (list("url").into_iter().next(), named) {
             (Some(url), _) => url,
             (None, Some(_)) => name.clone(),
             (None, None) => return Err(Failure::fatal("No remote configured to list refs from.")),
         };
-        let upload_pack = list("uploadpack").pop();
+        let upload_pack = if is_name { config.all(&key("uploadpack")).into_iter().next() } else { None };
         Ok(Remote { url, upload_pack, server_options: list("serveroption"), name })
     }
 }
 
-/// Refuses a remote with refspecs that Git refuses, although nothing is fetched. Git judges those
-/// of `push` itself.
-fn check_refspecs(fetch: &[BString], push: &[BString], run: &Invocation) -> Result<(), Failure> {
-    for text in fetch {
-        let parsed = Refspec::parse(text.as_bstr(), HashKind::Sha1);
-        parsed.map_err(|error| Failure::fatal(error.to_string()))?;
-    }
-    match run.program == Program::Git && !push.is_empty() {
-        true => Err(Failure::Unserved("refspecs for push")),
-        false => Ok(()),
-    }
+/// Refuses a remote with refspecs that Git refuses, although nothing is fetched or pushed.
+fn check_refspecs(fetch: &[BString], push: &[BString]) -> Result<(), Failure> {
+    let fetch = fetch.iter().map(|text| Refspec::parse(text.as_bstr(), HashKind::Sha1).map(drop));
+    let push = push.iter().map(|text| Refspec::check_for_push(text.as_bstr(), HashKind::Sha1));
+    fetch.chain(push).collect::<Result<(), _>>().map_err(|error| Failure::fatal(error.to_string()))
 }
 
 fn is_file(path: &Path) -> bool {

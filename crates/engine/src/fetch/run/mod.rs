@@ -79,7 +79,11 @@ impl<'a> Fetch<'a> {
         }
         let theirs = self.list_refs()?;
         self.read_local_refs()?;
-        let Mapped { mut refs, follows_tags, remarks } = self.map(&theirs)?;
+        let mut mapped = self.map(&theirs)?;
+        if self.find_dangling(&mapped)? {
+            mapped = self.map(&theirs)?;
+        }
+        let Mapped { mut refs, follows_tags, remarks } = mapped;
         self.remark(&remarks);
         if !self.options.update_head_ok {
             self.refuse_checked_out(&refs)?;
@@ -91,9 +95,13 @@ impl<'a> Fetch<'a> {
         let url = self.report.url.clone();
         self.report.mapped = refs.clone();
         let depth = if follows_tags { Depth::FollowingTags } else { Depth::AsAsked };
-        let done = self.transfer.take(&mut refs, depth, &url)?;
+        let done = self.transfer.take(repo, &mut refs, depth, &url)?;
         self.report.has_new_objects |= done.has_new_objects;
-        let fresh = done.reopened;
+        // Objects that have just arrived decide which tags are followed.
+        let fresh = match done.reopened {
+            None if follows_tags && done.has_new_objects => Some(repo.open_again()?),
+            reopened => reopened,
+        };
         self.update(fresh.as_ref().unwrap_or(repo), &refs)?;
         // Git follows no tags once a ref is rejected.
         let is_rejected = self.report.updates.iter().any(|update| update.flag == Flag::Rejected);
@@ -134,7 +142,6 @@ impl<'a> Fetch<'a> {
     fn list_refs(&mut self) -> Result<Advertisement, Error> {
         let options = self.options;
         let mut prefixes = Vec::new();
-        let mut must_list = true;
         if options.refspecs.is_empty() {
             self.remote.refspecs.iter().for_each(|refspec| refspec.add_prefixes(&mut prefixes));
             prefixes.extend(self.merges().into_iter().flat_map(|upstream| upstream.merge.iter().cloned()));
@@ -143,18 +150,14 @@ impl<'a> Fetch<'a> {
             }
         } else {
             options.refspecs.iter().for_each(|refspec| refspec.add_prefixes(&mut prefixes));
-            must_list = options.refspecs.iter().any(|refspec| refspec.object.is_none());
         }
         if options.tags != Some(Tags::None) {
-            must_list = true;
-            if !prefixes.is_empty() {
-                prefixes.push("refs/tags/".into());
-            }
+            prefixes.push("refs/tags/".into());
         }
         if self.follows_head() {
             prefixes.push("HEAD".into());
         }
-        self.transfer.list_refs(&prefixes, must_list)
+        self.transfer.list_refs(&prefixes)
     }
 
     fn read_local_refs(&mut self) -> Result<(), Error> {
@@ -168,6 +171,19 @@ impl<'a> Fetch<'a> {
             Ok::<_, Error>(ControlFlow::Continue(()))
         })?;
         Ok(())
+    }
+
+    /// Looks for symbolic refs that name no ref among those that would be new. Returns true if it
+    /// finds some.
+    fn find_dangling(&mut self, mapped: &Mapped) -> Result<bool, Error> {
+        let before = self.local.symbolic.len();
+        let new = mapped.refs.iter().filter_map(|mapping| mapping.local.as_ref());
+        for ours in new.filter(|ours| ours.old.is_none()) {
+            if self.context.repo.symbolic_target(ours.name.as_bstr())?.is_some() {
+                self.local.symbolic.insert(ours.name.clone());
+            }
+        }
+        Ok(self.local.symbolic.len() > before)
     }
 
     fn map(&self, theirs: &Advertisement) -> Result<Mapped, Error> {
@@ -290,6 +306,7 @@ impl<'a> Fetch<'a> {
             force: if options.force { Force::Yes } else { Force::No },
             may_update_head: options.update_head_ok,
             checks_forced: !options.skips_forced_check,
+            dry_run: options.dry_run,
             action: options.action.clone(),
         };
         let mut checked_out = CheckedOut::default();
@@ -332,6 +349,9 @@ impl<'a> Fetch<'a> {
                 let judged = update::judge(repo, &mapping, local, &policy, &mut checked_out)?;
                 self.report.has_failures |= judged.update.flag == Flag::Rejected;
                 self.report.updates.push(judged.update);
+                if let Some(error) = judged.error {
+                    (self.context.events)(Event::Error(error.as_str().into()));
+                }
                 if let Some(edit) = judged.edit.filter(|_| !options.dry_run) {
                     self.edits.push((edit, Some(self.report.updates.len() - 1)));
                 }
@@ -352,7 +372,7 @@ impl<'a> Fetch<'a> {
             return Ok(());
         }
         let url = self.report.url.clone();
-        let done = self.transfer.take(&mut tags, Depth::Tags, &url)?;
+        let done = self.transfer.take(repo, &mut tags, Depth::Tags, &url)?;
         self.report.has_new_objects |= done.has_new_objects;
         self.update(done.reopened.as_ref().unwrap_or(repo), &tags)
     }

@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice};
 use format::ObjectId;
 use repo::wire::Advertisement;
-use store::refs::{Edit, Failures, Follow, New};
+use store::refs::{Edit, Failures, Follow, New, Stage};
 
 use super::{
     super::{Error, Event, OurHead, remote::FollowHead},
@@ -30,7 +30,7 @@ impl Fetch<'_> {
         let value = repo.value_of_ref(head.as_bstr())?;
         let exists = before.is_some() || value.is_some();
         if !exists || (is_mirror || self.remote.follow_head == FollowHead::Always) {
-            if before.as_ref() != Some(&target) {
+            if before.as_ref() != Some(&target) || self.context.hook.is_some() {
                 let edit = Edit {
                     new: New::Symbolic(target),
                     follow: Follow::No,
@@ -41,6 +41,11 @@ impl Fetch<'_> {
                 let _ = transaction.add(edit).and_then(|()| transaction.commit());
             }
             return Ok(());
+        }
+        if let Some(hook) = self.context.hook {
+            // The transaction of Git finds HEAD there only after it has asked the hook.
+            let line = format!("{} ref:{target} {head}\n", ObjectId::null(repo.hash()));
+            hook(Stage::Preparing, line.as_bytes());
         }
         if let FollowHead::Warn(known) = &self.remote.follow_head
             && known.as_ref() != Some(&branch)

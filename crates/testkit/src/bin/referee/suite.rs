@@ -8,7 +8,7 @@ use std::{
 use crate::Error;
 
 /// The part of the suite that covers sapwood: checkout, index, status, patterns, worktrees,
-/// submodules, recording (add, commit, stash, refs), packs.
+/// submodules, recording (add, commit, stash, refs), packs, clone, fetch.
 pub(crate) const CORE: &[&str] = &[
     "t00[02]*",
     "t100*",
@@ -33,9 +33,15 @@ pub(crate) const CORE: &[&str] = &[
     "t532[458]*",
     "t5334*",
     "t5351*",
-    "t5601*",
+    "t5500*",
+    "t551[0124]*",
+    "t5537*",
+    "t5570*",
+    "t5574*",
+    "t560[12]*",
     "t5604*",
     "t5606*",
+    "t570[02]*",
     "t613*",
     "t630[01]*",
     "t700[125]*",
