@@ -366,7 +366,6 @@ mod tests {
             ("read-tree --debug-unpack a", "option '--debug-unpack'"),
             ("worktree add a :b", "an argument that may look into the index"),
             ("read-tree --prefix=x a b", "'--prefix' with several trees"),
-            ("clone --bundle-uri=x a", "option '--bundle-uri'"),
             ("clean -id", "option '--interactive'"),
             ("worktree add ../w :x", "an argument that may look into the index"),
             ("diff-files -p", "option '--patch'"),
