@@ -185,6 +185,11 @@ fn changes_where_history_is_cut_off() {
     ] {
         same(shallow, args);
     }
+    // A tag of a commit at the old boundary arrives by a request of its own.
+    let tagged = [shallow, "; git -C ../server tag -a -m old old main~1"].concat();
+    same(&tagged, &["fetch", "--deepen=1"]);
+    let by_name = "git -C ../server config uploadpack.allowRefInWant true";
+    same(by_name, &["fetch", "origin", "main", "new:new", "rewound:other"]);
 }
 
 #[test]

@@ -216,6 +216,10 @@ impl<'a> Transfer<'a> {
         }
         let texts = |text: &[u8]| events(Event::Remote(text));
         let objects = repo.stored_objects();
+        let (want_refs, wants) = match connection.has(Feature::RefInWant) {
+            true => by_name(refs, wants),
+            false => (Vec::new(), wants.to_vec()),
+        };
         let algorithm = match self.options.refetch {
             true => Algorithm::Noop,
             false => Algorithm::load(repo)?,
@@ -228,8 +232,8 @@ impl<'a> Transfer<'a> {
         let mut negotiator = Negotiation::new(repo, &objects, algorithm, tips)?;
         negotiator.include(&self.options.negotiation_include, &objects);
         let mut request = Request {
-            wants,
-            want_refs: &[],
+            wants: &wants,
+            want_refs: &want_refs,
             negotiator: &mut negotiator,
             shallow: &cut,
             limits: &limits,
@@ -437,6 +441,18 @@ fn sought(refs: &[Mapping]) -> Vec<&Mapping> {
         |mapping: &&Mapping| mapping.local.as_ref().is_none_or(|local| local.old != Some(mapping.oid));
     let changed: Vec<&Mapping> = refs.iter().filter(is_new).collect();
     if changed.is_empty() { refs.iter().collect() } else { changed }
+}
+
+/// Splits `wants` into the names of refs, and the objects that the user named. A server whose refs
+/// move meanwhile sends what they name then.
+fn by_name(refs: &[Mapping], wants: &[ObjectId]) -> (Vec<BString>, Vec<ObjectId>) {
+    let wanted: HashSet<&ObjectId> = wants.iter().collect();
+    let sought = sought(refs).into_iter().filter(|mapping| wanted.contains(&mapping.oid));
+    let (objects, named): (Vec<&Mapping>, Vec<&Mapping>) = sought.partition(|mapping| mapping.is_object);
+    let names: BTreeSet<&BString> = named.into_iter().map(|mapping| &mapping.name).collect();
+    let mut asked = HashSet::new();
+    let objects = objects.into_iter().map(|mapping| mapping.oid).filter(|oid| asked.insert(*oid));
+    (names.into_iter().cloned().collect(), objects.collect())
 }
 
 /// Returns the address as users see it: without a user and password, without slashes and `.git` at
