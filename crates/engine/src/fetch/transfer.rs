@@ -250,8 +250,13 @@ impl<'a> Transfer<'a> {
             }
         }
         let (new, gone) = (stream.shallow().to_vec(), stream.unshallow().to_vec());
-        let known: HashSet<ObjectId> =
-            new.iter().copied().filter(|oid| repo.objects().contains(oid)).collect();
+        // A commit without its parents came with a fetch that was refused.
+        let mut known = HashSet::new();
+        for oid in new.iter().filter(|oid| repo.objects().contains(oid)) {
+            if repo.parents_if_commit(oid)?.iter().all(|parent| repo.objects().contains(parent)) {
+                known.insert(*oid);
+            }
+        }
         let aborted = stream.aborted();
         let mut stream = io::BufReader::with_capacity(1 << 17, stream);
         let links = Links::default();

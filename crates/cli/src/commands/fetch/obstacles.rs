@@ -38,9 +38,6 @@ pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
     if obstacles::some_head_is_a_link(repo) {
         found.push(Reason::repository("some HEAD is a symbolic link"));
     }
-    if candidate.has("--update-shallow") {
-        found.push(Reason::Option("--update-shallow".into()));
-    }
     if !matches!(by_path::stat(&repo.common_dir().join("packed-refs.new")), Ok(None)) {
         found.push(Reason::repository("there is a file 'packed-refs.new'"));
     }
