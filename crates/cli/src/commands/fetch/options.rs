@@ -291,13 +291,15 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             "prepend this to submodule path output",
             |request: &mut Request| &mut request.submodule_prefix,
         )
-        .hidden(),
+        .hidden()
+        .native(On),
         Opt::text(
             "--recurse-submodules-default <how>",
             "default for recursive fetching",
             |request: &mut Request| &mut request.recurse_default,
         )
-        .hidden(),
+        .hidden()
+        .native(On),
     ],
     grammar: Grammar::Mixed,
 };
