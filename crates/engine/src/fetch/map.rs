@@ -199,8 +199,14 @@ pub fn map(
     refs.retain(|mapping| !negative.iter().any(|refspec| refspec.omits(mapping.name.as_bstr())));
     let mut remarks = mapper.remarks;
     let mut refs = without_duplicates(refs, &mut remarks)?;
+    // Both lists are mostly sorted.
+    let mut values = local.values.iter().peekable();
     for ours in refs.iter_mut().filter_map(|mapping| mapping.local.as_mut()) {
-        ours.old = local.values.get(&ours.name).copied();
+        while values.next_if(|(name, _)| **name < ours.name).is_some() {}
+        ours.old = match values.peek() {
+            Some((name, oid)) if **name == ours.name => Some(**oid),
+            _ => local.values.get(&ours.name).copied(),
+        };
     }
     Ok(Mapped { refs, follows_tags, remarks })
 }
@@ -378,6 +384,13 @@ pub fn missing_tags(
 
 /// Leaves one entry for each local ref.
 fn without_duplicates(refs: Vec<Mapping>, remarks: &mut Vec<Remark>) -> Result<Vec<Mapping>, Error> {
+    let are_different = {
+        let mut names = HashSet::with_capacity(refs.len());
+        refs.iter().filter_map(|mapping| mapping.local.as_ref()).all(|ours| names.insert(&ours.name))
+    };
+    if are_different {
+        return Ok(refs);
+    }
     let mut kept: Vec<Mapping> = Vec::with_capacity(refs.len());
     let mut places: HashMap<BString, usize> = HashMap::new();
     for mapping in refs {

@@ -152,8 +152,11 @@ impl<'a> Transfer<'a> {
         if !refs.iter().all(|mapping| objects.contains_listed(&mapping.oid)) {
             return Ok(false);
         }
-        let tips: Vec<ObjectId> = refs.iter().map(|mapping| mapping.oid).collect();
-        self.is_connected(repo, &tips)
+        // A local ref that has the value already needs no check.
+        let is_new =
+            |mapping: &&Mapping| mapping.local.as_ref().is_none_or(|local| local.old != Some(mapping.oid));
+        let tips: Vec<ObjectId> = refs.iter().filter(is_new).map(|mapping| mapping.oid).collect();
+        Ok(tips.is_empty() || self.is_connected(repo, &tips)?)
     }
 
     /// Returns true if everything is here that the tips need, and that no ref needs already.

@@ -132,10 +132,9 @@ fn complete_refs(mut commits: Commits<'_>, theirs: &[ObjectId], ours: &[ObjectId
             history.push(&commit);
         }
     }
-    while let Some((oid, date)) = history.pop() {
-        if date < youngest {
-            break;
-        }
+    // As in Git, there is no walk if none of theirs is here.
+    let is_within = |date: i64| youngest > 0 && date >= youngest;
+    while let Some((oid, _)) = history.pop().filter(|(_, date)| is_within(*date)) {
         for parent in history.parents(&oid) {
             if complete.insert(parent) {
                 history.push(&parent);

@@ -93,7 +93,6 @@ impl<'a> Fetch<'a> {
             self.prune(&refs)?;
         }
         let url = self.report.url.clone();
-        self.report.mapped = refs.clone();
         let depth = if follows_tags { Depth::FollowingTags } else { Depth::AsAsked };
         let done = self.transfer.take(repo, &mut refs, depth, &url)?;
         self.report.has_new_objects |= done.has_new_objects;
@@ -162,14 +161,17 @@ impl<'a> Fetch<'a> {
 
     fn read_local_refs(&mut self) -> Result<(), Error> {
         let local = &mut self.local;
+        let mut values = Vec::new();
         let scope = repo::ListScope::Below("refs/".into());
         let _flow = self.context.repo.each_ref(scope, None, |listed| {
-            local.values.insert(listed.name.to_owned(), listed.id);
+            values.push((listed.name.to_owned(), listed.id));
             if listed.target.is_some() {
                 local.symbolic.insert(listed.name.to_owned());
             }
             Ok::<_, Error>(ControlFlow::Continue(()))
         })?;
+        // They are sorted, and a map of sorted values is made without a search.
+        local.values = values.into_iter().collect();
         Ok(())
     }
 
@@ -316,17 +318,20 @@ impl<'a> Fetch<'a> {
             let text = format!("rejected {name} because shallow roots are not allowed to be updated");
             (self.context.events)(Event::Warning(text.as_str().into()));
         }
+        // Only a commit can be merged.
+        let merge = |mapping: &Mapping| match mapping.merge {
+            Merge::Merged if repo.commit_if_there(mapping.oid)?.is_none() => Ok(Merge::NotMerged),
+            merge => Ok::<_, Error>(merge),
+        };
+        let accepted = refs.iter().filter(|mapping| !mapping.rejected_shallow);
+        let accepted: Vec<(&Mapping, Merge)> =
+            accepted.map(|mapping| Ok((mapping, merge(mapping)?))).collect::<Result<_, Error>>()?;
         for wanted in [Merge::Merged, Merge::NotMerged, Merge::Ignored] {
-            for mapping in refs.iter().filter(|mapping| !mapping.rejected_shallow) {
-                let mut mapping = mapping.clone();
-                // Only a commit can be merged.
-                if mapping.merge == Merge::Merged && repo.commit_if_there(mapping.oid)?.is_none() {
-                    mapping.merge = Merge::NotMerged;
-                }
-                if mapping.merge != wanted {
-                    continue;
-                }
-                let line = fetch_head::line(&mapping, self.report.url.as_bstr());
+            for (mapping, _) in accepted.iter().filter(|(_, merge)| *merge == wanted) {
+                let changed =
+                    (mapping.merge != wanted).then(|| Mapping { merge: wanted, ..(*mapping).clone() });
+                let mapping = changed.as_ref().unwrap_or(mapping);
+                let line = fetch_head::line(mapping, self.report.url.as_bstr());
                 self.head_lines.extend_from_slice(&line);
                 let Some(local) = &mapping.local else {
                     if self.options.fetch_head != FetchHeadPolicy::Leave {
@@ -346,7 +351,7 @@ impl<'a> Fetch<'a> {
                 if !repo.objects().contains(&mapping.oid) {
                     return Err(Error::NoObject(mapping.oid));
                 }
-                let judged = update::judge(repo, &mapping, local, &policy, &mut checked_out)?;
+                let judged = update::judge(repo, mapping, local, &policy, &mut checked_out)?;
                 self.report.has_failures |= judged.update.flag == Flag::Rejected;
                 self.report.updates.push(judged.update);
                 if let Some(error) = judged.error {
