@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
     });
     let Ok((mut pack, end)) = scanned else { return };
     assert!(data.starts_with(&[&copy[..], &end.trailer].concat()));
-    if pack.resolve(&copy).is_ok() {
+    if pack.resolve(&copy, None).is_ok() {
         let _ = pack.finish().map(|objects| objects.duplicate());
         let _ = checker.verdict(&mut |_| {});
     }

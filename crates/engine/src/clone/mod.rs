@@ -34,6 +34,7 @@ mod server;
 mod settings;
 mod skeleton;
 mod source;
+mod watchers;
 
 use std::path::{Path, PathBuf};
 

@@ -7,7 +7,7 @@ use std::{
 
 use bstr::{BString, ByteSlice};
 use format::{HashKind, ObjectId, config::Edit};
-use repo::{Repository, fsck::Rules, indexing::Observer};
+use repo::{Repository, fsck::Rules};
 use store::SharedRepository;
 use sys::by_path;
 
@@ -23,6 +23,7 @@ use super::{
     salvage::{self, Keeping},
     select::{NewHead, RefOptions, Selection},
     settings::{self, OuterConfig},
+    watchers::Watchers,
 };
 use crate::{
     checkout::Force,
@@ -132,6 +133,15 @@ impl Prepared {
             }
             NewHead::Unborn(_) => None,
         };
+        // Other clones lack objects on purpose, or have some already.
+        let is_whole = !local
+            && bundled.is_none()
+            && !is_resumed
+            && references.is_empty()
+            && !limits.deepens()
+            && limits.filter.is_none();
+        let links = is_whole.then(|| connected::Links::new(&self.options.receiving));
+        let watchers = Watchers { pipeline: pipeline.as_ref(), links: links.as_ref() };
         let wanted = objects::Wanted {
             git_dir: &self.destination.git_dir,
             hash,
@@ -152,7 +162,7 @@ impl Prepared {
             receiving: &self.options.receiving,
             fsync: &fsync,
             bundled: bundled.as_ref(),
-            observer: pipeline.as_ref().map(|pipeline| pipeline as &dyn Observer),
+            observer: Some(&watchers),
             rules: rules.as_ref(),
             is_resumed,
             reconnect: &|| objects::connect(&source, &asking),
@@ -160,7 +170,7 @@ impl Prepared {
         let objects = channel.take(&wanted, events, interrupt)?;
         check_interrupt(interrupt)?;
         if !local && !selection.empty {
-            self.check_connected(&repo, &selection, interrupt)?;
+            self.check_connected(&repo, &selection, links.as_ref(), interrupt)?;
         }
 
         let message = BString::from([b"clone: from ", self.source.name().as_slice()].concat());
@@ -203,9 +213,13 @@ impl Prepared {
         &self,
         repo: &Repository,
         selection: &Selection,
+        links: Option<&connected::Links<'_>>,
         interrupt: &AtomicBool,
     ) -> Result<(), Error> {
         let tips: Vec<ObjectId> = selection.mapped.iter().map(|mapped| mapped.theirs.oid).collect();
+        if links.is_some_and(|links| links.are_complete(&tips)) {
+            return Ok(());
+        }
         let options = connected::Options { workers: self.workers(), interrupt };
         // The commits at which a shallow history ends are known now.
         match connected::check(&repo.open_again()?, &tips, options)? {

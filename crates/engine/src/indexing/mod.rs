@@ -90,7 +90,7 @@ pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Res
     judge(&end, checksum.expect("a pack is always hashed"))?;
     (plan.on_end)();
     let map = sys::Map::of(staged.file()).map_err(|source| staged.error("map", source))?;
-    pack.resolve(&map)?;
+    pack.resolve(&map, Some(staged.file()))?;
     let objects = pack.count();
     let mut added = 0;
     if let (Some(level), true) = (plan.complete, pack.unresolved() > 0) {
@@ -122,7 +122,7 @@ pub fn index(file: &File, path: &Path, options: &Options<'_>) -> Result<(Indexed
     judge(&end, checksum)?;
     let failed = |source| Error::Io { what: "map", path: path.to_owned(), source };
     let map = sys::Map::of(file).map_err(failed)?;
-    pack.resolve(&map)?;
+    pack.resolve(&map, Some(file))?;
     Ok((pack.finish()?, checksum))
 }
 

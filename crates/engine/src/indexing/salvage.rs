@@ -46,7 +46,7 @@ pub fn salvage(
         return Ok(None);
     };
     let map = sys::Map::of(&file).map_err(failed("map"))?;
-    pack.resolve(&map)?;
+    pack.resolve(&map, None)?;
     drop((map, file));
     // The first entry is never a delta against an offset, but it may be one against a name.
     pack.cut();

@@ -154,7 +154,7 @@ fn many_refs(at: &Path, count: usize) -> Result<(), Error> {
     let lines = (0..count).map(|number| {
         format!("create refs/heads/many/branch-{number:05} {}\n", commits[number * 7 % commits.len()])
     });
-    fed(at, &["update-ref", "--stdin"], &lines.collect::<String>())?;
+    fed(at, &["-c", "core.fsync=none", "update-ref", "--stdin"], &lines.collect::<String>())?;
     git(at, &["pack-refs", "--all"])
 }
 

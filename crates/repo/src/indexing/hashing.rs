@@ -17,7 +17,7 @@ use super::{Error, Options, existing::Namer, table::store_name};
 const BATCH: usize = 512 << 10;
 
 /// The bytes that may wait.
-const WAITING: usize = 48 << 20;
+const WAITING: usize = 12 << 20;
 
 /// Batches that are kept for reuse.
 const SPARE: usize = 8;

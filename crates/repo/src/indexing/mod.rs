@@ -15,6 +15,7 @@ mod hashing;
 mod header;
 mod inflate;
 mod input;
+mod lately;
 mod resolve;
 mod salvage;
 mod scan;
@@ -77,6 +78,15 @@ pub trait Observer: Sync {
     /// Takes an object that was named and compared, in any order, from any thread. It is at
     /// `offset` in the pack. Objects that are not held ([`Pack::each_large`]) do not come.
     fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8], offset: u64);
+
+    /// Takes the name of an object that is not held.
+    fn large(&self, _oid: &ObjectId, _kind: Kind) {}
+
+    /// Returns true if objects are of use before the whole pack was read. Deltas are then applied
+    /// as they arrive, as long as their bases are in memory.
+    fn is_in_hurry(&self) -> bool {
+        false
+    }
 }
 
 /// Counters for those who watch.
@@ -170,14 +180,17 @@ impl Pack<'_> {
         self.unresolved
     }
 
-    /// Applies all deltas whose bases are in the pack. `data` are the bytes of the pack.
-    pub fn resolve(&mut self, data: &[u8]) -> Result<(), Error> {
+    /// Applies all deltas whose bases are in the pack. `data` are the bytes of the pack. If they
+    /// are those of `file`, they are read from there: pages of a map would count as memory of this
+    /// process.
+    pub fn resolve(&mut self, data: &[u8], file: Option<&sys::File>) -> Result<(), Error> {
         self.compare_large(data)?;
         if self.unresolved == 0 {
             return Ok(());
         }
         let names = std::mem::take(&mut self.table.names);
-        let resolver = Resolver::new(&self.options, &self.table, &self.families, data, names);
+        let mut resolver = Resolver::new(&self.options, &self.table, &self.families, data, names);
+        resolver.file = file;
         let (names, resolved) = resolver.run()?;
         self.table.names = names;
         self.unresolved -= resolved;

@@ -31,6 +31,8 @@ pub(super) struct Resolver<'a> {
     pub(super) families: &'a Families,
     /// The pack, up to the end of its last entry at least.
     pub(super) data: &'a [u8],
+    /// The file of `data`, which is read instead.
+    pub(super) file: Option<&'a sys::File>,
     /// Memory for large contents.
     pub(super) memory: Arc<Pool>,
     /// An object that is not in `data`, and its entry.
@@ -58,7 +60,7 @@ struct State {
 pub(super) struct Frame {
     pub(super) index: u32,
     pub(super) kind: Kind,
-    /// `None` if it was dropped to save memory.
+    /// `None` if it was not made yet, or dropped to save memory.
     pub(super) content: Option<Arc<Buffer>>,
     pub(super) children: Children,
 }
@@ -76,6 +78,7 @@ impl<'a> Resolver<'a> {
             table,
             families,
             data,
+            file: None,
             memory: Arc::default(),
             outside: None,
             names: RwLock::new(names),
@@ -172,7 +175,7 @@ impl<'a> Resolver<'a> {
                 let Form::Whole(kind) = self.table.entry(index).form else { continue };
                 let children = self.families.children(index, || self.name(index));
                 if !children.is_empty() {
-                    worker.push_root(index, kind, children)?;
+                    worker.push(Frame { index, kind, content: None, children });
                     return Ok(true);
                 }
             }

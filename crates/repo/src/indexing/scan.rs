@@ -12,7 +12,8 @@ use super::{
     header::{self, Base, Header},
     inflate::{Excess, Inflater, into_hash},
     input::Input,
-    table::{Entry, Form, NamedBase, Table, store_name},
+    lately::Lately,
+    table::{Entry, Form, NamedBase, Table, name_in, store_name},
 };
 
 /// Larger objects are named while they are inflated, and not held.
@@ -51,6 +52,7 @@ fn entries(input: &mut Input<'_>, options: &Options<'_>) -> Result<(Table, Resul
         batch: pool.batch_for(0),
         large: Vec::new(),
         delta: Vec::new(),
+        lately: Lately::default(),
         threads: 0,
     };
     scan.table.end = input.position();
@@ -69,6 +71,9 @@ fn entries(input: &mut Input<'_>, options: &Options<'_>) -> Result<(Table, Resul
     scan.table.names.resize(scan.table.entries.len() * options.hash.len(), 0);
     for (index, name) in &scan.large {
         store_name(&mut scan.table.names, *index, name);
+    }
+    for index in &scan.table.early {
+        scan.table.early_names.extend_from_slice(name_in(&scan.table.names, options.hash, *index));
     }
     scan.table.large = scan.large.iter().map(|(index, _)| *index).collect();
     Ok((scan.table, scanned))
@@ -105,6 +110,8 @@ struct Scan<'a> {
     large: Vec<(u32, format::ObjectId)>,
     /// The memory for deltas, which only have to be well-formed.
     delta: Vec<u8>,
+    /// Used while the observer is in a hurry.
+    lately: Lately,
     threads: usize,
 }
 
@@ -129,6 +136,7 @@ impl Scan<'_> {
         input.start_entry();
         let header = self.header(input, offset)?;
         let mut goes_on = true;
+        let is_in_hurry = self.is_in_hurry(index);
         match header.form {
             Form::Whole(kind) if header.size > HELD || self.is_big(kind, header.size) => {
                 self.stream(input, index, offset, kind, header.size)?;
@@ -138,6 +146,9 @@ impl Scan<'_> {
                 goes_on = pool.make_room(&mut self.batch, len, &mut self.namer, self.threads);
                 let place = self.batch.place(len).expect("the room was just made");
                 self.inflater.whole(input, place, offset)?;
+                if is_in_hurry {
+                    self.lately.add(index, kind, place);
+                }
                 self.batch.add(index, offset, kind, len);
             }
             Form::Delta if header.size > HELD => {
@@ -149,6 +160,9 @@ impl Scan<'_> {
                     self.delta.resize(len.next_power_of_two(), 0);
                 }
                 self.inflater.whole(input, &mut self.delta[..len], offset)?;
+                if is_in_hurry && let Base::Offset(base) = header.base {
+                    goes_on = self.apply(pool, index, offset, base, len);
+                }
             }
         }
         let entry = Entry {
@@ -161,6 +175,29 @@ impl Scan<'_> {
         self.record(index, entry, header.base);
         self.table.end = input.position();
         Ok(goes_on)
+    }
+
+    /// Asks the observer now and then.
+    fn is_in_hurry(&mut self, index: u32) -> bool {
+        let Some(observer) = self.options.observer else { return false };
+        if index.is_multiple_of(64) && self.lately.set(observer.is_in_hurry()) {
+            self.lately.clear();
+        }
+        self.lately.is_on()
+    }
+
+    /// Applies the delta of `len` bytes if its base came lately, and hands the object over like one
+    /// that is whole. A delta that is bad is left to the second pass. Returns false if an earlier
+    /// object has failed.
+    fn apply(&mut self, pool: &Pool<'_>, index: u32, offset: u64, base: u64, len: usize) -> bool {
+        let Some(base) = self.table.at(base) else { return true };
+        let Some((kind, size)) = self.lately.apply(base, &self.delta[..len]) else { return true };
+        let goes_on = pool.make_room(&mut self.batch, size, &mut self.namer, self.threads);
+        self.batch.place(size).expect("the room was just made").copy_from_slice(self.lately.result(size));
+        self.lately.keep(index, kind, size);
+        self.batch.add(index, offset, kind, size);
+        self.table.early.push(index);
+        goes_on
     }
 
     fn is_big(&self, kind: Kind, size: u64) -> bool {
@@ -195,6 +232,9 @@ impl Scan<'_> {
         let mut hasher = Hasher::object(self.options.hash, kind.name(), size);
         self.inflater.pieces(input, size, excess, offset, &mut into_hash(&mut hasher))?;
         let name = hasher.finish().map_err(|_| Error::Attack(offset))?;
+        if let Some(observer) = self.options.observer {
+            observer.large(&name, kind);
+        }
         self.large.push((index, name));
         Ok(())
     }

@@ -46,6 +46,10 @@ pub(super) struct Table {
     pub(super) by_name: Vec<NamedBase>,
     /// Entries that were not held, so their content was not compared with that of existing objects.
     pub(super) large: Vec<u32>,
+    /// Deltas that were applied and named in the first pass, in order.
+    pub(super) early: Vec<u32>,
+    /// Their names, one after the other.
+    pub(super) early_names: Vec<u8>,
 }
 
 impl Table {
@@ -58,6 +62,8 @@ impl Table {
             bases: Vec::new(),
             by_name: Vec::new(),
             large: Vec::new(),
+            early: Vec::new(),
+            early_names: Vec::new(),
         }
     }
 
@@ -81,6 +87,12 @@ impl Table {
         let next = self.entries.get(index as usize + 1);
         let start = entry.offset + u64::from(entry.header);
         start as usize..next.map_or(self.end, |next| next.offset) as usize
+    }
+
+    /// The name of a delta that was named in the first pass.
+    pub(super) fn early(&self, index: u32) -> Option<ObjectId> {
+        let at = self.early.binary_search(&index).ok()?;
+        ObjectId::from_bytes(self.hash, name_in(&self.early_names, self.hash, at as u32))
     }
 
     pub(super) fn name(&self, index: u32) -> ObjectId {

@@ -1,6 +1,6 @@
 //! Packs made by hand: families of any shape, resolved with any number of threads and any cache.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, atomic::AtomicBool};
 
 use format::{
     HashKind, Kind, ObjectId,
@@ -94,6 +94,31 @@ fn appending(len: usize, tail: &[u8]) -> Vec<u8> {
     delta
 }
 
+/// Keeps the names that came during the first pass, and is in a hurry.
+#[derive(Default)]
+struct Hurried {
+    names: Mutex<Vec<ObjectId>>,
+    is_over: AtomicBool,
+}
+
+impl Hurried {
+    fn stop(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Observer for Hurried {
+    fn object(&self, oid: &ObjectId, _: Kind, _: &[u8], _: u64) {
+        if !self.is_over.load(Ordering::Relaxed) {
+            self.names.lock().expect("no panic").push(*oid);
+        }
+    }
+
+    fn is_in_hurry(&self) -> bool {
+        true
+    }
+}
+
 /// How a pack is indexed here.
 #[derive(Clone, Copy, Debug)]
 struct How {
@@ -117,6 +142,16 @@ impl Read for Slow<'_> {
 }
 
 fn indexed(pack: &[u8], how: How, is_file: bool, stream: &mut dyn Read) -> Result<Indexed, Error> {
+    observed(pack, how, is_file, stream, None)
+}
+
+fn observed(
+    pack: &[u8],
+    how: How,
+    is_file: bool,
+    stream: &mut dyn Read,
+    observer: Option<&Hurried>,
+) -> Result<Indexed, Error> {
     let (interrupt, meter) = (AtomicBool::new(false), Meter::default());
     let options = Options {
         hash: SHA1,
@@ -127,7 +162,7 @@ fn indexed(pack: &[u8], how: How, is_file: bool, stream: &mut dyn Read) -> Resul
         existing: None,
         interrupt: &interrupt,
         meter: &meter,
-        observer: None,
+        observer: observer.map(|observer| observer as &dyn Observer),
     };
     let mut copy = Vec::new();
     let source = Source { stream, is_file, before: &[] };
@@ -136,7 +171,10 @@ fn indexed(pack: &[u8], how: How, is_file: bool, stream: &mut dyn Read) -> Resul
         Ok(())
     })?;
     assert_eq!([&copy[..], &end.trailer].concat(), pack);
-    pack_.resolve(&copy)?;
+    if let Some(observer) = observer {
+        observer.stop();
+    }
+    pack_.resolve(&copy, None)?;
     pack_.finish()
 }
 
@@ -165,6 +203,23 @@ fn family(bases: &[(usize, bool)], size: usize) -> (Vec<u8>, Vec<ObjectId>) {
     let mut names: Vec<ObjectId> = contents.iter().map(|content| name(content)).collect();
     names.sort();
     (made.finish(), names)
+}
+
+#[test]
+fn deltas_are_applied_early_for_an_observer_in_a_hurry() {
+    let bases = [(0, false), (0, false), (1, false), (3, false), (2, false), (3, true), (4, false)];
+    let (pack, expected) = family(&bases, 300);
+    for threads in 1..3 {
+        let (how, observer) = (How { threads, ..How::PLAIN }, Hurried::default());
+        let indexed = observed(&pack, how, false, &mut &*pack, Some(&observer)).expect("a good pack");
+        let named = (0..indexed.count()).map(|n| indexed.name(n).to_vec());
+        assert!(named.eq(expected.iter().map(|name| name.as_bytes().to_vec())));
+        let mut early = observer.names.into_inner().expect("no panic");
+        early.sort();
+        // The delta against a name waits for the second pass.
+        let late: Vec<_> = expected.iter().filter(|name| !early.contains(name)).collect();
+        assert_eq!((early.len(), late.len()), (6, 1));
+    }
 }
 
 proptest! {
@@ -218,7 +273,7 @@ proptest! {
         let source = Source { stream: &mut &*pack, is_file: true, before: &[] };
         let scanned = scan(source, &options, &mut |bytes| { copy.extend_from_slice(bytes); Ok(()) });
         if let Ok((mut found, _)) = scanned {
-            let _ = found.resolve(&copy).and_then(|()| found.finish().map(drop));
+            let _ = found.resolve(&copy, None).and_then(|()| found.finish().map(drop));
         }
     }
 }
@@ -334,7 +389,7 @@ fn salvaged(pack: &[u8], len: usize) -> Result<(u64, Vec<ObjectId>), Error> {
     };
     let source = Source { stream: &mut &pack[..len], is_file: true, before: &[] };
     let mut beginning = scan_beginning(source, &options)?;
-    beginning.resolve(&pack[..len])?;
+    beginning.resolve(&pack[..len], None)?;
     beginning.cut();
     let end = beginning.end();
     let indexed = beginning.finish()?;

@@ -8,7 +8,6 @@ use super::{
     Error,
     error::Flaw,
     existing::Namer,
-    families::Children,
     resolve::{Frame, Resolver},
     table::{Form, NONE},
 };
@@ -25,7 +24,7 @@ const SPARE_BYTES: usize = 1 << 20;
 const CHECKED: u64 = 1 << 20;
 
 /// Git refuses a delta with fewer bytes.
-const SHORTEST: usize = 4;
+pub(super) const SHORTEST: usize = 4;
 
 /// An error, and the offset of the object that has it.
 type Failed = (u64, Error);
@@ -34,6 +33,8 @@ pub(super) struct Worker<'r, 'a> {
     resolver: &'r Resolver<'a>,
     namer: Namer<'a>,
     inflater: Inflater,
+    /// The compressed bytes of an entry.
+    compressed: Vec<u8>,
     stack: Vec<Frame>,
     /// The memory of the contents on the stack.
     held: usize,
@@ -51,6 +52,7 @@ impl<'r, 'a> Worker<'r, 'a> {
             resolver,
             namer: Namer::new(resolver.options),
             inflater: Inflater::new(),
+            compressed: Vec::new(),
             stack: Vec::new(),
             held: 0,
             lowest: 0,
@@ -68,13 +70,6 @@ impl<'r, 'a> Worker<'r, 'a> {
         self.drop_contents();
     }
 
-    /// Puts an object that is no delta on the stack.
-    pub(super) fn push_root(&mut self, index: u32, kind: Kind, children: Children) -> Result<(), Failed> {
-        let content = self.whole(index)?;
-        self.push(Frame { index, kind, content: Some(Arc::new(content)), children });
-        Ok(())
-    }
-
     /// Resolves what is on the stack. `share` may take a part of it; if it returns false, the rest
     /// is left.
     pub(super) fn family(&mut self, share: &mut dyn FnMut(&mut [Frame]) -> bool) -> Result<(), Failed> {
@@ -84,6 +79,9 @@ impl<'r, 'a> Worker<'r, 'a> {
                 self.pop();
                 continue;
             };
+            if self.is_done(child) {
+                continue;
+            }
             let base = self.content_of_top()?;
             if self.stack.last().is_some_and(|top| top.children.is_empty()) {
                 self.pop();
@@ -98,6 +96,23 @@ impl<'r, 'a> Worker<'r, 'a> {
         Ok(())
     }
 
+    /// Returns true if a delta has its name already, and no children.
+    fn is_done(&mut self, child: u32) -> bool {
+        let Some(oid) = self.resolver.table.early(child) else { return false };
+        if !self.resolver.families.children(child, || oid).is_empty() {
+            return false;
+        }
+        self.add_found(child, oid);
+        true
+    }
+
+    fn add_found(&mut self, child: u32, oid: ObjectId) {
+        self.found.push((child, oid));
+        if self.found.len() >= GROUP {
+            self.flush();
+        }
+    }
+
     fn pop(&mut self) {
         if let Some(content) = self.stack.pop().and_then(|frame| frame.content) {
             self.held -= content.capacity();
@@ -110,12 +125,14 @@ impl<'r, 'a> Worker<'r, 'a> {
     fn child(&mut self, child: u32, kind: Kind, base: &Buffer) -> Result<(), Failed> {
         let offset = self.resolver.table.entry(child).offset;
         self.apply(child, base)?;
-        let content = self.result.bytes();
-        let oid = self.namer.accept(kind, content, offset).map_err(|error| (offset, error))?;
-        self.found.push((child, oid));
-        if self.found.len() >= GROUP {
-            self.flush();
-        }
+        let oid = match self.resolver.table.early(child) {
+            Some(oid) => oid,
+            None => {
+                let named = self.namer.accept(kind, self.result.bytes(), offset);
+                named.map_err(|error| (offset, error))?
+            }
+        };
+        self.add_found(child, oid);
         let children = self.resolver.families.children(child, || oid);
         if !children.is_empty() {
             let content = Some(self.take_result(offset)?);
@@ -135,7 +152,7 @@ impl<'r, 'a> Worker<'r, 'a> {
         let entry = self.resolver.table.entry(child);
         let (offset, size) = (entry.offset, entry.size);
         let memory = &self.resolver.memory;
-        let deflated = self.deflated(child)?;
+        let deflated = deflated(self.resolver, child, &mut self.compressed)?;
         // The first pass has seen that the delta has this size.
         let delta = reserve(&mut self.delta, size, memory, offset)?;
         self.inflater.whole(deflated, delta).map_err(|_| (offset, Error::Inconsistent))?;
@@ -160,17 +177,11 @@ impl<'r, 'a> Worker<'r, 'a> {
         pack::apply_delta(base.bytes(), instructions, out).map_err(bad)
     }
 
-    fn deflated(&self, index: u32) -> Result<&'r [u8], Failed> {
-        let range = self.resolver.table.compressed(index);
-        let offset = self.resolver.table.entry(index).offset;
-        self.resolver.data.get(range).ok_or((offset, Error::Inconsistent))
-    }
-
     /// Inflates an object that is no delta.
     fn whole(&mut self, index: u32) -> Result<Buffer, Failed> {
         let entry = self.resolver.table.entry(index);
-        let deflated = self.deflated(index)?;
         let mut content = self.fitting(entry.size as usize);
+        let deflated = deflated(self.resolver, index, &mut self.compressed)?;
         let out = reserve(&mut content, entry.size, &self.resolver.memory, entry.offset)?;
         self.inflater.whole(deflated, out).map_err(|_| (entry.offset, Error::Inconsistent))?;
         Ok(content)
@@ -263,6 +274,24 @@ impl<'r, 'a> Worker<'r, 'a> {
         {
             self.spare.push(buffer);
         }
+    }
+}
+
+/// Returns the compressed bytes of an entry. They are in `room` if they have to be read.
+fn deflated<'d>(resolver: &'d Resolver<'_>, index: u32, room: &'d mut Vec<u8>) -> Result<&'d [u8], Failed> {
+    let range = resolver.table.compressed(index);
+    let failed = |error| (resolver.table.entry(index).offset, error);
+    let Some(file) = resolver.file else {
+        return resolver.data.get(range).ok_or_else(|| failed(Error::Inconsistent));
+    };
+    if room.capacity() > SPARE_BYTES {
+        *room = Vec::new();
+    }
+    room.resize(range.len(), 0);
+    match file.read_exact_at(room, range.start as u64) {
+        Ok(()) => Ok(room),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(failed(Error::Inconsistent)),
+        Err(error) => Err(failed(Error::Read(error))),
     }
 }
 

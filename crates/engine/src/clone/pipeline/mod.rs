@@ -18,7 +18,7 @@ use std::{
     path::Path,
     sync::{
         Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -47,6 +47,9 @@ pub(super) const STAGING: &str = "sapwood-staging";
 /// Writers for a network disk. Most of them wait.
 const WRITERS: usize = 32;
 
+/// After so many bytes of trees and blobs that are of no use, no haste is needed any more.
+const IDLE: usize = 64 << 20;
+
 /// Takes the objects of a pack, and writes the files of HEAD.
 pub(super) struct Pipeline {
     // Dropped first: its threads end before the directory is removed.
@@ -61,6 +64,8 @@ struct Shared {
     gate: Gate,
     writer: Arc<Writer>,
     stopped: AtomicBool,
+    /// The bytes of trees and blobs since the last one that was of use.
+    idle: AtomicUsize,
 }
 
 impl Pipeline {
@@ -90,6 +95,7 @@ impl Pipeline {
             gate: Gate::new(arriving),
             writer: Arc::new(writer),
             stopped: AtomicBool::new(false),
+            idle: AtomicUsize::new(0),
         });
         let lane = is_slow.then(|| {
             let shared = Arc::clone(&shared);
@@ -133,10 +139,12 @@ impl Pipeline {
 
     fn take_blob(&self, oid: &ObjectId, content: &[u8]) -> Result<(), Odd> {
         let plan = self.shared.plan();
-        if !plan.wants(oid) && !plan.is_attribute_file(oid) {
+        let is_of_use = plan.wants(oid) || plan.is_attribute_file(oid);
+        drop(plan);
+        self.shared.count(content, is_of_use);
+        if !is_of_use {
             return Ok(());
         }
-        drop(plan);
         let mut plan = self.shared.change_plan();
         let (dirs, files) = (plan.take_attributes(oid), plan.take_files(oid));
         drop(plan);
@@ -154,6 +162,12 @@ impl Observer for Pipeline {
         if !self.shared.stopped.load(Ordering::Relaxed) {
             self.shared.or_stop(|| self.take(oid, kind, content));
         }
+    }
+
+    fn is_in_hurry(&self) -> bool {
+        !self.shared.stopped.load(Ordering::Relaxed)
+            && self.shared.idle.load(Ordering::Relaxed) < IDLE
+            && (self.shared.head().is_some() || self.shared.plan().is_waiting())
     }
 }
 
@@ -193,7 +207,11 @@ impl Shared {
     }
 
     fn take_tree(&self, oid: &ObjectId, content: &[u8]) -> Result<(), Odd> {
-        if !self.plan().is_open() {
+        let plan = self.plan();
+        let (is_open, is_wanted) = (plan.is_open(), plan.wants_tree(oid));
+        drop(plan);
+        self.count(content, is_wanted);
+        if !is_open {
             return Ok(());
         }
         self.with_top(|plan| plan.take_tree(oid, content))
@@ -224,6 +242,14 @@ impl Shared {
                 (Kind::Tree, content) => self.take_tree(&oid, content)?,
                 _ => return Err(Odd),
             }
+        }
+    }
+
+    fn count(&self, content: &[u8], is_of_use: bool) {
+        if is_of_use {
+            self.idle.store(0, Ordering::Relaxed);
+        } else {
+            self.idle.fetch_add(content.len(), Ordering::Relaxed);
         }
     }
 

@@ -152,6 +152,16 @@ impl Plan {
         self.wanted == 0 || !self.trees.is_empty()
     }
 
+    /// Returns true if a tree or a blob is wanted that has not come.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.trees.is_empty() || !self.blobs.is_empty() || !self.attributes.is_empty()
+    }
+
+    /// Returns true if a tree is wanted and has not come.
+    pub(super) fn wants_tree(&self, oid: &ObjectId) -> bool {
+        self.trees.contains_key(oid)
+    }
+
     /// Takes a tree, wanted or not.
     pub(super) fn take_tree(&mut self, oid: &ObjectId, content: &[u8]) -> Result<(), Odd> {
         if !self.trees.contains_key(oid) {

@@ -5,9 +5,10 @@
 //!
 //! Order: the commits that no ref leads to (`history.rs`, one thread), then their trees and blobs
 //! (all cores). A tree is compared with that of the first parent, and only differences are
-//! followed. A clone has no refs yet, so each tree is read once.
+//! followed. A clone has no refs yet, so each tree is read once; [`Links`] spares it that.
 
 mod history;
+mod links;
 mod trees;
 
 use std::{collections::HashMap, path::PathBuf, sync::atomic::AtomicBool};
@@ -19,6 +20,8 @@ use repo::{
     tag_target,
 };
 use sys::by_path;
+
+pub(crate) use self::links::Links;
 
 use self::history::Known;
 use crate::crew::Workers;

@@ -26,6 +26,16 @@ impl Observer for Both<'_> {
             next.object(oid, kind, content, offset);
         }
     }
+
+    fn large(&self, oid: &ObjectId, kind: Kind) {
+        if let Some(next) = self.next {
+            next.large(oid, kind);
+        }
+    }
+
+    fn is_in_hurry(&self) -> bool {
+        self.next.is_some_and(Observer::is_in_hurry)
+    }
 }
 
 /// Reads a pack, checks its objects, and publishes it.

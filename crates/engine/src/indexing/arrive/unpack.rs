@@ -80,7 +80,7 @@ pub(super) fn unpack(source: Source<'_>, arrival: &Arrival<'_>) -> Result<Arrive
     let hashed = staged.writer().checkpoint().map_err(indexing::Error::Write)?;
     judge(&end, hashed.checksum().expect("a pack is always hashed"))?;
     let map = sys::Map::of(staged.file()).map_err(|source| staged.error("map", source))?;
-    pack.resolve(&map)?;
+    pack.resolve(&map, None)?;
     let objects = pack.count();
     if pack.unresolved() > 0 {
         // The bases are there already, so they are not unpacked.
