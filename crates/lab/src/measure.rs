@@ -70,6 +70,8 @@ impl Invocation {
 /// and date.
 pub(crate) fn hermetic(command: &mut Command) -> &mut Command {
     command
+        .env_remove("GIT_SSL_CAINFO")
+        .env_remove("GIT_SSL_CAPATH")
         .env("HOME", "/nonexistent")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
