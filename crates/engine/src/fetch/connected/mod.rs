@@ -5,7 +5,8 @@
 //!
 //! Order: the commits that no ref leads to (`history.rs`, one thread), then their trees and blobs
 //! (all cores). A tree is compared with that of the first parent, and only differences are
-//! followed. A clone has no refs yet, so each tree is read once; [`Links`] spares it that.
+//! followed. A clone has no refs yet, so each tree is read once, unless `links.rs` has collected
+//! the links while the pack arrived.
 
 mod history;
 mod links;
