@@ -173,14 +173,18 @@ impl<'a> Transfer<'a> {
         if deepens || self.options.refetch {
             return Ok(wants);
         }
-        let mut missing = Vec::new();
-        for want in wants {
-            let is_listed = repo.objects().contains_listed(&want);
-            if !is_listed || !self.is_connected(repo, std::slice::from_ref(&want))? {
-                missing.push(want);
+        let (listed, mut missing): (Vec<_>, Vec<_>) =
+            wants.iter().copied().partition(|want| repo.objects().contains_listed(want));
+        // Each check reads all refs. The objects are checked one by one only if that fails.
+        if !listed.is_empty() && !self.is_connected(repo, &listed)? {
+            for want in listed {
+                if !self.is_connected(repo, &[want])? {
+                    missing.push(want);
+                }
             }
         }
-        Ok(missing)
+        let missing: HashSet<ObjectId> = missing.into_iter().collect();
+        Ok(wants.into_iter().filter(|want| missing.contains(want)).collect())
     }
 
     fn request(
