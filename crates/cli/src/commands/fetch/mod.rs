@@ -21,6 +21,7 @@ mod upstream;
 mod which;
 
 use bstr::{BString, ByteSlice as _};
+use engine::fetch::negotiate::Algorithm;
 
 pub(crate) use self::lazy::Fetcher;
 
@@ -77,6 +78,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     refused::check(&repo, &[Reader::Refs])?;
     request.check(&repo)?;
     let form = Form::load(&repo, request.porcelain)?;
+    // Git refuses a wrong value before it looks for the remote.
+    Algorithm::load(&repo)?;
     let action = action(run, args);
     let desk =
         Desk { run, repo: &repo, settings: &settings, request: &request, action: action.clone(), form };

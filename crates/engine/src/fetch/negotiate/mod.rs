@@ -36,7 +36,7 @@ pub enum Algorithm {
 impl Algorithm {
     /// Reads the setting.
     pub fn load(repo: &Repository) -> Result<Algorithm, repo::Error> {
-        let Some(name) = repo.config_str("fetch.negotiationAlgorithm") else {
+        let Some(name) = repo.config_str_required("fetch.negotiationAlgorithm")? else {
             let experimental = repo.config_bool("feature.experimental")?.unwrap_or(false);
             return Ok(if experimental { Algorithm::Skipping } else { Algorithm::default() });
         };
