@@ -31,6 +31,8 @@ struct State {
     attributes: BTreeSet<ObjectId>,
     /// Blobs that were checked in their roles.
     done: BTreeSet<ObjectId>,
+    /// Blobs that a second reading of the pack has checked.
+    late: BTreeMap<ObjectId, Findings>,
     links: BTreeMap<ObjectId, Kind>,
     seen: HashSet<ObjectId>,
 }
@@ -92,6 +94,14 @@ impl Checker {
         Ok(())
     }
 
+    /// Returns true if [`Checker::finish`] would miss a file in `objects`. The pack may hold it in
+    /// a place where `objects` does not look: see [`Late`].
+    pub fn lacks_files(&self, objects: &Objects) -> bool {
+        let state = self.state();
+        let mut files = state.modules.iter().chain(&state.attributes);
+        files.any(|oid| !state.done.contains(oid) && !objects.contains_listed(oid))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,9 +125,14 @@ impl Checker {
         absent: Absent,
         say: &mut dyn FnMut(&Line),
     ) -> Result<Vec<ObjectId>, Refused> {
-        let state = std::mem::take(&mut *self.state());
+        let mut state = std::mem::take(&mut *self.state());
         let mut reader = objects.reader();
         let (mut is_refused, mut missing) = (false, Vec::new());
+        for (oid, found) in std::mem::take(&mut state.late) {
+            found.lines.iter().for_each(&mut *say);
+            is_refused |= found.is_refused;
+            state.done.insert(oid);
+        }
         for (files, is_modules) in [(&state.modules, true), (&state.attributes, false)] {
             for oid in files.difference(&state.done) {
                 let roles = Roles { modules: is_modules, attributes: !is_modules };
@@ -168,6 +183,35 @@ impl Checker {
             roles
         };
         blob(&self.rules, oid, Some(content), roles)
+    }
+}
+
+/// Sees the objects of the same pack again, and checks the files that came before the trees that
+/// name them. [`Checker::finish`] says what was found.
+pub struct Late<'a>(pub &'a Checker);
+
+impl Late<'_> {
+    fn file(&self, oid: &ObjectId, content: Option<&[u8]>) {
+        let mut state = self.0.state();
+        let roles =
+            Roles { modules: state.modules.contains(oid), attributes: state.attributes.contains(oid) };
+        if roles != Roles::default() && !state.done.contains(oid) {
+            state.late.insert(*oid, blob(&self.0.rules, oid, content, roles));
+        }
+    }
+}
+
+impl Observer for Late<'_> {
+    fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8], _: u64) {
+        if kind == Kind::Blob {
+            self.file(oid, Some(content));
+        }
+    }
+
+    fn large(&self, oid: &ObjectId, kind: Kind) {
+        if kind == Kind::Blob {
+            self.file(oid, None);
+        }
     }
 }
 

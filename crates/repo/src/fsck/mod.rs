@@ -16,7 +16,7 @@ mod url;
 use bstr::BString;
 use format::{Kind, ObjectId};
 
-pub use checker::{Absent, Checker, Refused};
+pub use checker::{Absent, Checker, Late, Refused};
 pub use id::{Id, Severity};
 pub use rules::{Invalid, Rules};
 

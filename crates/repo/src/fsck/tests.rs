@@ -2,6 +2,7 @@ use bstr::ByteSlice as _;
 use format::{HashKind, Kind, ObjectId};
 
 use super::*;
+use crate::indexing::Observer as _;
 
 const OID: &str = "0123456789012345678901234567890123456789";
 const PERSON: &str = "A U Thor <a@b> 1234567890 +0000";
@@ -175,4 +176,23 @@ fn files() {
     let entries = [("100644", ".GITMODULES"), ("100644", ".gitattributes"), ("100644", "a\\.gitmodules")];
     object(&rules, &oid, Kind::Tree, &tree(&entries), &mut found);
     assert_eq!((found.modules.len(), found.attributes.len()), (1, 1));
+}
+
+#[test]
+fn files_before_their_trees_are_checked_in_a_second_reading() {
+    let oid = ObjectId::from_bytes(HashKind::Sha1, &[1; 20]).expect("the name in trees");
+    let content = b"[submodule \"../a\"]\n\turl = x\n";
+    let checker = Checker::new(Rules::strict(HashKind::Sha1), u64::MAX);
+    checker.object(&oid, Kind::Blob, content, 0);
+    checker.object(&ObjectId::empty_tree(HashKind::Sha1), Kind::Tree, &tree(&[("100644", ".gitmodules")]), 1);
+    checker.verdict(&mut |_| ()).expect("nothing is wrong so far");
+
+    let root = tempfile::tempdir().expect("a directory for tests");
+    let elsewhere = crate::objects::Objects::new(root.path(), HashKind::Sha1);
+    assert!(checker.lacks_files(&elsewhere));
+    Late(&checker).object(&oid, Kind::Blob, content, 0);
+    let mut said = Vec::new();
+    let finished = checker.finish(&elsewhere, Absent::Reported, &mut |line| said.push(line.clone()));
+    assert_eq!(finished, Err(Refused::File));
+    assert!(matches!(&said[..], [Line::Error(text)] if text.contains_str(": gitmodulesName: ")), "{said:?}");
 }

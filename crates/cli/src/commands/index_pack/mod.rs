@@ -15,7 +15,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::indexing::{self, Plan, arrive};
 use format::{HashKind, idx_writer::Form};
 use repo::{
-    fsck::{self, Absent, Checker, Line, Rules},
+    fsck::{self, Absent, Checker, Late, Line, Rules},
     indexing::{Error, Meter, Options, Source},
 };
 use store::pack::{Beside, FinishOptions, Target};
@@ -281,6 +281,7 @@ impl<'a> Desk<'a> {
             .map_err(|error| self.failure(error))?;
         display.finish();
         self.judge().map_err(|error| self.failure(error))?;
+        self.check_early_files(&shown)?;
         if self.request.verify {
             verify::check(&path(&index), reverse.as_deref(), &objects, &checksum, &form)?;
             self.finish_checks()?;
@@ -316,6 +317,21 @@ impl<'a> Desk<'a> {
         let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
         checker.verdict(&mut say)?;
         Ok(checker.links(&repo.stored_objects())?)
+    }
+
+    /// Checks the files that came before the trees that name them, if the pack is not one of the
+    /// repository's.
+    fn check_early_files(&self, pack: &Path) -> Result<(), Failure> {
+        let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
+        let existing = repo.stored_objects();
+        if !checker.lacks_files(&existing) {
+            return Ok(());
+        }
+        let file = by_path::open(pack).map_err(cannot_open(pack))?;
+        let (late, meter) = (Late(checker), Meter::default());
+        let options = Options { observer: Some(&late), ..self.options(&meter, Some(&existing)) };
+        indexing::index(&file, pack, &options).map_err(|error| self.failure(error))?;
+        Ok(())
     }
 
     /// Checks what could not be checked before the pack was there.
