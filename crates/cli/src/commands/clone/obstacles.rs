@@ -30,7 +30,6 @@ pub(super) const SETTINGS: &[Setting] = &[
     ("init.defaultrefformat", When::Not(&["files"])),
     ("init.defaultsubmodulepathconfig", When::True),
     ("sideband.*", When::Set),
-    ("transfer.bundleuri", When::True),
     ("transfer.credentialsinurl", When::Not(&["allow"])),
 ];
 
@@ -39,6 +38,8 @@ pub(super) const VARIABLES: &[Variable] = &[
     ("GIT_NAMESPACE", When::Set),
     ("GIT_DEFAULT_HASH", When::Not(&["sha1"])),
     ("GIT_DEFAULT_REF_FORMAT", When::Not(&["files"])),
+    // It names the processes that Git's own clone starts.
+    ("GIT_TRACE", When::Set),
 ];
 
 /// Returns true if a setting given by `clone -c` is an obstacle.
@@ -78,38 +79,6 @@ fn remote(remote: &BString, outside: &StandaloneConfig, parameters: &[&BString])
     let of_it = pairs.iter().filter(|(name, _)| begins(name));
     let counted = of_it.filter(|(name, values)| !understood(&name[prefix.len()..], values));
     counted.map(|(name, _)| Reason::Setting(name.to_string())).collect()
-}
-
-/// Settings of a clone that receives its objects as a pack.
-const TRANSPORT_SETTINGS: &[Setting] =
-    &[("fetch.fsckobjects", When::True), ("transfer.fsckobjects", When::True)];
-
-/// Finds settings, from outside and from `--config`, that leave receiving a pack to Git.
-fn transport(outside: &StandaloneConfig, parameters: &[&BString]) -> Vec<Reason> {
-    let of = |name: &[u8], value: &[u8]| {
-        let (name, value) = (name.trim_ascii().to_ascii_lowercase(), value.to_ascii_lowercase());
-        let setting = TRANSPORT_SETTINGS.iter().find(|(known, _)| known.as_bytes() == name);
-        setting
-            .filter(|(_, when)| when.applies(Some(value.as_bstr())))
-            .map(|(known, _)| Reason::Setting((*known).to_owned()))
-    };
-    let is_known = |name: &&BStr| TRANSPORT_SETTINGS.iter().any(|(known, _)| **name == *known);
-    let outside = outside.config_names().filter(is_known).filter_map(|name| {
-        let text = name.to_str_lossy();
-        of(
-            name,
-            outside
-                .config_str(&text)
-                .filter(|value| !value.is_empty())
-                .as_deref()
-                .map_or(b"true", |value| value),
-        )
-    });
-    let given = parameters.iter().filter_map(|parameter| {
-        let (name, value) = parameter.split_once_str("=").unwrap_or((parameter, b"true"));
-        of(name, value)
-    });
-    outside.chain(given).collect()
 }
 
 /// Finds files of the template that sapwood does not copy, or that would be obstacles in the clone.
@@ -167,9 +136,6 @@ pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     if !(1..=2).contains(&survey.rest.len()) {
         return Some(Reason::command_line("a wrong number of arguments"));
     }
-    if survey.options.iter().any(|given| given.name == "--bundle-uri" && given.on) {
-        return Some(Reason::Option("--bundle-uri".into()));
-    }
     let mut settings = survey
         .options
         .iter()
@@ -207,12 +173,8 @@ fn examine(candidate: &Candidate<'_>, survey: &Survey, outside: &StandaloneConfi
         Kind::Bundle { path } if engine::clone::is_complete_bundle(path) => {}
         Kind::Bundle { .. } => return Err(Reason::repository("the bundle needs commits that it lacks")),
     }
-    if prepared.copies_files() {
-        if given("--upload-pack").next().is_some() {
-            return Err(Reason::Option("--upload-pack".into()));
-        }
-    } else {
-        first(transport(outside, &parameters))?;
+    if prepared.copies_files() && given("--upload-pack").next().is_some() {
+        return Err(Reason::Option("--upload-pack".into()));
     }
     let template = prepared.template().map_err(|error| Reason::repository(error.to_string()))?;
     first(template.map_or_else(Vec::new, |dir| files_of_template(&dir)))?;

@@ -13,13 +13,10 @@ use crate::commands::{
 
 /// Settings that matter to a fetch.
 pub(super) const SETTINGS: &[Setting] = &[
-    ("fetch.bundlecreationtoken", When::Set),
-    ("fetch.bundleuri", When::Set),
     ("fetch.uriprotocols", When::Set),
     ("remote.*.proxy", When::Set),
     ("remote.*.vcs", When::Set),
     ("transfer.advertisesid", When::True),
-    ("transfer.bundleuri", When::True),
     ("transfer.credentialsinurl", When::Not(&["allow"])),
 ];
 
