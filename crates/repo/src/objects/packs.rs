@@ -205,7 +205,10 @@ impl Scan {
             }
             Vec::new()
         });
-        for (name, _) in listed {
+        // A repack of Git builds packs as `.tmp-<pid>-pack-<name>`, and removes them if it fails.
+        // Nobody may rely on them: their objects are elsewhere until they get their names.
+        let is_temporary = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
+        for (name, _) in listed.into_iter().filter(|(name, _)| !is_temporary(name)) {
             let path = dir.join(&name);
             match path.extension().and_then(OsStr::to_str) {
                 Some("promisor") => self.promised = true,
