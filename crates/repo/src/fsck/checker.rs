@@ -35,6 +35,8 @@ struct State {
     late: BTreeMap<ObjectId, Findings>,
     links: BTreeMap<ObjectId, Kind>,
     seen: HashSet<ObjectId>,
+    /// Objects that came more than once.
+    repeated: BTreeSet<ObjectId>,
 }
 
 /// Objects were refused.
@@ -52,6 +54,8 @@ pub enum Refused {
     File,
     #[error("did not receive expected object {0}")]
     Missing(ObjectId),
+    #[error("The same object {0} appears twice in the pack")]
+    Repeated(ObjectId),
     #[error("object {oid}: expected type {}, found {}", .expected.name(), .found.name())]
     Type { oid: ObjectId, expected: Kind, found: Kind },
 }
@@ -77,7 +81,7 @@ impl Checker {
     }
 
     /// Returns an error if an object of the pack names one that is neither in the pack nor in
-    /// `objects`.
+    /// `objects`, or comes twice.
     pub fn links(&self, objects: &Objects) -> Result<(), Refused> {
         let state = self.state();
         // Git knows the empty tree without an object.
@@ -91,7 +95,7 @@ impl Checker {
                 Ok(_) => {}
             }
         }
-        Ok(())
+        state.repeated.first().map_or(Ok(()), |oid| Err(Refused::Repeated(*oid)))
     }
 
     /// Returns true if [`Checker::finish`] would miss a file in `objects`. The pack may hold it in
@@ -231,7 +235,9 @@ impl Observer for Checker {
         if self.collects {
             let links = parse::links(self.rules.hash, kind, content);
             let mut state = self.state();
-            state.seen.insert(*oid);
+            if !state.seen.insert(*oid) {
+                state.repeated.insert(*oid);
+            }
             state.links.extend(links);
         }
         let is_silent = lines.is_empty() && refused.is_none();
