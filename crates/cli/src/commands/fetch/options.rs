@@ -315,7 +315,7 @@ impl Request {
             (Some(text), Some(before)) => before.and(text.as_ref()),
         };
         self.filter = Some(filter.map_err(|error| match error {
-            FilterError::Auto => Failure::unsupported("the filter 'auto'"),
+            FilterError::Auto => Failure::Unserved("filters that the server chooses"),
             error => Failure::fatal(error.to_string()),
         })?);
         Ok(())
