@@ -49,6 +49,10 @@ struct World<'s> {
     until: Instant,
     /// Programs run while it is held for reading.
     running: RwLock<()>,
+    /// One `git gc` or `git maintenance` at a time. They hold different locks of Git. Each counts a
+    /// temporary pack of the other (`.tmp-<pid>-pack-*.idx`) as a pack, drops its own copies of the
+    /// objects in it, and they are lost if the other fails.
+    repacking: Mutex<()>,
     /// The writers are done.
     ends: AtomicBool,
     kills: AtomicUsize,
@@ -72,6 +76,7 @@ fn many_writers_lose_nothing() {
         sandbox: &sandbox,
         until: Instant::now() + plan.time,
         running: RwLock::default(),
+        repacking: Mutex::default(),
         ends: AtomicBool::new(false),
         kills: AtomicUsize::new(0),
         removed: Mutex::default(),
@@ -254,7 +259,10 @@ fn maintain(world: &World<'_>, seed: u64, args: &[&str]) {
     let (mut runs, mut failures) = (0, 0);
     while !world.ends.load(Ordering::Acquire) {
         let delay = moment(&mut random).map(|delay| delay * 10);
-        match world.run(&world.repo, &git, &words(args), delay) {
+        let alone = world.repacking.lock().unwrap_or_else(PoisonError::into_inner);
+        let ran = world.run(&world.repo, &git, &words(args), delay);
+        drop(alone);
+        match ran {
             Ran::Ended { code: 0, .. } => {}
             Ran::Killed => {}
             Ran::Ended { stderr, .. } => {

@@ -47,7 +47,8 @@ pub(super) fn judge(world: &World, found: &Found<'_>, who: Who) -> Vec<String> {
 /// Finds objects, refs and indexes without content.
 pub(crate) fn empty_files(git_dir: &Path) -> Vec<String> {
     let is_temporary = |path: &BString| {
-        path.ends_with(b".lock") || path.split_str("/").any(|name| name.starts_with(b"tmp_"))
+        let is_temporary = |name: &[u8]| name.starts_with(b"tmp_") || name.starts_with(b"bitmap-ref-tips_");
+        path.ends_with(b".lock") || path.split_str("/").any(is_temporary)
     };
     let matters = |path: &BString| {
         let single = ["HEAD", "index", "packed-refs", "ORIG_HEAD", "MERGE_HEAD", "config"];
