@@ -287,7 +287,8 @@ mod tests {
         let mut scanned = new();
         scanned.run(Workers::Fixed(2));
         let expected = noted(scanned);
-        assert!(expected.len() > 100, "{}", expected.len());
+        // All that was removed. Files as young as the index may be noted too, to be compared.
+        assert!(expected.len() > 60, "{}", expected.len());
         let few = [1, 8].map(|workers| (Workers::Fixed(workers), Cold::OneByOne));
         for (workers, cold) in few.into_iter().chain([(Workers::Auto, Cold::ManyAtOnce)]) {
             let mut swept = new();
