@@ -261,7 +261,7 @@ mod tests {
         repo.git(&["add", "-A"]);
         repo.remove("0/0/0");
         repo.write("1/1/1", "longer");
-        for directory in ["2/3", "6/4"] {
+        for directory in ["2/3", "5/0", "6/4"] {
             std::fs::remove_dir_all(repo.join(directory)).expect("it was made");
         }
         repo.symlink("4", "2/3");
@@ -287,8 +287,8 @@ mod tests {
         let mut scanned = new();
         scanned.run(Workers::Fixed(2));
         let expected = noted(scanned);
-        // All that was removed. Files as young as the index may be noted too, to be compared.
-        assert!(expected.len() > 60, "{}", expected.len());
+        // Three directories. Files as young as the index are noted too, if the clock makes any.
+        assert!(expected.len() > 100, "{}", expected.len());
         let few = [1, 8].map(|workers| (Workers::Fixed(workers), Cold::OneByOne));
         for (workers, cold) in few.into_iter().chain([(Workers::Auto, Cold::ManyAtOnce)]) {
             let mut swept = new();
