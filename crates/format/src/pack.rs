@@ -8,6 +8,14 @@ use crate::loose::Kind;
 /// The length of a pack's header in bytes: signature, version, number of objects.
 pub const HEADER_LEN: usize = 12;
 
+/// Returns true if a file in a directory of packs belongs to a pack of an unfinished repack.
+///
+/// Git builds packs as `.tmp-<pid>-pack-<name>` and removes them if the repack fails. Nobody may
+/// rely on them: their objects are elsewhere until the packs get their names.
+pub fn is_temporary(name: &[u8]) -> bool {
+    name.starts_with(b".")
+}
+
 /// Why the bytes of a pack or an entry are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {

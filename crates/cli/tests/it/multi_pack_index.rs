@@ -234,6 +234,61 @@ fn expires_packs() {
     assert_eq!(files(&ours.join(".git/objects")), before);
 }
 
+/// A pack of another repack, which holds one object that no other pack has, and copies of others.
+const UNFINISHED: &str = "
+    echo only here >loose; git hash-object -w loose
+    (git rev-list --objects HEAD; git hash-object loose) |
+        git pack-objects -q .git/objects/pack/.tmp-7-pack >/dev/null";
+
+#[test]
+fn packs_of_an_unfinished_repack_do_not_count() {
+    let shim = Shim::new();
+    for script in ["true", "git multi-pack-index write"] {
+        let oracle = Oracle::new(&shim.program(), |repo| {
+            shell(repo, &format!("{PACKS}\n{UNFINISHED}\n{script}"));
+        });
+        let ours = oracle.ours();
+        let args = ["multi-pack-index", "write"];
+        assert_eq!(shim.run(&ours, &args).code, 0, "{script}");
+        shim.was_native(&args);
+        let written = std::fs::read(ours.join(".git/objects/pack/multi-pack-index")).expect("written");
+        assert!(!written.windows(5).any(|name| name == b".tmp-"), "{script}");
+        // The other repack fails.
+        shell(&ours, "rm -f .git/objects/pack/.tmp-*");
+        ours.git(&["multi-pack-index", "verify"]);
+        ours.git(&["fsck", "--strict", "--no-dangling"]);
+    }
+}
+
+#[test]
+fn an_unfinished_repack_costs_no_packs() {
+    let shim = Shim::new();
+    let oracle = Oracle::new(&shim.program(), |repo| {
+        shell(
+            repo,
+            &format!(
+                "{PACKS}\n{UNFINISHED}\ntouch -d @1800000000 .git/objects/pack/.tmp-*.pack
+                git multi-pack-index write"
+            ),
+        );
+    });
+    let ours = oracle.ours();
+    let before = files(&ours.join(".git/objects"));
+    let args = ["multi-pack-index", "expire"];
+    let ran = shim.run(&ours, &args);
+    shim.was_native(&args);
+    assert_eq!(ran.code, 128);
+    let stderr = ran.stderr.to_string();
+    assert!(stderr.contains("an unfinished repack; run 'git multi-pack-index write'"), "{stderr}");
+    assert_eq!(files(&ours.join(".git/objects")), before);
+    assert_eq!(shim.run(&ours, &["prune-packed"]).code, 0);
+    shim.was_native(&["prune-packed"]);
+    // The other repack fails.
+    shell(&ours, "rm -f .git/objects/pack/.tmp-* .git/objects/pack/multi-pack-index");
+    shell(&ours, "git cat-file -e $(git hash-object loose)");
+    ours.git(&["fsck", "--strict", "--no-dangling"]);
+}
+
 #[test]
 fn leaves_the_rest_to_git() {
     let shim = Shim::new();

@@ -12,7 +12,7 @@ use bstr::BString;
 use format::{
     Kind, ObjectId,
     idx::Idx,
-    pack::{self, Stored},
+    pack::{self, Stored, is_temporary},
 };
 use sys::{Advice, Map, by_path};
 
@@ -46,7 +46,7 @@ pub(super) fn all(place: &Place) -> Vec<BString> {
     let names = by_path::list(&place.dir).unwrap_or_default().into_iter();
     let names = names.map(|(name, _)| BString::from(name.into_encoded_bytes()));
     let mut packs: Vec<_> = names
-        .filter(|name| name.ends_with(b".idx"))
+        .filter(|name| name.ends_with(b".idx") && !is_temporary(name))
         .filter_map(|name| Some((std::cmp::Reverse(place.modified(&name)?), name)))
         .collect();
     packs.sort();

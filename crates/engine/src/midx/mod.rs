@@ -20,6 +20,7 @@ use format::{
     HashKind,
     idx::{self, Idx},
     midx::{self, Midx},
+    pack::is_temporary,
 };
 use sys::{FileType, Map, by_path};
 
@@ -73,6 +74,12 @@ impl Place {
             map => map.map_err(|source| Error::Io { path, source })?,
         };
         Midx::parse(map, self.hash).map(Some).map_err(Error::Midx)
+    }
+
+    /// Returns a pack of an unfinished repack that `midx` names. Git enters such packs. An object
+    /// that `midx` takes from one is lost if that repack fails.
+    pub fn temporary_pack(midx: &Midx<Map>) -> Option<&BStr> {
+        midx.pack_names().find(|name| is_temporary(name)).map(BStr::new)
     }
 
     /// Returns true if there is something that belongs to a multi-pack-index: layers of an
@@ -183,7 +190,7 @@ impl<'m> Packs<'m> {
         };
         for (name, _) in listed {
             let name = name.as_encoded_bytes().as_bstr();
-            if !name.ends_with(b".idx") {
+            if !name.ends_with(b".idx") || is_temporary(name) {
                 continue;
             }
             count();

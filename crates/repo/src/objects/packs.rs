@@ -15,6 +15,7 @@ use std::sync::Arc;
 use format::hash::Prefix;
 use format::idx::Idx;
 use format::midx::{self, Midx};
+use format::pack::is_temporary;
 use format::{HashKind, ObjectId};
 use sys::Map;
 
@@ -48,7 +49,7 @@ struct Store {
 #[derive(Debug)]
 struct Layer {
     midx: Midx<Map>,
-    /// The numbers of its packs; `None` for a missing pack.
+    /// The numbers of its packs; `None` for a pack that must not be used.
     packs: Vec<Option<u32>>,
 }
 
@@ -205,10 +206,7 @@ impl Scan {
             }
             Vec::new()
         });
-        // A repack of Git builds packs as `.tmp-<pid>-pack-<name>`, and removes them if it fails.
-        // Nobody may rely on them: their objects are elsewhere until they get their names.
-        let is_temporary = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
-        for (name, _) in listed.into_iter().filter(|(name, _)| !is_temporary(name)) {
+        for (name, _) in listed.into_iter().filter(|(name, _)| !is_temporary(name.as_encoded_bytes())) {
             let path = dir.join(&name);
             match path.extension().and_then(OsStr::to_str) {
                 Some("promisor") => self.promised = true,
@@ -254,7 +252,7 @@ impl Scan {
         let names: Vec<Option<PathBuf>> = midx
             .pack_names()
             .map(|name| {
-                let is_name = name.ends_with(b".idx") && !name.contains(&b'/');
+                let is_name = name.ends_with(b".idx") && !name.contains(&b'/') && !is_temporary(name);
                 is_name.then(|| dir.join(sys::os_str(name)).with_extension("pack"))
             })
             .collect();

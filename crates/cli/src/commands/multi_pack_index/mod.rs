@@ -26,7 +26,7 @@ use crate::{
     },
     session::{input::Input, invocation::Invocation, settings::Settings},
     term::{
-        console,
+        console::{self, text},
         failure::Failure,
         progress::{self, Progress},
     },
@@ -173,6 +173,8 @@ impl Desk<'_> {
             console::warning("ignoring existing multi-pack-index; checksum mismatch");
             old = None;
         }
+        // The old file hides the other copies of the objects that it takes from such a pack.
+        old = old.filter(|old| Place::temporary_pack(old).is_none());
         let packs = match self.find(old.as_ref(), include.as_deref()) {
             Err(midx::Error::NoPack(number)) => {
                 console::error(midx::Error::NoPack(number).to_string());
@@ -270,6 +272,13 @@ impl Desk<'_> {
             return Err(Failure::fatal(
                 "cannot expire packs: the multi-pack-index has an incorrect checksum",
             ));
+        }
+        if let Some(name) = Place::temporary_pack(&old) {
+            return Err(Failure::fatal(text!(
+                "cannot expire packs: '",
+                name,
+                "' belongs to an unfinished repack; run 'git multi-pack-index write' first"
+            )));
         }
         for pack in &unused {
             if let Some(oid) = pack.missing_elsewhere(self.place, &old) {
