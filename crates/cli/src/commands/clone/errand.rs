@@ -9,7 +9,7 @@ use std::{
 use bstr::BString;
 use engine::clone::{Cloned, HelperCommand, Prepared};
 
-use super::Submodules;
+use super::options::Submodules;
 use crate::{
     commands::submodule,
     session::{

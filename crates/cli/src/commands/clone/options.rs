@@ -1,0 +1,326 @@
+//! The command line of `clone`: the options, and what they ask for.
+
+use bstr::BString;
+use engine::clone::{self, FilterError, Options, Reference};
+use repo::wire::AddressFamily;
+
+use crate::term::{
+    args::{
+        Grammar,
+        Native::{Both, On},
+        Opt, Parsed, Set, Table, Value,
+    },
+    console::text,
+    failure::Failure,
+    progress,
+};
+
+pub(super) const TABLE: Table<Set<Request>> = Table {
+    usage: &["sapwood clone [<options>] [--] <repo> [<dir>]"],
+    options: &[
+        Opt::new("-v, --verbose", "be more verbose", |request: &mut Request, value| {
+            request.verbosity = if value.on { request.verbosity.max(0) + 1 } else { 0 };
+            Ok(())
+        })
+        .native(Both),
+        Opt::new("-q, --quiet", "be more quiet", |request: &mut Request, value| {
+            request.verbosity = if value.on { request.verbosity.min(0) - 1 } else { 0 };
+            Ok(())
+        })
+        .native(Both),
+        Opt::choice("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
+            .native(Both),
+        Opt::choice("--reject-shallow", "don't clone shallow repository", |request: &mut Request| {
+            &mut request.options.reject_shallow
+        })
+        .native(Both),
+        Opt::flag("-n, --no-checkout", "don't create a checkout", |request: &mut Request| {
+            &mut request.options.no_checkout
+        })
+        .native(Both),
+        Opt::flag("--bare", "create a bare repository", |request: &mut Request| &mut request.options.bare)
+            .native(Both),
+        Opt::flag("--naked", "create a bare repository", |request: &mut Request| &mut request.options.bare)
+            .hidden(),
+        Opt::flag("--mirror", "create a mirror repository (implies --bare)", |request: &mut Request| {
+            &mut request.options.mirror
+        })
+        .native(Both),
+        Opt::choice("-l, --local", "to clone from a local repository", |request: &mut Request| {
+            &mut request.options.local
+        })
+        .native(Both),
+        Opt::flag("--no-hardlinks", "don't use local hardlinks, always copy", |request: &mut Request| {
+            &mut request.options.no_hardlinks
+        })
+        .native(Both),
+        Opt::flag("-s, --shared", "setup as shared repository", |request: &mut Request| {
+            &mut request.options.shared
+        })
+        .native(Both),
+        Opt::new(
+            "--recurse-submodules[=<pathspec>]",
+            "initialize submodules in the clone",
+            recurse_submodules,
+        )
+        .native(Both),
+        Opt::new("--recursive[=<pathspec>]", "alias of --recurse-submodules", recurse_submodules),
+        Opt::text("-j, --jobs <n>", "number of submodules cloned in parallel", |request: &mut Request| {
+            &mut request.submodules.jobs
+        })
+        .native(Both),
+        Opt::text(
+            "--template <template-directory>",
+            "directory from which templates will be used",
+            |request: &mut Request| &mut request.options.template,
+        )
+        .native(Both),
+        Opt::new("--reference <repo>", "reference repository", |request: &mut Request, value| {
+            request.reference(value, true)
+        })
+        .native(Both),
+        Opt::new("--reference-if-able <repo>", "reference repository", |request: &mut Request, value| {
+            request.reference(value, false)
+        })
+        .native(Both),
+        Opt::flag("--dissociate", "use --reference only while cloning", |request: &mut Request| {
+            &mut request.options.dissociate
+        })
+        .native(Both),
+        Opt::text(
+            "-o, --origin <name>",
+            "use <name> instead of 'origin' to track upstream",
+            |request: &mut Request| &mut request.options.origin,
+        )
+        .native(Both),
+        Opt::text(
+            "-b, --branch <branch>",
+            "checkout <branch> instead of the remote's HEAD",
+            |request: &mut Request| &mut request.options.branch,
+        )
+        .native(Both),
+        Opt::text(
+            "--revision <rev>",
+            "clone single revision <rev> and check out",
+            |request: &mut Request| &mut request.options.revision,
+        )
+        .native(Both),
+        Opt::text(
+            "-u, --upload-pack <path>",
+            "path to git-upload-pack on the remote",
+            |request: &mut Request| &mut request.options.upload_pack,
+        )
+        .native(Both),
+        Opt::text("--depth <depth>", "create a shallow clone of that depth", |request: &mut Request| {
+            &mut request.options.depth
+        })
+        .native(Both),
+        Opt::text(
+            "--shallow-since <time>",
+            "create a shallow clone since a specific time",
+            |request: &mut Request| &mut request.shallow_since,
+        )
+        .native(Both),
+        Opt::list(
+            "--shallow-exclude <ref>",
+            "deepen history of shallow clone, excluding ref",
+            |request: &mut Request| &mut request.options.shallow_exclude,
+        )
+        .native(Both),
+        Opt::choice("--single-branch", "clone only one branch, HEAD or --branch", |request: &mut Request| {
+            &mut request.single_branch
+        })
+        .native(Both),
+        Opt::new(
+            "--tags",
+            "clone tags, and make later fetches not to follow them",
+            |request: &mut Request, value| {
+                request.options.no_tags = !value.on;
+                Ok(())
+            },
+        )
+        .native(Both),
+        Opt::flag(
+            "--shallow-submodules",
+            "any cloned submodules will be shallow",
+            |request: &mut Request| &mut request.submodules.shallow,
+        )
+        .native(Both),
+        Opt::new(
+            "--separate-git-dir <gitdir>",
+            "separate git dir from working tree",
+            |request: &mut Request, value| {
+                request.separate_git_dir = value.on;
+                request.options.separate_git_dir = value.text;
+                Ok(())
+            },
+        )
+        .native(Both),
+        Opt::new(
+            "--ref-format <format>",
+            "specify the reference format to use",
+            |request: &mut Request, value| request.ref_format(value),
+        )
+        .native(Both),
+        Opt::list(
+            "-c, --config <key=value>",
+            "set config inside the new repository",
+            |request: &mut Request| &mut request.options.config,
+        )
+        .native(Both),
+        Opt::list("--server-option <server-specific>", "option to transmit", |request: &mut Request| {
+            &mut request.options.server_options
+        })
+        .native(Both),
+        Opt::new("-4, --ipv4", "use IPv4 addresses only", |request: &mut Request, _| {
+            request.options.family = AddressFamily::V4;
+            Ok(())
+        })
+        .only()
+        .native(On),
+        Opt::new("-6, --ipv6", "use IPv6 addresses only", |request: &mut Request, _| {
+            request.options.family = AddressFamily::V6;
+            Ok(())
+        })
+        .only()
+        .native(On),
+        Opt::new("--filter <args>", "object filtering", |request: &mut Request, value| request.filter(value))
+            .native(Both),
+        Opt::choice(
+            "--also-filter-submodules",
+            "apply partial clone filters to submodules",
+            |request: &mut Request| &mut request.options.filter_submodules,
+        )
+        .native(Both),
+        Opt::flag(
+            "--remote-submodules",
+            "any cloned submodules will use their remote-tracking branch",
+            |request: &mut Request| &mut request.submodules.remote,
+        )
+        .native(Both),
+        Opt::flag(
+            "--sparse",
+            "initialize sparse-checkout file to include only files at root",
+            |request: &mut Request| &mut request.options.sparse,
+        )
+        .native(Both),
+        Opt::text(
+            "--bundle-uri <uri>",
+            "a URI for downloading bundles before fetching from origin remote",
+            |request: &mut Request| &mut request.options.bundle_uri,
+        )
+        .native(Both),
+        Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
+            &mut request.dry_run
+        }),
+    ],
+    grammar: Grammar::Mixed,
+};
+
+/// The request, beside the engine's options.
+#[derive(Default)]
+pub(super) struct Request {
+    pub(super) options: Options,
+    /// How often `-v` came, or, negative, `-q`.
+    pub(super) verbosity: i32,
+    pub(super) progress: Option<bool>,
+    pub(super) single_branch: Option<bool>,
+    /// `--shallow-since`, as it was given.
+    pub(super) shallow_since: Option<BString>,
+    pub(super) separate_git_dir: bool,
+    pub(super) dry_run: bool,
+    pub(super) submodules: Submodules,
+}
+
+/// How submodules are cloned.
+#[derive(Clone, Default)]
+pub(super) struct Submodules {
+    /// `--recurse-submodules`, whichever.
+    pub(super) wanted: bool,
+    pub(super) jobs: Option<BString>,
+    pub(super) shallow: bool,
+    pub(super) remote: bool,
+    pub(super) ref_format: Option<&'static str>,
+    pub(super) filter: Option<BString>,
+    pub(super) single_branch: bool,
+    pub(super) progress: bool,
+    pub(super) quiet: bool,
+}
+
+/// `--recurse-submodules` without a pathspec means every submodule.
+fn recurse_submodules(request: &mut Request, value: Value) -> Result<(), Failure> {
+    match value.text_or(".") {
+        Some(pathspec) => request.options.submodules.push(pathspec),
+        None => request.options.submodules.clear(),
+    }
+    Ok(())
+}
+
+impl Request {
+    pub(super) fn of(parsed: Parsed<Set<Request>>) -> Result<Request, Failure> {
+        let mut request = Request::default();
+        let mut rest = parsed.store(&mut request)?.into_iter();
+        if let Some(since) = &request.shallow_since {
+            let moment = repo::parse_moment(since.as_ref());
+            let unknown = || Failure::unsupported(&format!("'--shallow-since={since}'"));
+            request.options.shallow_since = Some(moment.ok_or_else(unknown)?);
+        }
+        request.options.source = rest.next().unwrap_or_default();
+        request.options.directory = rest.next();
+        Ok(request)
+    }
+
+    fn reference(&mut self, value: Value, required: bool) -> Result<(), Failure> {
+        let references = &mut self.options.references;
+        match value.text {
+            Some(repository) => references.push(Reference { repository, required }),
+            None => references.retain(|reference| reference.required != required),
+        }
+        Ok(())
+    }
+
+    fn filter(&mut self, value: Value) -> Result<(), Failure> {
+        let filter = match (value.text, self.options.filter.take()) {
+            (None, _) => return Ok(()),
+            (Some(text), None) => clone::Filter::parse(text.as_ref()),
+            (Some(text), Some(before)) => before.and(text.as_ref()),
+        };
+        self.options.filter = Some(filter.map_err(|error| match error {
+            FilterError::Auto => Failure::unsupported("the filter 'auto'"),
+            error => Failure::fatal(error.to_string()),
+        })?);
+        Ok(())
+    }
+
+    fn ref_format(&mut self, value: Value) -> Result<(), Failure> {
+        let files = match value.text.as_deref().map(Vec::as_slice) {
+            None => false,
+            Some(b"files") => true,
+            Some(b"reftable") => return Err(Failure::unsupported("ref format 'reftable'")),
+            Some(other) => {
+                return Err(Failure::Fatal(text!("unknown ref storage format '", other, "'")));
+            }
+        };
+        self.submodules.ref_format = files.then_some("files");
+        self.options.ref_files = files;
+        Ok(())
+    }
+
+    /// Returns two options that cannot be used together.
+    pub(super) fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+        if (self.options.bare || self.options.mirror) && self.separate_git_dir {
+            return Some(("--bare", "--separate-git-dir"));
+        }
+        let both = self.options.bundle_uri.is_some() && self.deepens();
+        both.then_some(("--bundle-uri", "--depth/--shallow-since/--shallow-exclude"))
+    }
+
+    pub(super) fn deepens(&self) -> bool {
+        let options = &self.options;
+        options.depth.is_some() || self.shallow_since.is_some() || !options.shallow_exclude.is_empty()
+    }
+
+    pub(super) fn shows_progress(&self) -> bool {
+        self.progress.unwrap_or(self.verbosity >= 0 && progress::has_terminal())
+    }
+}
