@@ -57,6 +57,10 @@ impl StandaloneConfig {
         &self.config
     }
 
+    pub(crate) fn message_sink(&self) -> MessageSink {
+        self.message_sink
+    }
+
     /// Returns the environment.
     pub fn env(&self) -> &Env {
         &self.env

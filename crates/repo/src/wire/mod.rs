@@ -44,7 +44,7 @@ pub use connection::{Connection, Feature, Version};
 pub(crate) use environment::without_repository;
 pub use error::Error;
 pub use helper::Wanted as HelperRequest;
-pub use http::{Beginning, HttpError, Resume};
+pub use http::{Beginning, ClientSettings, HttpError, Resume};
 pub use pack_stream::{PackStream, PackUri};
 pub use request::{Limits, Negotiator, NoHaves, Request, Sideband};
 pub use trace::{Packet, Tracer};

@@ -49,7 +49,7 @@ pub(in crate::wire) struct Keeper {
 }
 
 /// The settings for one credential.
-struct Choices {
+pub(in crate::wire) struct Choices {
     helpers: Vec<BString>,
     username: Option<BString>,
     uses_path: bool,
@@ -80,33 +80,9 @@ impl Keeper {
         credential: &mut Credential,
         place: &Address,
     ) -> Result<(), KeeperError> {
+        let choices = self.ask_helpers(credential, place)?;
         if credential.is_complete() {
             return Ok(());
-        }
-        let choices = self.choices(place);
-        apply(credential, &choices)?;
-        for helper in &choices.helpers {
-            let lines = checked(credential, Operation::Get, choices.protects)?;
-            let Some(answer) = self.run(helper.as_bstr(), Operation::Get, &lines) else { continue };
-            let quit = match credential.read(&answer) {
-                Ok(quit) => quit,
-                Err(line) => {
-                    self.prompter.print(format!("warning: invalid credential line: {line}"));
-                    false
-                }
-            };
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-            if credential.expiry.is_some_and(|expiry| expiry < now) {
-                // The refresh token and the user stay: the next helper may need them.
-                (credential.password, credential.expiry) = (None, None);
-                credential.clear_secret();
-            }
-            if credential.is_complete() {
-                return Ok(());
-            }
-            if quit {
-                return Err(KeeperError::Quit(helper.clone()));
-            }
         }
         if !choices.interactive {
             return Err(KeeperError::NotInteractive);
@@ -125,6 +101,43 @@ impl Keeper {
             credential.password = Some(ask("Password", credential.description(true), Echo::Hidden)?);
         }
         Ok(())
+    }
+
+    /// Completes a credential as far as the helpers know it.
+    pub(in crate::wire) fn ask_helpers(
+        &self,
+        credential: &mut Credential,
+        place: &Address,
+    ) -> Result<Choices, KeeperError> {
+        let choices = self.choices(place);
+        if credential.is_complete() {
+            return Ok(choices);
+        }
+        apply(credential, &choices)?;
+        for helper in &choices.helpers {
+            let lines = checked(credential, Operation::Get, choices.protects)?;
+            let Some(answer) = self.run(helper.as_bstr(), Operation::Get, &lines) else { continue };
+            let quit = match credential.read(&answer) {
+                Ok(quit) => quit,
+                Err(line) => {
+                    self.prompter.print(format!("warning: invalid credential line: {line}"));
+                    false
+                }
+            };
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+            if credential.expiry.is_some_and(|expiry| expiry < now) {
+                // The refresh token and the user stay: the next helper may need them.
+                (credential.password, credential.expiry) = (None, None);
+                credential.clear_secret();
+            }
+            if credential.is_complete() {
+                return Ok(choices);
+            }
+            if quit {
+                return Err(KeeperError::Quit(helper.clone()));
+            }
+        }
+        Ok(choices)
     }
 
     /// Tells the helpers that the server accepted the credential.

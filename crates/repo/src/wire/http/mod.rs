@@ -8,6 +8,7 @@
 
 mod address;
 mod body;
+mod client_settings;
 mod cookies;
 mod download;
 mod error;
@@ -29,6 +30,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice};
 
 pub(super) use address::{Address, decode};
+pub use client_settings::ClientSettings;
 pub(super) use download::download;
 pub use download::{Beginning, Resume};
 pub use error::HttpError;

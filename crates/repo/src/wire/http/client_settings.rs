@@ -1,0 +1,67 @@
+//! The settings for an address, for an HTTP client that is not this one: remotes of bases.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use bstr::{BStr, BString};
+
+use super::{Address, HttpError, settings::Settings};
+use crate::{
+    Env, MessageSink, Repository, StandaloneConfig,
+    config::Config,
+    wire::{
+        Error,
+        credential::{Credential, Keeper},
+    },
+};
+
+/// `http.*` for one address, and a credential for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientSettings {
+    /// `http.sslCAInfo`, `GIT_SSL_CAINFO`
+    pub ca_file: Option<PathBuf>,
+    /// `http.extraHeader`, in order.
+    pub headers: Vec<BString>,
+    /// User and password that a credential helper knows. Nobody is asked.
+    pub credentials: Option<(BString, BString)>,
+}
+
+impl Repository {
+    /// Returns the settings for `url`, which begins with `http://` or `https://`.
+    pub fn client_settings(&self, url: &BStr, interrupt: Arc<AtomicBool>) -> Result<ClientSettings, Error> {
+        load(&self.config, &self.env, self.child_dir(), self.message_sink(), interrupt, url)
+    }
+}
+
+impl StandaloneConfig {
+    /// Returns the settings for `url`, which begins with `http://` or `https://`.
+    pub fn client_settings(&self, url: &BStr, interrupt: Arc<AtomicBool>) -> Result<ClientSettings, Error> {
+        load(self.config(), self.env(), Path::new("."), self.message_sink(), interrupt, url)
+    }
+}
+
+fn load(
+    config: &Config,
+    env: &Env,
+    dir: &Path,
+    messages: MessageSink,
+    interrupt: Arc<AtomicBool>,
+    url: &BStr,
+) -> Result<ClientSettings, Error> {
+    let address = Address::parse(url).ok_or_else(|| {
+        let reason = "URL rejected: Malformed input to a URL function".into();
+        HttpError::Access { url: url.to_owned(), reason }
+    })?;
+    let settings = Settings::load(config, env, &address)?;
+    let keeper = Keeper::new(config, env, dir.to_owned(), messages, Some(interrupt));
+    let mut credential = Credential::of(&address);
+    // A helper that fails leaves the request without a credential, and the server says what it needs.
+    let _ = keeper.ask_helpers(&mut credential, &address);
+    Ok(ClientSettings {
+        ca_file: settings.tls.ca_file,
+        headers: settings.extra_headers,
+        credentials: credential.username.zip(credential.password),
+    })
+}
