@@ -32,6 +32,7 @@ mod diff_random;
 mod doctor;
 mod edits;
 mod environments;
+mod examples;
 mod faults;
 mod fetch;
 mod fetch_submodules;

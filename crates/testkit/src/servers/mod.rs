@@ -6,6 +6,7 @@
 //! - [`Sshd`]: OpenSSH's server, with keys of its own.
 //! - [`Proxy`]: stands before a server: slow, far away, and unreliable.
 //! - [`Scripted`]: says whatever a test wants in Git's protocol.
+//! - [`Slurm`]: a cluster of several nodes.
 //! - [`Acceptor`]: any server that a closure plays.
 //!
 //! The sockets are bound here. The programs inherit them, or are started once a connection, as
@@ -18,6 +19,7 @@ mod inetd;
 mod nginx;
 mod proxy;
 pub mod scripted;
+mod slurm;
 mod sshd;
 
 pub use acceptor::Acceptor;
@@ -25,4 +27,5 @@ pub use daemon::Daemon;
 pub use nginx::{Nginx, NginxOptions};
 pub use proxy::{Fault, Line, Moment, Proxy, Trouble};
 pub use scripted::Scripted;
+pub use slurm::Slurm;
 pub use sshd::Sshd;

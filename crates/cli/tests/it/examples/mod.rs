@@ -1,0 +1,10 @@
+//! The files in `examples/`, run as they are.
+
+mod slurm;
+
+use std::path::{Path, PathBuf};
+
+/// Returns the path of a file or directory in `examples/`.
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
+}

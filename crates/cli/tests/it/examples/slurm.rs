@@ -1,0 +1,279 @@
+//! `examples/slurm` on a cluster of four nodes on this machine. The jobs run as an ordinary user, in
+//! workspaces that the prolog makes and the epilog removes.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use testkit::{
+    Repo, Sandbox,
+    disk::{NoMountsBelow, mounts_below, ordinary_user_reaches},
+    servers::Slurm,
+};
+
+use super::example;
+use crate::SAPWOOD;
+
+const NODES: usize = 4;
+
+/// The user of the jobs. The controller wants one that the system knows.
+const USER: &str = "nobody";
+
+/// The time in which all jobs of a test must end, on a busy machine.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A cluster, and on each node a clone of `server.git` with the example's files.
+struct Ground {
+    slurm: Slurm,
+    /// Dropped after the cluster.
+    sandbox: Sandbox,
+}
+
+impl Ground {
+    /// Returns `None` if this machine cannot have one.
+    fn new(settings: &str) -> Option<Ground> {
+        let sandbox = Sandbox::new();
+        let at = sandbox.path();
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o755)).expect("our directory");
+        // Root looks at what the ordinary user owns.
+        fs::write(at.join("home/.gitconfig"), "[safe]\n\tdirectory = *\n").expect("a home");
+        let work = sandbox.init("work");
+        for number in 0..200 {
+            work.write(format!("dir{}/file{number}", number % 7), format!("{number}\n"));
+        }
+        work.commit("one");
+        work.git(&["clone", "-q", "--bare", ".", "../server.git"]);
+        for node in 1..=NODES {
+            let clone = at.join(format!("node{node}/app.git")).display().to_string();
+            work.git(&["clone", "-q", "--bare", "../server.git", &clone]);
+            let refs = "+refs/heads/*:refs/remotes/origin/*";
+            work.git(&["-C", &clone, "config", "remote.origin.fetch", refs]);
+        }
+        fs::create_dir(at.join("bin")).expect("a new directory");
+        fs::copy(SAPWOOD, at.join("bin/sapwood")).expect("a copy");
+        fs::create_dir(at.join("slurm-files")).expect("a new directory");
+        for file in fs::read_dir(example("slurm")).expect("the example") {
+            let file = file.expect("an entry").path();
+            fs::copy(&file, at.join("slurm-files").join(file.file_name().expect("a file"))).expect("a copy");
+        }
+        let git = PathBuf::from(std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or("/usr/bin/git".into()));
+        if !ordinary_user_reaches(&git) || !ordinary_user_reaches(&at.join("bin/sapwood")) {
+            println!("skipped: an ordinary user cannot reach the programs");
+            return None;
+        }
+        let programs = git.parent().expect("a program in a directory").display().to_string();
+        let settings = format!(
+            "SAPWOOD_REPOSITORIES={0}/$SLURMD_NODENAME\n\
+             SAPWOOD_WORKSPACES={0}/$SLURMD_NODENAME/jobs\n\
+             SAPWOOD_ACCOUNTS={USER}\n\
+             SAPWOOD_REMOTE=\n\
+             SAPWOOD_UNSAVED=keep\n\
+             SAPWOOD_LOG={0}/log.$SLURMD_NODENAME\n\
+             PATH={0}/bin:{programs}:/usr/bin:/bin\n\
+             {settings}\n",
+            at.display()
+        );
+        fs::write(at.join("slurm-files/settings"), settings).expect("a file");
+        let programs = at.join("slurm-files");
+        let hooks = format!(
+            "Prolog={0}/prolog\nEpilog={0}/epilog\nTaskProlog={0}/task-prolog\nPrologFlags=Alloc",
+            programs.display()
+        );
+        let owned = Command::new("chown").args(["-R", USER]).arg(&at).status().expect("chown");
+        if !owned.success() {
+            println!("skipped: only root gives files away");
+            return None;
+        }
+        let slurm = Slurm::start(&at.join("cluster"), NODES, &hooks)?;
+        Some(Ground { slurm, sandbox })
+    }
+
+    fn server(&self) -> Repo<'_> {
+        self.sandbox.repo("server.git")
+    }
+
+    fn tip(&self) -> String {
+        self.server().git(&["rev-parse", "main"]).stdout.to_string().trim().to_owned()
+    }
+
+    /// Submits a job as the ordinary user.
+    fn submit(&self, args: &[&str], job: &Path) {
+        let here = self.sandbox.repo("");
+        let mut command = self.slurm.command(Path::new("setpriv"));
+        let environment = here.command(Path::new("true"));
+        command.envs(environment.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.args([&format!("--reuid={USER}"), "--regid=nogroup", "--clear-groups", "sbatch"]);
+        command.arg(format!("--output={}/log.%A_%a", here.path.display())).args(args);
+        let output = command.arg(job).current_dir(&here.path).output().expect("sbatch");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Runs a shell script as a job on the first node, with this comment, to its end. Returns all
+    /// that it and the nodes said.
+    fn job(&self, comment: &str, script: &str) -> String {
+        let file = self.sandbox.path().join("script");
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a file");
+        self.submit(&[&format!("--comment={comment}"), "--nodelist=node1"], &file);
+        self.slurm.wait_until_idle(LIMIT);
+        self.said()
+    }
+
+    /// Runs sapwood in the clone of the first node.
+    fn sapwood(&self, args: &[&str]) -> String {
+        let run = self.sandbox.repo("node1/app.git").run(Path::new(SAPWOOD), args);
+        assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+        run.stdout.to_string()
+    }
+
+    /// Returns all that jobs, prologs and epilogs said.
+    fn said(&self) -> String {
+        let entries = fs::read_dir(self.sandbox.path()).expect("the sandbox").flatten();
+        let logs = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("log."));
+        logs.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect()
+    }
+
+    /// Fails if a node has a workspace, a mount in the directory of workspaces, or a process.
+    fn nothing_is_left(&self) {
+        assert_eq!(self.slurm.processes_of_jobs(), Vec::<String>::new());
+        for node in 1..=NODES {
+            let node = self.sandbox.path().join(format!("node{node}"));
+            assert_eq!(mounts_below(&node), Vec::<PathBuf>::new());
+            for dir in ["jobs", "app.git/worktrees", "app.git/sapwood/workspaces"] {
+                let entries = fs::read_dir(node.join(dir)).into_iter().flatten().flatten();
+                let names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+                assert_eq!(names, Vec::<std::ffi::OsString>::new(), "{} {dir}", node.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_array_of_64_tasks_lands_and_leaves_nothing() {
+    let Some(ground) = Ground::new("") else { return };
+    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
+    let comment = format!("--comment=sapwood:app@{}", ground.tip());
+    ground.submit(&[&comment], &example("slurm/job"));
+    ground.slurm.wait_until_idle(LIMIT);
+
+    let said = ground.said();
+    let server = ground.server();
+    let refs = server.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/task-*"]).stdout;
+    assert_eq!(refs.to_string().lines().count(), 64, "{said}");
+    let mut nodes = std::collections::BTreeSet::new();
+    for task in 0..64 {
+        let branch = format!("task-{task}");
+        let count = server.git(&["rev-list", "--count", &format!("main..{branch}")]).stdout;
+        assert_eq!(count, "1\n", "{branch}");
+        let changed = server.git(&["diff", "--name-only", "main", &branch]).stdout;
+        assert_eq!(changed, format!("results/{task}\n").as_str(), "{branch}");
+        let content = server.git(&["show", &format!("{branch}:results/{task}")]).stdout.to_string();
+        let node = content.trim().strip_prefix(&format!("task {task} on ")).expect("the task's own line");
+        nodes.insert(node.to_owned());
+    }
+    assert_eq!(nodes.len(), NODES, "every node takes a part");
+    ground.nothing_is_left();
+    let fsck = server.try_git(&["fsck", "--strict"]);
+    assert_eq!(fsck.code, 0, "{}", fsck.stderr);
+}
+
+#[test]
+fn the_epilog_keeps_unsaved_work_and_says_where() {
+    let Some(ground) = Ground::new("") else { return };
+    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
+    let comment = format!("sapwood:app@{}", ground.tip());
+    let said = ground.job(&comment, "cd $SAPWOOD_WORKSPACE && echo mine >unsaved");
+    let node = ground.sandbox.path().join("node1");
+    assert_eq!(mounts_below(&node.join("jobs")), Vec::<PathBuf>::new(), "{said}");
+    let list = ground.sapwood(&["workspace", "list"]);
+    let name = list.split_whitespace().find(|word| word.starts_with("job-")).expect("it is kept").to_owned();
+    let wayout = format!("unsaved work is kept: sapwood -C {}/app.git workspace thaw {name}", node.display());
+    assert!(said.contains(&wayout), "{said}");
+    ground.sapwood(&["workspace", "thaw", &name]);
+    let unsaved = fs::read_to_string(node.join("jobs").join(&name).join("unsaved"));
+    assert_eq!(unsaved.expect("the file"), "mine\n");
+
+    // A commit that is on no branch is unsaved too. A pushed one is not.
+    let commit = "cd $SAPWOOD_WORKSPACE && echo 1 >file && git add file && git commit -qm 1";
+    let said = ground.job(&comment, commit);
+    assert_eq!(ground.sapwood(&["workspace", "list"]).lines().count(), 2, "{said}");
+    let said = ground.job(&comment, &format!("{commit} && git push -q origin HEAD:refs/heads/pushed"));
+    assert_eq!(ground.sapwood(&["workspace", "list"]).lines().count(), 2, "{said}");
+    assert_eq!(ground.server().git(&["rev-list", "--count", "main..pushed"]).stdout, "1\n", "{said}");
+}
+
+#[test]
+fn the_epilog_discards_unsaved_work_if_it_is_told_to() {
+    let Some(ground) = Ground::new("SAPWOOD_UNSAVED=discard") else { return };
+    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
+    let comment = format!("sapwood:app@{}", ground.tip());
+    let said = ground.job(&comment, "cd $SAPWOOD_WORKSPACE && echo mine >unsaved && echo wrote >&2");
+    assert!(said.contains("wrote"), "{said}");
+    ground.nothing_is_left();
+}
+
+#[test]
+fn a_wrong_comment_fails_the_job_and_drains_no_node() {
+    let Some(ground) = Ground::new("") else { return };
+    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
+    let tip = ground.tip();
+    for (comment, cause) in [
+        ("sapwood:app@no-such-branch", "no workspace of app at no-such-branch"),
+        (&*format!("sapwood:other@{tip}"), "other.git does not belong to nobody"),
+        (&*format!("sapwood:../node2/app@{tip}"), ""),
+        ("sapwood:app@--force", ""),
+        ("a note of the user", ""),
+    ] {
+        let said = ground.job(comment, "cd \"$SAPWOOD_WORKSPACE\" && echo entered");
+        assert!(said.contains(cause) && !said.contains("entered"), "{comment}: {said}");
+        assert_eq!(ground.slurm.state(), "idle\n".repeat(NODES), "{comment}");
+    }
+    ground.nothing_is_left();
+    let Some(ground) = Ground::new("SAPWOOD_ACCOUNTS=ci") else { return };
+    let said = ground.job(&format!("sapwood:app@{tip}"), "cd \"$SAPWOOD_WORKSPACE\" && echo entered");
+    assert!(said.contains("the account nobody gets no workspaces") && !said.contains("entered"), "{said}");
+}
+
+#[test]
+fn a_job_without_rights_makes_its_own_workspace() {
+    let Some(ground) = Ground::new("") else { return };
+    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
+    let at = ground.sandbox.path();
+    let script = format!(
+        "cd {0} && bin/sapwood -C node1/app.git workspace create --backend overlay-user \
+             --exec job-$SLURM_JOB_ID {1} -- cat dir1/file1",
+        at.display(),
+        ground.tip()
+    );
+    let said = ground.job("none", &script);
+    assert!(said.lines().any(|line| line == "1"), "{said}");
+    ground.nothing_is_left();
+}
+
+#[test]
+fn tasks_go_where_the_base_is() {
+    let Some(ground) = Ground::new("") else { return };
+    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
+    let tip = ground.tip();
+    let mut place = ground.slurm.command(Path::new("srun"));
+    place.args(["--nodelist=node3"]).arg(ground.sandbox.path().join("slurm-files/place"));
+    let output = place.args(["app", &tip]).output().expect("srun");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    ground.slurm.wait_until_idle(LIMIT);
+    let prefer = format!("--prefer=app&app-{}", &tip[..12]);
+    let file = ground.sandbox.path().join("script");
+    fs::write(&file, "#!/bin/sh\ncd $SAPWOOD_WORKSPACE && echo on $SLURMD_NODENAME\n").expect("a file");
+    for _ in 0..3 {
+        let comment = format!("--comment=sapwood:app@{tip}");
+        ground.submit(&[&comment, "--constraint=app", &prefer], &file);
+        ground.slurm.wait_until_idle(LIMIT);
+    }
+    let said = ground.said();
+    assert_eq!(said.matches("on node3\n").count(), 3, "{said}");
+    let features = ground.slurm.command(Path::new("sinfo")).args(["-hN", "-n", "node3", "-o", "%b"]).output();
+    let features = String::from_utf8_lossy(&features.expect("sinfo").stdout).into_owned();
+    assert_eq!(features.trim(), format!("app,app-{}", &tip[..12]));
+}
