@@ -4,4 +4,5 @@
 mod bases;
 mod execute;
 mod floors;
+mod importing;
 mod renames;

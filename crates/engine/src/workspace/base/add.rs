@@ -10,10 +10,14 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
+use format::HashKind;
 use sys::{File, by_path};
 
 use super::{
-    Base, Bases, Error, Kind, Wanted, directory, image, index,
+    Base, Bases, Error, Kind, Wanted,
+    append::Appender,
+    blobs::Blobs,
+    directory, image, index,
     stored::{REMOVED, STAGED, Stored},
 };
 use crate::crew::Workers;
@@ -66,6 +70,35 @@ impl Bases {
             return Ok(base);
         }
         self.register(&wanted.repo().real_common_dir(), options.shared)?;
+        match wanted.kind() {
+            Kind::Image => {
+                let appender = self.append(wanted.repo().hash(), options.shared)?;
+                self.add_locked(wanted, Some(&appender), options, messages)
+            }
+            Kind::Directory => self.add_locked(wanted, None, options, messages),
+        }
+    }
+
+    /// Begins an addition of contents. The caller holds the lock.
+    pub(super) fn append(&self, hash: HashKind, shared: store::SharedRepository) -> Result<Appender, Error> {
+        let blobs = self.dir.join("blobs");
+        match shared.create_dir(&blobs) {
+            Err(source) if source.kind() != ErrorKind::AlreadyExists => {
+                Err(Error::Io { action: "create", path: blobs, source })
+            }
+            _ => Blobs::open(&self.dir, hash)?.append(),
+        }
+    }
+
+    /// Builds a base that is missing. The caller holds the lock, and gives the blob files for an
+    /// image.
+    pub(super) fn add_locked(
+        &self,
+        wanted: &Wanted<'_>,
+        appender: Option<&Appender>,
+        options: &AddOptions<'_>,
+        messages: &mut Vec<String>,
+    ) -> Result<Base, Error> {
         self.remove_staged();
         let staged = self.dir.join(format!("{STAGED}{}", wanted.name()));
         options.shared.create_dir(&staged).map_err(|source| Error::Io {
@@ -73,7 +106,7 @@ impl Bases {
             path: staged.clone(),
             source,
         })?;
-        let built = self.build(wanted, &staged, options, messages);
+        let built = self.build(wanted, &staged, appender, options, messages);
         if built.is_err() {
             let _ = remove_tree(&staged);
         }
@@ -86,12 +119,13 @@ impl Bases {
         &self,
         wanted: &Wanted<'_>,
         staged: &Path,
+        appender: Option<&Appender>,
         options: &AddOptions<'_>,
         messages: &mut Vec<String>,
     ) -> Result<(), Error> {
-        let (found, devices) = match wanted.kind() {
-            Kind::Image => image::build(wanted, &self.dir, staged, options, messages)?,
-            Kind::Directory => (directory::build(wanted, staged, options, messages)?, Vec::new()),
+        let (found, devices) = match appender {
+            Some(appender) => image::build(wanted, appender, staged, options, messages)?,
+            None => (directory::build(wanted, staged, options, messages)?, Vec::new()),
         };
         let io = |action, path: &Path| {
             let path = path.to_owned();

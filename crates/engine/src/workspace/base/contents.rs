@@ -27,10 +27,7 @@ use repo::{
     objects::{self, Kind, Location, Reader},
 };
 
-use super::{
-    AddOptions, Error,
-    blobs::{Appender, Content},
-};
+use super::{AddOptions, Error, append::Appender, blobs::Content};
 use crate::crew::{Workers, parallel};
 
 /// The number of files of a batch. Deltas of each other mostly belong to files that lie together.
@@ -69,7 +66,7 @@ struct Run<'r> {
     repo: &'r Repository,
     index: &'r Index,
     converter: &'r Converter,
-    appender: &'r Appender<'r>,
+    appender: &'r Appender,
     options: &'r AddOptions<'r>,
     /// The name of an entry's object is the name of its unconverted content.
     names_hold: bool,
@@ -82,7 +79,7 @@ pub(super) fn settle(
     repo: &Repository,
     index: &Index,
     converter: &Converter,
-    appender: &Appender<'_>,
+    appender: &Appender,
     options: &AddOptions<'_>,
     messages: &mut Vec<String>,
 ) -> Result<Vec<Found>, Error> {

@@ -13,11 +13,12 @@ use format::{
     index::{Flags, Index, Stat},
 };
 use repo::convert::Converter;
-use sys::{File, by_path};
+use sys::File;
 
 use super::{
     AddOptions, Error, Owner, Wanted,
-    blobs::{self, BLOCK_BITS, Blobs},
+    append::Appender,
+    blobs::{BLOCK_BITS, BlobFile},
     contents::{self, Found},
     primed, tree,
 };
@@ -27,12 +28,12 @@ use crate::look::protect;
 /// index that holds it.
 const AGE: Duration = Duration::from_secs(2);
 
-/// Writes `<staged>/image`, and adds the contents that the blob files of `bases` lack. Returns the
-/// index, with stat data and cache-tree, and the blob files that are devices of the image, relative
-/// to `bases`. The caller holds the lock of `bases`.
+/// Writes `<staged>/image`, and publishes the contents that the blob files lack. Returns the index,
+/// with stat data and cache-tree, and the blob files that are devices of the image, relative to the
+/// base directory or absolute.
 pub(super) fn build(
     wanted: &Wanted<'_>,
-    bases: &Path,
+    appender: &Appender,
     staged: &Path,
     options: &AddOptions<'_>,
     messages: &mut Vec<String>,
@@ -45,22 +46,20 @@ pub(super) fn build(
         entries.for_each(|(entry, _)| entry.flags.insert(Flags::SKIP_WORKTREE));
     }
     let converter = Converter::for_tree(repo, &index)?.with_metadata(options.metadata.clone());
-    create_dir(&bases.join("blobs"), options)?;
-    let known = Blobs::open(bases, index.hash)?;
-    let appender = known.append()?;
-    let found = contents::settle(repo, &index, &converter, &appender, options, messages)?;
+    let found = contents::settle(repo, &index, &converter, appender, options, messages)?;
     appender.publish(!options.fsync.disabled)?;
 
-    let mut generations: Vec<u32> = found
+    let mut files: Vec<u32> = found
         .iter()
         .filter_map(|found| match found {
-            Found::File(Some(content)) => Some(content.generation),
+            Found::File(Some(content)) => Some(content.file),
             _ => None,
         })
         .collect();
-    generations.sort_unstable();
-    generations.dedup();
-    let devices = generations.iter().map(|&generation| device_blocks(bases, generation));
+    files.sort_unstable();
+    files.dedup();
+    let devices: Vec<BlobFile> = files.iter().map(|&file| appender.blob_file(file)).collect();
+    let blocks = devices.iter().map(|device| u32::try_from(device.blocks));
     let image = write::Image::new(
         write::Options {
             block_bits: BLOCK_BITS,
@@ -68,12 +67,14 @@ pub(super) fn build(
             time,
             uid: wanted.owner().uid,
             gid: wanted.owner().gid,
-            devices: devices.collect::<Result<_, _>>()?,
+            devices: blocks
+                .collect::<Result<_, _>>()
+                .map_err(|_| Error::Image("the contents take more than 2 TiB".into()))?,
         },
         permissions(0o777, wanted.owner()),
     );
     let mut made = Made { image, owner: wanted.owner(), dirs: vec![(0, 0)], all: Vec::new() };
-    let nodes = made.add_all(&index, &found, &generations)?;
+    let nodes = made.add_all(&index, &found, &files)?;
     let layout = made.image.lay_out().map_err(|error| Error::Image(error.to_string()))?;
     emit(&layout, &staged.join("image"), options)?;
 
@@ -86,8 +87,7 @@ pub(super) fn build(
     primed::prime(&mut index, &stat_of_dir);
     // The mount point.
     create_dir(&staged.join("files"), options)?;
-    let devices = generations.iter().map(|generation| format!("blobs/{generation}.data").into());
-    Ok((index, devices.collect()))
+    Ok((index, devices.into_iter().map(|device| device.path).collect()))
 }
 
 fn create_dir(path: &Path, options: &AddOptions<'_>) -> Result<(), Error> {
@@ -122,14 +122,6 @@ fn stat_of(layout: &write::Layout, node: write::Node, owner: Owner, time: (u64, 
 
 fn permissions(all: u16, owner: Owner) -> u16 {
     all & !(owner.umask as u16)
-}
-
-fn device_blocks(bases: &Path, generation: u32) -> Result<u32, Error> {
-    let path = blobs::data_file(bases, generation);
-    let failed = |source| Error::Io { action: "examine", path: path.clone(), source };
-    let stat = by_path::stat_followed(&path).map_err(failed)?;
-    let size = stat.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?.size;
-    u32::try_from(size >> BLOCK_BITS).map_err(|_| Error::Image("the contents take more than 2 TiB".into()))
 }
 
 /// Names an image after its base and its time. A base that is removed and made again gets another
@@ -179,7 +171,7 @@ impl Made {
         &mut self,
         index: &Index,
         found: &[Found],
-        generations: &[u32],
+        files: &[u32],
     ) -> Result<Vec<Option<write::Node>>, Error> {
         let mut nodes = Vec::with_capacity(found.len());
         let mut last = BStr::new("");
@@ -200,8 +192,7 @@ impl Made {
                 Found::File(content) => {
                     let all = if entry.mode.is_executable() { 0o777 } else { 0o666 };
                     let place = content.map(|content| Place {
-                        device: generations.binary_search(&content.generation).expect("collected above")
-                            as u16,
+                        device: files.binary_search(&content.file).expect("collected above") as u16,
                         block: content.block,
                     });
                     let size = content.map_or(0, |content| content.size);

@@ -3,8 +3,9 @@
 //! - `wanted`: the files that a base shall hold, and the name that follows from them;
 //! - `add`: building a base, aside, and publishing it under its name;
 //! - `image`, `directory`: the files of either kind;
-//! - `tree`, `contents`, `blobs`: the index of a tree, the contents of its files, and the
-//!   blob files that hold the contents of all images;
+//! - `tree`, `contents`: the index of a tree, and the contents of its files;
+//! - `blobs`, `append`, `import`: the blob files that hold the contents of all images, additions to
+//!   them, and contents that come from elsewhere;
 //! - `index`, `primed`: the index of a base, its untracked cache, and both in a workspace;
 //! - `stored`: the stored facts about a base;
 //! - `verify`: comparing a base with its tree;
@@ -17,11 +18,13 @@
 //! Design: docs/design/workspace.md.
 
 mod add;
+mod append;
 mod blobs;
 mod contents;
 mod directory;
 mod error;
 mod image;
+mod import;
 mod index;
 mod keep;
 mod primed;
@@ -37,6 +40,7 @@ use format::ObjectId;
 
 pub use add::AddOptions;
 pub use error::Error;
+pub use import::{Importer, Streamed};
 pub use index::Monitor;
 pub use keep::{Act, Freed};
 pub use verify::{Flaw, Verified};

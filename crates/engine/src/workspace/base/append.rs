@@ -1,0 +1,401 @@
+//! Additions to the blob files of a base directory.
+//!
+//! Order: bytes, sync, records, sync. So a record never names bytes that a crash may take away. Bytes
+//! without a record are dead; an addition that ends without [`Appender::publish`] removes them.
+//! Several threads may add, and publish in between: only whole contents get records.
+//!
+//! The caller holds the lock of the base directory.
+
+use std::{
+    collections::HashMap,
+    io::{self, IoSlice},
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use format::ObjectId;
+use sys::{File, by_path};
+
+use super::{
+    Error,
+    blobs::{
+        BLOCK, BlobFile, Blobs, Content, HEADER, Record, data_file, header, index_file, length, push_record,
+        record_len,
+    },
+};
+
+/// An addition to a generation. Dropped, it takes back what was not published.
+pub(super) struct Appender {
+    blobs: Blobs,
+    /// The position of the blob file.
+    file: u32,
+    files: Files,
+    state: Mutex<State>,
+    /// Locked before `state`.
+    published: Mutex<Published>,
+}
+
+struct Files {
+    data: File,
+    data_path: PathBuf,
+    index: File,
+    index_path: PathBuf,
+}
+
+struct State {
+    /// The next free block.
+    next: u64,
+    /// Contents that are there, or on their way.
+    added: HashMap<ObjectId, Content>,
+    /// Whole contents without a record.
+    written: Vec<(ObjectId, Content)>,
+}
+
+/// The lengths of both files, without what a later publication adds.
+struct Published {
+    data: u64,
+    index: u64,
+    is_new: bool,
+}
+
+impl Blobs {
+    /// Begins an addition.
+    pub(super) fn append(mut self) -> Result<Appender, Error> {
+        let (generation, file, is_new) = self.next_generation()?;
+        let (data_path, index_path) = (data_file(&self.dir, generation), index_file(&self.dir, generation));
+        let open = |path: &PathBuf| {
+            let opened = match is_new {
+                true => by_path::create_new(path, 0o666),
+                false => by_path::open_to_change(path),
+            };
+            opened.map_err(|source| Error::Io { action: "open", path: path.clone(), source })
+        };
+        let (data, index) = (open(&data_path)?, open(&index_path)?);
+        let published = Published { data: length(&data_path)?, index: length(&index_path)?, is_new };
+        let state =
+            State { next: published.data.div_ceil(BLOCK), added: HashMap::new(), written: Vec::new() };
+        let files = Files { data, data_path, index, index_path };
+        Ok(Appender { blobs: self, file, files, state: state.into(), published: published.into() })
+    }
+}
+
+impl Appender {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change of the state is one insertion, after its checks.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn published(&self) -> MutexGuard<'_, Published> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the place of a content, whether it was there before or is being added.
+    pub(super) fn find(&self, oid: &ObjectId) -> Option<Content> {
+        self.blobs.find(oid).or_else(|| self.state().added.get(oid).copied())
+    }
+
+    /// Returns a blob file. Its blocks are those of published contents.
+    pub(super) fn blob_file(&self, file: u32) -> BlobFile {
+        let found = &self.blobs.files[file as usize];
+        let blocks = if file == self.file { self.published().data.div_ceil(BLOCK) } else { found.blocks };
+        BlobFile { blocks, ..found.clone() }
+    }
+
+    /// Adds contents that lie together, in the given order. Returns their places. Contents that
+    /// are there already are not written.
+    pub(super) fn add(&self, contents: &[(ObjectId, &[u8])]) -> Result<Vec<Content>, Error> {
+        const ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
+        let (first, places) = self.reserve_all(contents)?;
+        let mut pieces = Vec::with_capacity(contents.len() * 2);
+        let mut new = Vec::new();
+        for ((oid, bytes), (content, is_new)) in contents.iter().zip(&places) {
+            if *is_new {
+                let padding = (content.blocks() * BLOCK) as usize - bytes.len();
+                pieces.extend([IoSlice::new(bytes), IoSlice::new(&ZEROS[..padding])]);
+                new.push((*oid, *content));
+            }
+        }
+        let written = self.files.data.write_pieces_at(&mut pieces, first * BLOCK);
+        let mut state = self.state();
+        match written {
+            Ok(()) => state.written.append(&mut new),
+            Err(source) => {
+                state.forget(&new);
+                return Err(self.failed("write", source));
+            }
+        }
+        Ok(places.into_iter().map(|(content, _)| content).collect())
+    }
+
+    /// Returns the first free block, the place of each content from there on, and true for those
+    /// that are to be written.
+    fn reserve_all(&self, contents: &[(ObjectId, &[u8])]) -> Result<(u64, Vec<(Content, bool)>), Error> {
+        let mut state = self.state();
+        let first = state.next;
+        let mut places = Vec::with_capacity(contents.len());
+        for (at, (oid, bytes)) in contents.iter().enumerate() {
+            if let Some(known) = self.blobs.find(oid).or_else(|| state.added.get(oid).copied()) {
+                places.push((known, false));
+                continue;
+            }
+            match self.reserve(&mut state, *oid, bytes.len() as u64) {
+                Ok(content) => places.push((content, true)),
+                Err(error) => {
+                    let new = contents[..at].iter().zip(&places).filter(|(_, (_, is_new))| *is_new);
+                    let new: Vec<_> = new.map(|((oid, _), (content, _))| (*oid, *content)).collect();
+                    state.forget(&new);
+                    return Err(error);
+                }
+            }
+        }
+        Ok((first, places))
+    }
+
+    /// Adds a content of `size` bytes that `fill` passes on in pieces. Returns `None` if it passed
+    /// on another number of bytes.
+    pub(super) fn stream<E>(
+        &self,
+        oid: ObjectId,
+        size: u64,
+        fill: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> Result<(), E>,
+    ) -> Result<Result<Option<Content>, E>, Error> {
+        let content = self.reserve(&mut self.state(), oid, size)?;
+        let start = u64::from(content.block) * BLOCK;
+        let (mut offset, mut failure) = (start, None);
+        let filled = fill(&mut |piece| {
+            let len = piece.len() as u64;
+            if offset + len > start + size {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            self.files.data.write_pieces_at(&mut [IoSlice::new(piece)], offset).map_err(|source| {
+                failure = Some(source);
+                io::Error::from(io::ErrorKind::Other)
+            })?;
+            offset += len;
+            Ok(())
+        });
+        let is_whole = offset == start + size;
+        let mut state = self.state();
+        if failure.is_some() || filled.is_err() || !is_whole {
+            state.added.remove(&oid);
+        } else {
+            state.written.push((oid, content));
+        }
+        match failure {
+            Some(source) => Err(self.failed("write", source)),
+            None => Ok(filled.map(|()| is_whole.then_some(content))),
+        }
+    }
+
+    /// Reserves the next blocks.
+    fn reserve(&self, state: &mut State, oid: ObjectId, size: u64) -> Result<Content, Error> {
+        let block = u32::try_from(state.next).ok().filter(|_| {
+            state.next.checked_add(size.div_ceil(BLOCK)).is_some_and(|end| end <= u64::from(u32::MAX))
+        });
+        let block = block.ok_or_else(|| Error::Image("the contents take more than 2 TiB".to_owned()))?;
+        let content = Content { file: self.file, block, size };
+        state.next += content.blocks();
+        state.added.insert(oid, content);
+        Ok(content)
+    }
+
+    fn failed(&self, action: &'static str, source: io::Error) -> Error {
+        Error::Io { action, path: self.files.data_path.clone(), source }
+    }
+
+    /// Makes what was added last: syncs the contents, then adds their records and syncs those. After
+    /// a failure these contents count as missing.
+    pub(super) fn publish(&self, sync: bool) -> Result<(), Error> {
+        let mut published = self.published();
+        let mut written = {
+            let mut state = self.state();
+            if state.written.is_empty() && !published.is_new {
+                return Ok(());
+            }
+            // The whole last block is part of the file. Nobody writes behind `next`.
+            let length = state.next * BLOCK;
+            self.files.data.set_len(length).map_err(|source| self.failed("write", source))?;
+            std::mem::take(&mut state.written)
+        };
+        written.sort_unstable_by_key(|(_, content)| content.block);
+        let result = self.record(&mut published, &written, sync);
+        if result.is_err() {
+            self.state().forget(&written);
+        }
+        result
+    }
+
+    fn record(
+        &self,
+        published: &mut Published,
+        written: &[(ObjectId, Content)],
+        sync: bool,
+    ) -> Result<(), Error> {
+        let (files, hash) = (&self.files, self.blobs.hash);
+        if sync {
+            sys::sync_data(&files.data).map_err(|source| self.failed("sync", source))?;
+        }
+        let (mut records, offset) = match published.is_new {
+            true => (header(hash).to_vec(), 0),
+            false => {
+                let record = record_len(hash) as u64;
+                let whole = (published.index - HEADER as u64).div_ceil(record) * record + HEADER as u64;
+                (Vec::new(), whole)
+            }
+        };
+        for &(oid, Content { block, size, .. }) in written {
+            push_record(&mut records, &Record { oid, block, size });
+        }
+        let failed = |action| move |source| Error::Io { action, path: files.index_path.clone(), source };
+        let added = files.index.write_pieces_at(&mut [IoSlice::new(&records)], offset);
+        added.map_err(failed("write"))?;
+        if sync {
+            sys::sync_data(&files.index).map_err(failed("sync"))?;
+            if published.is_new {
+                let dir = self.blobs.dir.join("blobs");
+                by_path::sync_dir(&dir).map_err(|source| Error::Io { action: "sync", path: dir, source })?;
+            }
+        }
+        published.index = offset + records.len() as u64;
+        published.is_new = false;
+        if let Some((_, last)) = written.last() {
+            published.data = published.data.max(last.end() * BLOCK);
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn forget(&mut self, contents: &[(ObjectId, Content)]) {
+        for (oid, _) in contents {
+            self.added.remove(oid);
+        }
+    }
+}
+
+impl Drop for Appender {
+    fn drop(&mut self) {
+        let published = self.published();
+        // A failure here costs room, until `gc`.
+        if published.is_new {
+            let _ = by_path::remove_file(&self.files.index_path);
+            let _ = by_path::remove_file(&self.files.data_path);
+        } else {
+            let _ = self.files.index.set_len(published.index);
+            let _ = self.files.data.set_len(published.data);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use format::HashKind;
+
+    use super::*;
+    use crate::workspace::base::blobs::generations;
+
+    fn oid(bytes: &[u8]) -> ObjectId {
+        let mut hasher = format::hash::Hasher::object(HashKind::Sha1, "blob", bytes.len() as u64);
+        hasher.update(bytes);
+        hasher.finish().expect("no attack")
+    }
+
+    fn stored(dir: &Path, content: Content) -> Vec<u8> {
+        let file = by_path::open(&data_file(dir, 1)).expect("opened");
+        let mut bytes = vec![0; content.size as usize];
+        file.read_exact_at(&mut bytes, u64::from(content.block) * BLOCK).expect("read");
+        bytes
+    }
+
+    fn add(dir: &Path, contents: &[&[u8]]) {
+        let blobs = Blobs::open(dir, HashKind::Sha1).expect("opened");
+        let appender = blobs.append().expect("begun");
+        let named: Vec<_> = contents.iter().map(|bytes| (oid(bytes), *bytes)).collect();
+        appender.add(&named).expect("added");
+        appender.publish(true).expect("published");
+    }
+
+    fn check(dir: &Path, contents: &[&[u8]]) {
+        let blobs = Blobs::open(dir, HashKind::Sha1).expect("opened");
+        for bytes in contents {
+            let content = blobs.find(&oid(bytes)).expect("found");
+            assert_eq!(stored(dir, content), *bytes);
+        }
+        assert_eq!(blobs.known.len(), contents.len());
+    }
+
+    fn dir() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a directory for tests");
+        fs::create_dir(dir.path().join("blobs")).expect("created");
+        dir
+    }
+
+    #[test]
+    fn a_torn_tail_is_ignored_and_later_additions_are_found() {
+        let dir = dir();
+        let long = vec![7; 1300];
+        let all: [&[u8]; 4] = [b"one", &long, b"two", b"three"];
+        add(dir.path(), &all[..2]);
+        check(dir.path(), &all[..2]);
+        let index = index_file(dir.path(), 1);
+        for torn in [&b"torn"[..], &[0; 36], &[9; 100]] {
+            let mut bytes = fs::read(&index).expect("read");
+            bytes.extend_from_slice(torn);
+            fs::write(&index, bytes).expect("written");
+        }
+        let mut data = fs::read(data_file(dir.path(), 1)).expect("read");
+        data.extend_from_slice(b"unfinished");
+        fs::write(data_file(dir.path(), 1), data).expect("written");
+        check(dir.path(), &all[..2]);
+        add(dir.path(), &all[1..3]);
+        add(dir.path(), &all);
+        check(dir.path(), &all);
+        assert_eq!(generations(dir.path()).expect("listed"), [1]);
+    }
+
+    #[test]
+    fn an_addition_that_fails_leaves_nothing() {
+        let dir = dir();
+        let begin = |dir: &Path| {
+            let blobs = Blobs::open(dir, HashKind::Sha1).expect("opened");
+            blobs.append().expect("begun").add(&[(oid(b"lost"), b"lost")]).expect("added");
+        };
+        begin(dir.path());
+        assert_eq!(fs::read_dir(dir.path().join("blobs")).expect("listed").count(), 0);
+        add(dir.path(), &[b"kept"]);
+        let before = fs::read(data_file(dir.path(), 1)).expect("read");
+        begin(dir.path());
+        assert_eq!(fs::read(data_file(dir.path(), 1)).expect("read"), before);
+        check(dir.path(), &[b"kept"]);
+    }
+
+    #[test]
+    fn each_hash_has_its_own_generations() {
+        let dir = dir();
+        add(dir.path(), &[b"one"]);
+        let other = Blobs::open(dir.path(), HashKind::Sha256).expect("opened");
+        assert!(other.known.is_empty());
+        other.append().expect("begun").publish(false).expect("published");
+        assert_eq!(generations(dir.path()).expect("listed"), [1, 2]);
+        add(dir.path(), &[b"two"]);
+        check(dir.path(), &[b"one", b"two"]);
+    }
+
+    #[test]
+    fn a_stream_must_have_the_promised_size() {
+        let dir = dir();
+        let blobs = Blobs::open(dir.path(), HashKind::Sha1).expect("opened");
+        let appender = blobs.append().expect("begun");
+        let stream = |bytes: &'static [u8], size| {
+            appender.stream(oid(bytes), size, |sink| bytes.chunks(100).try_for_each(sink))
+        };
+        let place = stream(&[3; 1000], 1000).expect("written").expect("filled").expect("whole");
+        assert_eq!(stream(&[4; 10], 11).expect("written").expect("filled"), None);
+        assert!(stream(&[5; 10], 9).expect("written").is_err());
+        appender.publish(true).expect("published");
+        assert_eq!(stored(dir.path(), place), [3; 1000]);
+    }
+}

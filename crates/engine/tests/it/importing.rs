@@ -1,0 +1,203 @@
+//! Contents that come from elsewhere: what arrived stays, whenever the import ends.
+
+use std::{fs, path::Path, process::Command, sync::atomic::AtomicBool};
+
+use bstr::ByteSlice as _;
+use engine::{
+    crew::Workers,
+    workspace::base::{Act, AddOptions, Base, Bases, Error, Importer, Kind, Owner, Streamed, Wanted},
+};
+use format::{HashKind, ObjectId, hash::Hasher};
+use repo::{OpenOptions, Repository};
+use store::{Fsync, SharedRepository};
+use testkit::{Repo, Sandbox, disk::Disk};
+
+const SHARED: SharedRepository = SharedRepository::Umask;
+
+fn named(bytes: &[u8]) -> ObjectId {
+    let mut hasher = Hasher::object(HashKind::Sha1, "blob", bytes.len() as u64);
+    hasher.update(bytes);
+    hasher.finish().expect("no attack")
+}
+
+fn contents(range: std::ops::Range<usize>) -> Vec<(ObjectId, Vec<u8>)> {
+    let bytes = range.map(|number| format!("{number}\n").repeat(number % 977).into_bytes());
+    bytes.filter(|bytes| !bytes.is_empty()).map(|bytes| (named(&bytes), bytes)).collect()
+}
+
+fn names(contents: &[(ObjectId, Vec<u8>)]) -> Vec<ObjectId> {
+    contents.iter().map(|(oid, _)| *oid).collect()
+}
+
+fn lent(contents: &[(ObjectId, Vec<u8>)]) -> Vec<(ObjectId, &[u8])> {
+    contents.iter().map(|(oid, bytes)| (*oid, bytes.as_slice())).collect()
+}
+
+fn import(bases: &Bases) -> Importer<'_> {
+    bases.importer(Path::new("/nowhere"), HashKind::Sha1, SHARED, &Fsync::default()).expect("begun")
+}
+
+/// Copies a base directory as a kill at this moment leaves it.
+fn killed(bases: &Bases, to: &Path) -> Bases {
+    let _ = fs::remove_dir_all(to);
+    let copied = Command::new("cp").arg("-r").args([bases.dir(), to]).status().expect("cp runs");
+    assert!(copied.success());
+    Bases::at(to)
+}
+
+fn project<'s>(sandbox: &'s Sandbox) -> Repo<'s> {
+    let repo = sandbox.init("repo");
+    for (oid, bytes) in contents(1..300) {
+        repo.write(format!("dir/{oid}"), bytes);
+    }
+    repo.write("empty", "");
+    repo.write("large", vec![b'l'; 3 << 20]);
+    repo.commit("one");
+    repo
+}
+
+fn open(repo: &Repo<'_>) -> Repository {
+    let options = OpenOptions { cwd: repo.path.clone(), ..OpenOptions::default() };
+    Repository::open(&options).expect("a repository")
+}
+
+fn wanted<'r>(opened: &'r Repository, repo: &Repo<'_>, kind: Kind) -> Wanted<'r> {
+    let hex = repo.git(&["rev-parse", "HEAD^{tree}"]).stdout;
+    let tree = ObjectId::from_hex(HashKind::Sha1, hex.trim()).expect("a tree");
+    Wanted::new(opened, tree, kind, Owner::of_process(), None).expect("settings")
+}
+
+fn with_options<T>(work: impl FnOnce(&AddOptions<'_>) -> T) -> T {
+    work(&AddOptions {
+        workers: Workers::Fixed(2),
+        interrupt: &AtomicBool::new(false),
+        progress: &|_, _| {},
+        big_file_threshold: 1 << 20,
+        metadata: repo::convert::Metadata::default(),
+        fsync: &Fsync { disabled: true, ..Fsync::default() },
+        shared: SHARED,
+    })
+}
+
+fn add_base(importer: &Importer<'_>, wanted: &Wanted<'_>) -> Result<Base, Error> {
+    with_options(|options| importer.add_base(wanted, options, &mut Vec::new()))
+}
+
+#[test]
+fn published_contents_stay_when_the_import_is_killed() {
+    let sandbox = Sandbox::new();
+    let bases = Bases::at(&sandbox.path().join("bases"));
+    let all = contents(1..400);
+    let oids = names(&all);
+    let importer = import(&bases);
+    assert_eq!(importer.missing(&oids), oids);
+    for (at, part) in all.chunks(100).enumerate() {
+        importer.add(&lent(part)).expect("added");
+        let kept = (at * 100).min(all.len());
+        let left = killed(&bases, &sandbox.path().join("left"));
+        assert_eq!(import(&left).missing(&oids), oids[kept..], "before publication {at}");
+        importer.publish().expect("published");
+        let left = killed(&bases, &sandbox.path().join("left"));
+        let next = import(&left);
+        assert_eq!(next.missing(&oids), oids[kept + part.len()..], "after publication {at}");
+        next.add(&lent(&all)).expect("added");
+        next.publish().expect("published");
+        drop(next);
+        assert_eq!(import(&left).missing(&oids), []);
+    }
+    drop(importer);
+    assert_eq!(import(&bases).missing(&oids), []);
+}
+
+#[test]
+fn an_index_that_ends_anywhere_keeps_its_whole_records() {
+    let sandbox = Sandbox::new();
+    let bases = Bases::at(&sandbox.path().join("bases"));
+    let all = contents(1..12);
+    let importer = import(&bases);
+    importer.add(&lent(&all)).expect("added");
+    importer.publish().expect("published");
+    drop(importer);
+    let length = fs::metadata(bases.dir().join("blobs/1.index")).expect("there").len();
+    for cut in 0..length {
+        let left = killed(&bases, &sandbox.path().join("left"));
+        let index =
+            fs::OpenOptions::new().write(true).open(left.dir().join("blobs/1.index")).expect("opened");
+        index.set_len(cut).expect("cut");
+        let importer = import(&left);
+        let whole = (cut as usize).saturating_sub(16) / 36;
+        assert_eq!(importer.missing(&names(&all)), names(&all)[whole..], "cut at {cut}");
+        importer.add(&lent(&all)).expect("added");
+        importer.publish().expect("published");
+        drop(importer);
+        assert_eq!(import(&left).missing(&names(&all)), [], "cut at {cut}");
+    }
+}
+
+#[test]
+fn threads_add_and_publish_at_once_and_a_base_needs_no_object() {
+    let sandbox = Sandbox::new();
+    let repo = project(&sandbox);
+    let bases = Bases::at(&sandbox.path().join("bases"));
+    let importer = import(&bases);
+    let all = contents(1..300);
+    std::thread::scope(|scope| {
+        for first in 0..4 {
+            let (importer, all) = (&importer, &all);
+            scope.spawn(move || {
+                // Neighbours overlap, so threads meet in the same contents.
+                for part in all.chunks(20).cycle().skip(first * 3).take(12) {
+                    importer.add(&lent(part)).expect("added");
+                    importer.publish().expect("published");
+                }
+            });
+        }
+    });
+    let large = vec![b'l'; 3 << 20];
+    let oid = named(&large);
+    let stream = |pieces: &[u8], size| {
+        importer.stream(oid, size, |sink| pieces.chunks(70_000).try_for_each(sink)).expect("written")
+    };
+    assert_eq!(stream(&large[1..], 3 << 20).expect("filled"), Streamed::OtherSize);
+    let refused = importer.stream(oid, 3 << 20, |sink| {
+        sink(&large).and(Err(std::io::Error::other("these bytes have another id")))
+    });
+    refused.expect("written").expect_err("refused");
+    assert_eq!(importer.missing(&[oid]), [oid]);
+    assert_eq!(stream(&large, 3 << 20).expect("filled"), Streamed::Whole);
+    // No blob is left, so the base can only have come from the contents.
+    let opened = open(&repo);
+    let blobs = contents(1..300).into_iter().map(|(oid, _)| oid).chain([oid]);
+    let away: Vec<_> = blobs.map(|oid| oid.to_string()).collect();
+    for hex in &away {
+        fs::remove_file(repo.path.join(".git/objects").join(&hex[..2]).join(&hex[2..])).expect("loose");
+    }
+    let base = add_base(&importer, &wanted(&opened, &repo, Kind::Image)).expect("built");
+    // Another waits for the lock, so it is let go first.
+    drop(importer);
+    assert_eq!(base.verify(None, 2).expect("read").unknown, 0);
+    assert_eq!(bases.gc(SHARED, Act::Do).expect("collected").generations, [0_u32; 0]);
+    assert_eq!(base.verify(None, 2).expect("read").flaws, []);
+    assert_eq!(fs::read_dir(bases.dir().join("users")).expect("listed").count(), 2);
+}
+
+#[test]
+fn a_full_disk_keeps_what_was_published() {
+    let sandbox = Sandbox::new();
+    let point = sandbox.path().join("small");
+    fs::create_dir(&point).expect("created");
+    let Some(_disk) = Disk::in_memory(3, &point) else { return };
+    let bases = Bases::at(&point.join("bases"));
+    let (first, second) = (vec![b'1'; 1 << 20], vec![b'2'; 4 << 20]);
+    let all = [(named(&first), first), (named(&second), second)];
+    let importer = import(&bases);
+    importer.add(&lent(&all[..1])).expect("added");
+    importer.publish().expect("published");
+    let Err(Error::Io { source, path, .. }) = importer.add(&lent(&all[1..])) else { panic!("it fitted") };
+    assert_eq!(source.kind(), std::io::ErrorKind::StorageFull, "{}", path.display());
+    assert_eq!(importer.missing(&names(&all)), names(&all)[1..]);
+    importer.publish().expect("nothing to do");
+    drop(importer);
+    assert_eq!(import(&bases).missing(&names(&all)), names(&all)[1..]);
+    assert_eq!(fs::metadata(bases.dir().join("blobs/1.data")).expect("there").len(), 1 << 20);
+}
