@@ -10,6 +10,7 @@ pub mod commit_graph;
 pub mod config;
 pub mod erofs;
 mod fanout;
+pub mod fleet;
 pub mod hash;
 pub mod idx;
 pub mod idx_writer;

@@ -1,0 +1,61 @@
+//! Failures of remotes. No message holds a password or a token.
+
+use std::{io, path::PathBuf};
+
+use format::fleet::Digest;
+
+/// Why an address cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// Nothing that sapwood knows begins so.
+    #[error("expected s3://, oci://, https://, http://, file:// or a directory")]
+    Scheme,
+    /// A part is missing or holds characters that it may not have.
+    #[error("bad {0}")]
+    Part(&'static str),
+}
+
+/// Why a remote could not be opened, read or written.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("bad address of a base remote '{text}': {source}")]
+    Address { text: String, source: AddressError },
+    /// The remote cannot do this: writing to a web server, or listing its files.
+    #[error("{address}: {what} is not possible there")]
+    Unsupported { address: String, what: &'static str },
+    /// `address` is that of the file.
+    #[error("{address} does not exist")]
+    Missing { address: String },
+    /// The remote knows the caller and says no, or does not know the caller.
+    #[error("{address}: access denied: {reason}")]
+    Denied { address: String, reason: String },
+    /// The remote sent something that it must not send.
+    #[error("{address}: wrong answer: {reason}")]
+    Wrong { address: String, reason: String },
+    /// The request failed, after all repetitions if it may be repeated.
+    #[error("{address}: {reason}")]
+    Failed { address: String, reason: String },
+    /// The file to send is not the one that its name says.
+    #[error("'{}' has the digest {found}, not {expected}", .path.display())]
+    WrongDigest { path: PathBuf, expected: Digest, found: Digest },
+    #[error("could not {what} '{}': {}", .path.display(), sys::reason(.source))]
+    Io { what: &'static str, path: PathBuf, source: io::Error },
+    /// A setting, a variable or a file of credentials cannot be used.
+    #[error("{0}")]
+    Setting(String),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// Returns a line of advice for the user.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Error::Io { source, .. } if source.raw_os_error() == Some(28) => {
+                Some("make room there and run the command again: files that arrived are kept")
+            }
+            _ => None,
+        }
+    }
+}

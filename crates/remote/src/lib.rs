@@ -1,0 +1,207 @@
+//! Remotes of bases: object stores, registries, web servers and directories, behind one interface
+//! that blocks. `docs/design/fleet.md` defines the layout.
+//!
+//! A remote holds data files, which never change and are named by their digest, and small records.
+//! A data file is there completely or not at all, and a record is replaced as a whole. A failed or
+//! killed write leaves what was there before; [`Remote::remove_leftovers`] removes its remains.
+//!
+//! [`Remote`] is `Sync`, so workers share one. What a remote sends is not trusted: [`Remote::read`]
+//! returns as many bytes as were asked for, or an error, and the caller checks them.
+
+mod address;
+mod directory;
+mod error;
+
+use std::{
+    ffi::OsString,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, SystemTime},
+};
+
+use format::fleet::{DataFile, Digest, RecordKind, RecordName};
+
+pub use address::{Address, Scheme};
+use directory::Directory;
+pub use error::{AddressError, Error};
+
+/// The number of requests at once, unless the caller says otherwise.
+pub const CONNECTIONS: usize = 8;
+
+/// The settings of a remote.
+pub struct Options<'a> {
+    /// Reads a variable of the environment: `AWS_*`, `DOCKER_CONFIG`, `HOME`, `HTTPS_PROXY` ...
+    pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
+    /// Ends requests soon when it is set.
+    pub interrupt: Arc<AtomicBool>,
+    /// The largest number of requests at once.
+    pub connections: usize,
+    /// The longest time without an answer, or without progress of one.
+    pub timeout: Duration,
+    /// The number of times that a request is repeated after a failure that may pass.
+    pub retries: u32,
+    /// The pause before the first repetition. It doubles each time, up to 10 seconds.
+    pub pause: Duration,
+    /// A file of certificates to trust instead of the system's: `http.sslCAInfo`.
+    pub ca_file: Option<PathBuf>,
+    /// User and password for a web server or a registry that asks, if the address has none.
+    pub credentials: Option<(String, String)>,
+    /// More headers for a web server, as `name: value`: `http.extraHeader`.
+    pub headers: Vec<String>,
+}
+
+impl<'a> Options<'a> {
+    /// Returns the defaults.
+    pub fn new(
+        variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
+        interrupt: Arc<AtomicBool>,
+    ) -> Options<'a> {
+        Options {
+            variable,
+            interrupt,
+            connections: CONNECTIONS,
+            timeout: Duration::from_secs(30),
+            retries: 6,
+            pause: Duration::from_millis(100),
+            ca_file: None,
+            credentials: None,
+            headers: Vec::new(),
+        }
+    }
+}
+
+/// A record that a remote lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// Its name.
+    pub name: RecordName,
+    /// The time of the last write; `None` if the remote does not know it (a registry).
+    pub modified: Option<SystemTime>,
+}
+
+/// A data file that a remote lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredData {
+    /// Its name and size.
+    pub file: DataFile,
+    /// The time of the last write, or of the last [`Remote::touch`].
+    pub modified: SystemTime,
+}
+
+/// An open remote.
+pub struct Remote {
+    address: Address,
+    backend: Backend,
+}
+
+enum Backend {
+    Directory(Directory),
+}
+
+impl Remote {
+    /// Opens a remote. A directory must exist. Other remotes get no request yet.
+    pub fn open(address: Address, options: Options<'_>) -> Result<Remote, Error> {
+        let backend = match &address {
+            Address::Directory(path) => Backend::Directory(Directory::open(path, options.interrupt)?),
+            _ => return Err(Error::Unsupported { address: address.to_string(), what: "a base" }),
+        };
+        Ok(Remote { address, backend })
+    }
+
+    /// Returns the address.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Returns the directory of a remote that is one.
+    pub fn directory(&self) -> Option<&Path> {
+        match &self.address {
+            Address::Directory(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the remote has the data file.
+    pub fn has(&self, digest: &Digest) -> Result<bool, Error> {
+        match &self.backend {
+            Backend::Directory(directory) => directory.has(digest),
+        }
+    }
+
+    /// Reads the bytes of a range of a data file. Returns exactly as many as the range has, or an
+    /// error: [`Error::Missing`] if the file is not there, [`Error::Wrong`] if it is too short.
+    pub fn read(&self, digest: &Digest, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        match &self.backend {
+            Backend::Directory(directory) => directory.read(digest, range),
+        }
+    }
+
+    /// Writes a data file from the file at `path`, unless it is there. Fails with
+    /// [`Error::WrongDigest`] if the file's digest is another, and publishes nothing then.
+    pub fn write(&self, digest: &Digest, path: &Path) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Directory(directory) => directory.write(digest, path),
+        }
+    }
+
+    /// Reads a record; `None` if it is not there.
+    pub fn record(&self, name: &RecordName) -> Result<Option<Vec<u8>>, Error> {
+        match &self.backend {
+            Backend::Directory(directory) => directory.record(name),
+        }
+    }
+
+    /// Writes or replaces a record. `files` are the data files that must stay as long as the record
+    /// does: a registry keeps no others. All of them must be there already.
+    pub fn set_record(&self, name: &RecordName, bytes: &[u8], files: &[DataFile]) -> Result<(), Error> {
+        let _ = files;
+        match &self.backend {
+            Backend::Directory(directory) => directory.set_record(name, bytes),
+        }
+    }
+
+    /// Removes a record. One that is not there is no error.
+    pub fn remove_record(&self, name: &RecordName) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Directory(directory) => directory.remove_record(name),
+        }
+    }
+
+    /// Lists the records of a kind, sorted by name. A web server cannot
+    /// ([`Error::Unsupported`]).
+    pub fn records(&self, kind: RecordKind) -> Result<Vec<StoredRecord>, Error> {
+        match &self.backend {
+            Backend::Directory(directory) => directory.records(kind),
+        }
+    }
+
+    /// Lists the data files that [`Remote::remove`] may remove, sorted by digest. Of a registry the
+    /// list is empty, because a registry itself collects the files that no record names.
+    pub fn data(&self) -> Result<Vec<StoredData>, Error> {
+        match &self.backend {
+            Backend::Directory(directory) => directory.data(),
+        }
+    }
+
+    /// Removes a data file. One that is not there is no error.
+    pub fn remove(&self, digest: &Digest) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Directory(directory) => directory.remove(digest),
+        }
+    }
+
+    /// Renews the time of a data file. Fails with [`Error::Missing`] if the file is not there.
+    pub fn touch(&self, digest: &Digest) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Directory(directory) => directory.touch(digest),
+        }
+    }
+
+    /// Removes what killed writers left before `time`.
+    pub fn remove_leftovers(&self, time: SystemTime) -> Result<(), Error> {
+        match &self.backend {
+            Backend::Directory(directory) => directory.remove_leftovers(time),
+        }
+    }
+}
