@@ -1,6 +1,7 @@
 //! Names and files of bases that machines share. `docs/design/fleet.md` defines the formats.
 
 pub mod branch;
+pub mod bundles;
 mod digest;
 pub mod frame;
 mod json;
@@ -11,6 +12,7 @@ mod record;
 pub mod table;
 
 pub use branch::Branch;
+pub use bundles::BundleList;
 pub use digest::{BadDigest, Digest, Digester};
 pub use json::Malformed;
 pub use lease::Lease;
