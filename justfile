@@ -125,6 +125,12 @@ clone *args:
     cargo build --profile dist
     PATH="$PWD/target/oracle/bin:$PATH" cargo run --profile dist -p lab -- clone "$@"
 
+# hosts that begin a job on one repository: clones, mirrors, archives, shared bases (needs root: namespaces and mounts)
+fleet *args:
+    .ci/oracle
+    cargo build --profile dist
+    PATH="$PWD/target/oracle/bin:$PATH" cargo run --profile dist -p lab -- fleet "$@"
+
 # status over a shared base, local and on a network disk, as in an article of 2012 (needs root: mounts)
 article *args:
     cargo build --profile dist

@@ -11,6 +11,7 @@ mod checkout;
 mod clone;
 mod corpus;
 mod day;
+mod fleet;
 mod floor;
 mod measure;
 mod programs;
@@ -62,6 +63,8 @@ enum Command {
     Add(add::Args),
     /// Clone and fetch over several ways to a server.
     Clone(clone::Args),
+    /// Hosts that begin a job on one repository, beside clones, mirrors and archives.
+    Fleet(fleet::Args),
     /// The steps of an article of 2012 beside workspaces.
     Article(workspace::article::Args),
     /// Files that are written and read as a whole: index, multi-pack-index, commit-graph, packs.
@@ -82,6 +85,9 @@ enum Command {
         #[command(subcommand)]
         act: workspace::Act,
     },
+    /// Serve a directory to the hosts of a fleet (used by the other commands).
+    #[command(hide = true)]
+    ServeFleet { root: PathBuf },
     /// Write the files of a commit from memory: the floor (used by the other commands).
     #[command(hide = true)]
     Floor { repo: PathBuf, revision: String, into: PathBuf },
@@ -97,6 +103,8 @@ fn main() -> ExitCode {
         Command::Write(args) => write::run(&args),
         Command::Add(args) => add::run(&args),
         Command::Clone(args) => clone::run(&args),
+        Command::Fleet(args) => fleet::run(&args),
+        Command::ServeFleet { root } => fleet::serve(&root),
         Command::Article(args) => workspace::article::run(&args),
         Command::Act { act } => workspace::act(&act),
         Command::Report(args) => report::run(&args),

@@ -47,6 +47,7 @@ pub(crate) enum Kind {
     Write,
     Add,
     Clone,
+    Fleet,
 }
 
 /// The version text of each program, by its name.
@@ -149,6 +150,12 @@ pub(crate) struct Sample {
     pub(crate) stats: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opens: Option<i64>,
+    /// Bytes that a host of a fleet received, with the headers of packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) received: Option<u64>,
+    /// Seconds of CPU that the servers used for a host of a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<f64>,
 }
 
 /// The part of a figure that was written down when samples were not kept.

@@ -4,6 +4,7 @@
 //! test holds the committed ones.
 
 mod chart;
+mod fleet;
 mod overview;
 mod page;
 mod section;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Records,
+    Records, fleet,
     section::{SECTIONS, Section, Unit},
     text, workspace,
 };
@@ -69,6 +69,8 @@ fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String 
         .collect();
     if record.kind == Kind::Article {
         page += &format!("\n{}", table(workspace::article(section.unit, &timed)));
+    } else if record.kind == Kind::Fleet {
+        page += &format!("\n{}", table(fleet::columns(&timed)));
     } else if !timed.is_empty() {
         page += &format!("\n{}", table(columns(section, &timed)));
     }

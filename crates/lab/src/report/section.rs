@@ -45,7 +45,7 @@ enum Disks {
     Cold,
 }
 
-pub(super) const SECTIONS: [Section; 10] = [
+pub(super) const SECTIONS: [Section; 11] = [
     Section {
         title: "Checkout, clone and switch on local disks",
         intro: "Each run gets a fresh file system. The old revision is linux v6.1, the new one v6.12. gix has no \
@@ -107,6 +107,17 @@ pub(super) const SECTIONS: [Section; 10] = [
                 \"server\" is `git upload-pack` alone, which answers and waits for nobody. Unit: seconds.",
         unit: Unit::Seconds,
         kind: Kind::Clone,
+        disks: Disks::All,
+    },
+    Section {
+        title: "A fleet",
+        intro: "Each host is a network namespace with a line of its own (1 Gbit/s, 5 ms in each direction) and a fresh \
+                file system. All hosts start at once, and share the processors and the disk of one machine. The time \
+                ends with the first `git status` that finds nothing. The next commit changes 100 files. The mirror \
+                of `--reference` lies on the host before the start. Figures of bytes and of the servers' time are \
+                medians of the hosts. Unit: seconds.",
+        unit: Unit::Seconds,
+        kind: Kind::Fleet,
         disks: Disks::All,
     },
     Section {

@@ -1,5 +1,5 @@
-//! `examples/slurm` on a cluster of four nodes on this machine. The jobs run as an ordinary user, in
-//! workspaces that the prolog makes and the epilog removes.
+//! `examples/slurm` on a cluster of four nodes on this machine. The jobs run as an ordinary user,
+//! in workspaces that the prolog makes and the epilog removes.
 
 use std::{
     fs,

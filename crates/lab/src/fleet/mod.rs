@@ -1,0 +1,267 @@
+//! `lab fleet`: hosts begin a job on one repository, and then on its next commit.
+//!
+//! Each host is a network namespace with a line of its own and a fresh disk of its own. All hosts
+//! start at once, and share the processors of this machine. The time of a host ends with the first
+//! `git status` that finds nothing. The order of the ways is reversed from run to run.
+
+mod network;
+mod peers;
+mod servers;
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    thread,
+    time::Duration,
+};
+
+use testkit::servers::Proxy;
+
+pub(crate) use self::servers::child as serve;
+use self::{
+    network::{Host, Speed},
+    peers::{Moment, Peer, REPOSITORY},
+    servers::Servers,
+};
+use crate::{
+    Error, corpus,
+    measure::{self, Invocation, must},
+    programs::Programs,
+    record::{self, Figure, Kind, Machine, Sample, To},
+    results::median,
+    rig::{FileSystem, Volume},
+    weather::trees::{self, Tree},
+};
+
+/// The number of files that the next commit changes.
+const CHANGED: usize = 100;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A repository or bundle to measure on, or `linux`, the tree from Debian's source packages,
+    /// which is the default.
+    #[arg(long)]
+    tree: Option<PathBuf>,
+    /// The numbers of hosts that start at once.
+    #[arg(long = "hosts", default_values_t = [1, 8])]
+    hosts: Vec<usize>,
+    /// Only these ways.
+    #[arg(long = "peer", value_enum)]
+    peers: Vec<Peer>,
+    /// Number of runs for each way.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Megabits a second of each host's line.
+    #[arg(long, default_value_t = 1000)]
+    rate: u32,
+    /// Milliseconds from one end of a line to the other.
+    #[arg(long, default_value_t = 5)]
+    delay: u64,
+    /// Compare with the targets; exit 1 if one is missed.
+    #[arg(long)]
+    check: bool,
+    /// The sapwood binary; by default the one beside this program.
+    #[arg(long)]
+    sapwood: Option<PathBuf>,
+    /// The git binary. Servers run the `git` in `PATH`, or the one that `SAPWOOD_TEST_GIT` names.
+    #[arg(long, default_value = "git")]
+    git: PathBuf,
+    /// The directory for disks.
+    #[arg(long)]
+    scratch: Option<PathBuf>,
+    #[command(flatten)]
+    to: To,
+}
+
+struct Lab<'a> {
+    args: &'a Args,
+    programs: Programs,
+    /// The directory that the servers serve.
+    root: PathBuf,
+    scratch: PathBuf,
+    servers: Servers,
+    /// The commit of each moment.
+    commits: [String; 2],
+}
+
+/// A host with its disk and its ports.
+struct Ready {
+    host: Host,
+    disk: Volume,
+    /// The lines to the servers, which end with these values.
+    _lines: Vec<Proxy>,
+    /// Assignments of shell variables.
+    variables: String,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
+    network::enter()?;
+    network::bridge()?;
+    let tree = match &args.tree {
+        None => trees::linux(&[CHANGED])?,
+        Some(path) => trees::named(path, &[CHANGED])?,
+    };
+    let programs = Programs::find(&args.git, args.sapwood.as_deref(), Path::new("gix"))?;
+    println!("{}; {:?}; {} runs, order alternating\n{tree}", Machine::here(), programs.versions, args.runs);
+    let root = corpus::absolute(&corpus::directory().join("fleet").join(&tree.name))?;
+    let commits = repository(&tree, &root.join(REPOSITORY))?;
+    let scratch = match &args.scratch {
+        Some(scratch) => corpus::absolute(scratch)?,
+        None => corpus::absolute(&corpus::directory().join("scratch"))?,
+    };
+    let lab = Lab { args, programs, servers: Servers::start(&root)?, root, scratch, commits };
+    let mut cases = Vec::new();
+    for &hosts in &args.hosts {
+        lab.measure(&tree, hosts, &mut cases)?;
+    }
+    let missed = print(&cases);
+    args.to.write(Kind::Fleet, &lab.programs.versions, vec![tree.fact()], cases)?;
+    Ok(if args.check && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Makes the server's repository, with one branch, and returns the commit of each moment.
+fn repository(tree: &Tree, at: &Path) -> Result<[String; 2], Error> {
+    let git = |args: &[&str]| must(Path::new("git"), args, at);
+    let from = tree.packed.display().to_string();
+    if fs::metadata(at).is_err() {
+        let to = at.display().to_string();
+        must(Path::new("git"), &["init", "-q", "--bare", "-b", "main", &to], Path::new("/"))?;
+        let next = format!("refs/lab/change-{CHANGED}");
+        git(&["fetch", "-q", &from, "refs/lab/new:refs/heads/main", &format!("{next}:{next}")])?;
+        git(&["config", "uploadpack.allowFilter", "true"])?;
+        git(&["config", "transfer.hideRefs", "refs/lab"])?;
+        git(&["update-ref", "refs/lab/new", "main"])?;
+        git(&["repack", "-adqb"])?;
+    }
+    let commit = |name: &str| -> Result<String, Error> {
+        Ok(String::from_utf8_lossy(&git(&["rev-parse", "--verify", name])?).trim().to_owned())
+    };
+    Ok([commit("refs/lab/new")?, commit(&format!("refs/lab/change-{CHANGED}"))?])
+}
+
+impl Lab<'_> {
+    /// Measures all ways with this number of hosts.
+    fn measure(&self, tree: &Tree, hosts: usize, cases: &mut Vec<record::Case>) -> Result<(), Error> {
+        let peers = if self.args.peers.is_empty() { Peer::ALL.to_vec() } else { self.args.peers.clone() };
+        for peer in &peers {
+            for moment in Moment::ALL {
+                self.publish(moment)?;
+                peer.prepare_server(&self.root, moment)?;
+            }
+        }
+        let mut samples = vec![[Vec::new(), Vec::new()]; peers.len()];
+        for run in 0..self.args.runs {
+            let order: Vec<usize> = (0..peers.len()).collect();
+            let order: Box<dyn Iterator<Item = usize>> =
+                if run % 2 == 0 { Box::new(order.into_iter()) } else { Box::new(order.into_iter().rev()) };
+            for which in order {
+                for (all, new) in samples[which].iter_mut().zip(self.run(peers[which], hosts)?) {
+                    all.extend(new);
+                }
+            }
+        }
+        for (at, moment) in Moment::ALL.into_iter().enumerate() {
+            for (peer, samples) in peers.iter().zip(&samples) {
+                let disk = format!("{hosts} hosts");
+                let key = [tree.name.as_str(), disk.as_str(), moment.name()];
+                record::Case::add(cases, key, Figure::of_samples(peer.name(), &samples[at]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the branch of the server to the commit of a moment.
+    fn publish(&self, moment: Moment) -> Result<(), Error> {
+        let set = ["update-ref", "refs/heads/main", &self.commits[moment as usize]];
+        must(Path::new("git"), &set, &self.root.join(REPOSITORY)).map(drop)
+    }
+
+    /// Runs a way once on fresh hosts. Returns the samples of each moment.
+    fn run(&self, peer: Peer, hosts: usize) -> Result<[Vec<Sample>; 2], Error> {
+        self.publish(Moment::First)?;
+        let speed = Speed { rate: self.args.rate, delay: Duration::from_millis(self.args.delay) };
+        let ready = (0..hosts).map(|number| self.host(peer, number, speed)).collect::<Result<Vec<_>, _>>()?;
+        nix::unistd::sync();
+        let mut result = [Vec::new(), Vec::new()];
+        for moment in Moment::ALL {
+            self.publish(moment)?;
+            let before = self.servers.cpu();
+            let taken: Vec<Result<Sample, Error>> = thread::scope(|scope| {
+                let hosts: Vec<_> =
+                    ready.iter().map(|host| scope.spawn(|| self.sample(peer, moment, host))).collect();
+                hosts.into_iter().map(|host| host.join().expect("a host does not panic")).collect()
+            });
+            let cpu = (self.servers.cpu() - before) / hosts as f64;
+            let samples = taken.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let samples: Vec<Sample> =
+                samples.into_iter().map(|of| Sample { server: Some(cpu), ..of }).collect();
+            eprintln!(
+                "lab:   {hosts} hosts, {} {}: {:.3} s, {} bytes, server {cpu:.3} s a host",
+                peer.name(),
+                moment.name(),
+                median(samples.iter().map(|of| of.wall).collect()),
+                samples[0].received.unwrap_or_default(),
+            );
+            result[moment as usize] = samples;
+        }
+        Ok(result)
+    }
+
+    fn host(&self, peer: Peer, number: usize, speed: Speed) -> Result<Ready, Error> {
+        let host = Host::new(number, speed)?;
+        let disk = Volume::fresh(FileSystem::Ext4, &self.scratch.join(format!("host-{number}")))?;
+        disk.read_directly();
+        peer.prepare_host(&self.root, disk.path())?;
+        let (mut lines, mut variables) = (Vec::new(), self.path());
+        let mut line = |name: &str, scheme: &str, server: SocketAddr, path: &str| -> Result<(), Error> {
+            let proxy = host.line_to(server)?;
+            variables += &format!("export {name}={scheme}://{}{path}\n", proxy.address());
+            lines.push(proxy);
+            Ok(())
+        };
+        line("GIT_SERVER", "git", self.servers.git, "")?;
+        line("WEB_SERVER", "http", self.servers.web, "/files")?;
+        Ok(Ready { host, disk, _lines: lines, variables })
+    }
+
+    /// Returns the assignment of `PATH` with the measured programs.
+    fn path(&self) -> String {
+        let dir = |program: &Path| program.parent().map(|dir| dir.display().to_string()).unwrap_or_default();
+        let git = fs::canonicalize(&self.args.git).map(|git| dir(&git)).unwrap_or_default();
+        let dirs = [dir(&self.programs.sapwood), git];
+        let dirs: Vec<&str> = dirs.iter().map(String::as_str).filter(|dir| !dir.is_empty()).collect();
+        format!("export PATH={}:$PATH\n", dirs.join(":"))
+    }
+
+    fn sample(&self, peer: Peer, moment: Moment, ready: &Ready) -> Result<Sample, Error> {
+        let commit = &self.commits[moment as usize];
+        let script = format!("{}COMMIT={commit}\n{}", ready.variables, peer.script(moment));
+        let mut invocation = Invocation::new(Path::new("/bin/sh"), &["-ec", &script], ready.disk.path());
+        invocation.outside = ready.host.prefix();
+        let before = ready.host.received();
+        let sample = Sample::from(measure::run(&invocation)?);
+        Ok(Sample { received: Some(ready.host.received() - before), ..sample })
+    }
+}
+
+/// Prints the medians. Returns the number of missed targets.
+fn print(cases: &[record::Case]) -> usize {
+    for case in cases {
+        println!("\n{} {} {}", case.tree, case.disk, case.case);
+        for figure in &case.tools {
+            let (least, most) = figure.wall().and_then(|wall| wall.range).unwrap_or_default();
+            let of = |of: fn(&Sample) -> f64| median(figure.samples.iter().map(of).collect());
+            println!(
+                "  {:<24} {:>8.3} s ({least:.3} .. {most:.3}), {:>8.1} MB received, CPU {:.2} s, server {:.2} s",
+                figure.tool,
+                of(|sample| sample.wall),
+                of(|sample| sample.received.unwrap_or_default() as f64 / 1e6),
+                of(|sample| sample.user + sample.sys),
+                of(|sample| sample.server.unwrap_or_default()),
+            );
+        }
+    }
+    0
+}

@@ -1,0 +1,122 @@
+//! The ways in which a host gets its first worktree, and the files of the next commit.
+//!
+//! Each way is a shell script. It ends with a `git status` that finds nothing.
+
+use std::path::Path;
+
+use crate::{Error, measure::must};
+
+/// The repository on the server, and what is made from it for the ways that need more.
+pub(super) const REPOSITORY: &str = "tree.git";
+pub(super) const BUNDLE: &str = "tree.bundle";
+
+/// A way to a worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Peer {
+    /// `git clone`
+    Clone,
+    /// `git clone --depth 1`
+    Shallow,
+    /// `git clone` with a bundle of the first commit.
+    Bundle,
+    /// `git clone --reference` with a mirror that lies on the host already.
+    Mirror,
+    /// A compressed archive of a worktree of depth 1.
+    Tar,
+}
+
+/// The moment that is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    First,
+    Next,
+}
+
+impl Moment {
+    pub(super) const ALL: [Moment; 2] = [Moment::First, Moment::Next];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Moment::First => "first",
+            Moment::Next => "next",
+        }
+    }
+}
+
+/// The end of each script.
+const CLEAN: &str = "test -z \"$(git status --porcelain)\"";
+
+/// Makes a clone in `job` the newest commit's.
+const UPDATE: &str = "cd job && git fetch -q origin main && git checkout -q --detach FETCH_HEAD";
+
+impl Peer {
+    pub(super) const ALL: [Peer; 5] = [Peer::Clone, Peer::Shallow, Peer::Bundle, Peer::Mirror, Peer::Tar];
+
+    /// Returns the name in reports.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Peer::Clone => "git clone",
+            Peer::Shallow => "git clone --depth 1",
+            Peer::Bundle => "git clone --bundle-uri",
+            Peer::Mirror => "git clone --reference",
+            Peer::Tar => "tar.zst",
+        }
+    }
+
+    /// Returns the script that runs on the host, on its disk. It knows the addresses `$GIT_SERVER`
+    /// and `$WEB_SERVER`, and the commit `$COMMIT`.
+    pub(super) fn script(self, moment: Moment) -> String {
+        let clone = |options: &str| format!("git clone -q {options} $GIT_SERVER/{REPOSITORY} job && cd job");
+        let body = match (self, moment) {
+            (Peer::Clone, Moment::First) => clone(""),
+            (Peer::Shallow, Moment::First) => clone("--depth 1"),
+            (Peer::Bundle, Moment::First) => clone(&format!("--bundle-uri=$WEB_SERVER/{BUNDLE}")),
+            (Peer::Mirror, Moment::First) => clone("--reference \"$PWD/mirror.git\""),
+            (Peer::Tar, moment) => {
+                let dir = moment.name();
+                format!(
+                    "mkdir {dir} && cd {dir} && \
+                     curl -sf $WEB_SERVER/{} | zstd -dqc | tar -x && cd job",
+                    archive(moment)
+                )
+            }
+            (Peer::Clone | Peer::Bundle, Moment::Next) => UPDATE.to_owned(),
+            (Peer::Shallow, Moment::Next) => UPDATE.replace("fetch -q", "fetch -q --depth 1"),
+            (Peer::Mirror, Moment::Next) => {
+                format!("git -C mirror.git fetch -q $GIT_SERVER/{REPOSITORY} main && {UPDATE}")
+            }
+        };
+        format!("{body} && {CLEAN} && test \"$(git rev-parse HEAD)\" = $COMMIT")
+    }
+
+    /// Prepares the server. `root` is its directory; `main` is at the commit of the moment.
+    pub(super) fn prepare_server(self, root: &Path, moment: Moment) -> Result<(), Error> {
+        let sh = |script: &str| must(Path::new("sh"), &["-ec", script], root).map(drop);
+        match (self, moment) {
+            (Peer::Bundle, Moment::First) => {
+                sh(&format!("git -C {REPOSITORY} bundle create -q ../{BUNDLE} main"))
+            }
+            (Peer::Tar, moment) => {
+                let archive = archive(moment);
+                sh(&format!(
+                    "rm -rf job && git clone -q --depth 1 file://$PWD/{REPOSITORY} job && \
+                     tar -c job | zstd -q -f -T0 -o {archive} && rm -rf job"
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Prepares a host with the empty disk `disk`.
+    pub(super) fn prepare_host(self, root: &Path, disk: &Path) -> Result<(), Error> {
+        if self != Peer::Mirror {
+            return Ok(());
+        }
+        let from = format!("file://{}", root.join(REPOSITORY).display());
+        must(Path::new("git"), &["clone", "-q", "--mirror", &from, "mirror.git"], disk).map(drop)
+    }
+}
+
+fn archive(moment: Moment) -> String {
+    format!("{}.tar.zst", moment.name())
+}
