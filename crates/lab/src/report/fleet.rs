@@ -6,31 +6,38 @@ use crate::{
     results::median,
 };
 
+/// A way to a worktree with a number of hosts.
+struct Row<'a> {
+    case: &'a Case,
+    first: &'a Figure,
+    next: Option<&'a Figure>,
+}
+
 /// Returns the columns. Cases of one number of hosts belong together: the first worktree, and the
 /// next commit.
 pub(super) fn columns(cases: &[&Case]) -> Vec<Column> {
-    let firsts: Vec<&Case> = cases.iter().copied().filter(|case| case.case == "first").collect();
     let next = |first: &Case, tool: &str| {
         let same = |case: &&&Case| case.case == "next" && case.tree == first.tree && case.disk == first.disk;
         cases.iter().find(same).and_then(|case| case.tool(tool))
     };
-    let rows: Vec<(&Case, &Figure, Option<&Figure>)> = firsts
-        .into_iter()
-        .flat_map(|case| case.tools.iter().map(move |figure| (case, figure, next(case, &figure.tool))))
-        .collect();
+    let firsts = cases.iter().copied().filter(|case| case.case == "first");
+    let rows = firsts.flat_map(|case| {
+        case.tools.iter().map(move |first| Row { case, first, next: next(case, &first.tool) })
+    });
+    let rows: Vec<Row<'_>> = rows.collect();
     let time = |figure: &Figure| figure.wall().map(|wall| text::spread(wall, Unit::Seconds));
-    let column = |head, cell: &dyn Fn(&(&Case, &Figure, Option<&Figure>)) -> Option<String>| {
+    let column = |head, cell: &dyn Fn(&Row<'_>) -> Option<String>| {
         (head, rows.iter().map(|row| cell(row).unwrap_or_default()).collect())
     };
     vec![
-        column("hosts", &|(case, ..)| Some(case.disk.trim_end_matches(" hosts").to_owned())),
-        column("way", &|(_, first, _)| Some(first.tool.clone())),
-        column("first status", &|(_, first, _)| time(first)),
-        column("MB received", &|(_, first, _)| received(first)),
-        column("server, s of CPU", &|(_, first, _)| server(first)),
-        column("next commit", &|(.., next)| time((*next)?)),
-        column("MB received, next", &|(.., next)| received((*next)?)),
-        column("server, next", &|(.., next)| server((*next)?)),
+        column("hosts", &|row| Some(row.case.disk.trim_end_matches(" hosts").to_owned())),
+        column("way", &|row| Some(row.first.tool.clone())),
+        column("first status", &|row| time(row.first)),
+        column("MB received", &|row| received(row.first)),
+        column("server, s of CPU", &|row| server(row.first)),
+        column("next commit", &|row| time(row.next?)),
+        column("MB received, next", &|row| received(row.next?)),
+        column("server, next", &|row| server(row.next?)),
     ]
 }
 
