@@ -5,8 +5,8 @@
 //! 1. [`crew`]: the number of workers, and the distribution of work among them;
 //! 2. [`look`]: reads what is there: stat data, trees, ignore rules, pathspecs, sparse patterns;
 //! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`stash`], [`clean`], [`clone`],
-//!    [`switch`], [`worktree`], [`workspace`], [`indexing`], [`fetch`], [`bundles`], and what they
-//!    share ([`guard`], [`trash`]). They use each other without circles.
+//!    [`switch`], [`worktree`], [`workspace`], [`indexing`], [`fetch`], [`bundles`], [`fleet`], and
+//!    what they share ([`guard`], [`trash`]). They use each other without circles.
 
 pub mod add;
 pub mod bundles;
@@ -17,6 +17,7 @@ pub mod commit_graph;
 pub mod crew;
 pub mod diff;
 pub mod fetch;
+pub mod fleet;
 pub mod guard;
 pub mod indexing;
 pub mod look;

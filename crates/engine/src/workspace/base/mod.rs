@@ -44,6 +44,7 @@ pub use import::{Importer, Streamed};
 pub use index::Monitor;
 pub use keep::{Act, Freed};
 pub use verify::{Flaw, Verified};
+pub(crate) use tree::index_of;
 pub use wanted::{Owner, Wanted};
 
 /// The kind of a base.

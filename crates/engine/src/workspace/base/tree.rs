@@ -27,7 +27,7 @@ enum Item {
 const WEIGHT: usize = 2;
 
 /// Reads `tree` breadth first, all directories of one depth in parallel.
-pub(super) fn index_of(objects: &Objects, tree: ObjectId, protect: Protect) -> Result<Index, LookError> {
+pub(crate) fn index_of(objects: &Objects, tree: ObjectId, protect: Protect) -> Result<Index, LookError> {
     let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
     let mut all: Vec<(ObjectId, Vec<Item>)> = Vec::new();
     let mut level = vec![tree];

@@ -1,0 +1,101 @@
+//! Brings the base of a commit from a remote.
+//!
+//! Order: the manifest; packs (`history`); the boundary of the history; the base directory is
+//! locked; tables, then ranges of segments (`plan`, `contents`). Contents are published as they
+//! arrive. The caller gets the importer, which holds the lock, and adds the base with it.
+//!
+//! After a failure, what arrived stays. The next pull asks for the rest.
+
+mod contents;
+mod history;
+mod plan;
+
+use std::time::Duration;
+
+use format::{
+    ObjectId,
+    fleet::{Lease, Manifest},
+};
+
+use super::{Context, Error, lease, records, records::address, scratch::Scratch, stock};
+use crate::{sparse::Patterns, workspace::base::Importer};
+
+/// Judges the signature of a manifest: its signed bytes, and the signature if there is one.
+pub type Verify<'a> = dyn Fn(&[u8], Option<&[u8]>) -> Result<(), String> + 'a;
+
+/// How a base is pulled.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// Judges the manifest before anything that it names is fetched.
+    pub verify: Option<&'a Verify<'a>>,
+    /// Keep the base from being pruned: holder and time.
+    pub lease: Option<(String, Duration)>,
+    /// Bring only contents of these paths.
+    pub sparse: Option<&'a Patterns>,
+}
+
+/// The work that a pull did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The number of packs that came.
+    pub packs: u64,
+    /// The number of contents that came.
+    pub contents: u64,
+    /// The number of contents that were here.
+    pub known: u64,
+    /// The bytes of packs, tables and ranges that came.
+    pub bytes: u64,
+    /// The number of data files or ranges that were asked for.
+    pub requests: u64,
+}
+
+/// A base that is here, except for its image.
+pub struct Pulled<'b> {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// The lease, if one was asked for.
+    pub lease: Option<Lease>,
+    /// Adds the base ([`Importer::add_base`]). Holds the lock of the base directory.
+    pub importer: Importer<'b>,
+    /// The work that was done.
+    pub report: Report,
+}
+
+/// Brings the base of `commit`: its commits and trees into the repository, the contents of its
+/// files into the base directory.
+///
+/// `context.repo` may not know the new boundary of the history afterwards, so the caller opens the
+/// repository again.
+pub fn pull<'b>(context: &Context<'b>, commit: ObjectId, options: &Options<'_>) -> Result<Pulled<'b>, Error> {
+    let remote = context.remote;
+    let lease = match &options.lease {
+        Some((holder, time)) => Some(lease::write(remote, &commit, holder, *time)?),
+        None => None,
+    };
+    let read = records::manifest(remote, &commit)?;
+    let read = read.ok_or_else(|| Error::NoBase { remote: address(remote), commit })?;
+    if let Some(verify) = options.verify {
+        let verdict = verify(&read.signed, read.signature.as_deref());
+        verdict.map_err(|reason| Error::Untrusted {
+            remote: address(remote),
+            name: records::commit_name(&commit).to_string(),
+            reason,
+        })?;
+    }
+    let manifest = read.manifest;
+    let scratch = Scratch::create(context)?;
+    let stock = stock::Stock { context, scratch: &scratch, commit, requests: stock::Counter::default() };
+    let mut report = Report::default();
+    let index = history::bring(&stock, &manifest, options, &mut report)?;
+    let (common, hash) = (context.repo.real_common_dir(), context.repo.hash());
+    let importer = context.bases.importer(&common, hash, context.locks.shared, context.fsync)?;
+    let plan = plan::plan(&stock, &manifest, &index, &importer, &mut report)?;
+    let brought = contents::bring(&stock, &plan, &importer);
+    let published = importer.publish();
+    brought?;
+    published.map_err(|source| Error::Contents { remote: address(remote), source })?;
+    report.contents = plan.missing;
+    (report.requests, report.bytes) = stock.requests.get();
+    stock::forget_unused(context);
+    Ok(Pulled { manifest, lease, importer, report })
+}

@@ -1,0 +1,191 @@
+//! The contents and objects of a commit, and those that the remote has.
+
+use std::collections::{HashMap, HashSet};
+
+use bstr::BString;
+use format::{
+    ObjectId,
+    fleet::manifest::{Pack, Table},
+    fleet::table,
+};
+use repo::convert::{Class, Converter};
+
+use super::{
+    super::{
+        Context, Error, records,
+        scratch::Scratch,
+        stock::{Counter, Stock},
+    },
+    Options,
+};
+use crate::{look::protect, workspace::base::index_of};
+
+/// The number of manifests that a push reads.
+const MANIFESTS: usize = 4;
+/// A base whose small segments are more than this gets one new segment for all of them.
+const MAX_SMALL: usize = 32;
+/// A segment below this many bytes is small.
+const SMALL: u64 = 4 << 20;
+/// The number of packs after which a push writes a full one.
+const MAX_PACKS: usize = 16;
+
+/// The stock of a remote, as far as newer bases tell.
+#[derive(Default)]
+pub(super) struct Known {
+    tables: Vec<(Table, table::Table)>,
+    /// Packs to which a new one can be added.
+    pub(super) packs: Vec<Pack>,
+    /// The objects in those packs.
+    pub(super) objects: HashSet<ObjectId>,
+}
+
+/// A content to send.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    pub(super) oid: ObjectId,
+    pub(super) size: u64,
+    pub(super) path: BString,
+}
+
+/// The parts of a new base.
+pub(super) struct Plan {
+    /// Tables of contents that are there.
+    pub(super) tables: Vec<Table>,
+    /// Contents that are not, in the order of their paths.
+    pub(super) contents: Vec<Content>,
+    /// Blobs that travel in the pack.
+    pub(super) objects: Vec<ObjectId>,
+    /// The number of contents that are there.
+    pub(super) known: u64,
+}
+
+/// Reads the newest manifests, and their tables and lists.
+pub(super) fn known(
+    context: &Context<'_>,
+    scratch: &Scratch,
+    commit: ObjectId,
+    options: &Options<'_>,
+) -> Result<Known, Error> {
+    let mut known = Known::default();
+    let branch = match &options.branch {
+        Some(name) => match records::branch(context.remote, name.as_ref()) {
+            Ok(branch) => branch.filter(|branch| branch.hash == commit.kind()),
+            // A damaged record is a lost hint.
+            Err(Error::Record { .. }) => None,
+            Err(error) => return Err(error),
+        },
+        None => None,
+    };
+    let commits = branch.into_iter().flat_map(|branch| branch.commits).chain(options.after.iter().copied());
+    let mut seen = HashSet::from([commit]);
+    let mut names = HashSet::new();
+    let mut manifests = 0;
+    for other in commits.filter(|other| seen.insert(*other)) {
+        if manifests == MANIFESTS {
+            break;
+        }
+        let Some(read) = records::manifest(context.remote, &other)? else { continue };
+        let stock = Stock { context, scratch, commit: other, requests: Counter::default() };
+        let (manifest, mut tables) = (read.manifest, Vec::new());
+        for named in manifest.tables.iter().filter(|named| !names.contains(&named.file.digest)) {
+            match stock.table(named) {
+                Ok(table) => tables.push((*named, table)),
+                Err(error) => skip(error)?,
+            }
+        }
+        names.extend(tables.iter().map(|(named, _)| named.file.digest));
+        known.tables.extend(tables);
+        if known.packs.is_empty() && manifest.packs.len() < MAX_PACKS {
+            match manifest.packs.iter().map(|pack| stock.list(pack)).collect::<Result<Vec<_>, _>>() {
+                Ok(lists) => {
+                    known.packs = manifest.packs;
+                    known.objects = lists.into_iter().flatten().collect();
+                }
+                Err(error) => skip(error)?,
+            }
+        }
+        manifests += 1;
+    }
+    known.tables.extend(super::segments::journal(context, scratch, &names)?);
+    Ok(known)
+}
+
+/// A file that is gone or damaged counts as not there: the new base does not name it.
+fn skip(error: Error) -> Result<(), Error> {
+    match error {
+        Error::Damaged { .. } | Error::Lacks { .. } | Error::Pruned { .. } => Ok(()),
+        error => Err(error),
+    }
+}
+
+/// Divides the files of `tree`.
+pub(super) fn plan(
+    context: &Context<'_>,
+    commit: ObjectId,
+    tree: ObjectId,
+    known: &Known,
+) -> Result<Plan, Error> {
+    let repo = context.repo;
+    let trees = |source| Error::Trees { commit, source };
+    let protect = protect(repo).map_err(Error::from)?;
+    let index = index_of(repo.objects(), tree, protect).map_err(trees)?;
+    let converter = Converter::for_tree(repo, &index)?;
+    let mut convert = converter.worker();
+    let empty = ObjectId::empty_blob(index.hash);
+    let mut seen = HashSet::from([empty]);
+    let mut plan = Plan { tables: Vec::new(), contents: Vec::new(), objects: Vec::new(), known: 0 };
+    let mut wanted = Vec::new();
+    for entry in index.entries().iter().filter(|entry| !entry.mode.is_gitlink()) {
+        let is_object =
+            entry.mode.is_symlink() || convert.class(index.path(entry), entry.mode)? != Class::None;
+        if is_object {
+            plan.objects.push(entry.oid);
+        } else if seen.insert(entry.oid) {
+            wanted.push((entry.oid, index.path(entry)));
+        }
+    }
+    let tables = usable(known, wanted.iter().map(|(oid, _)| *oid).collect());
+    let mut there: HashSet<ObjectId> = HashSet::new();
+    for (named, table) in tables {
+        there.extend(table.contents().iter().map(|content| content.oid));
+        plan.tables.push(*named);
+    }
+    let new: Vec<_> = wanted.iter().filter(|(oid, _)| !there.contains(oid)).collect();
+    plan.known = (wanted.len() - new.len()) as u64;
+    let fetched = repo.objects().fetch_missing(&mut new.iter().map(|(oid, _)| *oid));
+    fetched.map_err(|source| Error::Object { oid: new[0].0, source: Box::new(source) })?;
+    let mut reader = repo.objects().reader();
+    for &(oid, path) in new {
+        context.check_interrupt()?;
+        let header = reader.header(&oid);
+        match header.map_err(|source| Error::Object { oid, source: Box::new(source) })? {
+            (repo::objects::Kind::Blob, size) => {
+                plan.contents.push(Content { oid, size, path: path.to_owned() });
+            }
+            _ => return Err(Error::Kind { oid, expected: "blob" }),
+        }
+    }
+    Ok(plan)
+}
+
+/// Returns the tables that have some of the contents, each content from one table. Many small
+/// segments are left out together: a host should not need a request for each.
+fn usable(known: &Known, mut wanted: HashSet<ObjectId>) -> Vec<&(Table, table::Table)> {
+    // Where two tables have a content, the one with more contents is likely named by more bases.
+    let mut order: Vec<_> = known.tables.iter().collect();
+    order.sort_by_key(|(named, table)| (std::cmp::Reverse(table.contents().len()), named.file.digest));
+    let mut used: HashMap<_, usize> = HashMap::new();
+    for (named, table) in &order {
+        let count = table.contents().iter().filter(|content| wanted.remove(&content.oid)).count();
+        if count > 0 {
+            used.insert(named.file.digest, count);
+        }
+    }
+    let is_small = |named: &Table| named.segment.size < SMALL;
+    let mut tables: Vec<_> =
+        known.tables.iter().filter(|(named, _)| used.contains_key(&named.file.digest)).collect();
+    if tables.iter().filter(|(named, _)| is_small(named)).count() > MAX_SMALL {
+        tables.retain(|(named, _)| !is_small(named));
+    }
+    tables
+}
