@@ -18,16 +18,13 @@ use std::{
 use format::fleet::{DataFile, Digest, Digester, RecordKind, RecordName};
 use sys::{File, FileType, by_path};
 
-use crate::{Error, StoredData, StoredRecord};
+use crate::{Error, LONGEST_RECORD, StoredData, StoredRecord, backend::Backend};
 
 /// The directory of files that are being written.
 const TEMPORARY: &str = "tmp";
 
 /// The bytes that are copied at once.
 const PIECE: usize = 256 << 10;
-
-/// The longest record that is read.
-pub(crate) const LONGEST_RECORD: u64 = 64 << 20;
 
 /// See the module.
 pub(crate) struct Directory {
@@ -50,33 +47,6 @@ impl Directory {
 
     fn path(&self, digest: &Digest) -> PathBuf {
         self.root.join(digest.path())
-    }
-
-    pub(crate) fn has(&self, digest: &Digest) -> Result<bool, Error> {
-        let path = self.path(digest);
-        Ok(by_path::stat_followed(&path).map_err(failed("stat", &path))?.is_some())
-    }
-
-    pub(crate) fn read(&self, digest: &Digest, range: Range<u64>) -> Result<Vec<u8>, Error> {
-        let path = self.path(digest);
-        let file = open(&path)?;
-        let size = sys::stat_of(&file).map_err(failed("stat", &path))?.size;
-        if range.end > size {
-            let reason = format!("it has {size} bytes, expected at least {}", range.end);
-            return Err(Error::Wrong { address: path.display().to_string(), reason });
-        }
-        let length = usize::try_from(range.end.saturating_sub(range.start));
-        let mut bytes =
-            vec![0; length.map_err(|_| failed("read", &path)(io::ErrorKind::OutOfMemory.into()))?];
-        file.read_exact_at(&mut bytes, range.start).map_err(failed("read", &path))?;
-        Ok(bytes)
-    }
-
-    pub(crate) fn write(&self, digest: &Digest, from: &Path) -> Result<(), Error> {
-        if self.has(digest)? {
-            return Ok(());
-        }
-        self.copy(digest, from)
     }
 
     /// Writes a data file, whether it is there or not.
@@ -105,86 +75,6 @@ impl Directory {
             return Err(Error::WrongDigest { path: from.to_owned(), expected: *digest, found });
         }
         self.publish(temporary, &path)
-    }
-
-    pub(crate) fn record(&self, name: &RecordName) -> Result<Option<Vec<u8>>, Error> {
-        let path = self.root.join(name.path());
-        let size = match by_path::stat_followed(&path).map_err(failed("stat", &path))? {
-            None => return Ok(None),
-            Some(stat) => stat.size,
-        };
-        if size > LONGEST_RECORD {
-            let reason = format!("a record of {size} bytes");
-            return Err(Error::Wrong { address: path.display().to_string(), reason });
-        }
-        by_path::read(&path).map_err(failed("read", &path))
-    }
-
-    pub(crate) fn set_record(&self, name: &RecordName, bytes: &[u8]) -> Result<(), Error> {
-        let mut temporary = self.create()?;
-        temporary.write(bytes)?;
-        self.publish(temporary, &self.root.join(name.path()))
-    }
-
-    pub(crate) fn remove_record(&self, name: &RecordName) -> Result<(), Error> {
-        remove(&self.root.join(name.path()))
-    }
-
-    pub(crate) fn records(&self, kind: RecordKind) -> Result<Vec<StoredRecord>, Error> {
-        let directory = self.root.join(kind.directory());
-        let mut records = Vec::new();
-        for name in list(&directory)? {
-            let Ok(name) = RecordName::new(kind, name) else { continue };
-            // Another host may remove it meanwhile.
-            if let Some((_, modified)) = size_and_time(&self.root.join(name.path()))? {
-                records.push(StoredRecord { name, modified: Some(modified) });
-            }
-        }
-        records.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(records)
-    }
-
-    pub(crate) fn data(&self) -> Result<Vec<StoredData>, Error> {
-        let data = self.root.join("data");
-        let mut found = Vec::new();
-        for digits in list(&data)? {
-            for name in list(&data.join(&digits))? {
-                let Ok(digest) = name.parse::<Digest>() else { continue };
-                let path = data.join(&digits).join(&name);
-                if path != self.path(&digest) {
-                    continue;
-                }
-                if let Some((size, modified)) = size_and_time(&path)? {
-                    found.push(StoredData { file: DataFile { digest, size }, modified });
-                }
-            }
-        }
-        found.sort_by_key(|data| data.file.digest);
-        Ok(found)
-    }
-
-    pub(crate) fn remove(&self, digest: &Digest) -> Result<(), Error> {
-        remove(&self.path(digest))
-    }
-
-    pub(crate) fn touch(&self, digest: &Digest) -> Result<(), Error> {
-        let path = self.path(digest);
-        match open(&path)?.set_modified(SystemTime::now()) {
-            // The file is another user's: a copy replaces it.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.copy(digest, &path),
-            set => set.map_err(failed("set the time of", &path)),
-        }
-    }
-
-    pub(crate) fn remove_leftovers(&self, before: SystemTime) -> Result<(), Error> {
-        let directory = self.root.join(TEMPORARY);
-        for name in list(&directory)? {
-            let path = directory.join(name);
-            if size_and_time(&path)?.is_some_and(|(_, modified)| modified < before) {
-                remove(&path)?;
-            }
-        }
-        Ok(())
     }
 
     /// Creates a file in `tmp/`.
@@ -219,6 +109,115 @@ impl Directory {
         }
         temporary.published = true;
         by_path::sync_dir(parent).map_err(failed("sync", parent))
+    }
+}
+
+impl Backend for Directory {
+    fn has(&self, digest: &Digest) -> Result<bool, Error> {
+        let path = self.path(digest);
+        Ok(by_path::stat_followed(&path).map_err(failed("stat", &path))?.is_some())
+    }
+
+    fn read(&self, digest: &Digest, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        let path = self.path(digest);
+        let file = open(&path)?;
+        let size = sys::stat_of(&file).map_err(failed("stat", &path))?.size;
+        if range.end > size {
+            let reason = format!("it has {size} bytes, expected at least {}", range.end);
+            return Err(Error::Wrong { address: path.display().to_string(), reason });
+        }
+        let length = usize::try_from(range.end.saturating_sub(range.start));
+        let mut bytes =
+            vec![0; length.map_err(|_| failed("read", &path)(io::ErrorKind::OutOfMemory.into()))?];
+        file.read_exact_at(&mut bytes, range.start).map_err(failed("read", &path))?;
+        Ok(bytes)
+    }
+
+    fn write(&self, digest: &Digest, from: &Path) -> Result<(), Error> {
+        if self.has(digest)? {
+            return Ok(());
+        }
+        self.copy(digest, from)
+    }
+
+    fn record(&self, name: &RecordName) -> Result<Option<Vec<u8>>, Error> {
+        let path = self.root.join(name.path());
+        let size = match by_path::stat_followed(&path).map_err(failed("stat", &path))? {
+            None => return Ok(None),
+            Some(stat) => stat.size,
+        };
+        if size > LONGEST_RECORD as u64 {
+            let reason = format!("a record of {size} bytes");
+            return Err(Error::Wrong { address: path.display().to_string(), reason });
+        }
+        by_path::read(&path).map_err(failed("read", &path))
+    }
+
+    fn set_record(&self, name: &RecordName, bytes: &[u8], _: &[DataFile]) -> Result<(), Error> {
+        let mut temporary = self.create()?;
+        temporary.write(bytes)?;
+        self.publish(temporary, &self.root.join(name.path()))
+    }
+
+    fn remove_record(&self, name: &RecordName) -> Result<(), Error> {
+        remove(&self.root.join(name.path()))
+    }
+
+    fn records(&self, kind: RecordKind) -> Result<Vec<StoredRecord>, Error> {
+        let directory = self.root.join(kind.directory());
+        let mut records = Vec::new();
+        for name in list(&directory)? {
+            let Ok(name) = RecordName::new(kind, name) else { continue };
+            // Another host may remove it meanwhile.
+            if let Some((_, modified)) = size_and_time(&self.root.join(name.path()))? {
+                records.push(StoredRecord { name, modified: Some(modified) });
+            }
+        }
+        records.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(records)
+    }
+
+    fn data(&self) -> Result<Vec<StoredData>, Error> {
+        let data = self.root.join("data");
+        let mut found = Vec::new();
+        for digits in list(&data)? {
+            for name in list(&data.join(&digits))? {
+                let Ok(digest) = name.parse::<Digest>() else { continue };
+                let path = data.join(&digits).join(&name);
+                if path != self.path(&digest) {
+                    continue;
+                }
+                if let Some((size, modified)) = size_and_time(&path)? {
+                    found.push(StoredData { file: DataFile { digest, size }, modified });
+                }
+            }
+        }
+        found.sort_by_key(|data| data.file.digest);
+        Ok(found)
+    }
+
+    fn remove(&self, digest: &Digest) -> Result<(), Error> {
+        remove(&self.path(digest))
+    }
+
+    fn touch(&self, digest: &Digest) -> Result<(), Error> {
+        let path = self.path(digest);
+        match open(&path)?.set_modified(SystemTime::now()) {
+            // The file is another user's: a copy replaces it.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.copy(digest, &path),
+            set => set.map_err(failed("set the time of", &path)),
+        }
+    }
+
+    fn remove_leftovers(&self, before: SystemTime) -> Result<(), Error> {
+        let directory = self.root.join(TEMPORARY);
+        for name in list(&directory)? {
+            let path = directory.join(name);
+            if size_and_time(&path)?.is_some_and(|(_, modified)| modified < before) {
+                remove(&path)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -59,7 +59,7 @@ fn names_in_tmp_that_are_taken_are_left_alone() {
     let taken = fixture.dir.path().join(TEMPORARY).join(format!("{next:08x}"));
     by_path::create_dir_all(taken.parent().expect("below the root")).expect("a directory");
     std::fs::write(&taken, b"of another host").expect("a file");
-    fixture.remote.set_record(&name, b"1").expect("written");
+    fixture.remote.set_record(&name, b"1", &[]).expect("written");
     assert_eq!(std::fs::read(&taken).expect("it is there"), b"of another host");
     assert_eq!(fixture.remote.record(&name).expect("read"), Some(b"1".to_vec()));
 }

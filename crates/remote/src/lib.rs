@@ -5,12 +5,14 @@
 //! A data file is there completely or not at all, and a record is replaced as a whole. A failed or
 //! killed write leaves what was there before; [`Remote::remove_leftovers`] removes its remains.
 //!
-//! [`Remote`] is `Sync`, so workers share one. What a remote sends is not trusted: [`Remote::read`]
+//! [`Remote`] is `Sync`, so workers share one. Answers are not trusted: [`Remote::read`]
 //! returns as many bytes as were asked for, or an error, and the caller checks them.
 
 mod address;
+mod backend;
 mod directory;
 mod error;
+mod network;
 
 use std::{
     ffi::OsString,
@@ -22,16 +24,23 @@ use std::{
 
 use format::fleet::{DataFile, Digest, RecordKind, RecordName};
 
-pub use address::{Address, Scheme};
+use backend::Backend;
 use directory::Directory;
+use network::Network;
+
+pub use address::{Address, Scheme};
 pub use error::{AddressError, Error};
 
 /// The number of requests at once, unless the caller says otherwise.
 pub const CONNECTIONS: usize = 8;
 
+/// The longest record that is read, in bytes.
+pub(crate) const LONGEST_RECORD: usize = 64 << 20;
+
 /// The settings of a remote.
 pub struct Options<'a> {
-    /// Reads a variable of the environment: `AWS_*`, `DOCKER_CONFIG`, `HOME`, `HTTPS_PROXY` ...
+    /// Reads a variable of the environment: `AWS_*`, `DOCKER_CONFIG`, `HOME`, `HTTPS_PROXY` and
+    /// the like.
     pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
     /// Ends requests soon when it is set.
     pub interrupt: Arc<AtomicBool>,
@@ -92,19 +101,15 @@ pub struct StoredData {
 /// An open remote.
 pub struct Remote {
     address: Address,
-    backend: Backend,
-}
-
-enum Backend {
-    Directory(Directory),
+    backend: Box<dyn Backend>,
 }
 
 impl Remote {
     /// Opens a remote. A directory must exist. Other remotes get no request yet.
-    pub fn open(address: Address, options: Options<'_>) -> Result<Remote, Error> {
-        let backend = match &address {
-            Address::Directory(path) => Backend::Directory(Directory::open(path, options.interrupt)?),
-            _ => return Err(Error::Unsupported { address: address.to_string(), what: "a base" }),
+    pub fn open(address: Address, options: &Options<'_>) -> Result<Remote, Error> {
+        let backend: Box<dyn Backend> = match &address {
+            Address::Directory(path) => Box::new(Directory::open(path, Arc::clone(&options.interrupt))?),
+            _ => Box::new(Network::open(&address, options)?),
         };
         Ok(Remote { address, backend })
     }
@@ -124,84 +129,61 @@ impl Remote {
 
     /// Returns true if the remote has the data file.
     pub fn has(&self, digest: &Digest) -> Result<bool, Error> {
-        match &self.backend {
-            Backend::Directory(directory) => directory.has(digest),
-        }
+        self.backend.has(digest)
     }
 
     /// Reads the bytes of a range of a data file. Returns exactly as many as the range has, or an
     /// error: [`Error::Missing`] if the file is not there, [`Error::Wrong`] if it is too short.
     pub fn read(&self, digest: &Digest, range: Range<u64>) -> Result<Vec<u8>, Error> {
-        match &self.backend {
-            Backend::Directory(directory) => directory.read(digest, range),
-        }
+        self.backend.read(digest, range)
     }
 
     /// Writes a data file from the file at `path`, unless it is there. Fails with
     /// [`Error::WrongDigest`] if the file's digest is another, and publishes nothing then.
     pub fn write(&self, digest: &Digest, path: &Path) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Directory(directory) => directory.write(digest, path),
-        }
+        self.backend.write(digest, path)
     }
 
     /// Reads a record; `None` if it is not there.
     pub fn record(&self, name: &RecordName) -> Result<Option<Vec<u8>>, Error> {
-        match &self.backend {
-            Backend::Directory(directory) => directory.record(name),
-        }
+        self.backend.record(name)
     }
 
     /// Writes or replaces a record. `files` are the data files that must stay as long as the record
     /// does: a registry keeps no others. All of them must be there already.
     pub fn set_record(&self, name: &RecordName, bytes: &[u8], files: &[DataFile]) -> Result<(), Error> {
-        let _ = files;
-        match &self.backend {
-            Backend::Directory(directory) => directory.set_record(name, bytes),
-        }
+        self.backend.set_record(name, bytes, files)
     }
 
     /// Removes a record. One that is not there is no error.
     pub fn remove_record(&self, name: &RecordName) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Directory(directory) => directory.remove_record(name),
-        }
+        self.backend.remove_record(name)
     }
 
     /// Lists the records of a kind, sorted by name. A web server cannot
     /// ([`Error::Unsupported`]).
     pub fn records(&self, kind: RecordKind) -> Result<Vec<StoredRecord>, Error> {
-        match &self.backend {
-            Backend::Directory(directory) => directory.records(kind),
-        }
+        self.backend.records(kind)
     }
 
-    /// Lists the data files that [`Remote::remove`] may remove, sorted by digest. Of a registry the
-    /// list is empty, because a registry itself collects the files that no record names.
+    /// Lists the data files that [`Remote::remove`] may remove, sorted by digest. The list of
+    /// a registry is empty, because a registry itself collects the files that no record names.
     pub fn data(&self) -> Result<Vec<StoredData>, Error> {
-        match &self.backend {
-            Backend::Directory(directory) => directory.data(),
-        }
+        self.backend.data()
     }
 
     /// Removes a data file. One that is not there is no error.
     pub fn remove(&self, digest: &Digest) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Directory(directory) => directory.remove(digest),
-        }
+        self.backend.remove(digest)
     }
 
     /// Renews the time of a data file. Fails with [`Error::Missing`] if the file is not there.
     pub fn touch(&self, digest: &Digest) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Directory(directory) => directory.touch(digest),
-        }
+        self.backend.touch(digest)
     }
 
-    /// Removes what killed writers left before `time`.
+    /// Removes what killed writers left in a directory before `time`. Servers do so themselves.
     pub fn remove_leftovers(&self, time: SystemTime) -> Result<(), Error> {
-        match &self.backend {
-            Backend::Directory(directory) => directory.remove_leftovers(time),
-        }
+        self.backend.remove_leftovers(time)
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! - [`Nginx`]: http and https.
 //! - [`Daemon`]: `git daemon`.
+//! - [`Registry`]: `docker-registry`.
+//! - `S3`: `s3s-fs`, with the feature `s3`.
 //! - [`Sshd`]: OpenSSH's server, with keys of its own.
 //! - [`Proxy`]: stands before a server: slow, far away, and unreliable.
 //! - [`Scripted`]: says whatever a test wants in Git's protocol.
@@ -18,6 +20,9 @@ mod daemon;
 mod inetd;
 mod nginx;
 mod proxy;
+mod registry;
+#[cfg(feature = "s3")]
+mod s3;
 pub mod scripted;
 mod slurm;
 mod sshd;
@@ -26,6 +31,9 @@ pub use acceptor::Acceptor;
 pub use daemon::Daemon;
 pub use nginx::{Nginx, NginxOptions};
 pub use proxy::{Fault, Line, Moment, Proxy, Trouble};
+pub use registry::{Registry, RegistryAccess};
+#[cfg(feature = "s3")]
+pub use s3::S3;
 pub use scripted::Scripted;
 pub use slurm::Slurm;
 pub use sshd::Sshd;

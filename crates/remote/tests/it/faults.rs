@@ -1,0 +1,185 @@
+//! Lines that break, servers that are gone, disks that are full.
+
+use std::{
+    process::Command,
+    sync::atomic::Ordering,
+    thread,
+    time::{Duration, Instant},
+};
+
+use format::fleet::{Digest, RecordKind};
+use remote::Error;
+use testkit::servers::{Fault, Line, Moment, Proxy, Trouble};
+
+use crate::servers::{Kind, Server, Tuning, name, noise, open};
+
+const NETWORK: [Kind; 3] = [Kind::S3, Kind::Registry, Kind::Web];
+
+fn short() -> Tuning {
+    Tuning { timeout: Duration::from_millis(600), retries: 2, ..Tuning::default() }
+}
+
+#[test]
+fn a_read_survives_one_fault() {
+    for kind in NETWORK {
+        let server = Server::start(kind);
+        let bytes = noise(1 << 20, 1);
+        let digest = server.store(&bytes);
+        let proxy = Proxy::to(server.socket());
+        let remote = server.open_at(proxy.address(), &short()).expect("opened");
+        // In the head of the answer, at the beginning of the body, in the middle, at the end.
+        for after in [10, 600, 500_000, 1 << 20] {
+            for fault in [Fault::Cut, Fault::Stall] {
+                proxy.once(fault, after);
+                let read = remote.read(&digest, 0..1 << 20);
+                assert!(read.expect("read at last") == bytes, "{kind:?} {fault:?} {after}");
+                assert!(!proxy.is_troubled(), "{kind:?} {fault:?} {after}: it happened");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_line_that_always_breaks_is_an_error_that_names_the_file() {
+    for kind in NETWORK {
+        let server = Server::start(kind);
+        let digest = server.store(&noise(1 << 20, 1));
+        let proxy = Proxy::to(server.socket());
+        for fault in [Fault::Cut, Fault::Stall] {
+            let remote = server.open_at(proxy.address(), &short()).expect("opened");
+            proxy.set(Some(Trouble { after: 5000, moment: Moment::EachConnection, fault }));
+            let start = Instant::now();
+            let error = remote.read(&digest, 0..1 << 20).expect_err("it breaks each time");
+            assert!(matches!(error, Error::Failed { .. }), "{kind:?} {fault:?}: {error:?}");
+            assert!(error.to_string().contains(&digest.to_string()), "{kind:?} {fault:?}: {error}");
+            assert!(start.elapsed() < Duration::from_secs(15), "{kind:?} {fault:?}: {:?}", start.elapsed());
+        }
+    }
+}
+
+#[test]
+fn wrong_bytes_reach_the_caller_or_are_an_error() {
+    for kind in NETWORK {
+        let server = Server::start(kind);
+        let bytes = noise(1 << 20, 1);
+        let digest = server.store(&bytes);
+        let proxy = Proxy::to(server.socket());
+        let remote = server.open_at(proxy.address(), &short()).expect("opened");
+        for after in [0, 30, 200, 500_000] {
+            proxy.once(Fault::Corrupt, after);
+            if let Ok(read) = remote.read(&digest, 0..1 << 20) {
+                assert_eq!(read.len(), bytes.len(), "{kind:?} {after}");
+                assert!(after != 500_000 || read != bytes, "{kind:?}: the proxy changed a byte");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_write_survives_one_fault() {
+    for kind in [Kind::S3, Kind::Registry] {
+        let server = Server::start(kind);
+        let proxy = Proxy::to(server.socket());
+        let remote = server.open_at(proxy.address(), &short()).expect("opened");
+        let mut seed = 1;
+        for after in [10, 400, 800, 1500] {
+            for fault in [Fault::Cut, Fault::Stall] {
+                seed += 1;
+                let bytes = noise(9 << 20, seed);
+                let digest = Digest::of(&bytes);
+                proxy.once(fault, after);
+                remote.write(&digest, &server.source(&bytes)).unwrap_or_else(|error| {
+                    panic!("{kind:?} {fault:?} {after}: {error}");
+                });
+                proxy.set(None);
+                assert!(std::fs::read(server.stored(&digest)).expect("it is there") == bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_slow_upload_is_no_stall() {
+    for kind in [Kind::S3, Kind::Registry] {
+        let server = Server::start(kind);
+        let line = Line { rate: Some(1 << 20), latency: Duration::from_millis(5) };
+        let proxy = Proxy::on(line, server.socket());
+        // The body takes longer than the timeout.
+        let tuning = Tuning { timeout: Duration::from_secs(3), retries: 0, ..Tuning::default() };
+        let remote = server.open_at(proxy.address(), &tuning).expect("opened");
+        let bytes = noise(6 << 20, 1);
+        let digest = Digest::of(&bytes);
+        let start = Instant::now();
+        remote.write(&digest, &server.source(&bytes)).unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+        assert!(start.elapsed() > tuning.timeout, "{kind:?}: the line was slow");
+        assert!(remote.read(&digest, 0..6 << 20).expect("read") == bytes, "{kind:?}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_request() {
+    for kind in NETWORK {
+        let server = Server::start(kind);
+        let digest = server.store(&noise(1 << 20, 1));
+        let proxy = Proxy::to(server.socket());
+        let tuning = Tuning::default();
+        let remote = server.open_at(proxy.address(), &tuning).expect("opened");
+        proxy.set(Some(Trouble { after: 5000, moment: Moment::EachConnection, fault: Fault::Stall }));
+        thread::scope(|scope| {
+            let reading = scope.spawn(|| remote.read(&digest, 0..1 << 20));
+            thread::sleep(Duration::from_millis(300));
+            assert!(!reading.is_finished(), "{kind:?}: it waits for the server");
+            let start = Instant::now();
+            tuning.interrupt.store(true, Ordering::Relaxed);
+            let error = reading.join().expect("no panic").expect_err("interrupted");
+            assert!(matches!(error, Error::Interrupted), "{kind:?}: {error}");
+            assert!(start.elapsed() < Duration::from_secs(1), "{kind:?}: {:?}", start.elapsed());
+        });
+    }
+}
+
+#[test]
+fn a_server_that_is_gone_is_an_error() {
+    for kind in NETWORK {
+        let server = Server::start(kind);
+        let gone = Proxy::to(server.socket()).address();
+        let remote = server.open_at(gone, &short()).expect("opened");
+        let error = remote.record(&name(RecordKind::Branch, "main")).expect_err("nobody is there");
+        assert!(matches!(error, Error::Failed { .. }), "{kind:?}: {error:?}");
+        assert!(error.to_string().contains("refused"), "{kind:?}: {error}");
+    }
+}
+
+#[test]
+fn a_full_disk_publishes_nothing() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+        .arg(dir.path())
+        .status()
+        .expect("mount runs");
+    if !mounted.success() {
+        println!("skipped: this user may not mount");
+        return;
+    }
+    let _mount = Unmount(dir.path().to_owned());
+    let remote = open(&dir.path().display().to_string(), &[], &Tuning::default()).expect("opened");
+    let source = tempfile::NamedTempFile::new().expect("a file");
+    let bytes = noise(2 << 20, 1);
+    std::fs::write(source.path(), &bytes).expect("written");
+    let digest = Digest::of(&bytes);
+    let error = remote.write(&digest, source.path()).expect_err("no room");
+    assert!(error.to_string().contains("No space left"), "{error}");
+    assert!(error.advice().is_some(), "{error:?}");
+    assert!(!remote.has(&digest).expect("asked"));
+    // The remains are gone, so there is room for a record.
+    remote.set_record(&name(RecordKind::Branch, "main"), b"1", &[]).expect("written");
+}
+
+struct Unmount(std::path::PathBuf);
+
+impl Drop for Unmount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}

@@ -1,0 +1,8 @@
+//! Remotes against real servers.
+
+#![allow(clippy::disallowed_methods, missing_docs)]
+
+mod access;
+mod contract;
+mod faults;
+mod servers;
