@@ -65,7 +65,7 @@ pub use history::LeftBehind;
 pub use identity::{Given as GivenIdentity, IdentityError, Person, Who, check_committer_date, parse_moment};
 pub use links::{Commits, Links, tag_target};
 pub use open::{Extensions, TemplateFormat, template_format};
-pub use promisor::{LazyFetch, Promised};
+pub use promisor::{LazyFetch, Place, Promised};
 pub use reflog::{DetachedFrom, LogLine};
 pub use refs::{ListScope, ListedRef, Shortener, Soundness, branch_name};
 pub use standalone::{StandaloneConfig, config_file};
@@ -192,7 +192,7 @@ impl Repository {
         let open::Opened { layout, config, warnings } = open::open(options, &env)?;
         let refs =
             refs::Store::new(&layout.git_dir, &layout.refs_dir, layout.hash, layout.display_refs_dir());
-        let promisors = promisor::Remotes::of(&config, &env, &layout.extensions, options)?;
+        let promisors = promisor::Remotes::of(&config, &env, &layout, options)?;
         let replaced = database::replaced(&env, &layout, &config, &refs)?;
         let objects = Arc::new(database::open(&env, &layout, replaced.as_ref(), promisors));
         Ok(Repository {
@@ -259,19 +259,13 @@ impl Repository {
     }
 
     fn real_git_dir(&self) -> PathBuf {
-        match self.layout.git_dir_is_real {
-            true => self.layout.git_dir.clone(),
-            false => sys::by_path::realpath_forgiving(&self.layout.git_dir),
-        }
+        self.layout.real_git_dir()
     }
 
     /// Returns the common directory without symbolic links, `.` and `..`. This path stays valid
     /// when a command moves or removes the current directory.
     pub fn real_common_dir(&self) -> PathBuf {
-        match self.layout.common_dir == self.layout.git_dir {
-            true => self.real_git_dir(),
-            false => sys::by_path::realpath_forgiving(&self.layout.common_dir),
-        }
+        self.layout.real_common_dir()
     }
 
     /// Returns the directory of the refs that all worktrees share; absolute. `GIT_COMMON_DIR` does

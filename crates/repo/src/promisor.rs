@@ -6,6 +6,7 @@
 
 use std::{
     fmt::Debug,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,15 +14,35 @@ use std::{
 };
 
 use bstr::{BStr, BString, ByteSlice};
-use format::ObjectId;
+use format::{HashKind, ObjectId};
 
-use crate::{Env, Error, Extensions, OpenOptions, config::Config, objects::Promisors};
+use crate::{
+    Env, Error, OpenOptions,
+    config::{Config, MessageContext},
+    objects::{Contents, Promisors},
+    open::Layout,
+};
 
 /// Fetches objects that a promisor remote promised, when they are read.
 pub trait LazyFetch: Debug + Send + Sync {
     /// Fetches objects as one pack. Returns true if the remote sent them; otherwise the reason was
     /// printed.
     fn fetch(&self, wanted: &Promised<'_>) -> bool;
+
+    /// Returns the contents that are read before anything is fetched.
+    fn contents(&self, _place: &Place<'_>) -> Option<Box<dyn Contents>> {
+        None
+    }
+}
+
+/// A repository whose objects may lie elsewhere too.
+pub struct Place<'a> {
+    /// The common directory.
+    pub common: &'a Path,
+    /// The kind of its hash.
+    pub hash: HashKind,
+    /// Returns the path in a setting (in lower case), if there is a valid one.
+    pub setting: &'a dyn Fn(&str) -> Option<PathBuf>,
 }
 
 /// Objects to fetch.
@@ -46,6 +67,7 @@ pub(crate) struct Remotes {
     is_off: bool,
     told: AtomicBool,
     fetcher: Option<Arc<dyn LazyFetch>>,
+    contents: Option<Box<dyn Contents>>,
     open: OpenOptions,
 }
 
@@ -54,7 +76,7 @@ impl Remotes {
     pub(crate) fn of(
         config: &Config,
         env: &Env,
-        extensions: &Extensions,
+        layout: &Layout,
         options: &OpenOptions,
     ) -> Result<Option<Remotes>, Error> {
         let mut names: Vec<BString> = Vec::new();
@@ -69,15 +91,20 @@ impl Remotes {
                 names.push(name.into());
             }
         }
-        if let Some(last) = extensions.partial_clone.as_ref().filter(|name| !name.is_empty()) {
+        if let Some(last) = layout.extensions.partial_clone.as_ref().filter(|name| !name.is_empty()) {
             names.retain(|name| name != last);
             names.push(last.clone());
         }
         if names.is_empty() {
             return Ok(None);
         }
+        let context = MessageContext { message_sink: options.message_sink, top: None };
+        let setting = |key: &str| config.path(key, env, context).ok()??.resolve(&options.cwd).ok();
+        let common = layout.real_common_dir();
+        let place = Place { common: &common, hash: layout.hash, setting: &setting };
         Ok(Some(Remotes {
             names,
+            contents: options.lazy_fetch.as_ref().and_then(|fetcher| fetcher.contents(&place)),
             quiet: config.boolean("promisor.quiet")?.unwrap_or(false),
             is_off: env.boolean("GIT_NO_LAZY_FETCH")?.unwrap_or(false),
             told: AtomicBool::new(false),
@@ -90,6 +117,10 @@ impl Remotes {
 impl Promisors for Remotes {
     fn count(&self) -> usize {
         self.names.len()
+    }
+
+    fn contents(&self) -> Option<&dyn Contents> {
+        self.contents.as_deref()
     }
 
     fn fetch(&self, number: usize, missing: &[ObjectId]) -> bool {

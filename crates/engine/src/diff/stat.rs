@@ -143,7 +143,7 @@ fn read(reader: &mut Reader<'_>, side: Side, is_text: Option<bool>, big: u64) ->
     if side.mode == Mode::GITLINK {
         return Ok(Content::Text(format!("Subproject commit {oid}\n").into_bytes()));
     }
-    let len = reader.header(&oid)?.1;
+    let len = reader.size(&oid)?;
     if is_text == Some(false) || is_text.is_none() && len > big {
         return Ok(Content::Binary(len));
     }

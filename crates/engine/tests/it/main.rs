@@ -1,6 +1,7 @@
 //! The engine on real repositories and real file systems.
 #![allow(clippy::disallowed_methods, clippy::print_stderr)]
 
+mod alternates;
 mod bases;
 mod execute;
 mod floors;

@@ -108,7 +108,7 @@ impl Found {
 }
 
 /// Splits a list into paths.
-fn parse(mut list: &[u8], separator: u8) -> Vec<UserPath> {
+pub(super) fn parse(mut list: &[u8], separator: u8) -> Vec<UserPath> {
     let mut paths = Vec::new();
     while let Some(&first) = list.first() {
         let line_end = list.iter().position(|&byte| byte == separator).unwrap_or(list.len());

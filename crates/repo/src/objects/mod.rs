@@ -76,6 +76,41 @@ pub trait Promisors: std::fmt::Debug + Send + Sync {
     /// Fetches these objects as a pack from the remote of this number. Returns true if all of them
     /// came.
     fn fetch(&self, number: usize, missing: &[ObjectId]) -> bool;
+
+    /// Returns the contents that are read before anything is fetched.
+    fn contents(&self) -> Option<&dyn Contents>;
+}
+
+/// Contents of blobs that lie outside of the object database. Only readers use them: such an object
+/// does not exist for anyone who writes, fetches, sends or checks objects.
+pub trait Contents: std::fmt::Debug + Send + Sync {
+    /// Looks for contents that were added since they were last looked for.
+    fn refresh(&self);
+
+    /// Returns the size of a content, if it is here. The disk is accessed by the first call only.
+    fn size(&self, oid: &ObjectId) -> Option<u64>;
+
+    /// Passes a content to `sink` in pieces, and compares it with its name. `None` if it is not
+    /// here. After an error the receiver discards all pieces; a damaged content is no longer found.
+    fn read(
+        &self,
+        oid: &ObjectId,
+        sink: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
+    ) -> Option<Result<(), ContentError>>;
+}
+
+/// Why a content was not read.
+#[derive(Debug)]
+pub enum ContentError {
+    /// The receiver failed.
+    Sink(std::io::Error),
+    /// The file cannot be read, or holds other bytes.
+    Damaged(PathBuf, std::io::Error),
+}
+
+/// Returns the paths of a list of alternates, as in `info/alternates`: one a line, with comments.
+pub fn alternates_in(list: &[u8]) -> Vec<sys::UserPath> {
+    alternates::parse(list, b'\n')
 }
 
 impl Default for Options {
@@ -261,9 +296,30 @@ impl Objects {
     /// In a partial clone, fetches those of the objects that are missing, all at once. Otherwise it
     /// does nothing, and reading reports missing objects.
     pub fn fetch_missing(&self, oids: &mut dyn Iterator<Item = ObjectId>) -> Result<(), Error> {
+        self.fetch_those(oids, &|_| true)
+    }
+
+    /// Like [`Objects::fetch_missing`], for a caller that only reads the objects: contents outside
+    /// of the object database suffice.
+    pub fn fetch_to_read(&self, oids: &mut dyn Iterator<Item = ObjectId>) -> Result<(), Error> {
+        let Some(contents) = self.contents() else { return self.fetch_missing(oids) };
+        let is_fresh = OnceLock::new();
+        self.fetch_those(oids, &|oid| {
+            is_fresh.get_or_init(|| contents.refresh());
+            self.replaced(oid).is_ok_and(|oid| contents.size(&oid).is_none())
+        })
+    }
+
+    fn fetch_those(
+        &self,
+        oids: &mut dyn Iterator<Item = ObjectId>,
+        is_needed: &dyn Fn(&ObjectId) -> bool,
+    ) -> Result<(), Error> {
         let Some(promisors) = &self.options.promisors else { return Ok(()) };
         let _alone = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
         let mut missing: Vec<ObjectId> = oids.collect();
+        let packs = self.packs();
+        missing.retain(|oid| !self.is_here(&packs, oid) && is_needed(oid));
         for number in 0..promisors.count() {
             // List again each time: the previous remote may have sent some of the objects.
             self.rescan(&self.packs());
@@ -279,6 +335,11 @@ impl Objects {
             Some(oid) if packs.promised() => Err(Error::Promised(*oid)),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the contents outside of the object database.
+    fn contents(&self) -> Option<&dyn Contents> {
+        self.options.promisors.as_ref()?.contents()
     }
 
     /// Returns true if an object, or its replacement, is loose or in a known pack. The empty tree

@@ -60,6 +60,22 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
+    /// Returns the Git directory without symbolic links, `.` and `..`.
+    pub(crate) fn real_git_dir(&self) -> PathBuf {
+        match self.git_dir_is_real {
+            true => self.git_dir.clone(),
+            false => sys::by_path::realpath_forgiving(&self.git_dir),
+        }
+    }
+
+    /// See [`crate::Repository::real_common_dir`].
+    pub(crate) fn real_common_dir(&self) -> PathBuf {
+        match self.common_dir == self.git_dir {
+            true => self.real_git_dir(),
+            false => sys::by_path::realpath_forgiving(&self.common_dir),
+        }
+    }
+
     /// Returns the directory of refs as Git names it in messages.
     pub(crate) fn display_refs_dir(&self) -> &Path {
         if self.refs_dir == self.common_dir { &self.display_name } else { &self.refs_dir }

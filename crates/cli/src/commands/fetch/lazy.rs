@@ -8,8 +8,11 @@
 use std::cell::Cell;
 
 use bstr::BString;
-use engine::fetch::remote::Remote;
-use repo::{LazyFetch, OpenOptions, Promised, Repository};
+use engine::{
+    fetch::remote::Remote,
+    workspace::base::{Bases, Held},
+};
+use repo::{LazyFetch, OpenOptions, Place, Promised, Repository, objects::Contents};
 
 use super::{desk::Desk, options::Request, report, table::Form};
 use crate::{
@@ -77,6 +80,12 @@ impl Fetcher {
 }
 
 impl LazyFetch for Fetcher {
+    fn contents(&self, place: &Place<'_>) -> Option<Box<dyn Contents>> {
+        let configured = (place.setting)("sapwood.basedir");
+        let bases = configured.unwrap_or_else(|| place.common.join("sapwood").join("bases"));
+        Some(Box::new(Held::of(Bases::at(&bases), place.hash)))
+    }
+
     fn fetch(&self, wanted: &Promised<'_>) -> bool {
         let remote = wanted.remote.to_string();
         let mut words = vec!["git", "-c", "fetch.negotiationAlgorithm=noop", "fetch", &remote, "--no-tags"];

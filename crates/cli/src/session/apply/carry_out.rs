@@ -223,7 +223,7 @@ impl Transaction<'_> {
     fn fetch_missing(&self, plan: &Plan) -> Result<(), Failure> {
         let entries = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
         let blobs = entries.filter(|entry| !entry.mode.is_gitlink());
-        Ok(self.session.repository.objects().fetch_missing(&mut blobs.map(|entry| entry.oid))?)
+        Ok(self.session.repository.objects().fetch_to_read(&mut blobs.map(|entry| entry.oid))?)
     }
 
     fn list_changes(&mut self, tree: ObjectId) -> Result<(), Failure> {

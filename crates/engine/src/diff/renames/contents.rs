@@ -140,7 +140,7 @@ impl<'a> Contents<'a> {
             }
         }
         let sizes = self.each(&unknown, |worker, file| match file.side.oid {
-            Some(oid) => Ok(Some(worker.reader.header(&oid)?.1)),
+            Some(oid) => Ok(Some(worker.reader.size(&oid)?)),
             None => Ok(None),
         })?;
         unknown.iter_mut().zip(sizes).for_each(|(file, size)| file.size = size);

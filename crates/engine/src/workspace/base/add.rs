@@ -8,6 +8,8 @@ use std::{
     os::unix::ffi::OsStrExt as _,
     path::Path,
     sync::atomic::AtomicBool,
+    thread,
+    time::Duration,
 };
 
 use format::HashKind;
@@ -19,6 +21,7 @@ use super::{
     blobs::Blobs,
     directory, image, index,
     stored::{REMOVED, STAGED, Stored},
+    users::User,
 };
 use crate::crew::Workers;
 
@@ -41,13 +44,14 @@ pub struct AddOptions<'a> {
 }
 
 impl Bases {
-    /// Returns the base for `wanted`, if it is there and complete. Registers the repository as one
-    /// that uses bases.
+    /// Returns the base for `wanted`, if it is complete, here or in an alternate. Registers the
+    /// repository as one that uses bases.
     pub fn find(&self, wanted: &Wanted<'_>) -> Result<Option<Base>, Error> {
         let base = self.load(wanted.name())?;
-        if base.is_some() {
+        if let Some(dir) = base.as_ref().and_then(|base| base.dir.parent()) {
             // Where nothing can be written, nothing can be removed either.
-            let _ = self.register(&wanted.repo().real_common_dir(), store::SharedRepository::Umask);
+            let common = wanted.repo().real_common_dir();
+            let _ = Bases::at(dir).register(User::Repository(&common), store::SharedRepository::Umask);
         }
         Ok(base)
     }
@@ -69,7 +73,7 @@ impl Bases {
         if let Some(base) = self.find(wanted)? {
             return Ok(base);
         }
-        self.register(&wanted.repo().real_common_dir(), options.shared)?;
+        self.register(User::Repository(&wanted.repo().real_common_dir()), options.shared)?;
         match wanted.kind() {
             Kind::Image => {
                 let appender = self.append(wanted.repo().hash(), options.shared)?;
@@ -86,8 +90,31 @@ impl Bases {
             Err(source) if source.kind() != ErrorKind::AlreadyExists => {
                 Err(Error::Io { action: "create", path: blobs, source })
             }
-            _ => Blobs::open(&self.dir, hash)?.append(),
+            _ => {
+                let alternates = self.alternates()?;
+                let kept = alternates.iter().filter_map(|dir| self.borrow_from(dir).transpose());
+                let kept = kept.collect::<Result<_, _>>()?;
+                Blobs::open(&self.dir, &alternates, hash)?.append(kept)
+            }
         }
+    }
+
+    /// Leaves the path of this directory in an alternate, if that can be written, and keeps its
+    /// `gc` away until the returned file is closed.
+    fn borrow_from(&self, alternate: &Path) -> Result<Option<File>, Error> {
+        const PAUSE: Duration = Duration::from_millis(20);
+        let path = alternate.join("lock");
+        let Ok(file) = by_path::open(&path) else { return Ok(None) };
+        while !sys::try_lock_shared(&file).map_err(|source| Error::Io {
+            action: "lock",
+            path: path.clone(),
+            source,
+        })? {
+            thread::sleep(PAUSE);
+        }
+        let own = by_path::canonical(&self.dir).unwrap_or_else(|_| self.dir.clone());
+        let _ = Bases::at(alternate).register(User::Bases(&own), store::SharedRepository::Umask);
+        Ok(Some(file))
     }
 
     /// Builds a base that is missing. The caller holds the lock, and gives the blob files for an

@@ -1,8 +1,8 @@
 //! Additions to the blob files of a base directory.
 //!
-//! Order: bytes, sync, records, sync. So a record never names bytes that a crash may take away. Bytes
-//! without a record are dead; an addition that ends without [`Appender::publish`] removes them.
-//! Several threads may add, and publish in between: only whole contents get records.
+//! Order: bytes, sync, records, sync. So a record never names bytes that a crash may take away.
+//! Bytes without a record are dead; an addition that ends without [`Appender::publish`] removes
+//! them. Several threads may add, and publish in between: only whole contents get records.
 //!
 //! The caller holds the lock of the base directory.
 
@@ -33,6 +33,8 @@ pub(super) struct Appender {
     state: Mutex<State>,
     /// Locked before `state`.
     published: Mutex<Published>,
+    /// The locks of the alternates.
+    _alternates: Vec<File>,
 }
 
 struct Files {
@@ -59,8 +61,8 @@ struct Published {
 }
 
 impl Blobs {
-    /// Begins an addition.
-    pub(super) fn append(mut self) -> Result<Appender, Error> {
+    /// Begins an addition. `alternates` are the locks of alternates, held until it ends.
+    pub(super) fn append(mut self, alternates: Vec<File>) -> Result<Appender, Error> {
         let (generation, file, is_new) = self.next_generation()?;
         let (data_path, index_path) = (data_file(&self.dir, generation), index_file(&self.dir, generation));
         let open = |path: &PathBuf| {
@@ -75,7 +77,14 @@ impl Blobs {
         let state =
             State { next: published.data.div_ceil(BLOCK), added: HashMap::new(), written: Vec::new() };
         let files = Files { data, data_path, index, index_path };
-        Ok(Appender { blobs: self, file, files, state: state.into(), published: published.into() })
+        Ok(Appender {
+            blobs: self,
+            file,
+            files,
+            state: state.into(),
+            published: published.into(),
+            _alternates: alternates,
+        })
     }
 }
 
@@ -203,8 +212,8 @@ impl Appender {
         Error::Io { action, path: self.files.data_path.clone(), source }
     }
 
-    /// Makes what was added last: syncs the contents, then adds their records and syncs those. After
-    /// a failure these contents count as missing.
+    /// Makes what was added last: syncs the contents, then adds their records and syncs those.
+    /// After a failure these contents count as missing.
     pub(super) fn publish(&self, sync: bool) -> Result<(), Error> {
         let mut published = self.published();
         let mut written = {
@@ -311,15 +320,15 @@ mod tests {
     }
 
     fn add(dir: &Path, contents: &[&[u8]]) {
-        let blobs = Blobs::open(dir, HashKind::Sha1).expect("opened");
-        let appender = blobs.append().expect("begun");
+        let blobs = Blobs::open(dir, &[], HashKind::Sha1).expect("opened");
+        let appender = blobs.append(Vec::new()).expect("begun");
         let named: Vec<_> = contents.iter().map(|bytes| (oid(bytes), *bytes)).collect();
         appender.add(&named).expect("added");
         appender.publish(true).expect("published");
     }
 
     fn check(dir: &Path, contents: &[&[u8]]) {
-        let blobs = Blobs::open(dir, HashKind::Sha1).expect("opened");
+        let blobs = Blobs::open(dir, &[], HashKind::Sha1).expect("opened");
         for bytes in contents {
             let content = blobs.find(&oid(bytes)).expect("found");
             assert_eq!(stored(dir, content), *bytes);
@@ -360,8 +369,8 @@ mod tests {
     fn an_addition_that_fails_leaves_nothing() {
         let dir = dir();
         let begin = |dir: &Path| {
-            let blobs = Blobs::open(dir, HashKind::Sha1).expect("opened");
-            blobs.append().expect("begun").add(&[(oid(b"lost"), b"lost")]).expect("added");
+            let blobs = Blobs::open(dir, &[], HashKind::Sha1).expect("opened");
+            blobs.append(Vec::new()).expect("begun").add(&[(oid(b"lost"), b"lost")]).expect("added");
         };
         begin(dir.path());
         assert_eq!(fs::read_dir(dir.path().join("blobs")).expect("listed").count(), 0);
@@ -376,9 +385,9 @@ mod tests {
     fn each_hash_has_its_own_generations() {
         let dir = dir();
         add(dir.path(), &[b"one"]);
-        let other = Blobs::open(dir.path(), HashKind::Sha256).expect("opened");
+        let other = Blobs::open(dir.path(), &[], HashKind::Sha256).expect("opened");
         assert!(other.known.is_empty());
-        other.append().expect("begun").publish(false).expect("published");
+        other.append(Vec::new()).expect("begun").publish(false).expect("published");
         assert_eq!(generations(dir.path()).expect("listed"), [1, 2]);
         add(dir.path(), &[b"two"]);
         check(dir.path(), &[b"one", b"two"]);
@@ -387,8 +396,8 @@ mod tests {
     #[test]
     fn a_stream_must_have_the_promised_size() {
         let dir = dir();
-        let blobs = Blobs::open(dir.path(), HashKind::Sha1).expect("opened");
-        let appender = blobs.append().expect("begun");
+        let blobs = Blobs::open(dir.path(), &[], HashKind::Sha1).expect("opened");
+        let appender = blobs.append(Vec::new()).expect("begun");
         let stream = |bytes: &'static [u8], size| {
             appender.stream(oid(bytes), size, |sink| bytes.chunks(100).try_for_each(sink))
         };

@@ -66,6 +66,7 @@ pub(super) struct BlobFile {
 }
 
 /// The contents of all generations with one kind of hash.
+#[derive(Debug)]
 pub(super) struct Blobs {
     pub(super) dir: PathBuf,
     pub(super) hash: HashKind,
@@ -165,17 +166,33 @@ pub(super) fn remove(bases: &Path, generation: u32) -> Result<(), Error> {
 }
 
 impl Blobs {
-    /// Reads the records of all generations in the base directory `bases`.
-    pub(super) fn open(bases: &Path, hash: HashKind) -> Result<Blobs, Error> {
+    /// Reads the records of all generations in the base directory `bases` and in its `alternates`.
+    /// Generations of an alternate that cannot be read count as missing.
+    pub(super) fn open(bases: &Path, alternates: &[PathBuf], hash: HashKind) -> Result<Blobs, Error> {
         let all = generations(bases)?;
         let last = all.last().copied().unwrap_or(0);
-        let (known, files, generations) = (HashMap::new(), Vec::new(), Vec::new());
-        let mut blobs = Blobs { dir: bases.to_owned(), hash, known, files, generations, last };
+        let mut blobs = Blobs {
+            dir: bases.to_owned(),
+            hash,
+            known: HashMap::new(),
+            files: Vec::new(),
+            generations: Vec::new(),
+            last,
+        };
         for generation in all {
             if let Some(records) = read_records(bases, generation, hash)? {
                 let file = blobs.add_file(PathBuf::from("blobs").join(data_name(generation)));
                 blobs.generations.push((generation, file));
                 blobs.add_records(file, records);
+            }
+        }
+        for dir in alternates {
+            for generation in generations(dir).unwrap_or_default() {
+                if let Ok(Some(mut records)) = read_records(dir, generation, hash) {
+                    records.retain(|record| !blobs.known.contains_key(&record.oid));
+                    let file = blobs.add_file(data_file(dir, generation));
+                    blobs.add_records(file, records);
+                }
             }
         }
         Ok(blobs)
@@ -184,6 +201,17 @@ impl Blobs {
     /// Returns the place of a content.
     pub(super) fn find(&self, oid: &ObjectId) -> Option<Content> {
         self.known.get(oid).copied()
+    }
+
+    /// Returns each index file with its length: other ones mean that contents came or went.
+    pub(super) fn stamp(dirs: &[PathBuf]) -> Vec<(PathBuf, u64)> {
+        let of = |dir: &PathBuf| {
+            let dir = dir.clone();
+            let all = generations(&dir).unwrap_or_default();
+            all.into_iter().map(move |generation| index_file(&dir, generation))
+        };
+        let files = dirs.iter().flat_map(of);
+        files.map(|path| (length(&path).unwrap_or(0), path)).map(|(length, path)| (path, length)).collect()
     }
 
     fn add_file(&mut self, path: PathBuf) -> u32 {

@@ -95,7 +95,7 @@ pub(super) fn settle(
     };
     let (mut found, units, again) = run.divide()?;
     let oids = |unit: &Unit| index.entry(unit.entry).oid;
-    let fetched = repo.objects().fetch_missing(&mut units.iter().map(oids));
+    let fetched = repo.objects().fetch_to_read(&mut units.iter().map(oids));
     fetched.map_err(|source| match units.first() {
         Some(unit) => run.unreadable(unit.entry, source),
         None => Error::Tree(source.into()),

@@ -40,7 +40,7 @@ pub(super) fn build(
         .map_err(|source| Error::Plan { tree, source: Box::new(source) })?;
     let blobs = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
     let blobs = blobs.filter(|entry| !entry.mode.is_gitlink()).map(|entry| entry.oid);
-    repo.objects().fetch_missing(&mut blobs.into_iter())?;
+    repo.objects().fetch_to_read(&mut blobs.into_iter())?;
     let execute = ExecuteOptions {
         workers: options.workers,
         threshold: 0,

@@ -37,10 +37,12 @@ pub enum Error {
     Missing { dir: PathBuf, name: String },
     #[error("the base '{name}' is in use by '{}'", .by.display())]
     InUse { name: String, by: PathBuf },
+    #[error("the base '{name}' lies in '{}', which other base directories use; remove it there", .dir.display())]
+    InAlternate { name: String, dir: PathBuf },
     /// A repository that has used bases cannot be found, so nobody knows which it uses.
     #[error(
-        "the repository '{}', which uses bases, cannot be found; mount its disk, or remove '{}' if it is \
-         gone for good",
+        "'{}', which uses bases or contents of this directory, cannot be found; mount its disk, run this on \
+         its host, or remove '{}' if it is gone for good",
         .common.display(), .entry.display()
     )]
     UserAway { common: PathBuf, entry: PathBuf },

@@ -11,7 +11,7 @@ use format::{HashKind, ObjectId};
 use store::{Fsync, SharedRepository};
 use sys::File;
 
-use super::{AddOptions, Base, Bases, Error, Kind, Wanted, append::Appender};
+use super::{AddOptions, Base, Bases, Error, Kind, Wanted, append::Appender, users::User};
 
 /// Takes contents in, for bases of one directory. Several threads may share it.
 pub struct Importer<'b> {
@@ -34,8 +34,8 @@ pub enum Streamed {
 }
 
 impl Bases {
-    /// Begins to take contents in: waits for others that add or remove, and registers the repository
-    /// with the common directory `common`.
+    /// Begins to take contents in: waits for others that add or remove, and registers the
+    /// repository with the common directory `common`.
     pub fn importer(
         &self,
         common: &Path,
@@ -45,7 +45,7 @@ impl Bases {
     ) -> Result<Importer<'_>, Error> {
         let failed = |source| Error::Io { action: "lock", path: self.dir().to_owned(), source };
         let lock = self.lock(shared).map_err(failed)?;
-        self.register(common, shared)?;
+        self.register(User::Repository(common), shared)?;
         let appender = self.append(hash, shared)?;
         Ok(Importer { bases: self, appender, hash, sync: !fsync.disabled, shared, _lock: lock })
     }
@@ -102,7 +102,7 @@ impl Importer<'_> {
         if let Some(base) = self.bases.find(wanted)? {
             return Ok(base);
         }
-        self.bases.register(&wanted.repo().real_common_dir(), self.shared)?;
+        self.bases.register(User::Repository(&wanted.repo().real_common_dir()), self.shared)?;
         let appender = (wanted.kind() == Kind::Image).then_some(&self.appender);
         self.bases.add_locked(wanted, appender, options, messages)
     }

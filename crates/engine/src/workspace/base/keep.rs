@@ -3,7 +3,8 @@
 //! Promise: a base that a workspace uses stays, and so do its contents. A base leaves its name in
 //! one step. Contents are taken from the records first, and that is synced; only then their room is
 //! given back, as holes in the blob file. So no record ever names a hole, and the blocks of all
-//! other contents stay where images name them.
+//! other contents stay where images name them. Nothing is removed in an alternate, and contents
+//! stay that images of directories need to which this one is an alternate.
 
 use std::{
     collections::BTreeMap,
@@ -44,6 +45,9 @@ impl Bases {
     /// Removes the base with this name. Refuses if a workspace uses it.
     pub fn remove(&self, name: &str, shared: store::SharedRepository) -> Result<(), Error> {
         let base = self.get(name)?;
+        if base.dir.parent() != Some(&self.dir) {
+            return Err(Error::InAlternate { name: base.name, dir: base.dir });
+        }
         let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
         self.take_away(&base, &self.users()?)
     }
@@ -78,13 +82,13 @@ impl Bases {
         if act == Act::Do {
             self.remove_staged();
         }
-        self.collect(&self.list()?, act)
+        self.collect(&self.own()?, act)
     }
 
     /// Returns the bases; `None` if there is no such directory.
     fn list_to_change(&self) -> Result<Option<Vec<Base>>, Error> {
         match by_path::stat_followed(&self.dir) {
-            Ok(Some(_)) => self.list().map(Some),
+            Ok(Some(_)) => self.own().map(Some),
             Ok(None) => Ok(None),
             Err(source) => Err(Error::Io { action: "examine", path: self.dir.clone(), source }),
         }
@@ -134,7 +138,16 @@ impl Bases {
     fn collect(&self, bases: &[Base], act: Act) -> Result<Freed, Error> {
         let mut live: BTreeMap<PathBuf, Vec<(u32, u64)>> = BTreeMap::new();
         for base in bases.iter().filter(|base| base.kind == Kind::Image) {
-            add_live(base, &mut live)?;
+            add_live(base, &base.devices, &mut live)?;
+        }
+        let own = blobs::generations(&self.dir)?;
+        let own: Vec<PathBuf> = own.into_iter().map(|number| blobs::data_file(&self.dir, number)).collect();
+        for borrower in self.borrowers()? {
+            let images = borrower.own()?.into_iter().filter(|base| base.kind == Kind::Image);
+            for base in images {
+                let devices: Vec<PathBuf> = base.devices.iter().map(|path| as_here(path, &own)).collect();
+                add_live(&base, &devices, &mut live)?;
+            }
         }
         let mut freed = Freed::default();
         for generation in blobs::generations(&self.dir)? {
@@ -157,8 +170,25 @@ impl Bases {
     }
 }
 
-/// Adds the ranges of blocks that an image names, by blob file: first block and number.
-fn add_live(base: &Base, live: &mut BTreeMap<PathBuf, Vec<(u32, u64)>>) -> Result<(), Error> {
+/// Returns a device of another directory's image as the blob file of this one that it is. A path
+/// that leads nowhere here may be that of another mount, so its name decides.
+fn as_here(device: &Path, own: &[PathBuf]) -> PathBuf {
+    let id = |path: &Path| by_path::stat_followed(path).ok().flatten().map(|stat| (stat.dev, stat.ino));
+    let found = id(device);
+    let is_it = |path: &&PathBuf| match found {
+        Some(_) => id(path) == found,
+        None => device.file_name() == path.file_name(),
+    };
+    own.iter().find(is_it).cloned().unwrap_or_else(|| device.to_owned())
+}
+
+/// Adds the ranges of blocks that an image names, by blob file: first block and number. `devices`
+/// are the blob files.
+fn add_live(
+    base: &Base,
+    devices: &[PathBuf],
+    live: &mut BTreeMap<PathBuf, Vec<(u32, u64)>>,
+) -> Result<(), Error> {
     use format::erofs::read::{Content, Error as ReadError, Image};
     let path = base.image();
     let damaged = |error: ReadError| Error::Damaged { path: path.clone(), what: error.to_string() };
@@ -166,16 +196,16 @@ fn add_live(base: &Base, live: &mut BTreeMap<PathBuf, Vec<(u32, u64)>>) -> Resul
     let file = by_path::open(&path).map_err(failed)?;
     let map = sys::Map::of(&file).map_err(failed)?;
     let image = Image::open(&map).map_err(damaged)?;
-    if image.devices.len() != base.devices.len() {
+    if image.devices.len() != devices.len() {
         return Err(damaged(ReadError::Superblock("it names other blob files")));
     }
-    for device in &base.devices {
+    for device in devices {
         live.entry(device.clone()).or_default();
     }
     image
         .walk::<ReadError>(&mut |_, inode| {
             if let Content::File(Some(place)) = inode.content {
-                let ranges = live.entry(base.devices[usize::from(place.device)].clone()).or_default();
+                let ranges = live.entry(devices[usize::from(place.device)].clone()).or_default();
                 ranges.push((place.block, inode.size.div_ceil(1 << BLOCK_BITS)));
             }
             Ok(())

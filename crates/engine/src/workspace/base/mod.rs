@@ -6,6 +6,7 @@
 //! - `tree`, `contents`: the index of a tree, and the contents of its files;
 //! - `blobs`, `append`, `import`: the blob files that hold the contents of all images, additions to
 //!   them, and contents that come from elsewhere;
+//! - `alternates`, `held`: other base directories, and contents as blobs of a partial clone;
 //! - `index`, `primed`: the index of a base, its untracked cache, and both in a workspace;
 //! - `stored`: the stored facts about a base;
 //! - `verify`: comparing a base with its tree;
@@ -18,11 +19,13 @@
 //! Design: docs/design/workspace.md.
 
 mod add;
+mod alternates;
 mod append;
 mod blobs;
 mod contents;
 mod directory;
 mod error;
+mod held;
 mod image;
 mod import;
 mod index;
@@ -40,6 +43,7 @@ use format::ObjectId;
 
 pub use add::AddOptions;
 pub use error::Error;
+pub use held::Held;
 pub use import::{Importer, Streamed};
 pub use index::Monitor;
 pub use keep::{Act, Freed};

@@ -27,7 +27,7 @@ pub(super) struct Stored {
     pub(super) tree: ObjectId,
     /// The name of the shared half of the index.
     pub(super) shared_index: ObjectId,
-    /// The blob files, relative to the base directory.
+    /// The blob files, relative to the base directory; those of alternates absolute.
     pub(super) devices: Vec<PathBuf>,
 }
 
@@ -91,8 +91,21 @@ impl Bases {
         self.load(name)?.ok_or_else(|| Error::Missing { dir: self.dir.clone(), name: name.to_owned() })
     }
 
-    /// Returns all complete bases, sorted by name.
+    /// Returns all complete bases, sorted by name: those of this directory, then those that only
+    /// alternates have.
     pub fn list(&self) -> Result<Vec<Base>, Error> {
+        let mut all = self.own()?;
+        for dir in self.alternates()? {
+            let more = Bases::at(&dir).own()?;
+            let is_new = |base: &Base| !all.iter().any(|known| known.name == base.name);
+            let more: Vec<Base> = more.into_iter().filter(is_new).collect();
+            all.extend(more);
+        }
+        Ok(all)
+    }
+
+    /// Returns the complete bases of this directory, sorted by name.
+    pub(super) fn own(&self) -> Result<Vec<Base>, Error> {
         let mut names = match by_path::list(&self.dir) {
             Ok(names) => names,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -101,11 +114,24 @@ impl Bases {
         names.retain(|(name, _)| !name.as_bytes().starts_with(b"."));
         names.sort_by(|one, other| one.0.cmp(&other.0));
         let names = names.iter().filter_map(|(name, _)| name.to_str());
-        names.filter_map(|name| self.load(name).transpose()).collect()
+        names.filter_map(|name| self.load_own(name).transpose()).collect()
     }
 
-    /// Returns the base with this name, if it is there.
+    /// Returns the base with this name, if it is here or in an alternate.
     pub(super) fn load(&self, name: &str) -> Result<Option<Base>, Error> {
+        if let Some(base) = self.load_own(name)? {
+            return Ok(Some(base));
+        }
+        for dir in self.alternates()? {
+            if let Some(base) = Bases::at(&dir).load_own(name)? {
+                return Ok(Some(base));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the base of this directory with this name.
+    pub(super) fn load_own(&self, name: &str) -> Result<Option<Base>, Error> {
         // A name becomes part of a path.
         if name.is_empty() || !name.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Ok(None);

@@ -1,8 +1,12 @@
-//! The workspaces that use bases.
+//! The workspaces that use bases, and the base directories that use contents.
 //!
 //! A base directory may serve many repositories. Each that adds a base leaves its common directory
-//! in `<bases>/users/`. So a base is removed only if no workspace of any of them uses it, whichever
-//! repository the command runs in.
+//! in `<bases>/users/<id>`. So a base is removed only if no workspace of any of them uses it,
+//! whichever repository the command runs in. A base directory whose alternate this is leaves its
+//! path in `<bases>/users/<id>.bases`.
+//!
+//! On a file system of another machine the host's name follows the path, after a NUL: the same path
+//! may be another directory there.
 
 use std::{
     collections::BTreeMap,
@@ -20,52 +24,100 @@ use crate::workspace::{rebase::Journal, record};
 /// The bases in use: a workspace of each.
 pub(super) type Users = BTreeMap<String, PathBuf>;
 
+/// The end of the name of an entry that names a base directory.
+const SUFFIX: &str = ".bases";
+
+/// A directory that uses bases or contents.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum User<'a> {
+    /// A repository, by its common directory.
+    Repository(&'a Path),
+    /// A base directory that has this one as an alternate.
+    Bases(&'a Path),
+}
+
 impl Bases {
     fn users_dir(&self) -> PathBuf {
         self.dir.join("users")
     }
 
-    /// Registers a repository by its common directory.
-    pub(super) fn register(&self, common: &Path, shared: store::SharedRepository) -> Result<(), Error> {
-        let (dir, bytes) = (self.users_dir(), common.as_os_str().as_bytes());
+    /// Registers a user by its path.
+    pub(super) fn register(&self, user: User<'_>, shared: store::SharedRepository) -> Result<(), Error> {
+        let (path, suffix) = match user {
+            User::Repository(common) => (common, ""),
+            User::Bases(dir) => (dir, SUFFIX),
+        };
+        let (dir, mut bytes) = (self.users_dir(), path.as_os_str().as_bytes().to_vec());
+        if self.is_remote() {
+            bytes.push(0);
+            bytes.extend(sys::user::host_name());
+        }
         let mut hasher = Hasher::checksum(HashKind::Sha256);
-        hasher.update(bytes);
+        hasher.update(&bytes);
         let name = hasher.finish().expect("a checksum looks for no collision").to_string();
-        let path = dir.join(&name[..16]);
+        let name = format!("{}{suffix}", &name[..16]);
+        let path = dir.join(&name);
         let failed = |source| Error::Io { action: "write", path: path.clone(), source };
-        if by_path::read(&path).map_err(failed)?.as_deref() == Some(bytes) {
+        if by_path::read(&path).map_err(failed)?.as_deref() == Some(&bytes) {
             return Ok(());
         }
         match shared.create_dir(&dir) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
             _ => {}
         }
-        let staged = dir.join(format!(".{}", &name[..16]));
+        let staged = dir.join(format!(".{name}"));
         let _ = by_path::remove_file(&staged);
         let file = shared.create_new(&staged, 0o644).map_err(failed)?;
-        file.write_pieces_at(&mut [IoSlice::new(bytes)], 0).map_err(failed)?;
+        file.write_pieces_at(&mut [IoSlice::new(&bytes)], 0).map_err(failed)?;
         by_path::rename(&staged, &path).map_err(failed)
+    }
+
+    fn is_remote(&self) -> bool {
+        by_path::is_remote(&self.dir).unwrap_or(false)
+    }
+
+    /// Returns the registered paths that are there, of one kind, and forgets those that are gone.
+    /// The caller holds the lock.
+    fn registered(&self, suffix: &str) -> Result<Vec<PathBuf>, Error> {
+        let dir = self.users_dir();
+        let names = match by_path::list(&dir) {
+            Ok(names) => names,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(Error::Io { action: "read", path: dir, source }),
+        };
+        let is_kind =
+            |name: &[u8]| !name.starts_with(b".") && name.ends_with(SUFFIX.as_bytes()) != suffix.is_empty();
+        let mut found = Vec::new();
+        for (name, _) in names.iter().filter(|(name, _)| is_kind(name.as_bytes())) {
+            let entry = dir.join(name);
+            let io = |source| Error::Io { action: "read", path: entry.clone(), source };
+            let Some(text) = by_path::read(&entry).map_err(io)? else { continue };
+            let mut parts = text.split(|&byte| byte == 0);
+            let path = PathBuf::from(sys::os_str(parts.next().unwrap_or_default()));
+            let is_foreign = parts.next().is_some_and(|host| *host != *sys::user::host_name());
+            let is_there = by_path::stat_followed(&path).map_err(io)?.is_some();
+            match is_foreign {
+                // A shared path is the same everywhere.
+                true if !is_there || !by_path::is_remote(&path).map_err(io)? => {
+                    return Err(Error::UserAway { common: path, entry });
+                }
+                false if !is_there => self.forget(&entry, &path)?,
+                _ => found.push(path),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the base directories that have this one as an alternate. The caller holds the lock.
+    pub(super) fn borrowers(&self) -> Result<Vec<Bases>, Error> {
+        Ok(self.registered(SUFFIX)?.iter().map(|dir| Bases::at(dir)).collect())
     }
 
     /// Returns the bases that workspaces of registered repositories use, and forgets repositories
     /// that are gone. The caller holds the lock.
     pub(super) fn users(&self) -> Result<Users, Error> {
-        let dir = self.users_dir();
-        let names = match by_path::list(&dir) {
-            Ok(names) => names,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Users::new()),
-            Err(source) => return Err(Error::Io { action: "read", path: dir, source }),
-        };
         let mut users = Users::new();
-        for (name, _) in names.iter().filter(|(name, _)| !name.as_bytes().starts_with(b".")) {
-            let entry = dir.join(name);
-            let io = |source| Error::Io { action: "read", path: entry.clone(), source };
-            let Some(common) = by_path::read(&entry).map_err(io)? else { continue };
-            let common = PathBuf::from(sys::os_str(&common));
-            if by_path::stat_followed(&common).map_err(io)?.is_none() {
-                self.forget(&entry, &common)?;
-                continue;
-            }
+        for common in self.registered("")? {
             for workspace in record::all(&common)? {
                 let workspace = workspace?;
                 // A rebase that was killed goes on with this base.
@@ -81,13 +133,15 @@ impl Bases {
         Ok(users)
     }
 
-    /// Forgets a repository whose directory is missing. If the directory above is missing too, its
+    /// Forgets a user whose directory is missing. If the directory above is missing too, its
     /// disk may only be unmounted.
-    fn forget(&self, entry: &Path, common: &Path) -> Result<(), Error> {
-        let worktree = common.parent().and_then(Path::parent);
+    fn forget(&self, entry: &Path, user: &Path) -> Result<(), Error> {
+        // The base directory of a repository goes away with it.
+        let common = if user.ends_with("sapwood/bases") { user.ancestors().nth(2) } else { Some(user) };
+        let worktree = common.and_then(Path::parent).and_then(Path::parent);
         let is_above = worktree.is_some_and(|above| matches!(by_path::stat_followed(above), Ok(Some(_))));
         if !is_above {
-            return Err(Error::UserAway { common: common.to_owned(), entry: entry.to_owned() });
+            return Err(Error::UserAway { common: user.to_owned(), entry: entry.to_owned() });
         }
         by_path::remove_file(entry).map_err(|source| Error::Io {
             action: "remove",

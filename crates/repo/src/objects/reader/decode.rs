@@ -72,7 +72,7 @@ impl Reader<'_> {
 
     /// Returns a buffer to decode into: `out` for the requested object, one that fits the cache for
     /// a base.
-    fn target(&mut self, size: usize) -> Buffer {
+    pub(super) fn target(&mut self, size: usize) -> Buffer {
         self.take_permit(size);
         let retained = self.retained;
         // A large object replaces cached ones.

@@ -193,6 +193,10 @@ impl<'a> Reader<'a> {
                 None => reader.decode(pack, offset).map(|(kind, held)| Decoded::Whole(kind, held)),
             },
             |reader, file| reader.decode_loose(file, limit.min(LOOSE_WHOLE)),
+            |reader, size| match size > limit {
+                true => Some(Decoded::Large(Kind::Blob, size)),
+                false => reader.content(&oid, size).map(|held| Decoded::Whole(Kind::Blob, held)),
+            },
         );
         maps_are_readable()?;
         Ok(match read? {
@@ -204,9 +208,18 @@ impl<'a> Reader<'a> {
     /// Returns type and size, and decodes only the first bytes.
     pub fn header(&mut self, oid: &ObjectId) -> Result<(Kind, u64), Error> {
         let oid = self.objects.replaced(oid)?;
-        let header =
-            self.each_copy(&oid, None, Reader::packed_header, |reader, file| reader.loose_header(file));
+        let loose = |reader: &mut Self, file: &File| reader.loose_header(file);
+        let header = self.each_copy(&oid, None, Reader::packed_header, loose, |_, _| None);
         maps_are_readable().and(header)
+    }
+
+    /// Returns the size of an object that the caller is going to read.
+    pub fn size(&mut self, oid: &ObjectId) -> Result<u64, Error> {
+        let oid = self.objects.replaced(oid)?;
+        let loose = |reader: &mut Self, file: &File| reader.loose_header(file);
+        let content = |_: &mut Self, size| Some((Kind::Blob, size));
+        let header = self.each_copy(&oid, None, Reader::packed_header, loose, content);
+        maps_are_readable().and(header).map(|(_, size)| size)
     }
 
     /// Returns the work of this reader so far.
@@ -232,17 +245,37 @@ impl<'a> Reader<'a> {
             Decoded::Whole(kind, held) => Ok((kind, held)),
             Decoded::Large(_, size) => Err(Fault::Memory(size)),
         };
-        self.each_copy(oid, None, Reader::decode, whole)
+        let content = |reader: &mut Self, size| reader.content(oid, size).map(|held| (Kind::Blob, held));
+        self.each_copy(oid, None, Reader::decode, whole, content)
     }
 
-    /// Reads an object from one of its copies. In a partial clone a missing object is fetched,
-    /// unless it is only needed as the base of a delta.
+    /// Reads a content that lies outside of the object database.
+    fn content(&mut self, oid: &ObjectId, size: u64) -> Option<Held> {
+        let contents = self.objects.contents()?;
+        self.chain.clear();
+        let mut out = self.target(usize::try_from(size).ok()?);
+        let bytes = out.resize(size as usize, &self.objects.pool).ok()?;
+        let mut at = 0;
+        let read = contents.read(oid, &mut |piece| {
+            let place = bytes.get_mut(at..at + piece.len()).ok_or(std::io::ErrorKind::InvalidData)?;
+            place.copy_from_slice(piece);
+            at += piece.len();
+            Ok(())
+        });
+        self.out = out;
+        (matches!(read, Some(Ok(()))) && at as u64 == size).then_some(Held::Out(0))
+    }
+
+    /// Reads an object from one of its copies. In a partial clone a missing object is read from
+    /// contents elsewhere (by `content`, which gets the size) or fetched, unless it is only needed
+    /// as the base of a delta.
     fn each_copy<T>(
         &mut self,
         oid: &ObjectId,
         location: Option<Location>,
         packed: impl Fn(&mut Self, &Arc<Pack>, u64) -> Result<T, Fault>,
         loose: impl Fn(&mut Self, &File) -> Result<T, Fault>,
+        content: impl Fn(&mut Self, u64) -> Option<T>,
     ) -> Result<T, Error> {
         let _phase = profile::span(Phase::Decode);
         self.release_permit();
@@ -252,12 +285,25 @@ impl<'a> Reader<'a> {
                     && self.rescues == 0
                     && *oid != ObjectId::empty_tree(oid.kind()) =>
             {
+                if let Some(size) = self.size_of_content(oid)
+                    && let Some(read) = content(self, size)
+                {
+                    return Ok(read);
+                }
                 self.objects.fetch_missing(&mut std::iter::once(*oid))?;
                 self.packs = self.objects.packs();
                 self.try_copies(oid, None, &packed, &loose)
             }
             read => read,
         }
+    }
+
+    fn size_of_content(&self, oid: &ObjectId) -> Option<u64> {
+        let contents = self.objects.contents()?;
+        contents.size(oid).or_else(|| {
+            contents.refresh();
+            contents.size(oid)
+        })
     }
 
     /// Tries the copies of an object in order, until one can be read.

@@ -9,10 +9,10 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::Reader;
+use super::{LOOSE_WHOLE, Reader};
 use crate::objects::inflate::Stop;
 use crate::objects::pack::Pack;
-use crate::objects::{Error, Fault, error::maps_are_readable};
+use crate::objects::{ContentError, Error, Fault, error::maps_are_readable};
 
 impl Reader<'_> {
     /// Passes the content of an object to a receiver in pieces of at most 256 KiB, without holding
@@ -52,6 +52,14 @@ impl Reader<'_> {
                         stopped(stop, oid, |source| Error::Loose { oid, path: dir.file(&oid), source })
                     });
                 }
+            }
+            if self.size_of_content(&oid).is_some_and(|size| size > LOOSE_WHOLE)
+                && let Some(read) = self.objects.contents().and_then(|contents| contents.read(&oid, sink))
+            {
+                return read.map_err(|error| match error {
+                    ContentError::Sink(source) => Error::Sink { oid, source },
+                    ContentError::Damaged(path, source) => Error::Unreadable { oid, path, source },
+                });
             }
         }
         let (_, held) = self.fetch_real(&oid)?;

@@ -1,0 +1,88 @@
+//! Alternates: other base directories, whose bases and contents are used where they lie.
+//!
+//! `<bases>/alternates` names them, one path a line, as Git's `objects/info/alternates`. The list of
+//! an alternate counts too. A directory that is missing is ignored, and its contents are missing: a
+//! base that needs them is not mounted. Nothing is ever changed in an alternate, except that a base
+//! directory leaves its path in the alternate's `users/`, if it can. Whoever may write to an alternate
+//! decides the bytes of bases here.
+
+use std::{
+    io::IoSlice,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use bstr::ByteSlice as _;
+use store::{Fsync, SharedRepository};
+use sys::{FileType, by_path};
+
+use super::{Bases, Error};
+
+/// The limit for alternates of alternates.
+const MAX_DEPTH: usize = 5;
+
+impl Bases {
+    fn alternates_file(&self) -> PathBuf {
+        self.dir.join("alternates")
+    }
+
+    /// Returns the alternates that exist, without symbolic links.
+    pub fn alternates(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut found = named_in(self)?;
+        let own = by_path::canonical(&self.dir).ok();
+        let mut level = 0..found.len();
+        for _ in 1..MAX_DEPTH {
+            let next = found[level.clone()].iter().map(|dir| named_in(&Bases::at(dir)));
+            // The list of an alternate is as readable as its contents.
+            let next: Vec<PathBuf> = next.flat_map(Result::unwrap_or_default).collect();
+            level = found.len()..found.len() + next.len();
+            found.extend(next);
+        }
+        let mut seen = Vec::new();
+        found.retain(|dir| {
+            let is_new = Some(dir) != own.as_ref() && !seen.contains(dir);
+            seen.push(dir.clone());
+            is_new
+        });
+        Ok(found)
+    }
+
+    /// Adds an alternate to the list, unless it is named there.
+    pub fn add_alternate(&self, dir: &Path, shared: SharedRepository, fsync: &Fsync) -> Result<(), Error> {
+        let io = |action, path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Io { action, path, source }
+        };
+        let _lock = self.lock(shared).map_err(io("lock", &self.dir))?;
+        let dir = by_path::canonical(dir).map_err(io("examine", dir))?;
+        if self.alternates()?.contains(&dir) {
+            return Ok(());
+        }
+        let path = self.alternates_file();
+        let mut list = by_path::read(&path).map_err(io("read", &path))?.unwrap_or_default();
+        if !list.is_empty() && !list.ends_with(b"\n") {
+            list.push(b'\n');
+        }
+        list.extend_from_slice(&format::quote(dir.as_os_str().as_bytes().as_bstr(), false));
+        list.push(b'\n');
+        let staged = self.dir.join(".new-alternates");
+        let _ = by_path::remove_file(&staged);
+        let file = shared.create_new(&staged, 0o666).map_err(io("write", &staged))?;
+        file.write_pieces_at(&mut [IoSlice::new(&list)], 0).map_err(io("write", &staged))?;
+        if !fsync.disabled {
+            sys::sync_file(&file).map_err(io("sync", &staged))?;
+        }
+        by_path::rename(&staged, &path).map_err(io("write", &path))
+    }
+}
+
+/// Returns the directories in the list of `bases` that exist.
+fn named_in(bases: &Bases) -> Result<Vec<PathBuf>, Error> {
+    let path = bases.alternates_file();
+    let list = by_path::read(&path).map_err(|source| Error::Io { action: "read", path, source })?;
+    let named = repo::objects::alternates_in(&list.unwrap_or_default()).into_iter();
+    let real = named.filter_map(|path| by_path::canonical(&path.resolve(&bases.dir).ok()?).ok());
+    let is_dir =
+        |dir: &PathBuf| matches!(by_path::stat(dir), Ok(Some(stat)) if stat.file_type == FileType::Directory);
+    Ok(real.filter(is_dir).collect())
+}

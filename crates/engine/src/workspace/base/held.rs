@@ -1,0 +1,142 @@
+//! Contents of a base directory as blobs of a partial clone.
+//!
+//! Readers look here for a blob that is missing, before it is fetched. The records of the blob files
+//! are read at the first question. Bytes are compared with their name, because the files may be
+//! damaged, and other users may write to an alternate.
+
+use std::{
+    collections::HashSet,
+    io,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock},
+};
+
+use format::{HashKind, ObjectId, hash::Hasher};
+use repo::objects::{ContentError, Contents};
+use sys::{File, by_path};
+
+use super::{
+    Bases,
+    blobs::{BLOCK, Blobs, Content},
+};
+
+/// The bytes that are read at once.
+const PIECE: u64 = 1 << 20;
+
+/// The contents of a base directory and its alternates.
+#[derive(Debug)]
+pub struct Held {
+    bases: Bases,
+    hash: HashKind,
+    read: RwLock<Option<Arc<Read>>>,
+}
+
+/// The records at one time.
+#[derive(Debug)]
+struct Read {
+    stamp: Vec<(PathBuf, u64)>,
+    blobs: Blobs,
+    /// Each blob file, once it was needed.
+    files: Vec<OnceLock<Option<File>>>,
+    bad: Mutex<HashSet<ObjectId>>,
+}
+
+impl Held {
+    /// Opens the contents of a directory, which need not exist. Nothing is read yet.
+    pub fn of(bases: Bases, hash: HashKind) -> Held {
+        Held { bases, hash, read: RwLock::default() }
+    }
+
+    fn get(&self) -> Option<Arc<Read>> {
+        // The records are replaced as a whole.
+        let known = self.read.read().unwrap_or_else(PoisonError::into_inner).clone();
+        known.or_else(|| self.load())
+    }
+
+    fn load(&self) -> Option<Arc<Read>> {
+        let mut known = self.read.write().unwrap_or_else(PoisonError::into_inner);
+        let alternates = self.bases.alternates().unwrap_or_default();
+        let dirs: Vec<PathBuf> = [self.bases.dir().to_owned()].into_iter().chain(alternates).collect();
+        let stamp = Blobs::stamp(&dirs);
+        if let Some(read) = &*known
+            && read.stamp == stamp
+        {
+            return Some(Arc::clone(read));
+        }
+        // Contents that cannot be listed are not here: the objects are fetched.
+        let blobs = Blobs::open(&dirs[0], &dirs[1..], self.hash).ok()?;
+        let files = blobs.files.iter().map(|_| OnceLock::new()).collect();
+        let read = Arc::new(Read { stamp, blobs, files, bad: Mutex::default() });
+        Some(Arc::clone(known.insert(read)))
+    }
+}
+
+impl Contents for Held {
+    fn refresh(&self) {
+        let is_read = self.read.read().unwrap_or_else(PoisonError::into_inner).is_some();
+        if is_read {
+            self.load();
+        }
+    }
+
+    fn size(&self, oid: &ObjectId) -> Option<u64> {
+        // Blob files do not hold it.
+        if *oid == ObjectId::empty_blob(self.hash) {
+            return Some(0);
+        }
+        self.get()?.find(oid).map(|content| content.size)
+    }
+
+    fn read(
+        &self,
+        oid: &ObjectId,
+        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Option<Result<(), ContentError>> {
+        if *oid == ObjectId::empty_blob(self.hash) {
+            return Some(Ok(()));
+        }
+        let read = self.get()?;
+        let content = read.find(oid)?;
+        let passed = read.pass_on(oid, content, sink);
+        if matches!(passed, Err(ContentError::Damaged(..))) {
+            read.bad.lock().unwrap_or_else(PoisonError::into_inner).insert(*oid);
+        }
+        Some(passed)
+    }
+}
+
+impl Read {
+    fn find(&self, oid: &ObjectId) -> Option<Content> {
+        let content = self.blobs.find(oid)?;
+        let is_bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner).contains(oid);
+        (!is_bad).then_some(content)
+    }
+
+    fn pass_on(
+        &self,
+        oid: &ObjectId,
+        content: Content,
+        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), ContentError> {
+        let at = content.file as usize;
+        let path = self.blobs.dir.join(&self.blobs.files[at].path);
+        let damaged = |source| ContentError::Damaged(path.clone(), source);
+        let file = self.files[at].get_or_init(|| by_path::open(&path).ok()).as_ref();
+        let file = file.ok_or_else(|| damaged(io::ErrorKind::NotFound.into()))?;
+        let mut hasher = Hasher::object(oid.kind(), "blob", content.size);
+        let mut buffer = Vec::new();
+        let (mut done, start) = (0, u64::from(content.block) * BLOCK);
+        while done < content.size {
+            let length = PIECE.min(content.size - done);
+            buffer.resize(length as usize, 0);
+            file.read_exact_at(&mut buffer, start + done).map_err(damaged)?;
+            hasher.update(&buffer);
+            done += length;
+            sink(&buffer).map_err(ContentError::Sink)?;
+        }
+        match hasher.finish() {
+            Ok(name) if name == *oid => Ok(()),
+            _ => Err(damaged(io::Error::new(io::ErrorKind::InvalidData, format!("{oid} has other bytes")))),
+        }
+    }
+}
