@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, missing_docs)]
 
 mod access;
+mod answers;
 mod contract;
 mod faults;
 mod servers;
