@@ -116,3 +116,35 @@ fn index_pack_checks_objects() {
         oracle.same_as("a missing tree", args);
     }
 }
+
+/// Objects of more than 16 MB, which are not held while a pack arrives.
+const LARGE: &[&str] = &[
+    r#"put_tree $(many zzz | git hash-object -t tree -w --stdin --literally)"#,
+    r#"put_tree $(many a | git hash-object -t tree -w --stdin --literally)"#,
+    r#"put $({ printf "tree $empty\ncommitter $who\n\n"; zeros; } | tr '\0' m | commit)"#,
+    r#"tag=$({ printf "object $blob\ntype blob\ntag a..b\n\n"; zeros; } | tr '\0' m |
+        git hash-object -t tag -w --stdin --literally)
+        git update-ref refs/tags/v1 $tag; put $(git commit-tree -m m $empty)"#,
+    r#"zeros | put_file big"#,
+    r#"{ printf '[submodule "a"]\n\turl = -x\n'; zeros | tr '\0' '\n'; } | put_file .gitmodules"#,
+    r#"{ printf '#'; zeros; } | tr '\0' m | put_file .gitattributes"#,
+];
+
+/// `many` prints a tree of 18 MB whose first entry has the name `$1`.
+const LARGE_PARTS: &str = r#"
+many() { perl -e '$oid = pack "H*", shift; print "100644 ", shift, "\0", $oid;
+    printf "100644 f%07d\0%s", $_, $oid for 1 .. 520000' $blob $1; }
+zeros() { head -c 17825792 /dev/zero; }
+"#;
+
+#[test]
+fn large_objects_are_checked() {
+    let pack = "; git pack-objects -q --revs --all --stdout </dev/null >../repo/a.pack 2>/dev/null";
+    for flaw in LARGE {
+        let oracle = oracle(&[LARGE_PARTS, flaw, pack].concat());
+        oracle.same_as(flaw, &["index-pack", "--strict", "a.pack"]);
+        let few = ["-c", "core.bigFileThreshold=1m", "index-pack", "--strict", "-o", "b.idx", "a.pack"];
+        oracle.same_as(flaw, &few);
+        oracle.same_as(flaw, &["-c", "transfer.fsckObjects=true", "fetch", "-q"]);
+    }
+}

@@ -2,7 +2,7 @@
 //! missing.
 
 use format::{Kind, ObjectId};
-use repo::indexing::Observer;
+use repo::indexing::{Large, Observer, Wanted};
 
 use super::pipeline::Pipeline;
 use crate::fetch::connected;
@@ -23,10 +23,8 @@ impl Observer for Watchers<'_> {
         }
     }
 
-    fn large(&self, oid: &ObjectId, kind: Kind) {
-        if let Some(links) = self.links {
-            links.large(oid, kind);
-        }
+    fn large(&self, object: &Large) -> Wanted {
+        self.links.map_or(Wanted::Name, |links| links.large(object))
     }
 
     fn is_in_hurry(&self) -> bool {

@@ -368,11 +368,10 @@ fn is_startup_setting(key: &BString) -> bool {
     SECTIONS.iter().any(is_in) && !LATER.iter().any(|later| key == later) && key != THREADS
 }
 
-/// Parses a file up to its first malformed line: names and values, and true if there is no such
-/// line.
-pub(crate) fn leading_pairs(bytes: &[u8]) -> (Vec<(BString, Option<BString>)>, bool) {
-    let (pairs, is_whole) = parse::parse_leading(bytes);
-    (pairs.into_iter().map(|pair| (pair.key, pair.value)).collect(), is_whole)
+/// Parses a file up to its first malformed line, and passes each name and value to `take`. Returns
+/// true if no line is malformed.
+pub(crate) fn leading_pairs(bytes: &[u8], take: &mut dyn FnMut(BString, Option<BString>)) -> bool {
+    parse::parse_leading(bytes, &mut |pair| take(pair.key, pair.value))
 }
 
 /// Changes section and variable to lower case, and keeps the subsection.

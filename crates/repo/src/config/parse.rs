@@ -35,16 +35,16 @@ impl BadLine {
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Pair>, BadLine> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut pairs = Vec::new();
-    Parser { bytes, at: 0, line: 1, eof: false }.run(&mut pairs)?;
+    Parser { bytes, at: 0, line: 1, eof: false }.run(&mut |pair| pairs.push(pair))?;
     Ok(pairs)
 }
 
-/// Parses a file up to its first malformed line. The second value is true if there is none.
-pub(crate) fn parse_leading(bytes: &[u8]) -> (Vec<Pair>, bool) {
+/// Parses a file up to its first malformed line, and passes each pair to `take`. Returns true if no
+/// line is malformed. Each key has the name of its section, so the keys of a hostile file may have
+/// many times its bytes together.
+pub(crate) fn parse_leading(bytes: &[u8], take: &mut dyn FnMut(Pair)) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut pairs = Vec::new();
-    let parsed = Parser { bytes, at: 0, line: 1, eof: false }.run(&mut pairs);
-    (pairs, parsed.is_ok())
+    Parser { bytes, at: 0, line: 1, eof: false }.run(take).is_ok()
 }
 
 struct Parser<'a> {
@@ -59,7 +59,7 @@ struct Parser<'a> {
 struct Bad;
 
 impl Parser<'_> {
-    fn run(&mut self, pairs: &mut Vec<Pair>) -> Result<(), BadLine> {
+    fn run(&mut self, take: &mut dyn FnMut(Pair)) -> Result<(), BadLine> {
         let mut section = BString::default();
         loop {
             let line = self.line;
@@ -78,7 +78,7 @@ impl Parser<'_> {
                     let mut key = section.clone();
                     key.push(c.to_ascii_lowercase());
                     let value = self.variable(&mut key).map_err(|Bad| BadLine(self.bad_line(line)))?;
-                    pairs.push(Pair { key, value, line: self.line - 1 });
+                    take(Pair { key, value, line: self.line - 1 });
                 }
                 _ => return Err(BadLine(line)),
             }

@@ -34,10 +34,9 @@ pub(super) fn check(report: &mut Report<'_>, content: Option<&[u8]>, roles: Role
 
 fn modules(report: &mut Report<'_>, content: &[u8]) -> bool {
     let mut is_refused = false;
-    let (settings, is_whole) = config::leading_pairs(content);
-    for (key, value) in &settings {
-        let Some(rest) = key.strip_prefix(b"submodule.") else { continue };
-        let Some((name, key)) = rest.rsplit_once_str(".") else { continue };
+    let is_whole = config::leading_pairs(content, &mut |key, value| {
+        let Some(rest) = key.strip_prefix(b"submodule.") else { return };
+        let Some((name, key)) = rest.rsplit_once_str(".") else { return };
         let mut flaw = |id, what: &str, text: &[u8]| {
             let message = [b"disallowed submodule ", what.as_bytes(), b": ", text].concat();
             is_refused |= report.flaw(id, message).is_err();
@@ -45,16 +44,16 @@ fn modules(report: &mut Report<'_>, content: &[u8]) -> bool {
         if !is_name(name.as_bstr()) {
             flaw(Id::GitmodulesName, "name", name);
         }
-        let Some(value) = value else { continue };
+        let Some(value) = value else { return };
         match key {
-            b"url" if !url::is_safe(value.as_bstr()) => flaw(Id::GitmodulesUrl, "url", value),
-            b"path" if value.starts_with(b"-") => flaw(Id::GitmodulesPath, "path", value),
+            b"url" if !url::is_safe(value.as_bstr()) => flaw(Id::GitmodulesUrl, "url", &value),
+            b"path" if value.starts_with(b"-") => flaw(Id::GitmodulesPath, "path", &value),
             b"update" if value.starts_with(b"!") => {
-                flaw(Id::GitmodulesUpdate, "update setting", value);
+                flaw(Id::GitmodulesUpdate, "update setting", &value);
             }
             _ => {}
         }
-    }
+    });
     if !is_whole {
         is_refused |= report.flaw(Id::GitmodulesParse, "could not parse gitmodules blob").is_err();
     }

@@ -9,9 +9,18 @@ use format::{Kind, ObjectId};
 
 use super::{Files, Findings, Id, Line, Roles, Rules, blob, object, parse};
 use crate::{
-    indexing::Observer,
+    indexing::{Large, Observer, Wanted},
     objects::{Objects, Reader},
 };
+
+/// Larger commits, trees and tags are refused: each is held while it is checked.
+const LARGEST: u64 = 512 << 20;
+
+/// The most bytes of messages that are kept until the pack is there.
+const MOST_TEXT: usize = 16 << 20;
+
+/// The most names of `.gitmodules` and `.gitattributes` each. A hostile tree can have millions.
+const MOST_FILES: usize = 1 << 20;
 
 /// Sees the objects of a pack, and keeps what is to be said of them.
 pub struct Checker {
@@ -27,6 +36,8 @@ pub struct Checker {
 struct State {
     /// By the offset of the object in the pack. The last part is the reason for a refusal.
     findings: BTreeMap<u64, (Vec<Line>, Option<Refused>)>,
+    /// The bytes of the messages in them.
+    text: usize,
     modules: BTreeSet<ObjectId>,
     attributes: BTreeSet<ObjectId>,
     /// Blobs that were checked in their roles.
@@ -52,6 +63,10 @@ pub enum Refused {
     /// A file, when the pack was there.
     #[error("fsck error in pack objects")]
     File,
+    #[error("{} {oid} has {size} bytes, too many to be checked", .kind.name())]
+    TooLarge { oid: ObjectId, kind: Kind, size: u64 },
+    #[error("too many files are called '{0}'")]
+    TooMany(&'static str),
     #[error("did not receive expected object {0}")]
     Missing(ObjectId),
     #[error("The same object {0} appears twice in the pack")]
@@ -113,10 +128,16 @@ impl Checker {
     /// Says what was found so far, in the order of the pack, and ends at the first object that is
     /// refused.
     pub fn verdict(&self, say: &mut dyn FnMut(&Line)) -> Result<(), Refused> {
-        let findings = std::mem::take(&mut self.state().findings);
+        let (findings, text) = {
+            let mut state = self.state();
+            (std::mem::take(&mut state.findings), std::mem::take(&mut state.text))
+        };
         for (lines, refused) in findings.into_values() {
             lines.iter().for_each(&mut *say);
             refused.map_or(Ok(()), Err)?;
+        }
+        if text > MOST_TEXT {
+            say(&Line::Warning("more flaws are not shown".into()));
         }
         Ok(())
     }
@@ -175,18 +196,33 @@ impl Checker {
     }
 
     /// Checks a blob whose roles are known already.
-    fn blob(&self, oid: &ObjectId, content: &[u8]) -> Findings {
+    fn blob(&self, oid: &ObjectId, content: Option<&[u8]>) -> Findings {
         let roles = {
             let mut state = self.state();
-            let roles =
-                Roles { modules: state.modules.contains(oid), attributes: state.attributes.contains(oid) };
+            let roles = state.roles(oid);
             if roles == Roles::default() {
                 return Findings::default();
             }
             state.done.insert(*oid);
             roles
         };
-        blob(&self.rules, oid, Some(content), roles)
+        blob(&self.rules, oid, content, roles)
+    }
+
+    fn large_blob(&self, object: &Large) -> Wanted {
+        let Large { oid, size, offset, .. } = *object;
+        if size <= self.big && self.state().roles(&oid) != Roles::default() {
+            return Wanted::Content;
+        }
+        let found = self.blob(&oid, None);
+        let mut state = self.state();
+        if self.collects {
+            state.see(&oid);
+        }
+        if found != Findings::default() {
+            state.note(offset, found.lines, found.is_refused.then_some(Refused::Object));
+        }
+        Wanted::Name
     }
 }
 
@@ -197,8 +233,7 @@ pub struct Late<'a>(pub &'a Checker);
 impl Late<'_> {
     fn file(&self, oid: &ObjectId, content: Option<&[u8]>) {
         let mut state = self.0.state();
-        let roles =
-            Roles { modules: state.modules.contains(oid), attributes: state.attributes.contains(oid) };
+        let roles = state.roles(oid);
         if roles != Roles::default() && !state.done.contains(oid) {
             state.late.insert(*oid, blob(&self.0.rules, oid, content, roles));
         }
@@ -212,10 +247,15 @@ impl Observer for Late<'_> {
         }
     }
 
-    fn large(&self, oid: &ObjectId, kind: Kind) {
-        if kind == Kind::Blob {
-            self.file(oid, None);
+    fn large(&self, object: &Large) -> Wanted {
+        if object.kind == Kind::Blob && object.size <= self.0.big {
+            let roles = self.0.state().roles(&object.oid);
+            return if roles == Roles::default() { Wanted::Name } else { Wanted::Content };
         }
+        if object.kind == Kind::Blob {
+            self.file(&object.oid, None);
+        }
+        Wanted::Name
     }
 }
 
@@ -226,7 +266,7 @@ impl Observer for Checker {
             Err(lines) => (lines, Some(Refused::Invalid(kind.name()))),
             Ok(()) => {
                 let found = match kind {
-                    Kind::Blob => self.blob(oid, content),
+                    Kind::Blob => self.blob(oid, Some(content)),
                     _ => object(&self.rules, oid, kind, content, &mut files),
                 };
                 (found.lines, found.is_refused.then_some(Refused::Object))
@@ -235,9 +275,7 @@ impl Observer for Checker {
         if self.collects {
             let links = parse::links(self.rules.hash, kind, content);
             let mut state = self.state();
-            if !state.seen.insert(*oid) {
-                state.repeated.insert(*oid);
-            }
+            state.see(oid);
             state.links.extend(links);
         }
         let is_silent = lines.is_empty() && refused.is_none();
@@ -247,8 +285,54 @@ impl Observer for Checker {
         let mut state = self.state();
         state.modules.extend(files.modules);
         state.attributes.extend(files.attributes);
-        if !is_silent {
-            state.findings.insert(offset, (lines, refused));
+        let too_many = [(&state.modules, ".gitmodules"), (&state.attributes, ".gitattributes")]
+            .into_iter()
+            .find(|(files, _)| files.len() > MOST_FILES)
+            .map(|(_, name)| Refused::TooMany(name));
+        if !is_silent || too_many.is_some() {
+            state.note(offset, lines, refused.or(too_many));
         }
+    }
+
+    fn large(&self, object: &Large) -> Wanted {
+        let Large { oid, kind, size, offset } = *object;
+        match kind {
+            Kind::Blob => self.large_blob(object),
+            _ if size > LARGEST => {
+                self.state().note(offset, Vec::new(), Some(Refused::TooLarge { oid, kind, size }));
+                Wanted::Name
+            }
+            Kind::Commit | Kind::Tree | Kind::Tag => Wanted::Content,
+        }
+    }
+}
+
+impl State {
+    /// Returns the roles that trees gave a blob so far.
+    fn roles(&self, oid: &ObjectId) -> Roles {
+        Roles { modules: self.modules.contains(oid), attributes: self.attributes.contains(oid) }
+    }
+
+    /// Notes that an object came.
+    fn see(&mut self, oid: &ObjectId) {
+        if !self.seen.insert(*oid) {
+            self.repeated.insert(*oid);
+        }
+    }
+
+    /// Keeps what is to be said of the object at `offset`. After the first refusal nothing is said,
+    /// so nothing is kept.
+    fn note(&mut self, offset: u64, lines: Vec<Line>, refused: Option<Refused>) {
+        let is_refusal = |(_, refused): &(Vec<Line>, Option<Refused>)| refused.is_some();
+        if self.findings.last_key_value().is_some_and(|(last, found)| *last < offset && is_refusal(found)) {
+            return;
+        }
+        if refused.is_some() {
+            self.findings.split_off(&offset);
+        } else if self.text > MOST_TEXT {
+            return;
+        }
+        self.text += lines.iter().map(Line::len).sum::<usize>();
+        self.findings.insert(offset, (lines, refused));
     }
 }

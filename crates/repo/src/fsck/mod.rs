@@ -13,6 +13,8 @@ mod tag;
 mod tree;
 mod url;
 
+use std::collections::BTreeSet;
+
 use bstr::BString;
 use format::{Kind, ObjectId};
 
@@ -24,9 +26,9 @@ pub use rules::{Invalid, Rules};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     /// Files called `.gitmodules`, in any spelling.
-    pub modules: Vec<ObjectId>,
+    pub modules: BTreeSet<ObjectId>,
     /// Files called `.gitattributes`.
-    pub attributes: Vec<ObjectId>,
+    pub attributes: BTreeSet<ObjectId>,
 }
 
 /// The roles of a blob.
@@ -38,6 +40,10 @@ pub struct Roles {
     pub attributes: bool,
 }
 
+/// The most bytes of messages about one object. Git prints all of them, but a hostile object can
+/// have many times its bytes of flaws.
+const LONGEST: usize = 1 << 20;
+
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
@@ -45,6 +51,14 @@ pub enum Line {
     Error(BString),
     /// `warning: ...`
     Warning(BString),
+}
+
+impl Line {
+    fn len(&self) -> usize {
+        match self {
+            Line::Error(text) | Line::Warning(text) => text.len(),
+        }
+    }
 }
 
 /// The flaws of one object.
@@ -58,7 +72,7 @@ pub struct Findings {
 
 /// Checks an object. Entries of a tree are added to `files`. A blob is not checked: see [`blob()`].
 pub fn object(rules: &Rules, oid: &ObjectId, kind: Kind, content: &[u8], files: &mut Files) -> Findings {
-    let mut report = Report { rules, oid, lines: Vec::new() };
+    let mut report = Report::new(rules, oid);
     let is_refused = match kind {
         Kind::Commit => commit::check(&mut report, content).is_err(),
         Kind::Tree => tree::check(&mut report, content, files),
@@ -71,14 +85,14 @@ pub fn object(rules: &Rules, oid: &ObjectId, kind: Kind, content: &[u8], files: 
 /// Checks a blob that trees use for `roles`. `content` is `None` if the blob is too large to be
 /// held.
 pub fn blob(rules: &Rules, oid: &ObjectId, content: Option<&[u8]>, roles: Roles) -> Findings {
-    let mut report = Report { rules, oid, lines: Vec::new() };
+    let mut report = Report::new(rules, oid);
     let is_refused = !rules.skips(oid) && blob::check(&mut report, content, roles);
     Findings { lines: report.lines, is_refused }
 }
 
 /// Returns one flaw of an object.
 fn flaw(rules: &Rules, oid: &ObjectId, id: Id, message: &str) -> Findings {
-    let mut report = Report { rules, oid, lines: Vec::new() };
+    let mut report = Report::new(rules, oid);
     let is_refused = report.flaw(id, message).is_err();
     Findings { lines: report.lines, is_refused }
 }
@@ -91,9 +105,15 @@ struct Report<'a> {
     rules: &'a Rules,
     oid: &'a ObjectId,
     lines: Vec<Line>,
+    /// The bytes of the lines.
+    len: usize,
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
+    fn new(rules: &'a Rules, oid: &'a ObjectId) -> Report<'a> {
+        Report { rules, oid, lines: Vec::new(), len: 0 }
+    }
+
     /// Reports a flaw. Returns an error if the object is refused for it.
     fn flaw(&mut self, id: Id, message: impl AsRef<[u8]>) -> Result<(), Refusal> {
         if self.rules.skips(self.oid) {
@@ -105,11 +125,11 @@ impl Report<'_> {
         match severity {
             Severity::Ignore => Ok(()),
             Severity::Info | Severity::Warn => {
-                self.lines.push(Line::Warning(text));
+                self.say(Line::Warning(text));
                 Ok(())
             }
             Severity::Error | Severity::Fatal => {
-                self.lines.push(Line::Error(text));
+                self.say(Line::Error(text));
                 Err(Refusal)
             }
         }
@@ -117,7 +137,19 @@ impl Report<'_> {
 
     /// Adds a line that no setting suppresses.
     fn complain(&mut self, message: &str) {
-        self.lines.push(Line::Error(message.into()));
+        self.say(Line::Error(message.into()));
+    }
+
+    fn say(&mut self, line: Line) {
+        if self.len > LONGEST {
+            return;
+        }
+        self.len += line.len();
+        self.lines.push(line);
+        if self.len > LONGEST {
+            let text = format!("object {}: more flaws are not shown", self.oid);
+            self.lines.push(Line::Warning(text.into()));
+        }
     }
 }
 

@@ -196,3 +196,68 @@ fn files_before_their_trees_are_checked_in_a_second_reading() {
     assert_eq!(finished, Err(Refused::File));
     assert!(matches!(&said[..], [Line::Error(text)] if text.contains_str(": gitmodulesName: ")), "{said:?}");
 }
+
+/// The bytes of all messages of some findings.
+fn said(found: &Findings) -> usize {
+    found.lines.iter().map(Line::len).sum()
+}
+
+#[test]
+fn messages_about_one_object_are_bounded() {
+    let rules = Rules::strict(HashKind::Sha1);
+    let oid = ObjectId::from_hex(HashKind::Sha1, OID.as_bytes()).expect("a name");
+    let links: Vec<(&str, &str)> = vec![("120000", ".mailmap"); 30_000];
+    let mut files = Files::default();
+    let many = object(&rules, &oid, Kind::Tree, &tree(&links), &mut files);
+    // The name of a section belongs to each of its keys.
+    let section = format!("[submodule \"../{}\"]\n{}", "a".repeat(1 << 16), "k\n".repeat(5_000));
+    let modules = Roles { modules: true, attributes: false };
+    let long = blob(&rules, &oid, Some(section.as_bytes()), modules);
+    assert!(many.is_refused && long.is_refused);
+    for found in [many, long] {
+        assert!(said(&found) < 2 << 20, "{}", said(&found));
+        assert!(found.lines.iter().any(|line| format!("{line:?}").contains("more flaws are not shown")));
+    }
+}
+
+#[test]
+fn what_waits_for_the_verdict_is_bounded() {
+    let oid = |byte| ObjectId::from_bytes(HashKind::Sha1, &[byte; 20]).expect("20 bytes");
+    let warned = tree(&[("120000", ".mailmap"); 10_000]);
+    let refused = tree(&[("40000", ".git")]);
+    let mut rules = Rules::strict(HashKind::Sha1);
+    rules.set_all("mailmapSymlink=warn,duplicateEntries=ignore".into()).expect("known ids");
+    let text = |refuses: bool| {
+        let checker = Checker::new(rules.clone(), u64::MAX);
+        for offset in 0..40 {
+            checker.object(&oid(1), Kind::Tree, &warned, offset);
+        }
+        if refuses {
+            checker.object(&oid(2), Kind::Tree, &refused, 1);
+        }
+        let mut lines = Vec::new();
+        let verdict = checker.verdict(&mut |line| lines.push(line.clone()));
+        assert_eq!(verdict.is_err(), refuses);
+        lines
+    };
+    let all = text(false);
+    assert!(all.iter().map(Line::len).sum::<usize>() < 20 << 20);
+    assert_eq!(all.last(), Some(&Line::Warning("more flaws are not shown".into())));
+    let until_refused = text(true);
+    assert!(until_refused.iter().map(Line::len).sum::<usize>() < 2 << 20, "only those before it");
+    assert!(matches!(until_refused.last(), Some(Line::Error(text)) if text.contains_str("hasDotgit")));
+}
+
+#[test]
+fn a_tree_may_name_many_files() {
+    let mut content = Vec::new();
+    for number in 0..60_000_u32 {
+        content.extend_from_slice(b"100644 .gitmodules\0");
+        content.extend_from_slice(&[&number.to_be_bytes()[..], &[1; 16]].concat());
+    }
+    let rules = Rules::strict(HashKind::Sha1);
+    let oid = ObjectId::from_hex(HashKind::Sha1, OID.as_bytes()).expect("a name");
+    let mut files = Files::default();
+    object(&rules, &oid, Kind::Tree, &content, &mut files);
+    assert_eq!(files.modules.len(), 60_000);
+}

@@ -123,16 +123,16 @@ fn special(report: &mut Report<'_>, entry: &Entry<'_>, files: &mut Files) -> boo
     let mut module = |report: &mut Report<'_>| {
         if is_link {
             is_refused |= report.flaw(Id::GitmodulesSymlink, ".gitmodules is a symbolic link").is_err();
-        } else if !files.modules.contains(&oid) {
-            files.modules.push(oid);
+        } else {
+            files.modules.insert(oid);
         }
     };
     if is(path::Dot::Modules) {
         module(report);
     }
     let mut refused_links = false;
-    if is(path::Dot::Attributes) && !is_link && !files.attributes.contains(&oid) {
-        files.attributes.push(oid);
+    if is(path::Dot::Attributes) && !is_link {
+        files.attributes.insert(oid);
     }
     let links = [
         (path::Dot::Attributes, Id::GitattributesSymlink, ".gitattributes is a symlink"),

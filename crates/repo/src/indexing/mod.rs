@@ -26,7 +26,10 @@ mod worker;
 
 use std::{
     io::Read,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use format::{HashKind, Kind, ObjectId};
@@ -45,7 +48,7 @@ use self::{
     resolve::Resolver,
     table::{Form, Table},
 };
-use crate::objects::Objects;
+use crate::objects::{Objects, buffer::Buffer, inflate::Inflater};
 
 /// How a pack is indexed.
 #[derive(Clone, Copy)]
@@ -76,17 +79,41 @@ pub type Take<'t, E> = dyn FnMut(&ObjectId, Kind, u64, &mut dyn Read) -> Result<
 /// Sees the objects of a pack while they are in memory.
 pub trait Observer: Sync {
     /// Takes an object that was named and compared, in any order, from any thread. It is at
-    /// `offset` in the pack. Objects that are not held ([`Pack::each_large`]) do not come.
+    /// `offset` in the pack. Objects that are not held do not come: see [`Observer::large`].
     fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8], offset: u64);
 
-    /// Takes the name of an object that is not held.
-    fn large(&self, _oid: &ObjectId, _kind: Kind) {}
+    /// Takes an object that is not held, after all others. If the answer is [`Wanted::Content`], it
+    /// comes to [`Observer::object`] too.
+    fn large(&self, _object: &Large) -> Wanted {
+        Wanted::Name
+    }
 
     /// Returns true if objects are of use before the whole pack was read. Deltas are then applied
     /// as they arrive, as long as their bases are in memory.
     fn is_in_hurry(&self) -> bool {
         false
     }
+}
+
+/// An object that is too large to be held while a pack is read.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Large {
+    pub oid: ObjectId,
+    pub kind: Kind,
+    /// The bytes of its content.
+    pub size: u64,
+    /// Its place in the pack.
+    pub offset: u64,
+}
+
+/// How much of a large object an observer needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Nothing more.
+    Name,
+    /// All bytes, in memory.
+    Content,
 }
 
 /// Counters for those who watch.
@@ -185,9 +212,13 @@ impl Pack<'_> {
     /// process.
     pub fn resolve(&mut self, data: &[u8], file: Option<&sys::File>) -> Result<(), Error> {
         self.compare_large(data)?;
-        if self.unresolved == 0 {
-            return Ok(());
+        if self.unresolved > 0 {
+            self.apply_deltas(data, file)?;
         }
+        self.show_large(data)
+    }
+
+    fn apply_deltas(&mut self, data: &[u8], file: Option<&sys::File>) -> Result<(), Error> {
         let names = std::mem::take(&mut self.table.names);
         let mut resolver = Resolver::new(&self.options, &self.table, &self.families, data, names);
         resolver.file = file;
@@ -205,6 +236,28 @@ impl Pack<'_> {
             let Form::Whole(kind) = entry.form else { continue };
             let deflated = data.get(self.table.compressed(index)).ok_or(Error::Inconsistent)?;
             namer.compare_stream(&self.table.name(index), kind, entry.size, deflated)?;
+        }
+        maps_are_readable()
+    }
+
+    /// Shows the observer the objects that the first pass did not hold. It knows the other objects
+    /// of the pack by now, and may need the contents of some.
+    fn show_large(&self, data: &[u8]) -> Result<(), Error> {
+        let Some(observer) = self.options.observer else { return Ok(()) };
+        let (mut inflater, mut content, memory) = (Inflater::new(), Buffer::default(), Arc::default());
+        for &index in &self.table.large {
+            let entry = self.table.entry(index);
+            let Form::Whole(kind) = entry.form else { continue };
+            let large = Large { oid: self.table.name(index), kind, size: entry.size, offset: entry.offset };
+            if observer.large(&large) == Wanted::Name {
+                continue;
+            }
+            let deflated = data.get(self.table.compressed(index)).ok_or(Error::Inconsistent)?;
+            let too_large = || Error::Memory(entry.size);
+            let size = usize::try_from(entry.size).map_err(|_| too_large())?;
+            let place = content.resize(size, &memory).map_err(|_| too_large())?;
+            inflater.whole(deflated, place).map_err(|_| Error::Inconsistent)?;
+            observer.object(&large.oid, kind, content.bytes(), entry.offset);
         }
         maps_are_readable()
     }

@@ -232,9 +232,6 @@ impl Scan<'_> {
         let mut hasher = Hasher::object(self.options.hash, kind.name(), size);
         self.inflater.pieces(input, size, excess, offset, &mut into_hash(&mut hasher))?;
         let name = hasher.finish().map_err(|_| Error::Attack(offset))?;
-        if let Some(observer) = self.options.observer {
-            observer.large(&name, kind);
-        }
         self.large.push((index, name));
         Ok(())
     }

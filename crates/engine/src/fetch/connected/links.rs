@@ -18,7 +18,7 @@ use std::{
 
 use bstr::ByteSlice as _;
 use format::{Kind, ObjectId};
-use repo::indexing::{Meter, Observer};
+use repo::indexing::{Large, Meter, Observer, Wanted};
 
 /// The number of parts of the table. Threads rarely wait for each other.
 const SHARDS: usize = 64;
@@ -186,12 +186,13 @@ impl Observer for Links<'_> {
         }
     }
 
-    fn large(&self, oid: &ObjectId, kind: Kind) {
-        match kind {
-            Kind::Blob => self.mark(oid, came(kind)),
+    fn large(&self, object: &Large) -> Wanted {
+        match object.kind {
+            Kind::Blob => self.mark(&object.oid, came(object.kind)),
             // Its links are unknown.
             Kind::Commit | Kind::Tree | Kind::Tag => self.fail(),
         }
+        Wanted::Name
     }
 }
 
@@ -284,7 +285,7 @@ mod tests {
             links.object(&oid(*number), *kind, content, 0);
         }
         if let Some(kind) = large {
-            links.large(&oid(7), kind);
+            links.large(&Large { oid: oid(7), kind, size: 1 << 30, offset: 0 });
         }
         links.are_complete(&[oid(1)])
     }

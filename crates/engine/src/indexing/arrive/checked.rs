@@ -7,7 +7,7 @@
 use format::{Kind, ObjectId};
 use repo::{
     fsck::{Absent, Checker},
-    indexing::{self, Observer, Source},
+    indexing::{self, Large, Observer, Source, Wanted},
     objects::Objects,
 };
 
@@ -27,10 +27,10 @@ impl Observer for Both<'_> {
         }
     }
 
-    fn large(&self, oid: &ObjectId, kind: Kind) {
-        if let Some(next) = self.next {
-            next.large(oid, kind);
-        }
+    fn large(&self, object: &Large) -> Wanted {
+        let next = self.next.map_or(Wanted::Name, |next| next.large(object));
+        let checker = self.checker.large(object);
+        if next == Wanted::Content { next } else { checker }
     }
 
     fn is_in_hurry(&self) -> bool {
