@@ -148,3 +148,24 @@ fn large_objects_are_checked() {
         oracle.same_as(flaw, &["-c", "transfer.fsckObjects=true", "fetch", "-q"]);
     }
 }
+
+#[test]
+fn objects_have_the_kinds_under_which_they_are_named() {
+    let pack = r#"pack() { for oid; do echo $oid; done | git pack-objects -q --stdout >../repo/a.pack; }
+        file=$(tree 100644 a $blob); with() { printf "tree $1\n$2author $who\ncommitter $who\n\nm\n" | commit; };"#;
+    for wrong in [
+        "pack $(with $blob) $blob",
+        r#"pack $(with $file "parent $file\n") $file $blob"#,
+        "inner=$(tree 40000 a $blob); pack $(with $inner) $inner $blob",
+        "inner=$(tree 100644 a $file); pack $(with $inner) $inner $file $blob",
+        "inner=$(tree 100644 a $blob 40000 b $blob); pack $(with $inner) $inner $blob",
+    ] {
+        let oracle = oracle(&[pack, wrong].concat());
+        let git = oracle.git().git_command();
+        let ours = oracle.ours().command(SAPWOOD.as_ref());
+        for mut command in [git, ours] {
+            let ran = command.args(["index-pack", "--strict", "a.pack"]).output().expect("it can be run");
+            assert_eq!(ran.status.code(), Some(128), "{wrong}: {ran:?}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Checks all objects of a pack that arrives.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -45,7 +45,9 @@ struct State {
     /// Blobs that a second reading of the pack has checked.
     late: BTreeMap<ObjectId, Findings>,
     links: BTreeMap<ObjectId, Kind>,
-    seen: HashSet<ObjectId>,
+    /// An object that is named with two kinds, one of which is wrong.
+    disputed: Option<(ObjectId, Kind, Kind)>,
+    seen: HashMap<ObjectId, Kind>,
     /// Objects that came more than once.
     repeated: BTreeSet<ObjectId>,
 }
@@ -96,18 +98,22 @@ impl Checker {
     }
 
     /// Returns an error if an object of the pack names one that is neither in the pack nor in
-    /// `objects`, or comes twice.
+    /// `objects`, or has another kind, or comes twice.
     pub fn links(&self, objects: &Objects) -> Result<(), Refused> {
         let state = self.state();
+        if let Some((oid, expected, found)) = state.disputed {
+            return Err(Refused::Type { oid, expected, found });
+        }
         // Git knows the empty tree without an object.
-        let is_known =
-            |oid: &ObjectId| state.seen.contains(oid) || *oid == ObjectId::empty_tree(self.rules.hash);
-        for (oid, expected) in state.links.iter().filter(|(oid, _)| !is_known(oid)) {
-            let (oid, expected) = (*oid, *expected);
-            match objects.header(&oid) {
-                Err(_) => return Err(Refused::Missing(oid)),
-                Ok((found, _)) if found != expected => return Err(Refused::Type { oid, expected, found }),
-                Ok(_) => {}
+        let empty_tree = ObjectId::empty_tree(self.rules.hash);
+        for (&oid, &expected) in &state.links {
+            let found = match state.seen.get(&oid) {
+                Some(kind) => *kind,
+                None if oid == empty_tree => Kind::Tree,
+                None => objects.header(&oid).map_err(|_| Refused::Missing(oid))?.0,
+            };
+            if found != expected {
+                return Err(Refused::Type { oid, expected, found });
             }
         }
         state.repeated.first().map_or(Ok(()), |oid| Err(Refused::Repeated(*oid)))
@@ -217,7 +223,7 @@ impl Checker {
         let found = self.blob(&oid, None);
         let mut state = self.state();
         if self.collects {
-            state.see(&oid);
+            state.see(&oid, Kind::Blob);
         }
         if found != Findings::default() {
             state.note(offset, found.lines, found.is_refused.then_some(Refused::Object));
@@ -275,8 +281,8 @@ impl Observer for Checker {
         if self.collects {
             let links = parse::links(self.rules.hash, kind, content);
             let mut state = self.state();
-            state.see(oid);
-            state.links.extend(links);
+            state.see(oid, kind);
+            links.into_iter().for_each(|(oid, kind)| state.link(oid, kind));
         }
         let is_silent = lines.is_empty() && refused.is_none();
         if is_silent && files == Files::default() {
@@ -314,9 +320,17 @@ impl State {
     }
 
     /// Notes that an object came.
-    fn see(&mut self, oid: &ObjectId) {
-        if !self.seen.insert(*oid) {
+    fn see(&mut self, oid: &ObjectId, kind: Kind) {
+        if self.seen.insert(*oid, kind).is_some() {
             self.repeated.insert(*oid);
+        }
+    }
+
+    /// Notes that an object is named.
+    fn link(&mut self, oid: ObjectId, kind: Kind) {
+        let before = self.links.insert(oid, kind);
+        if let Some(before) = before.filter(|before| *before != kind) {
+            self.disputed.get_or_insert((oid, before, kind));
         }
     }
 
