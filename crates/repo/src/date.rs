@@ -3,14 +3,17 @@
 //! Source: git-commit-tree(1) "DATE FORMATS", and forms that Git accepts beyond those. A date is
 //! `@<seconds> <zone>`, or words in any order. The form of a word decides its meaning: a month, a
 //! day of the week, a time zone, a time, a date, a number. Words of another form are ignored. In
-//! the end year, month, hour, minute and second must be known. Relative dates (`yesterday`, `now`)
-//! are not accepted.
+//! the end year, month, hour, minute and second must be known. [`approximate`] also reads relative
+//! dates (`yesterday`, `2 weeks ago`).
 
+mod approximate;
 mod words;
 
 use std::ops::Range;
 
 use self::words::{MONTHS, WEEKDAYS, ZONES, common};
+
+pub(crate) use self::approximate::approximate;
 
 /// The value of a field that no word has set. Git uses it for the zone too, so a zone of one minute
 /// west of Greenwich counts as unset.
@@ -330,7 +333,7 @@ impl Date<'_> {
         let mut offset = self.offset;
         if offset == UNSET {
             let Fields { year, month, day, hour, minute, second } = fields;
-            let local = sys::local_time([year, month, day, hour, minute, second]);
+            let local = sys::local_time([year, month, day, hour, minute, second], sys::Clocks::OfDate);
             offset = ((seconds - local) / 60) as i32;
         }
         let mut seconds = seconds as u64;

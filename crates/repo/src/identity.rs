@@ -297,19 +297,17 @@ fn parse_date(text: &BStr) -> Result<date::Time, Error> {
     date::parse(text, seconds_now()).ok_or_else(|| ConfigError::Date(text.to_owned()).into())
 }
 
-/// Parses any date that Git documents, including relative ones. Only relative dates search the time
-/// zone database.
-pub(crate) fn parse_time(text: &BStr) -> Option<gix_date::Time> {
-    let text = text.to_str().ok()?;
-    let relative = || gix_date::parse(text, Some(gix_date::Zoned::now()));
-    gix_date::parse(text, None).or_else(|_| relative()).ok()
+/// Parses a date, or returns `None` if no word of the text belongs to one. Returns seconds since
+/// the epoch.
+pub(crate) fn parse_time(text: &BStr) -> Option<i64> {
+    let date = date::approximate(text, seconds_now());
+    date.is_date.then_some(date.seconds)
 }
 
-/// Parses a date of `--shallow-since` and the like: an exact or a relative one. Returns seconds
-/// since the epoch.
-pub fn parse_moment(text: &BStr) -> Option<i64> {
-    let exact = date::parse(text, seconds_now()).and_then(|time| i64::try_from(time.seconds).ok());
-    exact.or_else(|| parse_time(text).map(|time| time.seconds))
+/// Parses a date of `--shallow-since` and the like. Like Git, takes every text for a date. Returns
+/// seconds since the epoch.
+pub fn parse_moment(text: &BStr) -> i64 {
+    date::approximate(text, seconds_now()).seconds
 }
 
 /// Returns the current time in Git's local time zone.

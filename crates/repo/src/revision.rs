@@ -334,7 +334,7 @@ impl Repository {
             return self.reflog_entry(full.as_bstr(), shown, n);
         }
         match crate::identity::parse_time(log) {
-            Some(time) => self.reflog_at(full.as_bstr(), shown, time.seconds),
+            Some(seconds) => self.reflog_at(full.as_bstr(), shown, seconds),
             None => Ok(None),
         }
     }

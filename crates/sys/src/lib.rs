@@ -86,4 +86,4 @@ pub use thread_start::{ThreadStart, in_parallel};
 pub use umask::umask;
 pub use user_path::{Refused, UserPath, os_str};
 pub use watch::Watch;
-pub use zone::{local_time, utc_offset};
+pub use zone::{Clocks, LocalTime, local_fields, local_time, utc_offset};

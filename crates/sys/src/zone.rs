@@ -17,16 +17,58 @@ pub fn utc_offset(time: i64) -> i64 {
     }
 }
 
-/// Returns the time (seconds since 1970) at which local clocks show these fields. The fields follow
-/// C's `struct tm` from the year down: years since 1900, months from 0. Out-of-range fields carry
-/// over. Returns -1 if there is no such time.
-pub fn local_time([year, month, day, hour, minute, second]: [i32; 6]) -> i64 {
+/// A moment as local clocks show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalTime {
+    /// Year since 1900, month from 0, day, hour, minute, second.
+    pub fields: [i32; 6],
+    /// Days since Sunday.
+    pub weekday: i32,
+    /// Which clocks show it.
+    pub clocks: Clocks,
+}
+
+/// The clocks of a place with daylight saving time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clocks {
+    /// Those of the date.
+    OfDate,
+    /// Without daylight saving time.
+    Standard,
+    /// With daylight saving time.
+    Daylight,
+}
+
+/// Returns what local clocks show at `time` (seconds since 1970). If that is unknown, all fields
+/// are 0.
+pub fn local_fields(time: i64) -> LocalTime {
+    // `time_t` is narrower on some systems.
+    #[allow(clippy::useless_conversion)]
+    let time = libc::time_t::try_from(time).unwrap_or_default();
+    // SAFETY: a `tm` consists of numbers and of a pointer that may be null.
+    let mut local: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid for the call, and the call writes nothing else.
+    unsafe { libc::localtime_r(&raw const time, &raw mut local) };
+    LocalTime {
+        fields: [local.tm_year, local.tm_mon, local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec],
+        weekday: local.tm_wday,
+        clocks: if local.tm_isdst > 0 { Clocks::Daylight } else { Clocks::Standard },
+    }
+}
+
+/// Returns the time (seconds since 1970) at which `clocks` show these fields. The fields follow C's
+/// `struct tm` from the year down: years since 1900, months from 0. Out-of-range fields carry over.
+/// Returns -1 if there is no such time.
+pub fn local_time([year, month, day, hour, minute, second]: [i32; 6], clocks: Clocks) -> i64 {
     // SAFETY: a `tm` consists of numbers and of a pointer that may be null.
     let mut fields: libc::tm = unsafe { std::mem::zeroed() };
     (fields.tm_year, fields.tm_mon, fields.tm_mday) = (year, month, day);
     (fields.tm_hour, fields.tm_min, fields.tm_sec) = (hour, minute, second);
-    // The C library decides if daylight saving time applies.
-    fields.tm_isdst = -1;
+    fields.tm_isdst = match clocks {
+        Clocks::OfDate => -1,
+        Clocks::Standard => 0,
+        Clocks::Daylight => 1,
+    };
     // `time_t` is narrower on some systems.
     #[allow(clippy::useless_conversion)]
     // SAFETY: the pointer is valid for the call, and the call writes nothing else.
@@ -47,7 +89,10 @@ mod tests {
 
     #[test]
     fn local_time_is_the_offset_away() {
-        let shown = local_time([123, 10, 14, 22, 13, 20]);
+        let shown = local_time([123, 10, 14, 22, 13, 20], Clocks::OfDate);
         assert_eq!(shown + utc_offset(shown), 1_700_000_000);
+        let LocalTime { fields, weekday, clocks } = local_fields(shown);
+        assert_eq!((fields, weekday), ([123, 10, 14, 22, 13, 20], 2));
+        assert_eq!(local_time(fields, clocks), shown);
     }
 }

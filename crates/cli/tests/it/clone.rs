@@ -286,6 +286,8 @@ fn makes_shallow_and_partial_clones() {
         (&["--filter=blob:none", "--filter=tree:1", "-n"], &plain),
         (&["--filter=combine:blob:none+tree:x", "-n"], &plain),
         (&["--shallow-since=@1 +0000"], &plain),
+        (&["--shallow-since=tea, forty years ago"], &plain),
+        (&["--shallow-since=yesterday"], &plain),
     ] {
         let mut args = options.to_vec();
         args.extend([source.as_str(), "copy"]);

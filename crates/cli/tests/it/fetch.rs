@@ -257,6 +257,8 @@ fn fetches_without_all_objects() {
 fn restricts_and_cuts_off_history() {
     for args in [
         &["fetch", "--shallow-since=@1112911993 +0000"][..],
+        &["fetch", "--shallow-since=noon of January 6 1995"],
+        &["fetch", "--shallow-since=last friday"],
         &["fetch", "--shallow-exclude=refs/heads/topic", "origin", "main"],
         &["fetch", "--negotiation-tip=main", "--negotiation-tip=refs/remotes/origin/*"],
         &["fetch", "--negotiation-tip=nosuch", "--negotiation-restrict=no*such"],

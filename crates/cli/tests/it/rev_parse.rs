@@ -61,7 +61,7 @@ const OTHERS: &[&[&str]] = &[
     &["--symbolic-full-name", "@{push}"],
     &["HEAD^!", "HEAD^@", "HEAD^-"],
     &[":a", ":0:a", ":/one"],
-    &["HEAD^{/one}", "HEAD@{1.day.ago}", "HEAD@{99}"],
+    &["HEAD^{/one}", "HEAD@{1.day.ago}", "HEAD@{tea}", "HEAD@{yesterday noon}", "HEAD@{99}"],
     &["--since=1970-01-01T00:00:01Z"],
     &["--glob=refs/heads/*"],
     &["--git-path", "hooks"],

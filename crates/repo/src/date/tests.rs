@@ -3,7 +3,7 @@
 use bstr::{BString, ByteSlice as _};
 use testkit::{Repo, Sandbox};
 
-use super::parse;
+use super::{approximate, parse};
 
 /// Returns Git's reading of a committer's date as `<seconds> <zone>`; `None` if Git refuses it.
 fn git_date(repo: &Repo<'_>, text: &str) -> Option<BString> {
@@ -178,4 +178,126 @@ fn parses_random_dates_as_git_does() {
         }
     }
     assert!(taken > 0, "none of them was a date");
+}
+
+/// The moment that is now for the dates that are guessed: a Wednesday in the summer.
+const NOW: i64 = 1_784_116_821;
+
+/// Compares our reading of dates with that of `git rev-parse --since`.
+#[track_caller]
+fn same_guesses(repo: &Repo<'_>, texts: &[String]) {
+    let mut command = repo.git_command();
+    if let Some(zone) = std::env::var_os("TZ") {
+        command.env("TZ", zone);
+    }
+    command.env("GIT_TEST_DATE_NOW", NOW.to_string()).arg("rev-parse");
+    let output = command.args(texts.iter().map(|text| format!("--since={text}"))).output();
+    let output = output.expect("git runs");
+    assert!(output.status.success(), "{output:?}");
+    let told: Vec<&[u8]> = output.stdout.lines().collect();
+    assert_eq!(told.len(), texts.len());
+    for (text, told) in texts.iter().zip(told) {
+        let ours = approximate(text.as_bytes(), NOW).seconds.cast_unsigned();
+        assert_eq!(told.as_bstr(), format!("--max-age={ours}"), "{text:?}; git left, ours right");
+    }
+}
+
+#[test]
+fn guesses_dates_as_git_does() {
+    let sandbox = Sandbox::new();
+    let repo = sandbox.init("r");
+    let texts = [
+        "now",
+        "never",
+        "today",
+        "yesterday",
+        "noon",
+        "midnight",
+        "tea",
+        "noon yesterday",
+        "10am today",
+        "yesterday noon",
+        "3 days ago at 10pm",
+        "2 weeks ago",
+        "2.weeks.ago",
+        "one week ago",
+        "last friday",
+        "last wednesday",
+        "2 tuesdays ago",
+        "3 months ago",
+        "14 months ago",
+        "1 year ago",
+        "ten years ago",
+        "last month",
+        "Jan 5",
+        "5 Jan",
+        "Dec 25 noon",
+        "Dec 6, 1992",
+        "6 Dec 92",
+        "6/12/2005",
+        "12/6",
+        "1.2.03",
+        "15:00",
+        "3:15pm",
+        "at 5",
+        "0002 days ago",
+        "02 days ago",
+        "tomorrow",
+        "",
+        "ago",
+        "nonsense",
+        "10",
+        "1000",
+        "2000",
+        "1 second ago",
+        "6 sec",
+        "6 min",
+        "500000000 weeks",
+        "4294967297 days ago",
+        "January",
+        "8:30 last monday",
+        "12am",
+        "2026-07-15",
+        "2026-07-15 10:00",
+        "yesterday 4:04:04.5",
+    ];
+    same_guesses(&repo, &texts.map(str::to_owned));
+    assert!(!approximate(b"nonsense", NOW).is_date);
+    assert!(approximate(b"nonsense of yesterday", NOW).is_date);
+    let words = [
+        "last",
+        "two",
+        "three",
+        "ago",
+        "days",
+        "weeks",
+        "months",
+        "years",
+        "hour",
+        "minutes",
+        "yesterday",
+        "today",
+        "noon",
+        "tea",
+        "midnight",
+        "friday",
+        "Wed",
+        "sunday",
+        "pm",
+        "AM",
+        "now",
+        "never",
+    ];
+    let mut random = Random(0x9e55_da7e);
+    let mut texts = Vec::new();
+    for _ in 0..600 {
+        let mut text = String::new();
+        for _ in 0..=random.below(5) {
+            text.push_str(random.of(&[" ", " ", ".", ",", ""]));
+            let word = if random.below(3) > 0 { random.of(&words).to_owned() } else { random.piece() };
+            text.push_str(&word);
+        }
+        texts.push(text);
+    }
+    same_guesses(&repo, &texts);
 }

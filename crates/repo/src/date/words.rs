@@ -18,6 +18,14 @@ pub(super) const MONTHS: [&str; 12] = [
 pub(super) const WEEKDAYS: [&str; 7] =
     ["Sundays", "Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays"];
 
+/// Numbers in words, from one.
+pub(super) const NUMBERS: [&str; 10] =
+    ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
+
+/// Spans of time, in seconds.
+pub(super) const SPANS: [(&str, i32); 5] =
+    [("seconds", 1), ("minutes", 60), ("hours", 3600), ("days", 86_400), ("weeks", 7 * 86_400)];
+
 /// Time zones in hours east of Greenwich. The first match counts.
 pub(super) const ZONES: [(&str, i32); 44] = [
     ("IDLW", -12),

@@ -18,16 +18,8 @@ use crate::term::{
 pub(super) const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood clone [<options>] [--] <repo> [<dir>]"],
     options: &[
-        Opt::new("-v, --verbose", "be more verbose", |request: &mut Request, value| {
-            request.verbosity = if value.on { request.verbosity.max(0) + 1 } else { 0 };
-            Ok(())
-        })
-        .native(Both),
-        Opt::new("-q, --quiet", "be more quiet", |request: &mut Request, value| {
-            request.verbosity = if value.on { request.verbosity.min(0) - 1 } else { 0 };
-            Ok(())
-        })
-        .native(Both),
+        Opt::verbose(|request: &mut Request| &mut request.verbosity).native(Both),
+        Opt::quiet(|request: &mut Request| &mut request.verbosity).native(Both),
         Opt::choice("--progress", "force progress reporting", |request: &mut Request| &mut request.progress)
             .native(Both),
         Opt::choice("--reject-shallow", "don't clone shallow repository", |request: &mut Request| {
@@ -261,9 +253,7 @@ impl Request {
         let mut request = Request::default();
         let mut rest = parsed.store(&mut request)?.into_iter();
         if let Some(since) = &request.shallow_since {
-            let moment = repo::parse_moment(since.as_ref());
-            let unknown = || Failure::unsupported(&format!("'--shallow-since={since}'"));
-            request.options.shallow_since = Some(moment.ok_or_else(unknown)?);
+            request.options.shallow_since = Some(repo::parse_moment(since.as_ref()));
         }
         request.options.source = rest.next().unwrap_or_default();
         request.options.directory = rest.next();

@@ -60,14 +60,6 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// Returns true if these arguments ask for nothing that is left to the real Git. The answer for
-/// arguments that [`run`] refuses is true.
-pub(super) fn is_served(args: &[BString]) -> bool {
-    let mut request = Request::default();
-    let parsed = TABLE.parse(args).map(|parsed| parsed.store(&mut request));
-    !matches!(parsed, Ok(Ok(_))) || request.is_served()
-}
-
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();

@@ -225,17 +225,10 @@ impl Desk<'_> {
             (None, Some(deepen)) => Some(number(deepen.into())),
             (None, None) => None,
         };
-        let since = match &request.shallow_since {
-            None => None,
-            Some(text) => {
-                let unknown = || Failure::unsupported(&format!("'--shallow-since={text}'"));
-                Some(repo::parse_moment(text.as_bstr()).ok_or_else(unknown)?)
-            }
-        };
         Ok(Limits {
             depth,
             relative: request.deepen.is_some(),
-            since,
+            since: request.shallow_since.as_ref().map(|text| repo::parse_moment(text.as_bstr())),
             exclude: request.shallow_exclude.clone(),
             filter: self.filter(remote),
         })

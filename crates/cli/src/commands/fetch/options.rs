@@ -82,16 +82,8 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
         "sapwood fetch --all [<options>]",
     ],
     options: &[
-        Opt::new("-v, --verbose", "be more verbose", |request: &mut Request, value| {
-            request.verbosity = if value.on { request.verbosity.max(0) + 1 } else { 0 };
-            Ok(())
-        })
-        .native(Both),
-        Opt::new("-q, --quiet", "be more quiet", |request: &mut Request, value| {
-            request.verbosity = if value.on { request.verbosity.min(0) - 1 } else { 0 };
-            Ok(())
-        })
-        .native(Both),
+        Opt::verbose(|request: &mut Request| &mut request.verbosity).native(Both),
+        Opt::quiet(|request: &mut Request| &mut request.verbosity).native(Both),
         Opt::choice("--all", "fetch from all remotes", |request: &mut Request| &mut request.all).native(Both),
         Opt::flag("--set-upstream", "set upstream for git pull/fetch", |request: &mut Request| {
             &mut request.set_upstream
@@ -388,12 +380,6 @@ impl Request {
             return Err(together("--porcelain", "--recurse-submodules"));
         }
         Ok(())
-    }
-
-    /// Returns true if nothing of this is left to the real Git.
-    pub(super) fn is_served(&self) -> bool {
-        let is_moment = |text: &BString| repo::parse_moment(text.as_bstr()).is_some();
-        self.shallow_since.as_ref().is_none_or(is_moment)
     }
 }
 

@@ -14,7 +14,7 @@ use engine::fetch::{
 use format::{Kind, ObjectId};
 use repo::{Repository, objects::Objects, submodule::Module};
 
-use super::{desk::Desk, is_served, options::Recurse};
+use super::{desk::Desk, options::Recurse};
 use crate::{
     session::{
         apply::load_index,
@@ -364,16 +364,16 @@ impl Fetches<'_> {
         args.extend(["--recurse-submodules-default".into(), default.into()]);
         args.push(text!("--submodule-prefix=", prefix, job.path, "/"));
         args.extend_from_slice(words);
-        let mut command = self.command(&job, &args);
+        let mut command = self.command(&job);
         command.args(lead).arg("fetch").args(args.iter().map(|arg| sys::os_str(arg)));
         Task { key: job, what: Start::Process(Box::new(command)) }
     }
 
-    /// This program in the repository of a submodule; the real Git where it is needed.
-    fn command(&self, job: &Job, args: &[BString]) -> Command {
+    /// This program in the repository of a submodule.
+    fn command(&self, job: &Job) -> Command {
         let mut command = own::in_submodule(self.desk.run, &job.git_dir);
         command.env("GIT_DIR", ".");
-        if self.desk.run.program == Program::Sapwood && is_served(args) {
+        if self.desk.run.program == Program::Sapwood {
             command.arg0("sapwood");
         }
         command
