@@ -7,6 +7,27 @@ use std::{
 
 use crate::{Error, measure::must, record::Versions};
 
+/// The programs that the command line names.
+#[derive(clap::Args)]
+pub(crate) struct Given {
+    /// The sapwood binary; by default the one beside this program.
+    #[arg(long)]
+    sapwood: Option<PathBuf>,
+    /// The gix binary (gitoxide); gix is left out if this does not run.
+    #[arg(long, default_value = "gix")]
+    gix: PathBuf,
+    /// The git binary. Servers run the `git` in `PATH`, or the one that `SAPWOOD_TEST_GIT` names.
+    #[arg(long, default_value = "git")]
+    pub(crate) git: PathBuf,
+}
+
+impl Given {
+    /// Finds these programs.
+    pub(crate) fn find(&self) -> Result<Programs, Error> {
+        Programs::find(&self.git, self.sapwood.as_deref(), &self.gix)
+    }
+}
+
 /// The paths of sapwood and gix, and the versions of all programs.
 pub(crate) struct Programs {
     pub(crate) sapwood: PathBuf,

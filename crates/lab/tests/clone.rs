@@ -3,8 +3,9 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
-use std::path::Path;
+mod small;
 
+use small::Small;
 use testkit::{Sandbox, weather};
 
 #[test]
@@ -14,33 +15,11 @@ fn a_small_tree_over_https() {
         return;
     }
     let sandbox = Sandbox::new();
-    let repo = sandbox.init("small");
-    for number in 0..30 {
-        repo.write(format!("dir{}/file{number}", number % 4), format!("{number}\n"));
-    }
-    repo.commit("all of it");
-    let git = std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or_else(|| "git".into());
-    let stand_in = sandbox.repo("").join("sapwood");
-    std::os::unix::fs::symlink("/bin/true", &stand_in).expect("a new name");
-    let record = sandbox.path().join("clone.json");
+    let small = Small::new(&sandbox, 30, 4);
     let lab = |args: &[&str]| {
-        let output = repo
-            .command(Path::new(env!("CARGO_BIN_EXE_lab")))
-            .args(["clone", "--on", "nfs", "--over", "https", "--runs", "1", "--few-refs", "--check"])
-            .args(args)
-            .arg("--tree")
-            .arg(&repo.path)
-            .arg("--git")
-            .arg(Path::new(&git))
-            .arg("--sapwood")
-            .arg(&stand_in)
-            .arg("--scratch")
-            .arg(sandbox.path().join("scratch"))
-            .arg("--record")
-            .arg(&record)
-            .env("CARGO_TARGET_DIR", sandbox.path().join("target"))
-            .output()
-            .expect("it can be run");
+        let common = ["clone", "--on", "nfs", "--over", "https", "--runs", "1", "--few-refs", "--check"];
+        let output = small.lab(&[&common, args].concat(), "--tree", "/bin/true").output();
+        let output = output.expect("it can be run");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         (output.status.code(), said + &String::from_utf8_lossy(&output.stderr))
     };
@@ -48,7 +27,7 @@ fn a_small_tree_over_https() {
     let (code, said) = lab(&[&cases[..], &["--tool", "git"]].concat());
     assert_eq!(code, Some(0), "{said}");
     let record: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(&record).expect("it was written")).expect("JSON");
+        serde_json::from_slice(&std::fs::read(small.record()).expect("it was written")).expect("JSON");
     assert_eq!(record["kind"], "clone", "{record:#}");
     let cases = record["cases"].as_array().expect("a list");
     let names: Vec<_> = cases.iter().map(|case| case["case"].as_str().expect("a text")).collect();

@@ -3,8 +3,9 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
-use std::path::Path;
+mod small;
 
+use small::Small;
 use testkit::{Sandbox, weather};
 
 #[test]
@@ -14,37 +15,13 @@ fn a_small_tree_on_a_network_mount() {
         return;
     }
     let sandbox = Sandbox::new();
-    let repo = sandbox.init("small");
-    for number in 0..40 {
-        repo.write(format!("dir{}/file{number}", number % 7), format!("{number}\n"));
-    }
-    repo.commit("all of it");
-    let git = std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or_else(|| "git".into());
-    let git = Path::new(&git);
-    let stand_in = sandbox.repo("").join("sapwood");
-    std::os::unix::fs::symlink("/bin/true", &stand_in).expect("a new name");
-    let record = sandbox.path().join("records/weather.json");
-    let output = repo
-        .command(Path::new(env!("CARGO_BIN_EXE_lab")))
-        .args([
-            "weather", "--on", "nfs", "--tool", "git-1", "--tool", "git-2", "--runs", "1", "--files", "10",
-            "--check",
-        ])
-        .arg("--tree")
-        .arg(&repo.path)
-        .arg("--git")
-        .arg(git)
-        // The test measures only Git, so sapwood can be a stand-in.
-        .arg("--sapwood")
-        .arg(&stand_in)
-        .arg("--scratch")
-        .arg(sandbox.path().join("scratch"))
-        .arg("--record")
-        .arg(&record)
-        .arg("--note=A test.")
-        .env("CARGO_TARGET_DIR", sandbox.path().join("target"))
-        .output()
-        .expect("it can be run");
+    let small = Small::new(&sandbox, 40, 7);
+    let record = small.record();
+    let args =
+        ["weather", "--on", "nfs", "--tool", "git-1", "--tool", "git-2", "--runs", "1", "--files", "10"];
+    // The test measures only Git, so sapwood can be a stand-in.
+    let mut lab = small.lab(&args, "--tree", "/bin/true");
+    let output = lab.args(["--check", "--note=A test."]).output().expect("it can be run");
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     // Exit code 2: some targets were not measured.

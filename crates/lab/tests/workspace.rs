@@ -3,8 +3,9 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
-use std::path::Path;
+mod small;
 
+use small::Small;
 use testkit::Sandbox;
 
 #[test]
@@ -18,37 +19,16 @@ fn a_small_tree_with_git_alone() {
     }
     let unmounted = std::process::Command::new("umount").arg(&mount).status().expect("it can be run");
     assert!(unmounted.success());
-    let repo = sandbox.init("small");
-    for number in 0..40 {
-        repo.write(format!("dir{}/file{number}", number % 7), format!("{number}\n"));
-    }
-    repo.commit("some of it");
+    let small = Small::new(&sandbox, 40, 7);
     for number in 0..10 {
-        repo.write(format!("more/file{number}"), format!("{number}\n"));
+        small.repo.write(format!("more/file{number}"), format!("{number}\n"));
     }
-    repo.commit("all of it");
-    let git = std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or_else(|| "git".into());
+    small.repo.commit("more of it");
+    let record = small.record();
+    let args = ["workspace", "--only-peers", "--peer", "git", "--git-workers", "2,1", "--runs", "2"];
     // Git's steps need no workspace, but the answers of both programs are compared.
-    let stand_in = sandbox.path().join("sapwood");
-    std::os::unix::fs::symlink(&git, &stand_in).expect("a new name");
-    let record = sandbox.path().join("records/workspace.json");
-    let output = repo
-        .command(Path::new(env!("CARGO_BIN_EXE_lab")))
-        .args(["workspace", "--only-peers", "--peer", "git", "--git-workers", "2,1", "--runs", "2"])
-        .args(["--repeats", "2", "--old", "HEAD~1"])
-        .arg("--repo")
-        .arg(&repo.path)
-        .arg("--git")
-        .arg(&git)
-        .arg("--sapwood")
-        .arg(&stand_in)
-        .arg("--scratch")
-        .arg(sandbox.path().join("scratch"))
-        .arg("--record")
-        .arg(&record)
-        .env("CARGO_TARGET_DIR", sandbox.path().join("target"))
-        .output()
-        .expect("it can be run");
+    let mut lab = small.lab(&args, "--repo", "git");
+    let output = lab.args(["--repeats", "2", "--old", "HEAD~1"]).output().expect("it can be run");
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}{errors}");

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::{self, Pair, Status, renames, stat::Change};
 use format::ObjectId;
+use repo::Repository;
 
 use crate::{
     session::{Session, apply::load_index, output, real_git},
@@ -75,21 +76,7 @@ fn native(
         return Ok(None);
     }
     let pairs = diff::trees(repo, Some(repo.tree_of(old)?), Some(repo.tree_of(new)?))?;
-    if pairs.iter().any(|pair| [pair.old, pair.new].iter().flatten().any(|side| side.mode.is_gitlink())) {
-        return Ok(None);
-    }
-    let options = renames::Options {
-        detect: renames::Detect::Renames,
-        minimum: 0,
-        limit: renames::DEFAULT_LIMIT,
-        empty: renames::Empty::Included,
-        worktree: None,
-    };
-    let found = renames::detect(repo, pairs, &options)?;
-    if found.skipped.is_some() {
-        return Ok(None);
-    }
-    let pairs = found.resolved();
+    let Some(pairs) = with_renames(repo, pairs)? else { return Ok(None) };
     let index = load_index(repo, settings)?;
     let Some(changes) = diff::stat::each(repo, &index, &pairs, settings.big_file_threshold)? else {
         return Ok(None);
@@ -116,6 +103,23 @@ fn native(
         pairs.iter().for_each(|pair| told.extend_from_slice(&line(pair, settings.quote_path)));
     }
     Ok(Some(told))
+}
+
+/// Finds renames among changes, as `-M` does. `None`: there are submodules, or too many files to
+/// compare.
+pub(crate) fn with_renames(repo: &Repository, pairs: Vec<Pair>) -> Result<Option<Vec<Pair>>, Failure> {
+    if pairs.iter().any(|pair| [pair.old, pair.new].iter().flatten().any(|side| side.mode.is_gitlink())) {
+        return Ok(None);
+    }
+    let options = renames::Options {
+        detect: renames::Detect::Renames,
+        minimum: 0,
+        limit: renames::DEFAULT_LIMIT,
+        empty: renames::Empty::Included,
+        worktree: None,
+    };
+    let found = renames::detect(repo, pairs, &options)?;
+    Ok(found.skipped.is_none().then(|| found.resolved()))
 }
 
 /// The change of mode or existence, as `--compact-summary` writes it behind a name.

@@ -1,67 +1,28 @@
 //! Takes the objects and refs of one bundle.
 
-use std::{
-    io::{Seek as _, SeekFrom},
-    path::Path,
-};
+use std::path::Path;
 
 use bstr::BString;
-use format::bundle::{self, Header};
-use repo::{
-    fsck::{Line, Rules},
-    indexing::Meter,
-};
+use format::bundle::Header;
+use repo::indexing::Meter;
 use store::refs::{Edit, Failures, Transaction};
-use sys::by_path;
 
-use super::{Bundles, Error, Failed};
-use crate::{
-    fetch::{
-        Context, Event,
-        connected::{self, Connected},
-    },
-    indexing::arrive::{self, Arrival, Keeping, Purpose, Settings},
-};
+use super::{BundleFile, Bundles, Error, Failed, Prerequisites, Receiving};
+use crate::{fetch::connected, indexing::arrive};
 
 impl Bundles<'_> {
     /// Takes a bundle whose prerequisites are here. A bundle that lacks some is no reason for a
     /// message.
     pub(super) fn unbundle(&self, path: &Path) -> Result<Result<(), Failed>, Error> {
-        let Ok(mut file) = by_path::open(path) else { return Ok(Err(Failed)) };
-        let header = sys::Map::of(&file).ok().and_then(|map| bundle::parse(&map).ok());
-        let Some(header) = header else { return Ok(Err(Failed)) };
-        if !self.has_prerequisites(&header)? {
+        let Ok(bundle) = BundleFile::open(path) else { return Ok(Err(Failed)) };
+        if !self.has_prerequisites(&bundle)? {
             return Ok(Err(Failed));
         }
-        if file.seek(SeekFrom::Start(header.pack_offset as u64)).is_err() {
-            return Ok(Err(Failed));
-        }
-        let Context { repo, interrupt, fsync, locks, .. } = self.context;
-        let settings = Settings { keeping: Keeping::Packed, ..Settings::load(repo, Purpose::Fetch)? };
-        let (rules, _) = Rules::of_fetch(repo)?;
-        let events = self.context.events;
-        let arrival = Arrival {
-            objects: repo.objects_dir(),
-            hash: repo.hash(),
-            settings: &settings,
-            fsync,
-            shared: locks.shared,
-            existing: Some(repo.objects()),
-            promisor: header.filter.as_ref().map(|_| b"from-bundle\n".to_vec()),
-            keep: None,
-            interrupt,
-            meter: &Meter::default(),
-            observer: None,
-            rules: rules.as_ref(),
-            say: &|line| match line {
-                Line::Error(text) => events(Event::Error(text.as_ref())),
-                Line::Warning(text) => events(Event::Warning(text.as_ref())),
-            },
-            keeps_beginning: false,
-        };
-        match arrive::take(&mut file, &arrival) {
-            Ok(_) => {
-                self.write_refs(&header);
+        let Ok(pack) = bundle.pack() else { return Ok(Err(Failed)) };
+        let receiving = Receiving::load(self.context.repo)?;
+        match bundle.take(pack, self.context, &Meter::default(), &receiving) {
+            Ok(()) => {
+                self.write_refs(bundle.header());
                 Ok(Ok(()))
             }
             Err(arrive::Error::Interrupted) => Err(Error::Interrupted),
@@ -73,20 +34,11 @@ impl Bundles<'_> {
         }
     }
 
-    fn has_prerequisites(&self, header: &Header) -> Result<bool, Error> {
-        let Context { repo, workers, interrupt, .. } = self.context;
-        if header.prerequisites.is_empty() {
-            return Ok(true);
-        }
-        let objects = repo.stored_objects();
-        if !header.prerequisites.iter().all(|oid| objects.contains(oid)) {
-            return Ok(false);
-        }
-        let options = connected::Options { workers, interrupt };
-        let checked = connected::check(repo, &header.prerequisites, options);
-        match checked {
-            Ok(Connected::Complete) => Ok(true),
-            Ok(Connected::Missing(_)) => {
+    fn has_prerequisites(&self, bundle: &BundleFile) -> Result<bool, Error> {
+        match bundle.prerequisites(self.context) {
+            Ok(Prerequisites::Complete) => Ok(true),
+            Ok(Prerequisites::Missing(_)) => Ok(false),
+            Ok(Prerequisites::Unconnected) => {
                 self.error(
                     "some prerequisite commits exist in the object store, but are not connected to the \
                      repository's history",

@@ -139,30 +139,28 @@ pub fn check_reference(name: &BString, cwd: &Path) -> Result<(), Error> {
 }
 
 fn find_objects(name: &BString, cwd: &Path) -> Result<PathBuf, Error> {
-    let has_type = |path: PathBuf, wanted: FileType| matches!(by_path::stat_followed(&path), Ok(Some(stat)) if stat.file_type == wanted);
     // A path whose last component is missing still resolves, and is reported as not a repository.
     let missing = || Error::Missing(name.clone());
     let place = UserPath::new(name).resolve(cwd).map_err(|_| missing())?;
     let path = match by_path::canonical(&place) {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let parent =
-                place.parent().is_some_and(|parent| has_type(parent.to_owned(), FileType::Directory));
+            let parent = place.parent().is_some_and(|parent| source::is_of(parent, FileType::Directory));
             return Err(if parent { Error::NotARepository(name.clone()) } else { missing() });
         }
         Err(_) => return Err(missing()),
     };
     let named = [path.clone(), path.join(".git")]
         .into_iter()
-        .filter(|path| has_type(path.clone(), FileType::File))
+        .filter(|path| source::is_of(path, FileType::File))
         .find_map(|path| source::read_git_file(&path).ok().flatten());
     let git_dir = match named {
         Some(git_dir) => git_dir,
-        None if has_type(path.join(".git/objects"), FileType::Directory) => path.join(".git"),
+        None if source::is_of(&path.join(".git/objects"), FileType::Directory) => path.join(".git"),
         None => path,
     };
-    if !has_type(git_dir.join("objects"), FileType::Directory) {
-        return Err(match has_type(git_dir.join("commondir"), FileType::File) {
+    if !source::is_of(&git_dir.join("objects"), FileType::Directory) {
+        return Err(match source::is_of(&git_dir.join("commondir"), FileType::File) {
             true => Error::LinkedCheckout(name.clone()),
             false => Error::NotARepository(name.clone()),
         });

@@ -42,7 +42,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{ObjectId, config::Edit};
 use sys::by_path;
 
-use crate::checkout::Force;
+use crate::{bundles::BundleFile, checkout::Force};
 use destination::Destination;
 
 pub use alternates::{Error as AlternatesError, check_reference};
@@ -61,9 +61,7 @@ pub use source::{Error as SourceError, Kind, Source};
 
 /// Returns true if a bundle can be read and contains its whole history.
 pub fn is_complete_bundle(path: &Path) -> bool {
-    let map = by_path::open(path).and_then(|file| sys::Map::of(&file));
-    let header = map.ok().and_then(|map| format::bundle::parse(&map).ok());
-    header.is_some_and(|header| header.prerequisites.is_empty())
+    BundleFile::open(path).is_ok_and(|bundle| bundle.header().prerequisites.is_empty())
 }
 
 /// Returns true if a clone supports this value of `remote.<name>.fetch`.

@@ -33,6 +33,7 @@ use super::{
     source::{Kind, Source},
 };
 use crate::{
+    bundles::{BundleFile, Unusable},
     crew::Meter,
     indexing::arrive::{self, Arrival},
 };
@@ -154,10 +155,7 @@ enum Transport {
     /// The source's `objects` directory.
     Files(PathBuf),
     Server(Box<Connection>),
-    Bundle {
-        path: PathBuf,
-        header: bundle::Header,
-    },
+    Bundle(BundleFile),
 }
 
 /// Connects to the server of a source.
@@ -225,22 +223,17 @@ impl Channel {
     }
 
     fn bundle(path: &Path) -> Result<Channel, Error> {
-        let file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
-        let map = sys::Map::of(&file).map_err(|source| Error::Open { path: path.to_owned(), source })?;
-        let header = bundle::parse(&map).map_err(|source| Error::Bundle { path: path.to_owned(), source })?;
-        if header.filter.is_some() {
+        let bundle = BundleFile::open(path).map_err(|unusable| match unusable {
+            Unusable::Read(source) => Error::Open { path: path.to_owned(), source },
+            Unusable::Header(source) => Error::Bundle { path: path.to_owned(), source },
+        })?;
+        if bundle.header().filter.is_some() {
             return Err(Error::FilteredBundle);
         }
-        // Git prepends each ref that it reads. The guess of HEAD's branch depends on this order.
-        let refs = header.refs.iter().rev();
-        let refs = refs
-            .map(|(name, oid)| RemoteRef { name: name.clone(), oid: *oid, symref: None, peeled: None })
-            .collect();
-        let refs = Advertisement { refs, ..Advertisement::default() };
         Ok(Channel {
-            refs,
-            hash: header.hash,
-            transport: Transport::Bundle { path: path.to_owned(), header },
+            refs: bundle.advertisement(),
+            hash: bundle.header().hash,
+            transport: Transport::Bundle(bundle),
         })
     }
 
@@ -303,11 +296,11 @@ impl Channel {
                 }
                 check_complete(reopen(), wanted.selection)
             }
-            Transport::Bundle { path, header } => {
+            Transport::Bundle(bundle) => {
                 make_directories(&objects, wanted)?;
                 wanted.references.write(&objects, wanted.base_shared)?;
                 if !wanted.selection.empty {
-                    unbundle(&path, &header, &objects, wanted, events, interrupt)?;
+                    unbundle(&bundle, &objects, wanted, events, interrupt)?;
                 }
                 check_complete(reopen(), wanted.selection)
             }
@@ -357,17 +350,17 @@ fn copy_files(
 }
 
 fn unbundle(
-    path: &Path,
-    header: &bundle::Header,
+    bundle: &BundleFile,
     objects: &Path,
     wanted: &Wanted<'_>,
     events: &(dyn Fn(Event<'_>) + Sync),
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
-    if !header.prerequisites.is_empty() {
+    let needed = &bundle.header().prerequisites;
+    if !needed.is_empty() {
         let borrowed = Objects::new(objects, wanted.hash);
         let mut missing = Vec::new();
-        for oid in &header.prerequisites {
+        for oid in needed {
             if !borrowed.has(oid).map_err(Error::Unreadable)? {
                 missing.push(*oid);
             }
@@ -376,9 +369,8 @@ fn unbundle(
             return Err(Error::Prerequisites(missing));
         }
     }
-    let mut file = by_path::open(path).map_err(|source| Error::Open { path: path.to_owned(), source })?;
-    io::Seek::seek(&mut file, io::SeekFrom::Start(header.pack_offset as u64))
-        .map_err(io_error("read", path))?;
+    let path = bundle.path();
+    let file = bundle.pack().map_err(|source| Error::Open { path: path.to_owned(), source })?;
     let mut stream = ErrorRecorder { file, failed: None };
     let received = receive(&mut stream, objects, wanted, None, events, interrupt);
     match (received, stream.failed) {

@@ -101,7 +101,7 @@ fn local(name: &BStr, cwd: &Path) -> Result<Option<Kind>, Error> {
             _ => {}
         }
     }
-    let file = |path: &PathBuf| matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == FileType::File);
+    let file = |path: &PathBuf| is_of(path, FileType::File);
     Ok([".bundle", ""].into_iter().filter_map(with).find(file).map(|path| Kind::Bundle { path }))
 }
 
@@ -131,8 +131,13 @@ pub(super) fn is_git_directory(path: &Path) -> bool {
         _ => Ok(path.to_owned()),
     };
     let Ok(common) = common else { return false };
-    let directory = |path: PathBuf| matches!(by_path::stat_followed(&path), Ok(Some(stat)) if stat.file_type == FileType::Directory);
+    let directory = |path: PathBuf| is_of(&path, FileType::Directory);
     is_head(&path.join("HEAD")) && directory(common.join("objects")) && directory(common.join("refs"))
+}
+
+/// Returns true if something of this type is at `path`, or at the end of its links.
+pub(super) fn is_of(path: &Path, wanted: FileType) -> bool {
+    matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == wanted)
 }
 
 fn is_head(path: &Path) -> bool {

@@ -1,36 +1,20 @@
 //! A remote that is a bundle: a file with refs and one pack.
 
-use std::{
-    io::{Seek as _, SeekFrom},
-    path::PathBuf,
-};
-
 use bstr::BString;
-use format::{
-    ObjectId,
-    bundle::{self, Header},
-};
 use repo::{
     Repository,
-    fsck::{Line, Rules},
     wire::{
-        Advertisement, RemoteRef,
+        Advertisement,
         url::{Scheme, Url},
     },
 };
 use sys::by_path;
 
-use super::{
-    Context, Error, Event, Options,
-    connected::{self, Connected},
-};
-use crate::indexing::arrive::{self, Arrival, Keeping, Purpose, Settings};
+use super::{Context, Error, Event, Options};
+use crate::bundles::{BundleFile, Prerequisites, Receiving};
 
 /// See the module.
-pub(super) struct Bundle {
-    path: PathBuf,
-    header: Header,
-}
+pub(super) struct Bundle(BundleFile);
 
 impl Bundle {
     /// Returns the bundle at an address; `None` if no bundle is there.
@@ -41,8 +25,7 @@ impl Bundle {
         let path = repo.child_dir().join(sys::os_str(&url.path));
         let stat = by_path::stat_followed(&path).ok().flatten();
         stat.filter(|stat| stat.file_type == sys::FileType::File)?;
-        let map = by_path::open(&path).and_then(|file| sys::Map::of(&file)).ok()?;
-        Some(Bundle { header: bundle::parse(&map).ok()?, path })
+        BundleFile::open(&path).ok().map(Bundle)
     }
 
     /// Warns of options that a bundle ignores.
@@ -69,66 +52,29 @@ impl Bundle {
         }
     }
 
-    /// Returns the refs. Git prepends each one that it reads.
+    /// Returns the refs.
     pub(super) fn advertisement(&self) -> Advertisement {
-        let plain = |(name, oid): &(BString, ObjectId)| RemoteRef {
-            name: name.clone(),
-            oid: *oid,
-            symref: None,
-            peeled: None,
-        };
-        let refs = self.header.refs.iter().rev().map(plain).collect();
-        Advertisement { refs, ..Advertisement::default() }
+        self.0.advertisement()
     }
 
     /// Takes all objects.
     pub(super) fn take(&self, context: Context<'_>) -> Result<(), Error> {
-        let Context { repo, interrupt, meter, fsync, locks, events, .. } = context;
-        if self.header.hash != repo.hash() {
-            return Err(Error::Hash { ours: repo.hash().name(), theirs: self.header.hash.name() });
+        let Context { repo, meter, events, .. } = context;
+        let theirs = self.0.header().hash;
+        if theirs != repo.hash() {
+            return Err(Error::Hash { ours: repo.hash().name(), theirs: theirs.name() });
         }
-        self.check_prerequisites(context)?;
-        let failed = |source| Error::Bundle { path: self.path.clone(), source };
-        let mut file = by_path::open(&self.path).map_err(failed)?;
-        file.seek(SeekFrom::Start(self.header.pack_offset as u64)).map_err(failed)?;
-        let settings = Settings { keeping: Keeping::Packed, ..Settings::load(repo, Purpose::Fetch)? };
-        let (rules, warnings) = Rules::of_fetch(repo)?;
-        warnings.iter().for_each(|warning| events(Event::Warning(warning.as_ref())));
-        let arrival = Arrival {
-            objects: repo.objects_dir(),
-            hash: repo.hash(),
-            settings: &settings,
-            fsync,
-            shared: locks.shared,
-            existing: Some(repo.objects()),
-            promisor: self.header.filter.as_ref().map(|_| b"from-bundle\n".to_vec()),
-            keep: None,
-            interrupt,
-            meter,
-            observer: None,
-            rules: rules.as_ref(),
-            say: &|line| match line {
-                Line::Error(text) => events(Event::Error(text.as_ref())),
-                Line::Warning(text) => events(Event::Warning(text.as_ref())),
-            },
-            keeps_beginning: false,
-        };
-        arrive::take(&mut file, &arrival)?;
-        (context.events)(Event::Received);
+        match self.0.prerequisites(context)? {
+            Prerequisites::Complete => {}
+            Prerequisites::Missing(missing) => return Err(Error::Prerequisites(missing)),
+            Prerequisites::Unconnected => return Err(Error::Unconnected),
+        }
+        let failed = |source| Error::Bundle { path: self.0.path().to_owned(), source };
+        let pack = self.0.pack().map_err(failed)?;
+        let receiving = Receiving::load(repo)?;
+        receiving.warnings.iter().for_each(|warning| events(Event::Warning(warning.as_ref())));
+        self.0.take(pack, context, meter, &receiving)?;
+        events(Event::Received);
         Ok(())
-    }
-
-    fn check_prerequisites(&self, context: Context<'_>) -> Result<(), Error> {
-        let needed = &self.header.prerequisites;
-        let objects = context.repo.stored_objects();
-        let missing: Vec<_> = needed.iter().filter(|oid| !objects.contains(oid)).copied().collect();
-        if !missing.is_empty() {
-            return Err(Error::Prerequisites(missing));
-        }
-        let options = connected::Options { workers: context.workers, interrupt: context.interrupt };
-        match needed.is_empty() || connected::check(context.repo, needed, options)? == Connected::Complete {
-            true => Ok(()),
-            false => Err(Error::Unconnected),
-        }
     }
 }

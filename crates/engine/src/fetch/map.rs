@@ -78,6 +78,11 @@ impl Mapping {
             rejected_shallow: false,
         }
     }
+
+    /// Returns true if no local ref has the value already.
+    pub(super) fn is_new(&self) -> bool {
+        self.local.as_ref().is_none_or(|local| local.old != Some(self.oid))
+    }
 }
 
 /// Tags to fetch.

@@ -153,9 +153,8 @@ impl<'a> Transfer<'a> {
             return Ok(false);
         }
         // A local ref that has the value already needs no check.
-        let is_new =
-            |mapping: &&Mapping| mapping.local.as_ref().is_none_or(|local| local.old != Some(mapping.oid));
-        let tips: Vec<ObjectId> = refs.iter().filter(is_new).map(|mapping| mapping.oid).collect();
+        let tips: Vec<ObjectId> =
+            refs.iter().filter(|mapping| mapping.is_new()).map(|mapping| mapping.oid).collect();
         Ok(tips.is_empty() || self.is_connected(repo, &tips)?)
     }
 
@@ -449,9 +448,7 @@ impl<'a> Transfer<'a> {
 
 /// Returns the refs that change. If all stay, a deeper history may be wanted of all.
 fn sought(refs: &[Mapping]) -> Vec<&Mapping> {
-    let is_new =
-        |mapping: &&Mapping| mapping.local.as_ref().is_none_or(|local| local.old != Some(mapping.oid));
-    let changed: Vec<&Mapping> = refs.iter().filter(is_new).collect();
+    let changed: Vec<&Mapping> = refs.iter().filter(|mapping| mapping.is_new()).collect();
     if changed.is_empty() { refs.iter().collect() } else { changed }
 }
 

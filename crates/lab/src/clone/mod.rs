@@ -28,7 +28,7 @@ use crate::{
     ballast::Ballast,
     corpus,
     measure::must,
-    programs::Programs,
+    programs::{Given, Programs},
     record::{self, Figure, Kind, Machine, Sample, To},
     results::median,
     weather::{
@@ -64,15 +64,8 @@ pub(crate) struct Args {
     /// Compare with the targets; exit 1 if one is missed.
     #[arg(long)]
     check: bool,
-    /// The sapwood binary; by default the one beside this program.
-    #[arg(long)]
-    sapwood: Option<PathBuf>,
-    /// The gix binary (gitoxide); gix is left out if this does not run.
-    #[arg(long, default_value = "gix")]
-    gix: PathBuf,
-    /// The git binary. Servers run the `git` in `PATH`, or the one that `SAPWOOD_TEST_GIT` names.
-    #[arg(long, default_value = "git")]
-    git: PathBuf,
+    #[command(flatten)]
+    programs: Given,
     /// Do not keep the machine's memory in a fixed state, because other programs use this machine.
     #[arg(long)]
     shared: bool,
@@ -110,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         [] => vec![trees::linux(&[])?],
         some => some.iter().map(|path| trees::named(path, &[])).collect::<Result<_, _>>()?,
     };
-    let programs = Programs::find(&args.git, args.sapwood.as_deref(), &args.gix)?;
+    let programs = args.programs.find()?;
     println!("{}; {:?}; {} runs, order alternating", Machine::here(), programs.versions, args.runs);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut lab = Lab { args, programs, cores, ballast: None, cases: Vec::new() };
@@ -144,7 +137,7 @@ impl Lab<'_> {
     fn round(&mut self, round: &Round<'_>) -> Result<(), Error> {
         let Round { tree, over, case, disk, .. } = *round;
         let name = format!("{}-{}", case.name(), over.name());
-        let request = Request::of(case, &self.args.git, round.source)?;
+        let request = Request::of(case, &self.args.programs.git, round.source)?;
         self.ballast = (disk == Disk::Local && !self.args.shared).then(Ballast::new).transpose()?;
         let tools = self.tools(case);
         let mut samples = vec![Vec::new(); tools.len()];
@@ -165,7 +158,7 @@ impl Lab<'_> {
                 samples[which].push(sample);
             }
             if let Some(request) = &request {
-                alone.push(Sample::from(crate::measure::run(&request.invocation(&self.args.git))?));
+                alone.push(Sample::from(crate::measure::run(&request.invocation(&self.args.programs.git))?));
             }
         }
         let key = [tree.name.as_str(), disk.name(), name.as_str()];
@@ -204,7 +197,7 @@ impl Lab<'_> {
             Some(_) => at.join("tree"),
             None => at.to_owned(),
         };
-        let (programs, git) = (&self.programs, &self.args.git);
+        let (programs, git) = (&self.programs, &self.args.programs.git);
         // Proves that the tool is there.
         tool.invocation(programs, git, &settings, &words, Path::new("/"))?;
         let before = server.bytes();

@@ -26,6 +26,7 @@ use crate::{
     ballast::Ballast,
     corpus,
     measure::{Invocation, must},
+    programs::Given,
     record::{self, Case, Machine, Sample, To},
     weather::{
         ground::{Disk, Ground},
@@ -64,15 +65,8 @@ pub(crate) struct Args {
     /// Compare with the targets; exit 1 if one is missed, 2 if one was not measured.
     #[arg(long)]
     check: bool,
-    /// The sapwood binary; by default the one beside this program.
-    #[arg(long)]
-    sapwood: Option<PathBuf>,
-    /// The gix binary (gitoxide); gix is left out if this does not run.
-    #[arg(long, default_value = "gix")]
-    gix: PathBuf,
-    /// The git binary.
-    #[arg(long, default_value = "git")]
-    git: PathBuf,
+    #[command(flatten)]
+    programs: Given,
     /// The directory for disks; by default memory for disks that FUSE serves.
     #[arg(long)]
     scratch: Option<PathBuf>,
@@ -120,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         all.push(trees::of(&corpus::wide(files, FULLNESS, &dir)?, &[])?);
     }
     let disks = if args.disks.is_empty() { DISKS.to_vec() } else { args.disks.clone() };
-    let tools = Tools::new(&args.git, args.sapwood.as_deref(), &args.gix, &args.tools)?;
+    let tools = Tools::new(&args.programs, &args.tools)?;
     println!("{}; {:?}; {} runs, order alternating", Machine::here(), tools.versions, args.runs);
     let versions = tools.versions.clone();
     let mut lab = Lab { tools, args, table: Table::default() };

@@ -7,7 +7,12 @@ use std::{
 };
 
 use super::Untracked;
-use crate::{Error, measure::Invocation, programs::Programs, record::Versions};
+use crate::{
+    Error,
+    measure::Invocation,
+    programs::{Given, Programs},
+    record::Versions,
+};
 
 /// The extensions of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,14 +81,9 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    pub(super) fn new(
-        git: &Path,
-        sapwood: Option<&Path>,
-        gix: &Path,
-        asked: &[Tool],
-    ) -> Result<Tools, Error> {
-        let Programs { sapwood, gix, versions } = Programs::find(git, sapwood, gix)?;
-        Ok(Tools { git: git.to_owned(), sapwood, gix, asked: asked.to_vec(), versions })
+    pub(super) fn new(given: &Given, asked: &[Tool]) -> Result<Tools, Error> {
+        let Programs { sapwood, gix, versions } = given.find()?;
+        Ok(Tools { git: given.git.clone(), sapwood, gix, asked: asked.to_vec(), versions })
     }
 
     /// Returns the tools to measure with this kind of index.

@@ -29,6 +29,7 @@ use crate::{
     ballast::Ballast,
     corpus,
     measure::{Invocation, must},
+    programs::Given,
     record::{Kind, Machine, Sample, To},
 };
 
@@ -60,15 +61,8 @@ pub(crate) struct Args {
     /// Compare with the targets; exit 1 if one is missed, 2 if one was not measured.
     #[arg(long)]
     check: bool,
-    /// The sapwood binary; by default the one beside this program.
-    #[arg(long)]
-    sapwood: Option<PathBuf>,
-    /// The gix binary (gitoxide); gix is left out if this does not run.
-    #[arg(long, default_value = "gix")]
-    gix: PathBuf,
-    /// The git binary.
-    #[arg(long, default_value = "git")]
-    git: PathBuf,
+    #[command(flatten)]
+    programs: Given,
     /// Do not keep the machine's memory in a fixed state for the local disk, because other
     /// programs use this machine.
     #[arg(long)]
@@ -124,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         [] => vec![Case::Clone, Case::Full, Case::Switch],
         some => some.to_vec(),
     };
-    let tools = Tools::new(&args.git, args.sapwood.as_deref(), &args.gix, &args.tools, args.quick)?;
+    let tools = Tools::new(&args.programs, &args.tools, args.quick)?;
     let runs = args.runs.unwrap_or(if args.quick { 1 } else { 3 });
     println!("{}; {:?}; {runs} runs, order alternating", Machine::here(), tools.versions);
     let versions = tools.versions.clone();

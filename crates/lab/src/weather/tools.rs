@@ -3,7 +3,12 @@
 use std::{fmt, path::Path, path::PathBuf, str::FromStr};
 
 use super::{ground::Disk, trees::Tree};
-use crate::{Error, measure::Invocation, programs::Programs, record::Versions};
+use crate::{
+    Error,
+    measure::Invocation,
+    programs::{Given, Programs},
+    record::Versions,
+};
 
 /// A measured program with its number of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,18 +63,12 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    pub(super) fn new(
-        git: &Path,
-        sapwood: Option<&Path>,
-        gix: &Path,
-        asked: &[Tool],
-        quick: bool,
-    ) -> Result<Tools, Error> {
-        let Programs { sapwood, gix, versions } = Programs::find(git, sapwood, gix)?;
+    pub(super) fn new(given: &Given, asked: &[Tool], quick: bool) -> Result<Tools, Error> {
+        let Programs { sapwood, gix, versions } = given.find()?;
         if gix.is_none() && asked.contains(&Tool::Gix) {
             return Err(Error::Setup("there is no gix: --gix says where it is".into()));
         }
-        Ok(Tools { git: git.to_owned(), sapwood, gix, asked: asked.to_vec(), quick, versions })
+        Ok(Tools { git: given.git.clone(), sapwood, gix, asked: asked.to_vec(), quick, versions })
     }
 
     /// Returns the tools to measure on a disk, in the order of this run.

@@ -19,7 +19,7 @@ use self::{
 use crate::{
     Error, corpus,
     measure::{self, Invocation},
-    programs::Programs,
+    programs::Given,
     record::{self, AtMost, Case, Machine, Sample, To},
     results::{Results, median},
 };
@@ -45,15 +45,8 @@ pub(crate) struct Args {
     /// Compare with the targets; exit 1 if one is missed.
     #[arg(long)]
     check: bool,
-    /// The sapwood binary; by default the one beside this program.
-    #[arg(long)]
-    sapwood: Option<PathBuf>,
-    /// The gix binary (gitoxide); gix is left out if this does not run.
-    #[arg(long, default_value = "gix")]
-    gix: PathBuf,
-    /// The git binary.
-    #[arg(long, default_value = "git")]
-    git: PathBuf,
+    #[command(flatten)]
+    programs: Given,
     /// The directory for repositories; by default in the build directory.
     #[arg(long)]
     scratch: Option<PathBuf>,
@@ -79,7 +72,7 @@ fn at_most(step: Step) -> AtMost {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
-    let programs = Programs::find(&args.git, args.sapwood.as_deref(), &args.gix)?;
+    let programs = args.programs.find()?;
     println!("{}; {:?}; order alternating", Machine::here(), programs.versions);
     let scratch = match &args.scratch {
         Some(scratch) => corpus::absolute(scratch)?,
@@ -93,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         println!("{}: {} packs, {} objects", tree.name(), ground.packs, ground.objects);
         let mut results = Results::default();
         for &step in &steps {
-            let tools = step.tools(&programs, &args.git);
+            let tools = step.tools(&programs, &args.programs.git);
             measured(args, &ground, step, &tools, &mut results)?;
             is_missed |= report(step, &tools, &results);
         }

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
-    diff::{self, Pair, renames, stat::Stat},
+    diff::{self, Pair, stat::Stat},
     pathspec::Pathspecs,
 };
 use format::ObjectId;
@@ -36,21 +36,7 @@ impl Run<'_> {
         let all = Pathspecs::default();
         let ignore = Some(Ignore::None);
         let pairs = diff::staged(repo, self.worktree, &prepared.index, tree, &all, ignore, None)?;
-        if pairs.iter().any(|pair| [pair.old, pair.new].iter().flatten().any(|side| side.mode.is_gitlink())) {
-            return Ok(None);
-        }
-        let options = renames::Options {
-            detect: renames::Detect::Renames,
-            minimum: 0,
-            limit: renames::DEFAULT_LIMIT,
-            empty: renames::Empty::Included,
-            worktree: None,
-        };
-        let found = renames::detect(repo, pairs, &options)?;
-        if found.skipped.is_some() {
-            return Ok(None);
-        }
-        let pairs = found.resolved();
+        let Some(pairs) = diffstat::with_renames(repo, pairs)? else { return Ok(None) };
         let big = self.session.settings.big_file_threshold;
         let stat = diff::stat::count(repo, &prepared.index, &pairs, big)?;
         Ok(stat.map(|stat| self.told(&pairs, stat)))

@@ -122,16 +122,8 @@ macro_rules! passed_each {
 pub(super) const TABLE: Table<Set<Request>> = Table {
     usage: &["sapwood pull [<options>] [<repository> [<refspec>...]]"],
     options: &[
-        Opt::new("-v, --verbose", "be more verbose", |request: &mut Request, value| {
-            request.verbosity = if value.on { request.verbosity.max(0) + 1 } else { 0 };
-            Ok(())
-        })
-        .native(Both),
-        Opt::new("-q, --quiet", "be more quiet", |request: &mut Request, value| {
-            request.verbosity = if value.on { request.verbosity.min(0) - 1 } else { 0 };
-            Ok(())
-        })
-        .native(Both),
+        Opt::verbose(|request: &mut Request| &mut request.verbosity).native(Both),
+        Opt::quiet(|request: &mut Request| &mut request.verbosity).native(Both),
         passed!("--progress", "progress", "force progress reporting", progress),
         Opt::new(
             "--recurse-submodules[=<on-demand>]",

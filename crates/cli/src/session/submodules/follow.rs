@@ -191,7 +191,12 @@ impl<'a> Submodules<'a> {
 
     /// No link may lead to a submodule, nor be in its place.
     pub(crate) fn validate(&self, path: &BStr) -> Result<(), Failure> {
-        let is_link = |path: &BStr| matches!(by_path::stat(&self.dir(path)), Ok(Some(stat)) if stat.file_type == FileType::Symlink);
+        let is_link = |path: &BStr| {
+            by_path::stat(&self.dir(path))
+                .ok()
+                .flatten()
+                .is_some_and(|stat| stat.file_type == FileType::Symlink)
+        };
         for slash in path.find_iter("/") {
             let above = path[..slash].as_bstr();
             if is_link(above) {

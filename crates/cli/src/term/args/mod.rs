@@ -96,6 +96,10 @@ pub(crate) enum Set<R: 'static> {
     Text(fn(&mut R) -> &mut Option<BString>),
     /// `--name` adds one, `--no-name` sets the field to zero.
     Count(fn(&mut R) -> &mut usize),
+    /// `-v` adds one to a number above zero, and ends the effect of `-q`.
+    Louder(fn(&mut R) -> &mut i32),
+    /// `-q` takes one from a number below zero, and ends the effect of `-v`.
+    Quieter(fn(&mut R) -> &mut i32),
     /// `--name <text>` adds the text, `--no-name` empties the list.
     List(fn(&mut R) -> &mut Vec<BString>),
     /// The function judges and stores the value.
@@ -117,6 +121,12 @@ impl<R> Set<R> {
             Set::Choice(field) => *field(request) = Some(value.on),
             Set::Text(field) => *field(request) = value.text,
             Set::Count(field) => *field(request) = if value.on { *field(request) + 1 } else { 0 },
+            Set::Louder(field) => {
+                *field(request) = if value.on { (*field(request)).max(0) + 1 } else { 0 };
+            }
+            Set::Quieter(field) => {
+                *field(request) = if value.on { (*field(request)).min(0) - 1 } else { 0 };
+            }
             Set::List(field) => match value.text {
                 Some(text) => field(request).push(text),
                 None => field(request).clear(),
@@ -163,6 +173,16 @@ impl<R> Opt<Set<R>> {
         field: fn(&mut R) -> &mut usize,
     ) -> Self {
         Opt::keyed(Set::Count(field), spelling, help)
+    }
+
+    /// `-v, --verbose`, which counts. The field is below zero after `-q`.
+    pub(crate) const fn verbose(field: fn(&mut R) -> &mut i32) -> Self {
+        Opt::keyed(Set::Louder(field), "-v, --verbose", "be more verbose")
+    }
+
+    /// `-q, --quiet`, which counts: the counterpart of [`Opt::verbose`].
+    pub(crate) const fn quiet(field: fn(&mut R) -> &mut i32) -> Self {
+        Opt::keyed(Set::Quieter(field), "-q, --quiet", "be more quiet")
     }
 
     /// An option with a text that may be given several times.

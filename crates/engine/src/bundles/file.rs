@@ -1,0 +1,154 @@
+//! A bundle in a file: refs, the commits that it needs, and one pack.
+
+use std::{
+    io::{self, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use bstr::BString;
+use format::{
+    ObjectId,
+    bundle::{self, Header},
+};
+use repo::{
+    Repository,
+    fsck::{Line, Rules},
+    indexing::Meter,
+    objects::Objects,
+    wire::{Advertisement, RemoteRef},
+};
+use sys::by_path;
+
+use crate::{
+    fetch::{
+        Context, Event,
+        connected::{self, Connected},
+    },
+    indexing::arrive::{self, Arrival, Keeping, Purpose, Settings},
+};
+
+/// A bundle whose header was read.
+#[derive(Debug)]
+pub(crate) struct BundleFile {
+    path: PathBuf,
+    header: Header,
+}
+
+/// The reason why a file cannot be used as a bundle.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    Read(io::Error),
+    Header(bundle::Error),
+}
+
+/// The commits that a bundle needs.
+pub(crate) enum Prerequisites {
+    /// All are here, with their history.
+    Complete,
+    Missing(Vec<ObjectId>),
+    /// They are here, and something of their history is not.
+    Unconnected,
+}
+
+/// The settings by which objects of a bundle are received.
+pub(crate) struct Receiving {
+    settings: Settings,
+    rules: Option<Rules>,
+    /// What is wrong with them.
+    pub(crate) warnings: Vec<BString>,
+}
+
+impl Receiving {
+    pub(crate) fn load(repo: &Repository) -> Result<Receiving, repo::Error> {
+        let settings = Settings { keeping: Keeping::Packed, ..Settings::load(repo, Purpose::Fetch)? };
+        let (rules, warnings) = Rules::of_fetch(repo)?;
+        Ok(Receiving { settings, rules, warnings })
+    }
+}
+
+impl BundleFile {
+    /// Reads the header of a file.
+    pub(crate) fn open(path: &Path) -> Result<BundleFile, Unusable> {
+        let map = by_path::open(path).and_then(|file| sys::Map::of(&file)).map_err(Unusable::Read)?;
+        let header = bundle::parse(&map).map_err(Unusable::Header)?;
+        Ok(BundleFile { path: path.to_owned(), header })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Returns the refs. Git prepends each one that it reads. The guess of HEAD's branch depends on
+    /// this order.
+    pub(crate) fn advertisement(&self) -> Advertisement {
+        let plain = |(name, oid): &(BString, ObjectId)| RemoteRef {
+            name: name.clone(),
+            oid: *oid,
+            symref: None,
+            peeled: None,
+        };
+        let refs = self.header.refs.iter().rev().map(plain).collect();
+        Advertisement { refs, ..Advertisement::default() }
+    }
+
+    /// Opens the file at its pack.
+    pub(crate) fn pack(&self) -> io::Result<sys::File> {
+        let mut file = by_path::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.header.pack_offset as u64))?;
+        Ok(file)
+    }
+
+    /// Looks for the commits that the bundle needs.
+    pub(crate) fn prerequisites(&self, context: Context<'_>) -> Result<Prerequisites, connected::Error> {
+        let needed = &self.header.prerequisites;
+        let objects = context.repo.stored_objects();
+        let missing = self.missing(&objects);
+        if !missing.is_empty() {
+            return Ok(Prerequisites::Missing(missing));
+        }
+        let options = connected::Options { workers: context.workers, interrupt: context.interrupt };
+        match needed.is_empty() || connected::check(context.repo, needed, options)? == Connected::Complete {
+            true => Ok(Prerequisites::Complete),
+            false => Ok(Prerequisites::Unconnected),
+        }
+    }
+
+    fn missing(&self, objects: &Objects) -> Vec<ObjectId> {
+        self.header.prerequisites.iter().filter(|oid| !objects.contains(oid)).copied().collect()
+    }
+
+    /// Brings all objects of a pack that [`BundleFile::pack`] opened.
+    pub(crate) fn take(
+        &self,
+        mut pack: sys::File,
+        context: Context<'_>,
+        meter: &Meter,
+        receiving: &Receiving,
+    ) -> Result<(), arrive::Error> {
+        let Context { repo, interrupt, fsync, locks, events, .. } = context;
+        let arrival = Arrival {
+            objects: repo.objects_dir(),
+            hash: repo.hash(),
+            settings: &receiving.settings,
+            fsync,
+            shared: locks.shared,
+            existing: Some(repo.objects()),
+            promisor: self.header.filter.as_ref().map(|_| b"from-bundle\n".to_vec()),
+            keep: None,
+            interrupt,
+            meter,
+            observer: None,
+            rules: receiving.rules.as_ref(),
+            say: &|line| match line {
+                Line::Error(text) => events(Event::Error(text.as_ref())),
+                Line::Warning(text) => events(Event::Warning(text.as_ref())),
+            },
+            keeps_beginning: false,
+        };
+        arrive::take(&mut pack, &arrival).map(drop)
+    }
+}

@@ -1,0 +1,45 @@
+//! A small repository, and `lab` with Git and a stand-in for sapwood.
+
+use std::{path::PathBuf, process::Command};
+
+use testkit::{Repo, Sandbox};
+
+/// A repository in a sandbox.
+pub(crate) struct Small<'s> {
+    pub(crate) sandbox: &'s Sandbox,
+    pub(crate) repo: Repo<'s>,
+}
+
+impl<'s> Small<'s> {
+    /// Makes a repository with a commit of so many files in some directories.
+    pub(crate) fn new(sandbox: &'s Sandbox, files: usize, directories: usize) -> Small<'s> {
+        let repo = sandbox.init("small");
+        for number in 0..files {
+            repo.write(format!("dir{}/file{number}", number % directories), format!("{number}\n"));
+        }
+        repo.commit("all of it");
+        Small { sandbox, repo }
+    }
+
+    /// The file for the record.
+    pub(crate) fn record(&self) -> PathBuf {
+        self.sandbox.path().join("records/lab.json")
+    }
+
+    /// `lab` with these arguments. `stand_in` takes the place of sapwood, and `named` is the option
+    /// for the repository.
+    pub(crate) fn lab(&self, args: &[&str], named: &str, stand_in: &str) -> Command {
+        let git = std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or_else(|| "git".into());
+        let stand_in = if stand_in == "git" { git.clone() } else { stand_in.into() };
+        let link = self.sandbox.path().join("sapwood");
+        if std::fs::symlink_metadata(&link).is_err() {
+            std::os::unix::fs::symlink(stand_in, &link).expect("a new name");
+        }
+        let mut command = self.repo.command(env!("CARGO_BIN_EXE_lab").as_ref());
+        command.args(args).arg(named).arg(&self.repo.path).arg("--git").arg(git).arg("--sapwood").arg(link);
+        command.arg("--scratch").arg(self.sandbox.path().join("scratch"));
+        command.arg("--record").arg(self.record());
+        command.env("CARGO_TARGET_DIR", self.sandbox.path().join("target"));
+        command
+    }
+}
