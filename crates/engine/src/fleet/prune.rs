@@ -1,12 +1,13 @@
 //! Removes bases from a remote that nobody needs.
 //!
-//! Order: the manifests of bases that are not kept; then data files that are old and that no
-//! remaining manifest names. Data files are listed, with their times, before the manifests are read
-//! again. So a file that a push uses again beside this is either named by then, or has a new time.
+//! Order: all records are read; the manifests of bases that are not kept are removed; then data files
+//! that are old and that no remaining manifest names. Data files are listed, with their times,
+//! before the manifests are read again. So a file that a push uses again beside this is either named
+//! by then, or has a new time.
 //!
 //! A base is kept if it is one of the newest of a branch, if a lease names its commit, or if it is
 //! younger than the grace period. A record that cannot be read ends the prune before it removes
-//! anything.
+//! anything: one of a future version may name any file.
 
 use std::{
     collections::HashSet,
@@ -76,16 +77,20 @@ pub fn prune(remote: &Remote, options: &Options, interrupt: &AtomicBool) -> Resu
     for stored in &manifests {
         check()?;
         let id = stored.name.id();
-        let keeps = newest.contains(id) || leased.contains(id) || is_young(remote, stored, options)?;
-        if keeps {
+        if newest.contains(id) || leased.contains(id) || is_young(remote, stored, options)? {
             report.kept += 1;
-            continue;
+        } else {
+            removed.insert(id.to_owned());
         }
+    }
+    // A record that cannot be read is found before anything is gone.
+    named(remote, &removed, &check)?;
+    for stored in manifests.iter().filter(|stored| removed.contains(stored.name.id())) {
+        check()?;
         if !options.dry_run {
             remote.remove_record(&stored.name)?;
         }
-        report.commits.push(id.to_owned());
-        removed.insert(id.to_owned());
+        report.commits.push(stored.name.id().to_owned());
     }
     for name in &ended {
         if !options.dry_run {

@@ -4,6 +4,7 @@
 mod alternates;
 mod bases;
 mod execute;
+mod fleet;
 mod floors;
 mod importing;
 mod renames;

@@ -4,7 +4,7 @@
 //! and no content is added before its object id was. Contents are published every [`PUBLISH`]
 //! bytes.
 //!
-//! A worker holds a range and a frame. It takes a content with several frames in one after the other.
+//! A worker holds a range and a frame, also of a content that has several frames.
 
 use std::{
     io,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bstr::BString;
+use bstr::{BString, ByteSlice as _};
 use format::{
     ObjectId,
     fleet::manifest::{Pack, Table},
@@ -28,6 +28,9 @@ const MAX_SMALL: usize = 32;
 const SMALL: u64 = 4 << 20;
 /// The number of packs after which a push writes a full one.
 const MAX_PACKS: usize = 16;
+
+/// The name of files with attributes.
+const ATTRIBUTES: &[u8] = b".gitattributes";
 
 /// The stock of a remote, as far as newer bases tell.
 #[derive(Default)]
@@ -136,8 +139,10 @@ pub(super) fn plan(
     let mut plan = Plan { tables: Vec::new(), contents: Vec::new(), objects: Vec::new(), known: 0 };
     let mut wanted = Vec::new();
     for entry in index.entries().iter().filter(|entry| !entry.mode.is_gitlink()) {
-        let is_object =
-            entry.mode.is_symlink() || convert.class(index.path(entry), entry.mode)? != Class::None;
+        // A host reads attribute files before it knows which files it converts.
+        let is_object = entry.mode.is_symlink()
+            || index.path(entry).rsplit_str("/").next() == Some(ATTRIBUTES)
+            || convert.class(index.path(entry), entry.mode)? != Class::None;
         if is_object {
             plan.objects.push(entry.oid);
         } else if seen.insert(entry.oid) {

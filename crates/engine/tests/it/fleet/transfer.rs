@@ -1,0 +1,143 @@
+//! A push and a pull carry over everything, and the next ones carry over what changed.
+
+use super::*;
+
+fn options(branch: &str) -> push::Options<'static> {
+    push::Options { branch: Some(branch.into()), ..push::Options::default() }
+}
+
+#[test]
+fn a_host_gets_what_git_checks_out_and_pays_for_changes_only() {
+    let sandbox = Sandbox::new();
+    let (source, remote) = (project(&sandbox), remote_in(&sandbox));
+    let (sender, host) = (Host::at(source.path.clone()), Host::new(&sandbox, "host"));
+    let first = commit(&source, "HEAD");
+    let pushed = sender.push(&remote, first, &options("main"));
+    assert!(!pushed.was_there && pushed.contents > 500 && pushed.known == 0, "{pushed:?}");
+    assert_eq!(pushed.bytes, data(&remote).values().sum::<u64>());
+    let (base, cold) = host.pull(&remote, first).expect("pulled");
+    check(&source, &host, &base, first);
+    // The attributes came in the pack.
+    assert_eq!((cold.packs, cold.contents, cold.known), (1, pushed.contents, 1));
+
+    let again = sender.push(&remote, first, &options("main"));
+    assert_eq!(again, push::Report { was_there: true, ..push::Report::default() });
+    let (_, again) = host.pull(&remote, first).expect("pulled");
+    assert_eq!((again.requests, again.bytes, again.known), (0, 0, pushed.contents + 1));
+
+    let second = change(&source, 100, 1);
+    let pushed = sender.push(&remote, second, &options("main"));
+    assert_eq!((pushed.contents, pushed.segments), (100, 1));
+    let (base, next) = host.pull(&remote, second).expect("pulled");
+    check(&source, &host, &base, second);
+    // The manifest, and: a pack, a table, a range.
+    assert_eq!((next.contents, next.packs, next.requests), (100, 1, 3));
+    assert!(next.bytes * 50 < cold.bytes, "{next:?} after {cold:?}");
+    // The history goes on from the base before.
+    let log = ["rev-list", "--count", &second.to_string()];
+    let count = source.git_command().current_dir(&host.repository).args(log).output().expect("git runs");
+    assert_eq!(count.stdout.trim(), b"2");
+
+    // A new host gets the second base at once.
+    let other = Host::new(&sandbox, "other");
+    let (base, report) = other.pull(&remote, second).expect("pulled");
+    check(&source, &other, &base, second);
+    assert_eq!(report.packs, 2);
+}
+
+#[test]
+fn two_pushes_at_once_and_repeated_ones_write_the_same_files() {
+    let sandbox = Sandbox::new();
+    let source = project(&sandbox);
+    let head = commit(&source, "HEAD");
+    let remotes = ["one", "two"].map(|name| remote_at(&sandbox.path().join(name)));
+    Host::at(source.path.clone()).push(&remotes[0], head, &options("main"));
+    std::thread::scope(|scope| {
+        for number in 0..3 {
+            let (remote, source, sandbox) = (&remotes[1], &source, &sandbox);
+            scope.spawn(move || {
+                let bases = Bases::at(&sandbox.path().join(format!("bases{number}")));
+                let sender = Host::with_bases(source.path.clone(), bases);
+                sender.push(remote, head, &options("main"))
+            });
+        }
+    });
+    let names = |remote: &Remote| {
+        let root = remote.directory().expect("a directory");
+        data(remote)
+            .into_keys()
+            .map(|path| path.strip_prefix(root).expect("below").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&remotes[0]), names(&remotes[1]));
+    let host = Host::new(&sandbox, "host");
+    let (base, _) = host.pull(&remotes[1], head).expect("pulled");
+    check(&source, &host, &base, head);
+    let branch = fleet::records::branch(&remotes[1], "main".into()).expect("read").expect("there");
+    assert_eq!(branch.commits, [head]);
+}
+
+#[test]
+fn many_small_pushes_are_put_together() {
+    let sandbox = Sandbox::new();
+    let (source, remote) = (sandbox.init("source"), remote_in(&sandbox));
+    source.write("many/0/file0", "");
+    source.write("large", noise(5 << 20, 3));
+    for number in 0..600 {
+        source.write(format!("other/{number}"), format!("{number}\n"));
+    }
+    source.commit("one");
+    let sender = Host::at(source.path.clone());
+    let mut most = (0, 0);
+    for round in 0..40 {
+        // Each round adds a file, so each segment is still of use.
+        source.write(format!("new/{round}"), format!("{round}"));
+        source.git(&["add", "new"]);
+        let head = change(&source, 1, round);
+        sender.push(&remote, head, &options("main"));
+        let read = fleet::records::manifest(&remote, &head).expect("read").expect("there");
+        most = (most.0.max(read.manifest.packs.len()), most.1.max(read.manifest.tables.len()));
+    }
+    assert_eq!(most, (16, 34));
+    let head = commit(&source, "HEAD");
+    let host = Host::new(&sandbox, "host");
+    let (base, report) = host.pull(&remote, head).expect("pulled");
+    assert!(report.requests < 40, "{report:?}");
+    check(&source, &host, &base, head);
+    let known = fleet::records::branch(&remote, "main".into()).expect("read").expect("there").commits;
+    assert_eq!((known.len(), known[0]), (32, head));
+    let nearest = |tip| fleet::records::nearest(&remote, "main".into(), tip).expect("read");
+    assert_eq!(nearest(Some(&known[7])), Some(known[7]));
+    assert_eq!(nearest(Some(&ObjectId::null(HashKind::Sha1))), Some(head));
+    assert_eq!(fleet::records::nearest(&remote, "no".into(), None).expect("read"), None);
+}
+
+#[test]
+fn a_repository_without_a_promisor_becomes_shallow_and_depth_is_kept() {
+    let sandbox = Sandbox::new();
+    let (source, remote) = (project(&sandbox), remote_in(&sandbox));
+    let head = change(&source, 3, 1);
+    let depth = std::num::NonZeroU32::new(2);
+    let sender = Host::at(source.path.clone());
+    sender.push(&remote, head, &push::Options { depth, ..options("main") });
+    let host = Host::at(sandbox.init("host").path);
+    let (_, report) = host.pull(&remote, head).expect("pulled");
+    assert_eq!(report.packs, 1);
+    let shallow = fs::read_to_string(host.repository.join(".git/shallow")).expect("read");
+    assert_eq!(shallow.trim(), commit(&source, "HEAD~1").to_string());
+    let git = |args: &[&str]| {
+        let ran = source.git_command().current_dir(&host.repository).args(args).output().expect("git runs");
+        assert!(ran.status.success(), "{}", ran.stderr.as_bstr());
+        ran.stdout
+    };
+    git(&["fsck"]);
+    assert_eq!(git(&["rev-list", "--count", &head.to_string()]).trim(), b"2");
+    // A repository that has everything needs contents, and those it has as objects itself.
+    let full = sandbox.repo("full");
+    source.git(&["clone", "-q", ".", "../full"]);
+    let full = Host::at(full.path);
+    let (base, report) = full.pull(&remote, head).expect("pulled");
+    assert_eq!((report.packs, report.contents, report.bytes), (0, 0, 0));
+    assert!(!full.repository.join(".git/shallow").exists());
+    check(&source, &full, &base, head);
+}
