@@ -1,23 +1,23 @@
 //! `lab fleet`: hosts begin a job on one repository, and then on its next commit.
 //!
-//! Each host is a network namespace with a line of its own and a fresh disk of its own. All hosts
+//! Each host has namespaces, a line and a fresh disk of its own. All hosts
 //! start at once, and share the processors of this machine. The time of a host ends with the first
 //! `git status` that finds nothing. The order of the ways is reversed from run to run.
 
 mod network;
 mod peers;
 mod servers;
+mod targets;
 
 use std::{
     fs,
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
     thread,
     time::Duration,
 };
 
-use testkit::servers::Proxy;
+use testkit::servers::{Proxy, S3};
 
 pub(crate) use self::servers::child as serve;
 use self::{
@@ -148,7 +148,9 @@ impl Lab<'_> {
         for peer in &peers {
             for moment in Moment::ALL {
                 self.publish(moment)?;
-                peer.prepare_server(&self.root, moment)?;
+                let store = &self.servers.store.to_string();
+                let variables = self.variables(store, &self.servers.registry.to_string());
+                peer.prepare_server(&self.root, moment, &variables)?;
             }
         }
         let mut samples = vec![[Vec::new(), Vec::new()]; peers.len()];
@@ -210,20 +212,30 @@ impl Lab<'_> {
     }
 
     fn host(&self, peer: Peer, number: usize, speed: Speed) -> Result<Ready, Error> {
-        let host = Host::new(number, speed)?;
         let disk = Volume::fresh(FileSystem::Ext4, &self.scratch.join(format!("host-{number}")))?;
         disk.read_directly();
         peer.prepare_host(&self.root, disk.path())?;
-        let (mut lines, mut variables) = (Vec::new(), self.path());
-        let mut line = |name: &str, scheme: &str, server: SocketAddr, path: &str| -> Result<(), Error> {
-            let proxy = host.line_to(server)?;
-            variables += &format!("export {name}={scheme}://{}{path}\n", proxy.address());
-            lines.push(proxy);
-            Ok(())
-        };
-        line("GIT_SERVER", "git", self.servers.git, "")?;
-        line("WEB_SERVER", "http", self.servers.web, "/files")?;
+        let host = Host::new(number, speed)?;
+        let servers = [self.servers.git, self.servers.web, self.servers.store, self.servers.registry];
+        let lines = servers.iter().map(|server| host.line_to(*server)).collect::<Result<Vec<_>, _>>()?;
+        let at: Vec<String> = lines.iter().map(|line| line.address().to_string()).collect();
+        let variables = format!(
+            "{}export GIT_SERVER=git://{} WEB_SERVER=http://{}/files\n",
+            self.variables(&at[2], &at[3]),
+            at[0],
+            at[1],
+        );
         Ok(Ready { host, disk, _lines: lines, variables })
+    }
+
+    /// Returns the assignments of shell variables for a store and a registry at these addresses.
+    fn variables(&self, store: &str, registry: &str) -> String {
+        let mut variables = self.path();
+        let address = store.parse().expect("the address of a socket");
+        for (name, value) in S3::variables(address) {
+            variables += &format!("export {name}={}\n", value.display());
+        }
+        variables + &format!("export REGISTRY={registry} ROOT={}\n", self.root.display())
     }
 
     /// Returns the assignment of `PATH` with the measured programs.
@@ -237,8 +249,9 @@ impl Lab<'_> {
 
     fn sample(&self, peer: Peer, moment: Moment, ready: &Ready) -> Result<Sample, Error> {
         let commit = &self.commits[moment as usize];
-        let script = format!("{}COMMIT={commit}\n{}", ready.variables, peer.script(moment));
-        let mut invocation = Invocation::new(Path::new("/bin/sh"), &["-ec", &script], ready.disk.path());
+        let (variables, disk) = (&ready.variables, ready.disk.path().display());
+        let script = format!("{variables}COMMIT={commit}\ncd {disk} && {}", peer.script(moment));
+        let mut invocation = Invocation::new(Path::new("/bin/sh"), &["-ec", &script], Path::new("/"));
         invocation.outside = ready.host.prefix();
         let before = ready.host.received();
         let sample = Sample::from(measure::run(&invocation)?);
@@ -246,7 +259,7 @@ impl Lab<'_> {
     }
 }
 
-/// Prints the medians. Returns the number of missed targets.
+/// Prints the medians and the verdicts. Returns the number of missed targets.
 fn print(cases: &[record::Case]) -> usize {
     for case in cases {
         println!("\n{} {} {}", case.tree, case.disk, case.case);
@@ -254,7 +267,7 @@ fn print(cases: &[record::Case]) -> usize {
             let (least, most) = figure.wall().and_then(|wall| wall.range).unwrap_or_default();
             let of = |of: fn(&Sample) -> f64| median(figure.samples.iter().map(of).collect());
             println!(
-                "  {:<24} {:>8.3} s ({least:.3} .. {most:.3}), {:>8.1} MB received, CPU {:.2} s, server {:.2} s",
+                "  {:<25} {:>8.3} s ({least:.3} .. {most:.3}), {:>8.3} MB, CPU {:.2} s, server {:.2} s",
                 figure.tool,
                 of(|sample| sample.wall),
                 of(|sample| sample.received.unwrap_or_default() as f64 / 1e6),
@@ -263,5 +276,13 @@ fn print(cases: &[record::Case]) -> usize {
             );
         }
     }
-    0
+    let mut missed = 0;
+    for pair in cases.chunks_exact(2) {
+        println!("\n{}", pair[0].disk);
+        for verdict in targets::judge(&pair[0], &pair[1]) {
+            println!("  {}", verdict.text);
+            missed += usize::from(!verdict.is_met);
+        }
+    }
+    missed
 }

@@ -25,6 +25,9 @@ pub(super) const SERVER: &str = "10.77.0.1";
 /// The variable that tells the lab that it runs in its own namespaces.
 const INSIDE: &str = "SAPWOOD_LAB_INSIDE";
 
+/// The first process of the namespace. The kernel gives it only those signals that it handles.
+const FIRST: &str = "trap 'exit 130' INT TERM; \"$@\" & wait $!";
+
 /// A line between a host and the servers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speed {
@@ -42,7 +45,7 @@ pub(super) fn enter() -> Result<(), Error> {
     let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
     let mut unshare = Command::new("unshare");
     unshare.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-    unshare.arg(me).args(std::env::args_os().skip(1)).env(INSIDE, "1");
+    unshare.args(["sh", "-c", FIRST, "sh"]).arg(me).args(std::env::args_os().skip(1)).env(INSIDE, "1");
     Err(Error::Setup(format!("unshare: {}", unshare.exec())))
 }
 
@@ -63,7 +66,7 @@ fn ip(args: &str) -> Result<(), Error> {
     must(Path::new("ip"), &args.split(' ').collect::<Vec<_>>(), Path::new("/")).map(drop)
 }
 
-/// A host: a network namespace with one line to the servers.
+/// A host: a network and a mount namespace, with one line to the servers.
 pub(super) struct Host {
     /// A process that does nothing. It keeps the namespace.
     holder: Child,
@@ -72,11 +75,11 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Adds host `number`, from 0.
+    /// Adds host `number`, from 0. It sees what is mounted now.
     pub(super) fn new(number: usize, speed: Speed) -> Result<Host, Error> {
         let failed = |error: std::io::Error| Error::Setup(format!("unshare: {error}"));
         let mut hold = Command::new("unshare");
-        hold.args(["--net", "sh", "-c", "echo up && exec sleep infinity"]).stdout(Stdio::piped());
+        hold.args(["--net", "--mount", "sh", "-c", "echo up && exec sleep infinity"]).stdout(Stdio::piped());
         let mut holder = hold.spawn().map_err(failed)?;
         let mut line = [0; 3];
         let output = holder.stdout.as_mut().expect("piped above");
@@ -106,7 +109,8 @@ impl Host {
 
     /// Returns the words before a command that runs on this host.
     pub(super) fn prefix(&self) -> Vec<String> {
-        vec!["nsenter".into(), format!("--net=/proc/{}/ns/net", self.holder.id())]
+        let of = |option, kind| format!("--{option}=/proc/{}/ns/{kind}", self.holder.id());
+        vec!["nsenter".into(), of("net", "net"), of("mount", "mnt")]
     }
 
     /// Opens a port of the host's loopback that leads to a server, with the delay of the line.

@@ -23,6 +23,12 @@ pub(crate) enum Peer {
     Mirror,
     /// A compressed archive of a worktree of depth 1.
     Tar,
+    /// A base from an object store.
+    Store,
+    /// A base from a registry.
+    Registry,
+    /// A base in a directory that all hosts see.
+    Directory,
 }
 
 /// The moment that is measured.
@@ -50,7 +56,16 @@ const CLEAN: &str = "test -z \"$(git status --porcelain)\"";
 const UPDATE: &str = "cd job && git fetch -q origin main && git checkout -q --detach FETCH_HEAD";
 
 impl Peer {
-    pub(super) const ALL: [Peer; 5] = [Peer::Clone, Peer::Shallow, Peer::Bundle, Peer::Mirror, Peer::Tar];
+    pub(super) const ALL: [Peer; 8] = [
+        Peer::Clone,
+        Peer::Shallow,
+        Peer::Bundle,
+        Peer::Mirror,
+        Peer::Tar,
+        Peer::Store,
+        Peer::Registry,
+        Peer::Directory,
+    ];
 
     /// Returns the name in reports.
     pub(super) fn name(self) -> &'static str {
@@ -60,14 +75,32 @@ impl Peer {
             Peer::Bundle => "git clone --bundle-uri",
             Peer::Mirror => "git clone --reference",
             Peer::Tar => "tar.zst",
+            Peer::Store => "sapwood, S3",
+            Peer::Registry => "sapwood, registry",
+            Peer::Directory => "sapwood, shared directory",
         }
     }
 
-    /// Returns the script that runs on the host, on its disk. It knows the addresses `$GIT_SERVER`
-    /// and `$WEB_SERVER`, and the commit `$COMMIT`.
+    /// Returns the remote of bases, with the shell variables of the host.
+    fn remote(self) -> Option<&'static str> {
+        match self {
+            Peer::Store => Some("s3://bases/tree"),
+            Peer::Registry => Some("oci://$REGISTRY/bases/tree"),
+            Peer::Directory => Some("file://$ROOT/bases"),
+            Peer::Clone | Peer::Shallow | Peer::Bundle | Peer::Mirror | Peer::Tar => None,
+        }
+    }
+
+    /// Returns the script that runs on the host, on its disk. It knows the addresses `$GIT_SERVER`,
+    /// `$WEB_SERVER` and `$REGISTRY`, the directory `$ROOT` and the commit `$COMMIT`.
     pub(super) fn script(self, moment: Moment) -> String {
+        let body = self.remote().map_or_else(|| self.by_git(moment), |remote| by_base(remote, moment));
+        format!("{body} && {CLEAN} && test \"$(git rev-parse HEAD)\" = $COMMIT")
+    }
+
+    fn by_git(self, moment: Moment) -> String {
         let clone = |options: &str| format!("git clone -q {options} $GIT_SERVER/{REPOSITORY} job && cd job");
-        let body = match (self, moment) {
+        match (self, moment) {
             (Peer::Clone, Moment::First) => clone(""),
             (Peer::Shallow, Moment::First) => clone("--depth 1"),
             (Peer::Bundle, Moment::First) => clone(&format!("--bundle-uri=$WEB_SERVER/{BUNDLE}")),
@@ -77,34 +110,38 @@ impl Peer {
                 format!(
                     "mkdir {dir} && cd {dir} && \
                      curl -sf $WEB_SERVER/{} | zstd -dqc | tar -x && cd job",
-                    archive(moment)
+                    archive_name(moment)
                 )
             }
-            (Peer::Clone | Peer::Bundle, Moment::Next) => UPDATE.to_owned(),
             (Peer::Shallow, Moment::Next) => UPDATE.replace("fetch -q", "fetch -q --depth 1"),
             (Peer::Mirror, Moment::Next) => {
                 format!("git -C mirror.git fetch -q $GIT_SERVER/{REPOSITORY} main && {UPDATE}")
             }
-        };
-        format!("{body} && {CLEAN} && test \"$(git rev-parse HEAD)\" = $COMMIT")
+            _ => UPDATE.to_owned(),
+        }
     }
 
-    /// Prepares the server. `root` is its directory; `main` is at the commit of the moment.
-    pub(super) fn prepare_server(self, root: &Path, moment: Moment) -> Result<(), Error> {
-        let sh = |script: &str| must(Path::new("sh"), &["-ec", script], root).map(drop);
-        match (self, moment) {
+    /// Prepares the server. `root` is its directory; `main` is at the commit of the moment, and
+    /// `variables` assigns the shell variables of a host.
+    pub(super) fn prepare_server(self, root: &Path, moment: Moment, variables: &str) -> Result<(), Error> {
+        let sh =
+            |script: &str| must(Path::new("sh"), &["-ec", &format!("{variables}{script}")], root).map(drop);
+        if let Some(remote) = self.remote() {
+            return sh(&format!("sapwood -C {REPOSITORY} base push -q --branch main {remote} main"));
+        }
+        let (file, make) = match (self, moment) {
             (Peer::Bundle, Moment::First) => {
-                sh(&format!("git -C {REPOSITORY} bundle create -q ../{BUNDLE} main"))
+                (BUNDLE.to_owned(), format!("git -C {REPOSITORY} bundle create -q ../made main"))
             }
             (Peer::Tar, moment) => {
-                let archive = archive(moment);
-                sh(&format!(
-                    "rm -rf job && git clone -q --depth 1 file://$PWD/{REPOSITORY} job && \
-                     tar -c job | zstd -q -f -T0 -o {archive} && rm -rf job"
-                ))
+                let clone = format!("git clone -q --depth 1 file://$PWD/{REPOSITORY} job");
+                let archive = "tar -c job | zstd -q -f -T0 -o made";
+                (archive_name(moment), format!("rm -rf job && {clone} && {archive} && rm -rf job"))
             }
-            _ => Ok(()),
-        }
+            _ => return Ok(()),
+        };
+        // The commits of a moment never change.
+        sh(&format!("test -e {file} || {{ {make} && mv made {file}; }}"))
     }
 
     /// Prepares a host with the empty disk `disk`.
@@ -117,6 +154,19 @@ impl Peer {
     }
 }
 
-fn archive(moment: Moment) -> String {
+/// A job in a workspace: the first one clones, the next one pulls.
+fn by_base(remote: &str, moment: Moment) -> String {
+    match moment {
+        Moment::First => {
+            format!("sapwood clone -q --base {remote} --workspace $GIT_SERVER/{REPOSITORY} job && cd job")
+        }
+        Moment::Next => format!(
+            "sapwood -C job.git base pull -q {remote} $COMMIT && \
+             sapwood -C job.git workspace create -q -d --dir \"$PWD/next\" next $COMMIT && cd next"
+        ),
+    }
+}
+
+fn archive_name(moment: Moment) -> String {
     format!("{}.tar.zst", moment.name())
 }

@@ -11,7 +11,7 @@ use std::{
 
 use testkit::{
     Sandbox,
-    servers::{Daemon, Nginx},
+    servers::{Daemon, Nginx, Registry, RegistryAccess, S3},
 };
 
 use super::network::SERVER;
@@ -25,6 +25,10 @@ pub(super) struct Servers {
     pub(super) git: SocketAddr,
     /// A web server with the files of the directory.
     pub(super) web: SocketAddr,
+    /// An object store.
+    pub(super) store: SocketAddr,
+    /// A registry.
+    pub(super) registry: SocketAddr,
 }
 
 impl Servers {
@@ -44,7 +48,8 @@ impl Servers {
             let address = line.and_then(|line| line.parse().ok());
             address.ok_or_else(|| Error::Setup("the servers do not start".into()))
         };
-        Ok(Servers { git: address()?, web: address()?, process, group })
+        let [git, web, store, registry] = [address()?, address()?, address()?, address()?];
+        Ok(Servers { process, group, git, web, store, registry })
     }
 
     /// Returns the seconds of CPU that the servers have used so far.
@@ -79,8 +84,10 @@ pub(crate) fn child(root: &Path) -> Result<ExitCode, Error> {
     let sandbox = Sandbox::new();
     let daemon = Daemon::start(&sandbox, &root.display().to_string());
     let nginx = Nginx::start(root);
+    let (store, registry) = (S3::start(), Registry::start(RegistryAccess::Open));
     let mut output = std::io::stdout();
-    let addresses = [daemon.address(), SocketAddr::from(([127, 0, 0, 1], nginx.port()))];
+    let web = SocketAddr::from(([127, 0, 0, 1], nginx.port()));
+    let addresses = [daemon.address(), web, store.address(), registry.address()];
     for server in addresses {
         let address = on_the_bridge(server).map_err(|error| Error::Setup(format!("the bridge: {error}")))?;
         writeln!(output, "{address}").map_err(|error| Error::Setup(error.to_string()))?;
