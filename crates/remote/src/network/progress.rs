@@ -39,8 +39,11 @@ impl Progress {
             tokio::select! {
                 biased;
                 done = &mut work => return Some(done),
-                () = tokio::time::sleep_until(end), if end > Instant::now() => {}
-                else => return None,
+                () = tokio::time::sleep_until(end) => {}
+            }
+            let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if last + timeout <= Instant::now() {
+                return None;
             }
         }
     }

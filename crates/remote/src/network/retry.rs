@@ -145,15 +145,15 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 fn is_bad_certificate(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        let inner = error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
-        let tls = match inner {
-            Some(inner) => inner.downcast_ref::<rustls::Error>(),
-            None => error.downcast_ref::<rustls::Error>(),
-        };
-        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
+        if let Some(rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
             return true;
         }
-        next = error.source();
+        // The error inside another is not its source, but its source's.
+        let inside = error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
+        next = match inside {
+            Some(inside) => Some(inside),
+            None => error.source(),
+        };
     }
     false
 }

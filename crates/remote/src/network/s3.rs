@@ -14,13 +14,11 @@ use object_store::{
     BackoffConfig, ClientOptions, GetOptions, GetRange, MultipartId, ObjectStore, ObjectStoreExt as _,
     PutPayload, RetryConfig,
     aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey},
-    client::{
-        HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
-        HttpService,
-    },
+    client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService},
     multipart::{MultipartStore, PartId},
     path::Path as ObjectPath,
 };
+use reqwest::Method;
 use sys::{File, by_path};
 
 use super::{
@@ -65,6 +63,17 @@ const VARIABLES: [&str; 24] = [
     "AWS_SERVER_SIDE_ENCRYPTION",
 ];
 
+/// Codes of S3 for requests that this user may not make. `object_store` does not tell all of them
+/// from other failures.
+const DENIALS: [&str; 6] = [
+    "AccessDenied",
+    "ExpiredToken",
+    "InvalidAccessKeyId",
+    "InvalidToken",
+    "SignatureDoesNotMatch",
+    "TokenRefreshRequired",
+];
+
 /// See the module.
 pub(super) struct S3 {
     store: AmazonS3,
@@ -82,6 +91,8 @@ impl S3 {
         let http = Http::new(options, Some("AWS_CA_BUNDLE"))?;
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(bucket)
+            // Some stores have no request that removes several objects.
+            .with_config(AmazonS3ConfigKey::DisableBulkDelete, "true")
             .with_http_connector(Connector(http))
             .with_retry(RetryConfig {
                 backoff: BackoffConfig { init_backoff: options.pause, max_backoff: LONGEST_PAUSE, base: 2.0 },
@@ -148,7 +159,13 @@ impl S3 {
         let completed = match sent {
             Ok(parts) => {
                 let completed = self.store.complete_multipart(&key, &id, parts).await;
-                completed.map(drop).map_err(|error| self.failed(&path, &error))
+                match completed.map_err(|error| self.failed(&path, &error)) {
+                    // If the answer was lost, the upload is gone and the object is there.
+                    Err(_) if self.store.head(&key).await.is_ok_and(|found| found.size == size) => {
+                        return Ok(());
+                    }
+                    completed => completed.map(drop),
+                }
             }
             Err(error) => Err(error),
         };
@@ -250,7 +267,9 @@ fn failure(address: String, error: &object_store::Error) -> Error {
         (Some(code), None) => code.clone(),
         _ => text,
     };
+    let is_denied = |code: &str| DENIALS.contains(&code);
     match error {
+        _ if code.as_deref().is_some_and(is_denied) => Error::Denied { address, reason },
         _ if code.as_deref() == Some("NoSuchBucket") => Error::Failed { address, reason },
         object_store::Error::NotFound { .. } => Error::Missing { address },
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
@@ -362,7 +381,8 @@ impl HttpConnector for Connector {
 #[async_trait]
 impl HttpService for Connector {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        if request.body().content_length() == 0 {
+        // The body is long. `object_store` asks for the rest of one that is cut.
+        if request.method() == Method::GET {
             return self.0.client.call(request).await;
         }
         let (parts, body) = request.into_parts();
@@ -371,25 +391,27 @@ impl HttpService for Connector {
         let progress = Progress::start();
         let mut sent = reqwest::Request::new(parts.method, url);
         *sent.headers_mut() = parts.headers;
-        *sent.body_mut() = Some(reqwest::Body::wrap(Watched::new(body, &progress)));
-        let answered = progress.watch(self.0.timeout, self.0.sender.execute(sent)).await;
-        let stalled = || HttpError::new(HttpErrorKind::Timeout, io::Error::from(io::ErrorKind::TimedOut));
-        let response = answered.ok_or_else(stalled)?.map_err(kind_of)?;
-        let mut answer = HttpResponse::new(HttpResponseBody::from(Bytes::new()));
-        *answer.status_mut() = response.status();
-        *answer.headers_mut() = response.headers().clone();
-        // Answers to uploads are short.
-        *answer.body_mut() = response.bytes().await.map_err(kind_of)?.into();
+        if body.content_length() > 0 {
+            *sent.body_mut() = Some(reqwest::Body::wrap(Watched::new(body, &progress)));
+        }
+        let answered = async {
+            let response = self.0.sender.execute(sent).await?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            Ok((status, headers, response.bytes().await?))
+        };
+        let stalled = || again(io::Error::from(io::ErrorKind::TimedOut));
+        let answered = progress.watch(self.0.timeout, answered).await.ok_or_else(stalled)?;
+        let (status, headers, bytes) =
+            answered.map_err(|error: reqwest::Error| again(error.without_url()))?;
+        let mut answer = HttpResponse::new(bytes.into());
+        *answer.status_mut() = status;
+        *answer.headers_mut() = headers;
         Ok(answer)
     }
 }
 
-fn kind_of(error: reqwest::Error) -> HttpError {
-    let kind = match () {
-        () if error.is_timeout() => HttpErrorKind::Timeout,
-        () if error.is_connect() => HttpErrorKind::Connect,
-        () if error.is_request() => HttpErrorKind::Interrupted,
-        () => HttpErrorKind::Unknown,
-    };
-    HttpError::new(kind, error.without_url())
+/// Returns the error after which `object_store` sends any request again. All of ours may be
+/// repeated: see [`S3::upload`] for the one that completes an upload.
+fn again(error: impl std::error::Error + Send + Sync + 'static) -> HttpError {
+    HttpError::new(HttpErrorKind::Request, error)
 }

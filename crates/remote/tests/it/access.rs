@@ -1,6 +1,6 @@
 //! Credentials, certificates and permissions.
 
-use std::{ffi::OsString, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
+use std::{ffi::OsString, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use format::fleet::{Digest, RecordKind};
 use remote::{Address, Error, Options, Remote};
@@ -29,18 +29,6 @@ fn wrong_keys_are_denied() {
         let error = error.expect("denied");
         assert!(matches!(error, Error::Denied { .. }), "{error:?}");
         assert!(!error.to_string().contains("another-secret"), "{error}");
-    }
-}
-
-#[test]
-fn a_missing_bucket_is_not_an_empty_one() {
-    let server = Server::start(Kind::S3);
-    let variables = S3::variables(server.socket());
-    let remote = open("s3://nowhere/x", &variables, &Tuning::default()).expect("opened");
-    let branch = name(RecordKind::Branch, "main");
-    for error in [remote.set_record(&branch, b"1", &[]).err(), remote.records(RecordKind::Branch).err()] {
-        let error = error.expect("there is no bucket");
-        assert!(error.to_string().contains("NoSuchBucket"), "{error}");
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use format::fleet::{Digest, RecordKind};
 use remote::{Error, Remote};
-use testkit::servers::Acceptor;
+use testkit::servers::{Acceptor, S3};
 
 use crate::servers::{Tuning, name, open};
 
@@ -162,4 +162,25 @@ fn a_registry_gets_a_token_for_each_kind_of_access() {
     let error = remote.record(&name(RecordKind::Commit, "1")).expect_err("forbidden");
     assert!(matches!(error, Error::Denied { .. }), "{error:?}");
     assert!(!error.to_string().contains("for-reading"), "{error}");
+}
+
+#[test]
+fn a_missing_bucket_is_not_an_empty_one() {
+    let server = Answering::by(|_, _| {
+        let text = "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code><Message>gone</Message></Error>";
+        response("404 Not Found", "Content-Type: application/xml\r\n", text)
+    });
+    let variables = S3::variables(server.acceptor.address());
+    let remote = open("s3://nowhere/x", &variables, &Tuning::default()).expect("opened");
+    let branch = name(RecordKind::Branch, "main");
+    for error in [
+        remote.record(&branch).err(),
+        remote.set_record(&branch, b"1", &[]).err(),
+        remote.records(RecordKind::Branch).err(),
+        remote.read(&Digest::of(b"x"), 0..1).err(),
+    ] {
+        let error = error.expect("there is no bucket");
+        assert!(matches!(error, Error::Failed { .. }), "{error:?}");
+        assert!(error.to_string().contains("NoSuchBucket: gone"), "{error}");
+    }
 }
