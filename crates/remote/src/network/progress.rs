@@ -4,7 +4,7 @@
 use std::{
     io::{self, Read as _},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -17,32 +17,50 @@ use tokio::time::Instant;
 /// The bytes of a body that are handed over at once. They count as sent then.
 pub(super) const PIECE: usize = 64 << 10;
 
-/// The time of the last progress.
+/// The bytes that a system may hold back after a body was handed over: buffers of sockets.
+const HELD: u64 = 8 << 20;
+
+/// The bytes of these that may take as long as an answer.
+const HELD_PIECE: u32 = 1 << 20;
+
+/// The progress of a body.
 #[derive(Clone)]
-pub(super) struct Progress(Arc<Mutex<Instant>>);
+pub(super) struct Progress(Arc<Mutex<State>>);
+
+struct State {
+    /// The time at which a piece was handed over last, or of the start.
+    last: Instant,
+    sent: u64,
+}
 
 impl Progress {
     /// Begins now.
     pub(super) fn start() -> Progress {
-        Progress(Arc::new(Mutex::new(Instant::now())))
+        Progress(Arc::new(Mutex::new(State { last: Instant::now(), sent: 0 })))
     }
 
-    fn mark(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a future. Returns `None` if there is no progress for as long as `timeout`.
+    /// Returns the time at which the body stands still. Bytes that the system holds back are still
+    /// on their way: each MiB of them may take as long as an answer.
+    fn end(&self, timeout: Duration) -> Instant {
+        let state = self.state();
+        let held = u32::try_from(state.sent.min(HELD)).expect("HELD is small").div_ceil(HELD_PIECE);
+        state.last + timeout * (1 + held)
+    }
+
+    /// Runs a future. Returns `None` if the body stands still, or its answer does not come.
     pub(super) async fn watch<T>(&self, timeout: Duration, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);
         loop {
-            let end = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + timeout;
             tokio::select! {
                 biased;
                 done = &mut work => return Some(done),
-                () = tokio::time::sleep_until(end) => {}
+                () = tokio::time::sleep_until(self.end(timeout)) => {}
             }
-            let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if last + timeout <= Instant::now() {
+            if self.end(timeout) <= Instant::now() {
                 return None;
             }
         }
@@ -70,8 +88,10 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Watched<B> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
-        if polled.is_ready() {
-            self.progress.mark();
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            let mut state = self.progress.state();
+            state.last = Instant::now();
+            state.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
         }
         polled
     }

@@ -153,27 +153,41 @@ impl S3 {
             source.check(digest, digester)?;
             return self.put(&path, bytes).await;
         }
+        match self.upload_in_parts(digest, size, part_size, &source).await {
+            // A server may lose an upload whose completion it does not finish: begin again, once.
+            Err(Error::Failed { .. }) => self.upload_in_parts(digest, size, part_size, &source).await,
+            uploaded => uploaded,
+        }
+    }
+
+    async fn upload_in_parts(
+        &self,
+        digest: &Digest,
+        size: u64,
+        part_size: u64,
+        source: &Source<'_>,
+    ) -> Result<(), Error> {
+        let path = digest.path();
         let key = self.key(&path);
         let id = self.store.create_multipart(&key).await.map_err(|error| self.failed(&path, &error))?;
-        let sent = self.upload_parts(digest, size, part_size, &source, &id).await;
-        let completed = match sent {
-            Ok(parts) => {
-                let completed = self.store.complete_multipart(&key, &id, parts).await;
-                match completed.map_err(|error| self.failed(&path, &error)) {
+        let sent = self.upload_parts(digest, size, part_size, source, &id).await;
+        let error = match sent {
+            Err(error) => error,
+            Ok(parts) => match self.store.complete_multipart(&key, &id, parts).await {
+                Ok(_) => return Ok(()),
+                Err(error) => {
+                    let is_new = matches!(source, Source::File { .. });
                     // If the answer was lost, the upload is gone and the object is there.
-                    Err(_) if self.store.head(&key).await.is_ok_and(|found| found.size == size) => {
+                    if is_new && self.store.head(&key).await.is_ok_and(|found| found.size == size) {
                         return Ok(());
                     }
-                    completed => completed.map(drop),
+                    self.failed(&path, &error)
                 }
-            }
-            Err(error) => Err(error),
+            },
         };
-        if completed.is_err() {
-            // The failure is what the caller must know. Rules of the bucket remove the parts.
-            let _ = self.store.abort_multipart(&key, &id).await;
-        }
-        completed
+        // The caller must know the failure above. Rules of the bucket remove the parts.
+        let _ = self.store.abort_multipart(&key, &id).await;
+        Err(error)
     }
 
     async fn upload_parts(
@@ -411,7 +425,7 @@ impl HttpService for Connector {
 }
 
 /// Returns the error after which `object_store` sends any request again. All of ours may be
-/// repeated: see [`S3::upload`] for the one that completes an upload.
+/// repeated: see [`S3::upload_in_parts`] for the one that completes an upload.
 fn again(error: impl std::error::Error + Send + Sync + 'static) -> HttpError {
     HttpError::new(HttpErrorKind::Request, error)
 }
