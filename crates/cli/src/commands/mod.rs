@@ -13,6 +13,7 @@ use crate::{
 
 mod add;
 mod adopt;
+mod base;
 mod beside;
 pub(crate) mod check_attr;
 mod check_ignore;
@@ -112,6 +113,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     ls_files::COMMAND,
     ls_remote::COMMAND,
     workspace::COMMAND,
+    base::COMMAND,
     adopt::COMMAND,
     trash::COMMAND,
 ];

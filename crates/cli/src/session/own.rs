@@ -24,6 +24,13 @@ pub(crate) fn in_submodule(run: &Invocation, dir: &Path) -> Command {
     command
 }
 
+/// Returns this program as `sapwood`, outside of the repository of this run.
+pub(crate) fn beside(run: &Invocation) -> Command {
+    let mut command = in_submodule(run, &run.cwd);
+    command.arg0("sapwood");
+    command
+}
+
 /// Runs a command to its end, on the streams of this process. Returns its exit code.
 pub(crate) fn finish(run: &Invocation, mut command: Command) -> Result<u8, Failure> {
     console::flush();

@@ -277,6 +277,23 @@ impl From<engine::workspace::base::Error> for Failure {
     }
 }
 
+impl From<engine::fleet::Error> for Failure {
+    fn from(error: engine::fleet::Error) -> Failure {
+        let advice = match &error {
+            engine::fleet::Error::Remote(error) => error.advice(),
+            _ => None,
+        };
+        Failure::fatal(error.to_string()).advised(advice.map(str::to_owned))
+    }
+}
+
+impl From<remote::Error> for Failure {
+    fn from(error: remote::Error) -> Failure {
+        let advice = error.advice().map(str::to_owned);
+        Failure::fatal(error.to_string()).advised(advice)
+    }
+}
+
 impl From<engine::workspace::backend::Error> for Failure {
     fn from(error: engine::workspace::backend::Error) -> Failure {
         Failure::fatal(error.to_string()).advised(error.advice())

@@ -151,14 +151,16 @@ fn directory(site: &Site<'_>, request: &Request, name: &BString) -> Result<PathB
 
 /// Returns the backend that the user named; `None` for `auto`.
 pub(super) fn wanted_backend(request: &Request) -> Result<Option<Backend>, Failure> {
-    match &request.backend {
-        None => Ok(None),
-        Some(name) if name == "auto" => Ok(None),
-        Some(name) => Backend::from_name(name).map(Some).ok_or_else(|| {
-            let names: Vec<&str> = Backend::ALL.iter().map(|backend| backend.name()).collect();
-            Failure::fatal(format!("unknown backend '{name}': use auto, {}", names.join(", ")))
-        }),
-    }
+    named_backend(request.backend.as_ref())
+}
+
+/// Returns the backend of this name; `None` for `auto`, and without a name.
+pub(crate) fn named_backend(name: Option<&BString>) -> Result<Option<Backend>, Failure> {
+    let Some(name) = name.filter(|name| **name != "auto") else { return Ok(None) };
+    Backend::from_name(name).map(Some).ok_or_else(|| {
+        let names: Vec<&str> = Backend::ALL.iter().map(|backend| backend.name()).collect();
+        Failure::fatal(format!("unknown backend '{name}': use auto, {}", names.join(", ")))
+    })
 }
 
 fn report(site: &Site<'_>, request: &Request, workspace: &Workspace) -> Result<(), Failure> {

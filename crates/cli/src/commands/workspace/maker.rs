@@ -196,7 +196,7 @@ pub(super) fn patterns_of(repo: &Repository, dirs: &[BString]) -> Result<Pattern
 
 /// Adds the base of a commit, if it is missing. Shows progress on a terminal.
 #[expect(clippy::too_many_arguments, reason = "the parts of a base have no common owner")]
-pub(super) fn add_base(
+pub(crate) fn add_base(
     run: &Invocation,
     repo: &Repository,
     settings: &Settings,

@@ -5,7 +5,7 @@
 
 mod base;
 mod changes;
-mod create;
+pub(crate) mod create;
 mod doctor;
 mod exec;
 mod freeze;
@@ -18,7 +18,7 @@ mod rebase;
 pub(crate) mod relocate;
 pub(crate) mod remove;
 mod request;
-mod site;
+pub(crate) mod site;
 mod with;
 
 use crate::commands::record::{Command, Group, Revisions};

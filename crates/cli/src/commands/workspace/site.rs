@@ -74,7 +74,7 @@ impl<'a> Site<'a> {
 }
 
 /// Returns the base directory: the given one, else `sapwood.baseDir`, else one in the repository.
-pub(super) fn bases(run: &Invocation, repo: &Repository, given: Option<&BString>) -> Result<Bases, Failure> {
+pub(crate) fn bases(run: &Invocation, repo: &Repository, given: Option<&BString>) -> Result<Bases, Failure> {
     let dir = match given {
         Some(given) => run.path(given)?,
         None => configured_dir(run, repo, "sapwood.baseDir")?
@@ -94,17 +94,17 @@ pub(super) fn configured_dir(
 }
 
 /// Returns the directories of `PATH`.
-pub(super) fn programs(run: &Invocation) -> Vec<PathBuf> {
+pub(crate) fn programs(run: &Invocation) -> Vec<PathBuf> {
     let path = run.variable("PATH").unwrap_or(b"/usr/bin:/bin");
     std::env::split_paths(sys::os_str(path)).map(|dir| run.cwd.join(dir)).collect()
 }
 
 /// Prints a JSON document.
-pub(super) fn print_json(value: &Value) {
+pub(crate) fn print_json(value: &Value) {
     console::out(format!("{value:#}"));
 }
 
 /// A path in a JSON document. Bytes that are not UTF-8 are replaced.
-pub(super) fn json_path(path: &Path) -> Value {
+pub(crate) fn json_path(path: &Path) -> Value {
     Value::from(path.to_string_lossy())
 }

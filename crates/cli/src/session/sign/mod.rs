@@ -1,6 +1,8 @@
 //! Signatures over a buffer, by `gpg`, `gpgsm` or `ssh-keygen`. Source: git-config(1), `gpg.*` and
 //! `user.signingKey`, and Git's messages.
 
+mod verify;
+
 use std::{
     io::{self, Write as _},
     path::PathBuf,
@@ -10,6 +12,8 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
 use sys::{UserPath, by_path};
+
+pub(crate) use verify::verify_by_ssh;
 
 use crate::{
     session::{
@@ -50,6 +54,25 @@ impl Format {
     }
 }
 
+/// The purpose of a signature. `ssh-keygen` accepts it for no other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Git's objects.
+    Git,
+    /// The manifest of a base.
+    Base,
+}
+
+impl Purpose {
+    /// The namespace of `ssh-keygen -Y`.
+    fn namespace(self) -> &'static str {
+        match self {
+            Purpose::Git => "git",
+            Purpose::Base => "sapwood-base",
+        }
+    }
+}
+
 /// Signs `content` with `key`, or with the configured key if that is `None` or empty.
 ///
 /// If the program fails, the error is printed and the failure is [`Failure::Said`]: the caller adds
@@ -61,7 +84,7 @@ pub(crate) fn sign(
     key: Option<&BStr>,
 ) -> Result<Vec<u8>, Failure> {
     refused::check(repo, &[Reader::Signing])?;
-    let signer = Signer { run, repo, format: Format::of(repo) };
+    let signer = Signer { run, repo, format: Format::of(repo), purpose: Purpose::Git };
     let key = match key.filter(|key| !key.is_empty()) {
         Some(key) => Some(key.to_owned()),
         None => signer.default_key()?,
@@ -70,13 +93,31 @@ pub(crate) fn sign(
         Format::OpenPgp | Format::X509 => signer.by_gpg(content, key.unwrap_or_default().as_bstr())?,
         Format::Ssh => signer.by_ssh(content, key.unwrap_or_default().as_bstr())?,
     };
-    Ok(signature.into_iter().filter(|byte| *byte != b'\r').collect())
+    Ok(without_returns(signature))
+}
+
+/// Signs `content` by `ssh-keygen` with the configured key, whatever `gpg.format` says. Failures
+/// are those of [`sign`].
+pub(crate) fn sign_by_ssh(
+    run: &Invocation,
+    repo: &Repository,
+    content: &[u8],
+    purpose: Purpose,
+) -> Result<Vec<u8>, Failure> {
+    let signer = Signer { run, repo, format: Format::Ssh, purpose };
+    let key = signer.default_key()?.unwrap_or_default();
+    signer.by_ssh(content, key.as_bstr()).map(without_returns)
+}
+
+fn without_returns(signature: Vec<u8>) -> Vec<u8> {
+    signature.into_iter().filter(|byte| *byte != b'\r').collect()
 }
 
 struct Signer<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
     format: Format,
+    purpose: Purpose,
 }
 
 /// The failure after its message was printed.
@@ -186,7 +227,7 @@ impl Signer<'_> {
             written.map_err(cannot(message)).map(|()| path)
         };
         let mut command = Command::new(self.program().as_os_str());
-        command.args(["-Y", "sign", "-n", "git", "-f"]);
+        command.args(["-Y", "sign", "-n", self.purpose.namespace(), "-f"]);
         match literal(key) {
             Some(literal) => command.arg(write("key", "key", literal)?).arg("-U"),
             None => {

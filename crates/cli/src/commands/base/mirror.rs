@@ -1,0 +1,226 @@
+//! `base mirror`: follows branches of a repository and pushes the bases of their tips.
+//!
+//! Order of a round: the repository `--dir` is made if it is missing; its branches are fetched;
+//! each tip whose manifest the remote lacks is pushed. A round changes nothing but that
+//! repository and the remote, so two mirrors do not harm each other. In one directory, the second
+//! waits for the first.
+
+use std::{
+    ffi::OsStr,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::fleet::{push::Report, records};
+use format::ObjectId;
+use remote::Address;
+use repo::{OpenOptions, Repository};
+use serde_json::{Value, json};
+use sys::{File, by_path};
+
+use super::{
+    push::{self, Bundles},
+    request::{MIRROR, Request},
+    site::{Config, Site, configured_address},
+    time,
+};
+use crate::{
+    commands::workspace::site::print_json,
+    session::{invocation::Invocation, own},
+    term::{
+        console::{self, text},
+        failure::Failure,
+        text::os_error,
+    },
+};
+
+/// The longest sleep between two looks for a signal.
+const NAP: Duration = Duration::from_millis(200);
+
+/// Runs the command. Returns its exit code: 1 if a branch could not be pushed.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let words = MIRROR.parse(args)?.store(&mut request)?;
+    let dir = request.dir.as_ref().ok_or_else(|| Failure::fatal("name the repository to keep: --dir"))?;
+    let interval = match &request.interval {
+        Some(word) if !request.once => Some(time::parse(word.as_bstr())?),
+        Some(_) => return Err(Failure::fatal("options '--once' and '--interval' cannot be used together")),
+        None => None,
+    };
+    let dir = run.path(dir)?;
+    loop {
+        let begin = Instant::now();
+        let round = round(run, &request, &dir, &words);
+        let Some(interval) = interval else { return round };
+        // A server that is away now may be there in the next round.
+        if let Err(failure) = round {
+            if matches!(failure, Failure::Signal(_)) {
+                return Err(failure);
+            }
+            failure.say();
+        }
+        console::flush();
+        while begin.elapsed() < interval {
+            run.interrupt.check()?;
+            std::thread::sleep(NAP.min(interval.saturating_sub(begin.elapsed())));
+        }
+    }
+}
+
+/// One round. Returns the exit code.
+fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> Result<u8, Failure> {
+    let (address, url) = match words {
+        [] => (None, None),
+        [address] => (Some(address), None),
+        [address, url] => (Some(address), Some(url)),
+        _ => return Err(Failure::fatal("name the remote, and at most one URL to mirror")),
+    };
+    let _lock = lock(dir)?;
+    if by_path::stat(dir).map_err(cannot("look at", dir))?.is_none() {
+        clone(run, request, dir, url)?;
+    }
+    let options = OpenOptions { git_dir: Some(dir.to_owned()), ..run.outside() };
+    let repo = Repository::open(&options)?;
+    let origin = repo.config_str("remote.origin.url").unwrap_or_default();
+    if let Some(url) = url.filter(|url| **url != origin) {
+        return Err(Failure::fatal(text!("'", request.dir(), "' mirrors '", origin, "', not '", url, "'")));
+    }
+    let branches = wanted(&repo, request)?;
+    fetch(run, request, dir, &branches)?;
+    // The refs have changed since the repository was opened.
+    let repo = repo.open_again()?;
+    let address = match address {
+        Some(address) => Address::parse(address.as_bstr(), &run.cwd)?,
+        None => configured_address(run, &Config::Repository(&repo))?,
+    };
+    let site = Site::open(run, repo, None, address)?;
+    push_tips(&site, request, &branches)
+}
+
+/// Takes the lock of the mirror, and waits for it. The file stays: its name is the lock.
+fn lock(dir: &Path) -> Result<File, Failure> {
+    let mut name = dir.file_name().unwrap_or(OsStr::new("mirror")).to_owned();
+    name.push(".mirror-lock");
+    let path = dir.with_file_name(name);
+    let file = by_path::append(&path, true, 0o666).map_err(cannot("open", &path))?;
+    sys::lock(&file).map_err(cannot("lock", &path))?;
+    Ok(file)
+}
+
+fn clone(run: &Invocation, request: &Request, dir: &Path, url: Option<&BString>) -> Result<(), Failure> {
+    let url =
+        url.ok_or_else(|| Failure::fatal(text!("'", request.dir(), "' is missing: name the URL to mirror")))?;
+    let mut sapwood = own::beside(run);
+    sapwood.args(["clone", "--bare", "--no-tags", "--single-branch"]).args(voice(request));
+    sapwood.arg("--").arg(sys::os_str(url)).arg(dir);
+    ended(run, sapwood)
+}
+
+/// The branches to follow, or patterns of them: those of the command line, else the one of HEAD.
+fn wanted(repo: &Repository, request: &Request) -> Result<Vec<BString>, Failure> {
+    if !request.branches.is_empty() {
+        return Ok(request.branches.clone());
+    }
+    let target = repo.symbolic_target(BStr::new("HEAD"))?;
+    let branch = target.as_ref().and_then(|target| target.strip_prefix(b"refs/heads/"));
+    branch
+        .map(|branch| vec![branch.into()])
+        .ok_or_else(|| Failure::fatal("HEAD names no branch: use --branch"))
+}
+
+fn fetch(run: &Invocation, request: &Request, dir: &Path, branches: &[BString]) -> Result<(), Failure> {
+    let mut sapwood = own::beside(run);
+    sapwood.env("GIT_DIR", dir).args(["fetch", "--no-tags", "--no-write-fetch-head"]).args(voice(request));
+    sapwood.arg("origin");
+    for branch in branches {
+        sapwood.arg(sys::os_str(&text!("+refs/heads/", branch, ":refs/heads/", branch)));
+    }
+    ended(run, sapwood)
+}
+
+fn voice(request: &Request) -> Option<&'static str> {
+    match (request.quiet || request.json, request.progress) {
+        (true, _) => Some("--quiet"),
+        (false, Some(true)) => Some("--progress"),
+        (false, Some(false)) => Some("--no-progress"),
+        (false, None) => None,
+    }
+}
+
+fn ended(run: &Invocation, command: Command) -> Result<(), Failure> {
+    match own::finish(run, command)? {
+        0 => Ok(()),
+        code => Err(Failure::Said(code)),
+    }
+}
+
+/// Pushes the tips that have no base. A branch that fails does not stop the others.
+fn push_tips(site: &Site<'_>, request: &Request, branches: &[BString]) -> Result<u8, Failure> {
+    let (mut code, mut reports) = (0, Vec::new());
+    for (name, tip) in site.repo.refs("refs/heads/")? {
+        let branch = name.strip_prefix(b"refs/heads/").unwrap_or(&name).as_bstr();
+        if !branches.iter().any(|wanted| covers(wanted.as_bstr(), branch)) {
+            continue;
+        }
+        match follow(site, request, branch, tip) {
+            Ok(report) => reports.push(report),
+            Err(failure @ Failure::Signal(_)) => return Err(failure),
+            Err(failure) => {
+                failure.say();
+                console::error(text!("the base of '", branch, "' was not pushed"));
+                code = 1;
+            }
+        }
+    }
+    if request.json {
+        print_json(&Value::from(reports));
+    }
+    Ok(code)
+}
+
+fn follow(site: &Site<'_>, request: &Request, branch: &BStr, tip: ObjectId) -> Result<Value, Failure> {
+    let known = records::branch(&site.remote, branch).ok().flatten();
+    let is_newest = known.is_some_and(|known| known.commits.first() == Some(&tip));
+    if is_newest && site.remote.record(&records::commit_name(&tip))?.is_some() {
+        // A mirror that was killed may owe the bundle.
+        push::bundles(site, request, tip, Some(branch), Bundles::Unless)?;
+        let was_there = Report { was_there: true, ..Report::default() };
+        return Ok(json!({"branch": branch.to_str_lossy(), "base": push::described(tip, &was_there)}));
+    }
+    let pushed = push::push(site, request, tip, Some(branch), Bundles::Unless)?;
+    if !request.json {
+        push::report(request, site.remote.address(), tip, &pushed);
+    }
+    Ok(json!({"branch": branch.to_str_lossy(), "base": push::described(tip, &pushed)}))
+}
+
+/// Returns true if a branch is the wanted one, or matches a pattern with one `*`, as in a refspec.
+fn covers(wanted: &BStr, branch: &BStr) -> bool {
+    match wanted.split_once_str("*") {
+        None => wanted == branch,
+        Some((before, after)) => {
+            branch.len() >= before.len() + after.len()
+                && branch.starts_with(before)
+                && branch.ends_with(after)
+        }
+    }
+}
+
+fn cannot(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Failure {
+    let path = path.to_owned();
+    move |error| Failure::fatal(format!("cannot {action} '{}': {}", path.display(), os_error(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_those_of_refspecs() {
+        let covers = |wanted: &str, branch: &str| covers(wanted.into(), branch.into());
+        assert!(covers("main", "main") && covers("*", "a/b") && covers("release/*", "release/1"));
+        assert!(!covers("main", "main2") && !covers("release/*", "release") && !covers("a*a", "a"));
+    }
+}

@@ -1,0 +1,97 @@
+//! `sapwood base`: bases of workspaces, shared between machines.
+//!
+//! The bases travel over object stores, registries, web servers and shared directories. Design:
+//! docs/design/fleet.md.
+
+mod bundle;
+mod display;
+mod lease;
+mod list;
+mod mirror;
+mod prune;
+mod pull;
+mod push;
+mod request;
+mod signature;
+mod site;
+mod time;
+
+use crate::commands::record::{Command, Group, Revisions, Traits};
+
+use request::{LEASE, LIST, MIRROR, PRUNE, PULL, PUSH};
+
+/// The record of `base`.
+pub(super) const COMMAND: Command = Command {
+    name: "base",
+    summary: "Share bases between machines",
+    about: "Pushes the bases of workspaces to a remote and pulls them from there. A base is the files of one commit, \
+            with enough history to work on. Everything that a pull receives is checked against the commit id before \
+            it is used.\n\n\
+            A remote is `s3://<bucket>/<prefix>`, `oci://<registry>/<name>`, `https://<host>/<path>` (read only) or \
+            `file:///<directory>`. It may be left out if `sapwood.baseRemote` is set. Credentials come from the usual \
+            places: the `AWS_*` variables, Docker's `config.json`, the `http.*` settings and Git's credential \
+            helpers.\n\n\
+            With `sapwood.baseSigners`, a file of allowed signers as in ssh-keygen(1), a pull refuses a base that \
+            none of them signed.",
+    group: Group::Own,
+    subcommands: SUBCOMMANDS,
+    ..Command::BASE
+};
+
+/// The fields that the records of the subcommands share.
+const SUBCOMMAND: Command = Command { group: Group::Own, ..Command::BASE };
+
+/// A command that only needs the remote.
+const ANYWHERE: Traits = Traits { anywhere: true, ..Command::BASE.traits };
+
+const SUBCOMMANDS: &[Command] = &[
+    Command {
+        name: "base push",
+        summary: "Push the base of a commit",
+        syntax: &PUSH,
+        revisions: Revisions::AfterFirst,
+        run: push::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "base pull",
+        summary: "Pull the base of a commit",
+        syntax: &PULL,
+        revisions: Revisions::AfterFirst,
+        run: pull::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "base mirror",
+        summary: "Push the bases of branches that move",
+        syntax: &MIRROR,
+        traits: Traits { outside: true, ..Command::BASE.traits },
+        run: mirror::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "base list",
+        summary: "List the bases of a remote",
+        syntax: &LIST,
+        traits: ANYWHERE,
+        run: list::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "base lease",
+        summary: "Keep a base on the remote for a time",
+        syntax: &LEASE,
+        traits: ANYWHERE,
+        revisions: Revisions::AfterFirst,
+        run: lease::run,
+        ..SUBCOMMAND
+    },
+    Command {
+        name: "base prune",
+        summary: "Remove old bases from a remote",
+        syntax: &PRUNE,
+        traits: ANYWHERE,
+        run: prune::run,
+        ..SUBCOMMAND
+    },
+];

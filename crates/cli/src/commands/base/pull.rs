@@ -1,0 +1,190 @@
+//! `base pull`: the base of a commit comes from a remote.
+//!
+//! Order: the remote says which commit is meant; its commits, trees and contents come
+//! (`engine::fleet::pull`); the base is added from them, for the backend that a workspace here will
+//! have. So `workspace create` finds it.
+
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    fleet::{
+        pull::{self, Pulled, Report},
+        records,
+    },
+    workspace::{
+        backend::{self, Backend, Visibility},
+        base::{AddOptions, Base, Kind, Owner, Wanted},
+        record,
+    },
+};
+use format::ObjectId;
+use repo::{OpenOptions, Repository, convert::Metadata};
+use serde_json::json;
+use sys::by_path;
+
+use super::{
+    bundle::is_partial,
+    display::Display,
+    lease,
+    request::{PULL, Request},
+    signature::Signers,
+    site::{Config, Site, commit_in, take_address, whole_id},
+};
+use crate::{
+    commands::workspace::{
+        create::named_backend,
+        site::{json_path, print_json, programs},
+    },
+    session::invocation::Invocation,
+    term::{
+        console::{self, text},
+        failure::Failure,
+        progress::{self, Progress},
+        text::bytes::readable,
+    },
+};
+
+/// Runs the command. Returns its exit code.
+pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
+    let mut request = Request::default();
+    let mut words = PULL.parse(args)?.store(&mut request)?;
+    let repo = run.open()?;
+    let address = take_address(run, &Config::Repository(&repo), &mut words)?;
+    let name = match words.as_slice() {
+        [] => None,
+        [name] => Some(name.as_bstr()),
+        _ => return Err(Failure::fatal("name the remote, and at most one commit")),
+    };
+    let site = Site::open(run, repo, request.base_dir.as_ref(), address)?;
+    let commit = wanted(&site, &request, name)?;
+    let kind = kind(&site, &request)?;
+    let (base, report) = pull(&site, &request, commit, kind)?;
+    tell(&site, &request, commit, &base, &report);
+    Ok(0)
+}
+
+/// Returns the commit to pull: the named one, else the newest of `--branch`, else that of HEAD. A
+/// named commit without a base gives way to the newest of `--branch`.
+fn wanted(site: &Site<'_>, request: &Request, name: Option<&BStr>) -> Result<ObjectId, Failure> {
+    let named = match name {
+        Some(name) => Some(match whole_id(name) {
+            Some(commit) => commit,
+            None => commit_in(&site.repo, name)?,
+        }),
+        None => None,
+    };
+    let [branch] = request.branches.as_slice() else {
+        if !request.branches.is_empty() {
+            return Err(Failure::fatal("a pull takes one --branch"));
+        }
+        let commit = if named.is_some() { named } else { site.repo.head()?.oid() };
+        return commit.ok_or_else(|| Failure::fatal("HEAD has no commit: name one, or a --branch"));
+    };
+    let nearest = records::nearest(&site.remote, branch.as_bstr(), named.as_ref());
+    nearest.map_err(|error| site.failed(error))?.ok_or_else(|| {
+        let address = site.remote.address().to_string();
+        Failure::fatal(text!(address, " has no base of branch '", branch, "'"))
+    })
+}
+
+/// The kind of base that a workspace here will have.
+fn kind(site: &Site<'_>, request: &Request) -> Result<Kind, Failure> {
+    let given = named_backend(request.backend.as_ref())?;
+    let upper = record::directory(&site.repo.real_common_dir());
+    let programs = programs(site.run);
+    let place = backend::Place { upper: &upper, bases: site.bases.dir(), top: &upper, programs: &programs };
+    let backend = backend::choose(given, Visibility::Joined, &place)?;
+    Ok(if backend == Backend::Image { Kind::Image } else { Kind::Directory })
+}
+
+/// Pulls and adds the base.
+fn pull(site: &Site<'_>, request: &Request, commit: ObjectId, kind: Kind) -> Result<(Base, Report), Failure> {
+    let Site { run, repo, settings, .. } = site;
+    let quiet = request.quiet || request.json;
+    let signers = Signers::configured(run, repo)?;
+    let shared = if request.copy { None } else { shared_bases(site)? };
+    let verify = |manifest: &[u8], signature: Option<&[u8]>| {
+        if let Some(signers) = &signers {
+            signers.check(manifest, signature)?;
+        }
+        // After the signature was checked, and before contents are looked for.
+        match &shared {
+            Some(dir) => {
+                let added = site.bases.add_alternate(dir, settings.locks.shared, &settings.fsync);
+                added.map_err(|error| error.to_string())
+            }
+            None => Ok(()),
+        }
+    };
+    let options = pull::Options {
+        verify: Some(&verify),
+        lease: request.lease.as_ref().map(lease::parse).transpose()?,
+        ..pull::Options::default()
+    };
+    let display = Display::new(request.progress, quiet, settings.progress_delay);
+    let step = |step| display.step(step);
+    let pulled = pull::pull(&site.context(&step), commit, &options);
+    display.finish();
+    let Pulled { manifest, importer, report, .. } = pulled.map_err(|error| site.failed(error))?;
+    let repo = with_contents(site)?;
+    let wanted = Wanted::new(&repo, manifest.tree, kind, Owner::of_process(), None)?;
+    let visible = request.progress.unwrap_or(!quiet && progress::has_terminal());
+    let progress = Progress::new("Adding base", visible, settings.progress_delay);
+    let options = AddOptions {
+        workers: settings.workers,
+        interrupt: run.interrupt.flag(),
+        progress: &|done, total| progress.update(done, total),
+        big_file_threshold: settings.big_file_threshold,
+        metadata: Metadata { reference: None, treeish: Some(commit) },
+        fsync: &settings.fsync,
+        shared: settings.locks.shared,
+    };
+    let mut messages = Vec::new();
+    let added = importer.add_base(&wanted, &options, &mut messages);
+    messages.iter().for_each(console::note);
+    run.interrupt.check()?;
+    Ok((added?, report))
+}
+
+/// Opens the repository again, for the boundary of the history may have moved. Blobs are read from
+/// the contents of the base directory, which only happens in a partial clone. So a repository that
+/// is none becomes one for the rest of this command.
+fn with_contents(site: &Site<'_>) -> Result<Repository, Failure> {
+    if is_partial(&site.repo)? {
+        return Ok(site.repo.open_again()?);
+    }
+    let mut options = OpenOptions {
+        git_dir: Some(site.repo.git_dir().to_owned()),
+        work_tree: site.repo.work_tree().map(Path::to_owned),
+        ..site.run.outside()
+    };
+    options.config.push("remote.contents-of-bases.promisor=true".into());
+    Ok(Repository::open(&options)?)
+}
+
+/// The base directory of a remote that is a directory, if it has one.
+fn shared_bases(site: &Site<'_>) -> Result<Option<PathBuf>, Failure> {
+    let Some(dir) = site.remote.directory().map(|dir| dir.join("bases")) else { return Ok(None) };
+    let stat = by_path::stat_followed(&dir).map_err(|error| {
+        Failure::fatal(format!("cannot look at '{}': {}", dir.display(), sys::reason(&error)))
+    })?;
+    Ok(stat.map(|_| dir))
+}
+
+fn tell(site: &Site<'_>, request: &Request, commit: ObjectId, base: &Base, report: &Report) {
+    let Report { packs, contents, known, bytes, requests } = *report;
+    if request.json {
+        print_json(&json!({
+            "commit": commit.to_string(), "name": base.name, "kind": base.kind.name(),
+            "dir": json_path(&base.dir), "packs": packs, "contents": contents, "known": known,
+            "bytes": bytes, "requests": requests,
+        }));
+    } else if !request.quiet {
+        console::out(format!(
+            "pulled the base of {commit} from {}: {contents} contents came, {known} were here, {}",
+            site.remote.address(),
+            readable(bytes)
+        ));
+    }
+}
