@@ -3,7 +3,7 @@
 //!
 //! - [`Nginx`]: http and https.
 //! - [`Daemon`]: `git daemon`.
-//! - [`Registry`]: `docker-registry`.
+//! - [`Registry`]: Debian's `docker-registry`.
 //! - `S3`: `s3s-fs`, with the feature `s3`.
 //! - [`Sshd`]: OpenSSH's server, with keys of its own.
 //! - [`Proxy`]: stands before a server: slow, far away, and unreliable.
