@@ -1,8 +1,9 @@
 //! Hosts as network namespaces, joined to the lab's own by a bridge.
 //!
-//! The lab runs in a network, mount and process namespace of its own, so a lab that is killed leaves
-//! no process, no mount and no interface. A token bucket limits each direction of a host's line. A
-//! proxy in the host's namespace delays the bytes of each connection: few kernels have `netem`.
+//! The lab runs in a network, mount and process namespace of its own, so a lab that is killed
+//! leaves no process, no mount and no interface. A token bucket limits each direction of a host's
+//! line. A proxy in the host's namespace delays the bytes of each connection: few kernels have
+//! `netem`.
 
 use std::{
     fs::File,

@@ -85,7 +85,7 @@ impl Peer {
     fn remote(self) -> Option<&'static str> {
         match self {
             Peer::Store => Some("s3://bases/tree"),
-            Peer::Registry => Some("oci://$REGISTRY/bases/tree"),
+            Peer::Registry => Some("oci+http://$REGISTRY/bases/tree"),
             Peer::Directory => Some("file://$ROOT/bases"),
             Peer::Clone | Peer::Shallow | Peer::Bundle | Peer::Mirror | Peer::Tar => None,
         }
@@ -127,7 +127,8 @@ impl Peer {
         let sh =
             |script: &str| must(Path::new("sh"), &["-ec", &format!("{variables}{script}")], root).map(drop);
         if let Some(remote) = self.remote() {
-            return sh(&format!("sapwood -C {REPOSITORY} base push -q --branch main {remote} main"));
+            let push = format!("sapwood -C {REPOSITORY} base push -q --branch main {remote} main");
+            return sh(&format!("mkdir -p bases && {push}"));
         }
         let (file, make) = match (self, moment) {
             (Peer::Bundle, Moment::First) => {
@@ -154,17 +155,21 @@ impl Peer {
     }
 }
 
-/// A job in a workspace: the first one clones, the next one pulls.
+/// A job in a workspace of its own. The first one makes the repository too.
 fn by_base(remote: &str, moment: Moment) -> String {
-    match moment {
+    let repository = match moment {
         Moment::First => {
-            format!("sapwood clone -q --base {remote} --workspace $GIT_SERVER/{REPOSITORY} job && cd job")
+            format!(
+                "git init -q --bare app.git && git -C app.git remote add origin $GIT_SERVER/{REPOSITORY} && "
+            )
         }
-        Moment::Next => format!(
-            "sapwood -C job.git base pull -q {remote} $COMMIT && \
-             sapwood -C job.git workspace create -q -d --dir \"$PWD/next\" next $COMMIT && cd next"
-        ),
-    }
+        Moment::Next => String::new(),
+    };
+    let job = moment.name();
+    format!(
+        "{repository}sapwood -C app.git base pull -q {remote} $COMMIT && \
+         sapwood -C app.git workspace create -q -d --dir \"$PWD/{job}\" {job} $COMMIT && cd {job}"
+    )
 }
 
 fn archive_name(moment: Moment) -> String {
