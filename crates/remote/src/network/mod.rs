@@ -1,5 +1,6 @@
 //! Remotes behind a network. All async code is here: an own runtime, which is started when such a
-//! remote is opened, and ended when it is dropped.
+//! remote is opened, and ended when it is dropped. One thread waits for sockets and decrypts; the
+//! callers' threads do the rest.
 //!
 //! Callers block. A request ends soon when the interrupt is set, and waits while as many others are
 //! under way as there may be connections. A request without progress ends after the timeout. A
@@ -10,6 +11,7 @@ mod client;
 mod progress;
 mod registry;
 mod retry;
+mod runtime;
 mod s3;
 mod web;
 
@@ -25,16 +27,13 @@ use std::{
 
 use async_trait::async_trait;
 use format::fleet::{DataFile, Digest, RecordKind, RecordName};
-use tokio::{runtime::Runtime, sync::Semaphore};
+use tokio::sync::Semaphore;
 
+use self::runtime::Runtime;
 use crate::{Address, Error, Options, StoredData, StoredRecord, backend::Backend};
 
 /// The time between two looks at the interrupt.
 const TICK: Duration = Duration::from_millis(50);
-
-/// The largest number of threads that decrypt and copy. Callers hash and inflate in threads of
-/// their own.
-const THREADS: usize = 4;
 
 /// A kind of remote, async. See [`Backend`].
 #[async_trait(?Send)]
@@ -61,12 +60,7 @@ pub(crate) struct Network {
 
 impl Network {
     pub(crate) fn open(address: &Address, options: &Options<'_>) -> Result<Network, Error> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(options.connections.clamp(1, THREADS).min(sys::cores()))
-            .thread_name("remote")
-            .enable_all()
-            .build()
-            .map_err(|source| Error::Setting(format!("cannot start threads for a remote: {source}")))?;
+        let runtime = Runtime::start()?;
         let store: Box<dyn Store> = {
             let _entered = runtime.enter();
             match address {
