@@ -23,6 +23,8 @@ mod proxy;
 mod registry;
 #[cfg(feature = "s3")]
 mod s3;
+#[cfg(feature = "s3")]
+mod s3_files;
 pub mod scripted;
 mod slurm;
 mod sshd;

@@ -7,9 +7,10 @@ use hyper_util::{
     server::conn::auto,
 };
 use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
-use s3s_fs::FileSystem;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, runtime::Runtime};
+
+use super::s3_files::Files;
 
 /// A running server with one empty bucket.
 pub struct S3 {
@@ -31,7 +32,7 @@ impl S3 {
     pub fn start() -> S3 {
         let dir = tempfile::Builder::new().prefix("s3-").tempdir().expect("a temporary directory");
         fs::create_dir(dir.path().join(S3::BUCKET)).expect("the directory is writable");
-        let mut builder = S3ServiceBuilder::new(FileSystem::new(dir.path()).expect("a directory"));
+        let mut builder = S3ServiceBuilder::new(Files::new(dir.path()));
         builder.set_auth(SimpleAuth::from_single(S3::KEY, S3::SECRET));
         let service = builder.build().into_shared();
         let runtime = tokio::runtime::Builder::new_multi_thread()
