@@ -63,6 +63,12 @@ const VARIABLES: [&str; 24] = [
     "AWS_SERVER_SIDE_ENCRYPTION",
 ];
 
+/// The addresses of metadata services begin so.
+const LINK: &str = "169.254.";
+
+/// The longest time for an answer of a metadata service.
+const METADATA: Duration = Duration::from_secs(2);
+
 /// Codes of S3 for requests that this user may not make. `object_store` does not tell all of them
 /// from other failures.
 const DENIALS: [&str; 6] = [
@@ -279,9 +285,13 @@ fn failure(address: String, error: &object_store::Error) -> Error {
     let reason = match (&code, tag("Message")) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.clone(),
-        _ => text,
+        _ => text.clone(),
     };
     let is_denied = |code: &str| DENIALS.contains(&code);
+    if ["/latest/api/token", "/latest/meta-data/"].iter().any(|path| text.contains(path)) {
+        let reason = "no credentials: AWS_ACCESS_KEY_ID is not set, and no metadata service gives a role";
+        return Error::Denied { address, reason: reason.into() };
+    }
     match error {
         _ if code.as_deref().is_some_and(is_denied) => Error::Denied { address, reason },
         _ if code.as_deref() == Some("NoSuchBucket") => Error::Failed { address, reason },
@@ -395,6 +405,17 @@ impl HttpConnector for Connector {
 #[async_trait]
 impl HttpService for Connector {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        if !request.uri().host().is_some_and(|host| host.starts_with(LINK)) {
+            return self.answer(request).await;
+        }
+        // Elsewhere than in a cloud nobody is there, and packets to them may vanish.
+        let answered = tokio::time::timeout(METADATA, self.answer(request)).await;
+        answered.map_err(|late| HttpError::new(HttpErrorKind::Timeout, late))?
+    }
+}
+
+impl Connector {
+    async fn answer(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         // The body is long. `object_store` asks for the rest of one that is cut.
         if request.method() == Method::GET {
             return self.0.client.call(request).await;

@@ -4,7 +4,7 @@ use std::{ffi::OsString, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use format::fleet::{Digest, RecordKind};
 use remote::{Address, Error, Options, Remote};
-use testkit::servers::{Nginx, Registry, RegistryAccess, S3};
+use testkit::servers::{Acceptor, Nginx, Registry, RegistryAccess, S3};
 
 use crate::servers::{Kind, Server, Tuning, name, open};
 
@@ -30,6 +30,20 @@ fn wrong_keys_are_denied() {
         assert!(matches!(error, Error::Denied { .. }), "{error:?}");
         assert!(!error.to_string().contains("another-secret"), "{error}");
     }
+}
+
+#[test]
+fn a_machine_without_keys_is_told_which_variable_to_set() {
+    let nobody = Acceptor::start(|_, _| {}).address();
+    let variables = [
+        ("AWS_METADATA_ENDPOINT", format!("http://{nobody}").into()),
+        ("AWS_ENDPOINT_URL", format!("http://{nobody}").into()),
+        ("AWS_ALLOW_HTTP", "true".into()),
+    ];
+    let remote = open("s3://bases", &variables, &Tuning::default()).expect("opened");
+    let error = remote.record(&name(RecordKind::Branch, "main")).expect_err("no keys");
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
+    assert!(error.to_string().contains("AWS_ACCESS_KEY_ID is not set"), "{error}");
 }
 
 #[test]
