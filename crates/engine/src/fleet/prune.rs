@@ -1,9 +1,9 @@
 //! Removes bases from a remote that nobody needs.
 //!
-//! Order: all records are read; the manifests of bases that are not kept are removed; then data files
-//! that are old and that no remaining manifest names. Data files are listed, with their times,
-//! before the manifests are read again. So a file that a push uses again beside this is either named
-//! by then, or has a new time.
+//! Order: all records are read; the manifests of bases that are not kept are removed; then
+//! data files that are old and that no manifest names. Data files are listed, with their times,
+//! before the manifests are read again. So a file that a push uses again beside this is either
+//! named by then, or has a new time.
 //!
 //! A base is kept if it is one of the newest of a branch, if a lease names its commit, or if it is
 //! younger than the grace period. A record that cannot be read ends the prune before it removes

@@ -18,6 +18,7 @@ use super::{
     records::{self, address},
     scratch::{Scratch, ScratchFile},
 };
+use crate::crew::parallel;
 
 /// The bytes of a request.
 pub(super) const RANGE: u64 = 8 << 20;
@@ -136,6 +137,16 @@ impl Stock<'_> {
             false => Err(self.damaged(&file.digest, "its bytes do not match its name")),
         }
     }
+}
+
+/// Looks for files at the remote, several at a time. Returns one that is not there.
+pub(super) fn are_there(context: &Context<'_>, files: Vec<DataFile>) -> Result<Option<DataFile>, Error> {
+    let threads = parallel::threads(files.len(), 4, context.connections);
+    let there = parallel::map(&files, &mut vec![(); threads], |(), file| {
+        context.check_interrupt()?;
+        Ok::<bool, Error>(context.remote.has(&file.digest)?)
+    })?;
+    Ok(files.into_iter().zip(there).find(|(_, is_there)| !is_there).map(|(file, _)| file))
 }
 
 fn dir(context: &Context<'_>) -> PathBuf {

@@ -7,7 +7,6 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use bstr::{BString, ByteSlice as _};
 use format::{
     ObjectId,
     fleet::{Digest, Manifest, table::Table},
@@ -78,11 +77,11 @@ pub(super) fn plan(
             plan.add(named.segment.digest, table, &mut missing);
         }
     }
-    if let Some((oid, path)) = missing.iter().min_by_key(|(_, path)| *path)
+    if let Some((oid, entry)) = missing.iter().min_by_key(|(_, entry)| **entry)
         && !stock.context.repo.objects().is_partial()
     {
         let (remote, commit) = (address(stock.context.remote), manifest.commit);
-        return Err(Error::NoContent { remote, commit, path: path.clone(), oid: *oid });
+        return Err(Error::NoContent { remote, commit, path: index.path_at(*entry).to_owned(), oid: *oid });
     }
     // A promisor remote has those that no table names.
     plan.missing -= missing.len() as u64;
@@ -97,7 +96,7 @@ fn missing(
     index: &Index,
     importer: &Importer<'_>,
     report: &mut Report,
-) -> Result<HashMap<ObjectId, BString>, Error> {
+) -> Result<HashMap<ObjectId, usize>, Error> {
     let repo = stock.context.repo;
     let converter = Converter::for_tree(repo, index)?;
     let mut convert = converter.worker();
@@ -105,7 +104,7 @@ fn missing(
     let empty = ObjectId::empty_blob(index.hash);
     let has_links = repo.config_bool("core.symlinks")?.unwrap_or(true);
     let mut wanted = HashMap::new();
-    for entry in index.entries() {
+    for (at, entry) in index.entries().iter().enumerate() {
         let is_link = entry.mode.is_symlink();
         if entry.flags.contains(Flags::SKIP_WORKTREE)
             || entry.mode.is_gitlink()
@@ -116,19 +115,19 @@ fn missing(
         }
         let path = index.path(entry);
         if is_link || convert.class(path, entry.mode)? == Class::None {
-            wanted.entry(entry.oid).or_insert(path);
+            wanted.entry(entry.oid).or_insert(at);
         }
     }
     let names: Vec<ObjectId> = wanted.keys().copied().collect();
     let mut missing = importer.missing(&names);
     missing.retain(|oid| !objects.contains_listed(oid));
     report.known = (names.len() - missing.len()) as u64;
-    Ok(missing.into_iter().map(|oid| (oid, wanted[&oid].as_bstr().to_owned())).collect())
+    Ok(missing.into_iter().map(|oid| (oid, wanted[&oid])).collect())
 }
 
 impl Plan {
     /// Takes those contents of a table that are missing.
-    fn add(&mut self, segment: Digest, table: Table, missing: &mut HashMap<ObjectId, BString>) {
+    fn add(&mut self, segment: Digest, table: Table, missing: &mut HashMap<ObjectId, usize>) {
         let number = self.tables.len();
         let before = self.jobs.len();
         for (at, group) in table.groups().iter().enumerate() {

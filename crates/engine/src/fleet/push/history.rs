@@ -8,7 +8,10 @@ use format::{
     hash::Hasher,
     tree::TreeEntries,
 };
-use repo::{Links, objects::Reader};
+use repo::{
+    Links,
+    objects::{Objects, Reader},
+};
 use store::objects::{PackOnAdd, Transaction};
 use sys::by_path;
 
@@ -18,7 +21,7 @@ use super::{
         scratch::{Scratch, ScratchFile},
         seconds, stock,
     },
-    Options, Report,
+    Parts, Report,
     plan::Known,
 };
 
@@ -36,14 +39,13 @@ pub(super) struct History {
 
 /// Sends a pack with what `known` lacks of the commit's history and of `blobs`.
 pub(super) fn write(
-    context: &Context<'_>,
-    scratch: &Scratch,
+    parts: Parts<'_>,
     commit: ObjectId,
     blobs: &[ObjectId],
     known: &Known,
-    options: &Options<'_>,
     report: &mut Report,
 ) -> Result<History, Error> {
+    let Parts { context, scratch, objects: source, .. } = parts;
     let objects = scratch.dir()?;
     let fsync = store::Fsync { disabled: true, ..store::Fsync::default() };
     let write_options = store::objects::Options {
@@ -54,13 +56,14 @@ pub(super) fn write(
     };
     let mut collector = Collector {
         context,
-        reader: context.repo.objects().reader(),
+        source,
+        reader: source.reader(),
         transaction: Transaction::new(write_options),
         known: &known.objects,
         names: Vec::new(),
         seen: HashSet::new(),
     };
-    let (commits, shallow) = commits(context, commit, options, &known.objects)?;
+    let (commits, shallow) = commits(parts, commit, &known.objects)?;
     let mut trees = VecDeque::new();
     for oid in &commits {
         let tree = collector.commit(oid)?;
@@ -120,15 +123,12 @@ fn only_pack(objects: &std::path::Path, scratch: &Scratch) -> Result<ScratchFile
 /// Returns the commits of the pack and the boundary of the history. History goes on into packs that
 /// are there already, however deep they are.
 fn commits(
-    context: &Context<'_>,
+    parts: Parts<'_>,
     tip: ObjectId,
-    options: &Options<'_>,
     known: &HashSet<ObjectId>,
 ) -> Result<(Vec<ObjectId>, Vec<ObjectId>), Error> {
-    let repo = context.repo;
-    let hash = repo.hash();
-    let mut reader = repo.objects().reader();
-    let depth = options.depth.map_or(u32::MAX, std::num::NonZeroU32::get);
+    let Parts { context, objects, .. } = parts;
+    let depth = parts.depth.map_or(u32::MAX, std::num::NonZeroU32::get);
     let (mut commits, mut shallow) = (Vec::new(), Vec::new());
     let mut depths = HashMap::from([(tip, 1_u32)]);
     let mut pending = VecDeque::from([tip]);
@@ -136,14 +136,9 @@ fn commits(
     while let Some(oid) = pending.pop_front() {
         context.check_interrupt()?;
         let own = depths[&oid];
-        let read = reader.read(&oid).map_err(|source| Error::Object { oid, source: Box::new(source) })?;
-        let links = match read {
-            (Kind::Commit, data) => Links::parse(hash, data),
-            _ => None,
-        };
-        let links = links.ok_or(Error::Kind { oid, expected: "commit" })?;
+        let links = links(objects, &oid)?;
         commits.push(oid);
-        let is_cut = repo.is_shallow(&oid)?;
+        let is_cut = context.repo.is_shallow(&oid)?;
         let follows = |parent: &ObjectId| own < depth || known.contains(parent);
         if links.parents.is_empty() {
             continue;
@@ -163,9 +158,21 @@ fn commits(
     Ok((commits, shallow))
 }
 
+/// Returns the links of a commit as it is stored.
+pub(super) fn links(objects: &Objects, oid: &ObjectId) -> Result<Links, Error> {
+    let mut reader = objects.reader();
+    let read = reader.read(oid);
+    let links = match read.map_err(|source| Error::Object { oid: *oid, source: Box::new(source) })? {
+        (Kind::Commit, data) => Links::parse(oid.kind(), data),
+        _ => None,
+    };
+    links.ok_or(Error::Kind { oid: *oid, expected: "commit" })
+}
+
 /// Takes objects into the pack.
 struct Collector<'c> {
     context: &'c Context<'c>,
+    source: &'c Objects,
     reader: Reader<'c>,
     transaction: Transaction<'c>,
     known: &'c HashSet<ObjectId>,
@@ -200,9 +207,7 @@ impl Collector<'_> {
     /// Takes a commit, and returns its tree.
     fn commit(&mut self, oid: &ObjectId) -> Result<ObjectId, Error> {
         self.object(oid, Kind::Commit, &mut |_| Ok(()))?;
-        let read = self.reader.read(oid);
-        let (_, data) = read.map_err(|source| Error::Object { oid: *oid, source: Box::new(source) })?;
-        let links = Links::parse(oid.kind(), data).ok_or(Error::Kind { oid: *oid, expected: "commit" })?;
+        let links = links(self.source, oid)?;
         Ok(links.tree)
     }
 

@@ -9,6 +9,7 @@
 //! `prune` leaves it alone.
 
 mod history;
+mod journal;
 mod plan;
 mod segments;
 
@@ -17,10 +18,12 @@ use std::{collections::HashSet, num::NonZeroU32, time::SystemTime};
 use bstr::BString;
 use format::{
     ObjectId,
-    fleet::{Branch, DataFile, Manifest, RecordKind, branch, frame},
+    fleet::{Branch, DataFile, Digest, Malformed, Manifest, RecordKind, branch, frame},
 };
 
-use super::{Context, Error, GRACE, records, records::address, scratch::Scratch, seconds};
+use repo::objects::Objects;
+
+use super::{Context, Error, GRACE, records, records::address, scratch::Scratch, seconds, stock};
 
 /// Makes a signature of a manifest.
 pub type Sign<'a> = dyn Fn(&[u8]) -> Result<Vec<u8>, String> + 'a;
@@ -74,26 +77,65 @@ pub struct Report {
     pub bytes: u64,
 }
 
+/// How far older manifests are believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// The files that they name are there.
+    Files,
+    /// Each file is looked for.
+    Nothing,
+}
+
 /// Sends the base of `commit`. See the module.
+///
+/// If a base of the commit is there and lacks a file, or if an older one does, the files are looked
+/// for and those that are missing are sent again.
 pub fn push(context: &Context<'_>, commit: ObjectId, options: &Options<'_>) -> Result<Report, Error> {
-    let mut report = Report::default();
-    match records::manifest(context.remote, &commit)? {
-        Some(read) if is_whole(context, &read.manifest)? => {
-            report.was_there = true;
-            add_to_branch(context, commit, options)?;
-            return Ok(report);
-        }
-        _ => {}
+    let found = match records::manifest(context.remote, &commit) {
+        Ok(None) => None,
+        // A newer program wrote it.
+        Err(error @ Error::Record { source: Malformed::Version(_), .. }) => return Err(error),
+        Err(Error::Record { .. } | Error::WrongRecord { .. }) => Some(false),
+        Err(error) => return Err(error),
+        Ok(Some(read)) => Some(stock::are_there(context, read.manifest.files().collect())?.is_none()),
+    };
+    if found == Some(true) {
+        add_to_branch(context, commit, options)?;
+        return Ok(Report { was_there: true, ..Report::default() });
     }
+    let trust = if found.is_none() { Trust::Files } else { Trust::Nothing };
+    match send(context, commit, options, trust) {
+        Err(Error::Lacks { .. }) if trust == Trust::Files => send(context, commit, options, Trust::Nothing),
+        sent => sent,
+    }
+}
+
+fn send(
+    context: &Context<'_>,
+    commit: ObjectId,
+    options: &Options<'_>,
+    trust: Trust,
+) -> Result<Report, Error> {
+    let mut report = Report::default();
     let scratch = Scratch::create(context)?;
-    let known = plan::known(context, &scratch, commit, options)?;
-    let tree = context.repo.tree_of(commit)?;
-    let plan = plan::plan(context, commit, tree, &known)?;
+    let stored;
+    // A base holds objects as they are stored.
+    let objects = match context.repo.replacements()?.is_empty() {
+        true => context.repo.objects(),
+        false => {
+            stored = context.repo.stored_objects();
+            &stored
+        }
+    };
+    let known = plan::known(context, &scratch, commit, options, trust)?;
+    let tree = history::links(objects, &commit)?.tree;
+    let plan = plan::plan(context, objects, commit, tree, &known)?;
     report.known = plan.known;
     let mut tables = plan.tables.clone();
-    let written = segments::write(context, &scratch, &plan.contents, options, &mut report)?;
-    tables.extend(written);
-    let history = history::write(context, &scratch, commit, &plan.objects, &known, options, &mut report)?;
+    let Options { depth, level, segment, .. } = *options;
+    let parts = Parts { context, scratch: &scratch, objects, depth, level, segment };
+    tables.extend(segments::write(parts, &plan, &mut report)?);
+    let history = history::write(parts, commit, &plan.objects, &known, &mut report)?;
     let mut manifest = Manifest {
         hash: context.repo.hash(),
         commit,
@@ -106,31 +148,28 @@ pub fn push(context: &Context<'_>, commit: ObjectId, options: &Options<'_>) -> R
     let renewed = renew(context, &mut manifest)?;
     publish(context, &manifest, options)?;
     // A prune that listed the files before they were renewed may have removed them since.
-    for file in renewed {
-        if !context.remote.has(&file.digest)? {
-            context.remote.remove_record(&records::commit_name(&commit))?;
-            let (remote, path) = (address(context.remote), file.digest.path());
-            return Err(Error::Lacks { remote, path, commit });
-        }
+    if let Some(file) = stock::are_there(context, renewed)? {
+        context.remote.remove_record(&records::commit_name(&commit))?;
+        return Err(lacks(context, &file.digest, commit));
     }
     add_to_branch(context, commit, options)?;
-    segments::forget_journal(context);
+    journal::forget(context);
     Ok(report)
 }
 
-/// Returns true if all files of a manifest are there.
-fn is_whole(context: &Context<'_>, manifest: &Manifest) -> Result<bool, Error> {
-    let old = seconds(SystemTime::now()).saturating_sub(GRACE.as_secs());
-    if manifest.time > old {
-        return Ok(true);
-    }
-    for file in manifest.files() {
-        context.check_interrupt()?;
-        if !context.remote.has(&file.digest)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+/// The parts that all steps of a push work with.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    context: &'a Context<'a>,
+    scratch: &'a Scratch,
+    objects: &'a Objects,
+    depth: Option<NonZeroU32>,
+    level: i32,
+    segment: u64,
+}
+
+fn lacks(context: &Context<'_>, digest: &Digest, commit: ObjectId) -> Error {
+    Error::Lacks { remote: address(context.remote), path: digest.path(), commit }
 }
 
 /// Gives the files that were written long ago a new time. Returns them.
@@ -147,7 +186,12 @@ fn renew(context: &Context<'_>, manifest: &mut Manifest) -> Result<Vec<DataFile>
     }
     for file in &files {
         context.check_interrupt()?;
-        context.remote.touch(&file.digest)?;
+        match context.remote.touch(&file.digest) {
+            Err(remote::Error::Missing { .. }) => {
+                return Err(lacks(context, &file.digest, manifest.commit));
+            }
+            touched => touched?,
+        }
     }
     Ok(files)
 }

@@ -5,18 +5,25 @@ use std::collections::{HashMap, HashSet};
 use bstr::{BString, ByteSlice as _};
 use format::{
     ObjectId,
-    fleet::manifest::{Pack, Table},
-    fleet::table,
+    fleet::{
+        Manifest,
+        manifest::{Pack, Table},
+        table,
+    },
+    index::Index,
 };
-use repo::convert::{Class, Converter};
+use repo::{
+    convert::{Class, Converter},
+    objects::Objects,
+};
 
 use super::{
     super::{
         Context, Error, records,
         scratch::Scratch,
-        stock::{Counter, Stock},
+        stock::{Counter, Stock, are_there},
     },
-    Options,
+    Options, Trust,
 };
 use crate::{look::protect, workspace::base::index_of};
 
@@ -43,15 +50,18 @@ pub(super) struct Known {
 }
 
 /// A content to send.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Content {
     pub(super) oid: ObjectId,
     pub(super) size: u64,
-    pub(super) path: BString,
+    /// A file with it: the position of the entry.
+    entry: usize,
 }
 
 /// The parts of a new base.
 pub(super) struct Plan {
+    /// The files.
+    index: Index,
     /// Tables of contents that are there.
     pub(super) tables: Vec<Table>,
     /// Contents that are not, in the order of their paths.
@@ -68,6 +78,7 @@ pub(super) fn known(
     scratch: &Scratch,
     commit: ObjectId,
     options: &Options<'_>,
+    trust: Trust,
 ) -> Result<Known, Error> {
     let mut known = Known::default();
     let branch = match &options.branch {
@@ -87,9 +98,17 @@ pub(super) fn known(
         if manifests == MANIFESTS {
             break;
         }
-        let Some(read) = records::manifest(context.remote, &other)? else { continue };
+        let read = match records::manifest(context.remote, &other) {
+            Ok(Some(read)) => read,
+            // It is of no use here. A pull of that commit says why.
+            Ok(None) | Err(Error::Record { .. } | Error::WrongRecord { .. }) => continue,
+            Err(error) => return Err(error),
+        };
         let stock = Stock { context, scratch, commit: other, requests: Counter::default() };
-        let (manifest, mut tables) = (read.manifest, Vec::new());
+        let (mut manifest, mut tables) = (read.manifest, Vec::new());
+        if trust == Trust::Nothing {
+            leave_out_missing(context, &mut manifest)?;
+        }
         for named in manifest.tables.iter().filter(|named| !names.contains(&named.file.digest)) {
             match stock.table(named) {
                 Ok(table) => tables.push((*named, table)),
@@ -109,8 +128,23 @@ pub(super) fn known(
         }
         manifests += 1;
     }
-    known.tables.extend(super::segments::journal(context, scratch, &names)?);
+    known.tables.extend(super::journal::read(context, scratch, &names)?);
     Ok(known)
+}
+
+/// Takes out what lacks a file. A pack is of use only with all packs before it.
+fn leave_out_missing(context: &Context<'_>, manifest: &mut Manifest) -> Result<(), Error> {
+    let mut there = Vec::new();
+    for table in &manifest.tables {
+        there.push(are_there(context, vec![table.file, table.segment])?.is_none());
+    }
+    let mut kept = there.iter();
+    manifest.tables.retain(|_| kept.next() == Some(&true));
+    let packs = manifest.packs.iter().flat_map(|pack| [pack.file, pack.list]).collect();
+    if are_there(context, packs)?.is_some() {
+        manifest.packs.clear();
+    }
+    Ok(())
 }
 
 /// A file that is gone or damaged counts as not there: the new base does not name it.
@@ -124,6 +158,7 @@ fn skip(error: Error) -> Result<(), Error> {
 /// Divides the files of `tree`.
 pub(super) fn plan(
     context: &Context<'_>,
+    objects: &Objects,
     commit: ObjectId,
     tree: ObjectId,
     known: &Known,
@@ -131,46 +166,48 @@ pub(super) fn plan(
     let repo = context.repo;
     let trees = |source| Error::Trees { commit, source };
     let protect = protect(repo).map_err(Error::from)?;
-    let index = index_of(repo.objects(), tree, protect).map_err(trees)?;
+    let index = index_of(objects, tree, protect).map_err(trees)?;
     let converter = Converter::for_tree(repo, &index)?;
     let mut convert = converter.worker();
     let empty = ObjectId::empty_blob(index.hash);
     let mut seen = HashSet::from([empty]);
-    let mut plan = Plan { tables: Vec::new(), contents: Vec::new(), objects: Vec::new(), known: 0 };
-    let mut wanted = Vec::new();
-    for entry in index.entries().iter().filter(|entry| !entry.mode.is_gitlink()) {
+    let (mut blobs, mut wanted) = (Vec::new(), Vec::new());
+    for (at, entry) in index.entries().iter().enumerate().filter(|(_, entry)| !entry.mode.is_gitlink()) {
         // A host reads attribute files before it knows which files it converts.
         let is_object = entry.mode.is_symlink()
             || index.path(entry).rsplit_str("/").next() == Some(ATTRIBUTES)
             || convert.class(index.path(entry), entry.mode)? != Class::None;
         if is_object {
-            plan.objects.push(entry.oid);
+            blobs.push(entry.oid);
         } else if seen.insert(entry.oid) {
-            wanted.push((entry.oid, index.path(entry)));
+            wanted.push((entry.oid, at));
         }
     }
     let tables = usable(known, wanted.iter().map(|(oid, _)| *oid).collect());
-    let mut there: HashSet<ObjectId> = HashSet::new();
-    for (named, table) in tables {
-        there.extend(table.contents().iter().map(|content| content.oid));
-        plan.tables.push(*named);
-    }
+    let there: HashSet<ObjectId> =
+        tables.iter().flat_map(|(_, table)| table.contents()).map(|content| content.oid).collect();
+    let tables = tables.into_iter().map(|(named, _)| *named).collect();
     let new: Vec<_> = wanted.iter().filter(|(oid, _)| !there.contains(oid)).collect();
-    plan.known = (wanted.len() - new.len()) as u64;
-    let fetched = repo.objects().fetch_missing(&mut new.iter().map(|(oid, _)| *oid));
+    let known = (wanted.len() - new.len()) as u64;
+    let fetched = objects.fetch_missing(&mut new.iter().map(|(oid, _)| *oid));
     fetched.map_err(|source| Error::Object { oid: new[0].0, source: Box::new(source) })?;
-    let mut reader = repo.objects().reader();
-    for &(oid, path) in new {
+    let (mut reader, mut contents) = (objects.reader(), Vec::with_capacity(new.len()));
+    for &(oid, entry) in new {
         context.check_interrupt()?;
         let header = reader.header(&oid);
         match header.map_err(|source| Error::Object { oid, source: Box::new(source) })? {
-            (repo::objects::Kind::Blob, size) => {
-                plan.contents.push(Content { oid, size, path: path.to_owned() });
-            }
+            (repo::objects::Kind::Blob, size) => contents.push(Content { oid, size, entry }),
             _ => return Err(Error::Kind { oid, expected: "blob" }),
         }
     }
-    Ok(plan)
+    Ok(Plan { index, tables, contents, objects: blobs, known })
+}
+
+impl Plan {
+    /// Returns a path with this content.
+    pub(super) fn path(&self, content: &Content) -> BString {
+        self.index.path_at(content.entry).to_owned()
+    }
 }
 
 /// Returns the tables that have some of the contents, each content from one table. Many small

@@ -7,32 +7,27 @@
 //! Memory: a batch of frames ([`BATCH`]), or a piece of one large content.
 
 use std::{
-    collections::HashSet,
     io::Write as _,
     ops::Range,
-    path::PathBuf,
     sync::{Mutex, PoisonError, mpsc},
     time::SystemTime,
 };
 
 use format::{
     HashKind, ObjectId,
-    fleet::{DataFile, Digest, frame, manifest, table},
+    fleet::{Digest, frame, manifest, table},
     hash::Hasher,
 };
 use repo::objects::{Kind, Location, Reader};
-use sys::by_path;
 
 use super::{
     super::{
         Context, Error, Phase,
-        records::address,
         scratch::{Scratch, ScratchFile},
-        seconds,
-        stock::{self, Counter, Stock},
+        seconds, stock,
     },
-    Options, Report,
-    plan::Content,
+    Parts, Report, journal,
+    plan::{Content, Plan},
 };
 use crate::crew::{Workers, parallel};
 
@@ -59,12 +54,11 @@ struct Job<'p> {
 
 /// Sends the contents. Returns the tables, in order.
 pub(super) fn write(
-    context: &Context<'_>,
-    scratch: &Scratch,
-    contents: &[Content],
-    options: &Options<'_>,
+    parts: Parts<'_>,
+    plan: &Plan,
     report: &mut Report,
 ) -> Result<Vec<manifest::Table>, Error> {
+    let (Parts { context, scratch, .. }, contents) = (parts, &plan.contents);
     if contents.is_empty() {
         return Ok(Vec::new());
     }
@@ -88,7 +82,7 @@ pub(super) fn write(
                 }
             });
         }
-        let mut cutter = Cutter { context, scratch, options, sender, current: None, number: 0 };
+        let mut cutter = Cutter { parts, plan, sender, current: None, number: 0 };
         cutter.run(&jobs, &failure)
     });
     if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -150,15 +144,14 @@ impl Segment {
         context.remote.write(&file.digest, &aside.path)?;
         stock::keep(context, scratch, &bytes)?;
         let table = manifest::Table { file, segment, renewed: seconds(SystemTime::now()) };
-        note(context, &table);
+        journal::note(context, &table);
         Ok(table)
     }
 }
 
 struct Cutter<'c> {
-    context: &'c Context<'c>,
-    scratch: &'c Scratch,
-    options: &'c Options<'c>,
+    parts: Parts<'c>,
+    plan: &'c Plan,
     sender: mpsc::SyncSender<(usize, Segment)>,
     current: Option<Segment>,
     number: usize,
@@ -167,16 +160,16 @@ struct Cutter<'c> {
 impl Cutter<'_> {
     fn run(&mut self, jobs: &[Job<'_>], failure: &Mutex<Option<Error>>) -> Result<(), Error> {
         let total: u64 = jobs.iter().map(|job| job.size).sum();
-        let count = match self.context.workers {
+        let count = match self.parts.context.workers {
             Workers::Auto => sys::cores(),
             Workers::Fixed(count) => count,
         };
         let mut workers: Vec<Compressing<'_>> = (0..parallel::threads(jobs.len(), 1, count))
-            .map(|_| Compressing::new(self.context, self.options))
+            .map(|_| Compressing::new(self.parts, self.plan))
             .collect::<Result<_, Error>>()?;
         let (mut at, mut done) = (0, 0);
         while at < jobs.len() && lock(failure).is_none() {
-            self.context.check_interrupt()?;
+            self.parts.context.check_interrupt()?;
             let batch = batch(jobs, at);
             if let [job] = &jobs[batch.clone()]
                 && job.size > LARGE
@@ -190,14 +183,14 @@ impl Cutter<'_> {
             }
             done += jobs[batch.clone()].iter().map(|job| job.size).sum::<u64>();
             at = batch.end;
-            self.context.report(Phase::Sending, done, total);
+            self.parts.context.report(Phase::Sending, done, total);
         }
         self.end()
     }
 
     fn segment(&mut self) -> Result<&mut Segment, Error> {
         if self.current.is_none() {
-            let (file, hash) = (self.scratch.file()?, self.context.repo.hash());
+            let (file, hash) = (self.parts.scratch.file()?, self.parts.context.repo.hash());
             self.current = Some(Segment { file, frames: Vec::new(), contents: Vec::new(), hash });
         }
         Ok(self.current.as_mut().expect("it was just made"))
@@ -211,7 +204,7 @@ impl Cutter<'_> {
 
     /// Notes the contents whose frames were written.
     fn added(&mut self, job: &Job<'_>) -> Result<(), Error> {
-        let limit = self.options.segment;
+        let limit = self.parts.segment;
         let segment = self.segment()?;
         let contents = job.contents.iter();
         segment.contents.extend(contents.map(|one| table::Content { oid: one.oid, size: one.size }));
@@ -220,7 +213,7 @@ impl Cutter<'_> {
 
     /// Compresses a content without holding all of it.
     fn large(&mut self, job: &Job<'_>, worker: &mut Compressing<'_>) -> Result<(), Error> {
-        let (content, interrupt) = (&job.contents[0], self.context.interrupt);
+        let (content, interrupt) = (&job.contents[0], self.parts.context.interrupt);
         let segment = self.segment()?;
         let mut hasher = Hasher::object(content.oid.kind(), "blob", content.size);
         let (mut held, mut failure) = (Vec::with_capacity(PIECE), None);
@@ -252,14 +245,14 @@ impl Cutter<'_> {
             Ok(()) if !held.is_empty() => pass(&mut held).is_ok(),
             _ => true,
         };
-        self.context.check_interrupt()?;
+        self.parts.context.check_interrupt()?;
         match (failure, streamed) {
             (Some(error), _) => return Err(error),
             (None, Err(source)) => return Err(Error::Object { oid: content.oid, source: Box::new(source) }),
             (None, Ok(())) => debug_assert!(ended, "a failure is noted"),
         }
         if hasher.finish().ok() != Some(content.oid) {
-            return Err(Error::WrongName { path: content.path.clone(), oid: content.oid });
+            return Err(Error::WrongName { path: self.plan.path(content), oid: content.oid });
         }
         self.added(job)
     }
@@ -294,23 +287,24 @@ fn batch(jobs: &[Job<'_>], start: usize) -> Range<usize> {
 
 /// A worker.
 struct Compressing<'r> {
-    context: &'r Context<'r>,
+    parts: Parts<'r>,
+    plan: &'r Plan,
     reader: Reader<'r>,
     compressor: frame::Compressor,
     raw: Vec<u8>,
 }
 
 impl<'r> Compressing<'r> {
-    fn new(context: &'r Context<'r>, options: &Options<'_>) -> Result<Compressing<'r>, Error> {
-        let compressor = frame::Compressor::new(options.level)?;
-        Ok(Compressing { context, reader: context.repo.objects().reader(), compressor, raw: Vec::new() })
+    fn new(parts: Parts<'r>, plan: &'r Plan) -> Result<Compressing<'r>, Error> {
+        let compressor = frame::Compressor::new(parts.level)?;
+        Ok(Compressing { parts, plan, reader: parts.objects.reader(), compressor, raw: Vec::new() })
     }
 
     fn job(&mut self, job: &Job<'_>) -> Result<Vec<Compressed>, Error> {
-        self.context.check_interrupt()?;
+        self.parts.context.check_interrupt()?;
         self.raw.clear();
         self.raw.resize(usize::try_from(job.size).expect("at most a batch"), 0);
-        let locate = |oid: &ObjectId| self.context.repo.objects().locate_packed(oid);
+        let locate = |oid: &ObjectId| self.parts.objects.locate_packed(oid);
         let mut start = 0;
         let mut order: Vec<(Option<Location>, usize, &Content)> = job
             .contents
@@ -336,12 +330,12 @@ impl<'r> Compressing<'r> {
                     let streamed = self.reader.stream(&oid, &mut |piece| rest.write_all(piece));
                     streamed.map_err(|source| Error::Object { oid, source: Box::new(source) })?;
                 }
-                _ => return Err(Error::WrongName { path: content.path.clone(), oid }),
+                _ => return Err(Error::WrongName { path: self.plan.path(content), oid }),
             }
             let mut hasher = Hasher::object(oid.kind(), "blob", content.size);
             hasher.update(room);
             if hasher.finish().ok() != Some(oid) {
-                return Err(Error::WrongName { path: content.path.clone(), oid });
+                return Err(Error::WrongName { path: self.plan.path(content), oid });
             }
         }
         let piece = if self.raw.len() <= frame::TARGET { frame::TARGET } else { PIECE };
@@ -355,63 +349,4 @@ fn compress(compressor: &mut frame::Compressor, raw: &[u8]) -> Result<Compressed
     let (compressed, raw) = (length(bytes.len()), length(raw.len()));
     let frame = table::Frame { compressed, raw, digest: Digest::of(&bytes) };
     Ok(Compressed { bytes, frame })
-}
-
-/// The file that names the tables of pushes to this remote which have no manifest yet.
-fn journal_path(context: &Context<'_>) -> PathBuf {
-    let name = Digest::of(address(context.remote).as_bytes()).to_string();
-    context.bases.dir().join(format!(".sent-{}", &name[..16]))
-}
-
-/// Notes a table. A line that is lost costs the next push time.
-fn note(context: &Context<'_>, table: &manifest::Table) {
-    let line = format!(
-        "{} {} {} {}\n",
-        table.file.digest, table.file.size, table.segment.digest, table.segment.size
-    );
-    if let Ok(mut file) = by_path::append(&journal_path(context), true, 0o600) {
-        let _ = file.write_all(line.as_bytes());
-    }
-}
-
-/// Removes the notes: a manifest names the tables now.
-pub(super) fn forget_journal(context: &Context<'_>) {
-    let _ = by_path::remove_file(&journal_path(context));
-}
-
-/// Returns the tables of a push that was killed and whose files are still there, beside `names`.
-pub(super) fn journal(
-    context: &Context<'_>,
-    scratch: &Scratch,
-    names: &HashSet<Digest>,
-) -> Result<Vec<(manifest::Table, table::Table)>, Error> {
-    let text = by_path::read(&journal_path(context)).ok().flatten().unwrap_or_default();
-    let text = String::from_utf8(text).unwrap_or_default();
-    let parse = |line: &str| {
-        let mut words = line.split(' ');
-        let mut file = || {
-            let digest = words.next()?.parse().ok()?;
-            Some(DataFile { digest, size: words.next()?.parse().ok()? })
-        };
-        // The time is unknown, so the files are renewed.
-        Some(manifest::Table { file: file()?, segment: file()?, renewed: 0 })
-    };
-    let mut found = Vec::new();
-    let mut seen = names.clone();
-    for named in text.lines().filter_map(parse) {
-        if !seen.insert(named.file.digest) {
-            continue;
-        }
-        let is_there =
-            context.remote.has(&named.segment.digest)? && context.remote.has(&named.file.digest)?;
-        if !is_there {
-            continue;
-        }
-        let commit = ObjectId::null(context.repo.hash());
-        let stock = Stock { context, scratch, commit, requests: Counter::default() };
-        if let Ok(table) = stock.table(&named) {
-            found.push((named, table));
-        }
-    }
-    Ok(found)
 }

@@ -12,7 +12,7 @@ enum File {
     Segment,
 }
 
-/// What happened to a file.
+/// A damage of a file.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     Bit,
@@ -82,7 +82,7 @@ fn wrong_bytes_in_any_file_are_an_error_and_never_a_file() {
                     assert!(matches!(error, Error::Damaged { .. }), "{error}")
                 }
             }
-            if damage as u8 == Damage::Bit as u8 {
+            if matches!(damage, Damage::Bit) {
                 let (base, _) = host.pull(&remote, head).expect("pulled");
                 check(&source, &host, &base, head);
             }
@@ -110,7 +110,7 @@ fn a_remote_that_names_other_files_is_refused() {
     // The manifest of yesterday.
     let error = pulled("yesterday", &of_first);
     assert!(matches!(error, Error::WrongRecord { .. }), "{error}");
-    // The same, with today's name.
+    // Yesterday's manifest with today's name.
     let renamed = of_first.replace(first.to_string(), second.to_string());
     let error = pulled("renamed", &renamed);
     assert!(matches!(error, Error::Incomplete { .. }), "{error}");
@@ -147,4 +147,34 @@ fn a_remote_that_names_other_files_is_refused() {
     sender.push(&remote, second, &push::Options { sign: Some(&sign), ..push::Options::default() });
     let (base, _) = host.pull_with(&remote, second, &options, &|_| {}).expect("pulled");
     check(&source, &host, &base, second);
+}
+
+#[test]
+fn another_push_mends_a_remote_that_lost_a_file() {
+    let sandbox = Sandbox::new();
+    let (source, remote) = (project(&sandbox), remote_in(&sandbox));
+    let sender = Host::at(source.path.clone());
+    let options = push::Options { branch: Some("main".into()), ..push::Options::default() };
+    let first = commit(&source, "HEAD");
+    sender.push(&remote, first, &options);
+    let root = remote.directory().expect("a directory").to_owned();
+    let manifest = fleet::records::manifest(&remote, &first).expect("read").expect("there").manifest;
+    for (number, file) in manifest.files().enumerate() {
+        fs::remove_file(root.join(file.digest.path())).expect("removed");
+        let report = sender.push(&remote, first, &options);
+        assert!(!report.was_there && report.bytes > 0, "{report:?}");
+        let host = Host::new(&sandbox, &format!("host-{number}"));
+        let (base, _) = host.pull(&remote, first).expect("pulled");
+        check(&source, &host, &base, first);
+    }
+    // A damaged manifest is replaced, and one of a newer program is not.
+    let record = root.join(format!("commits/{first}"));
+    fs::write(&record, "{").expect("written");
+    assert!(!sender.push(&remote, first, &options).was_there);
+    Host::new(&sandbox, "mended").pull(&remote, first).expect("pulled");
+    let newer = fs::read(&record).expect("read").replace("\"version\": 1", "\"version\": 2");
+    fs::write(&record, &newer).expect("written");
+    let pushed = sender.with(&remote, &|_| {}, |context| push::push(context, first, &options));
+    assert!(matches!(pushed, Err(Error::Record { .. })), "{pushed:?}");
+    assert_eq!(fs::read(&record).expect("read"), newer);
 }

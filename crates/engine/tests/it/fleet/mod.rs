@@ -3,6 +3,7 @@
 mod faults;
 mod hostile;
 mod prune;
+mod servers;
 mod transfer;
 
 use std::{
@@ -124,7 +125,7 @@ impl Host {
 fn remote_at(path: &Path) -> Remote {
     let _ = fs::create_dir(path);
     let options = remote::Options::new(&|_| None, Arc::new(AtomicBool::new(false)));
-    Remote::open(Address::Directory(path.to_owned()), options).expect("a directory")
+    Remote::open(Address::Directory(path.to_owned()), &options).expect("a directory")
 }
 
 fn remote_in(sandbox: &Sandbox) -> Remote {
