@@ -39,7 +39,9 @@ pub(super) fn judge(first: &Case, next: &Case) -> Vec<Verdict> {
         }
         if let Some(next) = next.tool(&ours.tool) {
             add("seconds of the next commit", wall(next), if is_shared { SHARED } else { NEXT });
-            add("share of the first bytes", received(next) / received(ours), NEXT_BYTES);
+            if !is_shared {
+                add("share of the first bytes", received(next) / received(ours), NEXT_BYTES);
+            }
         }
     }
     verdicts
@@ -74,7 +76,7 @@ mod tests {
         }
         let verdicts = judge(&cases[0], &cases[1]);
         let met: Vec<bool> = verdicts.iter().map(|verdict| verdict.is_met).collect();
-        assert_eq!(met, [true, true, false, true, true, false, false, true, false]);
+        assert_eq!(met, [true, true, false, true, true, false, false, true]);
         assert_eq!(verdicts[2].text, "MISSED: sapwood, S3, seconds of the next commit: 1.500 of 1.000");
     }
 }
