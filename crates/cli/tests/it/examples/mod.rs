@@ -1,6 +1,10 @@
 //! The files in `examples/`, run as they are.
 
+mod ground;
+mod kubernetes;
+mod runners;
 mod slurm;
+mod yaml;
 
 use std::path::{Path, PathBuf};
 

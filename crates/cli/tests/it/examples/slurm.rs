@@ -140,6 +140,8 @@ impl Ground {
     fn nothing_is_left(&self) {
         assert_eq!(self.slurm.processes_of_jobs(), Vec::<String>::new());
         for node in 1..=NODES {
+            let clone = self.sandbox.repo(&format!("node{node}/app.git"));
+            assert_eq!(clone.git(&["for-each-ref", "refs/sapwood"]).stdout, "");
             let node = self.sandbox.path().join(format!("node{node}"));
             assert_eq!(mounts_below(&node), Vec::<PathBuf>::new());
             for dir in ["jobs", "app.git/worktrees", "app.git/sapwood/workspaces"] {
@@ -276,4 +278,32 @@ fn tasks_go_where_the_base_is() {
     let features = ground.slurm.command(Path::new("sinfo")).args(["-hN", "-n", "node3", "-o", "%b"]).output();
     let features = String::from_utf8_lossy(&features.expect("sinfo").stdout).into_owned();
     assert_eq!(features.trim(), format!("app,app-{}", &tip[..12]));
+}
+
+#[test]
+fn a_node_without_the_commit_pulls_its_base() {
+    let remote = "SAPWOOD_REMOTE=file://${SAPWOOD_REPOSITORIES%/*}/remote";
+    let Some(ground) = Ground::new(remote) else { return };
+    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
+    let work = ground.sandbox.repo("work");
+    work.write("new", "from the base\n");
+    work.commit("two");
+    let tip = work.git(&["rev-parse", "HEAD"]).stdout.to_string().trim().to_owned();
+    fs::create_dir_all(ground.sandbox.path().join("remote/app")).expect("a directory");
+    let remote = format!("file://{}/remote/app", ground.sandbox.path().display());
+    let push = work.run(Path::new(SAPWOOD), &["base", "push", &remote, &tip]);
+    assert_eq!(push.code, 0, "{}", push.stderr);
+    let clone = ground.sandbox.repo("node1/app.git");
+    for (key, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.partialCloneFilter", "blob:none"),
+    ] {
+        clone.git(&["config", key, value]);
+    }
+    assert_eq!(clone.try_git(&["cat-file", "-e", &tip]).code, 1, "the clone is older");
+    let said = ground.job(&format!("sapwood:app@{tip}"), "cat $SAPWOOD_WORKSPACE/new");
+    assert!(said.lines().any(|line| line == "from the base"), "{said}");
+    ground.nothing_is_left();
 }

@@ -1,0 +1,112 @@
+//! `examples/github-actions`, `examples/gitlab` and `examples/systemd`: their scripts, with the
+//! variables that a runner sets, beside a Git server and a remote in a directory.
+
+use std::{fs, path::Path, process::Command};
+
+use super::{example, ground::Ground, yaml};
+use crate::SAPWOOD;
+
+#[test]
+fn github_actions() {
+    let ground = Ground::new();
+    let (url, remote) = (ground.url(), ground.remote());
+    let bases = yaml::read("github-actions/bases.yml");
+    let step = &bases["jobs"]["push"]["steps"][0];
+    let cache = ground.path().join("cache").display().to_string();
+    fs::create_dir(&cache).expect("a new directory");
+    let given = [("REMOTE", &*remote), ("URL", &*url), ("BRANCH", "main"), ("RUNNER_TOOL_CACHE", &*cache)];
+    ground.run("pusher", &yaml::variables(&step["env"], &given), &yaml::text(&step["run"]));
+
+    let action = yaml::read("github-actions/action.yml");
+    assert_eq!(action["runs"]["using"].as_str(), Some("composite"));
+    let step = &action["runs"]["steps"][0];
+    let base_dir = ground.path().join("bases").display().to_string();
+    for run in ["one", "two"] {
+        let commit = if run == "one" { ground.tip() } else { ground.commit("newer than the base\n") };
+        let given = [
+            ("REMOTE", &*remote),
+            ("URL", &*url),
+            ("COMMIT", &*commit),
+            ("BRANCH", "main"),
+            ("DIRECTORY", "app"),
+            ("BASE_DIR", if run == "one" { "" } else { &*base_dir }),
+        ];
+        let at = ground.run(run, &yaml::variables(&step["env"], &given), &yaml::text(&step["run"]));
+        ground.is_from_base(&ground.sandbox.repo(&format!("{run}/app")), &commit);
+        assert_eq!(fs::read_dir(&at.path).expect("the runner's directory").count(), 1);
+    }
+    assert!(Path::new(&base_dir).join("users").exists(), "the bases are kept where the input says");
+}
+
+#[test]
+fn gitlab() {
+    let ground = Ground::new();
+    let (url, remote) = (ground.url(), ground.remote());
+    let file = yaml::read("gitlab/.gitlab-ci.yml");
+    assert_eq!(file["test"]["extends"].as_str(), Some(".sapwood"));
+    let project = ground.path().join("project").display().to_string();
+    for content in [None, Some("newer than the base\n")] {
+        let commit = content.map_or_else(|| ground.tip(), |content| ground.commit(content));
+        let given = [
+            ("SAPWOOD_REMOTE", &*remote),
+            ("CI_REPOSITORY_URL", &*url),
+            ("CI_COMMIT_SHA", &*commit),
+            ("CI_COMMIT_BRANCH", "main"),
+            ("CI_DEFAULT_BRANCH", "main"),
+            ("CI_PROJECT_DIR", &*project),
+        ];
+        if content.is_none() {
+            let job = &file["bases"];
+            let script = yaml::lines(&job["script"]).join("\n");
+            ground.run("project", &yaml::variables(&job["variables"], &given), &script);
+        }
+        let template = &file[".sapwood"];
+        let script = [yaml::lines(&template["before_script"]), yaml::lines(&file["test"]["script"])];
+        let variables = yaml::variables(&template["variables"], &given);
+        ground.run("project", &variables, &script.concat().join("\n"));
+        ground.is_from_base(&ground.sandbox.repo("project/app"), &commit);
+    }
+}
+
+#[test]
+fn systemd() {
+    let ground = Ground::new();
+    let dir = ground.path().join("units");
+    fs::create_dir(&dir).expect("a new directory");
+    let mut service = String::new();
+    for kind in ["service", "timer"] {
+        let text = fs::read_to_string(example(&format!("systemd/sapwood-mirror@.{kind}"))).expect("a unit");
+        let text = text.replace("/usr/bin/sapwood", SAPWOOD);
+        fs::write(dir.join(format!("sapwood-mirror@.{kind}")), &text).expect("a new file");
+        if kind == "service" {
+            service = text;
+        }
+    }
+    if testkit::has_program("systemd-analyze") {
+        let units = ["service", "timer"].map(|kind| dir.join(format!("sapwood-mirror@app.{kind}")));
+        let verify = Command::new("systemd-analyze").args(["verify", "--man=no"]).args(&units).output();
+        let verify = verify.expect("it was there");
+        let said = String::from_utf8_lossy(&verify.stderr);
+        assert!(verify.status.success() && !said.contains("sapwood-mirror"), "{said}");
+    }
+    let commands: Vec<String> = service
+        .lines()
+        .filter_map(|line| line.strip_prefix("ExecStart="))
+        .map(|command| command.replace("%S", &dir.display().to_string()).replace("%i", "app"))
+        .collect();
+    assert_eq!(commands.len(), 2);
+    let variables = [
+        ("REMOTE", ground.remote()),
+        ("URL", ground.url()),
+        ("BRANCHES", "--branch main".into()),
+        ("KEEP", "1".into()),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value));
+    fs::create_dir(dir.join("sapwood-mirror")).expect("systemd makes it");
+    for content in [None, Some("newer\n")] {
+        let commit = content.map_or_else(|| ground.tip(), |content| ground.commit(content));
+        ground.run("units", &variables, &commands.join("\n"));
+        let listed = ground.run("units", &variables, "sapwood base list \"$REMOTE\" >list");
+        assert!(listed.read("list").to_string().contains(&commit[..12]), "{}", listed.read("list"));
+    }
+}
