@@ -69,6 +69,20 @@ impl Packets {
         Ok(matches!(self.read(line)?, pkt::Header::Data(_)))
     }
 
+    /// Reads the end of a response that stands alone. It is an error if something is left of it:
+    /// the server was cut off there, or says more than it may.
+    pub(super) fn expect_end(&mut self, of: &str) -> Result<(), Error> {
+        if !self.link.is_stateless() {
+            return Ok(());
+        }
+        let unexpected = || Error::Message(format!("expected response end packet after {of}"));
+        match self.link.read(&mut [0]).map_err(Error::of_io) {
+            Ok(0) => Ok(()),
+            Ok(_) | Err(Error::Lost) => Err(unexpected()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sends whole packets. If the server reads no more, the next read tells why.
     pub(super) fn send(&mut self, request: &[u8]) -> Result<(), Error> {
         if let Some(tracer) = &self.tracer {

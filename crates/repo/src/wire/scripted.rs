@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use bstr::BString;
+use bstr::{BString, ByteSlice as _};
 use format::ObjectId;
 
 use super::{
@@ -14,9 +14,21 @@ struct Scripted {
     is_stateless: bool,
 }
 
+/// Ends a response of a stateless server.
+const END: &[u8] = b"0002";
+
+impl Scripted {
+    fn rest(&self) -> &[u8] {
+        let from = usize::try_from(self.bytes.position()).expect("the bytes are in memory");
+        self.bytes.get_ref().get(from..).unwrap_or_default()
+    }
+}
+
 impl Read for Scripted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.bytes.read(buffer)
+        let end = self.is_stateless.then(|| self.rest().find(END)).flatten();
+        let len = buffer.len().min(end.unwrap_or(usize::MAX));
+        self.bytes.read(&mut buffer[..len])
     }
 }
 
@@ -26,6 +38,9 @@ impl Link for Scripted {
     }
 
     fn send(&mut self, _: &[u8]) -> Result<(), Error> {
+        if self.is_stateless && self.rest().starts_with(END) {
+            self.bytes.set_position(self.bytes.position() + END.len() as u64);
+        }
         Ok(())
     }
 
@@ -127,6 +142,7 @@ mod tests {
             8 => prop::sample::select(texts.to_vec()).prop_map(line),
             2 => Just(b"0000".to_vec()),
             1 => Just(b"0001".to_vec()),
+            1 => Just(END.to_vec()),
             1 => prop::collection::vec(any::<u8>(), 0..12),
         ]
     }
@@ -166,5 +182,16 @@ mod tests {
             b"0000".to_vec(),
         ];
         assert_eq!(fetch(&new.concat(), false).expect("a pack"), b"PACK");
+    }
+
+    #[test]
+    fn a_response_that_stands_alone_ends_with_the_refs() {
+        let greeting = b"000eversion 2\n000cls-refs\n0000".as_slice();
+        let list = |refs: &[u8]| list(&[greeting, refs].concat(), true).map(|refs| refs.refs.len());
+        assert_eq!(list(b"00000002").expect("no refs"), 0);
+        for cut in [b"000002".as_slice(), b"00000000"] {
+            let refused = list(cut).expect_err("something is left").to_string();
+            assert_eq!(refused, "expected response end packet after ref listing");
+        }
     }
 }

@@ -141,6 +141,7 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
+        self.packets.expect_end("ref listing")?;
         Ok(advertisement)
     }
 
@@ -155,7 +156,7 @@ impl Connection {
         loop {
             match self.packets.read(&mut line)? {
                 pkt::Header::Data(_) => {}
-                pkt::Header::Flush => return Ok(found),
+                pkt::Header::Flush => break,
                 _ => return Err(message("expected flush after bundle-uri listing".into())),
             }
             let text = chomped(&line);
@@ -165,6 +166,8 @@ impl Connection {
                 .ok_or_else(|| message(format!("error on bundle-uri response line: {}", text.as_bstr())))?;
             found.push((key.into(), value.into()));
         }
+        self.packets.expect_end("ref listing")?;
+        Ok(found)
     }
 
     pub(super) fn fetch_v2<'a>(mut self, wanted: &mut Request<'a>) -> Result<PackStream<'a>, Error> {
