@@ -206,6 +206,11 @@ impl Invocation {
         self.with_env(env)
     }
 
+    /// Returns the run of the command `name` from here.
+    pub(crate) fn of_command(&self, name: &str) -> Invocation {
+        Invocation { command: name.into(), ..self.with_env(self.env.clone()) }
+    }
+
     /// Goes to the worktree `top` of the repository `git_dir`, and returns the run of another
     /// command there. Both paths are absolute.
     pub(crate) fn elsewhere(&self, top: &Path, git_dir: &Path) -> Result<Invocation, Failure> {

@@ -8,7 +8,8 @@ use crate::{commands::fetch, session::Session, term::failure::Failure};
 /// its own: its failures have been printed.
 pub(super) fn run(session: Session<'_>, mut args: Vec<BString>, words: &[BString]) -> Result<u8, Failure> {
     args.extend_from_slice(words);
-    match (fetch::COMMAND.run)(session.invocation, &args) {
+    let run = session.invocation.of_command(fetch::COMMAND.name);
+    match (fetch::COMMAND.run)(&run, &args) {
         Err(failure @ Failure::Signal(_)) => Err(failure),
         Err(failure) => {
             failure.say();

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use bstr::{BStr, BString, ByteSlice as _};
-use engine::fetch::remote::Remote;
+use engine::fetch::{remote::Remote, submodules};
 use format::ObjectId;
 
 use super::options::{Rebase, Request};
@@ -53,15 +53,10 @@ impl Target {
     /// Refuses commits of ours that change submodules: they would be replaced, and the submodules
     /// updated.
     pub(super) fn refuse_changed_submodules(&self, session: Session<'_>) -> Result<(), Failure> {
-        let range = format!("{}..{}", self.upstream, self.current);
-        let raw = output(session, &["log", "--format=", "--raw", "-c", "--no-abbrev", &range])?;
-        let is_submodule = |line: &[u8]| {
-            let modes = line.split(|byte| *byte == b' ').take_while(|word| word.len() <= 40);
-            modes.map(|word| word.trim_start_with(|letter| letter == ':')).any(|mode| mode == b"160000")
-        };
-        match raw.lines().any(is_submodule) {
-            true => Err(Failure::fatal("cannot rebase with locally recorded submodule modifications")),
-            false => Ok(()),
+        let changed = submodules::changed(session.repository, &[self.current], &[self.upstream])?;
+        match changed.as_slice() {
+            [] => Ok(()),
+            _ => Err(Failure::fatal("cannot rebase with locally recorded submodule modifications")),
         }
     }
 }
