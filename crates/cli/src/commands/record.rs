@@ -148,8 +148,6 @@ pub(crate) struct Traits {
     pub(crate) plans_first: bool,
     /// The command starts no hook, filter or other program, so it needs no place of the real Git.
     pub(crate) starts_no_program: bool,
-    /// Git's own test suite still finds differences: the shim leaves the command to the real Git.
-    pub(crate) not_as_git: bool,
 }
 
 impl Command {
@@ -166,7 +164,6 @@ impl Command {
             anywhere: false,
             plans_first: false,
             starts_no_program: false,
-            not_as_git: false,
         },
         settings: &[],
         variables: &[],
@@ -180,11 +177,6 @@ impl Command {
     /// Returns true for a command of Git's.
     pub(crate) fn is_gits(&self) -> bool {
         !matches!(self.group, Group::Own | Group::Internal)
-    }
-
-    /// Returns true if the shim may serve the command.
-    pub(crate) fn is_served(&self) -> bool {
-        self.is_gits() && !self.traits.not_as_git
     }
 
     /// The word by which `command` or its subcommand is called.

@@ -68,7 +68,7 @@ pub(super) fn run(registry: &Registry, run: &Invocation, args: &[BString]) -> Re
     let mut request = Request::default();
     let words = HELP.parse(args)?.store(&mut request)?;
     if request.native {
-        let native = commands::COMMANDS.iter().filter(|command| command.is_served());
+        let native = commands::COMMANDS.iter().filter(|command| command.is_gits());
         native.flat_map(|command| command.leaves()).for_each(|command| console::out(command.name));
         return Ok(0);
     }

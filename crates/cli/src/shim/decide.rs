@@ -62,7 +62,7 @@ pub(super) fn decide(run: &mut Invocation, find_git: impl FnOnce() -> Option<Rea
 
 /// The command of this name, if the shim may serve it with these arguments.
 fn served(name: &BStr, args: &[BString]) -> Option<&'static Command> {
-    let command = commands::find(name).filter(|command| command.is_served())?;
+    let command = commands::find(name).filter(|command| command.is_gits())?;
     command.leaf(args).is_ok().then_some(command)
 }
 

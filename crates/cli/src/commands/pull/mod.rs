@@ -25,7 +25,7 @@ use crate::{
     commands::{
         beside, diffstat,
         obstacles::{GENERAL, WRITING},
-        record::{Command, Group, Traits},
+        record::{Command, Group},
         submodule,
     },
     session::{
@@ -52,7 +52,6 @@ pub(super) const COMMAND: Command = Command {
             written if local changes would be lost. Merges and rebases are Git's, with the options that \
             `git pull` gives them.",
     group: Group::Changes,
-    traits: Traits { not_as_git: true, ..Command::BASE.traits },
     syntax: &TABLE,
     settings: &[GENERAL],
     checks: &[WRITING],

@@ -20,7 +20,7 @@ mod update;
 use crate::commands::{
     obstacles::{GENERAL, attributes_of_pathspecs, grafts, index_alone, settings},
     reason::Reason,
-    record::{Candidate, Check, Command, Group, Traits},
+    record::{Candidate, Check, Command, Group},
     rules::{Setting, When},
 };
 
@@ -32,7 +32,6 @@ pub(super) const COMMAND: Command = Command {
             the commits that the superproject records (`update`). Clones run side by side (`--jobs`). \
             Worktrees are written as by `checkout`.",
     group: Group::Worktrees,
-    traits: Traits { not_as_git: true, ..Command::BASE.traits },
     subcommands: SUBCOMMANDS,
     ..Command::BASE
 };
@@ -43,7 +42,6 @@ pub(super) const HELPER: Command = Command {
     summary: "Update the submodules within a submodule",
     about: "Git's own name for the parts of `git submodule`.",
     group: Group::Hidden,
-    traits: Traits { not_as_git: true, ..Command::BASE.traits },
     subcommands: HELPERS,
     ..Command::BASE
 };

@@ -34,7 +34,7 @@ pub(super) fn judge(run: &Invocation, opened: &Result<Repository, Failure>) -> V
     let place = Place::of(opened);
     let is_broken = matches!(place, Place::Broken(_));
     let is_outside = matches!(place, Place::None);
-    let all = COMMANDS.iter().filter(|command| command.is_served()).flat_map(|command| command.leaves());
+    let all = COMMANDS.iter().filter(|command| command.is_gits()).flat_map(|command| command.leaves());
     let judged = all.filter_map(|command| {
         let candidate = |home| Candidate { run, command, survey: None, args: &[], home };
         let runs_outside = command.traits.outside || command.traits.anywhere && is_outside;
@@ -57,7 +57,7 @@ pub(super) fn judge(run: &Invocation, opened: &Result<Repository, Failure>) -> V
 pub(super) fn names<'a>(of: impl Iterator<Item = &'a CommandReport>) -> Vec<&'static str> {
     let among: Vec<&'static str> = of.map(|report| report.command.name).collect();
     let mut names = Vec::new();
-    for command in COMMANDS.iter().filter(|command| command.is_served()) {
+    for command in COMMANDS.iter().filter(|command| command.is_gits()) {
         let members = command.leaves().iter().map(|leaf| leaf.name);
         let present: Vec<&'static str> = members.filter(|name| among.contains(name)).collect();
         match present.len() == command.leaves().len() {
