@@ -223,6 +223,17 @@ impl Invocation {
         Ok(run)
     }
 
+    /// Goes to the bare repository `git_dir`, an absolute path, and returns the run of another
+    /// command there.
+    pub(crate) fn in_repository(&self, git_dir: &Path) -> Result<Invocation, Failure> {
+        let mut env = self.env.clone();
+        env.retain(|name, _| name != "GIT_DIR" && name != "GIT_WORK_TREE");
+        let mut run = self.with_env(env);
+        (run.cwd, run.started_in) = (git_dir.to_owned(), git_dir.to_owned());
+        run.enter()?;
+        Ok(run)
+    }
+
     fn with_env(&self, env: HashMap<OsString, OsString>) -> Invocation {
         Invocation {
             program: self.program,

@@ -15,6 +15,7 @@ mod check_attr;
 mod check_ignore;
 mod clean;
 mod clone;
+mod clone_base;
 mod clone_collisions;
 mod clone_pipeline;
 mod commit;

@@ -12,6 +12,7 @@
 
 mod hash;
 mod probe;
+mod promised;
 mod record;
 mod refresh;
 mod stage;

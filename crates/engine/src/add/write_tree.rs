@@ -4,7 +4,10 @@
 //! leaves up, and written unless they exist. The cache-tree then names them all. The trees can be
 //! read once the caller has published the transaction.
 
-use std::{cell::RefCell, collections::BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashSet},
+};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
@@ -16,6 +19,7 @@ use format::{
 use repo::Repository;
 use store::objects::{self, Transaction};
 
+use super::promised;
 use crate::look::cache_tree::{self, Rules};
 
 /// The treatment of entries whose objects do not exist.
@@ -99,15 +103,19 @@ pub fn write_tree(
 ) -> Result<Trees, WriteTreeError> {
     verify(index)?;
     let objects = repo.objects();
-    if missing == Missing::Refused && objects.is_partial() {
-        let needed = index
-            .entries()
-            .iter()
-            .filter(|entry| !entry.flags.contains(Flags::SKIP_WORKTREE) && !entry.mode.is_gitlink());
-        objects.fetch_missing(&mut needed.map(|entry| entry.oid))?;
-    }
-    let writer =
-        Writer { repo, transaction, missing, written: RefCell::default(), unnamed: RefCell::default() };
+    let blobs = match missing == Missing::Refused && objects.is_partial() {
+        true => promised::blobs(index, repo),
+        false => promised::Blobs::default(),
+    };
+    objects.fetch_missing(&mut blobs.needed.iter().copied())?;
+    let writer = Writer {
+        repo,
+        transaction,
+        missing,
+        promised: blobs.promised,
+        written: RefCell::default(),
+        unnamed: RefCell::default(),
+    };
     let built = cache_tree::build(index, index.cache_tree.as_ref(), &writer)?;
     let root = built.tree.ok_or(WriteTreeError::Depth)?;
     let mut unnamed = writer.unnamed.into_inner();
@@ -137,6 +145,8 @@ struct Writer<'a> {
     repo: &'a Repository,
     transaction: &'a Transaction<'a>,
     missing: Missing,
+    /// Blobs of a partial clone that may be missing.
+    promised: HashSet<ObjectId>,
     /// The trees of this run.
     written: RefCell<BTreeSet<ObjectId>>,
     unnamed: RefCell<Vec<(BString, ObjectId)>>,
@@ -153,6 +163,7 @@ impl Rules for Writer<'_> {
         let objects = self.repo.objects();
         let may_be_missing = mode.is_gitlink()
             || self.missing == Missing::Allowed
+            || self.promised.contains(oid)
             || objects.is_partial() && flags.contains(Flags::SKIP_WORKTREE);
         if !oid.is_null() && (may_be_missing || self.transaction.contains(oid) || objects.has(oid)?) {
             return Ok(());

@@ -137,7 +137,7 @@ impl Prepared {
             single_branch: options.single_branch && !is_revision,
             tags: !options.no_tags && !is_revision,
             later_tags: if options.no_tags { LaterTags::None } else { LaterTags::Followed },
-            bare: options.bare,
+            bare: options.bare && !options.tracking,
             mirror: options.mirror,
             remote,
             default_branch: default_branch(repo).unwrap_or_else(|| "master".into()),

@@ -55,6 +55,9 @@ pub enum Error {
     Requires(&'static str),
     #[error("options '--revision' and '--{0}' cannot be used together")]
     Revision(&'static str),
+    /// [`super::Seed`] knows the reason.
+    #[error("the base did not come")]
+    Seed,
     #[error("cannot repack to clean up")]
     Repack,
     #[error("cannot {what} '{}'", .path.display())]

@@ -4,6 +4,9 @@
 //! repository that opens and passes `git fsck`: it appears whole (`skeleton`), its objects appear
 //! all at once (`objects`), and refs only after them (`publish`).
 //!
+//! With a [`Seed`], the base of a commit comes before the objects of the server, which then sends
+//! what is newer (`seeding`).
+//!
 //! On failure or interruption every created file is removed (`junk`), unless much came of a
 //! transfer that broke off (`salvage`). After [`Prepared::run`] has returned, the clone is complete
 //! except for its worktree, and is kept. Running the command again resumes a clone that was killed
@@ -29,6 +32,7 @@ mod publish;
 mod resume;
 mod run;
 mod salvage;
+mod seeding;
 mod select;
 mod server;
 mod settings;
@@ -50,7 +54,7 @@ pub use error::Error;
 pub use filter::{Error as FilterError, Filter};
 pub use local::Error as LocalError;
 pub use objects::Error as ObjectsError;
-pub use options::{Event, HelperCommand, Options, Reference, Tracer};
+pub use options::{Event, HelperCommand, Options, Reference, Seed, Tracer, Unseeded};
 pub use pipeline::Staged;
 pub use publish::Error as PublishError;
 pub use resume::Error as ResumeError;

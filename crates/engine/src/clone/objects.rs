@@ -67,6 +67,8 @@ pub enum Error {
     #[error(transparent)]
     Connected(crate::fetch::connected::Error),
     #[error(transparent)]
+    Boundary(#[from] crate::fetch::shallow::Error),
+    #[error(transparent)]
     Wire(#[from] wire::Error),
     #[error(transparent)]
     Arrival(#[from] arrive::Error),
@@ -123,8 +125,10 @@ pub(super) struct Wanted<'a> {
     pub(super) arrival: &'a arrive::Settings,
     pub(super) receiving: &'a indexing::Meter,
     pub(super) fsync: &'a store::Fsync,
-    /// The repository as bundles have filled it, if some may have.
+    /// The repository as bundles or a base have filled it, if some may have.
     pub(super) bundled: Option<&'a repo::Repository>,
+    /// The commit of the base.
+    pub(super) base: Option<ObjectId>,
     /// Sees the objects as they arrive.
     pub(super) observer: Option<&'a dyn indexing::Observer>,
     /// Objects that arrive are checked by these rules.

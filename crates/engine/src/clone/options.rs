@@ -3,6 +3,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use bstr::{BStr, BString};
+use format::ObjectId;
+use repo::Repository;
 
 use super::Filter;
 use crate::crew::Meter;
@@ -26,6 +28,22 @@ impl std::fmt::Debug for Tracer {
     }
 }
 
+/// A remote for bases, from which a clone takes a commit with its trees and contents before it asks
+/// the server for what is newer.
+pub trait Seed {
+    /// Returns the commit with whose base the clone begins. `tip` is the commit of the new HEAD and
+    /// `branch` its full name, if it is on one. `None` means an ordinary clone; the reason was
+    /// said.
+    fn find(&self, branch: Option<&BStr>, tip: &ObjectId) -> Result<Option<ObjectId>, Unseeded>;
+
+    /// Brings the base of `commit` into the new repository, which is a partial clone.
+    fn bring(&self, repo: &Repository, commit: &ObjectId) -> Result<(), Unseeded>;
+}
+
+/// A base that did not come. The [`Seed`] knows why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unseeded;
+
 /// The user's options. Defaults are Git's.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)]
@@ -36,6 +54,8 @@ pub struct Options {
     pub directory: Option<BString>,
     pub branch: Option<BString>,
     pub bare: bool,
+    /// A bare repository has remote-tracking branches, because workspaces will be its worktrees.
+    pub tracking: bool,
     pub mirror: bool,
     pub no_checkout: bool,
     pub single_branch: bool,

@@ -5,15 +5,15 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use format::{HashKind, ObjectId, config::Edit};
 use repo::{Repository, fsck::Rules};
 use store::SharedRepository;
 use sys::by_path;
 
 use super::{
-    Cloned, Destination, Error, Event, HelperCommand, Kind, ObjectsError, Prepared, Worktree, alternates,
-    bundles,
+    Cloned, Destination, Error, Event, Filter, HelperCommand, Kind, ObjectsError, Prepared, Seed, Worktree,
+    alternates, bundles,
     decisions::default_branch,
     junk::{Existed, Junk},
     local,
@@ -21,6 +21,7 @@ use super::{
     pipeline::Pipeline,
     publish, resume,
     salvage::{self, Keeping},
+    seeding,
     select::{NewHead, RefOptions, Selection},
     settings::{self, OuterConfig},
     watchers::Watchers,
@@ -33,16 +34,17 @@ use crate::{
 
 impl Prepared {
     /// Creates the clone without its worktree. `run_helper` runs another Git command in the new
-    /// repository and returns true if it succeeded.
+    /// repository and returns true if it succeeded. `seed` may bring a base first.
     pub fn run(
         &self,
         events: &(dyn Fn(Event<'_>) + Sync),
         run_helper: &dyn Fn(HelperCommand) -> bool,
+        seed: Option<&dyn Seed>,
         interrupt: &AtomicBool,
     ) -> Result<Cloned, Error> {
         let mut junk = Junk::default();
-        let keeping = self.keeping()?;
-        let made = self.make(keeping, &mut junk, events, run_helper, interrupt);
+        let keeping = if seed.is_some() { Keeping::Nothing } else { self.keeping()? };
+        let made = self.make(keeping, &mut junk, events, run_helper, seed, interrupt);
         let git_dir = &self.destination.git_dir;
         if let Err(error) = &made
             && error.is_interrupted_transfer()
@@ -61,6 +63,7 @@ impl Prepared {
         junk: &mut Junk,
         events: &(dyn Fn(Event<'_>) + Sync),
         run_helper: &dyn Fn(HelperCommand) -> bool,
+        seed: Option<&dyn Seed>,
         interrupt: &AtomicBool,
     ) -> Result<Cloned, Error> {
         let destination = &self.destination;
@@ -95,21 +98,27 @@ impl Prepared {
         if source.kind != Kind::Server {
             repo::wire::Client::of(&repo).check_allowed("file".into()).map_err(ObjectsError::Wire)?;
         }
-        let limits = self.limits(&source, local)?;
+        let mut limits = self.limits(&source, local)?;
         let (rules, warnings) = if local { Default::default() } else { Rules::of_fetch(&repo)? };
-        // Git leaves the severities of single flaws out where a server may omit objects.
-        let rules =
-            rules.map(|rules| if limits.filter.is_some() { Rules::strict(rules.hash()) } else { rules });
         warnings.iter().for_each(|warning| events(Event::Warning(&warning.to_str_lossy())));
         let asking = objects::Asking { repo: &repo, options: &self.options, ref_options: &ref_options };
         let mut channel = Channel::open(&source, local, &asking, events)?;
         let selection = ref_options.select(channel.advertisement())?;
         report_selection(&repo, &ref_options, &selection, events)?;
+        let base = seed.filter(|_| !local).map(|seed| seeding::find(seed, &selection)).transpose()?.flatten();
+        if base.is_some() {
+            limits.filter.get_or_insert_with(|| seeding::FILTER.into());
+        }
+        // Git leaves the severities of single flaws out where a server may omit objects.
+        let rules =
+            rules.map(|rules| if limits.filter.is_some() { Rules::strict(rules.hash()) } else { rules });
         let hash = channel.hash();
         let fsync = publish::sync_policy(&repo);
-        let edits = self.config_edits(&repo, &ref_options, &selection, hash);
+        let filter = limits.filter.as_ref().map(|filter| filter.as_bstr());
+        let filter = filter.or(self.options.filter.as_ref().map(Filter::expanded));
+        let edits = self.config_edits(&repo, &ref_options, &selection, hash, filter);
         // Bundles may add settings, which come before those of the branch in Git's file.
-        let takes_bundles = self.takes_bundles(&repo)?;
+        let takes_bundles = base.is_none() && self.takes_bundles(&repo)?;
         let (later, edits): (Vec<Edit>, Vec<Edit>) =
             edits.into_iter().partition(|edit| takes_bundles && edit.key().starts_with(b"branch."));
         self.write_config(&edits, shared, &fsync)?;
@@ -117,7 +126,10 @@ impl Prepared {
 
         let refs = publish::refs_options(&repo, &self.destination.git_dir, hash, fsync, shared)?;
         let scene = bundles::Scene { repo: &repo, refs: &refs, fsync: &fsync, shared, events, interrupt };
-        let bundled = self.take_bundles(&scene, &source, &mut channel)?;
+        let bundled = match seed.zip(base) {
+            Some((seed, commit)) => Some(seeding::bring(seed, &repo, made.shared, &commit)?),
+            None => self.take_bundles(&scene, &source, &mut channel)?,
+        };
         self.write_config(&later, shared, &fsync)?;
         check_interrupt(interrupt)?;
 
@@ -162,6 +174,7 @@ impl Prepared {
             receiving: &self.options.receiving,
             fsync: &fsync,
             bundled: bundled.as_ref(),
+            base,
             observer: Some(&watchers),
             rules: rules.as_ref(),
             is_resumed,
@@ -235,6 +248,7 @@ impl Prepared {
         ref_options: &RefOptions,
         selection: &Selection,
         hash: HashKind,
+        filter: Option<&BStr>,
     ) -> Vec<Edit> {
         let rebase = matches!(
             repo.config_str("branch.autoSetupRebase").as_deref().map(Vec::as_slice),
@@ -243,8 +257,8 @@ impl Prepared {
         let mut edits =
             settings::clone_edits(ref_options, self.source.url.as_bstr(), hash, rebase, selection);
         // Git records the filter even if it ignores it.
-        if let Some(filter) = &self.options.filter {
-            edits.extend(settings::partial_clone_edits(ref_options, filter.expanded()));
+        if let Some(filter) = filter {
+            edits.extend(settings::partial_clone_edits(ref_options, filter));
         }
         edits
     }

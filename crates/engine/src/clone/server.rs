@@ -18,6 +18,7 @@ use crate::checkout::Workers;
 use super::{
     Event, bundles,
     objects::{Asking, Error, Wanted, io_error, receive},
+    seeding,
 };
 
 /// Connects.
@@ -60,7 +61,7 @@ pub(super) fn fetch(
         let _ = connection.close();
         return Ok(());
     }
-    if let Some(repo) = wanted.bundled.filter(|_| !wanted.limits.deepens()) {
+    if let Some(repo) = wanted.bundled.filter(|_| wanted.base.is_some() || !wanted.limits.deepens()) {
         let workers = Workers::Fixed(wanted.workers.max(1));
         if bundles::has_all(repo, &wants, workers, interrupt).map_err(Error::Connected)? {
             let _ = connection.close();
@@ -72,14 +73,19 @@ pub(super) fn fetch(
     }
     let stored = wanted.bundled.map(repo::Repository::stored_objects);
     let mut negotiator: Box<dyn Negotiator> = match wanted.bundled.zip(stored.as_ref()) {
+        Some(_) if wanted.base.is_some() => Box::new(Tips::new(wanted.base.into_iter().collect())),
         Some((repo, stored)) => bundles::haves(repo, stored, &wants)?,
         None => Box::new(Tips::new(wanted.references.tips(wanted.open, wanted.hash))),
+    };
+    let boundary = match wanted.bundled.filter(|_| wanted.base.is_some()) {
+        Some(repo) => seeding::boundary(repo)?,
+        None => Vec::new(),
     };
     let mut request = wire::Request {
         wants: &wants,
         want_refs: &[],
         negotiator: &mut *negotiator,
-        shallow: &[],
+        shallow: &boundary,
         limits: wanted.limits,
         include_tags: wanted.follow_tags,
         thin_pack: wanted.bundled.is_some(),
@@ -97,6 +103,7 @@ pub(super) fn fetch(
     if !shallow.is_empty() && !asked && wanted.reject_shallow {
         return Err(Error::Shallow);
     }
+    let deepened = stream.unshallow().to_vec();
     let aborted = stream.aborted();
     let mut stream = stream;
     receive(&mut stream, objects, wanted, promisor_content(wanted), events, interrupt).map_err(|error| {
@@ -114,6 +121,9 @@ pub(super) fn fetch(
                 shallow.push(oid);
             }
         }
+    }
+    if let Some(repo) = wanted.bundled.filter(|_| wanted.base.is_some()) {
+        return seeding::move_boundary(repo, &shallow, &deepened, wanted);
     }
     if !shallow.is_empty() {
         let path = wanted.git_dir.join("shallow");

@@ -11,7 +11,7 @@ use engine::fleet::{Phase, Progress as Step};
 use crate::term::progress::{self, Progress};
 
 /// Shows the phases of a transfer one after the other.
-pub(super) struct Display {
+pub(crate) struct Display {
     visible: bool,
     delay: Duration,
     shown: Mutex<Option<Shown>>,
@@ -24,13 +24,13 @@ struct Shown {
 }
 
 impl Display {
-    pub(super) fn new(given: Option<bool>, quiet: bool, delay: Duration) -> Display {
+    pub(crate) fn new(given: Option<bool>, quiet: bool, delay: Duration) -> Display {
         let visible = given.unwrap_or(!quiet && progress::has_terminal());
         Display { visible, delay, shown: Mutex::default() }
     }
 
     /// Shows a step. From any thread.
-    pub(super) fn step(&self, step: Step) {
+    pub(crate) fn step(&self, step: Step) {
         if !self.visible {
             return;
         }
@@ -47,7 +47,7 @@ impl Display {
     }
 
     /// Ends the last line.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         end(self.shown.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }

@@ -4,16 +4,16 @@
 //! docs/design/fleet.md.
 
 mod bundle;
-mod display;
+pub(crate) mod display;
 mod lease;
 mod list;
 mod mirror;
 mod prune;
-mod pull;
+pub(crate) mod pull;
 mod push;
 mod request;
-mod signature;
-mod site;
+pub(crate) mod signature;
+pub(crate) mod site;
 mod time;
 
 use crate::commands::record::{Command, Group, Revisions, Traits};

@@ -19,6 +19,7 @@ use engine::{
     },
 };
 use format::ObjectId;
+use remote::Remote;
 use repo::{OpenOptions, Repository, convert::Metadata};
 use serde_json::json;
 use sys::by_path;
@@ -103,7 +104,7 @@ fn pull(site: &Site<'_>, request: &Request, commit: ObjectId, kind: Kind) -> Res
     let Site { run, repo, settings, .. } = site;
     let quiet = request.quiet || request.json;
     let signers = Signers::configured(run, repo)?;
-    let shared = if request.copy { None } else { shared_bases(site)? };
+    let shared = if request.copy { None } else { shared_bases(&site.remote)? };
     let verify = |manifest: &[u8], signature: Option<&[u8]>| {
         if let Some(signers) = &signers {
             signers.check(manifest, signature)?;
@@ -164,8 +165,8 @@ fn with_contents(site: &Site<'_>) -> Result<Repository, Failure> {
 }
 
 /// The base directory of a remote that is a directory, if it has one.
-fn shared_bases(site: &Site<'_>) -> Result<Option<PathBuf>, Failure> {
-    let Some(dir) = site.remote.directory().map(|dir| dir.join("bases")) else { return Ok(None) };
+pub(crate) fn shared_bases(remote: &Remote) -> Result<Option<PathBuf>, Failure> {
+    let Some(dir) = remote.directory().map(|dir| dir.join("bases")) else { return Ok(None) };
     let stat = by_path::stat_followed(&dir).map_err(|error| {
         Failure::fatal(format!("cannot look at '{}': {}", dir.display(), sys::reason(&error)))
     })?;

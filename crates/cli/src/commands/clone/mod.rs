@@ -4,6 +4,7 @@
 //! without its worktree; the worktree, as in `checkout`; the `post-checkout` hook. A failure before
 //! the worktree leaves nothing behind. A later one leaves the clone, and says so.
 
+mod base;
 mod errand;
 mod obstacles;
 mod options;
@@ -12,8 +13,8 @@ mod worktree;
 
 use std::path::{Path, PathBuf};
 
-use bstr::BString;
-use engine::clone::{self, HelperCommand, Kind, Options, Prepared, Worktree};
+use bstr::{BString, ByteSlice as _};
+use engine::clone::{self, HelperCommand, Kind, Options, Prepared, Seed, Worktree};
 
 use self::options::{Request, TABLE};
 use crate::{
@@ -43,7 +44,9 @@ pub(super) const COMMAND: Command = Command {
             Objects are linked or copied in parallel, and files are written by as many threads as the disk \
             can use.\n\n\
             A clone that was killed, or whose transfer broke off, is finished by running it again with the \
-            same arguments.",
+            same arguments.\n\n\
+            With --base, a commit comes from a remote for bases with its trees and files, and the server sends \
+            only what is newer. The new repository is a partial clone: see sapwood-base(1).",
     group: Group::Starts,
     syntax: &TABLE,
     traits: Traits { outside: true, ..Command::BASE.traits },
@@ -68,6 +71,9 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         _ => return Err(misused("Too many arguments.")),
     }
     let mut request = Request::of(parsed)?;
+    if request.base.is_some() && request.workspace.is_none() {
+        request.workspace = Some(request.prefers_workspace(run)?);
+    }
     if let Some((one, other)) = request.contradiction() {
         let text = format!("options '{one}' and '{other}' cannot be used together");
         return Err(Failure::fatal(text));
@@ -102,8 +108,15 @@ fn misused(message: &str) -> Failure {
 }
 
 impl Request {
+    /// Returns true if `sapwood.worktree` asks for workspaces, and no option for something else.
+    fn prefers_workspace(&self, run: &Invocation) -> Result<bool, Failure> {
+        let outside = repo::StandaloneConfig::load(&run.outside())?;
+        let wanted = outside.config_str("sapwood.worktree").is_some_and(|value| value == "workspace");
+        Ok(wanted && self.needs_worktree().is_none())
+    }
+
     fn prepare(&mut self, run: &Invocation) -> Result<Prepared, clone::Error> {
-        let deepens = self.deepens();
+        let deepens = self.deepens() || self.base.is_some();
         self.options.single_branch = self.single_branch.unwrap_or(deepens);
         self.options.remote_progress = self.shows_progress();
         self.options.verbosity = self.verbosity;
@@ -121,6 +134,18 @@ impl Request {
         self.options.default_template = default_template(run);
         self.options.workers = sys::cores();
         self.options.open = run.outside();
+        if self.base.is_some() {
+            // The repository lacks objects, so its source cannot be copied.
+            self.options.local.get_or_insert(false);
+        }
+        if self.workspace == Some(true) {
+            (self.options.bare, self.options.tracking) = (true, true);
+            if let Some(directory) = &mut self.options.directory {
+                let end = directory.trim_end_with(|letter| letter == '/').len();
+                directory.truncate(end);
+                directory.extend_from_slice(b".git");
+            }
+        }
         clone::prepare(std::mem::take(&mut self.options))
     }
 
@@ -130,14 +155,29 @@ impl Request {
             return Ok(0);
         }
         let (quiet, progress) = (self.verbosity < 0, self.shows_progress());
+        let workspace = match self.workspace {
+            Some(true) => Some(workspace_of(&prepared)?),
+            _ => None,
+        };
+        let base = self
+            .base
+            .as_ref()
+            .map(|address| base::Source::new(run, address, workspace.clone(), (quiet, progress)));
+        let seed = base.as_ref().map(|base| base as &dyn Seed);
         let sideband = Sideband::new(progress::has_terminal() && !is_dumb(run));
         let receiving = Display::new(receiving::Form::of_clone(progress), prepared.receiving());
         let reporter = report::Reporter::new(quiet, copying, &receiving, sideband);
         let errand = |errand: HelperCommand| errand::run(run, &prepared, errand);
-        let cloned =
-            receiving.during(|| prepared.run(&|event| reporter.event(event), &errand, run.interrupt.flag()));
+        let cloned = receiving
+            .during(|| prepared.run(&|event| reporter.event(event), &errand, seed, run.interrupt.flag()));
         reporter.finish();
-        let mut cloned = cloned.map_err(|error| report::failure(run, error))?;
+        let why = || base.as_ref().and_then(base::Source::take_failure);
+        let mut cloned = cloned.map_err(|error| why().unwrap_or_else(|| report::failure(run, error)))?;
+        if let Some(top) = &workspace {
+            let code = base::make_workspace(run, &cloned, top, quiet)?;
+            cloned.finish().map_err(|error| report::failure(run, error))?;
+            return Ok(code);
+        }
         let mut goes_on = false;
         let outcome = worktree::check_out(run, &mut cloned, self.verbosity, &mut goes_on);
         if !goes_on && !matches!(outcome, Err(Failure::Signal(_))) {
@@ -149,6 +189,21 @@ impl Request {
             other => other,
         }
     }
+}
+
+/// Returns the directory that becomes a workspace, if it is free.
+fn workspace_of(prepared: &Prepared) -> Result<PathBuf, Failure> {
+    let git_dir = prepared.git_dir();
+    let top = git_dir.with_extension("");
+    let is_free = match sys::by_path::list(&top) {
+        Ok(found) => found.is_empty(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    if is_free && top != git_dir {
+        return Ok(top);
+    }
+    let shown = top.as_os_str().as_encoded_bytes();
+    Err(Failure::Fatal(text!("destination path '", shown, "' already exists and is not an empty directory.")))
 }
 
 /// Returns true if submodules get the filter too: `--also-filter-submodules`, else

@@ -202,6 +202,16 @@ pub(super) const TABLE: Table<Set<Request>> = Table {
             |request: &mut Request| &mut request.options.bundle_uri,
         )
         .native(Both),
+        Opt::text(
+            "--base <remote>",
+            "begin with the base of a commit, from a remote for bases",
+            |request: &mut Request| &mut request.base,
+        ),
+        Opt::choice(
+            "--workspace",
+            "make <dir> a workspace of the bare repository <dir>.git",
+            |request: &mut Request| &mut request.workspace,
+        ),
         Opt::flag("--dry-run", "print what would be done, and do nothing", |request: &mut Request| {
             &mut request.dry_run
         }),
@@ -221,6 +231,10 @@ pub(super) struct Request {
     pub(super) shallow_since: Option<BString>,
     pub(super) separate_git_dir: bool,
     pub(super) dry_run: bool,
+    /// The remote for bases.
+    pub(super) base: Option<BString>,
+    /// `None` leaves it to `sapwood.worktree`, if there is a base.
+    pub(super) workspace: Option<bool>,
     pub(super) submodules: Submodules,
 }
 
@@ -296,10 +310,32 @@ impl Request {
         Ok(())
     }
 
+    /// Returns an option that asks for another worktree than a workspace, or for none.
+    pub(super) fn needs_worktree(&self) -> Option<&'static str> {
+        let options = &self.options;
+        let others = [
+            ("--bare", options.bare),
+            ("--mirror", options.mirror),
+            ("--no-checkout", options.no_checkout),
+            ("--separate-git-dir", self.separate_git_dir),
+            ("--recurse-submodules", !options.submodules.is_empty()),
+            ("--sparse", options.sparse),
+        ];
+        others.into_iter().find(|(_, is_given)| *is_given).map(|(other, _)| other)
+    }
+
     /// Returns two options that cannot be used together.
     pub(super) fn contradiction(&self) -> Option<(&'static str, &'static str)> {
         if (self.options.bare || self.options.mirror) && self.separate_git_dir {
             return Some(("--bare", "--separate-git-dir"));
+        }
+        if self.workspace == Some(true)
+            && let Some(other) = self.needs_worktree()
+        {
+            return Some(("--workspace", other));
+        }
+        if self.base.is_some() && self.options.bundle_uri.is_some() {
+            return Some(("--base", "--bundle-uri"));
         }
         let both = self.options.bundle_uri.is_some() && self.deepens();
         both.then_some(("--bundle-uri", "--depth/--shallow-since/--shallow-exclude"))

@@ -3,7 +3,11 @@
 //! The worktree is added as by `git worktree add`, with files from a base. With `--exec`, the
 //! command runs in the new workspace; then the workspace is removed unless something is unsaved.
 
-use std::{ffi::OsString, os::unix::ffi::OsStrExt as _, path::PathBuf};
+use std::{
+    ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
 
 use bstr::{BString, ByteSlice as _};
 use engine::workspace::{
@@ -71,6 +75,21 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
     }
     Ok(code)
+}
+
+/// Makes a workspace at `top`, on the branch `start` or detached at that commit. Returns Git's exit
+/// code.
+pub(crate) fn at(
+    run: &Invocation,
+    top: &Path,
+    start: BString,
+    detach: bool,
+    quiet: bool,
+) -> Result<u8, Failure> {
+    let site = Site::open(run)?;
+    let maker = Maker::new(run, Wishes { quiet, ..Wishes::default() });
+    let added = scene::Request { detach, quiet, ..scene::Request::default() };
+    add::add(&site.scene(), &added, &[top.as_os_str().as_bytes().into(), start], Some(&maker))
 }
 
 /// The end of a creation.

@@ -47,8 +47,8 @@ pub use held::Held;
 pub use import::{Importer, Streamed};
 pub use index::Monitor;
 pub use keep::{Act, Freed};
-pub use verify::{Flaw, Verified};
 pub(crate) use tree::index_of;
+pub use verify::{Flaw, Verified};
 pub use wanted::{Owner, Wanted};
 
 /// The kind of a base.

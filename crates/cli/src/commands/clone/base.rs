@@ -1,0 +1,236 @@
+//! `clone --base`: the clone begins with the base of a commit, from a remote for bases.
+//!
+//! Order: the server names the tip; the remote knows the nearest base of its branch; commits, trees
+//! and contents come from there; the base is added; then the server sends what is newer. Contents
+//! of a shared directory are used where they lie.
+//!
+//! With `--workspace` the repository is bare, and the directory becomes a workspace of it.
+
+use std::{
+    cell::{OnceCell, RefCell},
+    path::{Path, PathBuf},
+};
+
+use bstr::{BStr, BString, ByteSlice as _};
+use engine::{
+    clone::{Cloned, Seed, Unseeded},
+    fleet::{
+        Context,
+        pull::{self, Pulled},
+        records,
+    },
+    workspace::{
+        backend::{self, Backend, Visibility},
+        base::{AddOptions, Bases, Kind, Owner, Wanted},
+        record,
+    },
+};
+use format::ObjectId;
+use remote::{Address, Remote};
+use repo::{Repository, StandaloneConfig, convert::Metadata};
+
+use crate::{
+    commands::{
+        base::{
+            display::Display,
+            pull::shared_bases,
+            signature::Signers,
+            site::{self, Config},
+        },
+        workspace::{self, site::programs},
+    },
+    session::{invocation::Invocation, settings::Settings},
+    term::{
+        console::{self, text},
+        failure::Failure,
+        progress::Progress,
+    },
+};
+
+/// The base of a clone.
+pub(super) struct Source<'a> {
+    run: &'a Invocation,
+    address: &'a BString,
+    quiet: bool,
+    progress: bool,
+    /// The directory that becomes a workspace.
+    workspace: Option<PathBuf>,
+    remote: OnceCell<Remote>,
+    tip: OnceCell<ObjectId>,
+    failure: RefCell<Option<Failure>>,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(
+        run: &'a Invocation,
+        address: &'a BString,
+        workspace: Option<PathBuf>,
+        (quiet, progress): (bool, bool),
+    ) -> Source<'a> {
+        let (remote, tip, failure) = Default::default();
+        Source { run, address, quiet, progress, workspace, remote, tip, failure }
+    }
+
+    /// Takes the reason why the base did not come.
+    pub(super) fn take_failure(&self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    fn keep<T>(&self, result: Result<T, Failure>) -> Result<T, Unseeded> {
+        result.map_err(|failure| {
+            self.failure.replace(Some(failure));
+            Unseeded
+        })
+    }
+
+    fn look_up(&self, branch: Option<&BStr>, tip: &ObjectId) -> Result<Option<ObjectId>, Failure> {
+        let address = Address::parse(self.address.as_bstr(), &self.run.cwd)?;
+        let config = StandaloneConfig::load(&self.run.outside())?;
+        let remote = site::open(self.run, &Config::Outside(&config), address)?;
+        let short = branch.map(|name| name.strip_prefix(b"refs/heads/").unwrap_or(name).as_bstr());
+        let found = match short {
+            Some(name) => records::nearest(&remote, name, Some(tip)),
+            None => records::manifest(&remote, tip).map(|found| found.map(|_| *tip)),
+        };
+        let found = found.map_err(|error| self.failed(error))?;
+        if found.is_none() {
+            let what = short.map_or_else(|| tip.to_string().into(), |name| text!("branch '", name, "'"));
+            let address = remote.address().to_string();
+            console::warning(text!(address, " has no base of ", what, "; cloning without one"));
+        }
+        let _ = self.remote.set(remote);
+        let _ = self.tip.set(*tip);
+        Ok(found)
+    }
+
+    fn pull(&self, repo: &Repository, commit: &ObjectId) -> Result<(), Failure> {
+        let run = self.run;
+        let remote = self.remote.get().expect("the commit was found there");
+        let settings = Settings::read(run, repo)?;
+        let bases = workspace::site::bases(run, repo, None)?;
+        let (fsync, shared) = (&settings.fsync, settings.locks.shared);
+        let in_place = shared_bases(remote)?;
+        let signers = Signers::configured(run, repo)?;
+        let verify = |manifest: &[u8], signature: Option<&[u8]>| {
+            if let Some(signers) = &signers {
+                signers.check(manifest, signature)?;
+            }
+            // After the signature was checked, and before contents are looked for.
+            let Some(dir) = &in_place else { return Ok(()) };
+            bases.add_alternate(dir, shared, fsync).map_err(|error| error.to_string())
+        };
+        let display = Display::new(Some(self.progress), self.quiet, settings.progress_delay);
+        let step = |step| display.step(step);
+        let context = Context {
+            repo,
+            remote,
+            bases: &bases,
+            fsync,
+            locks: &settings.locks,
+            workers: settings.workers,
+            connections: remote::CONNECTIONS,
+            interrupt: run.interrupt.flag(),
+            progress: &step,
+        };
+        let options = pull::Options { verify: Some(&verify), ..pull::Options::default() };
+        let pulled = pull::pull(&context, *commit, &options);
+        display.finish();
+        self.add(repo, &settings, &bases, pulled.map_err(|error| self.failed(error))?)
+    }
+
+    /// Adds the base, which keeps its contents from being removed.
+    fn add(
+        &self,
+        repo: &Repository,
+        settings: &Settings,
+        bases: &Bases,
+        pulled: Pulled<'_>,
+    ) -> Result<(), Failure> {
+        let (run, commit) = (self.run, pulled.manifest.commit);
+        // The boundary of the history may have moved.
+        let repo = repo.open_again()?;
+        let kind = self.kind(&repo, bases, &commit)?;
+        let wanted = Wanted::new(&repo, pulled.manifest.tree, kind, Owner::of_process(), None)?;
+        let progress = Progress::new("Adding base", self.progress, settings.progress_delay);
+        let options = AddOptions {
+            workers: settings.workers,
+            interrupt: run.interrupt.flag(),
+            progress: &|done, total| progress.update(done, total),
+            big_file_threshold: settings.big_file_threshold,
+            metadata: Metadata { reference: None, treeish: Some(commit) },
+            fsync: &settings.fsync,
+            shared: settings.locks.shared,
+        };
+        let mut messages = Vec::new();
+        let added = pulled.importer.add_base(&wanted, &options, &mut messages);
+        messages.iter().for_each(console::note);
+        run.interrupt.check()?;
+        added?;
+        Ok(())
+    }
+
+    /// A workspace on this very commit will need the kind of its backend. An image is the cheapest.
+    fn kind(&self, repo: &Repository, bases: &Bases, commit: &ObjectId) -> Result<Kind, Failure> {
+        let Some(top) = self.workspace.as_ref().filter(|_| self.tip.get() == Some(commit)) else {
+            return Ok(Kind::Image);
+        };
+        let (upper, programs) = (record::directory(&repo.real_common_dir()), programs(self.run));
+        let place = backend::Place { upper: &upper, bases: bases.dir(), top, programs: &programs };
+        let chosen = backend::choose(None, Visibility::Joined, &place)?;
+        Ok(if matches!(chosen, Backend::Image | Backend::Copy) { Kind::Image } else { Kind::Directory })
+    }
+
+    fn failed(&self, error: engine::fleet::Error) -> Failure {
+        match self.run.interrupt.check() {
+            Err(failure) => failure,
+            Ok(()) => error.into(),
+        }
+    }
+}
+
+impl Seed for Source<'_> {
+    fn find(&self, branch: Option<&BStr>, tip: &ObjectId) -> Result<Option<ObjectId>, Unseeded> {
+        self.keep(self.look_up(branch, tip))
+    }
+
+    fn bring(&self, repo: &Repository, commit: &ObjectId) -> Result<(), Unseeded> {
+        self.keep(self.pull(repo, commit))
+    }
+}
+
+/// Makes the workspace `top` of a clone, on its branch. The clone stays after a failure.
+pub(super) fn make_workspace(
+    run: &Invocation,
+    cloned: &Cloned,
+    top: &Path,
+    quiet: bool,
+) -> Result<u8, Failure> {
+    let made = run.in_repository(&cloned.git_dir).and_then(|within| {
+        let repo = within.open()?;
+        match repo.head()? {
+            repo::Head::Branch { name, .. } => {
+                let short = name.strip_prefix(b"refs/heads/").unwrap_or(&name);
+                workspace::create::at(&within, top, short.into(), false, quiet)
+            }
+            repo::Head::Detached { oid } => {
+                workspace::create::at(&within, top, oid.to_string().into(), true, quiet)
+            }
+            repo::Head::Unborn { .. } | repo::Head::Unresolvable => {
+                console::warning("remote HEAD refers to nonexistent ref, unable to checkout");
+                Ok(0)
+            }
+        }
+    });
+    made.inspect_err(|failure| {
+        failure.say();
+        let git_dir = cloned.git_dir.display();
+        console::warning(format!(
+            "Clone succeeded, but the workspace was not made.\n\
+             You can make it with 'sapwood -C {git_dir} workspace create'\n"
+        ));
+    })
+    .map_err(|failure| match failure {
+        Failure::Signal(signal) => Failure::Signal(signal),
+        said => Failure::Said(said.code()),
+    })
+}
