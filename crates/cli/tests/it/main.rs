@@ -7,6 +7,7 @@ mod add;
 mod adopt;
 mod alternates;
 mod args;
+mod base;
 mod beforehand;
 mod behind_links;
 mod branch_names;

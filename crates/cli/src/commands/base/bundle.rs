@@ -114,8 +114,8 @@ impl<'a> Studio<'a> {
         Ok(studio)
     }
 
-    /// Makes the bundle of `tip` without the history of `after`, and writes it to the remote. `None`
-    /// if there is nothing in it.
+    /// Makes the bundle of `tip` without the history of `after`, and writes it to the remote.
+    /// Returns `None` if there is nothing in it.
     fn bundle(&self, after: Option<ObjectId>, tip: ObjectId) -> Result<Option<DataFile>, Failure> {
         let not: Vec<ObjectId> = after.into_iter().collect();
         if self.site.repo.commits_only_in(&[tip], &not)?.is_empty() {

@@ -37,6 +37,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             if request.json {
                 print_json(&json!({"commit": commit.to_string(), "holder": holder, "end": lease.end}));
             } else if !request.quiet {
+                let holder = holder.replace(char::is_control, "?");
                 console::out(format!("{commit} is leased to {holder} until {}", shown(lease.end)));
             }
         }

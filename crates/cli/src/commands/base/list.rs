@@ -91,7 +91,8 @@ fn line(commit: &str, listed: &Listed) {
     for lease in &listed.leases {
         line += &format!("  leased to {} until {}", lease.holder, shown(lease.end));
     }
-    console::out(line);
+    // Branches and holders are names that others chose.
+    console::out(line.replace(char::is_control, "?"));
 }
 
 fn seconds(time: SystemTime) -> u64 {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     fleet::{
+        self,
         pull::{self, Pulled, Report},
         records,
     },
@@ -59,6 +60,10 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let site = Site::open(run, repo, request.base_dir.as_ref(), address)?;
     let commit = wanted(&site, &request, name)?;
+    if commit.kind() != site.repo.hash() {
+        let (ours, theirs) = (site.repo.hash().name(), commit.kind().name());
+        return Err(fleet::Error::Hash { remote: site.remote.address().to_string(), ours, theirs }.into());
+    }
     let kind = kind(&site, &request)?;
     let (base, report) = pull(&site, &request, commit, kind)?;
     tell(&site, &request, commit, &base, &report);

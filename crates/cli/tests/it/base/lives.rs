@@ -1,0 +1,127 @@
+//! The life of a base on a directory: pushed, listed, pulled, leased and pruned.
+
+use super::{Fleet, base, base_done};
+
+#[test]
+fn a_pulled_base_is_a_workspace_at_once() {
+    let fleet = Fleet::new();
+    let said = base_done(&fleet.origin(), &["push", "--no-mount", &fleet.remote()]);
+    let commit = fleet.commit("HEAD");
+    assert!(said.starts_with(&format!("pushed the base of {commit} to {}: ", fleet.remote())), "{said}");
+    let host = fleet.host("host");
+    base_done(&host, &["pull", &fleet.remote(), &commit]);
+    fleet.works_at(&host, &commit);
+    // Nothing is fetched twice.
+    base_done(&host, &["pull", &fleet.remote(), &commit]);
+    let again = base_done(&fleet.origin(), &["push", "--no-mount", &fleet.remote()]);
+    assert_eq!(again, format!("{} has the base of {commit} already\n", fleet.remote()));
+}
+
+#[test]
+fn the_next_commit_costs_the_changes() {
+    let fleet = Fleet::new();
+    fleet.push();
+    let host = fleet.host("host");
+    base_done(&host, &["pull", "-q", "--branch", "main", &fleet.remote()]);
+    let before: u64 = fleet.stored("data").iter().map(|file| file.metadata().expect("a file").len()).sum();
+    assert!(before > 3 << 20);
+    let origin = fleet.origin();
+    origin.write("file", "three\n");
+    origin.commit("three");
+    let report = base_done(&origin, &["push", "--json", "--no-mount", &fleet.remote()]);
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["contents"], 1, "{report}");
+    assert!(report["bytes"].as_u64().is_some_and(|bytes| bytes < 10_000), "{report}");
+    let commit = fleet.commit("HEAD");
+    base_done(&host, &["pull", "-q", &fleet.remote(), &commit]);
+    fleet.works_at(&host, &commit);
+}
+
+#[test]
+fn a_list_names_branches_and_leases() {
+    let fleet = Fleet::new();
+    fleet.push();
+    let (origin, remote) = (fleet.origin(), fleet.remote());
+    base_done(&origin, &["push", "-q", "--no-mount", "--branch", "old/stable", &remote, "HEAD~1"]);
+    base_done(&origin, &["lease", "--holder", "build 7", &remote, "HEAD", "12h"]);
+    let list = base_done(&origin, &["list", &remote]);
+    let lines: Vec<&str> = list.lines().collect();
+    assert_eq!(lines.len(), 2, "{list}");
+    let line = |commit: &str| *lines.iter().find(|line| line.starts_with(commit)).expect("the base");
+    assert!(line(&fleet.commit("HEAD")).contains("  main  leased to build 7 until 2"), "{list}");
+    assert!(line(&fleet.commit("HEAD~1")).ends_with("  old/stable"), "{list}");
+    let json = base_done(&origin, &["list", "--json", &remote]);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json.as_array().map(Vec::len), Some(2));
+    base_done(&origin, &["lease", "--release", "--holder", "build 7", &remote, "HEAD"]);
+    assert!(!base_done(&origin, &["list", &remote]).contains("leased"));
+    // Without a repository, the remote is enough.
+    let outside = fleet.sandbox.repo("");
+    assert_eq!(base_done(&outside, &["list", &remote]).lines().count(), 2);
+}
+
+#[test]
+fn prune_keeps_the_newest_and_the_leased() {
+    let fleet = Fleet::new();
+    let (origin, remote) = (fleet.origin(), fleet.remote());
+    fleet.push();
+    for number in 3..7 {
+        origin.write("file", format!("{number}\n"));
+        origin.commit("next");
+        fleet.push();
+    }
+    base_done(&origin, &["lease", "-q", &remote, "HEAD~3", "1h"]);
+    let kept = |commit: &str| fleet.dir().join("commits").join(fleet.commit(commit)).exists();
+    base_done(&origin, &["prune", "--keep", "1", &remote]);
+    assert!(kept("HEAD~2"), "it is younger than a day");
+    let said = base_done(&origin, &["prune", "-n", "--keep", "1", "--grace", "0s", &remote]);
+    assert!(said.contains(&fleet.commit("HEAD~2")) && kept("HEAD~2"), "{said}");
+    base_done(&origin, &["prune", "--keep", "1", "--grace", "0s", &remote]);
+    assert_eq!(["HEAD", "HEAD~1", "HEAD~2", "HEAD~3", "HEAD~4"].map(kept), [true, false, false, true, false]);
+    let host = fleet.host("host");
+    for commit in [fleet.commit("HEAD"), fleet.commit("HEAD~3")] {
+        base_done(&host, &["pull", "-q", &remote, &commit]);
+        fleet.works_at(&host, &commit);
+    }
+    let gone = fleet.commit("HEAD~2");
+    let run = base(&host, &["pull", &remote, &gone]);
+    assert_eq!(run.code, 128);
+    assert!(run.stderr.to_string().contains(&format!("has no base of commit {gone}")), "{}", run.stderr);
+}
+
+#[test]
+fn a_setting_names_the_remote() {
+    let fleet = Fleet::new();
+    let (origin, host) = (fleet.origin(), fleet.host("host"));
+    for repo in [&origin, &host] {
+        repo.git(&["config", "sapwood.baseRemote", &fleet.remote()]);
+    }
+    base_done(&origin, &["push", "-q", "--no-mount"]);
+    base_done(&host, &["pull", "-q", "--branch", "main"]);
+    fleet.works_at(&host, &fleet.commit("HEAD"));
+}
+
+#[test]
+fn a_shared_directory_is_used_where_it_lies() {
+    let fleet = Fleet::new();
+    base_done(&fleet.origin(), &["push", "-q", &fleet.remote()]);
+    let (host, copying) = (fleet.host("host"), fleet.host("copying"));
+    let commit = fleet.commit("HEAD");
+    let pull = |host, option: &[&str]| -> serde_json::Value {
+        let remote = fleet.remote();
+        let args = [&["pull", "--json"], option, &[&remote, &commit]].concat();
+        serde_json::from_str(&base_done(host, &args)).expect("JSON")
+    };
+    let contents = |name: &str| -> u64 {
+        let files = super::files_below(&fleet.bases(name).join("blobs"));
+        files.iter().map(|file| file.metadata().expect("a file").len()).sum()
+    };
+    assert_eq!(pull(&host, &[])["contents"], 0);
+    assert!(contents("host") < 100, "no content is copied");
+    fleet.works_at(&host, &commit);
+    assert!(pull(&copying, &["--copy"])["contents"].as_u64().is_some_and(|contents| contents > 50));
+    assert!(contents("copying") > 3 << 20 && !fleet.bases("copying").join("alternates").exists());
+    // The copy needs the directory no more.
+    std::fs::rename(fleet.dir(), fleet.dir().with_file_name("away")).expect("renamed");
+    fleet.works_at(&copying, &commit);
+}
