@@ -71,6 +71,13 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        // The lock goes last: without it, nobody knows that a killed process is gone.
+        for (name, _) in by_path::list(&self.dir).unwrap_or_default() {
+            let path = self.dir.join(&name);
+            if name != "lock" && by_path::remove_file(&path).is_err() {
+                let _ = by_path::remove_dir_all(&path);
+            }
+        }
         let _ = &self.lock;
         let _ = by_path::remove_dir_all(&self.dir);
     }
@@ -83,12 +90,22 @@ fn remove_abandoned(bases: &Path) {
             continue;
         }
         let dir = bases.join(name);
-        // One without a lock is so new that its process has not made it yet, or empty.
-        let Ok(lock) = by_path::open(&dir.join("lock")) else { continue };
-        if sys::try_lock_shared(&lock).unwrap_or(false) {
+        let is_abandoned = match by_path::open(&dir.join("lock")) {
+            Ok(lock) => sys::try_lock_shared(&lock).unwrap_or(false),
+            // Its process has not made the lock yet, or was killed just before or at its end.
+            Err(_) => is_old(&dir),
+        };
+        if is_abandoned {
             let _ = by_path::remove_dir_all(&dir);
         }
     }
+}
+
+fn is_old(dir: &Path) -> bool {
+    const MOST: u64 = 60 * 60;
+    let Ok(Some(stat)) = by_path::stat(dir) else { return false };
+    let now = super::seconds(std::time::SystemTime::now());
+    now.saturating_sub(u64::try_from(stat.mtime.0).unwrap_or(u64::MAX)) > MOST
 }
 
 /// A file that is being written, with the digest of its bytes.
