@@ -189,8 +189,8 @@ mod tests {
         let greeting = b"000eversion 2\n000cls-refs\n0000".as_slice();
         let list = |refs: &[u8]| list(&[greeting, refs].concat(), true).map(|refs| refs.refs.len());
         assert_eq!(list(b"00000002").expect("no refs"), 0);
-        for cut in [b"000002".as_slice(), b"00000000"] {
-            let refused = list(cut).expect_err("something is left").to_string();
+        for rest in [b"000003".as_slice(), b"00000000"] {
+            let refused = list(rest).expect_err("something is left").to_string();
             assert_eq!(refused, "expected response end packet after ref listing");
         }
     }
