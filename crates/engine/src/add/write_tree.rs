@@ -107,7 +107,9 @@ pub fn write_tree(
         true => promised::blobs(index, repo),
         false => promised::Blobs::default(),
     };
-    objects.fetch_missing(&mut blobs.needed.iter().copied())?;
+    // No server has objects that are only staged.
+    let needed = blobs.needed.iter().copied();
+    objects.fetch_missing(&mut needed.filter(|oid| !transaction.contains(oid)))?;
     let writer = Writer {
         repo,
         transaction,
