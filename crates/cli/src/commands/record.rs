@@ -159,12 +159,7 @@ impl Command {
         group: Group::Internal,
         syntax: &Table::<()> { usage: &[], options: &[], grammar: Grammar::Mixed },
         revisions: Revisions::None,
-        traits: Traits {
-            outside: false,
-            anywhere: false,
-            plans_first: false,
-            starts_no_program: false,
-        },
+        traits: Traits { outside: false, anywhere: false, plans_first: false, starts_no_program: false },
         settings: &[],
         variables: &[],
         line: &[],

@@ -9,7 +9,6 @@
 //! `refs/bundles/*`, so that the fetch can offer them. Design: docs/design/fetch.md, "Bundles".
 
 mod download;
-mod file;
 mod list;
 mod unbundle;
 
@@ -22,8 +21,6 @@ use std::{
 use bstr::{BStr, BString};
 use format::{bundle, config::Edit};
 use repo::wire::ConnectOptions;
-
-pub(crate) use self::file::{BundleFile, Prerequisites, Receiving, Unusable};
 
 use self::list::{Entry, List, Mode};
 use crate::fetch::{Context, Event};

@@ -7,8 +7,14 @@ use format::bundle::Header;
 use repo::indexing::Meter;
 use store::refs::{Edit, Failures, Transaction};
 
-use super::{BundleFile, Bundles, Error, Failed, Prerequisites, Receiving};
-use crate::{fetch::connected, indexing::arrive};
+use super::{Bundles, Error, Failed};
+use crate::{
+    fetch::{
+        bundle_file::{BundleFile, Prerequisites, Receiving},
+        connected,
+    },
+    indexing::arrive,
+};
 
 impl Bundles<'_> {
     /// Takes a bundle whose prerequisites are here. A bundle that lacks some is no reason for a

@@ -46,7 +46,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::{ObjectId, config::Edit};
 use sys::by_path;
 
-use crate::{bundles::BundleFile, checkout::Force};
+use crate::{checkout::Force, fetch::bundle_file::BundleFile};
 use destination::Destination;
 
 pub use alternates::{Error as AlternatesError, check_reference};

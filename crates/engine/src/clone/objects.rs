@@ -33,8 +33,8 @@ use super::{
     source::{Kind, Source},
 };
 use crate::{
-    bundles::{BundleFile, Unusable},
     crew::Meter,
+    fetch::bundle_file::{BundleFile, Unusable},
     indexing::arrive::{self, Arrival},
 };
 

@@ -10,8 +10,10 @@ use repo::{
 };
 use sys::by_path;
 
-use super::{Context, Error, Event, Options};
-use crate::bundles::{BundleFile, Prerequisites, Receiving};
+use super::{
+    Context, Error, Event, Options,
+    bundle_file::{BundleFile, Prerequisites, Receiving},
+};
 
 /// See the module.
 pub(super) struct Bundle(BundleFile);

@@ -11,6 +11,7 @@
 //! which commits it has.
 
 mod bundle;
+pub(crate) mod bundle_file;
 pub mod connected;
 pub mod fetch_head;
 mod local_links;

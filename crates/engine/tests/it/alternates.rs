@@ -86,7 +86,7 @@ fn an_image_of_another_user_takes_its_contents_from_an_alternate() {
     ours.add_alternate(theirs.dir(), SHARED, &Fsync::default()).expect("named already");
     assert_eq!(ours.alternates().expect("read"), [theirs.dir().canonicalize().expect("there")]);
 
-    // The same base is used where it lies.
+    // A second addition uses the base where it lies.
     let same = add(&ours, &opened, tree, Kind::Image, uid).expect("found");
     assert_eq!(same.dir, shared.dir.canonicalize().expect("there"));
     assert!(matches!(ours.remove(&same.name, SHARED), Err(Error::InAlternate { .. })));
@@ -123,7 +123,7 @@ fn an_image_of_another_user_takes_its_contents_from_an_alternate() {
     assert_eq!(ours.prune(SHARED, Act::Do).expect("pruned").bases, [own.name]);
     assert_eq!(theirs.gc(SHARED, Act::Do).expect("collected").generations, [1]);
 
-    // What is gone counts as missing.
+    // Contents that are gone count as missing.
     fs::remove_dir_all(theirs.dir()).expect("removed");
     assert!(ours.alternates().expect("read").is_empty());
     let own = add(&ours, &opened, two, Kind::Image, uid).expect("built");

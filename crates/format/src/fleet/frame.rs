@@ -43,8 +43,8 @@ impl Compressor {
         made.map(Compressor).map_err(|error| Error::Zstd(error.to_string()))
     }
 
-    /// Returns a frame with `raw`, which has at most [`MAX_RAW`] bytes. The same bytes and level
-    /// give the same frame.
+    /// Returns a frame with `raw`, which has at most [`MAX_RAW`] bytes. The frame depends on the
+    /// bytes and the level alone.
     pub fn compress(&mut self, raw: &[u8]) -> Result<Vec<u8>, Error> {
         self.0.compress(raw).map_err(|error| Error::Zstd(error.to_string()))
     }

@@ -7,8 +7,10 @@
 //! {
 //!   "sapwood": "base", "version": 1, "hash": "sha1", "time": 1793000000,
 //!   "commit": "…", "tree": "…", "shallow": ["…"],
-//!   "packs": [{"digest": "…", "size": 1, "list": {"digest": "…", "size": 1}, "renewed": 1793000000}],
-//!   "tables": [{"digest": "…", "size": 1, "segment": {"digest": "…", "size": 1}, "renewed": 1793000000}]
+//!   "packs": [
+//!     {"digest": "…", "size": 1, "list": {"digest": "…", "size": 1}, "renewed": 1793000000}],
+//!   "tables": [
+//!     {"digest": "…", "size": 1, "segment": {"digest": "…", "size": 1}, "renewed": 1793000000}]
 //! }
 //! ```
 //!

@@ -9,7 +9,7 @@
 //! | 4 | number of frames |
 //! | 4 | number of contents |
 //! | 4 | zero |
-//! | 40 each | frame: length in the segment (4), length before compression (4), SHA-256 of its bytes in the segment (32) |
+//! | 40 each | frame: lengths in the segment (4) and inflated (4), SHA-256 in the segment (32) |
 //! | 20 or 32, and 8 each | content: object id, size |
 //!
 //! Frames lie one after the other in the segment, so offsets follow from lengths, and no two

@@ -1,5 +1,5 @@
-//! `examples/kubernetes`: the artifact in a registry, laid out as a runtime lays out an image volume,
-//! and the script of the init container there.
+//! `examples/kubernetes`: the artifact in a registry, laid out as a runtime lays out an image
+//! volume, and the script of the init container there.
 
 use std::{
     fs,

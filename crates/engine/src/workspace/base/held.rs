@@ -1,8 +1,8 @@
 //! Contents of a base directory as blobs of a partial clone.
 //!
-//! Readers look here for a blob that is missing, before it is fetched. The records of the blob files
-//! are read at the first question. Bytes are compared with their name, because the files may be
-//! damaged, and other users may write to an alternate.
+//! Readers look here for a blob that is missing, before it is fetched. The records of the blob
+//! files are read at the first question. Bytes are compared with their name, because the files may
+//! be damaged, and other users may write to an alternate.
 
 use std::{
     collections::HashSet,

@@ -57,7 +57,8 @@ fn load(
     let settings = Settings::load(config, env, &address)?;
     let keeper = Keeper::new(config, env, dir.to_owned(), messages, Some(interrupt));
     let mut credential = Credential::of(&address);
-    // A helper that fails leaves the request without a credential, and the server says what it needs.
+    // A helper that fails leaves the request without a credential. The server then says what it
+    // needs.
     let _ = keeper.ask_helpers(&mut credential, &address);
     Ok(ClientSettings {
         ca_file: settings.tls.ca_file,

@@ -19,13 +19,11 @@ use repo::{
 };
 use sys::by_path;
 
-use crate::{
-    fetch::{
-        Context, Event,
-        connected::{self, Connected},
-    },
-    indexing::arrive::{self, Arrival, Keeping, Purpose, Settings},
+use super::{
+    Context, Event,
+    connected::{self, Connected},
 };
+use crate::indexing::arrive::{self, Arrival, Keeping, Purpose, Settings};
 
 /// A bundle whose header was read.
 #[derive(Debug)]
@@ -54,7 +52,7 @@ pub(crate) enum Prerequisites {
 pub(crate) struct Receiving {
     settings: Settings,
     rules: Option<Rules>,
-    /// What is wrong with them.
+    /// Messages about settings that were ignored.
     pub(crate) warnings: Vec<BString>,
 }
 
