@@ -48,7 +48,7 @@ pub enum Error {
     #[error("cannot read the object {oid}: {source}")]
     Object { oid: ObjectId, source: Box<repo::objects::Error> },
     #[error("cannot read the trees of {commit}: {source}")]
-    Trees { commit: ObjectId, source: LookError },
+    Trees { commit: ObjectId, source: Box<LookError> },
     #[error(transparent)]
     Repository(#[from] repo::Error),
     #[error(transparent)]
@@ -60,11 +60,11 @@ pub enum Error {
     #[error("cannot {action} '{}': {}", .path.display(), sys::reason(.source))]
     Io { action: &'static str, path: PathBuf, source: io::Error },
     #[error("cannot add the contents from {remote}: {source}")]
-    Contents { remote: String, source: base::Error },
+    Contents { remote: String, source: Box<base::Error> },
     #[error(transparent)]
-    Base(base::Error),
+    Base(Box<base::Error>),
     #[error("cannot take the pack {path} from {remote}: {source}")]
-    Pack { remote: String, path: String, source: arrive::Error },
+    Pack { remote: String, path: String, source: Box<arrive::Error> },
     #[error(transparent)]
     Connected(fetch::connected::Error),
     #[error(transparent)]
@@ -88,7 +88,7 @@ impl From<base::Error> for Error {
     fn from(error: base::Error) -> Error {
         match error {
             base::Error::Interrupted => Error::Interrupted,
-            error => Error::Base(error),
+            error => Error::Base(Box::new(error)),
         }
     }
 }

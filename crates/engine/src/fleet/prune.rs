@@ -112,8 +112,9 @@ pub fn prune(remote: &Remote, options: &Options, interrupt: &AtomicBool) -> Resu
         report.files += 1;
         report.bytes += stored.file.size;
     }
+    // A file on its way belongs to a running push or lease, whatever the grace period is.
     if !options.dry_run
-        && let Some(time) = options.now.checked_sub(options.grace)
+        && let Some(time) = options.now.checked_sub(options.grace.max(GRACE))
     {
         remote.remove_leftovers(time)?;
     }

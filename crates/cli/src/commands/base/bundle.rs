@@ -80,7 +80,7 @@ pub(super) fn write(site: &Site<'_>, branch: &BStr, commit: ObjectId) -> Result<
 }
 
 /// Returns true if a promisor remote may hold objects that are missing here.
-pub(super) fn is_partial(repo: &Repository) -> Result<bool, Failure> {
+fn is_partial(repo: &Repository) -> Result<bool, Failure> {
     for remote in repo.remotes() {
         if repo.config_bool(&format!("remote.{remote}.promisor"))?.unwrap_or(false) {
             return Ok(true);

@@ -4,7 +4,7 @@
 //! (`engine::fleet::pull`); the base is added from them, for the backend that a workspace here will
 //! have. So `workspace create` finds it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -21,12 +21,11 @@ use engine::{
 };
 use format::ObjectId;
 use remote::Remote;
-use repo::{OpenOptions, Repository, convert::Metadata};
+use repo::convert::Metadata;
 use serde_json::json;
 use sys::by_path;
 
 use super::{
-    bundle::is_partial,
     display::Display,
     lease,
     request::{PULL, Request},
@@ -133,7 +132,8 @@ fn pull(site: &Site<'_>, request: &Request, commit: ObjectId, kind: Kind) -> Res
     let pulled = pull::pull(&site.context(&step), commit, &options);
     display.finish();
     let Pulled { manifest, importer, report, .. } = pulled.map_err(|error| site.failed(error))?;
-    let repo = with_contents(site)?;
+    // The boundary of the history may have moved.
+    let repo = site.repo.open_again()?;
     let wanted = Wanted::new(&repo, manifest.tree, kind, Owner::of_process(), None)?;
     let visible = request.progress.unwrap_or(!quiet && progress::has_terminal());
     let progress = Progress::new("Adding base", visible, settings.progress_delay);
@@ -153,22 +153,6 @@ fn pull(site: &Site<'_>, request: &Request, commit: ObjectId, kind: Kind) -> Res
     Ok((added?, report))
 }
 
-/// Opens the repository again, for the boundary of the history may have moved. Blobs are read from
-/// the contents of the base directory, which only happens in a partial clone. So a repository that
-/// is none becomes one for the rest of this command.
-fn with_contents(site: &Site<'_>) -> Result<Repository, Failure> {
-    if is_partial(&site.repo)? {
-        return Ok(site.repo.open_again()?);
-    }
-    let mut options = OpenOptions {
-        git_dir: Some(site.repo.git_dir().to_owned()),
-        work_tree: site.repo.work_tree().map(Path::to_owned),
-        ..site.run.outside()
-    };
-    options.config.push("remote.contents-of-bases.promisor=true".into());
-    Ok(Repository::open(&options)?)
-}
-
 /// The base directory of a remote that is a directory, if it has one.
 pub(crate) fn shared_bases(remote: &Remote) -> Result<Option<PathBuf>, Failure> {
     let Some(dir) = remote.directory().map(|dir| dir.join("bases")) else { return Ok(None) };
@@ -179,11 +163,11 @@ pub(crate) fn shared_bases(remote: &Remote) -> Result<Option<PathBuf>, Failure> 
 }
 
 fn tell(site: &Site<'_>, request: &Request, commit: ObjectId, base: &Base, report: &Report) {
-    let Report { packs, contents, known, bytes, requests } = *report;
+    let Report { packs, contents, known, blobs, bytes, requests } = *report;
     if request.json {
         print_json(&json!({
             "commit": commit.to_string(), "name": base.name, "kind": base.kind.name(),
-            "dir": json_path(&base.dir), "packs": packs, "contents": contents, "known": known,
+            "dir": json_path(&base.dir), "packs": packs, "contents": contents, "known": known, "blobs": blobs,
             "bytes": bytes, "requests": requests,
         }));
     } else if !request.quiet {

@@ -63,6 +63,9 @@ struct Worker<'w> {
     inflater: Inflater,
 }
 
+/// Returns the bytes of a frame as they are in the segment: its number, and its table's entry.
+type NextFrame<'n> = dyn FnMut(usize, &Frame) -> Result<Vec<u8>, Error> + 'n;
+
 impl Worker<'_> {
     fn take(&mut self, job: &Job) -> Result<(), Error> {
         let (segment, table) = &self.plan.tables[job.table];
@@ -151,7 +154,7 @@ impl Worker<'_> {
         segment: &Digest,
         table: &Table,
         group: &Group,
-        next: &mut dyn FnMut(usize, &Frame) -> Result<Vec<u8>, Error>,
+        next: &mut NextFrame<'_>,
     ) -> Result<(), Error> {
         let content = &table.contents()[group.contents.start];
         let (stock, inflater) = (self.stock, &mut self.inflater);
@@ -190,7 +193,7 @@ impl Worker<'_> {
     }
 
     fn failed(&self, source: base::Error) -> Error {
-        Error::Contents { remote: address(self.stock.context.remote), source }
+        Error::Contents { remote: address(self.stock.context.remote), source: Box::new(source) }
     }
 }
 

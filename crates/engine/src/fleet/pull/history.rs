@@ -89,7 +89,7 @@ fn whole(stock: &Stock<'_>, manifest: &Manifest) -> Result<Option<Index>, Error>
     match index_of(&objects, links.tree, protect(repo)?) {
         Ok(index) => Ok(Some(index)),
         Err(LookError::NoTree(_)) => Ok(None),
-        Err(source) => Err(Error::Trees { commit, source }),
+        Err(source) => Err(Error::Trees { commit, source: Box::new(source) }),
     }
 }
 
@@ -172,7 +172,10 @@ fn install(stock: &Stock<'_>, pack: &mut sys::File, digest: &Digest) -> Result<(
     match arrive::take(pack, &arrival) {
         Ok(_) => Ok(()),
         Err(arrive::Error::Interrupted) => Err(Error::Interrupted),
-        Err(source) => Err(Error::Pack { remote: address(context.remote), path: digest.path(), source }),
+        Err(source) => {
+            let (remote, path) = (address(context.remote), digest.path());
+            Err(Error::Pack { remote, path, source: Box::new(source) })
+        }
     }
 }
 
@@ -183,15 +186,20 @@ fn mark(context: &Context<'_>, digest: &Digest) {
     let _ = by_path::append(&dir.join(digest.to_string()), true, 0o666);
 }
 
-/// Cuts the history where the base does, unless what lies beyond is here.
+/// Cuts the history where the base does, unless what lies beyond is here. Without a promisor remote
+/// it ends at the commit: the blobs of earlier ones do not come.
 fn cut(repo: &Repository, context: &Context<'_>, manifest: &Manifest) -> Result<(), Error> {
-    if manifest.shallow.is_empty() {
+    let ends = match repo.objects().is_partial() {
+        true => manifest.shallow.as_slice(),
+        false => std::slice::from_ref(&manifest.commit),
+    };
+    if ends.is_empty() {
         return Ok(());
     }
     let objects = repo.stored_objects();
     let shallow = Shallow::read(repo)?;
     let mut commits = shallow.commits.clone();
-    for oid in manifest.shallow.iter().filter(|oid| !shallow.commits.contains(*oid)) {
+    for oid in ends.iter().filter(|oid| !shallow.commits.contains(*oid)) {
         let Some(links) = links(&objects, oid)? else { continue };
         let options = connected::Options { workers: context.workers, interrupt: context.interrupt };
         let is_complete = match connected::check(repo, &links.parents, options) {

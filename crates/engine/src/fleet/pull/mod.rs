@@ -2,10 +2,12 @@
 //!
 //! Order: the manifest; packs (`history`); the boundary of the history; the base directory is
 //! locked; tables, then ranges of segments (`plan`, `contents`). Contents are published as they
-//! arrive. The caller gets the importer, which holds the lock, and adds the base with it.
+//! arrive. A repository without a promisor remote gets them as blobs, too (`blobs`). The caller
+//! gets the importer, which holds the lock, and adds the base with it.
 //!
 //! After a failure, what arrived stays. The next pull asks for the rest.
 
+mod blobs;
 mod contents;
 mod history;
 mod plan;
@@ -43,6 +45,8 @@ pub struct Report {
     pub contents: u64,
     /// The number of contents that were here.
     pub known: u64,
+    /// The number of blobs that were made from contents.
+    pub blobs: u64,
     /// The bytes of packs, tables and ranges that came.
     pub bytes: u64,
     /// The number of data files or ranges that were asked for.
@@ -93,8 +97,11 @@ pub fn pull<'b>(context: &Context<'b>, commit: ObjectId, options: &Options<'_>) 
     let brought = contents::bring(&stock, &plan, &importer);
     let published = importer.publish();
     brought?;
-    published.map_err(|source| Error::Contents { remote: address(remote), source })?;
+    published.map_err(|source| Error::Contents { remote: address(remote), source: Box::new(source) })?;
     report.contents = plan.missing;
+    if !context.repo.objects().is_partial() {
+        report.blobs = blobs::complete(context, commit, &index)?;
+    }
     (report.requests, report.bytes) = stock.requests.get();
     stock::forget_unused(context);
     Ok(Pulled { manifest, lease, importer, report })

@@ -164,7 +164,7 @@ pub(super) fn plan(
     known: &Known,
 ) -> Result<Plan, Error> {
     let repo = context.repo;
-    let trees = |source| Error::Trees { commit, source };
+    let trees = |source| Error::Trees { commit, source: Box::new(source) };
     let protect = protect(repo).map_err(Error::from)?;
     let index = index_of(objects, tree, protect).map_err(trees)?;
     let converter = Converter::for_tree(repo, &index)?;

@@ -1,10 +1,10 @@
 //! Alternates: other base directories, whose bases and contents are used where they lie.
 //!
 //! `<bases>/alternates` names them, one path a line, as Git's `objects/info/alternates`. The list
-//! of an alternate counts too. A directory that is missing is ignored, and its contents are missing:
-//! a base that needs them is not mounted. Nothing is ever changed in an alternate, except that a
-//! base directory leaves its path in the alternate's `users/`, if it can. Whoever may write to an
-//! alternate decides the bytes of bases here.
+//! of an alternate counts too. A directory that is missing is ignored, and its contents are
+//! missing: a base that needs them is not mounted. Nothing is ever changed in an alternate, except
+//! that a base directory leaves its path in the alternate's `users/`, if it can. Whoever may write
+//! to an alternate decides the bytes of bases here.
 
 use std::{
     io::IoSlice,

@@ -47,6 +47,14 @@ impl Held {
         Held { bases, hash, read: RwLock::default() }
     }
 
+    /// Returns the file that holds a content, and the offset there. Nothing was verified.
+    pub(crate) fn place(&self, oid: &ObjectId) -> Option<(PathBuf, u64)> {
+        let read = self.get()?;
+        let content = read.find(oid)?;
+        let file = &read.blobs.files[content.file as usize];
+        Some((read.blobs.dir.join(&file.path), u64::from(content.block) * BLOCK))
+    }
+
     fn get(&self) -> Option<Arc<Read>> {
         // The records are replaced as a whole.
         let known = self.read.read().unwrap_or_else(PoisonError::into_inner).clone();
