@@ -18,6 +18,44 @@ fn a_pulled_base_is_a_workspace_at_once() {
 }
 
 #[test]
+fn a_complete_repository_stays_complete() {
+    let fleet = Fleet::new();
+    // Commits before the newest come without their blobs.
+    base_done(&fleet.origin(), &["push", "-q", "--no-mount", "--depth", "all", &fleet.remote()]);
+    let (host, commit) = (fleet.host("host"), fleet.commit("HEAD"));
+    let pull = |host: &testkit::Repo<'_>| {
+        let report = base_done(host, &["pull", "--json", &fleet.remote(), &commit]);
+        serde_json::from_str::<serde_json::Value>(&report).expect("JSON")["blobs"].as_u64()
+    };
+    let written = pull(&host).expect("a number");
+    assert!(written > 50, "{written}");
+    assert_eq!(pull(&host), Some(0));
+    std::fs::remove_dir_all(fleet.dir()).expect("removed");
+    std::fs::remove_dir_all(fleet.bases("host")).expect("removed");
+    host.git(&["update-ref", "refs/heads/main", &commit]);
+    host.git(&["fsck", "--full", "--strict"]);
+    host.git(&["gc", "-q", "--prune=now"]);
+    host.git(&["reset", "-q", "--hard"]);
+    let files = |repo: &testkit::Repo<'_>| repo.run("sh".as_ref(), &["-ec", super::FILES]).stdout;
+    assert_eq!(files(&host), files(&fleet.origin()));
+    assert_eq!(host.git(&["rev-list", "--count", "HEAD"]).stdout, "1\n");
+}
+
+#[test]
+fn a_partial_clone_needs_no_blobs() {
+    let fleet = Fleet::new();
+    fleet.push();
+    let (host, commit) = (fleet.host("host"), fleet.commit("HEAD"));
+    host.git(&["remote", "add", "origin", fleet.origin().path.to_str().expect("plain")]);
+    host.git(&["config", "remote.origin.promisor", "true"]);
+    host.git(&["config", "remote.origin.partialclonefilter", "blob:none"]);
+    let report = base_done(&host, &["pull", "--json", &fleet.remote(), &commit]);
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["blobs"], 0, "{report}");
+    fleet.works_at(&host, &commit);
+}
+
+#[test]
 fn the_next_commit_costs_the_changes() {
     let fleet = Fleet::new();
     fleet.push();

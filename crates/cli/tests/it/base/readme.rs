@@ -1,7 +1,9 @@
-//! The script of the README's section "For a fleet", with a shared directory in the place of the
-//! bucket.
+//! The script of the README's section "For a fleet", with a registry on this machine, and a
+//! directory in the place of the Git server.
 
 use std::{fs, path::Path};
+
+use testkit::servers::{Registry, RegistryAccess};
 
 use super::Fleet;
 use crate::SAPWOOD;
@@ -23,18 +25,32 @@ fn a_fleet_runs_as_written() {
     let programs = fleet.sandbox.path().join("bin");
     fs::create_dir(&programs).expect("a directory");
     fs::copy(SAPWOOD, programs.join("sapwood")).expect("a copy");
-    // The address of the script leads to this machine.
-    let script = script.replace("s3://ci-bases/app", &fleet.remote());
-    assert!(script.contains(&fleet.remote()));
-    let origin = fleet.origin();
+    let (registry, origin) = (Registry::start(RegistryAccess::Open), fleet.origin());
+    origin.git(&["config", "uploadpack.allowFilter", "true"]);
+    // The addresses of the script lead to this machine.
+    let (remote, url) =
+        (format!("oci://{}/app", registry.address()), format!("file://{}", origin.path.display()));
+    let mut here = script;
+    for (there, address) in
+        [("oci://registry.example.org/app", &remote), ("https://example.org/app.git", &url)]
+    {
+        assert_eq!(here.matches(there).count(), 1, "{here}");
+        here = here.replace(there, address);
+    }
     let mut shell = origin.command(Path::new("sh"));
     let path = std::env::var("PATH").unwrap_or_default();
     let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "/usr/bin/git".to_owned());
     let git = Path::new(&git).parent().expect("a program in a directory");
     shell.env("PATH", format!("{}:{}:{path}", programs.display(), git.display()));
-    let output = shell.args(["-exc", &script]).output().expect("a shell");
+    // The kernel mounts no image that lies in memory.
+    shell.env("GIT_CONFIG_COUNT", "1").env("GIT_CONFIG_KEY_0", "sapwood.baseDir");
+    shell.env("GIT_CONFIG_VALUE_0", fleet.bases("job"));
+    let output = shell.args(["-exc", &here]).output().expect("a shell");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
-    assert_eq!(fleet.stored("commits").len(), 1);
+    let files = |repo: &testkit::Repo<'_>| repo.run("sh".as_ref(), &["-ec", super::FILES]).stdout;
+    let job = fleet.sandbox.repo("job");
+    assert_eq!(files(&job), files(&origin));
+    assert!(fleet.sandbox.repo("job.git").exists("sapwood/workspaces"));
     assert!(out.ends_with("nothing to commit, working tree clean\n"), "{out}{err}");
 }

@@ -1,8 +1,8 @@
 //! Blobs for a repository without a promisor remote.
 //!
-//! Git's `gc`, `diff` and `fsck` fail in such a repository if a ref leads to a blob that is missing.
-//! So the contents of the base become blobs: one pack, published before the base is added. A partial
-//! clone needs none, because readers find the contents, and Git asks the promisor remote.
+//! Git's `gc`, `diff` and `fsck` fail in such a repository if a ref leads to a blob that is
+//! missing. So the contents of the base become blobs: one pack, published before the base is added.
+//! A partial clone needs none: readers find the contents, and Git asks the promisor remote.
 
 use std::io::{self, Seek as _, SeekFrom};
 
