@@ -58,10 +58,10 @@ pub(super) fn write(site: &Site<'_>, branch: &BStr, commit: ObjectId) -> Result<
     if last.is_some_and(|last| last.tip == commit) {
         return Ok(());
     }
-    let studio = Studio::new(site, branch.as_bstr())?;
+    let maker = BundleRepository::new(site, branch.as_bstr())?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let token = last.map_or(now, |last| now.max(last.token + 1));
-    match studio.bundle(last.map(|last| last.tip), commit)? {
+    match maker.bundle(last.map(|last| last.tip), commit)? {
         Some(file) => list.bundles.push(Bundle { token, tip: commit, file }),
         // The branch went back: all that it has is in the bundles.
         None => return Ok(()),
@@ -69,7 +69,7 @@ pub(super) fn write(site: &Site<'_>, branch: &BStr, commit: ObjectId) -> Result<
     if list.bundles.len() > MOST {
         let newest = list.bundles.split_off(list.bundles.len() - NEWEST);
         if let Some(until) = list.bundles.last().copied()
-            && let Some(file) = studio.bundle(None, until.tip)?
+            && let Some(file) = maker.bundle(None, until.tip)?
         {
             list.bundles = vec![Bundle { file, ..until }];
         }
@@ -91,27 +91,27 @@ fn is_partial(repo: &Repository) -> Result<bool, Failure> {
 
 /// A bare repository that borrows the objects of the user's and has one branch, because a bundle
 /// names refs. It goes away with this value.
-struct Studio<'a> {
+struct BundleRepository<'a> {
     site: &'a Site<'a>,
     branch: &'a BStr,
     dir: PathBuf,
 }
 
-impl<'a> Studio<'a> {
-    fn new(site: &'a Site<'a>, branch: &'a BStr) -> Result<Studio<'a>, Failure> {
+impl<'a> BundleRepository<'a> {
+    fn new(site: &'a Site<'a>, branch: &'a BStr) -> Result<BundleRepository<'a>, Failure> {
         let above = site.repo.real_common_dir().join("sapwood");
         let shared = site.settings.locks.shared;
         shared.create_dir_all(&above).map_err(cannot("create", &above))?;
         let dir = above.join(format!("bundle.{}", std::process::id()));
         let _ = by_path::remove_dir_all(&dir);
         shared.create_dir(&dir).map_err(cannot("create", &dir))?;
-        let studio = Studio { site, branch, dir };
+        let maker = BundleRepository { site, branch, dir };
         let format = format!("--object-format={}", site.repo.hash().name());
-        studio.git(&["init", "-q", "--bare", "--template=", &format])?;
+        maker.git(&["init", "-q", "--bare", "--template=", &format])?;
         let objects = by_path::realpath_forgiving(site.repo.objects_dir());
         let line = [objects.as_os_str().as_bytes(), b"\n"].concat();
-        admin::write(&studio.dir.join("objects/info/alternates"), &line)?;
-        Ok(studio)
+        admin::write(&maker.dir.join("objects/info/alternates"), &line)?;
+        Ok(maker)
     }
 
     /// Makes the bundle of `tip` without the history of `after`, and writes it to the remote.
@@ -169,7 +169,7 @@ impl<'a> Studio<'a> {
     }
 }
 
-impl Drop for Studio<'_> {
+impl Drop for BundleRepository<'_> {
     fn drop(&mut self) {
         let _ = by_path::remove_dir_all(&self.dir);
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     request::{LEASE, Request},
-    site::{Outpost, commit_of},
+    site::{RemoteSite, commit_of},
     time,
 };
 use crate::{
@@ -21,19 +21,19 @@ use crate::{
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let mut words = LEASE.parse(args)?.store(&mut request)?;
-    let outpost = Outpost::open(run, &mut words)?;
+    let site = RemoteSite::open(run, &mut words)?;
     let (name, time) = match (words.as_slice(), request.release) {
         ([name], true) => (name, None),
         ([name, time], false) => (name, Some(time::parse(time.as_bstr())?)),
         (_, true) => return Err(Failure::fatal("name the commit whose lease ends")),
         (_, false) => return Err(Failure::fatal("name the commit and a length of time such as 12h")),
     };
-    let commit = commit_of(&outpost, name.as_bstr())?;
+    let commit = commit_of(&site, name.as_bstr())?;
     let holder = holder(request.holder.as_ref());
     match time {
-        None => lease::end(&outpost.remote, &commit, &holder)?,
+        None => lease::end(&site.remote, &commit, &holder)?,
         Some(time) => {
-            let lease = lease::write(&outpost.remote, &commit, &holder, time)?;
+            let lease = lease::write(&site.remote, &commit, &holder, time)?;
             if request.json {
                 print_json(&json!({"commit": commit.to_string(), "holder": holder, "end": lease.end}));
             } else if !request.quiet {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     lease::shown,
     request::{LIST, Request},
-    site::Outpost,
+    site::RemoteSite,
 };
 use crate::{
     commands::workspace::site::print_json,
@@ -37,11 +37,11 @@ struct Listed {
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let mut words = LIST.parse(args)?.store(&mut request)?;
-    let outpost = Outpost::open(run, &mut words)?;
+    let site = RemoteSite::open(run, &mut words)?;
     if let Some(extra) = words.first() {
         return Err(Failure::fatal(text!("list takes one remote, and so not '", extra, "'")));
     }
-    let remote = &outpost.remote;
+    let remote = &site.remote;
     let mut bases: BTreeMap<String, Listed> = BTreeMap::new();
     for stored in remote.records(RecordKind::Commit)? {
         let listed = Listed { modified: stored.modified, ..Listed::default() };

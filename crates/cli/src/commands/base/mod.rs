@@ -3,16 +3,17 @@
 //! The bases travel over object stores, registries, web servers and shared directories. Design:
 //! docs/design/fleet.md.
 
+pub(crate) mod bring;
 mod bundle;
-pub(crate) mod display;
+mod display;
 mod lease;
 mod list;
 mod mirror;
 mod prune;
-pub(crate) mod pull;
+mod pull;
 mod push;
 mod request;
-pub(crate) mod signature;
+mod signature;
 pub(crate) mod site;
 mod time;
 

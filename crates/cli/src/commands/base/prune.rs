@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     request::{PRUNE, Request},
-    site::Outpost,
+    site::RemoteSite,
     time,
 };
 use crate::{
@@ -29,7 +29,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let keep = keep.to_str().ok().and_then(|text| text.parse().ok());
     let keep = keep.ok_or_else(|| Failure::fatal("--keep needs a number"))?;
     let grace = request.grace.as_ref().map(|text| time::parse(text.as_bstr())).transpose()?;
-    let outpost = Outpost::open(run, &mut words)?;
+    let site = RemoteSite::open(run, &mut words)?;
     if let Some(extra) = words.first() {
         return Err(Failure::fatal(text!("prune takes one remote, and so not '", extra, "'")));
     }
@@ -39,7 +39,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         now: SystemTime::now(),
         dry_run: request.dry_run,
     };
-    let done = prune::prune(&outpost.remote, &options, run.interrupt.flag());
+    let done = prune::prune(&site.remote, &options, run.interrupt.flag());
     run.interrupt.check()?;
     let done = done?;
     if request.json {

@@ -4,32 +4,22 @@
 //! (`engine::fleet::pull`); the base is added from them, for the backend that a workspace here will
 //! have. So `workspace create` finds it.
 
-use std::path::PathBuf;
-
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    fleet::{
-        self,
-        pull::{self, Pulled, Report},
-        records,
-    },
+    fleet::{self, pull::Report, records},
     workspace::{
         backend::{self, Backend, Visibility},
-        base::{AddOptions, Base, Kind, Owner, Wanted},
+        base::{Base, Kind},
         record,
     },
 };
 use format::ObjectId;
-use remote::Remote;
-use repo::convert::Metadata;
 use serde_json::json;
-use sys::by_path;
 
 use super::{
-    display::Display,
+    bring::{Bring, Sharing},
     lease,
     request::{PULL, Request},
-    signature::Signers,
     site::{Config, Site, commit_in, take_address, whole_id},
 };
 use crate::{
@@ -41,7 +31,7 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
-        progress::{self, Progress},
+        progress,
         text::bytes::readable,
     },
 };
@@ -105,61 +95,19 @@ fn kind(site: &Site<'_>, request: &Request) -> Result<Kind, Failure> {
 
 /// Pulls and adds the base.
 fn pull(site: &Site<'_>, request: &Request, commit: ObjectId, kind: Kind) -> Result<(Base, Report), Failure> {
-    let Site { run, repo, settings, .. } = site;
+    let Site { run, repo, settings, remote, bases } = site;
     let quiet = request.quiet || request.json;
-    let signers = Signers::configured(run, repo)?;
-    let shared = if request.copy { None } else { shared_bases(&site.remote)? };
-    let verify = |manifest: &[u8], signature: Option<&[u8]>| {
-        if let Some(signers) = &signers {
-            signers.check(manifest, signature)?;
-        }
-        // After the signature was checked, and before contents are looked for.
-        match &shared {
-            Some(dir) => {
-                let added = site.bases.add_alternate(dir, settings.locks.shared, &settings.fsync);
-                added.map_err(|error| error.to_string())
-            }
-            None => Ok(()),
-        }
-    };
-    let options = pull::Options {
-        verify: Some(&verify),
+    let bring = Bring {
+        run,
+        repo,
+        settings,
+        remote,
+        bases,
+        sharing: if request.copy { Sharing::Copy } else { Sharing::InPlace },
         lease: request.lease.as_ref().map(lease::parse).transpose()?,
-        ..pull::Options::default()
+        is_visible: request.progress.unwrap_or(!quiet && progress::has_terminal()),
     };
-    let display = Display::new(request.progress, quiet, settings.progress_delay);
-    let step = |step| display.step(step);
-    let pulled = pull::pull(&site.context(&step), commit, &options);
-    display.finish();
-    let Pulled { manifest, importer, report, .. } = pulled.map_err(|error| site.failed(error))?;
-    // The boundary of the history may have moved.
-    let repo = site.repo.open_again()?;
-    let wanted = Wanted::new(&repo, manifest.tree, kind, Owner::of_process(), None)?;
-    let visible = request.progress.unwrap_or(!quiet && progress::has_terminal());
-    let progress = Progress::new("Adding base", visible, settings.progress_delay);
-    let options = AddOptions {
-        workers: settings.workers,
-        interrupt: run.interrupt.flag(),
-        progress: &|done, total| progress.update(done, total),
-        big_file_threshold: settings.big_file_threshold,
-        metadata: Metadata { reference: None, treeish: Some(commit) },
-        fsync: &settings.fsync,
-        shared: settings.locks.shared,
-    };
-    let mut messages = Vec::new();
-    let added = importer.add_base(&wanted, &options, &mut messages);
-    messages.iter().for_each(console::note);
-    run.interrupt.check()?;
-    Ok((added?, report))
-}
-
-/// The base directory of a remote that is a directory, if it has one.
-pub(crate) fn shared_bases(remote: &Remote) -> Result<Option<PathBuf>, Failure> {
-    let Some(dir) = remote.directory().map(|dir| dir.join("bases")) else { return Ok(None) };
-    let stat = by_path::stat_followed(&dir).map_err(|error| {
-        Failure::fatal(format!("cannot look at '{}': {}", dir.display(), sys::reason(&error)))
-    })?;
-    Ok(stat.map(|_| dir))
+    bring.base(commit, |_| Ok(kind))
 }
 
 fn tell(site: &Site<'_>, request: &Request, commit: ObjectId, base: &Base, report: &Report) {

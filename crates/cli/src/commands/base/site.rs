@@ -114,28 +114,28 @@ fn settings_url(address: &Address, variable: &dyn Fn(&str) -> Option<OsString>) 
 }
 
 /// A remote, and the repository if there is one: for commands that need no objects.
-pub(super) struct Outpost {
+pub(super) struct RemoteSite {
     pub(super) place: Place,
     pub(super) remote: Remote,
 }
 
-impl Outpost {
+impl RemoteSite {
     /// Opens the remote that `words` begin with.
-    pub(super) fn open(run: &Invocation, words: &mut Vec<BString>) -> Result<Outpost, Failure> {
+    pub(super) fn open(run: &Invocation, words: &mut Vec<BString>) -> Result<RemoteSite, Failure> {
         let place = run.open_any()?;
         let config = Config::of(&place);
         let address = take_address(run, &config, words)?;
         let remote = open(run, &config, address)?;
-        Ok(Outpost { place, remote })
+        Ok(RemoteSite { place, remote })
     }
 }
 
 /// Returns the commit of this name: a revision of the repository, or a whole commit id.
-pub(super) fn commit_of(outpost: &Outpost, name: &BStr) -> Result<ObjectId, Failure> {
+pub(super) fn commit_of(site: &RemoteSite, name: &BStr) -> Result<ObjectId, Failure> {
     if let Some(commit) = whole_id(name) {
         return Ok(commit);
     }
-    match &outpost.place {
+    match &site.place {
         Place::Repository(repo) => commit_in(repo, name),
         Place::Outside(_) => Err(Failure::fatal(text!("'", name, "' is no commit id of 40 or 64 digits"))),
     }
@@ -177,24 +177,41 @@ impl<'a> Site<'a> {
 
     /// The parts that a transfer works with.
     pub(super) fn context<'s>(&'s self, progress: &'s (dyn Fn(Progress) + Sync)) -> Context<'s> {
-        Context {
-            repo: &self.repo,
-            remote: &self.remote,
-            bases: &self.bases,
-            fsync: &self.settings.fsync,
-            locks: &self.settings.locks,
-            workers: self.settings.workers,
-            connections: remote::CONNECTIONS,
-            interrupt: self.run.interrupt.flag(),
-            progress,
-        }
+        context(self.run, &self.repo, &self.settings, &self.remote, &self.bases, progress)
     }
 
-    /// Returns the failure of a transfer: a signal's, if one came.
+    /// See [`failed`].
     pub(super) fn failed(&self, error: fleet::Error) -> Failure {
-        match self.run.interrupt.check() {
-            Err(failure) => failure,
-            Ok(()) => error.into(),
-        }
+        failed(self.run, error)
+    }
+}
+
+/// The parts that a transfer works with.
+pub(super) fn context<'s>(
+    run: &'s Invocation,
+    repo: &'s Repository,
+    settings: &'s Settings,
+    remote: &'s Remote,
+    bases: &'s Bases,
+    progress: &'s (dyn Fn(Progress) + Sync),
+) -> Context<'s> {
+    Context {
+        repo,
+        remote,
+        bases,
+        fsync: &settings.fsync,
+        locks: &settings.locks,
+        workers: settings.workers,
+        connections: remote::CONNECTIONS,
+        interrupt: run.interrupt.flag(),
+        progress,
+    }
+}
+
+/// Returns the failure of a transfer: a signal's, if one came.
+pub(crate) fn failed(run: &Invocation, error: fleet::Error) -> Failure {
+    match run.interrupt.check() {
+        Err(failure) => failure,
+        Ok(()) => error.into(),
     }
 }

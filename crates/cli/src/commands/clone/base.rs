@@ -14,27 +14,21 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     clone::{Cloned, Seed, Unseeded},
-    fleet::{
-        Context,
-        pull::{self, Pulled},
-        records,
-    },
+    fleet::records,
     workspace::{
         backend::{self, Backend, Visibility},
-        base::{AddOptions, Bases, Kind, Owner, Wanted},
+        base::{Bases, Kind},
         record,
     },
 };
 use format::ObjectId;
 use remote::{Address, Remote};
-use repo::{Repository, StandaloneConfig, convert::Metadata};
+use repo::{Repository, StandaloneConfig};
 
 use crate::{
     commands::{
         base::{
-            display::Display,
-            pull::shared_bases,
-            signature::Signers,
+            bring::{Bring, Sharing},
             site::{self, Config},
         },
         workspace::{self, site::programs},
@@ -43,7 +37,6 @@ use crate::{
     term::{
         console::{self, text},
         failure::Failure,
-        progress::Progress,
     },
 };
 
@@ -92,7 +85,7 @@ impl<'a> Source<'a> {
             Some(name) => records::nearest(&remote, name, Some(tip)),
             None => records::manifest(&remote, tip).map(|found| found.map(|_| *tip)),
         };
-        let found = found.map_err(|error| self.failed(error))?;
+        let found = found.map_err(|error| site::failed(self.run, error))?;
         if found.is_none() {
             let what = short.map_or_else(|| tip.to_string().into(), |name| text!("branch '", name, "'"));
             let address = remote.address().to_string();
@@ -104,69 +97,20 @@ impl<'a> Source<'a> {
     }
 
     fn pull(&self, repo: &Repository, commit: &ObjectId) -> Result<(), Failure> {
-        let run = self.run;
-        let remote = self.remote.get().expect("the commit was found there");
-        let settings = Settings::read(run, repo)?;
-        let bases = workspace::site::bases(run, repo, None)?;
-        let (fsync, shared) = (&settings.fsync, settings.locks.shared);
-        let in_place = shared_bases(remote)?;
-        let signers = Signers::configured(run, repo)?;
-        let verify = |manifest: &[u8], signature: Option<&[u8]>| {
-            if let Some(signers) = &signers {
-                signers.check(manifest, signature)?;
-            }
-            // After the signature was checked, and before contents are looked for.
-            let Some(dir) = &in_place else { return Ok(()) };
-            bases.add_alternate(dir, shared, fsync).map_err(|error| error.to_string())
-        };
-        let display = Display::new(Some(self.progress), self.quiet, settings.progress_delay);
-        let step = |step| display.step(step);
-        let context = Context {
+        let settings = Settings::read(self.run, repo)?;
+        let bases = workspace::site::bases(self.run, repo, None)?;
+        let bring = Bring {
+            run: self.run,
             repo,
-            remote,
+            settings: &settings,
+            remote: self.remote.get().expect("the commit was found there"),
             bases: &bases,
-            fsync,
-            locks: &settings.locks,
-            workers: settings.workers,
-            connections: remote::CONNECTIONS,
-            interrupt: run.interrupt.flag(),
-            progress: &step,
+            sharing: Sharing::InPlace,
+            lease: None,
+            is_visible: self.progress && !self.quiet,
         };
-        let options = pull::Options { verify: Some(&verify), ..pull::Options::default() };
-        let pulled = pull::pull(&context, *commit, &options);
-        display.finish();
-        self.add(repo, &settings, &bases, pulled.map_err(|error| self.failed(error))?)
-    }
-
-    /// Adds the base, which keeps its contents from being removed.
-    fn add(
-        &self,
-        repo: &Repository,
-        settings: &Settings,
-        bases: &Bases,
-        pulled: Pulled<'_>,
-    ) -> Result<(), Failure> {
-        let (run, commit) = (self.run, pulled.manifest.commit);
-        // The boundary of the history may have moved.
-        let repo = repo.open_again()?;
-        let kind = self.kind(&repo, bases, &commit)?;
-        let wanted = Wanted::new(&repo, pulled.manifest.tree, kind, Owner::of_process(), None)?;
-        let progress = Progress::new("Adding base", self.progress, settings.progress_delay);
-        let options = AddOptions {
-            workers: settings.workers,
-            interrupt: run.interrupt.flag(),
-            progress: &|done, total| progress.update(done, total),
-            big_file_threshold: settings.big_file_threshold,
-            metadata: Metadata { reference: None, treeish: Some(commit) },
-            fsync: &settings.fsync,
-            shared: settings.locks.shared,
-        };
-        let mut messages = Vec::new();
-        let added = pulled.importer.add_base(&wanted, &options, &mut messages);
-        messages.iter().for_each(console::note);
-        run.interrupt.check()?;
-        added?;
-        Ok(())
+        // The base keeps its contents from being removed.
+        bring.base(*commit, |repo| self.kind(repo, &bases, commit)).map(drop)
     }
 
     /// A workspace on this very commit will need the kind of its backend. An image is the cheapest.
@@ -178,13 +122,6 @@ impl<'a> Source<'a> {
         let place = backend::Place { upper: &upper, bases: bases.dir(), top, programs: &programs };
         let chosen = backend::choose(None, Visibility::Joined, &place)?;
         Ok(if matches!(chosen, Backend::Image | Backend::Copy) { Kind::Image } else { Kind::Directory })
-    }
-
-    fn failed(&self, error: engine::fleet::Error) -> Failure {
-        match self.run.interrupt.check() {
-            Err(failure) => failure,
-            Ok(()) => error.into(),
-        }
     }
 }
 

@@ -1,0 +1,99 @@
+//! Brings the base of a commit from a remote and adds it, for `base pull` and `clone --base`.
+
+use std::{path::PathBuf, time::Duration};
+
+use engine::{
+    fleet::pull::{self, Pulled, Report},
+    workspace::base::{AddOptions, Base, Bases, Kind, Owner, Wanted},
+};
+use format::ObjectId;
+use remote::Remote;
+use repo::{Repository, convert::Metadata};
+use sys::by_path;
+
+use super::{display::Display, signature::Signers, site};
+use crate::{
+    session::{invocation::Invocation, settings::Settings},
+    term::{console, failure::Failure, progress::Progress},
+};
+
+/// Contents of a shared directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// They are used where they lie.
+    InPlace,
+    /// They are copied and checked.
+    Copy,
+}
+
+/// A transfer and its parts.
+pub(crate) struct Bring<'a> {
+    pub(crate) run: &'a Invocation,
+    pub(crate) repo: &'a Repository,
+    pub(crate) settings: &'a Settings,
+    pub(crate) remote: &'a Remote,
+    pub(crate) bases: &'a Bases,
+    pub(crate) sharing: Sharing,
+    /// The holder and the time of a lease.
+    pub(crate) lease: Option<(String, Duration)>,
+    /// Progress is shown.
+    pub(crate) is_visible: bool,
+}
+
+impl Bring<'_> {
+    /// Brings the base of `commit` and adds it. `kind` gets the repository with the new commits.
+    pub(crate) fn base(
+        self,
+        commit: ObjectId,
+        kind: impl FnOnce(&Repository) -> Result<Kind, Failure>,
+    ) -> Result<(Base, Report), Failure> {
+        let Bring { run, repo, settings, remote, bases, .. } = self;
+        let signers = Signers::configured(run, repo)?;
+        let shared = match self.sharing {
+            Sharing::InPlace => shared_bases(remote)?,
+            Sharing::Copy => None,
+        };
+        let verify = |manifest: &[u8], signature: Option<&[u8]>| {
+            if let Some(signers) = &signers {
+                signers.check(manifest, signature)?;
+            }
+            // After the signature was checked, and before contents are looked for.
+            let Some(dir) = &shared else { return Ok(()) };
+            let added = bases.add_alternate(dir, settings.locks.shared, &settings.fsync);
+            added.map_err(|error| error.to_string())
+        };
+        let options = pull::Options { verify: Some(&verify), lease: self.lease, ..pull::Options::default() };
+        let display = Display::new(Some(self.is_visible), false, settings.progress_delay);
+        let step = |step| display.step(step);
+        let pulled = pull::pull(&site::context(run, repo, settings, remote, bases, &step), commit, &options);
+        display.finish();
+        let Pulled { manifest, importer, report, .. } = pulled.map_err(|error| site::failed(run, error))?;
+        // The boundary of the history may have moved.
+        let repo = repo.open_again()?;
+        let wanted = Wanted::new(&repo, manifest.tree, kind(&repo)?, Owner::of_process(), None)?;
+        let progress = Progress::new("Adding base", self.is_visible, settings.progress_delay);
+        let options = AddOptions {
+            workers: settings.workers,
+            interrupt: run.interrupt.flag(),
+            progress: &|done, total| progress.update(done, total),
+            big_file_threshold: settings.big_file_threshold,
+            metadata: Metadata { reference: None, treeish: Some(commit) },
+            fsync: &settings.fsync,
+            shared: settings.locks.shared,
+        };
+        let mut messages = Vec::new();
+        let added = importer.add_base(&wanted, &options, &mut messages);
+        messages.iter().for_each(console::note);
+        run.interrupt.check()?;
+        Ok((added?, report))
+    }
+}
+
+/// The base directory of a remote that is a directory, if it has one.
+fn shared_bases(remote: &Remote) -> Result<Option<PathBuf>, Failure> {
+    let Some(dir) = remote.directory().map(|dir| dir.join("bases")) else { return Ok(None) };
+    let stat = by_path::stat_followed(&dir).map_err(|error| {
+        Failure::fatal(format!("cannot look at '{}': {}", dir.display(), sys::reason(&error)))
+    })?;
+    Ok(stat.map(|_| dir))
+}
