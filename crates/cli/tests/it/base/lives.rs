@@ -36,8 +36,8 @@ fn a_complete_repository_stays_complete() {
     host.git(&["fsck", "--full", "--strict"]);
     host.git(&["gc", "-q", "--prune=now"]);
     host.git(&["reset", "-q", "--hard"]);
-    let files = |repo: &testkit::Repo<'_>| repo.run("sh".as_ref(), &["-ec", super::FILES]).stdout;
-    assert_eq!(files(&host), files(&fleet.origin()));
+    let files = host.run("sh".as_ref(), &["-ec", super::FILES]).stdout;
+    assert_eq!(files, fleet.checkout(&commit));
     assert_eq!(host.git(&["rev-list", "--count", "HEAD"]).stdout, "1\n");
 }
 

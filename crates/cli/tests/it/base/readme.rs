@@ -48,9 +48,8 @@ fn a_fleet_runs_as_written() {
     let output = shell.args(["-exc", &here]).output().expect("a shell");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
-    let files = |repo: &testkit::Repo<'_>| repo.run("sh".as_ref(), &["-ec", super::FILES]).stdout;
-    let job = fleet.sandbox.repo("job");
-    assert_eq!(files(&job), files(&origin));
+    let files = fleet.sandbox.repo("job").run("sh".as_ref(), &["-ec", super::FILES]).stdout;
+    assert_eq!(files, fleet.checkout(&fleet.commit("HEAD")));
     assert!(fleet.sandbox.repo("job.git").exists("sapwood/workspaces"));
     assert!(out.ends_with("nothing to commit, working tree clean\n"), "{out}{err}");
 }

@@ -113,25 +113,36 @@ fn many_small_pushes_are_put_together() {
 }
 
 #[test]
-fn a_repository_without_a_promisor_becomes_shallow_and_depth_is_kept() {
+fn a_partial_clone_keeps_the_depth_and_a_complete_repository_gets_all_blobs() {
     let sandbox = Sandbox::new();
     let (source, remote) = (project(&sandbox), remote_in(&sandbox));
     let head = change(&source, 3, 1);
     let depth = std::num::NonZeroU32::new(2);
     let sender = Host::at(source.path.clone());
     sender.push(&remote, head, &push::Options { depth, ..options("main") });
-    let host = Host::at(sandbox.init("host").path);
-    let (_, report) = host.pull(&remote, head).expect("pulled");
-    assert_eq!(report.packs, 1);
-    let shallow = fs::read_to_string(host.repository.join(".git/shallow")).expect("read");
-    assert_eq!(shallow.trim(), commit(&source, "HEAD~1").to_string());
-    let git = |args: &[&str]| {
+    let git = |host: &Host, args: &[&str]| {
         let ran = source.git_command().current_dir(&host.repository).args(args).output().expect("git runs");
         assert!(ran.status.success(), "{}", ran.stderr.as_bstr());
         ran.stdout
     };
-    git(&["fsck"]);
-    assert_eq!(git(&["rev-list", "--count", &head.to_string()]).trim(), b"2");
+    let complete = Host::at(sandbox.init("complete").path);
+    let ends = [(Host::new(&sandbox, "partial"), "HEAD~1", "2"), (complete, "HEAD", "1")];
+    for (host, end, count) in &ends {
+        let (_, report) = host.pull(&remote, head).expect("pulled");
+        assert_eq!(report.packs, 1);
+        let shallow = fs::read_to_string(host.repository.join(".git/shallow")).expect("read");
+        assert_eq!(shallow.trim(), commit(&source, end).to_string());
+        git(host, &["update-ref", "refs/heads/new", &head.to_string()]);
+        git(host, &["fsck"]);
+        assert_eq!(git(host, &["rev-list", "--count", &head.to_string()]).trim().as_bstr(), *count);
+    }
+    let [(partial, ..), (complete, ..)] = &ends;
+    let missing = |host: &Host| {
+        let missing = git(host, &["rev-list", "--objects", "--missing=print", &head.to_string()]);
+        missing.lines().filter(|line| line.starts_with(b"?")).count()
+    };
+    assert!(missing(partial) > 0);
+    assert_eq!(missing(complete), 0);
     // A repository that has everything needs contents, and those it has as objects itself.
     let full = sandbox.repo("full");
     source.git(&["clone", "-q", ".", "../full"]);
