@@ -7,12 +7,10 @@ use std::{
 
 use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
 
-use crate::SAPWOOD;
-
-/// Prints every file below the current directory with its content, but for `.git`.
-const FILES: &str = "find . -name .git -prune -o -type f -exec sha256sum {} + | sort -k2; \
-                     find . -name .git -prune -o -type l -printf '%p %l\\n' | sort; \
-                     find . -name .git -prune -o -type f -perm -100 -print | sort";
+use crate::{
+    SAPWOOD,
+    base::{FILES, files_below},
+};
 
 /// A server, a directory as remote, and directories for bases on a disk from which the kernel
 /// mounts.
@@ -81,21 +79,6 @@ impl Fleet {
         }
         files(&dir)
     }
-}
-
-/// All files below a directory.
-fn files_below(dir: &Path) -> Vec<PathBuf> {
-    let (mut found, mut dirs) = (Vec::new(), vec![dir.to_owned()]);
-    while let Some(dir) = dirs.pop() {
-        for entry in fs::read_dir(dir).into_iter().flatten() {
-            let entry = entry.expect("an entry");
-            match entry.file_type().expect("a type").is_dir() {
-                true => dirs.push(entry.path()),
-                false => found.push(entry.path()),
-            }
-        }
-    }
-    found
 }
 
 /// A server that takes pushes and filters, whose branch is one commit ahead of its base.

@@ -4,17 +4,18 @@ use std::{path::PathBuf, time::Duration};
 
 use engine::{
     fleet::pull::{self, Pulled, Report},
-    workspace::base::{AddOptions, Base, Bases, Kind, Owner, Wanted},
+    workspace::base::{Base, Bases, Kind, Owner, Wanted},
 };
 use format::ObjectId;
 use remote::Remote;
-use repo::{Repository, convert::Metadata};
+use repo::Repository;
 use sys::by_path;
 
 use super::{display::Display, signature::Signers, site};
 use crate::{
+    commands::workspace::maker::build_base,
     session::{invocation::Invocation, settings::Settings},
-    term::{console, failure::Failure, progress::Progress},
+    term::failure::Failure,
 };
 
 /// Contents of a shared directory.
@@ -71,21 +72,10 @@ impl Bring<'_> {
         // The boundary of the history may have moved.
         let repo = repo.open_again()?;
         let wanted = Wanted::new(&repo, manifest.tree, kind(&repo)?, Owner::of_process(), None)?;
-        let progress = Progress::new("Adding base", self.is_visible, settings.progress_delay);
-        let options = AddOptions {
-            workers: settings.workers,
-            interrupt: run.interrupt.flag(),
-            progress: &|done, total| progress.update(done, total),
-            big_file_threshold: settings.big_file_threshold,
-            metadata: Metadata { reference: None, treeish: Some(commit) },
-            fsync: &settings.fsync,
-            shared: settings.locks.shared,
-        };
-        let mut messages = Vec::new();
-        let added = importer.add_base(&wanted, &options, &mut messages);
-        messages.iter().for_each(console::note);
-        run.interrupt.check()?;
-        Ok((added?, report))
+        let base = build_base(run, settings, commit, self.is_visible, |options, messages| {
+            importer.add_base(&wanted, options, messages)
+        })?;
+        Ok((base, report))
     }
 }
 

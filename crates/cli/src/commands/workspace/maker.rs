@@ -17,7 +17,7 @@ use engine::{
     sparse::{self, Patterns},
     workspace::{
         backend::{self, Backend, Place, Visibility},
-        base::{AddOptions, Base, Bases, Kind, Monitor, Owner, Wanted},
+        base::{self, AddOptions, Base, Bases, Kind, Monitor, Owner, Wanted},
         record::{self, BaseRef, Durability, Record, Workspace},
     },
     worktree::admin::{self, Admin},
@@ -210,8 +210,19 @@ pub(crate) fn add_base(
     if let Some(base) = bases.find(&wanted)? {
         return Ok(base);
     }
-    let visible = progress::has_terminal() && !quiet;
-    let progress = Progress::new("Adding base", visible, settings.progress_delay);
+    let is_visible = progress::has_terminal() && !quiet;
+    build_base(run, settings, commit, is_visible, |options, messages| bases.add(&wanted, options, messages))
+}
+
+/// Builds the base of a commit by `add`, with progress and messages.
+pub(crate) fn build_base(
+    run: &Invocation,
+    settings: &Settings,
+    commit: ObjectId,
+    is_visible: bool,
+    add: impl FnOnce(&AddOptions<'_>, &mut Vec<String>) -> Result<Base, base::Error>,
+) -> Result<Base, Failure> {
+    let progress = Progress::new("Adding base", is_visible, settings.progress_delay);
     let options = AddOptions {
         workers: settings.workers,
         interrupt: run.interrupt.flag(),
@@ -222,7 +233,7 @@ pub(crate) fn add_base(
         shared: settings.locks.shared,
     };
     let mut messages = Vec::new();
-    let added = bases.add(&wanted, &options, &mut messages);
+    let added = add(&options, &mut messages);
     messages.iter().for_each(console::note);
     run.interrupt.check()?;
     Ok(added?)

@@ -18,7 +18,7 @@ use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
 use crate::SAPWOOD;
 
 /// Prints every file below the current directory with its mode and content, but for `.git`.
-const FILES: &str = "find . -name .git -prune -o -type f -exec sha256sum {} + | sort -k2; \
+pub(super) const FILES: &str = "find . -name .git -prune -o -type f -exec sha256sum {} + | sort -k2; \
                      find . -name .git -prune -o -type l -printf '%p %l\\n' | sort; \
                      find . -name .git -prune -o -type f -perm -100 -print | sort";
 

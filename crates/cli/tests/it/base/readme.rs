@@ -6,16 +6,7 @@ use std::{fs, path::Path};
 use testkit::servers::{Registry, RegistryAccess};
 
 use super::Fleet;
-use crate::SAPWOOD;
-
-/// Returns the shell script in the section of the README with this title.
-fn script(title: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let text = fs::read_to_string(path).expect("the README");
-    let (_, section) = text.split_once(title).expect("a section with this title");
-    let (_, code) = section.split_once("```sh\n").expect("a script");
-    code.split_once("```").expect("the end of the script").0.to_owned()
-}
+use crate::{SAPWOOD, workspace::readme::script};
 
 #[test]
 fn a_fleet_runs_as_written() {

@@ -10,5 +10,5 @@ mod monitor;
 mod ordinary;
 mod power;
 mod random;
-mod readme;
+pub(crate) mod readme;
 mod with;

@@ -10,7 +10,7 @@ use testkit::{
 use crate::SAPWOOD;
 
 /// Returns the shell script in the section of the README with this title.
-fn script(title: &str) -> String {
+pub(crate) fn script(title: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let text = fs::read_to_string(path).expect("the README");
     let (_, section) = text.split_once(title).expect("a section with this title");
