@@ -1,8 +1,7 @@
 //! The binary `sapwood`: arguments -> options -> engine -> text.
 //!
-//! Order: the name we were called by (`git` is the shim's: see [`shim`]); signal handlers, global
-//! options, the command. Whatever happens, the exit code is decided
-//! here and nowhere else.
+//! Order: the name that the program was called by ([`shim`] handles `git`); signal handlers, global
+//! options, the command. Only this module determines the exit code.
 
 #![cfg_attr(not(test), no_main)]
 
@@ -54,8 +53,8 @@ fn run(argv: Vec<OsString>, started: std::time::Instant) -> Result<u8, Failure> 
     result
 }
 
-/// Fails a run in which a mapped file could not be read and nobody reported it: this is the cause
-/// of any other message.
+/// Returns an error if a mapped file could not be read and no other code reported it: it is the
+/// cause of any other failure.
 fn readable(result: Result<u8, Failure>) -> Result<u8, Failure> {
     let Some((path, error)) = sys::unreported_unreadable_map() else { return result };
     let message = format!("unable to read '{}': {}", path.display(), sys::reason(&error));
@@ -68,7 +67,7 @@ fn readable(result: Result<u8, Failure>) -> Result<u8, Failure> {
     Err(Failure::fatal(message))
 }
 
-/// Says what is left to say and gives the exit code.
+/// Prints the pending messages of a failure and returns the exit code.
 fn conclude(failure: Failure) -> u8 {
     failure.say();
     match failure {

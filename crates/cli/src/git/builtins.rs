@@ -1,8 +1,8 @@
-//! The names of Git's own commands. No alias can hide them, so their arguments are understood
-//! without the configuration.
+//! The names of Git's builtin commands. An alias cannot override them, so their arguments can be
+//! parsed without the configuration.
 
-/// Returns true if `name` is one of them. The list is that of the newest Git, sorted; a test
-/// compares it with Git's.
+/// Returns true if `name` is a builtin. The list is that of the newest Git, sorted; a test compares
+/// it with Git's.
 pub(crate) fn is_builtin(name: &[u8]) -> bool {
     BUILTINS.binary_search_by(|builtin| builtin.as_bytes().cmp(name)).is_ok()
 }

@@ -1,12 +1,12 @@
-//! The real Git: finding it, and becoming it.
+//! The real Git: finding it, and replacing this process by it.
 //!
-//! Order: `SAPWOOD_GIT`; PATH: the first `git` behind the last directory in which PATH has this
-//! program, by whatever link. No setting names the real Git: every call that is handed over would
-//! have to read the configuration. The search only goes on from our own place, so two shims on one
-//! PATH hand on in PATH's order and cannot come back. If that is not certain (the user named the
-//! path, this program is not on PATH, or the program found is a script or another program's link),
-//! the step is counted in `SAPWOOD_SHIM_STEPS`. After [`MOST_STEPS`] nested or consecutive steps
-//! the search is a loop.
+//! Search order: `SAPWOOD_GIT`; then the first `git` in PATH behind the last directory in which
+//! PATH has this program under any link. No setting names the real Git: every call that is handed
+//! over would have to read the configuration. The search always goes forward from this program's
+//! own place, so two shims on one PATH hand over in PATH's order and cannot loop. Where that is not
+//! certain (the user named the path, this program is not on PATH, or the program found is a script
+//! or another program's link), the step is counted in `SAPWOOD_SHIM_STEPS`. After [`MOST_STEPS`]
+//! nested or consecutive steps the search counts as a loop.
 
 use std::{
     collections::HashMap,
@@ -24,19 +24,20 @@ use crate::term::failure::Failure;
 
 pub(crate) mod builtins;
 
-/// Variables by name.
+/// Environment variables by name.
 pub(crate) type Env = HashMap<OsString, OsString>;
 
-/// The number of uncertain steps that led to this process.
+/// Counts the uncertain steps that led to this process.
 const STEPS: &str = "SAPWOOD_SHIM_STEPS";
 
-/// A wrapper in a hook in an alias in a wrapper does not go as deep.
+/// The step limit. Legitimate nesting (a wrapper in a hook in an alias in a wrapper) stays below
+/// it.
 const MOST_STEPS: u32 = 64;
 
-/// Where programs are when nobody says.
+/// The search path if PATH is not set.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Why there is no real Git.
+/// Why no real Git was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
     #[error("sapwood cannot find the git it stands before: no other 'git' in PATH (set SAPWOOD_GIT)")]
@@ -47,24 +48,24 @@ pub(crate) enum Error {
     Circle,
 }
 
-/// Where to look.
+/// Where to search.
 pub(crate) struct Find<'a> {
     pub(crate) env: &'a Env,
-    /// Relative names on PATH begin here.
+    /// The base of relative names on PATH.
     pub(crate) cwd: &'a Path,
 }
 
-/// A Git that is not us.
+/// A Git that is not this program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RealGit {
-    /// Its program.
+    /// The path of its program.
     pub(crate) path: PathBuf,
-    /// The step to it in the count of those that may lead back to us; `None` if it cannot.
+    /// The number of this step if the program may call this one again; `None` if it cannot.
     step: Option<u32>,
 }
 
 impl Find<'_> {
-    /// Finds it.
+    /// Finds the real Git.
     pub(crate) fn git(&self) -> Result<RealGit, Error> {
         let (path, certain) = self.next()?;
         let step = match certain {
@@ -74,14 +75,14 @@ impl Find<'_> {
         Ok(RealGit { path, step })
     }
 
-    /// The number of the next uncertain step, if it may be taken.
+    /// Returns the number of the next uncertain step; `None` at the limit.
     fn step(&self) -> Option<u32> {
         let taken = self.env.get(OsStr::new(STEPS)).and_then(|steps| steps.to_str()?.parse().ok());
         let taken: u32 = taken.unwrap_or_default();
         (taken < MOST_STEPS).then_some(taken + 1)
     }
 
-    /// The path, and whether it is certain that it does not lead back.
+    /// Returns the path, and true if that program certainly does not call this one again.
     fn next(&self) -> Result<(PathBuf, bool), Error> {
         let me = by_path::stat_followed(Path::new("/proc/self/exe"));
         let me = me.ok().flatten().map(|stat| (stat.dev, stat.ino));
@@ -99,7 +100,8 @@ impl Find<'_> {
         let path = self.env.get(OsStr::new("PATH")).map_or(OsStr::new(DEFAULT_PATH), OsString::as_os_str);
         let programs = std::env::split_paths(path).map(|dir| self.cwd.join(dir).join("git"));
         let programs: Vec<_> = programs.filter_map(|path| Some((identity(&path)?, path))).collect();
-        // The last of several: only from there on does each step lead further down PATH.
+        // Of several matches take the last: only from there on does each step lead further down
+        // PATH.
         let mine = programs.iter().rposition(|(found, _)| Some(*found) == me);
         if let Some((_, path)) = programs.get(mine.map_or(programs.len(), |mine| mine + 1)) {
             return Some((path.clone(), !may_call_others(path)));
@@ -109,14 +111,14 @@ impl Find<'_> {
     }
 }
 
-/// Device and inode of a program; `None` if it is none.
+/// Returns device and inode of a program; `None` if the path is not an executable file.
 pub(crate) fn identity(path: &Path) -> Option<(u64, u64)> {
     let stat = by_path::stat_followed(path).ok().flatten()?;
     (stat.file_type == FileType::File && stat.mode & 0o111 != 0).then_some((stat.dev, stat.ino))
 }
 
-/// Returns true for a script, or a program under another name that acts on the name it is called by
-/// (as tool version managers do): it may look for a `git` of its own.
+/// Returns true for a script, or a program that behaves according to the name it is called by (as
+/// tool version managers do): it may search for a `git` of its own.
 fn may_call_others(path: &Path) -> bool {
     let mut start = [0; 2];
     let read = by_path::open(path).and_then(|mut file| file.read_exact(&mut start));
@@ -130,7 +132,7 @@ fn may_call_others(path: &Path) -> bool {
 }
 
 impl RealGit {
-    /// Where its own programs are, `git-submodule` and the like.
+    /// Returns the directory of Git's own programs, such as `git-submodule`.
     pub(crate) fn exec_path(&self, env: &Env) -> Option<PathBuf> {
         if let Some(path) = env.get(OsStr::new("GIT_EXEC_PATH")).filter(|path| !path.is_empty()) {
             return Some(path.into());
@@ -142,7 +144,7 @@ impl RealGit {
         by_path::canonical(&found).ok()
     }
 
-    /// PATH for programs that Git would start: its own come first.
+    /// Returns PATH for programs that Git would start: Git's own directory comes first.
     pub(crate) fn path_for_children(&self, env: &Env) -> Option<OsString> {
         let mut path = self.exec_path(env)?.into_os_string();
         path.push(":");
@@ -150,7 +152,7 @@ impl RealGit {
         Some(path)
     }
 
-    /// To start it beside us, with this environment.
+    /// Returns a command that runs the real Git as a child process with this environment.
     pub(crate) fn command(&self, env: &Env) -> Command {
         let mut command = Command::new(&self.path);
         command.env_clear().envs(env);
@@ -160,17 +162,17 @@ impl RealGit {
         command
     }
 
-    /// Replaces this process by it. Only returns if that fails.
+    /// Replaces this process by the real Git. Only returns if that fails.
     pub(crate) fn become_it(&self, name: &OsStr, argv: &[OsString], env: &Env) -> Failure {
         let mut argv = argv.to_vec();
         let given = argv.first().cloned().unwrap_or_default();
         let mut program = self.path.clone();
         if name.as_bytes().starts_with(b"git-") {
-            // A program of its own, or else something that Git knows by that name.
+            // Git may have a program of this name; otherwise Git resolves the name itself.
             let own = self.exec_path(env).map(|dir| dir.join(name)).filter(|path| identity(path).is_some());
             program = own.unwrap_or(program);
         } else if given.as_bytes().contains_str("/") {
-            // Git may look for its own files beside the program this names.
+            // Git may search for its own files relative to the path in `argv[0]`.
             argv = std::iter::once(program.clone().into()).chain(argv.into_iter().skip(1)).collect();
         }
         let step = self.step.map(|step| OsString::from(step.to_string()));

@@ -34,7 +34,7 @@ struct Request {
     man: Option<BString>,
 }
 
-/// The record of `help`. The records of all commands are not known here, so it does not run.
+/// The record of `help`. This module lacks the records of all commands, so its `run` does nothing.
 pub(super) const COMMAND: Command = Command {
     name: "help",
     summary: "Open the manual of a command",
@@ -88,12 +88,12 @@ pub(super) fn run(registry: &Registry, run: &Invocation, args: &[BString]) -> Re
     }
 }
 
-/// Shows the page of a command.
+/// Shows the manual page of a command.
 pub(super) fn page_of(run: &Invocation, command: &'static Command) -> Result<u8, Failure> {
     show(run, &page::of(command))
 }
 
-/// Opens a page in `man` if standard output is a terminal, or prints it.
+/// Opens a page in `man` if standard output is a terminal, or prints it as text.
 fn show(run: &Invocation, page: &Page) -> Result<u8, Failure> {
     if !(std::io::stdout().is_terminal() && opened(run, page)) {
         console::out_raw(render::plain(page).as_bytes());
@@ -101,13 +101,13 @@ fn show(run: &Invocation, page: &Page) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Returns true if there is a `man` that has shown the page.
+/// Returns true if `man` exists and has shown the page.
 fn opened(run: &Invocation, page: &Page) -> bool {
     let mut man = Process::new("man");
     man.args(["-l", "-"]).env_clear().envs(&run.env).stdin(Stdio::piped());
     let Ok(mut man) = man.spawn() else { return false };
     if let Some(mut input) = man.stdin.take() {
-        // A `man` that does not read this ends with an error.
+        // If `man` stops reading, its exit status reports the failure.
         let _ = input.write_all(render::roff(page).as_bytes());
     }
     man.wait().is_ok_and(|status| status.success())
@@ -122,7 +122,7 @@ fn write_all(registry: &Registry, run: &Invocation, directory: &BString) -> Resu
     by_path::create_dir_all(&directory).map_err(|error| failed(&directory, &error))?;
     for page in page::pages(registry) {
         let path = directory.join(format!("{}.1", page.name));
-        // Another name's link or file of the same name is replaced, not written through.
+        // Replace an existing file or link of this name; do not write through it.
         let _ = by_path::remove_file(&path);
         let written = by_path::create_new(&path, 0o666)
             .and_then(|mut file| file.write_all(render::roff(&page).as_bytes()));

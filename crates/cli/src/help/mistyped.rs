@@ -1,4 +1,4 @@
-//! A command that sapwood does not have: Git's message and suggestion, and `help.autocorrect`.
+//! An unknown command: Git's message and suggestions, and `help.autocorrect`.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::{
     },
 };
 
-/// Names at this distance are not similar. As in Git.
+/// From this distance on, names are not similar. As in Git.
 const TOO_FAR: usize = 7;
 
-/// The costs of one edit, as in Git: letters in the wrong order cost nothing, and a letter that was
-/// left out costs less than one too many.
+/// The costs of one edit, as in Git: swapped letters cost nothing, and a missing letter costs less
+/// than a superfluous one.
 const SUBSTITUTE: usize = 2;
 const INSERT: usize = 1;
 const DELETE: usize = 3;
@@ -34,12 +34,12 @@ enum Correct {
     Show,
     /// Print no suggestions.
     Never,
-    /// Run the only similar command, after a delay.
+    /// Run the command that is the only similar one, after a delay.
     After(Duration),
 }
 
-/// Returns the command that the user meant, if `help.autocorrect` lets it run; otherwise the
-/// failure that names the similar commands, which has been printed.
+/// Returns the command that the user meant, if `help.autocorrect` lets it run. Otherwise prints the
+/// failure, which names the similar commands, and returns its exit code.
 pub(super) fn corrected(
     registry: &Registry,
     run: &Invocation,
@@ -94,7 +94,7 @@ fn configured(run: &Invocation) -> Result<Correct, Failure> {
     })
 }
 
-/// Parses a value; `None` stands for the name alone. A prompt is not offered.
+/// Parses a value; `None` means a key without a value. Prompting is not supported.
 fn parse(value: Option<&BStr>) -> Option<Correct> {
     let now = Correct::After(Duration::ZERO);
     let Some(value) = value else { return Some(now) };
@@ -134,13 +134,13 @@ fn similar(all: impl Iterator<Item = &'static Command>, name: &BStr) -> Vec<&'st
             begun.extend(nearest.map(|&(.., command)| command));
             begun
         }
-        // Git offers nothing then. The beginning of a command is a hint all the same.
+        // Git suggests nothing in this case. Commands that begin with the word are still useful.
         _ => begun,
     }
 }
 
-/// The cost of the cheapest edits that make `to` of `from` (Damerau and Levenshtein), where two
-/// neighbours change places for nothing.
+/// Returns the lowest cost of the edits that turn `from` into `to` (Damerau-Levenshtein), where
+/// swapping two neighbours is free.
 fn distance(from: &[u8], to: &[u8]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=to.len()).map(|length| length * INSERT).collect();
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(names("swich"), ["switch"]);
         assert_eq!(names("frobnicate"), [""; 0]);
         assert_eq!(names("check")[0], "checkout");
-        // Scripts' commands are found by their distance only.
+        // Plumbing commands are found by their distance only.
         assert_eq!(names("diff-file"), ["diff-files"]);
     }
 

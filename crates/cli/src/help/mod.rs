@@ -1,7 +1,7 @@
-//! Texts made of all records: `help` and the manual, the lists that tests and scripts read, shell
-//! completion, and the answer to a command that there is not.
+//! Texts generated from the command records: `help` and the manual, the lists that tests and
+//! scripts read, shell completion, and the response to an unknown command.
 //!
-//! The parts take the records as a [`Registry`]: this module alone knows all tables.
+//! The submodules get the records as a [`Registry`]: this module alone imports all tables.
 
 mod completion;
 mod manual;
@@ -25,7 +25,7 @@ use crate::{
     term::{console, failure::Failure},
 };
 
-/// The commands of this module. They read all records, and so stand above the other tables.
+/// The commands of this module. They read all records, and therefore are in a table of their own.
 const COMMANDS: &[Command] = &[
     Command {
         name: "completion",
@@ -44,12 +44,12 @@ const COMMANDS: &[Command] = &[
     Command { name: "version", run: version, ..Command::BASE },
 ];
 
-/// The records of all commands.
+/// Returns the records of all commands.
 fn registry() -> Registry {
     Registry { commands: commands::COMMANDS.iter().chain(shim::COMMANDS).chain(COMMANDS).collect() }
 }
 
-/// Runs the command that was named. Returns its exit code.
+/// Runs the command that the user named. Returns its exit code.
 pub(crate) fn dispatch(run: &Invocation) -> Result<u8, Failure> {
     let registry = registry();
     if run.command.is_empty() {

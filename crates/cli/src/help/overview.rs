@@ -1,4 +1,4 @@
-//! The text of `sapwood` alone: the commands by task, in 80 columns.
+//! The text of `sapwood` without a command: the commands by task, in 80 columns.
 
 use super::{
     registry::{GROUPS, Registry},
@@ -7,14 +7,14 @@ use super::{
 use crate::{commands::record::Group, term::args::USAGE};
 
 const WIDTH: usize = 80;
-/// The column in which summaries begin.
+/// The column where summaries begin.
 const SUMMARIES: usize = 19;
 
 const END: &str = "
 'sapwood help <command>' opens the manual of a command; 'sapwood <command> -h'
 lists its options.";
 
-/// The text.
+/// Returns the text.
 pub(super) fn text(registry: &Registry) -> String {
     let mut text = format!("{USAGE}\n");
     for &(group, title) in GROUPS {

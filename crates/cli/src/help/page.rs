@@ -1,4 +1,4 @@
-//! The pages of the manual, built of records. Renderers know nothing of commands.
+//! The manual pages, built from the command records. Renderers do not depend on commands.
 
 use super::{
     registry::{GROUPS, Registry},
@@ -23,16 +23,16 @@ pub(super) enum Block {
     Section(String),
     Subsection(String),
     Paragraph(Text),
-    /// A command line. Further lines are indented.
+    /// A command line. Continuation lines are indented.
     Usage(Text),
-    /// A term, and its explanation below it.
+    /// A term, and its description below it.
     Item(Text, Text),
 }
 
-/// One line on the program.
+/// A one-line summary of the program.
 const SUMMARY: &str = "a fast working-tree engine for Git repositories";
 
-/// The options before the command.
+/// The global options, which come before the command.
 const GLOBAL_OPTIONS: &[(&str, &str)] = &[
     ("-v, --version", "Print the version."),
     ("-h, --help", "Print the commands by task, or the page of a command."),
@@ -60,7 +60,7 @@ const GLOBAL_OPTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Environment variables for users.
+/// Environment variables that users may set.
 const VARIABLES: &[(&str, &str)] = &[
     ("SAPWOOD_GIT", "The path of the real Git. Without it, PATH decides."),
     (
@@ -81,12 +81,12 @@ const DESCRIPTION: &[&str] = &[
      commands that are in a repository.",
 ];
 
-/// All pages, the program's first.
+/// Returns all pages, the program's own first.
 pub(super) fn pages(registry: &Registry) -> Vec<Page> {
     std::iter::once(program(registry)).chain(registry.listed().map(of)).collect()
 }
 
-/// The page of the program.
+/// Returns the page of the program.
 pub(super) fn program(registry: &Registry) -> Page {
     let mut page = Page { name: "sapwood".into(), blocks: Vec::new() };
     page.section("NAME");
@@ -124,7 +124,7 @@ pub(super) fn program(registry: &Registry) -> Page {
     page
 }
 
-/// The page of a command and its subcommands.
+/// Returns the page of a command and its subcommands.
 pub(super) fn of(command: &'static Command) -> Page {
     let mut page = Page { name: format!("sapwood-{}", command.name), blocks: Vec::new() };
     page.section("NAME");
@@ -203,7 +203,7 @@ impl Page {
         self.options(subcommand, "");
     }
 
-    /// Says in which forms the shim runs the command.
+    /// Adds a sentence on the forms in which the shim runs the command.
     fn native(&mut self, command: &'static Command) {
         let quoted =
             |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use crate::session::invocation::{Invocation, Program};
 
-    /// The options that the program's page and its usage name are options of the program.
+    /// The program accepts every option that its page and its usage name.
     #[test]
     fn global_options_exist() {
         for (heads, _) in GLOBAL_OPTIONS {

@@ -1,4 +1,4 @@
-//! All records, for texts that are made of them.
+//! The records of all commands.
 
 use crate::commands::record::{Command, Group};
 
@@ -18,7 +18,7 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    /// The commands that a user calls.
+    /// Returns the commands that `help` lists.
     pub(super) fn listed(&self) -> impl Iterator<Item = &'static Command> {
         self.commands
             .iter()
@@ -26,12 +26,12 @@ impl Registry {
             .filter(|command| !matches!(command.group, Group::Internal | Group::Hidden))
     }
 
-    /// The commands of a group.
+    /// Returns the commands of a group.
     pub(super) fn of_group(&self, group: Group) -> impl Iterator<Item = &'static Command> {
         self.commands.iter().copied().filter(move |command| command.group == group)
     }
 
-    /// The command of this name.
+    /// Returns the command called `name`.
     pub(super) fn find(&self, name: &[u8]) -> Option<&'static Command> {
         self.commands.iter().copied().find(|command| name == command.name.as_bytes())
     }

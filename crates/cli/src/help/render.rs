@@ -7,7 +7,7 @@ use super::{
     text::{self, Style, Text},
 };
 
-/// The width of plain text, and its indents, as `man` has them.
+/// The width of plain text and its indents, in columns; the same as in `man`.
 const WIDTH: usize = 80;
 const INDENT: usize = 7;
 const ITEM: usize = 14;
@@ -17,7 +17,7 @@ pub(super) fn roff(page: &Page) -> String {
     let mut document = Roff::new();
     let version = concat!("sapwood ", env!("CARGO_PKG_VERSION"));
     document.control("TH", [&page.name.to_uppercase()[..], "1", " ", version, "sapwood manual"]);
-    // Option names and commands are not hyphenated, and spaces in them not stretched.
+    // Do not hyphenate option names and commands, and do not stretch the spaces in them.
     document.control("nh", []).control("ad", ["l"]);
     for block in &page.blocks {
         match block {
@@ -28,7 +28,7 @@ pub(super) fn roff(page: &Page) -> String {
             Block::Item(term, text) => document.control("TP", []).text(inlines(term)).text(inlines(text)),
         };
     }
-    // groff draws these as accents.
+    // groff renders these characters as accents.
     document.render().replace('^', "\\(ha").replace('~', "\\(ti").replace('`', "\\(ga")
 }
 

@@ -1,12 +1,12 @@
-//! Text in three styles, parsed from the plain strings of records.
+//! Text in three styles, parsed from the plain strings of command records.
 
 /// The style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
-    /// Typed as it stands.
+    /// Typed literally.
     Literal,
-    /// Replaced by a value of the user's.
+    /// Replaced by a value that the user chooses.
     Value,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn prose(text: &str) -> Text {
     spans
 }
 
-/// Parses a usage line or an option: everything is literal but values in `<>`, brackets and bars.
+/// Parses a usage line or an option: all text is literal except values in `<>`, brackets and bars.
 pub(super) fn line(text: &str) -> Text {
     let mut spans = Text::new();
     let mut value = false;
@@ -66,10 +66,10 @@ pub(super) fn line(text: &str) -> Text {
     spans
 }
 
-/// The help of an option as a sentence.
+/// Turns the help of an option into a sentence.
 pub(super) fn sentence(help: &str) -> Text {
     let first = help.split(' ').next().unwrap_or_default();
-    // A name in other than small letters is no ordinary word.
+    // Keep the case of a first word with other characters than lower-case letters: it is a name.
     let is_word = first
         .trim_end_matches(',')
         .bytes()
@@ -84,7 +84,7 @@ pub(super) fn sentence(help: &str) -> Text {
     prose(&text)
 }
 
-/// The text without styles. Literal text in prose is `quoted`.
+/// Returns the text without styles. Literal text in prose is quoted if `quoted`.
 pub(super) fn plain(text: &Text, quoted: bool) -> String {
     text.iter()
         .map(|span| match span.style {
@@ -94,7 +94,7 @@ pub(super) fn plain(text: &Text, quoted: bool) -> String {
         .collect()
 }
 
-/// Breaks text into lines of at most `width` columns. Longer words stay whole.
+/// Wraps text into lines of at most `width` columns. Longer words stay whole.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_ascii_whitespace() {

@@ -1,9 +1,10 @@
-//! The decision between native and handed over: a function of the command line, the configuration
-//! and the repository.
+//! The decision whether a command runs natively or is handed over to Git: a function of the command
+//! line, the configuration and the repository.
 //!
-//! Order, cheapest first: the command's name (and, if Git has no such command, the command that it
-//! is an alias of); the options and arguments; the configuration; the files; the meaning of the
-//! arguments; the index. Nothing is printed or changed, and standard input is not read.
+//! Order, cheapest check first: the command's name (and, if Git has no such command, the command
+//! that it is an alias of); the options and arguments; the configuration; the files; the revisions
+//! and paths that the arguments name; the index. Nothing is printed or changed, and standard input
+//! is not read.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
@@ -18,8 +19,8 @@ use crate::{
     session::invocation::{Invocation, Place},
 };
 
-/// Returns `Ok` if the command is native in full. An alias in `run` is replaced by its command, and
-/// the repository stays open in `run`. Only an alias needs the place of the real Git.
+/// Returns `Ok` if the whole command is native. An alias in `run` is replaced by its command, and
+/// `run` keeps the opened repository. `find_git` is called for an alias only.
 pub(super) fn decide(run: &mut Invocation, find_git: impl FnOnce() -> Option<RealGit>) -> Result<(), Reason> {
     if run.paginate {
         return Err(Reason::Option("--paginate".into()));
@@ -60,7 +61,7 @@ pub(super) fn decide(run: &mut Invocation, find_git: impl FnOnce() -> Option<Rea
     Ok(())
 }
 
-/// The command of this name, if the shim may serve it with these arguments.
+/// Returns the command called `name`, if the shim may serve it with these arguments.
 fn served(name: &BStr, args: &[BString]) -> Option<&'static Command> {
     let command = commands::find(name).filter(|command| command.is_gits())?;
     command.leaf(args).is_ok().then_some(command)
@@ -70,8 +71,8 @@ fn unknown(run: &Invocation) -> Reason {
     Reason::Command(run.command.to_string())
 }
 
-/// Replaces an alias that is a native command and plain arguments. Programs called `git-<name>`
-/// come before it, as with Git. Aliases with quotes or shell code are left to Git.
+/// Expands an alias for a native command with plain arguments. A program called `git-<name>` takes
+/// precedence, as in Git. Aliases with quotes or shell code are left to Git.
 fn alias(run: &mut Invocation, git: Option<&RealGit>) -> Result<&'static Command, Reason> {
     let name = run.command.to_str().map_err(|_| unknown(run))?.to_owned();
     let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -84,7 +85,7 @@ fn alias(run: &mut Invocation, git: Option<&RealGit>) -> Result<&'static Command
         return Err(unknown(run));
     }
     let repo = run.look_for_repository().map_err(|_| unknown(run))?;
-    // Git resolves the newer spelling, `[alias "name"] command = ...`, together with the older one.
+    // Git resolves the newer form, `[alias "name"] command = ...`, together with the older one.
     let has_other = repo.config_names().any(|key| {
         key.strip_prefix(b"alias.")
             .is_some_and(|rest| rest.eq_ignore_ascii_case(format!("{name}.command").as_bytes()))
@@ -118,8 +119,8 @@ fn first(reasons: impl IntoIterator<Item = Reason>) -> Result<(), Reason> {
     reasons.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Returns true if Git would show hints in colour here: on a terminal that has colours. The native
-/// commands do not read `color.ui`, and leave `color.advice` to Git.
+/// Returns true if Git would colour hints here: standard error is a terminal with colours. The
+/// native commands do not read `color.ui`, and leave `color.advice` to Git.
 pub(super) fn colours_hints(run: &Invocation) -> bool {
     use std::io::IsTerminal as _;
     std::io::stderr().is_terminal() && !matches!(run.variable("TERM"), None | Some(b"dumb"))

@@ -1,8 +1,8 @@
-//! `sapwood shim install`, `status` and `remove`: a link called `git`, and the line that puts its
-//! directory first on PATH.
+//! `sapwood shim install`, `status` and `remove`: a link called `git`, and the shell line that puts
+//! its directory first on PATH.
 //!
-//! The line goes to standard output and all else to standard error, so `eval "$(sapwood shim
-//! install)"` switches it on for one shell. Only links to sapwood are replaced or removed.
+//! The line goes to standard output and everything else to standard error, so `eval "$(sapwood shim
+//! install)"` enables the shim for one shell. Only links to sapwood are replaced or removed.
 
 use std::{
     ffi::OsStr,
@@ -80,7 +80,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
 }
 
-/// The directory for the link.
+/// Returns the directory for the link.
 fn place(run: &Invocation, in_repository: bool, dir: Option<&[u8]>) -> Result<PathBuf, Failure> {
     match (in_repository, dir) {
         (true, Some(_)) => Err(Failure::fatal("'--repository' cannot be used with a directory")),
@@ -108,7 +108,7 @@ fn install(run: &Invocation, dir: &Path) -> Result<u8, Failure> {
     if !matches!(by_path::stat(&link), Ok(None)) && !is_ours(&link) {
         return Err(Failure::fatal(format!("'{}' is there and not sapwood's", link.display())));
     }
-    // The old link, if there is one, serves until the moment the new one does.
+    // An old link stays in place until the rename replaces it.
     let new = dir.join(format!(".git-{}", std::process::id()));
     by_path::symlink(&program, &new).map_err(|error| failed("make", &new, &error))?;
     by_path::rename(&new, &link).map_err(|error| {
@@ -123,7 +123,7 @@ fn install(run: &Invocation, dir: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The line that puts `dir` first on PATH, in the words of the user's shell.
+/// Returns the line that puts `dir` first on PATH, in the syntax of the user's shell.
 fn shell_line(run: &Invocation, dir: &Path) -> BString {
     let dir = text!("'", dir.as_os_str().as_bytes().replace("'", "'\\''"), "'");
     let shell =
@@ -143,13 +143,13 @@ fn remove(dir: &Path) -> Result<u8, Failure> {
     by_path::remove_file(&link).map_err(|error| {
         Failure::fatal(format!("cannot remove '{}': {}", link.display(), crate::term::text::os_error(&error)))
     })?;
-    // Whatever else is in there is not ours.
+    // The removal fails, as intended, if the directory has other entries.
     let _ = by_path::remove_dir(dir);
     console::note(format!("'{}' is gone. Running shells may need `hash -r`.", link.display()));
     Ok(0)
 }
 
-/// A link to this program, or to one called `sapwood` that may be gone by now.
+/// Returns true for a link to this program, or to a file called `sapwood` that may no longer exist.
 fn is_ours(link: &Path) -> bool {
     let Ok(Some(target)) = by_path::read_link(link) else { return false };
     target.file_name() == Some(OsStr::new("sapwood")) || is_this_program(link)
@@ -163,7 +163,7 @@ pub(super) fn is_this_program(path: &Path) -> bool {
     identity(path).is_some_and(|found| Some(found) == identity(Path::new("/proc/self/exe")))
 }
 
-/// The `git` that PATH finds first.
+/// Returns the `git` that PATH finds first.
 pub(super) fn first_git(run: &Invocation) -> Option<PathBuf> {
     let path = run.env.get(OsStr::new("PATH"))?;
     let programs = std::env::split_paths(path).map(|dir| run.cwd.join(dir).join("git"));

@@ -1,8 +1,8 @@
-//! `SAPWOOD_SHIM_LOG=FILE`: a line of JSON for each invocation.
+//! `SAPWOOD_SHIM_LOG=FILE`: one line of JSON per invocation.
 //!
 //! One `write` appends the line to a file opened with `O_APPEND`, so lines of parallel processes do
-//! not mix. Bytes that are not UTF-8 become U+FFFD. A log that cannot be written changes nothing:
-//! Git has no such failure.
+//! not mix. Bytes that are not UTF-8 become U+FFFD. A failed write to the log does not affect the
+//! command: Git has no such failure.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -17,24 +17,24 @@ use crate::term::text::json;
 
 /// The outcome of an invocation.
 pub(super) enum Outcome<'a> {
-    /// It ran here.
+    /// The command ran natively.
     Native {
         /// Its exit code; 128 + n if signal n ended it.
         code: u8,
     },
-    /// It is about to become the real Git.
+    /// The process is about to become the real Git.
     HandedOver {
-        /// Why.
+        /// The reason to hand over.
         reason: &'a Reason,
     },
-    /// It was to be native only.
+    /// The command had to be native, and was not.
     Refused {
-        /// Why it would have been handed over.
+        /// The reason why it would have been handed over.
         reason: &'a Reason,
     },
 }
 
-/// Where to write, and what is known from the start.
+/// The log file, and the fields that are known from the start.
 pub(super) struct Log {
     file: Option<PathBuf>,
     argv: Vec<String>,
@@ -48,17 +48,18 @@ impl Log {
             Some(_) => argv.iter().map(|arg| arg.to_string_lossy().into_owned()).collect(),
             None => Vec::new(),
         };
-        // `-C` moves a native command; the name is meant where we were called.
+        // A native command changes its directory for `-C`; the log's name is relative to the
+        // directory before that.
         let file = file.map(|file| std::path::absolute(file).unwrap_or_else(|_| file.into()));
         Log { file, argv, started }
     }
 
-    /// When the program did.
+    /// Returns the time when the program started.
     pub(super) fn started(&self) -> Instant {
         self.started
     }
 
-    /// Writes the line. The time is that from the program's start until now.
+    /// Writes the line. Its time is measured from the start of the program.
     pub(super) fn write(&self, command: &str, outcome: &Outcome<'_>) {
         let Some(file) = &self.file else { return };
         let line = line(&self.argv, command, outcome, self.started.elapsed().as_secs_f64() * 1000.0);

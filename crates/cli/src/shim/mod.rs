@@ -4,7 +4,7 @@
 //! Order: the name of the program; `SAPWOOD_SHIM`; the decision ([`decide`]), which reads the
 //! command line, the configuration and the repository and changes nothing; then the command in this
 //! process, or `exec` of the real Git with the original arguments, environment, directory and
-//! standard input. In doubt it is the real Git. Design: docs/design/shim.md.
+//! standard input. In doubt, the real Git runs. Design: docs/design/shim.md.
 
 mod decide;
 mod doctor;
@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// The commands that manage the shim. They read the table of all others, and so stand outside of
+/// The commands that manage the shim. They read the table of all others, and therefore are not in
 /// it.
 pub(crate) const COMMANDS: &[Command] = &[install::COMMAND, doctor::COMMAND];
 
@@ -57,14 +57,14 @@ impl Switch {
     }
 }
 
-/// The name we were called by, if it is Git's: `git`, or `git-<command>`.
+/// Returns the name that this program was called by, if it is Git's: `git`, or `git-<command>`.
 pub(crate) fn called_as_git(argv0: Option<&OsString>) -> Option<OsString> {
     let name = Path::new(argv0?).file_name()?;
     (name == "git" || name.as_bytes().starts_with(b"git-")).then(|| name.to_owned())
 }
 
-/// Returns true if a command whose plan needs the real Git has changed and read nothing so far.
-/// Standard input that it read would be gone.
+/// Returns true if the command plans first and has not consumed any input, so that the real Git can
+/// start over. Standard input could not be read a second time.
 fn can_start_again(run: &Invocation) -> bool {
     let is_regular = |file: &[u8]| {
         let stat = sys::by_path::stat_followed(&run.cwd.join(sys::os_str(file))).ok().flatten();
@@ -104,7 +104,7 @@ impl Call {
         if switch == Switch::Off {
             return self.hand_over("", &Reason::Off);
         }
-        // `git-switch topic` is `git switch topic`.
+        // `git-switch topic` means `git switch topic`.
         let dashed = self.name.as_bytes().strip_prefix(b"git-").map(sys::os_str);
         let args = dashed.map(ToOwned::to_owned).into_iter().chain(self.argv.iter().skip(1).cloned());
         let mut run = match Invocation::parse(Program::Git, args, self.env.clone()) {
@@ -126,13 +126,13 @@ impl Call {
         Find { env: &self.env, cwd: &cwd }.git()
     }
 
-    /// Runs the command here.
+    /// Runs the command in this process.
     fn native(self, switch: Switch, mut run: Invocation) -> u8 {
         let starts_programs =
             commands::find(run.command.as_bstr()).is_none_or(|command| !command.traits.starts_no_program);
         let git = if starts_programs { self.find().ok() } else { None };
         run.git = git.as_ref().map(|git| git.path.clone());
-        // Hooks and filters find Git's own programs, as they do when Git starts them.
+        // Hooks and filters find Git's own programs on PATH, as when Git starts them.
         if let Some(path) = git.and_then(|git| git.path_for_children(&self.env)) {
             if let Some(repo) = run.opened.get_mut() {
                 repo.set_path_of_children(path.clone());
@@ -157,7 +157,8 @@ impl Call {
         let (code, signal) = match crate::readable(result) {
             Ok(code) => (code, None),
             Err(Failure::Unserved(what)) if can_start_again(&run) => {
-                // Nothing was done or said, and all locks are gone with what held them.
+                // Nothing was changed or printed, and every lock was released when its owner was
+                // dropped.
                 let _ = std::env::set_current_dir(&run.started_in);
                 return self.refuse_or_hand_over(switch, &run.command.to_string(), Reason::repository(what));
             }
@@ -171,7 +172,7 @@ impl Call {
                 (failure.code(), signal)
             }
         };
-        // A signal leaves Git no time to.
+        // A signal ends Git before it can flush.
         if signal.is_none() {
             console::flush();
         }
@@ -193,7 +194,7 @@ impl Call {
         conclude(Failure::fatal(format!("not native, and SAPWOOD_SHIM=native-only: {reason}")))
     }
 
-    /// Becomes the real Git.
+    /// Replaces this process by the real Git.
     fn hand_over(self, command: &str, reason: &Reason) -> u8 {
         let git = match self.find() {
             Ok(git) => git,

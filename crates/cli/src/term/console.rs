@@ -1,7 +1,7 @@
-//! Everything sapwood prints goes through here, byte for byte: names need not be UTF-8.
+//! All output of sapwood, byte for byte: names need not be UTF-8.
 //!
-//! Results go to standard output, the rest to standard error, each where Git puts it. A write that
-//! fails is not an error of the operation: the work is done by then.
+//! Results go to standard output, everything else to standard error, each to the stream that Git
+//! uses. A failed write is not an error of the operation, which is complete by then.
 
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -25,12 +25,12 @@ macro_rules! text {
 }
 pub(crate) use text;
 
-/// A line on standard output.
+/// Prints a line on standard output.
 pub(crate) fn out(line: impl AsRef<[u8]>) {
     out_raw(&[line.as_ref(), b"\n"].concat());
 }
 
-/// Bytes on standard output.
+/// Prints bytes on standard output, or keeps them until [`flush`] after [`hold_results`].
 pub(crate) fn out_raw(bytes: &[u8]) {
     match &mut *held() {
         Some(held) => held.extend_from_slice(bytes),
@@ -38,23 +38,23 @@ pub(crate) fn out_raw(bytes: &[u8]) {
     }
 }
 
-/// The output that waits for [`flush`]: standard output belongs to the process, and so does its
-/// buffer.
+/// The output that [`flush`] will write. It is static because standard output belongs to the
+/// process.
 static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
 fn held() -> MutexGuard<'static, Option<Vec<u8>>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Holds results back until [`flush`], as Git does unless they go to a terminal. If both streams
-/// end in one file, messages come first.
+/// Buffers results until [`flush`], as Git does unless standard output is a terminal. If both
+/// streams end in one file, messages come first.
 pub(crate) fn hold_results() {
     if !std::io::stdout().is_terminal() {
         *held() = Some(Vec::new());
     }
 }
 
-/// Writes what was held back: at the end, and before another program may write.
+/// Writes the buffered results: at the end, and before another program may write.
 pub(crate) fn flush() {
     if let Some(held) = &mut *held() {
         let _ = std::io::stdout().lock().write_all(held);
@@ -63,29 +63,29 @@ pub(crate) fn flush() {
     let _ = std::io::stdout().lock().flush();
 }
 
-/// The results of a command that only lists, written in large pieces. A failed write is an error
-/// here. If the reader is gone, the command ends, as Git's.
+/// The results of a listing command, written in large blocks. Here a failed write is an error. If
+/// the reader has closed the pipe, the command ends by SIGPIPE, like Git's.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     bytes: Vec<u8>,
 }
 
 impl Listing {
-    /// Written from so many bytes on.
+    /// The size in bytes from which [`Listing::relieve`] writes the buffer.
     const FULL: usize = 64 << 10;
 
-    /// Where the next record goes. To be followed by [`Listing::relieve`].
+    /// Returns the buffer for the next record. The caller then calls [`Listing::relieve`].
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Writes if there is much.
+    /// Writes the buffer if it holds at least [`Listing::FULL`] bytes.
     pub(crate) fn relieve(&mut self) -> Result<(), Failure> {
         if self.bytes.len() < Listing::FULL { Ok(()) } else { self.write("standard output") }
     }
 
-    /// Writes everything, unless a part may come from an index that could not be read. `what` names
-    /// the output in an error.
+    /// Writes the whole buffer, unless a page of a mapped index could not be read. `what` names the
+    /// output in an error message.
     pub(crate) fn write(&mut self, what: &str) -> Result<(), Failure> {
         failure::must_have_been_readable()?;
         if self.bytes.is_empty() {
@@ -102,23 +102,23 @@ impl Listing {
     }
 }
 
-/// A line on standard error.
+/// Prints a line on standard error.
 pub(crate) fn note(line: impl AsRef<[u8]>) {
     raw(&[line.as_ref(), b"\n"].concat());
 }
 
-/// Bytes on standard error, in one write.
+/// Prints bytes on standard error, in one write.
 pub(crate) fn raw(bytes: &[u8]) {
     let _ = std::io::stderr().lock().write_all(bytes);
 }
 
-/// A piece of a line on standard error.
+/// Prints part of a line on standard error.
 pub(crate) fn piece(text: &str) {
     raw(text.as_bytes());
 }
 
-/// `fatal: ...`, `error: ...` or `warning: ...`. Control characters are replaced, as a name could
-/// otherwise drive the terminal.
+/// Prints `fatal: ...`, `error: ...` or `warning: ...`. Control characters are replaced, because a
+/// name could otherwise send escape sequences to the terminal.
 pub(crate) fn report(kind: &str, message: impl AsRef<[u8]>) {
     let mut line = BString::from(format!("{kind}: "));
     line.extend(message.as_ref().iter().map(|&byte| match byte {
@@ -129,21 +129,21 @@ pub(crate) fn report(kind: &str, message: impl AsRef<[u8]>) {
     note(line);
 }
 
-/// `error: ...`
+/// Prints `error: ...`.
 pub(crate) fn error(message: impl AsRef<[u8]>) {
     report("error", message);
 }
 
-/// `warning: ...`
+/// Prints `warning: ...`.
 pub(crate) fn warning(message: impl AsRef<[u8]>) {
     report("warning", message);
 }
 
-/// The errors about alternates have been said: Git says them once a process.
+/// True after the errors about alternates were printed: Git prints them once per process.
 static COMPLAINED: AtomicBool = AtomicBool::new(false);
 
-/// Prints the warnings and errors that Git prints when it first looks for an object. They stop
-/// nothing.
+/// Prints the warnings and errors that Git prints at its first object lookup. None of them stops
+/// the command.
 pub(crate) fn complaints(repo: &repo::Repository) {
     COMPLAINED.store(true, Ordering::Relaxed);
     repo.objects().errors().iter().for_each(error);
@@ -155,23 +155,23 @@ pub(crate) fn complaints(repo: &repo::Repository) {
     repo.warnings().iter().for_each(warning);
 }
 
-/// Says the errors about alternates at the end of a command, unless [`complaints`] has said them or
-/// no object was looked for.
+/// Prints the errors about alternates at the end of a command, unless [`complaints`] has printed
+/// them or the command looked up no object.
 pub(crate) fn late_complaints(objects: &repo::objects::Objects) {
     if !COMPLAINED.swap(true, Ordering::Relaxed) {
         objects.errors_so_far().iter().for_each(error);
     }
 }
 
-/// How the terminal shows hints is as much the process's as the terminal is.
+/// True if hints are coloured. It is static because the terminal belongs to the process.
 static HINTS_ARE_COLOURED: AtomicBool = AtomicBool::new(false);
 
-/// Shows hints from here on as Git does on a terminal.
+/// Colours later hints as Git does on a terminal.
 pub(crate) fn colour_hints() {
     HINTS_ARE_COLOURED.store(true, Ordering::Relaxed);
 }
 
-/// Advice, each line led by `hint:`.
+/// Prints advice; each line begins with `hint:`.
 pub(crate) fn hint(message: impl AsRef<[u8]>) {
     let (yellow, reset) = match HINTS_ARE_COLOURED.load(Ordering::Relaxed) {
         true => ("\x1b[33m", "\x1b[m"),

@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well: what is said, and the exit code Git would give.
+//! How a failed command ends: its message, and the exit code that Git would return.
 
 use bstr::BString;
 
@@ -7,32 +7,32 @@ use crate::term::{
     console,
 };
 
-/// The end of a command that did not do what it was asked.
+/// The reason why a command ended without success.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// `fatal: <message>` on standard error, exit code 128.
     Fatal(BString),
     /// `error: <message>` on standard error, and the exit code.
     Error(BString, u8),
-    /// Everything has been said; only the exit code is left.
+    /// All messages were printed; only the exit code is left.
     Said(u8),
-    /// The command line was wrong, or asked for help: exit code 129.
+    /// The command line was invalid, or requested help: exit code 129.
     Usage(Stop),
-    /// A wrong global option: the message without a lead, the usage, exit code 129.
+    /// An invalid global option: the message without a prefix, the usage, exit code 129.
     Misused(BString),
-    /// Another failure, and as a hint what to do about it.
+    /// Another failure, and a hint on how to resolve it.
     Advised(Box<Failure>, String),
-    /// Warnings, and the failure that they come before.
+    /// A failure, and the warnings to print before it.
     Warned(Vec<BString>, Box<Failure>),
-    /// Planning found something in the repository that sapwood does not serve. Nothing was done.
+    /// Planning found something in the repository that sapwood does not serve. Nothing was changed.
     /// Printed like `Fatal`.
     Unserved(&'static str),
-    /// A signal stopped us: the process ends by it, as the shell expects.
+    /// A signal stopped the command: the process ends by it, as the shell expects.
     Signal(i32),
 }
 
 /// Returns an error if a page of a mapped index could not be read after the index was opened. A
-/// command that reads only parts of the index calls this before it prints an answer.
+/// command that reads only parts of the index calls this before it prints a result.
 pub(crate) fn must_have_been_readable() -> Result<(), Failure> {
     match sys::unreported_unreadable_map() {
         None => Ok(()),
@@ -42,12 +42,12 @@ pub(crate) fn must_have_been_readable() -> Result<(), Failure> {
     }
 }
 
-/// Refuses an option or form that sapwood does not serve yet, if it was asked for.
+/// Refuses an option or form that sapwood does not serve yet, if the user gave it.
 pub(crate) fn unserved_if(asked: bool, what: &str) -> Result<(), Failure> {
     if asked { Err(Failure::unsupported(what)) } else { Ok(()) }
 }
 
-/// Refuses an option that only has a meaning with `--patch`, if it was asked for: sapwood does not
+/// Refuses an option that only has a meaning with `--patch`, if the user gave it: sapwood does not
 /// serve `--patch`.
 pub(crate) fn requires_patch_if(asked: bool, option: &str) -> Result<(), Failure> {
     if asked { Err(Failure::requires(option, "--patch")) } else { Ok(()) }
@@ -64,7 +64,7 @@ impl Failure {
         Failure::Error(message.into(), 1)
     }
 
-    /// A path that cannot lead anywhere.
+    /// Returns the failure for a path that the system cannot resolve.
     pub(crate) fn refused(path: &sys::UserPath, refused: sys::Refused) -> Failure {
         Failure::fatal(match refused {
             sys::Refused::Empty => refused.to_string(),
@@ -72,18 +72,18 @@ impl Failure {
         })
     }
 
-    /// An option without the one it belongs to.
+    /// Returns the failure for an option that is given without the option it depends on.
     pub(crate) fn requires(option: &str, other: &str) -> Failure {
         Failure::fatal(format!("the option '{option}' requires '{other}'"))
     }
 
-    /// There is no worktree.
+    /// Returns the failure for a command that needs a worktree in a repository without one.
     pub(crate) fn no_worktree() -> Failure {
         Failure::fatal("this operation must be run in a work tree")
     }
 
-    /// Returns the failure for a worktree whose top cannot be opened. Git, which changes to it,
-    /// treats a missing one as no worktree.
+    /// Returns the failure for a worktree whose root cannot be opened. Git changes its directory to
+    /// the root, and treats a missing one as no worktree.
     pub(crate) fn cannot_open(dir: &std::path::Path) -> impl Fn(std::io::Error) -> Failure + '_ {
         use std::io::ErrorKind::{NotADirectory, NotFound};
         move |error| match error.kind() {
@@ -92,20 +92,20 @@ impl Failure {
         }
     }
 
-    /// Returns the failure for an unknown name: Git's message, unless the name may stand for
-    /// something that cannot be read.
+    /// Returns the failure for an unknown name: `otherwise`, Git's message, unless the lookup
+    /// failed because something could not be read.
     pub(crate) fn of_name(error: repo::Error, otherwise: Failure) -> Failure {
         if error.is_unreadable() || error.is_final() { error.into() } else { otherwise }
     }
 
-    /// An option or form that sapwood does not have yet. Git has it: SHORTCOMINGS.md lists it.
+    /// Returns the failure for an option or form that Git has and sapwood lacks (SHORTCOMINGS.md).
     pub(crate) fn unsupported(what: &str) -> Failure {
         Failure::Fatal(format!("{what} is not supported by sapwood yet (see SHORTCOMINGS.md)").into())
     }
 }
 
 impl Failure {
-    /// This failure, with `advice` if there is any.
+    /// Adds `advice` to this failure, if there is any.
     pub(crate) fn advised(self, advice: Option<String>) -> Failure {
         match advice {
             Some(advice) => Failure::Advised(Box::new(self), advice),
@@ -113,7 +113,7 @@ impl Failure {
         }
     }
 
-    /// This failure without advice of our own: Git gives none.
+    /// Removes sapwood's own advice: Git gives none.
     pub(crate) fn plain(self) -> Failure {
         match self {
             Failure::Advised(failure, _) => failure.plain(),
@@ -132,7 +132,7 @@ impl Failure {
         }
     }
 
-    /// Says what has not been said yet.
+    /// Prints the messages that were not printed yet.
     pub(crate) fn say(&self) {
         match self {
             Failure::Fatal(message) => console::report("fatal", message),
@@ -164,7 +164,7 @@ impl Failure {
         }
     }
 
-    /// The exit code; for a signal, what a shell makes of it.
+    /// Returns the exit code; for a signal, the one that a shell reports.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Fatal(_) | Failure::Unserved(_) => 128,

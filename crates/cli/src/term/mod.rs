@@ -1,5 +1,5 @@
 //! The terminal side of the program: arguments, output, failures, progress, text. It imports
-//! nothing else of this crate.
+//! nothing else from this crate.
 
 pub(crate) mod args;
 pub(crate) mod console;

@@ -1,12 +1,12 @@
 //! `Updating files:  42% (n/m)` on standard error, or `Copying objects: n` if the total is unknown.
 //! For downloads the last line shows bytes and throughput.
 //!
-//! Nothing shows before a delay (two seconds, `GIT_PROGRESS_DELAY`), nor while the process is in
-//! the background of its terminal. Then each new percent does, and at least one line a second. The
-//! last one ends in `, done.` if any was shown.
+//! Nothing is shown before a delay (two seconds, or `GIT_PROGRESS_DELAY`), nor while the process is
+//! in the background of its terminal. After that, each new percent is shown, and at least one line
+//! a second. The last line ends in `, done.` if any line was shown.
 //!
-//! A phase either reports to a [`Progress`] itself, or counts in a meter that a [`Watch`] reads in
-//! a thread of its own, so that a slow step does not stop the display.
+//! A phase either updates a [`Progress`] itself, or counts in a meter that a [`Watch`] samples in
+//! its own thread, so that a slow step does not stop the display.
 
 use std::{
     borrow::Cow,
@@ -20,7 +20,7 @@ use engine::crew::Meter;
 
 use crate::term::{console, text::bytes::readable};
 
-/// A counter that shows itself. Shared by threads.
+/// A counter that displays itself. Threads may share it.
 pub(crate) struct Progress {
     title: Cow<'static, str>,
     started: Instant,
@@ -34,11 +34,11 @@ struct Shown {
     at: Option<Instant>,
     width: usize,
     last: (usize, usize),
-    /// The last word has been said.
+    /// The last line was shown.
     over: bool,
 }
 
-/// The delay that `GIT_PROGRESS_DELAY`, in seconds, asks for.
+/// Returns the delay that `GIT_PROGRESS_DELAY` sets, in seconds; two seconds by default.
 pub(crate) fn delay(variable: Option<&[u8]>) -> Duration {
     const DEFAULT: Duration = Duration::from_secs(2);
     let seconds = variable.and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
@@ -51,24 +51,24 @@ pub(crate) fn has_terminal() -> bool {
 }
 
 impl Progress {
-    /// A counter that starts to show after `delay`; or never, if not `visible`.
+    /// Creates a counter that is shown from `delay` on, or never if not `visible`.
     pub(crate) fn new(title: &'static str, visible: bool, delay: Duration) -> Progress {
         Progress::titled(title.into(), visible, delay)
     }
 
-    /// As [`Progress::new`], with any title.
+    /// Like [`Progress::new`], with a title built at run time.
     pub(crate) fn titled(title: Cow<'static, str>, visible: bool, delay: Duration) -> Progress {
         let started = Instant::now();
         Progress { title, started, from: started + delay, shown: visible.then(Mutex::default) }
     }
 
     /// Shows `done` of `total`, or `done` alone if the total is 0. Cheap if nothing is to be shown.
-    /// A thread does not wait for another one that is showing.
+    /// It does not wait for another thread that is showing the counter.
     pub(crate) fn update(&self, done: usize, total: usize) {
         self.update_saying(done, total, "");
     }
 
-    /// As [`Progress::update`], with words after the counters.
+    /// Like [`Progress::update`], with `words` after the counters.
     pub(crate) fn update_saying(&self, done: usize, total: usize, words: &str) {
         let Some(shown) = &self.shown else { return };
         let Ok(mut shown) = shown.try_lock() else { return };
@@ -87,17 +87,17 @@ impl Progress {
         shown.last = (done, total);
     }
 
-    /// The last word. Said once.
+    /// Shows the last line, once.
     pub(crate) fn finish(&self, done: usize, total: usize) {
         self.finish_with(done, total, "", "done");
     }
 
-    /// As [`Progress::finish`], with how much came, in bytes, and how fast.
+    /// Like [`Progress::finish`], with the amount received in bytes and the throughput.
     pub(crate) fn finish_bytes(&self, done: usize, total: usize, bytes: u64) {
         self.finish_with(done, total, &throughput(bytes, bytes, self.started.elapsed()), "done");
     }
 
-    /// As [`Progress::finish`], with other words than `done`.
+    /// Like [`Progress::finish`], with `words` instead of `done`.
     pub(crate) fn finish_saying(&self, done: usize, total: usize, words: &str) {
         self.finish_with(done, total, "", words);
     }
@@ -125,7 +125,7 @@ impl Progress {
     }
 }
 
-/// The words on `bytes`, of which `lately` came in this time.
+/// Returns the text for `bytes` in total, of which `lately` arrived within `time`.
 fn throughput(bytes: u64, lately: u64, time: Duration) -> String {
     // Git counts in units of 1,024 bytes and 1/1,024 seconds.
     let time = (time.as_secs_f64() * 1024.0) as u64;
@@ -133,7 +133,7 @@ fn throughput(bytes: u64, lately: u64, time: Duration) -> String {
     format!(", {} | {}/s", readable(bytes), readable(rate))
 }
 
-/// The rate of the last seconds.
+/// The throughput of the last seconds.
 #[derive(Default)]
 pub(crate) struct Rate {
     state: Mutex<RateState>,
@@ -141,17 +141,17 @@ pub(crate) struct Rate {
 
 #[derive(Default)]
 struct RateState {
-    /// When so many bytes had come, oldest first.
+    /// The byte count at each sample time, oldest first.
     samples: VecDeque<(Instant, u64)>,
     words: String,
 }
 
 impl Rate {
-    /// The time between two samples, and their number, are Git's.
+    /// Git's interval between two samples, and its number of samples.
     const PAUSE: Duration = Duration::from_millis(500);
     const SAMPLES: usize = 8;
 
-    /// Returns the words on the bytes that have come so far. They change twice a second.
+    /// Returns the text for the bytes received so far. It changes twice a second.
     pub(crate) fn now(&self, bytes: u64) -> String {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -174,8 +174,8 @@ fn percent(done: usize, total: usize) -> usize {
     done * 100 / total.max(1)
 }
 
-/// A phase that counts in a [`Meter`], which a thread of its own shows. Without a terminal there is
-/// no thread.
+/// A phase that counts in a [`Meter`], which a separate thread displays. If nothing is to be shown,
+/// there is no thread.
 pub(crate) struct Watch {
     progress: Arc<Progress>,
     meter: Arc<Meter>,
@@ -191,7 +191,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// Waits for the end, at most so long. Returns true if it has come.
+    /// Waits for the end of the phase, at most for `time`. Returns true if the phase has ended.
     fn wait(&self, time: Duration) -> bool {
         let flag = self.flag.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(flag, time, |ended| !*ended);
@@ -200,11 +200,11 @@ impl Ended {
 }
 
 impl Watch {
-    /// Time between two looks at the count.
+    /// Time between two samples of the counter.
     const PAUSE: Duration = Duration::from_millis(100);
 
-    /// Shows the count from now on. A `total` of 0 is unknown: then nothing shows before something
-    /// is counted.
+    /// Shows the counter from now on. A `total` of 0 means unknown: nothing is shown until the
+    /// counter is above zero.
     pub(crate) fn start(progress: Progress, total: usize) -> Watch {
         let (progress, meter) = (Arc::new(progress), Arc::new(Meter::default()));
         let ended = Arc::new(Ended::default());
@@ -224,17 +224,17 @@ impl Watch {
         Watch { progress, meter, total, ended, thread: thread.flatten() }
     }
 
-    /// The meter, if anybody looks at it.
+    /// Returns the meter, if its count is displayed.
     pub(crate) fn meter(&self) -> Option<&Meter> {
         self.progress.shown.is_some().then_some(&*self.meter)
     }
 
-    /// As [`Watch::meter`], to be kept.
+    /// Like [`Watch::meter`], as a shared reference that may outlive the borrow.
     pub(crate) fn shared_meter(&self) -> Option<Arc<Meter>> {
         self.progress.shown.is_some().then(|| Arc::clone(&self.meter))
     }
 
-    /// Ends the display, with the whole total if that is known.
+    /// Ends the display, with the total as the final count if it is known.
     pub(crate) fn finish(mut self) {
         self.stop();
         let done = if self.total > 0 { self.total } else { self.meter.done() };
@@ -248,7 +248,7 @@ impl Watch {
     }
 }
 
-/// A phase that failed leaves its last line, and nothing is shown after it.
+/// A failed phase leaves its last line on the screen, and nothing is shown after it.
 impl Drop for Watch {
     fn drop(&mut self) {
         self.stop();

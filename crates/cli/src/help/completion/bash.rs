@@ -1,4 +1,4 @@
-//! bash.
+//! Completion for bash.
 
 use super::{
     entry::{Choice, Entry, Value, filled},
@@ -7,7 +7,7 @@ use super::{
 
 const FRAME: &str = include_str!("sapwood.bash");
 
-/// The script.
+/// Returns the script.
 pub(super) fn script(entries: &[Entry]) -> String {
     let names: Vec<&str> =
         entries.iter().map(|entry| entry.name).filter(|name| !name.contains(' ')).collect();
@@ -18,7 +18,7 @@ pub(super) fn script(entries: &[Entry]) -> String {
     filled(FRAME, &[("NAMES", line(names.clone())), ("COMMANDS", commands), ("VALUES", values.collect())])
 }
 
-/// The options and arguments of a command.
+/// Returns the case for the options and arguments of a command.
 fn arm(entry: &Entry, names: &[&str]) -> String {
     let spellings: Vec<String> = entry.options.iter().flat_map(spellings).collect();
     let words: Vec<&str> = match entry.arguments {
@@ -39,10 +39,10 @@ fn spellings(option: &Choice) -> Vec<String> {
     short.into_iter().chain(option.long.as_ref().map(|long| format!("--{long}"))).collect()
 }
 
-/// The kind of an option's value.
+/// Returns the case that sets the kind of an option's value.
 fn value(entry: &Entry, option: &Choice) -> Option<String> {
     let Value { is_optional, values } = option.value.as_ref()?;
-    // The space tells a value that may be the next word.
+    // A space marks a value that may be the next word.
     let lead = if *is_optional { "=" } else { " " };
     let patterns: Vec<String> =
         spellings(option).iter().map(|name| format!("'{} {name}{lead}'", entry.name)).collect();

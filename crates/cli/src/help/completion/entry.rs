@@ -1,9 +1,9 @@
-//! Commands and options as shells see them.
+//! Commands and options in the form that completion scripts need.
 
 use super::values::{self, Values};
 use crate::{commands::record::Command, term::args::Spec};
 
-/// A command or subcommand as shells see it.
+/// A command or subcommand.
 pub(super) struct Entry {
     /// `worktree add`
     pub(super) name: &'static str,
@@ -14,11 +14,11 @@ pub(super) struct Entry {
     pub(super) arguments: Values,
 }
 
-/// An option as shells see it.
+/// An option.
 pub(super) struct Choice {
     /// One letter.
     pub(super) short: Option<char>,
-    /// Without dashes; the `--no-` forms too.
+    /// The name without dashes; a `--no-` form is an option of its own.
     pub(super) long: Option<String>,
     pub(super) help: String,
     pub(super) value: Option<Value>,
@@ -26,7 +26,7 @@ pub(super) struct Choice {
 
 /// The value of an option.
 pub(super) struct Value {
-    /// The option may stand alone; a value must be stuck to it.
+    /// The option may stand without a value; a value must be attached to it.
     pub(super) is_optional: bool,
     pub(super) values: Values,
 }
@@ -48,13 +48,14 @@ fn entry(command: &'static Command) -> Entry {
     Entry { name: command.name, summary: command.summary, options, words, arguments }
 }
 
-/// The option, and its negation.
+/// Returns the option and its negation.
 fn choices(spec: &Spec) -> Vec<Choice> {
     let help = spec.help.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "'");
     let value = values::of_option(spec);
     let value = value.map(|(is_optional, values)| Value { is_optional, values });
     let short = spec.short().map(char::from);
-    // A record without our parser of options spells the alternatives out: `--form=(a|b)`.
+    // A command that parses its own words declares the alternatives in the spelling:
+    // `--form=(a|b)`.
     let long = spec.long().map(|long| long.split_once('=').unwrap_or((long, "")));
     let stuck = long.map(|(_, stuck)| stuck).filter(|stuck| !stuck.is_empty());
     let stuck = stuck.map(|stuck| Value { is_optional: true, values: values::alternatives(stuck) });
@@ -67,7 +68,7 @@ fn choices(spec: &Spec) -> Vec<Choice> {
     found
 }
 
-/// Puts `tables` into a frame: each line that is `@name@` becomes the table of that name.
+/// Fills a template: replaces each line `@name@` by the table of that name.
 pub(super) fn filled(frame: &str, tables: &[(&str, String)]) -> String {
     let line = |line: &str| match tables.iter().find(|(name, _)| line == format!("@{name}@")) {
         Some((_, table)) => table.clone(),

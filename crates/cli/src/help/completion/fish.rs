@@ -1,4 +1,4 @@
-//! fish.
+//! Completion for fish.
 
 use super::{
     entry::{Choice, Entry, Value, filled},
@@ -7,14 +7,14 @@ use super::{
 
 const FRAME: &str = include_str!("sapwood.fish");
 
-/// The script.
+/// Returns the script.
 pub(super) fn script(entries: &[Entry]) -> String {
     let names = entries.iter().filter(|entry| !entry.name.contains(' '));
     let name = |entry: &Entry| format!("    printf '%s\\t%s\\n' {} {}\n", entry.name, quoted(entry.summary));
     filled(FRAME, &[("NAMES", names.map(name).collect()), ("COMMANDS", entries.iter().map(lines).collect())])
 }
 
-/// The lines for one command or subcommand: its name, its options, its arguments.
+/// Returns the lines for one command or subcommand: its name, its options, its arguments.
 fn lines(entry: &Entry) -> String {
     let (family, word) = entry.name.rsplit_once(' ').unwrap_or(("", entry.name));
     let before = format!("__sapwood_exactly {family}");
@@ -58,7 +58,7 @@ fn flags(option: &Choice) -> String {
     flags.trim_end().to_owned()
 }
 
-/// The arguments of `complete` that offer the values; `None` for files, which it offers by itself.
+/// Returns the arguments of `complete` that offer the values; `None` for files, fish's default.
 fn arguments(values: &Values) -> Option<String> {
     Some(match values {
         Values::Free => "-f".into(),

@@ -1,7 +1,7 @@
-//! `sapwood completion`: scripts for the completion of shells, made of records.
+//! `sapwood completion`: completion scripts for shells, generated from the command records.
 //!
-//! A script is a frame, a file beside this one, with tables in the places of its `@...@` lines. The
-//! values of an option and the arguments of a command are told by their names in the help:
+//! A script is a template, a file in this directory, in which tables replace the `@...@` lines. The
+//! values of an option and the arguments of a command are recognized by their names in the help:
 //! `<branch>`, `<tree-ish>`, `(direct|inherit)`.
 
 mod bash;
@@ -22,7 +22,7 @@ use crate::term::{
 pub(super) const TABLE: Table<()> =
     Table { usage: &["sapwood completion (bash | zsh | fish)"], options: &[], grammar: Grammar::Mixed };
 
-/// All commands as shells see them.
+/// Returns all commands and subcommands.
 fn entries(registry: &Registry) -> Vec<entry::Entry> {
     entry::entries(registry.listed())
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use crate::commands::COMMANDS;
 
-    /// Scripts quote no names of options.
+    /// The scripts do not quote option names.
     #[test]
     fn options_are_plain_words() {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';

@@ -1,14 +1,14 @@
-//! The values that a shell offers, found by their names in usage lines and in the help of options.
+//! The values that a shell offers, determined by their names in usage lines and option help.
 
 use crate::{
     commands::record::{Command, Revisions},
     term::args::{Spec, Takes},
 };
 
-/// Things to offer.
+/// The kinds of values to offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Values {
-    /// Nothing: the value is free.
+    /// Nothing: any value is possible.
     Free,
     Files,
     Directories,
@@ -23,14 +23,14 @@ pub(super) enum Values {
     Words(Vec<&'static str>),
 }
 
-/// Names of values by their meaning. All others are free.
+/// The kind of a value by its name. Any other name means [`Values::Free`].
 const FILES: &[&str] = &["<file>", "<path>", "<gitignore>", "<repo>", "<pathspec>", "<gitdir>"];
 const DIRECTORIES: &[&str] = &["<directory>", "<template-directory>", "<subdirectory>/"];
 const BRANCHES: &[&str] = &["<branch>"];
 const REVISIONS: &[&str] =
     &["<tree-ish>", "<commit>", "<commit-ish>", "<rev>", "<start-point>", "<object>", "<ref>"];
 
-/// The values of an option, and whether the option can stand without one.
+/// Returns the values of an option, and true if the option can stand without one.
 pub(super) fn of_option(spec: &Spec) -> Option<(bool, Values)> {
     let (is_optional, name) = match spec.takes() {
         Takes::Nothing => return None,
@@ -49,14 +49,14 @@ pub(super) fn of_option(spec: &Spec) -> Option<(bool, Values)> {
     Some((is_optional, values))
 }
 
-/// The words of `(direct|inherit)`.
+/// Returns the words of `(direct|inherit)`.
 pub(super) fn alternatives(form: &'static str) -> Values {
     let words = form.trim_start_matches(['<', '(']).trim_end_matches([')', '>']).split('|').collect();
     Values::Words(words)
 }
 
-/// The words that the help of an option lists: `... modes: all, normal, no.`, `(merge, diff3, or
-/// zdiff3)`.
+/// Returns the words that the help of an option lists: `... modes: all, normal, no.`, `(merge,
+/// diff3, or zdiff3)`.
 fn listed_in(help: &'static str) -> Option<Vec<&'static str>> {
     let list = match help.split_once("modes: ") {
         Some((_, list)) => list.split(['.', '(']).next()?,
@@ -70,7 +70,7 @@ fn listed_in(help: &'static str) -> Option<Vec<&'static str>> {
     (words.len() > 1 && words.iter().all(is_word)).then_some(words)
 }
 
-/// The words that the first argument may be: literal in the usage lines, or alternatives in
+/// Returns the words that the first argument may be: literal in the usage lines, or alternatives in
 /// brackets.
 pub(super) fn words(command: &Command) -> Vec<&'static str> {
     let lead = format!("sapwood {} ", command.name);
@@ -89,7 +89,7 @@ pub(super) fn words(command: &Command) -> Vec<&'static str> {
     found
 }
 
-/// The values of a command's arguments.
+/// Returns the values of a command's arguments.
 pub(super) fn of_arguments(command: &Command) -> Values {
     let has = |name: &str| command.syntax.usage().iter().any(|usage| usage.contains(name));
     match command.revisions {

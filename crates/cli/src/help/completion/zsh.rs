@@ -1,4 +1,4 @@
-//! zsh.
+//! Completion for zsh.
 
 use super::{
     entry::{Choice, Entry, Value, filled},
@@ -7,14 +7,14 @@ use super::{
 
 const FRAME: &str = include_str!("sapwood.zsh");
 
-/// The script.
+/// Returns the script.
 pub(super) fn script(entries: &[Entry]) -> String {
     let is_top = |entry: &&Entry| !entry.name.contains(' ');
     let names = entries.iter().filter(is_top).map(|entry| described(entry.name, entry.summary)).collect();
     filled(FRAME, &[("NAMES", names), ("FUNCTIONS", entries.iter().map(function).collect())])
 }
 
-/// The function that completes the options and arguments of one command.
+/// Returns the function that completes the options and arguments of one command.
 fn function(entry: &Entry) -> String {
     let name = entry.name.replace([' ', '-'], "_");
     let mut text = format!("_sapwood_{name}() {{\n");
@@ -35,12 +35,12 @@ fn function(entry: &Entry) -> String {
     text + &format!("    {}\n}}\n", quoted(&format!("*: :{}", action(&entry.arguments))))
 }
 
-/// An element of an array for `_describe`.
+/// Returns an element of an array for `_describe`.
 fn described(word: &str, summary: &str) -> String {
     format!("    {}\n", quoted(&format!("{word}:{}", summary.replace('`', "").replace(':', "\\:"))))
 }
 
-/// The option as arguments of `_arguments`, one for each spelling.
+/// Returns the option as arguments of `_arguments`, one for each spelling.
 fn specs(option: &Choice) -> Vec<String> {
     let escape =
         |text: &str| text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]").replace(':', "\\:");

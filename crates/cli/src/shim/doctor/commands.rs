@@ -1,4 +1,4 @@
-//! The commands of Git's that sapwood has, and why they are handed over here.
+//! Git's commands that sapwood has, and why some are handed over in this repository.
 
 use repo::{Repository, StandaloneConfig};
 
@@ -16,18 +16,18 @@ use crate::{
 /// One command.
 pub(super) struct CommandReport {
     pub(super) command: &'static Command,
-    /// Each reason for which it is handed over with any command line; none if it is native.
+    /// Each reason to hand the command over with any command line; empty if it is native.
     pub(super) reasons: Vec<String>,
 }
 
 impl CommandReport {
-    /// The native forms of its options.
+    /// Returns the native forms of the command's options.
     pub(super) fn options(&self) -> Vec<String> {
         self.command.syntax.specs().iter().filter_map(|spec| spec.native_form()).collect()
     }
 }
 
-/// Judges each command. Without any repository, only those that need none.
+/// Checks each command. Without a repository, only those that need none.
 pub(super) fn judge(run: &Invocation, opened: &Result<Repository, Failure>) -> Vec<CommandReport> {
     let outside = StandaloneConfig::load(&run.outside());
     let warnings = opened.as_ref().map(obstacles::warnings).unwrap_or_default();
@@ -53,7 +53,7 @@ pub(super) fn judge(run: &Invocation, opened: &Result<Repository, Failure>) -> V
     judged.collect()
 }
 
-/// Names of commands, with one name for a family all of whose members are among them.
+/// Returns names of commands; a family whose members are all present is named once.
 pub(super) fn names<'a>(of: impl Iterator<Item = &'a CommandReport>) -> Vec<&'static str> {
     let among: Vec<&'static str> = of.map(|report| report.command.name).collect();
     let mut names = Vec::new();
@@ -68,7 +68,8 @@ pub(super) fn names<'a>(of: impl Iterator<Item = &'a CommandReport>) -> Vec<&'st
     names
 }
 
-/// The reasons, and the commands that are handed over for each; the most frequent reason first.
+/// Returns each reason with the commands that are handed over for it, the most frequent reason
+/// first.
 pub(super) fn by_reason(reports: &[CommandReport]) -> Vec<(&str, Vec<&'static str>)> {
     let mut reasons: Vec<&str> = Vec::new();
     for reason in reports.iter().flat_map(|report| &report.reasons) {

@@ -1,8 +1,8 @@
-//! Numbers as a person reads them.
+//! Numbers formatted for people.
 
 use std::time::Duration;
 
-/// A number with commas between thousands.
+/// Formats a number with commas between thousands.
 pub(super) fn count(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut text = String::new();
@@ -15,13 +15,13 @@ pub(super) fn count(number: impl TryInto<u64>) -> String {
     text
 }
 
-/// A number and its noun: `1 pack`, `2 packs`.
+/// Formats a number with its noun: `1 pack`, `2 packs`.
 pub(super) fn several(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", count(number as u64))
 }
 
-/// A time in the unit that fits it: `12 us`, `3.4 ms`, `0.17 s`, `5 min`, `3 days`.
+/// Formats a time in the unit that fits it: `12 us`, `3.4 ms`, `0.17 s`, `5 min`, `3 days`.
 pub(super) fn time(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     let decimals = |value: f64, unit: &str| match value {

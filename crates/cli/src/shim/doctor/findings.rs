@@ -1,8 +1,8 @@
-//! Conclusions from the facts: damages, and states that make commands slower than need be, each
-//! with its size and the command that mends it.
+//! Conclusions from the facts: damage, and conditions that slow commands down, each with its size
+//! and the command that fixes it.
 //!
-//! A pure function of the facts. Problems come first, then the findings in the order of what they
-//! usually cost. Thresholds keep a small repository free of advice that would not be noticed.
+//! A pure function of the facts. Problems come first, then the findings in the order of their usual
+//! cost. Thresholds suppress advice whose effect a small repository would not show.
 
 use std::{path::Path, time::Duration};
 
@@ -20,11 +20,11 @@ use crate::term::text::bytes::readable;
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// A name that stays the same, for tools.
+    /// A stable name, for scripts.
     pub(super) id: &'static str,
     pub(super) kind: Kind,
     pub(super) message: String,
-    /// A command that mends it, if one does.
+    /// A command that fixes it, if one exists.
     pub(super) mend: Option<String>,
 }
 
@@ -32,31 +32,31 @@ pub(super) struct Finding {
 pub(super) enum Kind {
     /// Commands fail, or will.
     Problem,
-    /// Commands take longer than need be.
+    /// Commands are slower than necessary.
     Slow,
 }
 
-/// Directories from which listing them all shows in a status; on a disk that is not local each is
-/// a request.
+/// From this many directories on, listing them is a noticeable part of status. On a remote disk
+/// each listing is a request.
 const MANY_DIRECTORIES: usize = 500;
 const MANY_DISTANT_DIRECTORIES: usize = 50;
 
-/// A pass over all files from which a monitor is worth its process.
+/// A scan of all files at least this long justifies the process of a file system monitor.
 const LONG_PASS: Duration = Duration::from_millis(200);
 
-/// Packs from which a lookup in each of their indexes shows.
+/// From this many packs on, the lookup in each pack index is noticeable.
 const MANY_PACKS: usize = 10;
 
 /// Git's default of `gc.auto`.
 const MANY_LOOSE: usize = 6_700;
 
-/// Objects from which walking the history without a commit-graph shows.
+/// From this many objects on, walking the history without a commit-graph is noticeable.
 const MANY_OBJECTS: u64 = 20_000;
 
-/// From here on hashing and writing the index shows: some milliseconds.
+/// From this size in bytes on, hashing and writing the index takes some milliseconds.
 const LARGE_INDEX: u64 = 4 << 20;
 
-/// Entries outside of a sparse worktree from which a sparse index shows.
+/// From this many entries outside the sparse worktree on, a sparse index is noticeably faster.
 const MANY_SKIPPED: usize = 5_000;
 
 const MANY_ENTRIES: usize = 1_000;
@@ -70,10 +70,10 @@ fn slow(id: &'static str, message: String, mend: &str) -> Finding {
     Finding { id, kind: Kind::Slow, message, mend: Some(mend.to_owned()) }
 }
 
-/// Findings without a repository.
+/// Returns the finding for a repository that cannot be opened.
 pub(super) fn of_place(place: &Place) -> Option<Finding> {
     let Place::Broken(message) = place else { return None };
-    // Git's message about another user's repository holds the command.
+    // Git's message about a repository of another user contains the command.
     let mend = message.lines().map(str::trim).find(|line| line.starts_with("git config "));
     let first = message.lines().next().unwrap_or_default();
     let first = first.split(" (see ").next().unwrap_or_default();
@@ -131,7 +131,7 @@ fn lock(lock: &LockFile) -> Finding {
     )
 }
 
-/// A path as a word for the shell.
+/// Quotes a path as a word for the shell.
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@%,".contains(&byte);
@@ -188,7 +188,7 @@ fn untracked_cache(facts: &Facts, index: &IndexFacts) -> Option<Finding> {
     }
 }
 
-/// The time to examine all files one after the other.
+/// Returns the time to examine all files one after the other.
 pub(super) fn pass(sample: &Sample, index: &IndexFacts) -> Duration {
     sample.stat * u32::try_from(index.entries.saturating_sub(index.skipped)).unwrap_or(u32::MAX)
 }

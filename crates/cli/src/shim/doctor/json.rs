@@ -1,5 +1,5 @@
-//! The report as one JSON document. docs/design/doctor.md lists the keys: none of them goes, and
-//! none changes its meaning, within one `schema`.
+//! The report as one JSON document. docs/design/doctor.md lists the keys: within one `schema`, no
+//! key is removed and no key changes its meaning.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::{
 
 const SCHEMA: u32 = 1;
 
-/// The document, on several lines.
+/// Returns the document, on several lines.
 pub(super) fn document(report: &Report) -> String {
     let document = json!({
         "schema": SCHEMA,

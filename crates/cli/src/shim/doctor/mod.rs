@@ -1,9 +1,9 @@
 //! `sapwood doctor`: which program `git` is, which commands are native in a repository and why
 //! others are not, and what slows the repository down.
 //!
-//! Order: the programs; the repository; the commands, by the checks with which the shim decides
-//! ([`Candidate::reasons`](crate::commands::record::Candidate::reasons)); the facts and what
-//! follows from them; the report. It changes nothing. A repository that cannot be opened is a
+//! Order: the programs; the repository; the commands, by the checks of the shim
+//! ([`Candidate::reasons`](crate::commands::record::Candidate::reasons)); the facts and the
+//! findings from them; the report. It changes nothing. A repository that cannot be opened is a
 //! finding. Design: docs/design/doctor.md.
 
 mod commands;

@@ -1,4 +1,4 @@
-//! The repository that the current directory is in.
+//! The repository that contains the current directory.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,15 @@ use repo::Repository;
 
 use crate::term::failure::Failure;
 
-/// The repository that the current directory is in.
+/// The repository that contains the current directory.
 pub(super) enum Place {
     Repository {
         git_dir: PathBuf,
         work_tree: Option<PathBuf>,
     },
-    /// There is none here.
+    /// The current directory is in no repository.
     None,
-    /// It cannot be opened, and why.
+    /// The repository cannot be opened; the text is the reason.
     Broken(String),
 }
 
@@ -37,7 +37,7 @@ impl Place {
     }
 }
 
-/// The message of a failure to open something.
+/// Returns the message of a failure to open a repository.
 pub(super) fn words(failure: &Failure) -> String {
     match failure {
         Failure::Fatal(message) | Failure::Error(message, _) => message.to_str_lossy().into_owned(),

@@ -1,5 +1,5 @@
-//! The report for a person: one screen of 80 columns. Colours only underline what the words say:
-//! bold, green, yellow and red, which can be read on a light and on a dark background.
+//! The report for people: one screen of 80 columns. Colours only emphasize what the text states:
+//! bold, green, yellow and red, which are readable on light and dark backgrounds.
 
 use std::path::PathBuf;
 
@@ -22,20 +22,21 @@ use crate::{
     term::text::bytes::readable,
 };
 
-/// The widest line. A wider terminal shows no more, because long lines are hard to read.
+/// The widest line. On a wider terminal the lines stay this short, because long lines are hard to
+/// read.
 const WIDTH: usize = 80;
 
-/// The narrowest line: labels would leave no room for words.
+/// The narrowest line: below this, the labels would leave no room for text.
 const NARROW: usize = 40;
 
-/// Columns of the labels; each is shorter.
+/// The columns for labels, all of which are shorter.
 const LABEL: usize = 15;
 
-/// Reasons and findings that are shown without `--verbose`.
+/// The number of reasons and findings shown without `--verbose`.
 const MOST_REASONS: usize = 3;
 const MOST_FINDINGS: usize = 6;
 
-/// Commands that are named for one reason.
+/// The number of commands named for one reason.
 const MOST_NAMES: usize = 8;
 
 const BOLD: &str = "1";
@@ -43,7 +44,7 @@ const RED: &str = "1;31";
 const GREEN: &str = "32";
 const YELLOW: &str = "33";
 
-/// How lines look.
+/// The style of the lines.
 pub(super) struct Look {
     colours: bool,
     width: usize,
@@ -98,7 +99,7 @@ impl Page<'_> {
         self.lines.push(self.paint(code, text));
     }
 
-    /// A label and its text, which goes on below itself.
+    /// Adds a label and its text, which wraps in its own column.
     fn row(&mut self, code: &str, label: &str, text: &str) {
         let gap = " ".repeat(LABEL - label.len());
         for (number, line) in wrapped(text, self.look.width - LABEL).into_iter().enumerate() {
@@ -187,7 +188,7 @@ impl Page<'_> {
         self.row("", "", "All else is handed over: --verbose lists native options.");
     }
 
-    /// A command with its native options, or with the reasons for which it is handed over.
+    /// Adds a command with its native options, or with the reasons to hand it over.
     fn command(&mut self, report: &CommandReport) {
         let name = report.command.name;
         let options = report.options();
@@ -263,7 +264,7 @@ impl Page<'_> {
     }
 }
 
-/// Breaks a text between words.
+/// Wraps a text at spaces.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

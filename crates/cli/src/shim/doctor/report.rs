@@ -1,4 +1,4 @@
-//! All that the doctor knows.
+//! All results of `sapwood doctor`.
 
 use super::{
     commands::CommandReport,
@@ -8,7 +8,7 @@ use super::{
     who::Who,
 };
 
-/// All that is known.
+/// All results.
 pub(super) struct Report {
     pub(super) who: Who,
     pub(super) place: Place,
@@ -19,7 +19,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// 0 if nothing is handed over that is otherwise native, and nothing is damaged.
+    /// Returns 0 if no command that could be native is handed over, and nothing is damaged.
     pub(super) fn code(&self) -> u8 {
         let is_native = self.commands.iter().all(|command| command.reasons.is_empty());
         let is_sound = self.findings.iter().all(|finding| finding.kind != Kind::Problem);

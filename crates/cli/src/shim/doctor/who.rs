@@ -10,18 +10,18 @@ use bstr::ByteSlice as _;
 use super::super::install;
 use crate::{git::Find, session::invocation::Invocation};
 
-/// Which program is which.
+/// Which program `git` is.
 #[derive(Debug, Default)]
 pub(super) struct Who {
     /// The `git` that PATH finds first.
     pub(super) first: Option<PathBuf>,
-    /// It is this program.
+    /// `first` is this program.
     pub(super) is_sapwood: bool,
     /// The link of `sapwood shim install`, if PATH finds another `git` first.
     pub(super) hidden: Option<PathBuf>,
     /// `SAPWOOD_SHIM`, if it is set to anything but `on`.
     pub(super) switch: Option<String>,
-    /// The real Git, or why there is none.
+    /// The real Git; without one, `error` is the reason.
     pub(super) real: Option<RealGit>,
     pub(super) error: Option<String>,
 }
@@ -30,9 +30,9 @@ pub(super) struct Who {
 #[derive(Debug)]
 pub(super) struct RealGit {
     pub(super) path: PathBuf,
-    /// `None` if it does not run.
+    /// `None` if the program does not run.
     pub(super) version: Option<String>,
-    /// It has a file system monitor.
+    /// It supports the file system monitor daemon.
     pub(super) has_daemon: bool,
 }
 
@@ -66,12 +66,12 @@ impl Who {
     }
 }
 
-/// The version in `git version 2.55.0`.
+/// Extracts the version from `git version 2.55.0`.
 fn version(said: &str) -> Option<String> {
     Some(said.lines().next()?.strip_prefix("git version ")?.trim().to_owned())
 }
 
-/// A path as a user writes it, below `~` if it is there.
+/// Returns a path as a user writes it: with `~` for the home directory.
 pub(super) fn shown(path: &Path, home: Option<&Path>) -> String {
     match home.and_then(|home| path.strip_prefix(home).ok()) {
         Some(below) if !below.as_os_str().is_empty() => format!("~/{}", below.display()),

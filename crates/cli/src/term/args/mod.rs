@@ -1,12 +1,13 @@
 //! Arguments the way Git reads them, from one table per command.
 //!
 //! A table is data: the same entries parse the command line and print `-h`. The rules are those of
-//! Git's parse-options: long options may be shortened while they stay unique, `--no-` turns an
-//! option back, short ones cluster (`-fq`) and take their value stuck or apart (`-bname`,
-//! `-b name`), options and arguments mix until `--`, and the last one wins. A command folds the
-//! [`Event`]s in order, which is what makes the last one win.
+//! Git's parse-options: long options may be abbreviated while they stay unique, `--no-` negates an
+//! option, short options cluster (`-fq`) and take their value attached or separate (`-bname`, `-b
+//! name`), options and arguments mix until `--`, and the last one wins. A command applies the
+//! [`Event`]s in order, which makes the last one win.
 //!
-//! Nothing is printed here: a wrong line ends in a [`Stop`] that holds what to print and where.
+//! Nothing is printed here: an invalid command line returns a [`Stop`] that holds the text to
+//! print.
 
 mod one_shot;
 
@@ -28,9 +29,10 @@ usage: sapwood [-v | --version] [-h | --help] [-C <path>] [-c <name>=<value>]
 pub(crate) enum Takes {
     /// Nothing.
     Nothing,
-    /// A value, named so in the help.
+    /// A value; the help shows it under this name.
     Value(&'static str),
-    /// A value that can only be stuck to it; the help's text for it, brackets and all.
+    /// A value that must be attached to the option. The help shows it as this text, with its
+    /// brackets.
     Optional(&'static str),
 }
 
@@ -62,7 +64,7 @@ pub(crate) struct Spec {
     at_end: Option<&'static str>,
 }
 
-/// One option of a command: its declaration, and the key by which the command knows it.
+/// One option of a command: its declaration, and the key that identifies it to the command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opt<K: 'static> {
     key: K,
@@ -79,7 +81,7 @@ pub(crate) struct Value {
 }
 
 impl Value {
-    /// The text, or `default` if the option came without one; `None` for the `--no-` form.
+    /// Returns the text, `default` for an option without a text, or `None` for the `--no-` form.
     pub(crate) fn text_or(self, default: &str) -> Option<BString> {
         self.on.then(|| self.text.unwrap_or_else(|| default.into()))
     }
@@ -90,19 +92,19 @@ impl Value {
 pub(crate) enum Set<R: 'static> {
     /// `--name` sets the field, `--no-name` clears it.
     Flag(fn(&mut R) -> &mut bool),
-    /// As `Flag`, for a field that also tells that the option was not given.
+    /// Like `Flag`; the field is `None` if the option was not given.
     Choice(fn(&mut R) -> &mut Option<bool>),
     /// The field takes the text; `--no-name` clears it.
     Text(fn(&mut R) -> &mut Option<BString>),
     /// `--name` adds one, `--no-name` sets the field to zero.
     Count(fn(&mut R) -> &mut usize),
-    /// `-v` adds one to a number above zero, and ends the effect of `-q`.
+    /// `-v` adds one to a number above zero, and resets a number below zero (`-q`) first.
     Louder(fn(&mut R) -> &mut i32),
-    /// `-q` takes one from a number below zero, and ends the effect of `-v`.
+    /// `-q` subtracts one from a number below zero, and resets a number above zero (`-v`) first.
     Quieter(fn(&mut R) -> &mut i32),
     /// `--name <text>` adds the text, `--no-name` empties the list.
     List(fn(&mut R) -> &mut Vec<BString>),
-    /// The function judges and stores the value.
+    /// The function validates and stores the value.
     Call(fn(&mut R, Value) -> Result<(), Failure>),
 }
 
@@ -175,12 +177,12 @@ impl<R> Opt<Set<R>> {
         Opt::keyed(Set::Count(field), spelling, help)
     }
 
-    /// `-v, --verbose`, which counts. The field is below zero after `-q`.
+    /// `-v, --verbose`, a counter. The field is negative after `-q`.
     pub(crate) const fn verbose(field: fn(&mut R) -> &mut i32) -> Self {
         Opt::keyed(Set::Louder(field), "-v, --verbose", "be more verbose")
     }
 
-    /// `-q, --quiet`, which counts: the counterpart of [`Opt::verbose`].
+    /// `-q, --quiet`, a counter: the counterpart of [`Opt::verbose`].
     pub(crate) const fn quiet(field: fn(&mut R) -> &mut i32) -> Self {
         Opt::keyed(Set::Quieter(field), "-q, --quiet", "be more quiet")
     }
@@ -220,25 +222,25 @@ impl<K: Copy> Opt<K> {
         Opt { key, spec }
     }
 
-    /// Without a `--no-` form.
+    /// Removes the `--no-` form.
     pub(crate) const fn only(mut self) -> Self {
         self.spec.negatable = false;
         self
     }
 
-    /// Left out of `-h` and the manual.
+    /// Hides the option in `-h` and the manual.
     pub(crate) const fn hidden(mut self) -> Self {
         self.spec.hidden = true;
         self
     }
 
-    /// With this value if it is the last word.
+    /// Makes `value` the default if the option is the last word.
     pub(crate) const fn at_end(mut self, value: &'static str) -> Self {
         self.spec.at_end = Some(value);
         self
     }
 
-    /// Says which forms sapwood serves as Git does.
+    /// Declares which forms sapwood serves as Git does.
     pub(crate) const fn native(mut self, native: Native) -> Self {
         self.spec.native = native;
         self
@@ -252,13 +254,13 @@ impl<K: Copy> Opt<K> {
 }
 
 impl Spec {
-    /// The names as they are spelt, and what follows them.
+    /// Splits the spelling into the option's names and the value that follows them.
     fn parts(&self) -> (&'static str, &'static str) {
         let end = self.spelling.find(['<', '[']).unwrap_or(self.spelling.len());
         (self.spelling[..end].trim_end(), &self.spelling[end..])
     }
 
-    /// The letter after one dash.
+    /// Returns the letter after one dash.
     pub(crate) fn short(&self) -> Option<u8> {
         match self.spelling.as_bytes() {
             [b'-', letter, ..] if *letter != b'-' => Some(*letter),
@@ -266,18 +268,18 @@ impl Spec {
         }
     }
 
-    /// The name after two dashes.
+    /// Returns the name after two dashes.
     pub(crate) fn long(&self) -> Option<&'static str> {
         self.parts().0.split_once("--").map(|(_, long)| long)
     }
 
-    /// The long name, or the short one if there is no other, with dashes: `--quiet`, `-b`.
+    /// Returns the long name, or else the short one, with dashes: `--quiet`, `-b`.
     pub(crate) fn name(&self) -> &'static str {
         let names = self.parts().0;
         names.rsplit(", ").next().unwrap_or(names)
     }
 
-    /// The rules for the value after the option.
+    /// Returns the kind of value that the option takes.
     pub(crate) fn takes(&self) -> Takes {
         match self.parts().1 {
             "" => Takes::Nothing,
@@ -302,7 +304,7 @@ impl Spec {
             || (self.native == Native::On && !(self.negatable && self.long().is_some()))
     }
 
-    /// The native form as a user writes it: `--quiet`, `--no-merge`.
+    /// Returns the native form as a user types it: `--quiet`, `--no-merge`.
     pub(crate) fn native_form(&self) -> Option<String> {
         match (self.native, self.name().strip_prefix("--")) {
             (Native::Neither, _) => None,
@@ -311,7 +313,7 @@ impl Spec {
         }
     }
 
-    /// The option with its `--no-` form and its value, as `-h` and the manual show it.
+    /// Returns the option with its `--no-` form and its value, as `-h` and the manual show it.
     pub(crate) fn head(&self) -> String {
         let mut head = String::new();
         if let Some(short) = self.short() {
@@ -336,13 +338,13 @@ impl Spec {
         Some(self.opposite().map_or_else(|| format!("no-{long}"), str::to_owned))
     }
 
-    /// For `--no-<x>` that has an opposite `--<x>`: `x`.
+    /// Returns `x` for an option `--no-<x>` that has the opposite `--<x>`.
     pub(crate) fn opposite(&self) -> Option<&'static str> {
         self.long().and_then(|long| long.strip_prefix("no-")).filter(|_| self.negatable)
     }
 }
 
-/// The rules by which a command takes its arguments apart.
+/// How a command's arguments are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grammar {
     /// Options and arguments mix; `--` ends the options and is dropped.
@@ -351,10 +353,10 @@ pub(crate) enum Grammar {
     MixedWithDashes,
     /// Options come first: after the first argument, every word is an argument.
     OptionsFirst,
-    /// Options come first and are read one at a time, as Git's commands for revisions do. The
-    /// number is that of the revisions which options may follow.
+    /// Options come first and are read one at a time, as in Git's revision commands. The number is
+    /// the count of revision arguments after which options may still follow.
     Revisions(usize),
-    /// The command reads the words itself. The table holds the options for the help.
+    /// The command parses the words itself. The table holds the options for the help only.
     Words,
 }
 
@@ -365,7 +367,7 @@ pub(crate) struct Table<K: 'static> {
     pub(crate) usage: &'static [&'static str],
     /// The options.
     pub(crate) options: &'static [Opt<K>],
-    /// The rules.
+    /// The parsing rules.
     pub(crate) grammar: Grammar,
 }
 
@@ -381,7 +383,7 @@ pub(crate) const fn join<K: Copy, const N: usize>(own: &[Opt<K>], shared: &[Opt<
     all
 }
 
-/// The command line of a command, for callers that do not know the type of its request.
+/// The command line of a command, for callers that are not generic over its request type.
 pub(crate) trait Syntax: Sync {
     /// The usage lines, without `usage: `.
     fn usage(&self) -> &'static [&'static str];
@@ -389,10 +391,10 @@ pub(crate) trait Syntax: Sync {
     /// The options.
     fn specs(&self) -> Vec<&Spec>;
 
-    /// The text that `-h` prints.
+    /// Returns the text that `-h` prints.
     fn help(&self) -> String;
 
-    /// The options by name, and the arguments.
+    /// Parses `args` into options by name, and arguments.
     fn survey(&self, args: &[BString]) -> Result<Survey, Stop>;
 }
 
@@ -419,22 +421,22 @@ impl<K: Copy + Sync> Syntax for Table<K> {
 /// One option met on the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Event<K> {
-    /// Which.
+    /// The option's key.
     pub(crate) key: K,
-    /// As [`Spec::name`].
+    /// Like [`Spec::name`].
     pub(crate) name: &'static str,
     /// `false` for the `--no-` form.
     pub(crate) on: bool,
-    /// Its value, if it takes one and it was given.
+    /// The option's value, if it takes one and the user gave one.
     pub(crate) value: Option<BString>,
 }
 
-/// The command line, taken apart.
+/// A parsed command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Parsed<K> {
     /// The options in order.
     pub(crate) events: Vec<Event<K>>,
-    /// All else, in order; with the first `--` if it was to be kept.
+    /// The other words, in order; with the first `--` if the grammar keeps it.
     pub(crate) rest: Vec<BString>,
 }
 
@@ -453,23 +455,23 @@ impl<R> Parsed<Set<R>> {
     }
 }
 
-/// A command line taken apart by somebody who does not know what the options mean.
+/// A command line parsed by a caller that does not interpret the options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Survey {
     /// The options in order.
     pub(crate) options: Vec<Given>,
-    /// As [`Parsed::rest`].
+    /// Like [`Parsed::rest`].
     pub(crate) rest: Vec<BString>,
 }
 
 /// One option of a [`Survey`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Given {
-    /// As [`Spec::name`].
+    /// Like [`Spec::name`].
     pub(crate) name: &'static str,
     /// `false` for the `--no-` form.
     pub(crate) on: bool,
-    /// Its value, if it takes one and it was given.
+    /// The option's value, if it takes one and the user gave one.
     pub(crate) value: Option<BString>,
 }
 
@@ -478,11 +480,12 @@ pub(crate) struct Given {
 pub(crate) enum Stop {
     /// `-h`: the usage, for standard output.
     Help(String),
-    /// A mistake: the message without `error: `, and the usage if it is to follow.
+    /// An invalid command line: the message without `error: `, and the usage if it is to be
+    /// printed.
     Mistake {
         /// The message.
         message: BString,
-        /// Printed after it on standard error.
+        /// Printed after the message on standard error.
         usage: Option<String>,
     },
 }
@@ -504,14 +507,14 @@ pub(crate) struct Walk<'a, K: 'static> {
     table: &'a Table<K>,
     all: usize,
     queue: std::slice::Iter<'a, BString>,
-    /// Switches of the current word that were not returned yet.
+    /// Short options of the current cluster that were not returned yet.
     waiting: std::collections::VecDeque<Event<K>>,
     /// Only arguments follow.
     ended: bool,
 }
 
 impl<K: Copy> Walk<'_, K> {
-    /// The next thing; `None` at the end.
+    /// Returns the next item; `None` at the end.
     pub(crate) fn next(&mut self) -> Result<Option<Item<K>>, Stop> {
         if let Some(event) = self.waiting.pop_front() {
             return Ok(Some(Item::Option(event)));
@@ -540,19 +543,19 @@ impl<K: Copy> Walk<'_, K> {
         self.next()
     }
 
-    /// The words that are left, whatever they look like.
+    /// Returns the words that are left, without interpreting them.
     pub(crate) fn words(&self) -> &[BString] {
         self.queue.as_slice()
     }
 
-    /// Takes so many of them.
+    /// Takes the next `count` words, without interpreting them.
     pub(crate) fn take(&mut self, count: usize) -> Vec<BString> {
         self.queue.by_ref().take(count).cloned().collect()
     }
 }
 
 impl<K: Copy> Table<K> {
-    /// Begins to take the arguments after the command's name apart.
+    /// Starts to parse the arguments after the command's name, one item at a time.
     pub(crate) fn walk<'a>(&'a self, args: &'a [BString]) -> Walk<'a, K> {
         Walk {
             table: self,
@@ -610,7 +613,7 @@ impl<K: Copy> Table<K> {
                 return Err(Stop::Mistake { message, usage: Some(self.help()) });
             };
             left = self.switch(option, letter, stuck, queue, events)?;
-            // A misspelt long option shows after its first letter was taken for a switch.
+            // A long option with one dash (`-quiet`) may begin with a letter that is a switch.
             if left.len() + 1 == cluster.len() && !left.is_empty() {
                 self.two_dashes_meant(cluster)?;
             }
@@ -618,7 +621,7 @@ impl<K: Copy> Table<K> {
         Ok(())
     }
 
-    /// Takes one option of a cluster; the answer is what is left of it.
+    /// Reads one option of a cluster. Returns the letters of the cluster that are left.
     fn switch<'a, 'b>(
         &self,
         option: &Opt<K>,
@@ -657,7 +660,7 @@ impl<K: Copy> Table<K> {
         self.event(option, on, arg, queue)
     }
 
-    /// Returns the event of a long option, written with (`on` is false) or without `no-`.
+    /// Returns the event of a long option. `on` is true if it was written without `no-`.
     fn event<'a>(
         &self,
         option: &Opt<K>,
@@ -687,7 +690,7 @@ impl<K: Copy> Table<K> {
         Ok(option.event(!negates, value))
     }
 
-    /// The option `name` means, and whether it was written without `no-`.
+    /// Returns the option that `name` selects, and true if it was written without `no-`.
     fn find_long(&self, name: &BStr, arg: &BStr) -> Result<(&Opt<K>, bool), Stop> {
         let (bare, on) = match name.strip_prefix(b"no-") {
             Some(rest) => (rest.as_bstr(), false),
@@ -730,7 +733,7 @@ impl<K: Copy> Table<K> {
         }
     }
 
-    /// The usage, as `-h` prints it.
+    /// Returns the usage, as `-h` prints it.
     pub(crate) fn help(&self) -> String {
         const COLUMN: usize = 26;
         let mut text = String::new();

@@ -1,8 +1,8 @@
-//! Arguments as Git's commands for revisions read them: one option at a time.
+//! Arguments as Git's revision commands read them: one option at a time.
 //!
-//! No option may be abbreviated. The options of all diffs cluster (`-Rz`). The options of revisions
-//! and those of the command are whole words; the command's own come last, and may end a cluster
-//! (`-Rq`). A `--` anywhere ends the options, and so does the first word that cannot be a revision.
+//! No option may be abbreviated. The diff options cluster (`-Rz`). The revision options and the
+//! command's own are whole words; the command's own come last, and may end a cluster (`-Rq`). A
+//! `--` anywhere ends the options, and so does the first word that cannot be a revision.
 
 use bstr::{BStr, BString, ByteSlice as _};
 
@@ -13,9 +13,9 @@ use super::{Event, Opt, Parsed, Stop, Table};
 pub(super) enum Reader {
     /// Git's parse-options.
     Options,
-    /// The revision parser, first.
+    /// The revision parser, which comes first.
     Revisions,
-    /// The command, after everybody else.
+    /// The command, which gets what the other readers leave.
     Command,
 }
 
@@ -23,8 +23,8 @@ const UNKNOWN_OR_PART: &[u8] =
     b"' is not supported by sapwood yet, or not in this form (see SHORTCOMINGS.md)";
 
 impl<K: Copy> Table<K> {
-    /// Parses arguments of which `revisions` may be revisions. Options may follow these, but no
-    /// path. The rest keeps the `--`, if there is one.
+    /// Parses arguments of which the first `revisions` may be revisions. Options may follow these,
+    /// but not a path. The rest keeps the `--`, if the user gave one.
     pub(super) fn one_by_one(&self, args: &[BString], revisions: usize) -> Result<Parsed<K>, Stop> {
         if matches!(args, [only] if only == "-h") {
             return Err(Stop::Help(self.help()));
@@ -48,7 +48,7 @@ impl<K: Copy> Table<K> {
         Ok(parsed)
     }
 
-    /// An argument that begins with a dash.
+    /// Parses one argument that begins with a dash.
     fn one<'a>(
         &self,
         arg: &BStr,
@@ -111,14 +111,14 @@ impl<K: Copy> Table<K> {
 }
 
 impl<K: Copy> Opt<K> {
-    /// Taken by what reads revisions: on its own, by its whole name.
+    /// Makes the revision parser read the option: on its own, by its whole name.
     pub(crate) const fn of_revisions(mut self) -> Self {
         self.spec.reader = Reader::Revisions;
         self.spec.negatable = false;
         self
     }
 
-    /// Taken by the command itself: on its own, by its whole name.
+    /// Makes the command itself read the option: on its own, by its whole name.
     pub(crate) const fn of_the_command(mut self) -> Self {
         self.spec.reader = Reader::Command;
         self.spec.negatable = false;

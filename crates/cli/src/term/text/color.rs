@@ -1,13 +1,13 @@
-//! Colours as they are configured, and the sequences that a terminal takes for them. Source:
-//! git-config(1), "color".
+//! Colours as they are configured, and their terminal escape sequences. Source: git-config(1),
+//! "color".
 
 use bstr::{BStr, BString, ByteSlice as _};
 
-/// Ends whatever was begun.
+/// Resets all attributes.
 pub(crate) const RESET: &str = "\x1b[m";
 
-/// Returns the sequence of a configured colour, empty for no colour, or `None` if the value is not
-/// in the grammar.
+/// Returns the escape sequence of a configured colour, empty for no colour, or `None` if the value
+/// is invalid.
 pub(crate) fn parse(value: &BStr) -> Option<BString> {
     let (mut resets, mut colors, mut attributes) = (false, Vec::new(), Vec::new());
     for word in value.fields_with(|letter| letter.is_ascii_whitespace()) {
@@ -52,7 +52,7 @@ fn attribute(word: &[u8]) -> Option<u8> {
 #[derive(Clone, Copy, Debug)]
 enum Color {
     Normal,
-    /// By its code as a foreground.
+    /// The code of the foreground colour.
     Named(u8),
     Numbered(u8),
     Mixed([u8; 3]),
@@ -88,7 +88,7 @@ impl Color {
         }
     }
 
-    /// The code, of a background with an offset.
+    /// Returns the SGR code; `offset` is 10 for a background colour.
     fn code(self, offset: u8) -> Option<String> {
         match self {
             Color::Normal => None,
@@ -99,7 +99,7 @@ impl Color {
     }
 }
 
-/// `#rgb` or `#rrggbb`, without the sign.
+/// Parses `#rgb` or `#rrggbb`, without the `#`.
 fn mixed(digits: &[u8]) -> Option<Color> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let values: Vec<u8> = digits.iter().map(|&byte| digit(byte)).collect::<Option<_>>()?;

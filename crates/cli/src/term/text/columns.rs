@@ -1,11 +1,11 @@
-//! Lists in columns, as `column.ui` and `--column` ask for them. Source: git-config(1) and
+//! Lists in columns, as `column.ui` and `--column` configure them. Source: git-config(1) and
 //! git-column(1).
 
 use bstr::{BStr, BString, ByteSlice as _};
 
 use crate::term::console::text;
 
-/// When a list is set in columns, and how.
+/// When a list is laid out in columns, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
     pub(crate) when: When,
@@ -34,7 +34,8 @@ enum Layout {
 }
 
 impl Columns {
-    /// Takes words over what was said before. The error is the text from the word on that is none.
+    /// Applies the words of `value` over the current settings. The error is the rest of `value`
+    /// from the first unknown word on.
     pub(crate) fn take<'v>(&mut self, value: &'v BStr) -> Result<(), &'v BStr> {
         let (mut is_laid_out, mut is_enabled) = (false, false);
         let mut rest = value;
@@ -63,8 +64,8 @@ impl Columns {
         Ok(())
     }
 
-    /// Lays `items` out in lines of `width`, each between `indent` and `end`, with at least a blank
-    /// between two items. Items are ASCII: their width is their length.
+    /// Lays `items` out in lines of `width`, each between `indent` and `end`, with at least one
+    /// space between two items. Items are ASCII: their width is their length.
     pub(crate) fn lay_out(self, items: &[BString], width: usize, indent: &BStr, end: &BStr) -> BString {
         const PADDING: usize = 1;
         let mut out = Vec::new();
@@ -125,7 +126,7 @@ struct Table {
 }
 
 impl Table {
-    /// Which item stands there.
+    /// Returns the position of the item in this column and row.
     fn at(&self, column: usize, row: usize) -> usize {
         match self.layout {
             Layout::Columns => column * self.rows + row,

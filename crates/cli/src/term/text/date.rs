@@ -1,14 +1,14 @@
 //! Dates as Git prints them, and the names of their formats. Source: git-log(1), `--date`.
 //!
-//! A format that depends on the language of the user, or on the terminal, is not known here.
+//! A format that depends on the user's locale, or on the terminal, is not supported here.
 
 use bstr::{BStr, BString, ByteSlice as _};
 
-/// A format, and the time zone that it uses.
+/// A format, and the time zone to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DateFormat {
     style: Style,
-    /// The time zone is the user's, not that of the date.
+    /// The time is shown in the user's time zone, not in the date's own.
     is_local: bool,
 }
 
@@ -26,20 +26,20 @@ enum Style {
     Custom(BString),
 }
 
-/// The conversions that depend on the date alone.
+/// The conversions whose result depends on the date alone.
 const CONVERSIONS: &[u8] = b"YmdHMSyjFTRDeIuwntsz%";
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-/// The last second of the year 9999: later dates are not shown here.
+/// The last second of the year 9999: later dates are not formatted here.
 const LAST: i64 = 253_402_300_799;
 
 impl DateFormat {
     pub(crate) const DEFAULT: DateFormat = DateFormat { style: Style::Default, is_local: false };
 
-    /// Returns the format with this name; `None` if it is unknown.
+    /// Returns the format called `name`; `None` if it is unknown.
     pub(crate) fn parse(name: &BStr) -> Option<DateFormat> {
         for (lead, is_local) in [("format:", false), ("format-local:", true)] {
             if let Some(custom) = name.strip_prefix(lead.as_bytes()) {
@@ -66,8 +66,8 @@ impl DateFormat {
         Some(DateFormat { style, is_local })
     }
 
-    /// Returns a moment (seconds since 1970, and the zone as it is written: hours and minutes as
-    /// one decimal number) in this format. `None` if it is too far away.
+    /// Formats a time: `seconds` since 1970, and `zone` as Git writes it, hours and minutes as one
+    /// decimal number (`+0130` is 130). Returns `None` for a time after the year 9999.
     pub(crate) fn show(&self, seconds: u64, zone: i32, now: u64) -> Option<String> {
         if self.style == Style::Unix {
             return Some(seconds.to_string());
@@ -108,7 +108,8 @@ impl DateFormat {
     }
 }
 
-/// Returns the user's time zone at a moment, as it is written.
+/// Returns the user's time zone at `moment` (seconds since 1970), in the form of
+/// [`DateFormat::show`].
 fn local_zone(moment: i64) -> i32 {
     let minutes = i32::try_from(sys::utc_offset(moment) / 60).unwrap_or_default();
     minutes / 60 * 100 + minutes % 60
@@ -117,25 +118,25 @@ fn local_zone(moment: i64) -> i32 {
 /// The fields of a date.
 struct Civil {
     year: i64,
-    /// From 1.
+    /// 1 to 12.
     month: usize,
     day: i64,
     hour: i64,
     minute: i64,
     second: i64,
-    /// From Sunday.
+    /// Days since Sunday.
     weekday: usize,
-    /// From 1.
+    /// 1 to 366.
     day_of_year: i64,
 }
 
 impl Civil {
-    /// Splits seconds since 1970.
+    /// Splits a time in seconds since 1970.
     fn of(seconds: i64) -> Civil {
         let (days, time) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
         let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         let length = |year: i64| if is_leap(year) { 366 } else { 365 };
-        // Days before the year, counted from the year 0.
+        // Days before a year, counted from the year 0.
         let before = |year: i64| 365 * year + (year + 3) / 4 - (year + 99) / 100 + (year + 399) / 400;
         let since_zero = days + before(1970);
         let mut year = since_zero / 366;
@@ -208,8 +209,8 @@ enum Piece<'a> {
     Conversion(u8),
 }
 
-/// Splits a custom format. `None` if it has a conversion that is not known here, or bytes that are
-/// not UTF-8.
+/// Splits a custom format. Returns `None` for an unsupported conversion, or bytes that are not
+/// UTF-8.
 fn conversions(format: &[u8]) -> Option<Vec<Piece<'_>>> {
     std::str::from_utf8(format).ok()?;
     let mut pieces = Vec::new();
@@ -224,7 +225,7 @@ fn conversions(format: &[u8]) -> Option<Vec<Piece<'_>>> {
     Some(pieces)
 }
 
-/// Returns the distance to now in the largest fitting unit.
+/// Returns the time from `seconds` to `now` in the largest fitting unit.
 fn relative(seconds: u64, now: u64) -> String {
     let Some(distance) = now.checked_sub(seconds) else { return "in the future".to_owned() };
     let count = |number: u64, unit: &str| format!("{number} {unit}{}", if number == 1 { "" } else { "s" });

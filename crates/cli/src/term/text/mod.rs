@@ -1,4 +1,4 @@
-//! Texts made of values: the words are Git's, as scripts and people know them.
+//! Texts made of values. The wording is Git's, which scripts and users know.
 
 pub(crate) mod bytes;
 pub(crate) mod color;
@@ -18,7 +18,7 @@ pub(crate) fn os_error(error: &io::Error) -> String {
     }
 }
 
-/// A JSON string.
+/// Returns `text` as a JSON string.
 pub(crate) fn json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! Paths as they are said: from where the command was started.
+//! Paths as messages show them: relative to the directory where the command was started.
 
 use bstr::{BStr, BString, ByteSlice as _};
 
@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 /// slash at its end, or empty).
 pub(crate) fn relative(path: &BStr, prefix: &BStr) -> BString {
     if prefix.strip_prefix(path.as_bytes()).is_some_and(|rest| rest.starts_with(b"/")) {
-        // A file, once, where now a directory is that one stands in.
+        // The path was a file, and is now a directory that contains the current directory.
         let up = prefix[path.len()..].split_str("/").filter(|part| !part.is_empty()).count();
         return if up == 0 { "./".into() } else { "../".repeat(up).into() };
     }

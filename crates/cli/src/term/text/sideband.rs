@@ -1,6 +1,6 @@
-//! Progress texts of the other side, each line led by `remote: `.
+//! Progress text of the remote; each line gets the prefix `remote: `.
 
-/// Cuts what arrives into lines.
+/// Splits the received bytes into lines.
 #[derive(Debug)]
 pub(crate) struct Sideband {
     terminal: bool,
@@ -8,12 +8,12 @@ pub(crate) struct Sideband {
 }
 
 impl Sideband {
-    /// `terminal`: lines that replace each other are cleared to their end.
+    /// If `terminal` is true, a line that replaces another one is cleared to its end.
     pub(crate) fn new(terminal: bool) -> Sideband {
         Sideband { terminal, line: Vec::new() }
     }
 
-    /// Returns the lines that are complete after these bytes.
+    /// Returns the lines that are complete after `bytes`.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         for &byte in bytes {
@@ -26,7 +26,7 @@ impl Sideband {
         out
     }
 
-    /// Returns the rest at the end.
+    /// Returns the incomplete last line.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
         if !self.line.is_empty() {
@@ -46,8 +46,9 @@ impl Sideband {
     }
 }
 
-/// Cleans the other side's bytes, which must not drive the terminal. Only tabs and colours pass, as
-/// with Git's default of `sideband.allowControlCharacters`. Bytes after a NUL are dropped.
+/// Escapes control characters from the remote, which must not control the terminal. Only tabs and
+/// colours pass, as with Git's default of `sideband.allowControlCharacters`. Bytes after a NUL are
+/// dropped.
 fn sanitize(line: &[u8], out: &mut Vec<u8>) {
     let mut rest = line.split(|&byte| byte == 0).next().unwrap_or_default();
     while let Some((&byte, after)) = rest.split_first() {
@@ -66,7 +67,8 @@ fn sanitize(line: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The length of the `ESC [ 1 ; 31 m` that `text` begins with; 0 if it does not.
+/// Returns the length of the colour sequence (`ESC [ 1 ; 31 m`) at the start of `text`; 0 without
+/// one.
 fn colour_sequence(text: &[u8]) -> usize {
     let Some(parameters) = text.strip_prefix(b"\x1b[") else { return 0 };
     let end = parameters.iter().position(|byte| !byte.is_ascii_digit() && *byte != b';');

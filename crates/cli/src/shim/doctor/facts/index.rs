@@ -12,10 +12,10 @@ use sys::by_path;
 /// The index file.
 #[derive(Debug, Default)]
 pub(crate) enum IndexState {
-    /// There is none.
+    /// The repository has no index file.
     #[default]
     Missing,
-    /// It cannot be read, and why.
+    /// The index cannot be read; `why` is the reason.
     Broken {
         path: PathBuf,
         why: String,
@@ -23,23 +23,23 @@ pub(crate) enum IndexState {
     Read(IndexFacts),
 }
 
-/// An index that could be read.
+/// An index that was read.
 #[derive(Debug, Default)]
 pub(crate) struct IndexFacts {
-    /// Entries, and the directories that hold them.
+    /// The number of entries, and of the directories that contain them.
     pub(crate) entries: usize,
     pub(crate) directories: usize,
     pub(crate) submodules: usize,
     /// Entries that are not in the worktree because it is sparse.
     pub(crate) skipped: usize,
     pub(crate) version: u32,
-    /// Bytes of the file; and how many fewer they were in version 4.
+    /// The size of the file in bytes, and the bytes that version 4 would save.
     pub(crate) size: u64,
     pub(crate) saved_by_version_4: u64,
     /// Some entries stand for directories.
     pub(crate) is_sparse: bool,
     pub(crate) is_split: bool,
-    /// It holds an answer of a file system monitor.
+    /// The index has a file system monitor extension.
     pub(crate) is_monitored: bool,
     pub(crate) untracked: CacheFacts,
 }
@@ -49,9 +49,9 @@ pub(crate) struct IndexFacts {
 pub(crate) enum CacheFacts {
     #[default]
     None,
-    /// It was made in another place, and is not used here.
+    /// The cache was made for another location or system, and is not used here.
     Foreign,
-    /// Directories with a record, and how many of the records are valid.
+    /// Directories in the cache, and how many of them have a valid record.
     Here { directories: usize, valid: usize },
 }
 
@@ -101,7 +101,8 @@ impl IndexFacts {
                 usize::from(may_skip && index.entry(position).flags.contains(Flags::SKIP_WORKTREE));
             before = path;
         }
-        // A number takes the place of the shared part, and one NUL that of one to eight.
+        // Version 4 replaces the prefix shared with the previous path by a number, and the padding
+        // of one to eight NULs by one NUL.
         if facts.version < 4 {
             facts.saved_by_version_4 = ((shared + index.len() * 5 / 2) as u64).min(size);
         }

@@ -1,7 +1,7 @@
-//! Facts about a repository that decide how fast commands are in it. Each is cheap to find.
+//! Facts about a repository that determine how fast its commands are. Each is cheap to find.
 //!
 //! Order: settings and locks; the index; the disk, by a sample of its files; the object database;
-//! worktrees. Nothing is written. A fact that cannot be found is missing, and a damage is a fact.
+//! worktrees. Nothing is written. A fact that cannot be determined is `None`; damage is a fact.
 
 mod index;
 mod objects;
@@ -39,7 +39,7 @@ pub(super) struct Facts {
     pub(super) worktrees: Worktrees,
 }
 
-/// Settings that cost or save time.
+/// Settings that affect speed.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) untracked_cache: UntrackedCache,
@@ -51,7 +51,7 @@ pub(super) struct Settings {
     pub(super) loads_alone: bool,
     /// `index.skipHash`
     pub(super) skips_hash: bool,
-    /// Values of `core.fsync` that let common commands wait for the disk.
+    /// Values of `core.fsync` that make common commands wait for the disk.
     pub(super) synced: Vec<String>,
     /// Filters with `smudge` or `clean` and without `process`.
     pub(super) slow_filters: Vec<String>,
@@ -77,11 +77,11 @@ pub(super) enum SparseCheckout {
     Patterns,
 }
 
-/// A lock that is there.
+/// A lock file that exists.
 #[derive(Debug)]
 pub(super) struct LockFile {
     pub(super) path: PathBuf,
-    /// `None`: the clock says that it comes from the future.
+    /// `None` if its modification time lies in the future.
     pub(super) age: Option<Duration>,
 }
 
@@ -90,26 +90,26 @@ pub(super) struct LockFile {
 pub(super) enum MonitorState {
     #[default]
     None,
-    /// Configured, but it cannot watch this worktree; with the reason in Git's words.
+    /// Configured, but unable to watch this worktree; the reason is in Git's words.
     Unfit(String),
     Program,
-    /// The workspace itself knows its changes.
+    /// The workspace itself records its changes.
     Workspace,
     Daemon {
         is_running: bool,
     },
 }
 
-/// Worktrees beside the main one.
+/// Linked worktrees.
 #[derive(Debug, Default)]
 pub(super) struct Worktrees {
     pub(super) linked: usize,
-    /// Those whose directory is gone.
+    /// Worktrees whose directory no longer exists.
     pub(super) stale: usize,
 }
 
 impl Facts {
-    /// Finds them.
+    /// Collects the facts about `repo`.
     pub(super) fn find(repo: &Repository, cwd: &std::path::Path) -> Facts {
         let (index, loaded) = index::load(repo);
         let place = repo.work_tree().unwrap_or_else(|| repo.git_dir());

@@ -1,4 +1,4 @@
-//! The object database: how it is stored, and if what HEAD and the index name is there.
+//! The object database: how it is stored, and whether the objects of HEAD and the index exist.
 
 use std::{ffi::OsStr, path::Path};
 
@@ -10,10 +10,10 @@ use format::{
 use repo::Repository;
 use sys::by_path;
 
-/// Directories of loose objects that are listed, out of 256.
+/// The number of loose-object directories that are listed, out of 256.
 const LISTED: usize = 16;
 
-/// Objects of the index that are looked up.
+/// The number of index entries whose objects are looked up.
 const LOOKUPS: usize = 64;
 
 /// The object database.
@@ -21,19 +21,19 @@ const LOOKUPS: usize = 64;
 pub(crate) struct ObjectFacts {
     pub(crate) packs: usize,
     pub(crate) pack_size: u64,
-    /// Objects in packs, those of alternates included.
+    /// Objects in packs, including those of alternates.
     pub(crate) packed: u64,
-    /// Estimated from a few directories, if there are many.
+    /// Estimated from a few directories, if the repository has many loose objects.
     pub(crate) loose: usize,
     pub(crate) is_loose_exact: bool,
-    /// The packs that a multi-pack-index covers, if there is one.
+    /// The number of packs that a multi-pack-index covers; `None` without one.
     pub(crate) indexed_packs: Option<usize>,
     pub(crate) has_commit_graph: bool,
     pub(crate) alternates: usize,
     pub(crate) is_partial: bool,
-    /// Damages, in words.
+    /// Descriptions of damaged or missing objects.
     pub(crate) damages: Vec<String>,
-    /// Alternates that are missing, in Git's words.
+    /// Missing alternates, in Git's words.
     pub(crate) lost_alternates: Vec<String>,
 }
 
@@ -72,7 +72,8 @@ impl ObjectFacts {
     }
 }
 
-/// The number of loose objects, and if it is exact: all directories were listed.
+/// Returns the number of loose objects, and true if it is exact because all directories were
+/// listed.
 fn loose(repo: &Repository, objects: &Path) -> (usize, bool) {
     let is_hex = |name: &OsStr, digits: usize| {
         let name = name.as_encoded_bytes();
@@ -98,7 +99,8 @@ fn has_commit_graph(objects: &Path) -> bool {
         .any(|file| by_path::stat_followed(&objects.join(file)).is_ok_and(|found| found.is_some()))
 }
 
-/// The number of packs in the multi-pack-index. A chain of them is taken to cover all.
+/// Returns the number of packs in the multi-pack-index. A chain of them counts as covering all
+/// packs.
 fn indexed_packs(repo: &Repository, packs: &Path) -> Option<usize> {
     if let Ok(file) = by_path::open(&packs.join("multi-pack-index")) {
         let parsed = sys::Map::of(&file).ok().and_then(|map| Midx::parse(map, repo.hash()).ok());
@@ -108,7 +110,7 @@ fn indexed_packs(repo: &Repository, packs: &Path) -> Option<usize> {
     chain.ok().flatten().map(|_| usize::MAX)
 }
 
-/// The commit of HEAD, or its tree, is missing or damaged.
+/// Returns a message if the commit of HEAD, or its tree, is missing or damaged.
 fn damage_of_head(repo: &Repository) -> Option<String> {
     let head = match repo.head() {
         Ok(head) => head.oid(),

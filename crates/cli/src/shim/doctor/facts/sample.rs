@@ -1,5 +1,5 @@
-//! A sample of the worktree: how long a stat and a small read take, and how many files differ from
-//! the index in their stat data alone.
+//! A sample of the worktree: the time of an `lstat` and of a small read, and how many files differ
+//! from the index in their stat data alone.
 
 use std::{
     io::Read as _,
@@ -12,22 +12,22 @@ use format::index::{Entry, Flags, Index};
 use repo::Repository;
 use sys::{Dir, FileType, by_path};
 
-/// Entries of the index whose files are examined.
+/// The number of index entries whose files are examined.
 const SIZE: usize = 64;
 
-/// Files that are read, and the largest that is small.
+/// The number of files that are read, and the size limit of a small file, in bytes.
 const READS: usize = 8;
 const SMALL: u64 = 16 << 10;
 
-/// The sample. A disk that has not been asked for long answers later than one that has.
+/// The sample. A disk that was idle for long responds more slowly than one in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// Files that were examined, and the mean time of one `lstat`.
+    /// The number of files examined, and the mean time of one `lstat`.
     pub(crate) files: usize,
     pub(crate) stat: Duration,
     /// The mean time to open, read and close a small file.
     pub(crate) read: Option<Duration>,
-    /// Files that a status has to read, because only their stat data differ from the index.
+    /// Files that status must read, because only their stat data differ from the index.
     pub(crate) touched: usize,
 }
 
@@ -63,7 +63,7 @@ impl Sample {
     }
 }
 
-/// Entries at equal distances, as far as they are files or links in the worktree.
+/// Picks entries at equal distances, and keeps those that are files or symlinks in the worktree.
 fn chosen(index: &Index) -> Vec<Entry> {
     let step = index.len().div_ceil(SIZE).max(1);
     let is_there = |entry: &Entry| {
@@ -75,7 +75,7 @@ fn chosen(index: &Index) -> Vec<Entry> {
     (0..index.len()).step_by(step).filter_map(in_step).collect()
 }
 
-/// The mean time of reading these files.
+/// Returns the mean time to read these files.
 fn read<'a>(root: &Dir, paths: impl Iterator<Item = &'a [u8]>) -> Option<Duration> {
     let (mut count, began) = (0, Instant::now());
     for path in paths {
