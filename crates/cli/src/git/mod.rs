@@ -100,8 +100,7 @@ impl Find<'_> {
         let path = self.env.get(OsStr::new("PATH")).map_or(OsStr::new(DEFAULT_PATH), OsString::as_os_str);
         let programs = std::env::split_paths(path).map(|dir| self.cwd.join(dir).join("git"));
         let programs: Vec<_> = programs.filter_map(|path| Some((identity(&path)?, path))).collect();
-        // Of several matches take the last: only from there on does each step lead further down
-        // PATH.
+        // Take the last match: only from there on does each step lead further down PATH.
         let mine = programs.iter().rposition(|(found, _)| Some(*found) == me);
         if let Some((_, path)) = programs.get(mine.map_or(programs.len(), |mine| mine + 1)) {
             return Some((path.clone(), !may_call_others(path)));

@@ -1,11 +1,11 @@
-//! Git's advice, with the way to turn it off.
+//! Git's advice messages, each with the setting that disables it.
 
 use engine::sparse::Patterns;
 
 use super::Session;
 use crate::term::{console, failure::Failure};
 
-/// Gives the advice `advice.<name>`, if it is wanted.
+/// Prints the advice `advice.<name>`, unless the configuration disables it.
 pub(crate) fn advise(session: Session<'_>, name: &str, message: impl AsRef<[u8]>) -> Result<(), Failure> {
     let Session { repository: repo, settings, .. } = session;
     if settings.advises(repo, name)? {
@@ -17,7 +17,7 @@ pub(crate) fn advise(session: Session<'_>, name: &str, message: impl AsRef<[u8]>
     Ok(())
 }
 
-/// Names the paths or pathspecs that only select what is outside of the sparse checkout.
+/// Lists the paths or pathspecs that match only entries outside the sparse checkout, with advice.
 pub(crate) fn about_outside(session: Session<'_>, paths: &[impl AsRef<[u8]>]) -> Result<(), Failure> {
     if paths.is_empty() {
         return Ok(());
@@ -37,7 +37,7 @@ pub(crate) fn about_outside(session: Session<'_>, paths: &[impl AsRef<[u8]>]) ->
     )
 }
 
-/// Returns true if the path belongs in the worktree.
+/// Returns true if the sparse patterns include the path.
 pub(crate) fn is_inside(patterns: Option<&Patterns>, path: &bstr::BStr) -> bool {
     patterns.is_none_or(|patterns| path.is_empty() || patterns.includes(path))
 }

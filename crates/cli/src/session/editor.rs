@@ -13,11 +13,12 @@ use crate::{
     },
 };
 
-/// Why a file was not edited. The error has been printed.
+/// The error of a file that was not edited. Its message was printed.
 #[derive(Debug)]
 pub(crate) struct NotEdited;
 
-/// Lets the user edit a file. The program gets `variables` beside those that every program gets.
+/// Starts the editor on a file and waits for it. The editor gets `variables` in addition to the
+/// environment of all child programs.
 pub(crate) fn edit(
     session: Session<'_>,
     file: &Path,
@@ -47,7 +48,7 @@ pub(crate) fn edit(
         Failure::fatal(format!("Invalid path '{}': {}", file.display(), sys::reason(&error)))
     })?;
     console::flush();
-    // Signals of the keyboard are meant for the editor while it runs.
+    // While the editor runs, keyboard signals are meant for it.
     let before = run.interrupt.is_raised();
     let ended = hooks::started(hooks::in_a_shell(editor.as_bstr(), &[String::new()]), |command| {
         command

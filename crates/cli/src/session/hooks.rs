@@ -1,7 +1,7 @@
 //! Hooks: the configured ones (`hook.<name>.event`, `.command`), then the one in the hooks
 //! directory. Source: githooks(5), git-hook(1).
 //!
-//! The output of a hook goes to standard error, as with Git. Its standard input is empty.
+//! The output of a hook goes to standard error, as in Git. Its standard input is empty.
 
 use std::{
     io::{self, Write as _},
@@ -24,19 +24,19 @@ use crate::{
     },
 };
 
-/// The kind of change that was written with the index.
+/// The kind of change that the index write completes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Changed {
-    /// The worktree, by a merge of trees.
+    /// The worktree, updated by a merge of trees.
     Worktree,
-    /// Nothing but the index, by `reset`.
+    /// The index alone, by `reset`.
     IndexAlone,
     /// Some paths.
     #[default]
     Paths,
 }
 
-/// `post-checkout`. Returns its exit code, 0 without one.
+/// Runs `post-checkout`. Returns its exit code, 0 without a hook.
 pub(crate) fn post_checkout(
     repo: &Repository,
     settings: &Settings,
@@ -52,7 +52,7 @@ pub(crate) fn post_checkout(
     Hooks::here(repo, settings).run("post-checkout", &args)
 }
 
-/// Like [`post_checkout`], for a new worktree at `top`: the hook finds its repository by itself.
+/// Like [`post_checkout`], for a new worktree at `top`: the hook discovers its repository itself.
 pub(crate) fn post_checkout_of_new(
     repo: &Repository,
     settings: &Settings,
@@ -63,12 +63,12 @@ pub(crate) fn post_checkout_of_new(
     Hooks { dir: top, ..Hooks::here(repo, settings) }.run("post-checkout", &args)
 }
 
-/// `post-merge` after a fast-forward. It can stop nothing.
+/// Runs `post-merge` after a fast-forward. Its exit code has no effect.
 pub(crate) fn post_merge(repo: &Repository, settings: &Settings) -> Result<(), Failure> {
     Hooks::here(repo, settings).run("post-merge", &["0".to_owned()]).map(drop)
 }
 
-/// `post-index-change`, which can stop nothing.
+/// Runs `post-index-change`, whose exit code has no effect.
 pub(crate) fn post_index_change(
     repo: &Repository,
     settings: &Settings,
@@ -79,12 +79,12 @@ pub(crate) fn post_index_change(
     Hooks::here(repo, settings).run("post-index-change", &args).map(drop)
 }
 
-/// Returns true if there is a hook `reference-transaction` that is run.
+/// Returns true if an executable hook `reference-transaction` exists.
 pub(crate) fn has_reference_transaction(repo: &Repository, settings: &Settings) -> Result<bool, Failure> {
     Ok(Hooks::here(repo, settings).in_directory(REFERENCE_TRANSACTION)?.is_some())
 }
 
-/// `reference-transaction` with the edits on its standard input. Returns its exit code.
+/// Runs `reference-transaction` with the edits on its standard input. Returns its exit code.
 pub(crate) fn reference_transaction(
     repo: &Repository,
     settings: &Settings,
@@ -96,7 +96,7 @@ pub(crate) fn reference_transaction(
     console::flush();
     let ended = started(Command::new(&path), |command| {
         let mut child = hooks.variant(command).arg(stage).stdin(Stdio::piped()).spawn()?;
-        // The hook may end before it has read everything.
+        // The hook may end before it has read the whole input.
         if let Some(mut stdin) = child.stdin.take() {
             let _ = stdin.write_all(edits);
         }
@@ -146,12 +146,12 @@ pub(crate) fn not_started(command: &BStr, error: &io::Error) {
     }
 }
 
-/// Reports the signal of which a program died, as [`exit_code`] does.
+/// Reports the signal that ended a program, as [`exit_code`] does.
 pub(crate) fn report_signal(status: ExitStatus, command: &BStr) {
     exit_code(status, command);
 }
 
-/// Returns the exit code that a shell would give. Reports the signal of which the program died,
+/// Returns the exit code that a shell would report. Prints the signal that ended the program,
 /// except signals that the user or the reader of the output may have sent.
 pub(crate) fn exit_code(status: ExitStatus, command: &BStr) -> u8 {
     let Some(signal) = status.signal() else { return status.code().map_or(1, |code| code as u8) };
@@ -161,7 +161,7 @@ pub(crate) fn exit_code(status: ExitStatus, command: &BStr) -> u8 {
     u8::try_from(128 + signal).unwrap_or(1)
 }
 
-/// Returns the commands configured for `event`. The shim makes sure that there is at most one.
+/// Returns the commands configured for `event`. The shim ensures that there is at most one.
 pub(crate) fn configured(repo: &Repository, event: &str) -> Vec<BString> {
     let names = repo.config_names().filter_map(|key| key.strip_prefix(b"hook.")?.strip_suffix(b".event"));
     let names = names.filter_map(|name| name.to_str().ok());
@@ -174,19 +174,19 @@ pub(crate) fn configured(repo: &Repository, event: &str) -> Vec<BString> {
     if is_off(event) { Vec::new() } else { commands.collect() }
 }
 
-/// The surroundings of the hooks of a commit.
+/// The environment of the hooks of a commit.
 #[derive(Clone, Copy)]
 pub(crate) struct OfCommit<'a> {
-    /// Variables beside those that every program gets.
+    /// Variables in addition to those that every child program gets.
     pub(crate) variables: &'a [(&'static str, BString)],
     /// The file that holds the index of the commit.
     pub(crate) index: &'a Path,
-    /// Nobody edits the message.
+    /// True if no editor opens the message.
     pub(crate) no_editor: bool,
 }
 
 impl OfCommit<'_> {
-    /// All variables that differ.
+    /// Returns all variables that these hooks get in addition.
     pub(crate) fn variables(&self) -> Vec<(&'static str, BString)> {
         let mut variables = self.variables.to_vec();
         variables.push(("GIT_INDEX_FILE", self.index.as_os_str().as_bytes().into()));
@@ -196,7 +196,7 @@ impl OfCommit<'_> {
         variables
     }
 
-    /// Runs a hook. Returns its exit code, 0 without one.
+    /// Runs a hook. Returns its exit code, 0 without a hook.
     pub(crate) fn run(
         &self,
         repo: &Repository,
@@ -207,7 +207,7 @@ impl OfCommit<'_> {
         Hooks { variables: self.variables(), ..Hooks::here(repo, settings) }.run(name, args)
     }
 
-    /// `post-rewrite` after a commit has taken the place of another one. It can stop nothing.
+    /// Runs `post-rewrite` after a commit has replaced another one. Its exit code has no effect.
     pub(crate) fn post_rewrite(
         &self,
         repo: &Repository,
@@ -221,7 +221,7 @@ impl OfCommit<'_> {
     }
 }
 
-/// Returns true if some hook of this name would be run.
+/// Returns true if a hook called `name` would run.
 pub(crate) fn is_there(repo: &Repository, settings: &Settings, name: &str) -> Result<bool, Failure> {
     Ok(!configured(repo, name).is_empty() || Hooks::here(repo, settings).in_directory(name)?.is_some())
 }
@@ -229,10 +229,10 @@ pub(crate) fn is_there(repo: &Repository, settings: &Settings, name: &str) -> Re
 struct Hooks<'a> {
     repo: &'a Repository,
     settings: &'a Settings,
-    /// Where they are run: the top of the worktree, or of one that was just made.
+    /// The directory to run in: the root of the worktree, or of a new one.
     dir: &'a Path,
     variables: Vec<(&'static str, BString)>,
-    /// The bytes of their standard input.
+    /// The bytes for their standard input.
     input: Vec<u8>,
 }
 
@@ -265,7 +265,7 @@ impl<'a> Hooks<'a> {
         Ok(code)
     }
 
-    /// Runs a hook to its end. A hook need not read its input.
+    /// Runs a hook and waits for it. A hook need not read its input.
     fn finished(&self, command: &mut Command) -> io::Result<ExitStatus> {
         if self.input.is_empty() {
             return command.status();
@@ -281,10 +281,12 @@ impl<'a> Hooks<'a> {
         self.dir != self.repo.child_dir()
     }
 
-    /// The program in the hooks directory, if it may be run, from where it is run.
+    /// Returns the executable hook in the hooks directory, with its path relative to the directory
+    /// that it runs in.
     fn in_directory(&self, name: &str) -> Result<Option<PathBuf>, Failure> {
         let path = match self.repo.config_path("core.hooksPath")? {
-            // The empty string names no directory, and so no hook: nothing of the worktree is run.
+            // An empty string names no directory, and therefore no hook: nothing in the worktree is
+            // run.
             Some(dir) if dir.as_bytes().is_empty() => return Ok(None),
             Some(dir) => dir.with(name),
             None => self.repo.display_common_file("hooks").join(name).into(),
@@ -305,7 +307,7 @@ impl<'a> Hooks<'a> {
         }
     }
 
-    /// Gives it the surroundings that Git would.
+    /// Sets the directory and environment as Git does.
     fn variant<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command
             .current_dir(self.dir)
@@ -332,8 +334,8 @@ pub(crate) fn started<T>(mut command: Command, run: impl Fn(&mut Command) -> io:
     }
 }
 
-/// Returns a command as Git starts those of the configuration: directly if it is one word, else in
-/// a shell that passes the arguments on.
+/// Returns a configured command as Git starts it: directly if it is one word, else in a shell that
+/// passes the arguments on.
 pub(crate) fn in_a_shell(text: &BStr, args: &[String]) -> Command {
     let bytes = sys::os_str(text);
     if !text.iter().any(|byte| b"|&;<>()$`\\\"' \t\n*?[#~=%".contains(byte)) {

@@ -1,8 +1,8 @@
-//! Standard input, of which a signal ends the wait.
+//! Standard input with waits that a signal interrupts.
 //!
 //! A command that waits for input may hold locks. Each read first waits for input or a signal; a
-//! signal that came before the wait counts too. Nothing may read standard input beside an
-//! [`Input`], which takes more than it has handed out.
+//! signal that arrived before the wait counts too. No other code may read standard input while an
+//! [`Input`] exists, because it reads ahead.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -21,15 +21,15 @@ const SIZE: usize = 256 << 10;
 
 /// Standard input.
 ///
-/// As [`Read`] and [`BufRead`] it fails when a signal comes. Callers then ask
-/// [`Interrupt::check`] before they report the error.
+/// Its [`Read`] and [`BufRead`] fail when a signal arrives. Callers then call [`Interrupt::check`]
+/// before they report the error.
 pub(crate) struct Input {
     buffered: BufReader<Stream>,
 }
 
 struct Stream {
     interrupt: Interrupt,
-    /// Becomes readable when a signal comes. `None`: signals end the process.
+    /// Becomes readable when a signal arrives. `None` if signals end the process.
     signals: Option<UnixStream>,
 }
 
@@ -46,7 +46,7 @@ impl Read for Stream {
 }
 
 impl Input {
-    /// Standard input of `run`.
+    /// Returns standard input for `run`.
     pub(crate) fn new(run: &Invocation) -> Result<Input, Failure> {
         let signals = run.interrupt.stream();
         let signals = signals.map_err(|error| Failure::fatal(format!("cannot handle signals: {error}")))?;
@@ -54,8 +54,8 @@ impl Input {
         Ok(Input { buffered: BufReader::with_capacity(SIZE, stream) })
     }
 
-    /// Reads into `line`, which is emptied first, up to and without `end`. Returns false at the end
-    /// of the input. As in Git, what cannot be read is the end.
+    /// Clears `line` and reads into it up to `end`, which is left out. Returns false at the end of
+    /// the input. As in Git, a read error counts as the end.
     pub(crate) fn line(&mut self, end: u8, line: &mut Vec<u8>) -> Result<bool, Failure> {
         Ok(self.raw_line(end, line)? && {
             if line.last() == Some(&end) {
@@ -73,7 +73,7 @@ impl Input {
         Ok(read.is_ok() && !line.is_empty())
     }
 
-    /// Reads all that is left. The inner result is the system's.
+    /// Reads the rest of the input. The inner result is the system's.
     pub(crate) fn all(&mut self) -> Result<io::Result<Vec<u8>>, Failure> {
         let mut content = Vec::new();
         let read = self.buffered.read_to_end(&mut content);
@@ -81,13 +81,13 @@ impl Input {
         Ok(read.map(|_| content))
     }
 
-    /// Returns true if a whole line is in the buffer, so that the next one needs no wait.
+    /// Returns true if the buffer holds a complete line, so that reading it needs no wait.
     pub(crate) fn is_at_hand(&self, end: u8) -> bool {
         self.buffered.buffer().find_byte(end).is_some()
     }
 
-    /// Reads more into the buffer if it is empty, and returns it. Empty at the end of the input. As
-    /// in Git, what cannot be read is the end.
+    /// Fills the buffer if it is empty, and returns it. It is empty at the end of the input. As in
+    /// Git, a read error counts as the end.
     pub(crate) fn more(&mut self) -> Result<&[u8], Failure> {
         let interrupt = self.buffered.get_ref().interrupt.clone();
         match self.buffered.fill_buf() {
@@ -96,7 +96,7 @@ impl Input {
         }
     }
 
-    /// The bytes that were read and not yet handed out.
+    /// Returns the bytes that were read and not yet consumed.
     pub(crate) fn buffer(&self) -> &[u8] {
         self.buffered.buffer()
     }

@@ -21,17 +21,17 @@ use crate::{
     },
 };
 
-/// Under which name the program was called, and so whose words it speaks.
+/// The name that the program was called by, which determines its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     /// `sapwood`
     Sapwood,
-    /// `git`, through the shim: nothing may differ from what Git says and does.
+    /// `git`, through the shim: output and effects must equal Git's.
     Git,
 }
 
 impl Program {
-    /// As messages name it.
+    /// Returns the name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Program::Sapwood => "sapwood",
@@ -40,7 +40,7 @@ impl Program {
     }
 }
 
-/// One run of the program: where, with what environment, and what was asked.
+/// One run of the program: its directory, its environment and its command line.
 pub(crate) struct Invocation {
     /// The name under which the program was called.
     pub(crate) program: Program,
@@ -50,9 +50,9 @@ pub(crate) struct Invocation {
     pub(crate) args: Vec<BString>,
     /// The directory the process was started in.
     pub(crate) started_in: PathBuf,
-    /// The directory to work in; after [`Invocation::enter`] also the process's.
+    /// The working directory; after [`Invocation::enter`] also the process's own.
     pub(crate) cwd: PathBuf,
-    /// The environment, with what global options put into it.
+    /// The environment, including the variables that global options set.
     pub(crate) env: HashMap<OsString, OsString>,
     /// `-c key=value`, in order.
     pub(crate) config: Vec<BString>,
@@ -60,19 +60,20 @@ pub(crate) struct Invocation {
     pub(crate) bare: bool,
     /// `-p`
     pub(crate) paginate: bool,
-    /// `sapwood --verbose`: how many workers there were is told.
+    /// `sapwood --verbose`: print the number of workers.
     pub(crate) verbose: bool,
-    /// `sapwood --profile`: where the time went is told.
+    /// `sapwood --profile`: print where the time was spent.
     pub(crate) profile: Profile,
-    /// Set by SIGINT and SIGTERM.
+    /// Set by SIGINT, SIGTERM, SIGHUP and SIGQUIT.
     pub(crate) interrupt: Interrupt,
-    /// Where the real Git is, if that is known: what it brought along lies beside it.
+    /// The program of the real Git, if known: its own files are relative to it.
     pub(crate) git: Option<PathBuf>,
-    /// Opened already, to be used by whoever asks first.
+    /// A repository that is already open. The first caller of [`Invocation::open`] takes it.
     pub(crate) opened: Cell<Option<repo::Repository>>,
-    /// The configuration, if there is no repository: for whoever asks first.
+    /// The configuration without a repository. The first caller of [`Invocation::open_any`] takes
+    /// it.
     pub(crate) outside_config: Cell<Option<repo::StandaloneConfig>>,
-    /// Those of the repository the command works in, once it is open.
+    /// The objects of the repository that the command works in, once it is open.
     pub(crate) objects: OnceCell<Arc<repo::objects::Objects>>,
     /// Fetches missing objects of a partial clone.
     pub(crate) lazy_fetch: Option<Arc<dyn repo::LazyFetch>>,
@@ -188,7 +189,7 @@ impl Invocation {
         Ok(run)
     }
 
-    /// Makes the directory to work in the process's own.
+    /// Changes the directory of the process to the working directory.
     pub(crate) fn enter(&mut self) -> Result<(), Failure> {
         uninterrupted(|| std::env::set_current_dir(&self.cwd)).map_err(|error| {
             let reason = crate::term::text::os_error(&error);
@@ -198,21 +199,21 @@ impl Invocation {
         Ok(())
     }
 
-    /// Returns the run of another command from here. If the variable `name` is not set, that
-    /// command finds `value` in it.
+    /// Returns an invocation of another command in this directory. Sets the variable `name` to
+    /// `value` for it, unless it is set.
     pub(crate) fn with_default(&self, name: &str, value: impl FnOnce() -> BString) -> Invocation {
         let mut env = self.env.clone();
         env.entry(name.into()).or_insert_with(|| sys::os_str(&value()).to_owned());
         self.with_env(env)
     }
 
-    /// Returns the run of the command `name` from here.
+    /// Returns an invocation of the command `name` in this directory.
     pub(crate) fn of_command(&self, name: &str) -> Invocation {
         Invocation { command: name.into(), ..self.with_env(self.env.clone()) }
     }
 
-    /// Goes to the worktree `top` of the repository `git_dir`, and returns the run of another
-    /// command there. Both paths are absolute.
+    /// Changes to the worktree `top` of the repository `git_dir`, and returns an invocation of
+    /// another command there. Both paths are absolute.
     pub(crate) fn elsewhere(&self, top: &Path, git_dir: &Path) -> Result<Invocation, Failure> {
         let mut env = self.env.clone();
         env.insert("GIT_DIR".into(), git_dir.into());
@@ -223,8 +224,8 @@ impl Invocation {
         Ok(run)
     }
 
-    /// Goes to the bare repository `git_dir`, an absolute path, and returns the run of another
-    /// command there.
+    /// Changes to the bare repository `git_dir`, an absolute path, and returns an invocation of
+    /// another command there.
     pub(crate) fn in_repository(&self, git_dir: &Path) -> Result<Invocation, Failure> {
         let mut env = self.env.clone();
         env.retain(|name, _| name != "GIT_DIR" && name != "GIT_WORK_TREE");
@@ -273,7 +274,7 @@ impl Invocation {
             )));
         }
         if key.contains(&b'=') {
-            // A setting is kept as one text, which ends its key at the first `=`.
+            // A setting is stored as one text whose key ends at the first `=`.
             return Err(Failure::Fatal(text!("keys with '=' are not supported: ", key)));
         }
         match self.env.get(sys::os_str(variable)) {
@@ -288,24 +289,26 @@ impl Invocation {
         }
     }
 
-    /// A path of the command line, from where we are. The empty string is refused.
+    /// Resolves a path of the command line against the working directory. An empty path is an
+    /// error.
     pub(crate) fn path(&self, text: &[u8]) -> Result<PathBuf, Failure> {
         let path = UserPath::new(text);
         path.resolve(&self.cwd).map_err(|refused| Failure::refused(&path, refused))
     }
 
-    /// A variable of the environment.
+    /// Returns a variable of the environment.
     pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
         self.env.get(OsStr::new(name)).map(|value| value.as_bytes())
     }
 
-    /// Where the command was started, from the worktree's root: Git never removes that directory.
+    /// Returns the directory where the command was started, relative to the worktree's root. Git
+    /// never removes that directory.
     pub(crate) fn original_cwd(&self, repo: &repo::Repository) -> Option<BString> {
         let below = self.started_in.strip_prefix(repo.work_tree()?).ok()?.as_os_str().as_bytes();
         (!below.is_empty()).then(|| below.into())
     }
 
-    /// Finds and opens the repository, as Git would from here.
+    /// Discovers and opens the repository, as Git does in this directory.
     pub(crate) fn open(&self) -> Result<repo::Repository, Failure> {
         let repo = match self.opened.take() {
             Some(repo) => repo,
@@ -320,7 +323,7 @@ impl Invocation {
         Ok(repo)
     }
 
-    /// Opens the repository if there is one. Arguments are not looked at.
+    /// Opens the repository if one exists. The arguments are not examined.
     pub(crate) fn open_any(&self) -> Result<Place, repo::Error> {
         if let Some(repo) = self.opened.take() {
             trace_discovery(&repo);
@@ -341,12 +344,12 @@ impl Invocation {
         }
     }
 
-    /// As [`Invocation::open`] for the first time, but nothing is said of it.
+    /// Like the first call of [`Invocation::open`], without messages and trace.
     pub(crate) fn look_for_repository(&self) -> Result<repo::Repository, Failure> {
         let repo = repo::Repository::open(&self.outside()).map_err(|error| self.unmounted(error))?;
         if self.args.iter().any(may_name_an_entry) {
             let read = store::index::ReadOptions::default();
-            // Whoever needs the index finds out what is wrong with it.
+            // A command that needs the index reports its errors itself.
             if let Ok(mut index) = store::index::load(&repo.index_path(), repo.hash(), &read)
                 && engine::sparse::expand(&repo, &mut index).is_ok()
             {
@@ -356,8 +359,8 @@ impl Invocation {
         Ok(repo)
     }
 
-    /// Explains the error if the current directory is that of an unmounted workspace. As `git`, the
-    /// message is Git's.
+    /// Explains the error if the current directory is that of an unmounted workspace. Called as
+    /// `git`, the message is Git's.
     fn unmounted(&self, error: repo::Error) -> Failure {
         let found = || self.cwd.ancestors().find_map(engine::workspace::record::unmounted_at);
         match (self.program == Program::Sapwood).then(found).flatten() {
@@ -371,7 +374,7 @@ impl Invocation {
         }
     }
 
-    /// Where we are, without naming a repository.
+    /// Returns the options for opening a repository from the working directory.
     pub(crate) fn outside(&self) -> repo::OpenOptions {
         repo::OpenOptions {
             cwd: self.cwd.clone(),
@@ -388,13 +391,13 @@ impl Invocation {
     }
 }
 
-/// Where a command works that needs no repository.
+/// The place where a command works that needs no repository.
 pub(crate) enum Place {
     Repository(Box<repo::Repository>),
     Outside(repo::StandaloneConfig),
 }
 
-/// Reports a bare repository that no variable or option named. Scripts look for it in traces.
+/// Traces a bare repository that no variable or option named. Scripts search traces for it.
 fn trace_discovery(repo: &repo::Repository) {
     if repo.is_bare_directory() {
         trace::data(0, "setup", "implicit-bare-repository", &repo.git_dir().to_string_lossy());
@@ -408,7 +411,7 @@ fn current_directory() -> Result<PathBuf, Failure> {
     })
 }
 
-/// `:path` or `:2:path`, on its own or as an option's value.
+/// Returns true for `:path` or `:2:path`, as an argument or as an option's value.
 fn may_name_an_entry(arg: &BString) -> bool {
     arg.starts_with(b":") || (arg.starts_with(b"-") && arg.contains(&b':'))
 }

@@ -10,20 +10,20 @@ use crate::{
     term::{console, failure::Failure},
 };
 
-/// How much the maintenance says.
+/// The output of the maintenance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Says {
     Progress,
     Nothing,
 }
 
-/// Runs the real Git's automatic maintenance, unless the configuration turns it off. It continues
-/// in the background if it has something to do. Its failure is none of the command's.
+/// Runs the real Git's automatic maintenance, unless the configuration turns it off. If it has work
+/// to do, it continues in the background. Its failure does not affect the command.
 pub(crate) fn start_auto(run: &Invocation, repo: &Repository, says: Says) -> Result<(), Failure> {
     start_with(run, repo, says, &[])
 }
 
-/// Like [`start_auto`], with settings (`key=value`) that the maintenance gets.
+/// Like [`start_auto`], with `settings` (`key=value`) for the maintenance.
 pub(crate) fn start_with(
     run: &Invocation,
     repo: &Repository,
@@ -59,11 +59,11 @@ pub(crate) fn start_with(
     Ok(())
 }
 
-/// The end of the real Git.
+/// How the real Git ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     Finished,
-    /// It does not know `--detach`: it is older than 2.47.
+    /// Git lacks `--detach`: it is older than 2.47.
     TooOld,
 }
 

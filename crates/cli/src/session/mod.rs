@@ -1,4 +1,4 @@
-//! One run of a command: the invocation, the repository, the settings, and the parts that commands
+//! One run of a command: the invocation, the repository, the settings, and the code that commands
 //! share.
 
 pub(crate) mod advice;

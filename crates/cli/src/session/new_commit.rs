@@ -1,4 +1,4 @@
-//! A commit that is about to be made: its content, and the object.
+//! A new commit: its content, and writing its object.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::add::{self, RecordError, WriteTreeError};
@@ -38,16 +38,16 @@ pub(crate) struct NewCommit<'a> {
     /// `Name <mail> <seconds> <zone>`
     pub(crate) author: BString,
     pub(crate) committer: BString,
-    /// Headers after those that every commit has.
+    /// Headers in addition to those that every commit has.
     pub(crate) extra: Vec<CommitHeader>,
     pub(crate) message: &'a BStr,
-    /// The key with which the commit is signed; empty for the configured one.
+    /// The key to sign the commit with; empty for the configured one; `None` for no signature.
     pub(crate) key: Option<&'a BStr>,
 }
 
 impl NewCommit<'_> {
-    /// Returns the content of the object. A text that is not UTF-8, though it should be, is taken
-    /// for Latin-1, with a warning.
+    /// Returns the content of the object. A text that is not UTF-8, though it should be, is read as
+    /// Latin-1, with a warning.
     pub(crate) fn content(&self, repo: &Repository) -> Result<BString, Failure> {
         if self.message.contains(&0) {
             console::error("a NUL byte in commit log message not allowed.");
@@ -88,7 +88,7 @@ impl NewCommit<'_> {
     }
 }
 
-/// Puts a signature behind the other headers.
+/// Inserts a signature after the other headers.
 fn add_signature(content: &mut BString, signature: &[u8], hash: HashKind) {
     let key = match hash {
         HashKind::Sha1 => "gpgsig",
@@ -106,7 +106,7 @@ fn push_header(content: &mut BString, header: &CommitHeader) {
         content.push(b'\n');
         return;
     }
-    // A carriage return at the end of a line is a part of the value.
+    // A carriage return at the end of a line is part of the value.
     for line in header.value.lines_with_terminator() {
         content.push(b' ');
         content.extend_from_slice(line);
@@ -116,9 +116,10 @@ fn push_header(content: &mut BString, header: &CommitHeader) {
     }
 }
 
-/// Returns `text` as UTF-8 if it is not: bytes that are no part of a character are Latin-1.
+/// Returns `text` as UTF-8, or `None` if it is UTF-8 already. Bytes outside UTF-8 characters are
+/// read as Latin-1.
 fn as_utf8(text: &BString) -> Option<BString> {
-    // Unicode guarantees that these never become characters.
+    // Unicode guarantees that these code points are never assigned.
     let is_valid = |letter: char| {
         let code = u32::from(letter);
         code & 0xfffe != 0xfffe && !(0xfdd0..=0xfdef).contains(&code)
@@ -144,7 +145,7 @@ fn as_utf8(text: &BString) -> Option<BString> {
     (!is_whole).then(|| made.into())
 }
 
-/// Names an object and stages it unless it exists.
+/// Computes an object's name, and stages the object unless it exists.
 pub(crate) fn record(
     repo: &Repository,
     transaction: &Transaction<'_>,
@@ -157,7 +158,7 @@ pub(crate) fn record(
     })
 }
 
-/// Returns the author or committer. Explains how to configure one, as Git does.
+/// Returns the author or committer. The error explains how to configure one, as Git does.
 pub(crate) fn person(repo: &Repository, who: Who, given: GivenIdentity) -> Result<Person, Failure> {
     repo.person(who, given).map_err(|error: IdentityError| {
         if let Some(who) = error.unknown {
@@ -171,7 +172,7 @@ pub(crate) fn person(repo: &Repository, who: Who, given: GivenIdentity) -> Resul
     })
 }
 
-/// Tells why an index has no trees. The caller adds how the command ends.
+/// Prints why no tree can be written from an index. The caller adds the final message.
 pub(crate) fn tell_tree_error(error: &WriteTreeError) {
     const SHOWN: usize = 10;
     let tell = |lines: Vec<BString>| {
@@ -201,7 +202,7 @@ mod tests {
     fn takes_what_is_no_utf8_for_latin() {
         assert_eq!(as_utf8(&"h\u{e9}".into()), None);
         assert_eq!(as_utf8(&b"h\xe9llo"[..].into()), Some("h\u{e9}llo".into()));
-        // A character that never will be one: U+FFFE.
+        // U+FFFE, a code point that is never assigned.
         assert_eq!(as_utf8(&b"\xef\xbf\xbe"[..].into()), Some("\u{ef}\u{bf}\u{be}".into()));
         assert_eq!(as_utf8(&b"\xed\xa0\x80"[..].into()), Some("\u{ed}\u{a0}\u{80}".into()));
     }

@@ -1,4 +1,4 @@
-//! The form of standard output that the configuration, the environment and the terminal ask for.
+//! The form of standard output, from the configuration, the environment and the terminal.
 
 use std::io::IsTerminal as _;
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Returns true if standard output gets colours: by the setting `key`, or by `color.ui`.
+/// Returns true if standard output is coloured: by the setting `key`, or else by `color.ui`.
 pub(crate) fn wants_color(run: &Invocation, repo: &Repository, key: &str) -> Result<bool, Failure> {
     let key = if repo.config_str(key).is_some() { key } else { "color.ui" };
     let is =
@@ -55,7 +55,7 @@ pub(crate) fn shows_columns(columns: Columns, run: &Invocation) -> bool {
     }
 }
 
-/// How wide a line can be: `COLUMNS`, the terminal, or 80, less one.
+/// Returns the width of a line: `COLUMNS`, the terminal's width, or 80, minus one.
 pub(crate) fn line_width(run: &Invocation) -> usize {
     let number = |value: &[u8]| {
         let text = value.trim_start_with(|letter| letter.is_ascii_whitespace());

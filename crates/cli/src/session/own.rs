@@ -1,7 +1,7 @@
-//! Running this program again, for parts of a command that Git leaves to another process of Git.
+//! Running this program as a child, for parts of a command that Git runs in a child process.
 //!
-//! The child is called `git` if there is a real Git: the shim then serves the part, or hands it
-//! over. Without a real Git the child is called `sapwood` and refuses forms that are not native.
+//! The child is called `git` if a real Git exists: the shim then serves the part, or hands it over.
+//! Without a real Git the child is called `sapwood` and refuses forms that are not native.
 
 use std::{os::unix::process::CommandExt as _, path::Path, process::Command};
 
@@ -12,7 +12,7 @@ use crate::{
     term::{console, failure::Failure, text::os_error},
 };
 
-/// Returns this program in the repository whose worktree is `dir`, as Git starts it in a submodule.
+/// Returns a command that runs this program in the submodule with the worktree `dir`, as Git does.
 pub(crate) fn in_submodule(run: &Invocation, dir: &Path) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0(if real_git::find(run).is_some() { "git" } else { "sapwood" });
@@ -24,14 +24,14 @@ pub(crate) fn in_submodule(run: &Invocation, dir: &Path) -> Command {
     command
 }
 
-/// Returns this program as `sapwood`, outside of the repository of this run.
+/// Returns a command that runs this program as `sapwood`, without the repository of this run.
 pub(crate) fn beside(run: &Invocation) -> Command {
     let mut command = in_submodule(run, &run.cwd);
     command.arg0("sapwood");
     command
 }
 
-/// Runs a command to its end, on the streams of this process. Returns its exit code.
+/// Runs a command on the streams of this process and waits for it. Returns its exit code.
 pub(crate) fn finish(run: &Invocation, mut command: Command) -> Result<u8, Failure> {
     console::flush();
     let child = command.spawn().map_err(|error| {

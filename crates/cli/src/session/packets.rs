@@ -1,6 +1,6 @@
-//! `GIT_TRACE_PACKET` and `GIT_TRACE_PACKFILE`: the dialogue with the other side, in Git's format.
+//! `GIT_TRACE_PACKET` and `GIT_TRACE_PACKFILE`: the packets of the protocol, in Git's format.
 //!
-//! A file that cannot be written changes nothing.
+//! A failed write does not affect the command.
 
 use std::{
     io::Write as _,
@@ -15,7 +15,7 @@ use sys::File;
 
 use crate::session::{invocation::Invocation, trace};
 
-/// Where lines begin, after the time and where in the program they come from.
+/// The column where messages begin, after the time and the source position.
 const COLUMN: usize = 40;
 
 /// Returns the tracer of all packets, or `None` without the variables.
@@ -52,11 +52,11 @@ fn line(command: &str, direction: char, content: &[u8]) -> Vec<u8> {
     line.into_bytes()
 }
 
-/// The file or descriptor that a variable names.
+/// Opens the file or descriptor that a variable names.
 fn target(run: &Invocation, variable: &str) -> Option<Mutex<File>> {
     let value = run.variable(variable)?;
     let path = match value {
-        // A file that is opened again would have a place of its own to write at.
+        // A file that is opened a second time would have its own write position.
         b"1" | b"2" | b"true" => {
             let stderr = std::io::stderr().as_fd().try_clone_to_owned().ok()?;
             return Some(Mutex::new(std::fs::File::from(stderr).into()));

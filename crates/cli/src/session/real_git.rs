@@ -1,4 +1,4 @@
-//! Running the real Git for what Git itself does by running another of its commands.
+//! Running the real Git for tasks that Git itself delegates to another of its commands.
 
 use std::process::Command;
 
@@ -9,7 +9,8 @@ use crate::{
     session::invocation::Invocation,
 };
 
-/// The real Git, with the environment and the settings of this run. `None`: there is none.
+/// Returns a command that runs the real Git with the environment and settings of this run; `None`
+/// without a real Git.
 pub(crate) fn command(run: &Invocation) -> Option<Command> {
     let mut command = find(run)?.command(&run.env);
     command.current_dir(&run.cwd);
@@ -20,7 +21,7 @@ pub(crate) fn command(run: &Invocation) -> Option<Command> {
     Some(command)
 }
 
-/// The Git that is not us, if there is one.
+/// Returns the Git that is not this program; `None` without one.
 pub(crate) fn find(run: &Invocation) -> Option<RealGit> {
     Find { env: &run.env, cwd: &run.cwd }.git().ok()
 }

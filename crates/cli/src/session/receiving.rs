@@ -1,6 +1,6 @@
-//! The progress of a pack: the objects as they arrive, then the deltas as they are resolved.
+//! The progress of a pack: the objects received, then the deltas resolved.
 //!
-//! Git's line of objects also has the bytes and the rate, once it has read more than once.
+//! As in Git, the line of objects has the bytes and the throughput only after a first read.
 
 use std::{
     borrow::Cow,
@@ -15,40 +15,40 @@ use repo::indexing::Meter;
 
 use crate::term::progress::{Progress, Rate};
 
-/// The time between two looks at the counters.
+/// The time between two samples of the counters.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How a pack is shown.
+/// The progress lines of a pack.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
-    /// The title of the line of objects. Objects that become loose have Git's own.
+    /// The title of the line of objects. Objects that become loose have Git's own title.
     pub(crate) title: Cow<'static, str>,
-    /// The line of objects is wanted.
+    /// True to show the line of objects.
     pub(crate) objects: bool,
-    /// The line of deltas is wanted.
+    /// True to show the line of deltas.
     pub(crate) deltas: bool,
-    /// The bytes that Git reads before it counts them; `None` if it never does.
+    /// The number of bytes from which Git shows them; `None` if it never does.
     pub(crate) uncounted: Option<u64>,
 }
 
 impl Form {
-    /// The form for a pack from a server whose header is read before.
+    /// The form for a fetched pack, whose header is read in advance.
     pub(crate) fn of_fetch(is_wanted: bool) -> Form {
         let title = "Receiving objects".into();
         Form { title, objects: is_wanted, deltas: is_wanted, uncounted: Some(0) }
     }
 
-    /// The form for a pack that is read from its beginning through a pipe.
+    /// The form for a cloned pack, which is read from its beginning through a pipe.
     pub(crate) fn of_clone(is_wanted: bool) -> Form {
         Form { uncounted: Some(64 << 10), ..Form::of_fetch(is_wanted) }
     }
 }
 
-/// Shows the counters of a meter.
+/// Displays the counters of a meter.
 pub(crate) struct Display<'a> {
     meter: &'a Meter,
     form: Form,
-    /// Made when the first object is known, so that the rate is that of the pack.
+    /// Created at the first object, so that the throughput covers the pack alone.
     receiving: OnceLock<(Progress, Rate)>,
     resolving: Progress,
 }
@@ -59,7 +59,7 @@ impl<'a> Display<'a> {
         Display { meter, form, receiving: OnceLock::new(), resolving }
     }
 
-    /// Runs `work`, and shows meanwhile how far it is.
+    /// Runs `work` and displays its progress.
     pub(crate) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         if !self.form.objects && !self.form.deltas {
             return work();
@@ -103,7 +103,7 @@ impl<'a> Display<'a> {
         })
     }
 
-    /// The bytes that are shown.
+    /// Returns the byte count to show, if any.
     fn bytes(&self) -> Option<u64> {
         let bytes = self.meter.bytes.load(Ordering::Relaxed);
         self.form.uncounted.filter(|uncounted| bytes > *uncounted).map(|_| bytes)
@@ -123,7 +123,7 @@ impl<'a> Display<'a> {
         }
     }
 
-    /// The last lines, if a whole pack came.
+    /// Shows the last lines, if the pack is complete.
     pub(crate) fn finish(&self) {
         let added = self.meter.added.load(Ordering::Relaxed);
         let [total, received, deltas, resolved] = self.counts();
@@ -149,7 +149,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// Waits for the end, at most for a pause. Returns true if it has come.
+    /// Waits for the end, at most for [`PAUSE`]. Returns true if the work has ended.
     fn wait(&self) -> bool {
         let flag = self.flag.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(flag, PAUSE, |ended| !*ended);

@@ -1,4 +1,4 @@
-//! Names of revisions that the command line holds.
+//! Revision names on the command line.
 
 use bstr::BStr;
 use format::ObjectId;
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Git's warning about a ref that has the form of an object name.
+/// Git's warning about a ref whose name has the form of an object name.
 const OBJECT_NAME_WARNING: &str = "\
 Git normally never creates a ref that ends with 40 hex characters
 because it will be ignored when you just specify 40-hex. These refs
@@ -24,7 +24,7 @@ where \"$br\" is somehow empty and a 40-hex ref is created. Please
 examine these refs and maybe delete them. Turn this message off by
 running \"git config set advice.objectNameWarning false\"";
 
-/// Warns of a name that may stand for several things, as often as Git looks it up.
+/// Warns of an ambiguous name, as many `times` as Git looks it up.
 pub(crate) fn warn_ambiguous(
     repo: &Repository,
     settings: &Settings,

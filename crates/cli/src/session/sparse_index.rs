@@ -2,7 +2,7 @@
 //!
 //! Git expands an index only if it must, and reports it: a hint, and a region `ensure_full_index`
 //! in the trace. sapwood prints both where Git would expand, not where it expands in memory, so
-//! that users of Git find them where they expect them.
+//! that users and scripts find them at the same steps as with Git.
 
 use std::sync::atomic::Ordering;
 
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// Git's words.
+/// Git's hint.
 const EXPANDED: &str = "\
 The sparse index is expanding to a full index, a slow operation.
 Your working directory likely has contents that are outside of
@@ -38,17 +38,17 @@ directory contents. Cleaning up any merge conflicts or staged
 changes before running 'git sparse-checkout clean' or 'git
 sparse-checkout reapply' may assist in this cleanup.";
 
-/// A full index, and the sparse one that it was, as long as Git's would be that still.
+/// A full index, and the sparse index it was read from, as long as Git's would still be sparse.
 pub(crate) struct Read {
     pub(crate) index: Index,
     pub(crate) before: Option<Index>,
     /// The fingerprint of the file; `None` if the file is missing or was not read here.
     pub(crate) seen: Option<Fingerprint>,
-    /// It is not on disk as the configuration wants it.
+    /// The format of the file on disk differs from the configured one.
     pub(crate) differs_on_disk: bool,
 }
 
-/// Tells if the hint about an expansion is printed.
+/// Says if the hint about an expansion is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tell {
     Hint,
@@ -66,15 +66,15 @@ pub(crate) fn wanted(repo: &Repository) -> Result<Option<Patterns>, Failure> {
     Ok(loaded.filter(|patterns| patterns.cone().is_some()))
 }
 
-/// The time at which an index is expanded.
+/// When an index is expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
     AtOnce,
-    /// The caller expands what it needs, with [`settle`] or [`fill`]. The index stays marked as
-    /// sparse till then.
+    /// The caller expands what it needs, with [`settle`] or [`fill`]. Until then the index stays
+    /// marked as sparse.
     Later,
-    /// As `Later`, and entries that came into the cone meanwhile stay unchanged: the command does
-    /// not use the worktree.
+    /// Like `Later`, but entries that are in the cone by now stay collapsed: the command does not
+    /// use the worktree.
     Asked,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn read(
     if before.is_none() {
         expanded(repo, settings, &index, tell)?;
     }
-    // Entries inside of the cone get files in the worktree.
+    // Entries inside the cone get files in the worktree.
     let is_inside = |entry: &Entry| {
         entry.mode.is_tree() && patterns.as_ref().is_none_or(|by| by.includes(index.path(entry)))
     };
@@ -119,7 +119,7 @@ pub(crate) fn read(
         fill(repo, &mut index)?;
     }
     match worktree {
-        // It is what was looked at.
+        // `there` describes this index, which was not expanded.
         Some(_) if index.sparse => sparse::clear(&mut index, &there),
         Some(worktree) => sparse::clear_present(worktree, &mut index)?,
         None => {}
@@ -127,7 +127,7 @@ pub(crate) fn read(
     Ok(Read { index, before, seen: None, differs_on_disk: false })
 }
 
-/// Returns true if no directory that is one entry exists in the worktree or lies in the cone.
+/// Returns true if no collapsed directory exists in the worktree or lies in the cone.
 pub(crate) fn is_as_it_should_be(
     repo: &Repository,
     index: &Index,
@@ -140,7 +140,7 @@ pub(crate) fn is_as_it_should_be(
         && !there.into_iter().any(|at| index.entries()[at].mode.is_tree()))
 }
 
-/// Makes `index` full, if it is not.
+/// Expands `index`, if it is sparse.
 pub(crate) fn fill(repo: &Repository, index: &mut Index) -> Result<(), Failure> {
     match index.sparse {
         true => sparse::expand(repo, index).map_err(unreadable),
@@ -148,7 +148,7 @@ pub(crate) fn fill(repo: &Repository, index: &mut Index) -> Result<(), Failure> 
     }
 }
 
-/// Makes as much of `index` full as `purpose` needs.
+/// Expands as much of `index` as `purpose` needs.
 pub(crate) fn settle(
     repo: &Repository,
     index: &mut Index,
@@ -164,7 +164,7 @@ fn unreadable(error: LookError) -> Failure {
     Failure::fatal(error.to_string())
 }
 
-/// Tells, once, that the index is made full.
+/// Prints, once, the hint that the index is expanded, and traces it.
 pub(crate) fn expanded(
     repo: &Repository,
     settings: &Settings,
@@ -175,7 +175,7 @@ pub(crate) fn expanded(
         return Ok(());
     }
     trace::region("index", "ensure_full_index");
-    // Git looks for trees that the index could be, before and after.
+    // Before and after, Git tries to write the index as a tree.
     tell_unmerged(index);
     let told = settings.told_of_expansion.swap(true, Ordering::Relaxed);
     if !told && settings.advises(repo, "sparseIndexExpanded")? {
@@ -199,8 +199,8 @@ fn tell_unmerged(index: &Index) {
     }
 }
 
-/// Shapes `index` for writing: sparse by `patterns` where Git's would be, or full. Returns the full
-/// index.
+/// Prepares `index` for writing: sparse by `patterns` where Git's would be, or full. Returns the
+/// full index.
 pub(crate) fn shape(
     repo: &Repository,
     settings: &Settings,
@@ -222,7 +222,7 @@ pub(crate) fn shape(
     Ok(made)
 }
 
-/// Makes `index` sparse for being written; gives the full one back. `None`: it stays full.
+/// Collapses `index` for writing, and returns the full index. `None` if it stays full.
 fn collapse(
     repo: &Repository,
     settings: &Settings,
@@ -237,7 +237,7 @@ fn collapse(
     Some(full)
 }
 
-/// The repository's, where a missing tree is written.
+/// The objects of the repository, to which missing trees are written.
 struct Objects<'a> {
     repo: &'a Repository,
     settings: &'a Settings,
@@ -253,13 +253,13 @@ impl Trees for Objects<'_> {
     }
 }
 
-/// Returns true if `path` lies in a directory that is one entry of the index `before`.
+/// Returns true if a collapsed directory of the index `before` contains `path`.
 pub(crate) fn is_collapsed(before: Option<&Index>, path: &BStr) -> bool {
     before
         .is_some_and(|before| sparse::is_inside(before, path.trim_end_with(|letter| letter == '/').as_bstr()))
 }
 
-/// Returns true if an entry in a directory that is one entry of `before` differs in `after`.
+/// Returns true if an entry in a collapsed directory of `before` differs in `after`.
 pub(crate) fn changes(before: &Index, after: &Index) -> bool {
     let nodes = after.cache_tree.as_ref();
     before.entries().iter().filter(|entry| entry.mode.is_tree()).any(|entry| {
@@ -270,7 +270,7 @@ pub(crate) fn changes(before: &Index, after: &Index) -> bool {
     })
 }
 
-/// If a directory that is one entry of `before` becomes a file, Git drops the entries staged in it.
+/// If a collapsed directory of `before` becomes a file, Git drops the entries staged in it.
 pub(crate) fn yield_to_files(
     repo: &Repository,
     before: &Index,
@@ -284,7 +284,7 @@ pub(crate) fn yield_to_files(
     }
     let mut edits = Vec::new();
     for dir in sparse::collapsed(before) {
-        // A directory that still is one entry will be a tree.
+        // A directory that is still collapsed stays a tree.
         if index.position(text!(dir, "/").as_bstr(), Stage::Normal).is_ok() {
             continue;
         }
@@ -299,8 +299,8 @@ pub(crate) fn yield_to_files(
     Ok(())
 }
 
-/// The file inherits from the directory that it is missing in the worktree, even inside of the
-/// cone.
+/// A file that replaces a collapsed directory of `before` inherits the skip-worktree flag, even
+/// inside the cone.
 pub(crate) fn leave_replaced(before: &Index, plan: &mut Plan) {
     for dir in sparse::collapsed(before) {
         let found = plan.index.range_of(dir);
@@ -313,8 +313,8 @@ pub(crate) fn leave_replaced(before: &Index, plan: &mut Plan) {
     }
 }
 
-/// A directory that is one entry of `before` is replaced as a whole. Its files stay out of the
-/// worktree.
+/// Keeps all files of the collapsed directories of `before` out of the worktree, because the plan
+/// replaces such a directory as a whole.
 pub(crate) fn keep_out(before: &Index, plan: &mut Plan) {
     let below: Vec<_> = sparse::collapsed(before).map(|dir| plan.index.range_below(dir)).collect();
     for range in &below {

@@ -1,7 +1,7 @@
-//! Worktree files as entries of the index: what `add` does with the paths that it has found.
+//! Worktree files as entries of the index: `add` passes the paths that it found.
 //!
-//! Files are recorded in parallel, and put into the index one after the other, with Git's messages.
-//! The caller publishes the objects, and then writes the index. After a failure it does neither.
+//! Files are recorded in parallel, and put into the index in order, with Git's messages. The caller
+//! publishes the objects, and then writes the index. After a failure it does neither.
 
 use std::sync::Arc;
 
@@ -37,55 +37,55 @@ use crate::term::{
 /// How paths are staged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
-    /// Only say what would be done.
+    /// Only print what would be done.
     pub(crate) dry_run: bool,
-    /// Say what is done.
+    /// Print each path that is staged or removed.
     pub(crate) verbose: bool,
     /// Record only that paths will be added.
     pub(crate) intent_to_add: bool,
     /// Leave out files with errors.
     pub(crate) ignore_errors: bool,
-    /// Entries of missing files stay.
+    /// Keep the entries of missing files.
     pub(crate) ignore_removal: bool,
-    /// Text gets the line ends that the attributes ask for, and each file is stored anew.
+    /// Normalize line endings by the attributes, and store every file anew.
     pub(crate) renormalize: bool,
-    /// Paths outside of the sparse checkout count, too.
+    /// Include paths outside the sparse checkout.
     pub(crate) sparse: bool,
-    /// Add submodules that are ignored as a whole, if they are named.
+    /// Add submodules with `ignore = all`, if they are named.
     pub(crate) force: bool,
 }
 
-/// The files that were put into the index.
+/// Says if all files were put into the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     All,
-    /// Some had errors, which were said and are ignored.
+    /// Some files had errors, which were printed and are ignored.
     Some,
 }
 
-/// An index that takes up worktree files.
+/// An index that receives worktree files.
 pub(crate) struct Stage<'a> {
     session: Session<'a>,
     worktree: &'a sys::Dir,
     pub(crate) staging: Staging,
     /// The new objects.
     pub(crate) objects: Transaction<'a>,
-    /// The sparse index that it was, as long as Git's would be sparse.
+    /// The sparse index it was read from, as long as Git's would still be sparse.
     pub(crate) before: Option<Index>,
     pub(crate) patterns: Option<Arc<Patterns>>,
     rules: StatRules,
     /// The flags of new entries.
     flags: Flags,
-    /// An entry of attributes was staged.
+    /// A `.gitattributes` file was staged.
     has_new_attributes: bool,
     options: Options,
 }
 
-/// Something was wrong with a path, and has been said.
+/// A path could not be staged. The error was printed.
 struct Refused;
 
 impl<'a> Stage<'a> {
-    /// Starts with an index and no changes. `before` is the sparse index that it was.
+    /// Starts without changes to `index`. `before` is the sparse index that it was read from.
     pub(crate) fn new(
         session: Session<'a>,
         worktree: &'a sys::Dir,
@@ -138,8 +138,8 @@ impl<'a> Stage<'a> {
         Ok(put)
     }
 
-    /// Stages files, which may be new. A repository has a slash at its end. `added` is told of each
-    /// that was put into the index.
+    /// Stages files, which may be new. A path with a slash at the end is a repository. Calls
+    /// `added` for each path that was put into the index.
     pub(crate) fn add(
         &mut self,
         paths: &[BString],
@@ -156,7 +156,7 @@ impl<'a> Stage<'a> {
         Ok(put)
     }
 
-    /// Like [`Stage::add`], for files that are tracked: errors are said, and no more.
+    /// Like [`Stage::add`], for tracked files: errors are printed, and never end the command.
     pub(crate) fn renormalize(&mut self, paths: &[BString]) -> Result<Put, Failure> {
         let mut put = Put::All;
         for (path, recorded) in paths.iter().zip(self.record(paths)?) {
@@ -167,8 +167,9 @@ impl<'a> Stage<'a> {
         Ok(put)
     }
 
-    /// Publishes the objects so far if the index may name new attributes. They decide how the files
-    /// after them are converted, and are read where the index says that their file is unchanged.
+    /// Publishes the objects so far if a `.gitattributes` file may have been staged. Attributes
+    /// determine the conversion of later files, and Git reads them from the index if the entry is
+    /// up to date.
     fn publish_attributes(&mut self) -> Result<(), Failure> {
         if self.has_new_attributes {
             let objects = Transaction::new(self.session.settings.objects(self.session.repository));
@@ -185,8 +186,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Returns true for a submodule with `ignore = all`, which is only added if it is named and
-    /// forced.
+    /// Returns true for a submodule with `ignore = all`, which is added only if it is named, and
+    /// only with `--force`.
     fn is_left_alone(&self, pair: &Pair, pathspecs: &Pathspecs) -> Result<bool, Failure> {
         if !pair.new.is_some_and(|new| new.mode.is_gitlink()) {
             return Ok(false);
@@ -234,7 +235,7 @@ impl<'a> Stage<'a> {
         Ok(recorded)
     }
 
-    /// Every path has the empty blob, until its content is added.
+    /// Records the empty blob for every path, until its content is added.
     fn intended(&self, paths: &[BString]) -> Result<Vec<Option<Recorded>>, Failure> {
         let repo = self.session.repository;
         let empty = empty_blob(repo);
@@ -251,7 +252,7 @@ impl<'a> Stage<'a> {
 
     /// Puts a recorded file into the index.
     fn take(&mut self, path: &BStr, recorded: Option<Recorded>) -> Result<Result<(), Refused>, Failure> {
-        // Nothing was recorded only after an error, which ends the command before it comes here.
+        // `None` occurs only after an error, which ends the command before it gets here.
         let Some(Recorded { messages, result }) = recorded else { return Ok(Err(Refused)) };
         for message in messages {
             console::raw(format!("{message}\n").as_bytes());
@@ -313,7 +314,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Git makes a sparse index full to find `path` in a directory that is one entry.
+    /// Git expands a sparse index to find `path` in a collapsed directory.
     fn looks_for(&mut self, path: &BStr) -> Result<(), Failure> {
         let Session { repository: repo, settings, .. } = self.session;
         if sparse_index::is_collapsed(self.before.as_ref(), path) {
@@ -324,7 +325,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Says what is wrong with a file.
+/// Prints the error of a file.
 fn refuse(path: &BStr, error: add::Error) -> Result<Result<(), Refused>, Failure> {
     match error {
         add::Error::Convert(error) => return Err(error.into()),

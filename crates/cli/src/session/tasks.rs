@@ -1,8 +1,9 @@
-//! Child processes side by side, each one's output in one piece.
+//! Child processes in parallel, with the output of each kept in one piece.
 //!
-//! Order of output: that of the oldest process that still runs appears as it comes; the output of
-//! others waits until they have ended. A task ends with an exit code. The owner of the tasks learns
-//! of each end, and may stop the rest. When a task cannot go on, running processes are ended.
+//! Order of output: the output of the oldest running process is printed as it arrives; the output
+//! of the others is kept until they have ended. A task ends with an exit code. The owner of the
+//! tasks is notified of each end, and may stop the rest. If a task fails to go on, running
+//! processes are ended.
 
 use std::{
     collections::BTreeMap,
@@ -19,21 +20,21 @@ use crate::{
     term::{console, failure::Failure, text::os_error},
 };
 
-/// The time after which a signal is noticed at the latest.
+/// The longest delay until a signal is noticed.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A task that is to run.
+/// A task to run.
 pub(crate) struct Task<K> {
-    /// The owner's name for it.
+    /// The owner's identifier of the task.
     pub(crate) key: K,
     pub(crate) what: Start,
 }
 
-/// The beginning of a task.
+/// How a task begins.
 pub(crate) enum Start {
     /// The process to start. Its standard streams are replaced.
     Process(Box<Command>),
-    /// The task ended before there was a process.
+    /// The task ended without a process.
     Ended(u8),
 }
 
@@ -41,19 +42,19 @@ pub(crate) enum Start {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     GoOn,
-    /// No more tasks. Those that run are waited for.
+    /// Start no more tasks, and wait for the running ones.
     Stop,
 }
 
-/// The owner of tasks.
+/// The source of tasks.
 pub(crate) trait Work {
     type Key;
 
-    /// Returns the next task. May be asked again after `None`, when another task has ended. Text in
-    /// `output` comes before the output of the task; without one it is printed on its own.
+    /// Returns the next task. May be called again after `None`, when another task has ended. Text
+    /// in `output` precedes the output of the task; without a task it is printed on its own.
     fn next(&mut self, output: &mut Vec<u8>) -> Result<Option<Task<Self::Key>>, Failure>;
 
-    /// Takes the exit code of a task. Text in `output` follows the output of the task.
+    /// Receives the exit code of a task. Text in `output` follows the output of the task.
     fn ended(&mut self, key: Self::Key, code: u8, output: &mut Vec<u8>) -> Result<Next, Failure>;
 }
 
@@ -69,10 +70,10 @@ struct Running<K> {
     output: Vec<u8>,
 }
 
-/// The processes that run. Dropping it ends them.
+/// The running processes. Dropping it ends them.
 struct Pool<K> {
     running: BTreeMap<usize, Running<K>>,
-    /// Output of ended tasks that waits for the oldest running one.
+    /// Output of ended tasks, kept until the oldest running one has ended.
     waiting: Vec<u8>,
 }
 
@@ -80,7 +81,7 @@ impl<K> Drop for Pool<K> {
     fn drop(&mut self) {
         for child in self.running.values_mut().filter_map(|running| running.child.as_mut()) {
             sys::terminate(child);
-            // Without it there is nothing left to wait for.
+            // If the wait fails, the child does not exist any more.
             let _ = child.wait();
         }
     }
@@ -150,7 +151,7 @@ impl<K> Pool<K> {
     }
 }
 
-/// Writes the number of tasks to `GIT_TRACE`, where scripts look for it.
+/// Writes the number of tasks to `GIT_TRACE`, where scripts expect it.
 fn trace(run: &Invocation, jobs: usize) {
     let path = match run.variable("GIT_TRACE") {
         Some(b"1" | b"2" | b"true") => Path::new("/proc/self/fd/2"),
@@ -163,7 +164,7 @@ fn trace(run: &Invocation, jobs: usize) {
         "run-command.c"
     );
     if let Ok(mut file) = sys::by_path::append(path, true, 0o666) {
-        // A trace that cannot be written changes nothing.
+        // A failed write to the trace does not affect the command.
         let _ = file.write_all(line.as_bytes());
     }
 }
@@ -185,7 +186,7 @@ fn begin<K>(number: usize, task: Task<K>, output: Vec<u8>, events: &Sender<Event
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         Ok((reader, command.spawn()?))
     });
-    // The pipe ends when the child has closed the only other copy.
+    // The pipe ends when the child closes the only other copy of its write end.
     drop(command);
     match started {
         Ok((mut reader, child)) => {
@@ -211,7 +212,7 @@ fn begin<K>(number: usize, task: Task<K>, output: Vec<u8>, events: &Sender<Event
     running
 }
 
-/// Waits for a process. Returns its exit code as a shell shows it.
+/// Waits for a process. Returns its exit code as a shell reports it.
 pub(crate) fn wait(mut child: Child) -> u8 {
     let status = child.wait();
     let code = status.ok().map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)));

@@ -3,8 +3,8 @@
 //!
 //! Events are the beginning and the end of the run, its command, the engine's threads, which arrive
 //! as spans of `tracing` ([`Events`]), and the number of threads of each phase (`data` of the
-//! category `workers`). Without the variables nothing listens, and a span costs one load. A file
-//! that cannot be written changes nothing.
+//! category `workers`). Without the variables no subscriber is installed, and a span costs one
+//! load. A failed write does not affect the command.
 
 use std::{
     collections::HashMap,
@@ -32,35 +32,35 @@ use crate::{
     term::{console, text::json},
 };
 
-/// The trace of one run; nothing if nobody asked for one.
+/// The trace of one run; `None` if no variable or option enables it.
 pub(crate) struct Trace(Option<Arc<Sink>>);
 
 struct Sink {
     targets: Vec<(Format, Mutex<File>)>,
-    /// Names the run, with those it is part of before it.
+    /// The session identifier: this run's name, preceded by those of its parents.
     session: String,
     started: Instant,
-    /// With `--verbose`: the sizes that each phase's crew had.
+    /// With `--verbose`: the worker counts of each phase.
     sizes: Option<Mutex<Vec<Sizes>>>,
 }
 
-/// A phase's role, and the sizes its crew had.
+/// The role of a phase, and its worker counts over time.
 type Sizes = (String, Vec<u64>);
 
-/// Git's names of the formats are those of the variables.
+/// Git's names for the formats are in the names of the variables.
 #[derive(Clone, Copy)]
 enum Format {
     Event,
     Perf,
 }
 
-/// The words of one line, in each format.
+/// The fields of one line, in each format.
 struct Line<'l> {
     event: &'static str,
     thread: &'l str,
     /// Members of the JSON object, each after a comma.
     members: String,
-    /// When the thing began that this is the end of.
+    /// For an end event, the time of the matching beginning.
     since: Option<Instant>,
     category: String,
     message: String,
@@ -80,7 +80,7 @@ impl<'l> Line<'l> {
 }
 
 impl Trace {
-    /// Starts the trace. Programs that `run` starts from now on belong to this run.
+    /// Starts the trace. Programs that `run` starts from now on are traced as children of this run.
     pub(crate) fn start(run: &mut Invocation, argv: &[OsString], started: Instant) -> Trace {
         let session = session(&run.env);
         let variables = [("GIT_TRACE2_EVENT", Format::Event), ("GIT_TRACE2_PERF", Format::Perf)];
@@ -115,12 +115,12 @@ impl Trace {
             message: format!("{name} ({name})"),
             ..Line::new("cmd_name", "main")
         });
-        // Only the first in a process is heard, and there is no second.
+        // Only the first subscriber of a process is installed, and this is the only call.
         let _ = tracing::subscriber::set_global_default(Registry::default().with(Events(Arc::clone(&sink))));
         Trace(Some(sink))
     }
 
-    /// Ends.
+    /// Writes the final events.
     pub(crate) fn exit(&self, code: u8) {
         let Some(sink) = &self.0 else { return };
         for event in ["exit", "atexit"] {
@@ -142,18 +142,18 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A figure that scripts look for in `GIT_TRACE2_PERF`, within so many regions.
+/// Traces a number that scripts search for in `GIT_TRACE2_PERF`, within `regions` nested regions.
 pub(crate) fn data(regions: usize, category: &'static str, label: &str, value: &str) {
     tracing::info!(target: "data", regions, category, label, value);
 }
 
-/// Like [`data`], for figures as one JSON value.
+/// Like [`data`], for a JSON value.
 pub(crate) fn data_json(regions: usize, category: &'static str, label: &str, value: &str) {
     tracing::info!(target: "data_json", regions, category, label, value);
 }
 
-/// Reports the figures of a search for untracked files, in the directory that holds all selected
-/// paths.
+/// Traces the counters of a search for untracked files. `path` is the directory that contains all
+/// selected paths.
 pub(crate) fn walk(regions: usize, path: &BStr, found: &Found) {
     let figure = |label: &str, number: usize| data(regions, "read_directory", label, &number.to_string());
     let cache = found.upkeep.unwrap_or_default();
@@ -168,19 +168,19 @@ pub(crate) fn walk(regions: usize, path: &BStr, found: &Found) {
     }
 }
 
-/// A program that is started, as scripts look for it.
+/// Traces the start of a program, as scripts expect it.
 pub(crate) fn child(class: &'static str, words: &[&str]) {
     let argv: Vec<String> = words.iter().map(|word| json(word)).collect();
     let value = argv.join(",");
     tracing::info!(target: "child", category = class, label = words.join(" "), value);
 }
 
-/// Something that Git does between two lines of the trace, and that scripts look for.
+/// Traces a region that Git would trace here, and that scripts search for.
 pub(crate) fn region(category: &'static str, label: &'static str) {
     tracing::info!(target: "region", category, label, value = "");
 }
 
-/// Its own name after the parent's: time, host and process.
+/// Returns the session identifier: the parent's, then time, host and process of this run.
 fn session(env: &HashMap<OsString, OsString>) -> String {
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%S.%6fZ").to_string();
     let own = format!("{time}-Localhost-P{:08x}", std::process::id());
@@ -190,7 +190,7 @@ fn session(env: &HashMap<OsString, OsString>) -> String {
     }
 }
 
-/// The file, descriptor or directory that the variable names.
+/// Opens the file, descriptor or directory that the variable names.
 fn target(env: &HashMap<OsString, OsString>, name: &str, session: &str) -> Option<File> {
     let value = env.get(OsStr::new(name))?;
     let path = match value.as_bytes() {
@@ -209,7 +209,7 @@ impl Sink {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// One `write` for each target, as others append to the same file.
+    /// Writes the line in one `write` per target, because other processes append to the same file.
     fn write(&self, line: Line<'_>) {
         for (format, file) in &self.targets {
             let text = match format {
@@ -232,7 +232,7 @@ impl Sink {
         )
     }
 
-    /// Its beginning and its end.
+    /// Writes the beginning and the end of a region.
     fn region(&self, Words { category, label, .. }: &Words) {
         for event in ["region_enter", "region_leave"] {
             self.write(Line {
@@ -245,9 +245,9 @@ impl Sink {
         }
     }
 
-    /// The columns of Git's documentation: time and source position (empty here), depth, thread,
-    /// event, repository, seconds since the run began and since the region began, category,
-    /// message.
+    /// Formats the columns of Git's documentation: time and source position (empty here), depth,
+    /// thread, event, repository, seconds since the beginning of the run and of the region,
+    /// category, message.
     fn perf(&self, line: &Line<'_>) -> String {
         let time = wall_clock();
         let depth = self.session.matches('/').count();
@@ -262,7 +262,7 @@ impl Sink {
     }
 }
 
-/// The time of day, as lines of traces begin with it.
+/// Returns the time of day in the form that begins each trace line.
 pub(crate) fn wall_clock() -> String {
     let now = Timestamp::now();
     let offset = i32::try_from(sys::utc_offset(now.as_second())).unwrap_or_default();
@@ -270,10 +270,10 @@ pub(crate) fn wall_clock() -> String {
     now.to_zoned(zone).strftime("%H:%M:%S.%6f").to_string()
 }
 
-/// Spans called `worker` become threads.
+/// Turns spans called `worker` into threads.
 struct Events(Arc<Sink>);
 
-/// A span that is a thread.
+/// A span that represents a thread.
 struct Thread {
     name: String,
     started: Instant,
@@ -296,7 +296,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Events {
         }
     }
 
-    /// A figure, or the size of a crew.
+    /// Handles a number, or the size of a crew.
     fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
         let (regions, category, label, value) = match event.metadata().target() {
             "workers" => {
@@ -384,7 +384,7 @@ impl Visit for Worker {
     fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
 }
 
-/// The fields of a figure.
+/// The fields of a number.
 #[derive(Default)]
 struct Words {
     regions: usize,

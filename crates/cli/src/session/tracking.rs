@@ -1,4 +1,4 @@
-//! "Your branch is up to date with 'origin/main'." and its kin.
+//! "Your branch is up to date with 'origin/main'." and similar reports.
 
 use bstr::{BStr, BString};
 use repo::Repository;
@@ -11,16 +11,16 @@ use crate::{
     },
 };
 
-/// How far two branches are compared.
+/// How exactly two branches are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AheadBehind {
-    /// Commits are counted.
+    /// Count the commits.
     Full,
-    /// It is only told whether they are the same.
+    /// Only report whether the branches are equal.
     Quick,
 }
 
-/// Reports on a branch (full name) on standard output, if there is something to compare it with.
+/// Prints the report on a branch (full name) on standard output, if it has a counterpart.
 pub(crate) fn report(repo: &Repository, settings: &Settings, branch: &BStr) -> Result<(), Failure> {
     let Said { lines, warnings } = compare(repo, settings, branch, AheadBehind::Full)?;
     warnings.iter().for_each(console::warning);
@@ -36,7 +36,7 @@ pub(crate) struct Said {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Compares a branch (full name) with what it is configured to be compared with.
+/// Compares a branch (full name) with its configured upstream and push branches.
 pub(crate) fn compare(
     repo: &Repository,
     settings: &Settings,

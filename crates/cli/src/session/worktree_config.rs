@@ -1,4 +1,4 @@
-//! The configuration of single worktrees: `extensions.worktreeConfig` and `config.worktree`.
+//! The configuration of individual worktrees: `extensions.worktreeConfig` and `config.worktree`.
 
 use bstr::{BString, ByteSlice as _};
 use format::config::Edit;
@@ -6,8 +6,8 @@ use repo::Repository;
 
 use crate::{session::settings::Settings, term::failure::Failure};
 
-/// Gives each worktree its own configuration, if it has none yet. Settings of the main worktree
-/// alone move there.
+/// Gives each worktree its own configuration file, unless that is enabled already. Settings that
+/// apply to the main worktree alone move into its file.
 pub(crate) fn begin(repo: &Repository, settings: &Settings) -> Result<(), Failure> {
     if repo.extensions().worktree_config {
         return Ok(());
@@ -20,7 +20,7 @@ pub(crate) fn begin(repo: &Repository, settings: &Settings) -> Result<(), Failur
     for key in ["core.bare", "core.worktree"] {
         let value = repo.shared_config(key)?;
         let is_bare = |value: BString| repo::parse_bool(Some(value.as_bstr())) == Some(true);
-        // One that is false stays: it may deny what the user configured for all repositories.
+        // A false `core.bare` stays: it may override a setting of the user for all repositories.
         let moved = match key {
             "core.bare" => value.is_some_and(is_bare).then(|| "true".into()),
             _ => value,

@@ -1,4 +1,4 @@
-//! A plan's steps, and what is said of them.
+//! Executing a plan's steps, and reporting their outcomes.
 
 use std::sync::OnceLock;
 
@@ -50,7 +50,7 @@ impl Transaction<'_> {
     pub(crate) fn fill(mut self, options: &PlanOptions, goes_on: &mut bool) -> Result<Filled, Failure> {
         self.policy.links = Links::GiveWay;
         self.policy.rest = Rest::Again;
-        // A path no worktree may have is refused however often it is asked for.
+        // A path that is forbidden in a worktree stays refused on every retry.
         let plan =
             self.plan(options, 128).inspect_err(|error| *goes_on = !matches!(error, Failure::Said(_)))?;
         let done = self.carry_out(plan)?;
@@ -59,8 +59,8 @@ impl Transaction<'_> {
         Ok(Filled { done, written: self.report.written, collided: self.report.collided })
     }
 
-    /// As [`Transaction::perform`], and then the index becomes all of `tree`: what the worktree
-    /// kept of local changes shows as not staged.
+    /// Like [`Transaction::perform`]; then the index takes all of `tree`, so local changes that the
+    /// worktree kept show as not staged.
     pub(crate) fn perform_then_index(
         mut self,
         options: &PlanOptions,
@@ -80,7 +80,7 @@ impl Transaction<'_> {
         Ok(done)
     }
 
-    /// Carries out a plan; [`Transaction::finish`] is to follow.
+    /// Executes a plan. The caller then calls [`Transaction::finish`].
     pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
         plan.warnings.iter().for_each(|text| console::raw(text));
         if !self.policy.dry_run {
@@ -109,7 +109,7 @@ impl Transaction<'_> {
             Progress::new("Updating files", self.policy.progress, self.session.settings.progress_delay);
         let filtered: OnceLock<Progress> = OnceLock::new();
         let filtering = |done: usize, delayed: usize, bytes: u64| {
-            // Everything has been begun by now, as Git counts.
+            // As Git counts, all updates have been started by now.
             progress.finish(total, total);
             let new = || {
                 Progress::new("Filtering content", self.policy.progress, self.session.settings.progress_delay)
@@ -140,8 +140,8 @@ impl Transaction<'_> {
         }
         let mut report =
             checkout::execute(self.session.repository, &self.target.worktree, cleared, &options)?;
-        // The plan used only pages that could be read. A later file that cannot be read is a failed
-        // step.
+        // The plan used only pages that could be read. If a later file cannot be read, its step
+        // fails.
         sys::mark_unreadable_maps_reported();
         if !report.interrupted {
             progress.finish(total, total);
@@ -174,7 +174,7 @@ impl Transaction<'_> {
         if let Some(submodules) = submodules.filter(|_| !report.interrupted && !died) {
             match submodules.enter(&plan, &mut report, self.policy.force_on_submodules) {
                 Ok(all) => moved = all,
-                // It is said when what was done is recorded.
+                // `finish` reports the signal after it has recorded the completed steps.
                 Err(Failure::Signal(_)) => {}
                 Err(Failure::Fatal(message)) => self.report.fatal = Some(message.to_string()),
                 Err(failure) => {
@@ -201,8 +201,8 @@ impl Transaction<'_> {
         Ok(done)
     }
 
-    /// Fails for each reason that is known by now, before anything is written. A clone goes on: it
-    /// keeps the files it can write.
+    /// Returns an error for each problem that can be detected before anything is written. A clone
+    /// continues: it keeps the files it can write.
     pub(super) fn ask_beforehand(&mut self, plan: &Plan) -> Result<(), Failure> {
         if self.policy.links == Links::TakePlace
             && let Some(message) =
@@ -218,7 +218,7 @@ impl Transaction<'_> {
         self.carry_out(plan)
     }
 
-    /// Fetches the objects that the plan needs and a partial clone left out, before anything is
+    /// Fetches the objects that the plan needs and that a partial clone lacks, before anything is
     /// changed.
     fn fetch_missing(&self, plan: &Plan) -> Result<(), Failure> {
         let entries = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
@@ -241,7 +241,7 @@ impl Transaction<'_> {
     }
 }
 
-/// The first directory on the way to `path` that is not there.
+/// Returns the first missing directory on the way to `path`.
 fn missing_directory(worktree: &sys::Dir, path: &[u8]) -> BString {
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
     let mut dirs = slashes.clone();
@@ -249,10 +249,10 @@ fn missing_directory(worktree: &sys::Dir, path: &[u8]) -> BString {
     missing.or_else(|| slashes.clone().next_back()).unwrap_or_default().into()
 }
 
-/// Says what went wrong with one step.
+/// Prints the error of one step.
 fn tell(path: &bstr::BStr, outcome: &Outcome) {
     match outcome {
-        // It stopped everything, and is said at the very end.
+        // This error stopped the whole operation, and is printed at its end.
         Outcome::Failed(StepError::Convert(_)) => {}
         Outcome::Failed(StepError::Io { action: Action::CreateDirectory, .. }) => {}
         Outcome::Failed(error) => console::error(error.message(path)),

@@ -1,4 +1,4 @@
-//! The index as it is read.
+//! Loading the index from disk.
 
 use engine::{sparse, untracked};
 use format::index::Index;
@@ -14,7 +14,8 @@ use crate::{
     term::failure::Failure,
 };
 
-/// The index as commands work with it: full, and entries whose files are there are not skipped.
+/// Reads the index for commands that work on it: full, and without the skip-worktree flag on
+/// entries whose files exist.
 pub(crate) fn read_index(
     repo: &Repository,
     settings: &Settings,
@@ -31,13 +32,14 @@ pub(crate) fn read_index(
     Ok(read)
 }
 
-/// The index as it is on disk, made full, without a lock.
+/// Reads the index from disk and makes it full, without a lock.
 pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
     let index = load_raw(repo, settings)?;
     Ok(sparse_index::read(repo, settings, index, None, Tell::Nothing, Fill::AtOnce)?.index)
 }
 
-/// The index as it is on disk, made full if one of its directories is there, which should not be.
+/// Reads the index from disk. A sparse index is made full if one of its collapsed directories
+/// exists in the worktree, against the patterns.
 pub(crate) fn load_beside(
     repo: &Repository,
     settings: &Settings,
@@ -61,7 +63,7 @@ struct Loaded {
     index: Index,
     /// The fingerprint of the index file.
     seen: Option<Fingerprint>,
-    /// The configuration made another of it.
+    /// The load changed the index, as the configuration requires.
     settled: bool,
 }
 

@@ -1,9 +1,10 @@
 //! One change of worktree and index, from lock to commit.
 //!
-//! Order: `index.lock`, the index, the plan, the steps, the commit of the index as it then is. A
-//! refusal, an error while planning, or a signal before the first step leaves everything unchanged
-//! and removes the lock. A later signal, or an error of which Git dies, stops the steps. The steps
-//! done so far are recorded; then the process ends by the signal or with the error.
+//! Order: `index.lock`, loading the index, the plan, the steps, the commit of the resulting index.
+//! A refusal, an error while planning, or a signal before the first step leaves everything
+//! unchanged and removes the lock. A later signal, or an error that is fatal in Git, stops the
+//! steps. The steps completed so far are recorded; then the process ends by the signal or with the
+//! error.
 
 mod carry_out;
 mod load;
@@ -37,11 +38,11 @@ use crate::{
 pub(crate) use load::{load_beside, load_index, load_raw, read_index};
 pub(crate) use plan::Held;
 
-/// A locked index and the worktree it describes, from the lock to the commit.
+/// A locked index and its worktree, from the lock to the commit.
 pub(crate) struct Transaction<'a> {
     session: Session<'a>,
     target: Target,
-    /// The rules that the command sets before it plans.
+    /// The rules, which the command sets before it plans.
     pub(crate) policy: Policy<'a>,
     /// The index, as loaded or as last planned.
     pub(crate) index: Index,
@@ -65,49 +66,49 @@ struct Target {
 /// The rules of a transaction.
 pub(crate) struct Policy<'a> {
     dry_run: bool,
-    /// Refused changes need a merge, which sapwood does not do here.
+    /// Changes that are refused would need a merge, which sapwood does not do here.
     pub(crate) merges: bool,
     /// Set by a clone: see [`Links`].
     links: Links,
-    /// Show `Updating files`.
+    /// True to show `Updating files`.
     pub(crate) progress: bool,
-    /// The source of the files, for long-running filters.
+    /// The source of the files, passed to long-running filters.
     pub(crate) metadata: Metadata,
     /// The moment at which process filters may deliver files.
     pub(crate) delays: Delays,
     /// The place from which attributes are read.
     pub(crate) attributes: Attributes,
-    /// Print no refusals.
+    /// True to print no refusals.
     pub(crate) quiet: bool,
-    /// Submodules follow their superproject.
+    /// True if submodules follow their superproject.
     pub(crate) recurses: bool,
-    /// The place of this worktree in its superproject, with a slash at the end, if the superproject
-    /// moves it.
+    /// The path of this worktree in its superproject, with a slash at the end, if the superproject
+    /// moves it; else empty.
     pub(crate) lead_of_submodule: BString,
-    /// The local changes that may be lost in submodules.
+    /// The local changes in submodules that may be lost.
     force_on_submodules: Force,
-    /// The changes that the hook is told about.
+    /// The kind of change that the hook `post-index-change` reports.
     pub(crate) changed: Changed,
     pub(crate) rest: Rest,
-    /// Called after the plan and before the first step: returns an error if a later change, of
-    /// refs, would fail.
+    /// Called after the plan and before the first step: returns an error if a later step, such as a
+    /// ref update, would fail.
     pub(crate) foresee: Option<Foresee<'a>>,
 }
 
-/// The file of the index, and its form.
+/// The index file and its format.
 pub(crate) struct IndexState {
     lock: Option<store::Lock>,
-    /// The error of the lock, to be reported when the index is written.
+    /// The error of a lock that was not acquired, to be reported when the index is written.
     unlocked: Option<store::Error>,
-    /// The file that replaces the index file as the destination.
+    /// A file to write instead of the index file.
     pub(crate) output: Option<PathBuf>,
-    /// The file differs from what the configuration wants.
+    /// The format of the file on disk differs from the configured one.
     pub(crate) differs_on_disk: bool,
-    /// True to write a split index.
+    /// `Some(true)` to write a split index, `Some(false)` a whole one, `None` to keep its form.
     pub(crate) split: Option<bool>,
-    /// The sparse index before the change, as long as Git's would be sparse.
+    /// The sparse index before the change; `None` once Git would have expanded it.
     pub(crate) before: Option<Index>,
-    /// The patterns by which the index is written sparse.
+    /// The patterns for writing a sparse index.
     pub(crate) collapse: Collapse,
 }
 
@@ -116,12 +117,12 @@ pub(crate) struct IndexState {
 pub(crate) struct Report {
     /// The number of entries that were written.
     pub(crate) written: usize,
-    /// Paths whose names are the same on this file system.
+    /// Paths whose names are equal on this file system.
     collided: Vec<BString>,
     /// The steps ended early: by a signal, or for the reason in `fatal`.
     pub(crate) stopped: bool,
     fatal: Option<String>,
-    /// A foreign file stands in the place of an entry, and stays.
+    /// An untracked file is in the place of an entry, and was kept.
     in_the_way: bool,
 }
 
@@ -131,23 +132,23 @@ pub(crate) type Foresee<'a> = Box<dyn FnOnce() -> Result<(), Failure> + 'a>;
 /// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
-    /// Nothing: it was a dry run, and the plan has been printed.
+    /// It was a dry run: the plan was printed, and nothing was changed.
     Planned,
-    /// All.
+    /// All steps succeeded.
     Complete,
     /// Some steps failed; their errors have been printed.
     Incomplete,
-    /// As `Incomplete`, and the same command, run again, does the rest: see [`Rest::Again`].
+    /// Like `Incomplete`, and the same command, run again, completes the rest: see [`Rest::Again`].
     Unfinished,
 }
 
-/// The treatment of steps that failed and may succeed the next time.
+/// How to record steps that failed and may succeed on a retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// The index says what should be there, as Git's: what is not is a local change.
+    /// The index records the planned state, as in Git: a missing file shows as a local change.
     #[default]
     Shown,
-    /// The index says what was done, so that the same command does the rest.
+    /// The index records the completed steps, so that the same command can complete the rest.
     Again,
 }
 
@@ -155,18 +156,18 @@ pub(crate) enum Rest {
 #[derive(Debug)]
 pub(crate) struct Filled {
     pub(crate) done: Done,
-    /// Entries written.
+    /// The number of entries written.
     pub(crate) written: usize,
-    /// Paths whose names are the same on this file system.
+    /// Paths whose names are equal on this file system.
     pub(crate) collided: Vec<BString>,
 }
 
-/// Tells if a change of the index is written to disk.
+/// Says if a change of the index is written to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// It is.
+    /// The index is written.
     Yes,
-    /// `restore --source` changes the worktree alone.
+    /// The index is not written: `restore --source` changes the worktree alone.
     No,
 }
 
@@ -191,7 +192,7 @@ impl Policy<'_> {
     }
 }
 
-/// The way in which a transaction begins.
+/// How a transaction begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     /// With a worktree. A sparse index is expanded.
@@ -201,8 +202,8 @@ pub(crate) enum Start {
     Sparse { dry_run: bool },
     /// Without a worktree. A sparse index stays sparse.
     IndexOnly { dry_run: bool },
-    /// Like `IndexOnly`, for a command that may find nothing to write: [`Transaction::finish`]
-    /// reports a locked index.
+    /// Like `IndexOnly`, for a command that may find nothing to write: a lock of another process is
+    /// an error only in [`Transaction::finish`].
     IndexIfFree,
     /// Without a lock: the index is only read. It stays sparse.
     Reading,
@@ -283,8 +284,8 @@ impl<'a> Transaction<'a> {
         (&self.target.worktree, &mut self.index)
     }
 
-    /// Writes files to `place` if it is given, under names that begin with `lead`. Messages begin
-    /// with `prefix`.
+    /// Writes files to `place`, if it is `Some`, under names with the prefix `lead`. Paths in
+    /// messages get `prefix`.
     pub(crate) fn go_elsewhere(&mut self, place: Option<(PathBuf, sys::Dir)>, prefix: &[u8], lead: &[u8]) {
         if let Some(place) = place {
             (self.target.root, self.target.worktree) = place;
@@ -293,15 +294,14 @@ impl<'a> Transaction<'a> {
         (self.target.prefix, self.target.lead) = (prefix.into(), lead.into());
     }
 
-    /// Returns the sparse patterns, if the worktree is sparse, and prints Git's warnings about
-    /// them.
+    /// Returns the sparse patterns if the worktree is sparse, and prints Git's warnings about them.
     pub(crate) fn patterns(&self) -> Result<Option<Arc<Patterns>>, Failure> {
         let Some(loaded) = sparse::load(self.session.repository)? else { return Ok(None) };
         loaded.warnings.iter().for_each(console::warning);
         Ok(Some(Arc::new(loaded.patterns)))
     }
 
-    /// `<path>: needs merge` for each unmerged path, on standard output.
+    /// Prints `<path>: needs merge` for each unmerged path on standard output.
     pub(crate) fn list_unmerged(&self) {
         let mut last = BString::default();
         for entry in self.index.entries().iter().filter(|entry| entry.stage != Stage::Normal) {
@@ -313,14 +313,14 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Compares every entry with its file, except those that the file system monitor vouches for.
-    /// Marks entries that match, and updates their stat data.
+    /// Compares every entry with its file, except those that the file system monitor reports as
+    /// unchanged. Marks entries that match, and updates their stat data.
     pub(crate) fn refresh(&mut self) -> Result<Vec<ChangedEntry>, Failure> {
         self.ask_monitor()?;
         Ok(checkout::refresh(self.session.repository, &self.target.worktree, &mut self.index)?)
     }
 
-    /// Asks the file system monitor which files have not changed.
+    /// Queries the file system monitor for changed files.
     pub(crate) fn ask_monitor(&mut self) -> Result<(), Failure> {
         monitor::refresh(
             self.session.invocation,
@@ -335,10 +335,10 @@ impl<'a> Transaction<'a> {
 /// The patterns that make an index sparse when it is written.
 #[derive(Clone, Debug)]
 pub(crate) enum Collapse {
-    /// The configuration.
+    /// Those of the configuration.
     Configured,
-    /// Nothing: it is as sparse as it was.
+    /// None: the index stays as sparse as it was.
     Kept,
-    /// These patterns, or it is not.
+    /// These patterns; `None` writes a full index.
     By(Option<Arc<Patterns>>),
 }

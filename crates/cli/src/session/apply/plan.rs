@@ -1,4 +1,4 @@
-//! Planning of a change, and the messages of a refusal.
+//! Planning a change, and the messages of a refusal.
 
 use bstr::{BStr, ByteSlice as _, ByteVec as _};
 use engine::{
@@ -23,21 +23,21 @@ use crate::{
     },
 };
 
-/// A plan that another part carries out. The index stays locked until this is dropped.
+/// A plan that another module executes. The index stays locked until this is dropped.
 pub(crate) struct Held {
     pub(crate) plan: Plan,
     _lock: Option<store::Lock>,
 }
 
 impl<'a> Transaction<'a> {
-    /// Plans, and lets another part carry it out.
+    /// Plans the change; the caller executes the plan.
     pub(crate) fn hold(mut self, options: &PlanOptions, refusal: u8) -> Result<Held, Failure> {
         let plan = self.plan(options, refusal)?;
         self.ask_beforehand(&plan)?;
         Ok(Held { plan, _lock: self.state.lock.take() })
     }
 
-    /// Plans, and lets it be.
+    /// Plans the change without executing it, to report a refusal.
     pub(crate) fn judge(mut self, options: &PlanOptions, refusal: u8) -> Result<(), Failure> {
         self.plan(options, refusal).map(drop)
     }
@@ -63,7 +63,7 @@ impl<'a> Transaction<'a> {
         }
         let index = std::mem::replace(&mut self.index, Index::empty(self.session.repository.hash()));
         self.policy.changed = Changed::Worktree;
-        // Submodules are not examined if files are ignored.
+        // Submodules are not checked if worktree files are ignored.
         self.submodules = self.submodules_of(&index)?.filter(|_| options.files != Files::Ignore);
         self.policy.force_on_submodules = options.force;
         let follow = self.submodules.as_ref().map(|submodules| submodules as &dyn Follow);
@@ -84,8 +84,8 @@ impl<'a> Transaction<'a> {
     }
 
     /// Expands as much of a sparse index as `purpose` needs. If only some directories need it, or
-    /// if files outside of the cone (`patterns`) are in the index, Git's result depends on the step
-    /// in which it expanded the index. Called as `git`, sapwood leaves that to Git.
+    /// if files outside the cone (`patterns`) are in the index, Git's result depends on the point
+    /// at which Git expanded the index. Called as `git`, sapwood hands this case over to Git.
     pub(crate) fn settle(
         &mut self,
         patterns: Option<&Patterns>,
@@ -109,7 +109,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// The submodules, if they go along and there may be some.
+    /// Returns the submodules, if they follow the superproject and some may exist.
     pub(super) fn submodules_of(&self, index: &Index) -> Result<Option<Submodules<'a>>, Failure> {
         let is_there = || index.entries().iter().any(|entry| entry.mode.is_gitlink());
         if !self.policy.recurses || !submodules::may_be_active(self.session.repository) && !is_there() {
@@ -120,7 +120,7 @@ impl<'a> Transaction<'a> {
         Submodules::new(run, repo, settings, index, lead).map(Some)
     }
 
-    /// Turns an error of planning into Git's words.
+    /// Turns a planning error into Git's message.
     pub(crate) fn explain(&self, error: PlanError, operation: Operation, refusal: u8) -> Failure {
         match error {
             PlanError::Refused(_) if self.policy.merges => Failure::unsupported("a merge of local changes"),

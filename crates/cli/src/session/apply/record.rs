@@ -1,4 +1,4 @@
-//! The index as it is in the end, made sparse where Git's would be.
+//! Writing the resulting index, sparse where Git's would be.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::{
 };
 
 impl Transaction<'_> {
-    /// Commits the index, or lets it be; then ends by what stopped the steps, if anything did.
+    /// Commits the index if `recorded` says so. Then returns the error that stopped the steps, if
+    /// any.
     pub(crate) fn finish(&mut self, recorded: Recorded) -> Result<(), Failure> {
         if let (Some(error), Recorded::Yes) = (self.state.unlocked.take(), recorded) {
             return Err(error.into());
@@ -48,7 +49,7 @@ impl Transaction<'_> {
     }
 
     /// Writes the index into its lock file, where other programs may read and change it until
-    /// [`Transaction::publish`]. The index in memory stays as it is.
+    /// [`Transaction::publish`]. The index in memory is unchanged.
     pub(crate) fn write_aside(&mut self) -> Result<(), Failure> {
         let Some(mut lock) = self.state.lock.take() else { return Ok(()) };
         let full = self.make_sparse()?;
@@ -66,12 +67,12 @@ impl Transaction<'_> {
         hooks::post_index_change(self.session.repository, self.session.settings, self.policy.changed)
     }
 
-    /// The file that [`Transaction::write_aside`] writes.
+    /// Returns the path of the file that [`Transaction::write_aside`] writes.
     pub(crate) fn lock_file(&self) -> Option<&std::path::Path> {
         self.state.lock.as_ref().map(store::Lock::lock_path)
     }
 
-    /// Makes what was written aside the index.
+    /// Replaces the index by the file of [`Transaction::write_aside`].
     pub(crate) fn publish(mut self) -> Result<(), store::Error> {
         match self.state.lock.take() {
             Some(lock) => store::index::publish(lock, &self.session.settings.fsync),
@@ -100,7 +101,7 @@ impl Transaction<'_> {
         )
     }
 
-    /// Git makes the index full here, if it is not yet.
+    /// Records that Git expands the index here, and prints the hint unless it was expanded before.
     pub(crate) fn needs_full(&mut self) -> Result<(), Failure> {
         match self.state.before.take() {
             Some(_) => sparse_index::expanded(
@@ -113,7 +114,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Git makes the index full to find `path`, if it is in a directory that stands as one entry.
+    /// Records that Git expands the index to find `path`, if a collapsed directory contains it.
     pub(crate) fn looks_for(&mut self, path: &bstr::BStr) -> Result<(), Failure> {
         match sparse_index::is_collapsed(self.state.before.as_ref(), path) {
             true => self.needs_full(),
@@ -121,8 +122,8 @@ impl Transaction<'_> {
         }
     }
 
-    /// Git expands the index to change entries below a directory that is one entry. `after` is the
-    /// index after the change.
+    /// Records that Git expands the index to change entries in a collapsed directory, if `after`,
+    /// the index after the change, has such changes.
     pub(crate) fn changes_collapsed(&mut self, after: &Index) -> Result<(), Failure> {
         match self.state.before.as_ref().is_some_and(|before| sparse_index::changes(before, after)) {
             true => self.needs_full(),

@@ -1,4 +1,4 @@
-//! Which monitor is configured, and whether it can watch this repository.
+//! The configured file system monitor, and whether it can watch this repository.
 
 use std::{
     io,
@@ -18,33 +18,33 @@ use crate::term::console::text;
 /// `core.fsmonitor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Monitor {
-    /// There is none.
+    /// No monitor is configured.
     None,
-    /// There would be one, but not for this repository.
+    /// A monitor is configured, but it cannot watch this repository.
     Unfit(Unfit),
     /// The upper layer of this workspace.
     Workspace(Box<Workspace>),
-    /// A program or a line for the shell, to be asked as a hook is.
+    /// A program or a shell command line, queried like a hook.
     Program(BString),
-    /// Git's own, at this socket.
+    /// Git's own daemon, at this socket.
     Daemon(PathBuf),
 }
 
 /// Why a repository cannot be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unfit {
-    /// It has no worktree.
+    /// The repository has no worktree.
     Bare,
-    /// The file system could not be asked what it is.
+    /// The type of the file system could not be determined.
     Error,
-    /// The worktree is on another machine, or on what cannot tell of changes.
+    /// The worktree is on a remote file system, or on one that does not report changes.
     Remote,
-    /// No socket can be in this directory.
+    /// The file system of this directory does not support sockets.
     NoSockets(PathBuf),
 }
 
 impl Unfit {
-    /// Git's words.
+    /// Returns Git's message.
     pub(crate) fn message(&self, repo: &Repository, cwd: &Path) -> BString {
         let named = |path: &Path| path.as_os_str().as_bytes().to_owned();
         let top = || named(repo.work_tree().unwrap_or(cwd));
@@ -63,7 +63,7 @@ impl Unfit {
 
 /// Returns the configured monitor. `GIT_TEST_FSMONITOR` replaces a missing setting.
 pub(crate) fn configured(repo: &Repository) -> Result<Monitor, repo::Error> {
-    // Anything that is no boolean is a path.
+    // A value that is not a boolean is a path.
     let program = match repo.config_bool("core.fsmonitor") {
         Ok(Some(false)) => return Ok(Monitor::None),
         Ok(Some(true)) => None,

@@ -1,7 +1,7 @@
 //! Git's own monitor, `git fsmonitor--daemon`: one query to its socket, in packet lines. sapwood
 //! starts the daemon if it is not running.
 //!
-//! Every wait is bounded: a daemon that does not listen within a second, or does not answer within
+//! Every wait is bounded: a daemon that does not listen within a second, or does not respond within
 //! a minute, counts as failed.
 
 use std::{
@@ -26,31 +26,31 @@ use crate::{
     term::console::{self, text},
 };
 
-/// How long it may take to listen, once it was started or while it is busy.
+/// Time limit for a daemon to listen after its start, or while it is busy.
 const LISTENS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Timeout for a socket at which nobody listens. A starting daemon listens as soon as it has made
-/// the socket. Git waits as long as for a busy daemon, which does not refuse; every command after
-/// the daemon was killed would then wait a second.
+/// Time limit for a socket without a listener. A starting daemon listens as soon as it has created
+/// the socket. Git waits as long as for a busy daemon, although a busy daemon does not refuse;
+/// after the daemon was killed, every command would then wait a second.
 const REFUSES_WITHIN: Duration = Duration::from_millis(100);
 
-/// Timeout for the answer. The daemon waits at most a second for the file system's events.
+/// Time limit for the response. The daemon waits at most a second for the file system's events.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
-/// Between two attempts.
+/// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The token that replaces a missing one. No daemon accepts it as its own.
+/// The token to send if there is none. No daemon accepts it as its own.
 const NO_TOKEN: &str = "builtin:fake";
 
-/// The treatment of a missing socket.
+/// How to treat a socket that does not exist or refuses connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Ends,
     MayCome,
 }
 
-/// Asks what happened since `token`.
+/// Queries the changes since `token`.
 pub(super) fn ask(run: &Invocation, socket: &Path, token: Option<BString>) -> Answer {
     trace::region("fsm_client", "query");
     let token = token.unwrap_or_else(|| NO_TOKEN.into());
@@ -67,7 +67,7 @@ pub(super) fn ask(run: &Invocation, socket: &Path, token: Option<BString>) -> An
     said.and_then(|said| Answer::parse(&said)).unwrap_or_else(|| Answer::none(NO_TOKEN))
 }
 
-/// The daemon, started if need be.
+/// Connects to the daemon, and starts it if necessary.
 fn connect(run: &Invocation, socket: &Path) -> Option<UnixStream> {
     let path = |path: &Path| text!("'", path.as_os_str().as_encoded_bytes(), "'");
     let unspecified =
@@ -83,7 +83,7 @@ fn connect(run: &Invocation, socket: &Path) -> Option<UnixStream> {
     if !start(run) {
         return None;
     }
-    // It cannot know of anything that happened before, but it will of what happens from now on.
+    // The new daemon cannot report earlier changes, but it records those from now on.
     attempts(socket, Missing::MayCome).unwrap_or_else(|_| {
         unspecified();
         None
@@ -99,7 +99,7 @@ fn start(run: &Invocation) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Connects, again and again while it may yet listen. `None`: nobody does.
+/// Connects, and retries while a daemon may still start to listen. `None` if none does.
 fn attempts(socket: &Path, missing: Missing) -> io::Result<Option<UnixStream>> {
     let begun = Instant::now();
     loop {
@@ -123,12 +123,12 @@ fn attempts(socket: &Path, missing: Missing) -> io::Result<Option<UnixStream>> {
     }
 }
 
-/// Returns true if a daemon listens at `socket`. None is started, and none is asked anything.
+/// Returns true if a daemon listens at `socket`. Starts none, and sends no query.
 pub(crate) fn is_running(socket: &Path) -> bool {
     open(socket).is_ok()
 }
 
-/// A path that is too long for an address is reached through its directory.
+/// Connects to the socket. A path longer than a socket address is reached through its directory.
 fn open(socket: &Path) -> io::Result<UnixStream> {
     const LONGEST: usize = 107;
     match (socket.as_os_str().len() > LONGEST, socket.parent(), socket.file_name()) {
@@ -142,7 +142,7 @@ fn open(socket: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Sends the token, and reads until the flush that ends the answer.
+/// Sends the token, and reads until the flush packet that ends the response.
 fn query(mut stream: UnixStream, token: &BStr) -> io::Result<Vec<u8>> {
     stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
     stream.set_write_timeout(Some(ANSWERS_WITHIN))?;

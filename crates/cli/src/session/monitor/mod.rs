@@ -1,8 +1,8 @@
-//! The file system monitor of a run: its configuration, the query, and the answer applied to the
+//! The file system monitor of a run: its configuration, the query, and the response applied to the
 //! index ([`engine::look::monitor`]).
 //!
 //! sapwood queries it once, after reading the index and before examining files. A monitor that
-//! fails or is missing only makes the command slower: every file is examined. Its answer never
+//! fails or is missing only makes the command slower: every file is examined. Its response never
 //! replaces the check before a file is overwritten or removed. Source: git-config(1)
 //! `core.fsmonitor`, git-fsmonitor--daemon(1).
 
@@ -43,11 +43,12 @@ pub(crate) fn settle(repo: &Repository, index: &mut Index) -> Result<WriteIndex,
     Ok(if is_gone { monitor::remove(index) } else { WriteIndex::NotNeeded })
 }
 
-/// Asks the monitor for the changes since `index` was written, and applies them. Without a
-/// configured monitor, drops the monitor data of the index. Returns true if this alone is worth
-/// writing the index.
+/// Queries the monitor for the changes since `index` was written, and applies them. Without a
+/// configured monitor, drops the monitor data of the index. Returns true if the index should be
+/// written for this alone.
 ///
-/// Afterwards, entries marked valid need no check, and entries found clean are to be marked valid.
+/// Afterwards, entries marked valid need no check, and the caller marks entries found clean as
+/// valid.
 pub(crate) fn refresh(
     run: &Invocation,
     repo: &Repository,
@@ -57,7 +58,7 @@ pub(crate) fn refresh(
     refresh_submodule(run, (repo, settings), (repo, settings), index)
 }
 
-/// Like [`refresh`], for the index of a submodule: asks the monitor configured there, as part of
+/// Like [`refresh`], for the index of a submodule: queries the monitor configured there, as part of
 /// the superproject `top`, as Git does.
 pub(crate) fn refresh_submodule(
     run: &Invocation,
@@ -83,7 +84,8 @@ pub(crate) fn refresh_submodule(
     };
     let is_collapsed = |path: &BString| sparse_index::is_collapsed(Some(&*index), path.as_ref());
     if index.sparse && matches!(&answer.changes, Changes::To(paths) if paths.iter().any(is_collapsed)) {
-        // Git looks for what is named in the directory that is one entry.
+        // Git looks the reported path up in the collapsed directory, and expands the index for
+        // that.
         sparse_index::expanded(repo, settings, index, Tell::Hint)?;
     }
     let names = match repo.config_bool("core.ignoreCase")? {
@@ -93,7 +95,7 @@ pub(crate) fn refresh_submodule(
     Ok(monitor::apply(index, answer, names))
 }
 
-/// Asks the upper layer of a workspace.
+/// Queries the upper layer of a workspace.
 fn of_workspace(repo: &Repository, workspace: &Workspace, index: &Index, token: Option<BString>) -> Answer {
     trace::region("fsm_workspace", "query");
     let top = repo.work_tree().unwrap_or(repo.base_dir());

@@ -1,5 +1,4 @@
-//! A monitor that is a program: the hook `fsmonitor-watchman`, versions 1 and 2. Source:
-//! githooks(5).
+//! A monitor program: the hook `fsmonitor-watchman`, versions 1 and 2. Source: githooks(5).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,8 +11,8 @@ use crate::{
     term::{console, failure::Failure},
 };
 
-/// Asks for the changes since `token`; without a token, since now, which tells only if the program
-/// answers, and the next token.
+/// Queries the changes since `token`. Without a token it queries the changes since now, which only
+/// tests that the program responds, and returns the next token.
 ///
 /// If `core.fsmonitorHookVersion` does not name the version, tries the newer one first.
 pub(super) fn ask(
@@ -23,7 +22,7 @@ pub(super) fn ask(
     token: Option<BString>,
 ) -> Result<Answer, Failure> {
     let version = version(repo)?;
-    // Changes during the query have to be reported by the next one.
+    // The next query must report changes made during this one.
     let now = now();
     let token = token.unwrap_or_else(|| now.clone());
     let answer = |version: &str| {
@@ -46,7 +45,7 @@ pub(super) fn ask(
     Ok(Answer { token: now, changes })
 }
 
-/// The version that is configured, if it is one.
+/// Returns the configured version, if it is valid.
 fn version(repo: &Repository) -> Result<Option<i32>, Failure> {
     Ok(repo.config_int("core.fsmonitorHookVersion")?.filter(|version| {
         let is_known = matches!(version, 1 | 2);

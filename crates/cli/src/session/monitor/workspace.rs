@@ -1,4 +1,4 @@
-//! The monitor of a workspace: its upper layer. No program and no daemon is asked.
+//! The monitor of a workspace: its upper layer. No program or daemon is involved.
 
 use std::path::Path;
 
@@ -21,11 +21,11 @@ pub(super) fn is_own_command(command: &BStr) -> bool {
     name.trim_end_with(|letter| letter == ' ').trim_end_with(|letter| letter == '\'') == b"sapwood"
 }
 
-/// Returns the changes in a workspace since `token`. If the upper layer cannot be read, everything
-/// may have changed.
+/// Returns the changes in a workspace since `token`. If the upper layer cannot be read, the error
+/// means that any file may have changed.
 ///
 /// `has_tracked` returns true if the index has entries below a directory. `repository` is called
-/// only if the workspace holds a directory that its base does not have.
+/// only if the workspace contains a directory that its base lacks.
 pub(crate) fn ask<'r>(
     workspace: &Workspace,
     top: &Path,
@@ -41,7 +41,7 @@ pub(crate) fn ask<'r>(
     upper::answer(&layer, &worktree, token, asker, &mut prune)
 }
 
-/// Reads the ignore rules when the first directory is to be judged.
+/// Loads the ignore rules when the first directory is checked.
 struct Lazy<'w, F, T> {
     state: State<'w, F, T>,
     worktree: &'w Dir,
@@ -69,8 +69,8 @@ impl<'r, 'w, F: FnOnce() -> Option<&'r Repository>, T: FnMut(&BStr) -> bool + 'w
     }
 }
 
-/// Returns the ignore rules. In a sparse worktree a `.gitignore` may be missing though it applies,
-/// so nothing is left out there.
+/// Returns the ignore rules; `None` in a sparse worktree, where a `.gitignore` that applies may be
+/// missing, so that no directory may be left out.
 fn rules<'w>(
     repo: &Repository,
     worktree: &'w Dir,
@@ -85,7 +85,7 @@ fn rules<'w>(
     Some(IgnoredDirectories::new(worktree, &outside, icase, has_tracked))
 }
 
-/// Returns the answer as a hook of version 2 prints it.
+/// Returns the response as a hook of version 2 prints it.
 pub(crate) fn printed(answer: &Answer) -> BString {
     let mut out = answer.token.clone();
     out.push(0);

@@ -1,8 +1,8 @@
-//! `sapwood --profile[=<file>] <command>`: where the time went, as a table on standard error and,
-//! if the user names a file, as a picture.
+//! `sapwood --profile[=<file>] <command>`: where the time was spent, as a table on standard error
+//! and, if the user names a file, as a picture (SVG).
 //!
 //! The file is checked before the command and written after it. It replaces only an older profile.
-//! A file that cannot be written causes a warning: the command has done its work, and its exit code
+//! If it cannot be written, sapwood prints a warning: the command is complete, and its exit code
 //! stands.
 
 mod picture;
@@ -21,17 +21,17 @@ use crate::term::{
 /// The form of the profile that the user asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// Nothing.
+    /// No profile.
     #[default]
     Off,
-    /// The table.
+    /// A table.
     Table,
-    /// The table, and a picture in this file.
+    /// A table, and a picture in this file.
     Picture(PathBuf),
 }
 
 impl Profile {
-    /// Begins, unless the picture would overwrite something.
+    /// Starts the measurement, unless the picture would overwrite a foreign file.
     pub(crate) fn start(&self) -> Result<(), Failure> {
         if let Profile::Picture(path) = self
             && !may_be_written(path)
@@ -44,7 +44,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Ends, and says where the time went.
+    /// Ends the measurement and prints the profile.
     pub(crate) fn report(&self, command: &str) {
         let Some(profile) = profile::finish() else { return };
         console::raw(table::draw(&profile, command).as_bytes());
@@ -62,14 +62,14 @@ impl Profile {
     }
 }
 
-/// The last line of a picture, by which sapwood recognises its own files.
+/// The last line of a picture, which identifies sapwood's own files.
 const MARK: &str = "<!-- a profile of sapwood -->\n";
 
-/// Nothing is there, or an older profile.
+/// Returns true if the path does not exist, or is an older profile.
 fn may_be_written(path: &std::path::Path) -> bool {
     match by_path::stat(path) {
         Ok(None) => true,
-        // A device or a pipe is not for looking into, and a link may lead to anything.
+        // Do not read a device or a pipe, or follow a link.
         Ok(Some(stat)) if stat.file_type == sys::FileType::File => {
             matches!(by_path::read(path), Ok(Some(content)) if content.ends_with(MARK.as_bytes()))
         }

@@ -1,7 +1,7 @@
 //! The picture: a bar for each phase, and below it each thread over time.
 //!
-//! Its size is bounded: time is cut into columns, fewer with more threads, and one path holds all
-//! rectangles of one colour.
+//! Its size is bounded: the time axis is divided into columns, fewer with more threads, and one
+//! path contains all rectangles of one colour.
 
 use std::fmt::Write as _;
 
@@ -13,23 +13,23 @@ use sys::profile::{Bucket, Phase, Profile};
 
 const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 20.0;
-/// Where bars and lanes begin.
+/// The x position of bars and lanes.
 const LEFT: f64 = 130.0;
 const ROW: f64 = 18.0;
-/// Beside the longest bar, what it says.
+/// The longest bar; the rest of the width is for its text.
 const BAR: f64 = WIDTH - LEFT - MARGIN - 320.0;
-/// All lanes together, and one of them.
+/// The largest height of all lanes together, and the smallest and largest height of one.
 const LANES: f64 = 900.0;
 const LANE: (f64, f64) = (5.0, 40.0);
-/// Columns of all lanes together, and of one at most.
+/// The largest number of columns of all lanes together, and of one lane.
 const COLUMNS: usize = 8000;
 const COLUMNS_OF_LANE: usize = 256;
-/// Ticks of the axis at most.
+/// The largest number of ticks on the axis.
 const TICKS: u64 = 12;
-/// Time off the CPU is paler.
+/// The opacity of time off the CPU.
 const PALE: &str = "0.35";
 
-/// A column of a lane: where it begins, in nanoseconds, and what fills it.
+/// A column of a lane: its start in nanoseconds, and its time by phase.
 type Column = (u64, Bucket);
 
 pub(super) fn draw(profile: &Profile, command: &str) -> String {
@@ -52,7 +52,7 @@ pub(super) fn draw(profile: &Profile, command: &str) -> String {
     format!("{document}\n")
 }
 
-/// Returns where the next thing may begin.
+/// Draws the bars. Returns the y position below them.
 fn bars(document: &mut Document, profile: &Profile, top: f64) -> f64 {
     let phases: Vec<_> = Phase::ALL
         .into_iter()
@@ -104,7 +104,8 @@ fn lanes(document: &mut Document, profile: &Profile, top: f64) -> f64 {
         }
         let (width, columns) = columns(&lane.timeline, most);
         for (from, column) in columns {
-            // From below: what ran, then what did not, of the column's whole width.
+            // From the bottom: time on the CPU, then time off the CPU, as shares of the column's
+            // width.
             let (left, right) = (x(from.min(span)), x((from + width).min(span)));
             let mut base = y + height - 1.0;
             for is_on in [true, false] {
@@ -130,7 +131,7 @@ fn lanes(document: &mut Document, profile: &Profile, top: f64) -> f64 {
     bottom + 16.0
 }
 
-/// A lane's columns, at most so many over the whole time, and their width in nanoseconds.
+/// Returns a lane's columns, at most `most` over the whole time, and their width in nanoseconds.
 fn columns(timeline: &sys::profile::Timeline, most: usize) -> (u64, Vec<Column>) {
     let ends = timeline.first() + timeline.buckets().len();
     let together = ends.div_ceil(most).max(1);
@@ -183,7 +184,7 @@ fn time(nanos: u64) -> String {
     }
 }
 
-/// Work is cool, system calls are warm, waiting is grey.
+/// Work has cool colours, system calls have warm ones, and waiting is grey.
 fn colour(phase: Phase) -> &'static str {
     match phase {
         Phase::Other => "#8c8c8c",

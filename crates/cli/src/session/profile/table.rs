@@ -1,10 +1,10 @@
-//! The table: a line for each phase that took place.
+//! The table: a line for each phase that occurred.
 
 use std::fmt::Write as _;
 
 use sys::profile::{Phase, Profile};
 
-/// Times of all threads together, in milliseconds.
+/// Times are sums over all threads, in milliseconds.
 pub(super) fn draw(profile: &Profile, command: &str) -> String {
     let sys::profile::Threads { count: threads, wall: lived } = profile.threads;
     let mut table = format!(
@@ -29,7 +29,7 @@ pub(super) fn draw(profile: &Profile, command: &str) -> String {
         let total = profile.total(phase);
         waited += total.off;
         if total.count > 0 || total.wall > 0 {
-            // Nothing begins the phase of what is left.
+            // The remaining time has no number of calls.
             let count = if phase == Phase::Other { String::new() } else { total.count.to_string() };
             line(phase.name(), &count, total.wall, total.off);
         }
@@ -38,7 +38,7 @@ pub(super) fn draw(profile: &Profile, command: &str) -> String {
     table
 }
 
-/// With microseconds, as a decimal fraction.
+/// Returns milliseconds with three decimals.
 fn millis(nanos: u64) -> String {
     let micros = (nanos + 500) / 1000;
     format!("{}.{:03}", micros / 1000, micros % 1000)

@@ -1,9 +1,9 @@
-//! One view of the configuration of a repository and of the configuration outside of any.
+//! One interface to the configuration of a repository and to that without a repository.
 
 use bstr::{BStr, BString};
 use repo::{Repository, StandaloneConfig};
 
-/// The configuration of a repository, or that outside of any.
+/// The configuration of a repository, or that without a repository.
 pub(crate) trait Config {
     fn names(&self) -> Vec<BString>;
     fn value(&self, name: &str) -> Option<Option<BString>>;

@@ -1,10 +1,10 @@
-//! The dates that `--expire` and settings of expiry take.
+//! The dates that `--expire` and expiry settings accept.
 
 use bstr::{BStr, ByteSlice as _};
 use engine::worktree::prune::Expire;
 
 /// Parses a date of `--expire`: `never`, `now`, or a number of seconds to weeks ago. Returns `None`
-/// for other dates of Git's.
+/// for Git's other dates.
 pub(crate) fn expire_date(text: &BStr) -> Option<Expire> {
     match text.as_bytes() {
         b"never" | b"false" => return Some(Expire::At(0)),

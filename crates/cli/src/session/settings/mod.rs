@@ -1,4 +1,4 @@
-//! Configuration as values: read once, here, and passed on.
+//! The configuration as values: read once, and passed on.
 
 pub(crate) mod config;
 pub(crate) mod expiry;
@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// Everything the commands want to know of the configuration and the environment.
+/// The settings from the configuration and the environment that commands use.
 pub(crate) struct Settings {
     /// `SAPWOOD_TEST_CHECKOUT_WORKERS`, `checkout.workers`
     pub(crate) workers: Workers,
@@ -62,14 +62,14 @@ pub(crate) struct Settings {
     /// `GIT_ADVICE`
     advice: bool,
     objects: objects::Settings,
-    /// The name of `GIT_INDEX_VERSION` or `index.version`, if it holds an unknown version.
+    /// The source, `GIT_INDEX_VERSION` or `index.version`, of an invalid index version.
     wrong_version: Option<&'static str>,
-    /// True after the hint that a sparse index was expanded. It is printed once.
+    /// True after the hint about an expanded sparse index, which is printed once.
     pub(crate) told_of_expansion: AtomicBool,
 }
 
 impl Settings {
-    /// Reads them. Bad values are errors in Git's words.
+    /// Reads the settings. An invalid value is an error with Git's message.
     pub(crate) fn read(run: &Invocation, repo: &Repository) -> Result<Settings, Failure> {
         refused::check(repo, &[Reader::Every, Reader::Repository])?;
         let flag = |key, default| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
@@ -126,7 +126,7 @@ impl Settings {
                     .map(|value| repo::parse_bool(Some(value.as_bstr())))
                 {
                     Some(Some(true)) => Some(true),
-                    // A value that is no boolean counts as unset.
+                    // A value that is not a boolean counts as unset.
                     _ => repo.config_bool("core.splitIndex").ok().flatten(),
                 },
                 max_percent_change: repo
@@ -146,16 +146,16 @@ impl Settings {
         })
     }
 
-    /// For a command that reads single entries of the index and neither changes nor acts upon it:
-    /// entries stay in the file. The command calls
-    /// [`failure::must_have_been_readable`](crate::term::failure::must_have_been_readable) before
-    /// it prints an answer.
+    /// Returns the settings for a command that looks up single entries of the index and neither
+    /// changes the index nor acts on it: the entries stay in the mapped file. Before it prints, the
+    /// command calls
+    /// [`failure::must_have_been_readable`](crate::term::failure::must_have_been_readable).
     pub(crate) fn for_answers(self) -> Settings {
         let index_read = ReadOptions { access: Access::Lookups, ..self.index_read };
         Settings { index_read, ..self }
     }
 
-    /// Returns the settings of a command that records what the user made: see
+    /// Returns the settings for a command that records the user's own work: see
     /// [`Fsync::for_recording`].
     pub(crate) fn for_recording(self) -> Settings {
         Settings { fsync: self.fsync.for_recording(), ..self }
@@ -173,12 +173,12 @@ impl Settings {
         WriteOptions { split, ..self.index_write.clone() }
     }
 
-    /// How objects are written.
+    /// Returns the options for writing objects.
     pub(crate) fn objects<'a>(&'a self, repo: &'a Repository) -> store::objects::Options<'a> {
         self.objects.options(repo, self.locks.shared, &self.fsync)
     }
 
-    /// How refs are written.
+    /// Returns the options for writing refs.
     pub(crate) fn refs(&self, repo: &Repository) -> Result<store::refs::Options, Failure> {
         let log = match repo.config_str("core.logAllRefUpdates") {
             Some(value) if value.eq_ignore_ascii_case(b"always") => LogPolicy::Always,
@@ -205,7 +205,7 @@ impl Settings {
         })
     }
 
-    /// Returns true if the advice `advice.<name>` is wanted.
+    /// Returns true if the advice `advice.<name>` is enabled.
     pub(crate) fn advises(&self, repo: &Repository, name: &str) -> Result<bool, Failure> {
         Ok(self.advice && repo.config_bool(&format!("advice.{name}"))?.unwrap_or(true))
     }
@@ -218,7 +218,7 @@ fn wait(repo: &Repository, key: &str, default: i64) -> Result<Wait, repo::Error>
     Ok(Wait::from_config(repo.config_int(key)?.map_or(default, i64::from)))
 }
 
-/// The number as `checkout.workers` means it: below one, as many as there are cores.
+/// Returns the workers for a value of `checkout.workers`: below one, one for each core.
 fn workers(number: i32) -> Workers {
     match usize::try_from(number) {
         Ok(number) if number >= 1 => Workers::Fixed(number),
@@ -226,7 +226,7 @@ fn workers(number: i32) -> Workers {
     }
 }
 
-/// Parses a number as C's `strtoul` does and keeps the low half, as an `unsigned int` does.
+/// Parses a number like C's `strtoul` and keeps the low 32 bits, like an `unsigned int`.
 fn unsigned(text: &[u8]) -> Option<u32> {
     let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t'..=b'\r');
     let text = &text[text.iter().take_while(is_space).count()..];
@@ -237,13 +237,13 @@ fn unsigned(text: &[u8]) -> Option<u32> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // A number that is too large becomes the largest one.
+    // A number that is too large becomes the largest possible one.
     let number = std::str::from_utf8(digits).ok()?.parse::<u64>();
     let number = number.map_or(u64::MAX, |number| if is_negative { number.wrapping_neg() } else { number });
     u32::try_from(number & u64::from(u32::MAX)).ok()
 }
 
-/// `index.threads`: a number, `true` or 0 for as many as are of use, `false` for one.
+/// Returns `index.threads`: a number, 0 (automatic) for `true` or 0, 1 for `false`.
 fn index_threads(repo: &Repository) -> Result<usize, repo::Error> {
     match repo.config_str("index.threads") {
         None => Ok(0),
@@ -254,7 +254,7 @@ fn index_threads(repo: &Repository) -> Result<usize, repo::Error> {
     }
 }
 
-/// `splitIndex.sharedIndexExpire`. `None` if it is a date that is not understood.
+/// Parses `splitIndex.sharedIndexExpire`. `None` for a date in an unsupported form.
 pub(crate) fn shared_index_expire(date: Option<BString>) -> Option<Expire> {
     use engine::worktree::prune::Expire as Date;
     let Some(date) = date else { return Some(Expire::TwoWeeks) };

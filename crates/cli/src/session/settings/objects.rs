@@ -1,4 +1,4 @@
-//! The settings of new objects and packs.
+//! The settings for new objects and packs.
 
 use bstr::ByteSlice as _;
 use repo::Repository;
@@ -25,8 +25,8 @@ pub(super) struct Settings {
     fold_above: Option<usize>,
 }
 
-/// Git's `gc` starts by itself at 50 packs (`gc.autoPackLimit`). Half of them are for the packs
-/// that commands add. Each pack costs one probe a lookup.
+/// Git's automatic `gc` starts at 50 packs (`gc.autoPackLimit`). Half of them are for the packs
+/// that commands add. Each pack costs one probe per lookup.
 const FOLD_ABOVE: usize = 25;
 
 impl Settings {
@@ -69,10 +69,10 @@ pub(crate) fn loose_level(repo: &Repository) -> Result<i32, repo::Error> {
     Ok(level(repo, "core.looseCompression")?.unwrap_or(DEFAULT_LEVEL))
 }
 
-/// Reads a level of compression: `key`, else `core.compression`. Git refuses a level that does not
-/// exist, in any command; here it counts as unset.
+/// Reads a compression level: `key`, else `core.compression`. In Git an invalid level fails every
+/// command; here it counts as unset.
 fn level(repo: &Repository, key: &str) -> Result<Option<i32>, repo::Error> {
-    // The default level of zlib.
+    // zlib's default level.
     const ZLIBS: i32 = 6;
     let level = match repo.config_int(key)? {
         None => repo.config_int("core.compression")?,
@@ -101,7 +101,7 @@ fn pack_on_add(repo: &Repository) -> Result<PackOnAdd, Failure> {
     }
 }
 
-/// `sapwood.foldPacks`: the number of small packs that may be there, or a boolean.
+/// `sapwood.foldPacks`: the number of small packs to keep, or a boolean.
 fn fold_above(repo: &Repository) -> Result<Option<usize>, Failure> {
     let Some(value) = repo.config_str("sapwood.foldPacks") else { return Ok(Some(FOLD_ABOVE)) };
     let number = value.to_str().ok().and_then(|text| text.parse::<usize>().ok());

@@ -1,8 +1,9 @@
 //! Settings that a command refuses before it does anything, even if it does not need them.
 //!
-//! Git's commands read the whole configuration in order and die of the first invalid value.
-//! Settings that they read only on demand (`repo_config_get_*`) kill them then, and only if no
-//! later value overrides the invalid one. Source: git-config(1), and Git's message for each value.
+//! Git's commands read the whole configuration in order and fail at the first invalid value.
+//! Settings that they read only on demand (`repo_config_get_*`) fail them at that point, and only
+//! if no later value overrides the invalid one. Source: git-config(1), and Git's message for each
+//! value.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use crate::term::{
 /// Settings that a command reads together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// Every command's.
+    /// All commands.
     Every,
     /// Commands that read an index or objects.
     Repository,
@@ -29,7 +30,7 @@ pub(crate) enum Reader {
     Porcelain,
     /// Commands that read a ref.
     Refs,
-    /// `checkout` and its kin.
+    /// `checkout` and related commands.
     Checkout,
     /// Commands that list changes in submodules.
     Submodules,
@@ -39,7 +40,7 @@ pub(crate) enum Reader {
     Clean,
     /// `clone`.
     Clone,
-    /// Commands that sign, when they do.
+    /// Commands that sign, while they sign.
     Signing,
     /// `hash-object`.
     Contents,
@@ -51,33 +52,33 @@ enum Kind {
     Bool,
     /// One of these words, or a boolean.
     BoolOr(&'static [&'static str]),
-    /// As `BoolOr`, but a name without a value is no boolean.
+    /// Like `BoolOr`, but a key without a value is not a boolean.
     GivenBoolOr(&'static [&'static str]),
     Number,
-    /// A number, not negative.
+    /// A non-negative number.
     Count,
-    /// A size, not negative.
+    /// A non-negative size.
     Size,
-    /// A compression level. The word is Git's for it.
+    /// A compression level. The word is Git's name for it.
     Level(&'static str),
-    /// A least length of names, or a word for one.
+    /// A minimum length of abbreviated names, or a word for one.
     Abbreviation,
-    /// Anything at all.
+    /// Any value.
     Text,
     /// At least one character.
     Character,
-    /// One of these words. The text is Git's message for others, without `error: `; NUL stands for
-    /// the value.
+    /// One of these words. The text is Git's message for other values, without `error: `, in which
+    /// NUL stands for the value.
     Word(&'static [&'static str], &'static str),
-    /// Like `Word`, in any case.
+    /// Like `Word`, ignoring case.
     AnyCase(&'static [&'static str], &'static str),
     /// A list of `diff.wsErrorHighlight`.
     Highlight,
-    /// As `Word`, and it is fatal.
+    /// Like `Word`, with a fatal error.
     Mode(&'static [&'static str], &'static str),
 }
 
-/// Which of several values of a name count.
+/// Which of several values of a key are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     All,
@@ -275,12 +276,12 @@ const ADVICE: [&str; 47] = [
     "worktreeaddorphan",
 ];
 
-/// Refuses what one of `readers` would.
+/// Returns an error for a setting that one of `readers` refuses.
 pub(crate) fn check(repo: &Repository, readers: &[Reader]) -> Result<(), Failure> {
     check_all(repo.configured(), repo.work_tree(), readers)
 }
 
-/// As [`check`], outside of any repository.
+/// Like [`check`], without a repository.
 pub(crate) fn check_outside(outside: &StandaloneConfig, readers: &[Reader]) -> Result<(), Failure> {
     check_all(outside.configured(), None, readers)
 }
@@ -374,10 +375,10 @@ impl Kind {
     }
 }
 
-/// The least length of an abbreviated name.
+/// The minimum length of an abbreviated name.
 const LEAST_LENGTH: i32 = 4;
 
-/// Returns the failure for an invalid value, with the place of the setting.
+/// Prints `wrong` as an error and returns the failure that names the setting's file and line.
 fn refused(top: Option<&Path>, configured: &Configured<'_>, wrong: &str) -> Failure {
     console::error(wrong);
     unparsable(top, configured)
@@ -387,7 +388,7 @@ fn is_highlight(kind: &[u8]) -> bool {
     matches!(kind, b"none" | b"default" | b"all" | b"new" | b"old" | b"context")
 }
 
-/// Where a value is that means nothing.
+/// Returns the failure that names the file and line of an invalid value.
 fn unparsable(top: Option<&Path>, configured: &Configured<'_>) -> Failure {
     let key = configured.key;
     Failure::Fatal(match configured.place {
@@ -405,7 +406,7 @@ fn unparsable(top: Option<&Path>, configured: &Configured<'_>) -> Failure {
     })
 }
 
-/// A file as it is seen from the top of the worktree.
+/// Returns a file's path relative to the root of the worktree, if it is below.
 fn shown(top: Option<&Path>, file: &Path) -> String {
     let below = top.and_then(|top| file.strip_prefix(top).ok());
     below.unwrap_or(file).display().to_string()

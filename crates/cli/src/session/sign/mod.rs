@@ -1,4 +1,4 @@
-//! Signatures over a buffer, by `gpg`, `gpgsm` or `ssh-keygen`. Source: git-config(1), `gpg.*` and
+//! Signatures of a buffer by `gpg`, `gpgsm` or `ssh-keygen`. Source: git-config(1), `gpg.*` and
 //! `user.signingKey`, and Git's messages.
 
 mod verify;
@@ -44,7 +44,7 @@ impl Format {
         }
     }
 
-    /// The settings that name the program, and its default.
+    /// Returns the settings that name the program, and its default.
     fn program(self) -> (&'static [&'static str], &'static str) {
         match self {
             Format::OpenPgp => (&["gpg.program", "gpg.openpgp.program"], "gpg"),
@@ -54,7 +54,7 @@ impl Format {
     }
 }
 
-/// The purpose of a signature. `ssh-keygen` accepts it for no other one.
+/// The purpose of a signature. `ssh-keygen` rejects it for any other purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Git's objects.
@@ -64,7 +64,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// The namespace of `ssh-keygen -Y`.
+    /// Returns the namespace for `ssh-keygen -Y`.
     fn namespace(self) -> &'static str {
         match self {
             Purpose::Git => "git",
@@ -73,9 +73,9 @@ impl Purpose {
     }
 }
 
-/// Signs `content` with `key`, or with the configured key if that is `None` or empty.
+/// Signs `content` with `key`, or with the configured key if `key` is `None` or empty.
 ///
-/// If the program fails, the error is printed and the failure is [`Failure::Said`]: the caller adds
+/// If the program fails, its error is printed and the failure is [`Failure::Said`]: the caller adds
 /// its own message.
 pub(crate) fn sign(
     run: &Invocation,
@@ -96,7 +96,7 @@ pub(crate) fn sign(
     Ok(without_returns(signature))
 }
 
-/// Signs `content` by `ssh-keygen` with the configured key, whatever `gpg.format` says. Failures
+/// Signs `content` by `ssh-keygen` with the configured key, regardless of `gpg.format`. Failures
 /// are those of [`sign`].
 pub(crate) fn sign_by_ssh(
     run: &Invocation,
@@ -120,13 +120,13 @@ struct Signer<'a> {
     purpose: Purpose,
 }
 
-/// The failure after its message was printed.
+/// Prints the message, and returns the failure.
 fn failed(message: impl AsRef<[u8]>) -> Failure {
     console::error(message);
     Failure::Said(128)
 }
 
-/// Returns a key that is no file but the key itself.
+/// Returns the key if `key` is a literal public key and not a file name.
 fn literal(key: &BStr) -> Option<&BStr> {
     match key.strip_prefix(b"key::") {
         Some(key) => Some(key.as_bstr()),
@@ -135,7 +135,7 @@ fn literal(key: &BStr) -> Option<&BStr> {
 }
 
 impl Signer<'_> {
-    /// `user.signingKey`, or the key that the format uses without it.
+    /// Returns `user.signingKey`, or the format's default key.
     fn default_key(&self) -> Result<Option<BString>, Failure> {
         if let Some(key) = self.repo.config_str("user.signingKey") {
             return Ok(Some(key));
@@ -148,7 +148,7 @@ impl Signer<'_> {
         Ok(Some(committer[..end].into()))
     }
 
-    /// The key that `gpg.ssh.defaultKeyCommand` prints.
+    /// Returns the key that `gpg.ssh.defaultKeyCommand` prints.
     fn key_of_command(&self) -> Result<Option<BString>, Failure> {
         let Some(line) = self.repo.config_str("gpg.ssh.defaultKeyCommand") else {
             return Err(Failure::fatal(
@@ -178,7 +178,7 @@ impl Signer<'_> {
         Ok(None)
     }
 
-    /// The program that signs. As in Git, the last of several settings counts.
+    /// Returns the program that signs. As in Git, the last of several settings counts.
     fn program(&self) -> UserPath {
         let (settings, default) = self.format.program();
         let configured = self.repo.configured();
@@ -252,9 +252,9 @@ impl Signer<'_> {
         read.map_err(cannot(format!("failed reading ssh signing data buffer from '{}'", signature.display())))
     }
 
-    /// Runs a program with `input`, from where Git runs it. `None` if it could not be started; the
-    /// reason is printed. Without input, the program reads what this process reads: `ssh-keygen`
-    /// asks for a passphrase there.
+    /// Runs a program with `input` in the directory where Git runs it. Returns `None`, and prints
+    /// the reason, if it could not be started. Without input, the program inherits standard input,
+    /// where `ssh-keygen` prompts for a passphrase.
     fn finished(&self, mut command: Command, input: Option<&[u8]>, name: &BStr) -> Option<Output> {
         console::flush();
         command.current_dir(self.repo.child_dir()).env_clear().envs(self.repo.child_env());
@@ -268,7 +268,8 @@ impl Signer<'_> {
                 return child.wait_with_output();
             };
             std::thread::scope(|scope| {
-                // A program may fail before it has read everything; its exit code tells.
+                // The program may fail before it has read the whole input; its exit code reports
+                // that.
                 let feed = move || stdin.write_all(input);
                 std::thread::Builder::new().spawn_scoped(scope, feed)?;
                 child.wait_with_output()
@@ -287,7 +288,7 @@ impl Signer<'_> {
     }
 }
 
-/// A directory for the files of one signature, which only this user may enter. Dropping it removes
+/// A directory for the files of one signature, accessible to this user only. Dropping it removes
 /// it.
 struct PrivateDir(PathBuf);
 
@@ -315,7 +316,7 @@ impl Drop for PrivateDir {
     }
 }
 
-/// Splits a command line as Git splits those of its configuration. The first word may be empty.
+/// Splits a command line as Git splits configured command lines. The first word may be empty.
 fn split(line: &BStr) -> Result<Vec<BString>, &'static str> {
     let mut words = vec![BString::default()];
     let mut quote = None;

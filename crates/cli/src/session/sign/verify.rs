@@ -1,7 +1,8 @@
-//! Checking a signature of `ssh-keygen`, as Git checks those of commits: the signer's principal is
-//! looked up in the file of allowed signers, and then the signature is checked for that principal.
+//! Verifying a signature of `ssh-keygen`, as Git verifies those of commits: the signer's principal
+//! is looked up in the file of allowed signers, and then the signature is verified for that
+//! principal.
 //!
-//! The time of the check is now: a key that has expired signs nothing any more.
+//! The time of verification is now: an expired key is no longer accepted.
 
 use std::{
     io::{self, Write as _},
@@ -15,8 +16,8 @@ use sys::{UserPath, by_path};
 use super::{Format, PrivateDir, Purpose, Signer};
 use crate::{session::invocation::Invocation, term::text::os_error};
 
-/// Returns the principal who signed `content`, one of those that the file `signers` allows; or the
-/// reason for which the signature does not hold.
+/// Returns the principal who signed `content`, one of those in the file `signers`; or the reason
+/// why the signature is not valid.
 pub(crate) fn verify_by_ssh(
     run: &Invocation,
     repo: &Repository,

@@ -1,6 +1,6 @@
-//! The links between a submodule's worktree and its repository: the file `.git` in the one, and
-//! `core.worktree` in the configuration of the other. Each is replaced as a whole, and only if it
-//! is wrong.
+//! The links between a submodule's worktree and its repository: the file `.git` in the worktree,
+//! and `core.worktree` in the repository's configuration. Each is replaced as a whole, and only if
+//! it is wrong.
 
 use std::{
     io::{self, Write as _},
@@ -23,14 +23,15 @@ use crate::{
 
 const WORKTREE: &str = "core.worktree";
 
-/// The temporary file that becomes `.git`, kept in the submodule's repository, so that a kill
-/// leaves nothing in the new worktree. Only the holder of the superproject's index lock writes it.
+/// The temporary file that becomes `.git`. It is in the submodule's repository, so that a kill
+/// leaves nothing in the new worktree. Only the process with the superproject's index lock writes
+/// it.
 const SCRAP: &str = "sapwood-gitfile";
 
-/// Returns the place of the repository of the submodule `name`. Refuses a place within another
-/// repository, such as `a/b` within `a`.
+/// Returns the directory for the repository of the submodule `name`. Refuses a directory within
+/// another repository, such as `a/b` within `a`.
 pub(crate) fn place(repo: &Repository, name: &BStr) -> Result<PathBuf, Failure> {
-    // A name is never a path by itself, whatever it begins with.
+    // A name is always relative, even if it begins with a slash.
     let below = |name: &[u8]| {
         let mut path = repo.git_dir().join("modules/").into_os_string();
         path.push(sys::os_str(name));
@@ -53,7 +54,7 @@ pub(crate) fn place(repo: &Repository, name: &BStr) -> Result<PathBuf, Failure> 
     Ok(place)
 }
 
-/// Makes `work_tree`, which is there, and `git_dir` know each other.
+/// Makes `work_tree`, which exists, and `git_dir` refer to each other.
 pub(crate) fn connect(work_tree: &Path, git_dir: &Path, settings: &Settings) -> Result<(), Failure> {
     let real = |path: &Path| {
         by_path::canonical(path).map_err(|error| {
@@ -87,7 +88,7 @@ pub(crate) fn connect(work_tree: &Path, git_dir: &Path, settings: &Settings) -> 
     Ok(())
 }
 
-/// Lets `git_dir` name the worktree, if it names one and that is another.
+/// Points `git_dir` to the worktree, if it names a different one.
 pub(crate) fn renew_worktree(work_tree: &Path, git_dir: &Path, settings: &Settings) -> Result<(), Failure> {
     let config = git_dir.join("config");
     let Some(found) = repo::setting_of(&config, WORKTREE) else { return Ok(()) };
@@ -100,7 +101,7 @@ pub(crate) fn renew_worktree(work_tree: &Path, git_dir: &Path, settings: &Settin
     Ok(())
 }
 
-/// Replaces the content of `gitfile` by `line`, by way of `scrap`.
+/// Replaces the content of `gitfile` by `line` through the temporary file `scrap`.
 fn publish(line: &BStr, scrap: &Path, gitfile: &Path) -> io::Result<()> {
     match by_path::remove_file(scrap) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -117,7 +118,7 @@ fn publish(line: &BStr, scrap: &Path, gitfile: &Path) -> io::Result<()> {
     done
 }
 
-/// Lets `git_dir` forget its worktree.
+/// Removes `core.worktree` from `git_dir`.
 pub(super) fn disconnect(git_dir: &Path, path: &BStr, settings: &Settings) {
     let edit = Edit::Unset { key: WORKTREE.into() };
     let done = store::config::edit(&git_dir.join("config"), &[edit], &settings.config_locks, &settings.fsync);

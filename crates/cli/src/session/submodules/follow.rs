@@ -1,4 +1,4 @@
-//! The submodules of one worktree: what they answer to a plan, and how they are moved.
+//! The submodules of one worktree: their checks for a plan, and moving them.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -46,36 +46,36 @@ pub(crate) struct Submodules<'a> {
     repo: &'a Repository,
     settings: &'a Settings,
     top: PathBuf,
-    /// The text before paths in messages about the submodule.
+    /// The path of this worktree in its superproject, for messages.
     lead: BString,
     /// The current content of `.gitmodules`.
     modules: RefCell<Modules>,
-    /// True after its errors were reported, which happens when it is first needed.
+    /// True after errors in `.gitmodules` were reported, which happens when it is first needed.
     told: Cell<bool>,
-    /// Its content after the change, if that differs.
+    /// The content of `.gitmodules` after the change, if it differs.
     after: RefCell<Option<Modules>>,
 }
 
-/// The state of a submodule's path.
+/// The state of a submodule's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Populated {
     No,
-    /// By a file `.git`.
+    /// Populated, with a `.git` file.
     File,
-    /// By a repository of its own, which Git would take into that of the superproject.
+    /// Populated, with its own `.git` directory, which Git would absorb into the superproject's.
     Directory,
 }
 
-/// The treatment of nested submodules that were cloned before and are not checked out.
+/// How to treat nested submodules that were cloned before and are not checked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nested {
     AsTheyAre,
-    /// They are checked out, as they are by Git, which resets what is above them.
+    /// They are checked out, as Git does when it resets the submodule that contains them.
     Come,
 }
 
 impl<'a> Submodules<'a> {
-    /// Those of `repo`, whose index is `index`. `lead` is its own place in its superproject.
+    /// The submodules of `repo` with the index `index`. `lead` is its path in its own superproject.
     pub(crate) fn new(
         run: &'a Invocation,
         repo: &'a Repository,
@@ -128,7 +128,7 @@ impl<'a> Submodules<'a> {
         self.told.get()
     }
 
-    /// Takes over from another look at the same file.
+    /// Copies the state from another value for the same file.
     pub(crate) fn set_told(&self, told: bool) {
         self.told.set(told);
     }
@@ -176,7 +176,7 @@ impl<'a> Submodules<'a> {
     }
 
     /// Returns true if `path` is missing or an empty directory. Git fails at an empty directory,
-    /// because it holds no repository, and so does not recover from a kill between making the
+    /// because it contains no repository, and so does not recover from a kill between creating the
     /// directory and connecting it.
     fn is_bare_place(&self, path: &BStr) -> bool {
         let dir = self.dir(path);
@@ -189,7 +189,8 @@ impl<'a> Submodules<'a> {
         }
     }
 
-    /// No link may lead to a submodule, nor be in its place.
+    /// Returns an error if a symlink is in the place of the submodule, or in a parent directory of
+    /// it.
     pub(crate) fn validate(&self, path: &BStr) -> Result<(), Failure> {
         let is_link = |path: &BStr| {
             by_path::stat(&self.dir(path))
@@ -217,7 +218,7 @@ impl<'a> Submodules<'a> {
         Ok(())
     }
 
-    /// A command's place in the submodule at `path`.
+    /// Returns an invocation in the submodule at `path`.
     fn within(&self, path: &BStr) -> Invocation {
         Invocation {
             program: self.run.program,
@@ -245,7 +246,7 @@ impl<'a> Submodules<'a> {
         opened.ok_or_else(|| Failure::fatal("not a git repository: '.git'"))
     }
 
-    /// Runs `read-tree` in the submodule, with what it says there; `false` if it failed.
+    /// Runs `read-tree` in the submodule, with its messages. Returns false if it failed.
     fn read_tree(
         &self,
         path: &BStr,
@@ -269,7 +270,7 @@ impl<'a> Submodules<'a> {
         match read_tree::in_submodule(&run, errand, force, lead, &trees) {
             Ok(code) => Ok(code == 0),
             Err(Failure::Signal(signal)) => Err(Failure::Signal(signal)),
-            // Nothing was done yet.
+            // Nothing was changed yet.
             Err(Failure::Unserved(what)) if errand == Errand::Ask => Err(Failure::Unserved(what)),
             Err(failure) => {
                 match self.run.program {
@@ -309,7 +310,7 @@ impl<'a> Submodules<'a> {
         Ok(done)
     }
 
-    /// Finds errors of which Git would die in the middle, before anything is changed. `plan` is the
+    /// Detects errors that would be fatal to Git halfway, before anything is changed. `plan` is the
     /// superproject's.
     pub(crate) fn prepare(&self, plan: &Plan) -> Result<(), Failure> {
         for removal in plan.removals.iter().filter(|removal| removal.gitlink) {
@@ -320,8 +321,7 @@ impl<'a> Submodules<'a> {
         let goes: HashSet<&BStr> = taken_away(plan).collect();
         let above = |path: &BStr| path.find_iter("/").any(|slash| goes.contains(path[..slash].as_bstr()));
         for (_, path, _) in links(plan) {
-            // The current content of the path or its parents will be replaced: `enter` checks
-            // again.
+            // The content at the path or at a parent will be replaced: `enter` checks again.
             if !goes.contains(path) && !above(path) {
                 self.may_act(path)?;
             }
@@ -390,7 +390,7 @@ impl<'a> Submodules<'a> {
     }
 
     /// Moves the submodules that the plan writes, after the superproject's own files. Records in
-    /// `report` those that were not reached. Returns true if all could be moved.
+    /// `report` the ones that were not reached. Returns true if all were moved.
     pub(crate) fn enter(&self, plan: &Plan, report: &mut Report, force: Force) -> Result<bool, Failure> {
         let mut all = true;
         let mut ended = Ok(());
@@ -502,7 +502,7 @@ impl<'a> Submodules<'a> {
         Ok(all)
     }
 
-    /// `.gitmodules` as it will be, if it is among what is written.
+    /// Returns the new `.gitmodules`, if the plan writes it.
     fn recorded(&self, plan: &Plan) -> Result<Option<Modules>, Failure> {
         let written = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]);
         let mut found =
@@ -532,7 +532,7 @@ impl Follow for Submodules<'_> {
     ) -> Result<bool, LookError> {
         match self.check(path, from, to, force) {
             Ok(may) => Ok(may),
-            // Whoever goes on finds the signal before anything is done.
+            // The caller checks for the signal before it changes anything.
             Err(Failure::Signal(_)) => Ok(true),
             Err(Failure::Unserved(what)) => Err(LookError::Unsupported(what)),
             Err(Failure::Fatal(message)) => Err(LookError::SubmoduleRefused(message)),
@@ -544,14 +544,14 @@ impl Follow for Submodules<'_> {
     }
 }
 
-/// The submodules among what a plan writes: number of the step, path, commit.
+/// Returns the submodules that a plan writes: index of the step, path, commit.
 fn links(plan: &Plan) -> impl Iterator<Item = (usize, &BStr, ObjectId)> {
     let entries = plan.writes.iter().map(|write| &plan.index.entries()[write.entry]).enumerate();
     let links = entries.filter(|(_, entry)| entry.mode.is_gitlink());
     links.map(|(at, entry)| (at, plan.index.path(entry), entry.oid))
 }
 
-/// Files and links that the plan removes or replaces.
+/// Returns the files and symlinks that the plan removes or replaces.
 fn taken_away(plan: &Plan) -> impl Iterator<Item = &BStr> {
     let removed =
         plan.removals.iter().filter(|removal| !removal.gitlink).map(|removal| removal.path.as_bstr());

@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// The largest number of trees that Git merges at once.
+/// The largest number of trees that Git merges in one run.
 const MOST_TREES: usize = 8;
 
 #[derive(Default)]
@@ -56,16 +56,16 @@ pub(crate) struct Request {
 /// The task in a submodule that follows its superproject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
-    /// To see whether its worktree can be moved.
+    /// Check whether the worktree can be moved.
     Ask,
-    /// To move it.
+    /// Move the worktree.
     Move,
-    /// To empty its index, and leave alone what is in its directory.
+    /// Empty the index, and keep the files of the worktree.
     Forget,
 }
 
 /// Performs the task. The worktree moves from the first of two `trees` to the second, or with
-/// `force` to the only one, whatever it holds. `lead` is the submodule's place.
+/// `force` to the only one, regardless of its content. `lead` is the submodule's path.
 pub(crate) fn in_submodule(
     run: &Invocation,
     errand: Errand,
@@ -77,7 +77,7 @@ pub(crate) fn in_submodule(
     let request = Request {
         merge: !forced,
         reset: forced,
-        // Untracked files count beforehand as well, which for Git they do not.
+        // This check includes untracked files, unlike Git's.
         update: errand == Errand::Move || asks && !forced,
         index_only: errand == Errand::Forget,
         dry_run: asks,
@@ -98,7 +98,7 @@ pub(crate) fn carry_out(run: &Invocation, request: &Request, names: &[BString]) 
             Session { invocation: run, repository: &repo, settings: &settings },
             Start::IndexOnly { dry_run: false },
         )?,
-        // Whatever is wrong with the index, this is the way to a new one.
+        // Start with an empty index, so that a broken one can be replaced.
         false => Transaction::start(
             Session { invocation: run, repository: &repo, settings: &settings },
             Start::Empty,
@@ -109,7 +109,7 @@ pub(crate) fn carry_out(run: &Invocation, request: &Request, names: &[BString]) 
     }
     let trees = trees(&repo, &settings, names)?;
     request.check(&repo, &trees)?;
-    // As in Git nothing is taken from it, should it not be true.
+    // Like Git, do not use the cache-tree, which may be wrong.
     transaction.index.cache_tree = None;
     transaction.policy.quiet = request.quiet;
     transaction.policy.recurses = merges && submodules::wanted(request.recurse, &repo)?;
@@ -225,7 +225,7 @@ fn trees(repo: &Repository, settings: &Settings, args: &[BString]) -> Result<Vec
     Ok(trees)
 }
 
-/// Git is at the top of the worktree by then.
+/// Returns the file of `--index-output`, relative to the worktree's root, where Git is by then.
 fn output(run: &Invocation, repo: &Repository, file: &BStr) -> Result<PathBuf, Failure> {
     let file = UserPath::new(file);
     file.resolve(repo.work_tree().unwrap_or(&run.cwd)).map_err(|refused| Failure::refused(&file, refused))
