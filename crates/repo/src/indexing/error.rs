@@ -1,10 +1,10 @@
-//! Why a pack is refused, in Git's words.
+//! The reasons for refusing a pack, in Git's wording.
 
 use std::io;
 
 use format::ObjectId;
 
-/// Why a pack is refused.
+/// The reason for refusing a pack.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -31,12 +31,12 @@ pub enum Error {
     Checksum,
     #[error("pack has junk at the end")]
     Junk,
-    /// The data that was good when it was received is not good any more.
+    /// Data that was valid when it was received is no longer valid.
     #[error("serious inflate inconsistency")]
     Inconsistent,
     #[error("pack has {} unresolved delta{}", .0, if *.0 == 1 { "" } else { "s" })]
     Unresolved(usize),
-    /// An object of this name exists and has another content.
+    /// An object with this name exists and has different content.
     #[error("SHA1 COLLISION FOUND WITH {0} !")]
     Collision(ObjectId),
     #[error("cannot read existing object info {0}")]
@@ -45,7 +45,7 @@ pub enum Error {
     Existing(ObjectId),
     #[error("local object {0} is corrupt")]
     LocalCorrupt(ObjectId),
-    /// The object at this offset is made for an attack on SHA-1.
+    /// The object at this offset is part of a collision attack on SHA-1.
     #[error("SHA-1 appears to be part of a collision attack: object at offset {0}")]
     Attack(u64),
     #[error("Out of memory, malloc failed (tried to allocate {0} bytes)")]
@@ -62,7 +62,7 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Flaw {
-    /// The status of zlib, and what it complains about.
+    /// The status of zlib, and its message.
     #[error("inflate returned {status}")]
     Inflate { status: i32, complaint: Option<&'static str> },
     #[error("unknown object type {0}")]
@@ -71,7 +71,7 @@ pub enum Flaw {
     BaseOverflow,
     #[error("delta base offset is out of bound")]
     BaseOutside,
-    /// The delta does not fit its base, and what Git complains about.
+    /// The delta does not fit its base. Holds Git's message.
     #[error("failed to apply delta")]
     Delta { complaint: Option<&'static str> },
 }

@@ -1,4 +1,4 @@
-//! Compares new objects with the objects of the same names that exist already.
+//! Compares new objects with existing objects of the same names.
 
 use std::io::{self, Read as _};
 
@@ -7,19 +7,19 @@ use format::{HashKind, Kind, ObjectId, hash::Hasher};
 use super::{Error, Observer, Options};
 use crate::objects::{Objects, Reader};
 
-/// Returns the name of an object, which is at `offset` in the pack.
+/// Returns the name of an object, whose entry is at `offset` in the pack.
 pub(super) fn name(hash: HashKind, kind: Kind, content: &[u8], offset: u64) -> Result<ObjectId, Error> {
     let mut hasher = Hasher::object(hash, kind.name(), content.len() as u64);
     hasher.update(content);
     hasher.finish().map_err(|_| Error::Attack(offset))
 }
 
-/// Names and compares objects, for one thread.
+/// Hashes and compares objects, for one thread.
 pub(super) struct Namer<'a> {
     hash: HashKind,
     existing: Option<&'a Objects>,
     observer: Option<&'a dyn Observer>,
-    /// Made when the first existing object is read.
+    /// Created when the first existing object is read.
     reader: Option<Reader<'a>>,
 }
 
@@ -28,8 +28,8 @@ impl<'a> Namer<'a> {
         Namer { hash: options.hash, existing: options.existing, observer: options.observer, reader: None }
     }
 
-    /// Names an object, which is at `offset` in the pack, compares it, and shows it to the
-    /// observer.
+    /// Hashes an object, whose entry is at `offset` in the pack, compares it with an existing one,
+    /// and passes it to the observer.
     pub(super) fn accept(&mut self, kind: Kind, content: &[u8], offset: u64) -> Result<ObjectId, Error> {
         let oid = name(self.hash, kind, content, offset)?;
         self.compare(&oid, kind, content)?;
@@ -39,7 +39,7 @@ impl<'a> Namer<'a> {
         Ok(oid)
     }
 
-    /// Refuses an object if one of the same name exists and differs.
+    /// Returns an error if an object of the same name exists and differs.
     fn compare(&mut self, oid: &ObjectId, kind: Kind, content: &[u8]) -> Result<(), Error> {
         let Some(reader) = self.reader_of(oid) else { return Ok(()) };
         let (there, size) = reader.header(oid).map_err(|_| Error::ExistingInfo(*oid))?;
@@ -50,7 +50,8 @@ impl<'a> Namer<'a> {
         if other == content { Ok(()) } else { Err(Error::Collision(*oid)) }
     }
 
-    /// Like [`Namer::compare`], for a blob whose content is in `deflated` and too large to be held.
+    /// Like [`Namer::compare`], for a blob that is too large to keep in memory; `deflated` is its
+    /// compressed content.
     pub(super) fn compare_stream(
         &mut self,
         oid: &ObjectId,
@@ -76,7 +77,7 @@ impl<'a> Namer<'a> {
         if differs { Err(Error::Collision(*oid)) } else { Ok(()) }
     }
 
-    /// The reader, if the object exists.
+    /// Returns the reader if the object exists.
     fn reader_of(&mut self, oid: &ObjectId) -> Option<&mut Reader<'a>> {
         let objects = self.existing.filter(|objects| objects.contains_listed(oid))?;
         Some(self.reader.get_or_insert_with(|| objects.reader()))

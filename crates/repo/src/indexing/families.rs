@@ -1,4 +1,5 @@
-//! Which deltas are made against which object.
+//! The deltas of each base object. An object and all deltas that directly or indirectly use it as
+//! base are a family.
 
 use std::{
     ops::Range,
@@ -9,27 +10,27 @@ use format::ObjectId;
 
 use super::table::{NONE, NamedBase, Table};
 
-/// The children of all entries. Threads share it.
+/// The children of all entries: the deltas that use an entry as base. All threads share it.
 pub(super) struct Families {
     /// The children of the entry `i`, by offset, are `children[first[i]..first[i + 1]]`. Empty if
-    /// there are none at all.
+    /// no entry has children.
     first: Vec<u32>,
     children: Vec<u32>,
-    /// Deltas against a name, sorted by name and position.
+    /// Deltas that name their base by object name (`REF_DELTA`), sorted by base and position.
     by_name: Vec<NamedBase>,
-    /// Set when the delta of the same number in `by_name` was taken: several entries may be the
-    /// object of that name.
+    /// Set when a thread has taken the delta with the same position in `by_name`: several entries
+    /// may be the object of that name.
     taken: Vec<AtomicBool>,
-    /// The base of each entry, as far as known.
+    /// The base of each entry; [`NONE`] if it is not known.
     bases: Vec<AtomicU32>,
 }
 
-/// The children of one entry that are still to be resolved.
+/// The unresolved children of one entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Children {
-    /// In the list of deltas against a name.
+    /// Their range in `by_name`.
     by_name: Range<u32>,
-    /// In the list of deltas against an offset.
+    /// Their range in `children`.
     by_offset: Range<u32>,
 }
 
@@ -61,17 +62,17 @@ impl Families {
         Families { first, children, by_name, taken, bases }
     }
 
-    /// Adds an entry that is no delta, behind the others.
+    /// Appends an entry that is not a delta.
     pub(super) fn push(&mut self) {
         self.bases.push(AtomicU32::new(NONE));
     }
 
-    /// The number of deltas whose base is a name, or an entry.
+    /// Returns the number of deltas whose base is given by name or is an entry of the pack.
     pub(super) fn deltas(&self) -> usize {
         self.by_name.len() + self.children.len()
     }
 
-    /// The children of the entry `index`, whose object has the name that `name` returns.
+    /// Returns the children of the entry `index`. `name` returns the name of its object.
     pub(super) fn children(&self, index: u32, name: impl FnOnce() -> ObjectId) -> Children {
         let index = index as usize;
         let by_offset = match (self.first.get(index), self.first.get(index + 1)) {
@@ -87,7 +88,7 @@ impl Families {
         Children { by_name: start as u32..(start + len) as u32, by_offset }
     }
 
-    /// Takes the next child of the entry `base`, and remembers its base.
+    /// Takes the next child of the entry `base`, and records its base.
     pub(super) fn take(&self, children: &mut Children, base: u32) -> Option<u32> {
         let named = children.by_name.by_ref().find(|&number| self.claim(number));
         let child = match named {
@@ -102,12 +103,12 @@ impl Families {
         !self.taken[number as usize].swap(true, Ordering::Relaxed)
     }
 
-    /// The base of the entry `index`, which was taken, or [`NONE`].
+    /// Returns the base of the entry `index`, which was taken; otherwise [`NONE`].
     pub(super) fn base(&self, index: u32) -> u32 {
         self.bases[index as usize].load(Ordering::Relaxed)
     }
 
-    /// The deltas against a name that nobody took, in the order of the pack.
+    /// Returns the deltas against a name that no thread took, in the order of the pack.
     pub(super) fn left(&self) -> Vec<NamedBase> {
         let is_left = |(number, _): &(usize, &NamedBase)| !self.taken[*number].load(Ordering::Relaxed);
         let mut left: Vec<NamedBase> =
@@ -116,7 +117,7 @@ impl Families {
         left
     }
 
-    /// Returns true if the entry `child`, a delta against a name, was taken.
+    /// Returns true if a thread has taken this delta against a name.
     pub(super) fn is_taken(&self, delta: &NamedBase) -> bool {
         let number =
             self.by_name.partition_point(|other| (other.base, other.child) < (delta.base, delta.child));
@@ -129,7 +130,7 @@ impl Children {
         self.by_name.is_empty() && self.by_offset.is_empty()
     }
 
-    /// Gives away about half of the children; with `keep`, never the last one.
+    /// Splits off about half of the children. With `keep`, the last child stays.
     pub(super) fn split(&mut self, keep: bool) -> Option<Children> {
         let halve = |range: &mut Range<u32>, keep: bool| {
             let len = range.end - range.start;

@@ -1,7 +1,7 @@
-//! Names objects on other threads while the stream is read.
+//! Hashes objects on other threads while the stream is read.
 //!
-//! Small objects travel in batches. The bytes that wait are bounded: when there are too many, the
-//! thread that reads the stream names a batch itself. With one thread it names all of them.
+//! Small objects are passed in batches. The bytes in the queue are bounded: above the limit, the
+//! thread that reads the stream hashes a batch itself. With one thread it hashes all of them.
 
 use std::{
     collections::VecDeque,
@@ -13,16 +13,16 @@ use format::Kind;
 
 use super::{Error, Options, existing::Namer, table::store_name};
 
-/// The bytes of one batch, unless one object has more.
+/// The bytes of one batch; a larger object has a batch of its own.
 const BATCH: usize = 512 << 10;
 
-/// The bytes that may wait.
+/// Limit for the bytes of queued batches.
 const WAITING: usize = 12 << 20;
 
 /// Batches that are kept for reuse.
 const SPARE: usize = 8;
 
-/// Objects, one behind the other in one piece of memory.
+/// Objects, concatenated in one buffer.
 #[derive(Default)]
 pub(super) struct Batch {
     room: Vec<u8>,
@@ -39,12 +39,12 @@ struct Item {
 }
 
 impl Batch {
-    /// The place for an object of `len` bytes, if the batch has one.
+    /// Returns the buffer for an object of `len` bytes; `None` if the batch is full.
     pub(super) fn place(&mut self, len: usize) -> Option<&mut [u8]> {
         self.room.get_mut(self.used..self.used + len)
     }
 
-    /// The object of `len` bytes that was written to the last place is in the batch from now on.
+    /// Adds the object of `len` bytes that the caller wrote to the buffer of [`Batch::place`].
     pub(super) fn add(&mut self, index: u32, offset: u64, kind: Kind, len: usize) {
         self.items.push(Item { index, offset, kind, start: self.used, len });
         self.used += len;
@@ -69,7 +69,7 @@ struct State {
     spare: Vec<Batch>,
     is_closed: bool,
     names: Vec<u8>,
-    /// The failure of the first object in the pack that failed.
+    /// The error of the first object in the pack that failed.
     failure: Option<(u32, Error)>,
 }
 
@@ -78,8 +78,8 @@ impl<'a> Pool<'a> {
         Pool { options: *options, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Starts up to `count` threads, which end after [`Pool::close`]. Returns how many there are:
-    /// the system may refuse some.
+    /// Starts up to `count` threads, which end after [`Pool::close`]. Returns the number of started
+    /// threads: the system may refuse some.
     pub(super) fn start<'s>(&'s self, scope: &'s Scope<'s, '_>, count: usize) -> usize {
         let start = || {
             let work = || {
@@ -107,7 +107,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// An empty batch with a place for an object of `len` bytes.
+    /// Returns an empty batch with room for an object of `len` bytes.
     pub(super) fn batch_for(&self, len: usize) -> Batch {
         if len <= BATCH
             && let Some(batch) = self.state().spare.pop()
@@ -117,9 +117,9 @@ impl<'a> Pool<'a> {
         Batch { room: vec![0; len.max(BATCH)], ..Batch::default() }
     }
 
-    /// Makes a place for an object of `len` bytes in `batch`. If it has none, hands the batch over
-    /// and replaces it. `namer` is for the case that this thread has to work itself. Returns false
-    /// if an object has failed: no more is of use.
+    /// Makes room for an object of `len` bytes in `batch`. A full batch is queued and replaced.
+    /// `namer` is used if this thread has to hash a batch itself. Returns false if an object has
+    /// failed, so that the caller should stop.
     pub(super) fn make_room(
         &self,
         batch: &mut Batch,
@@ -136,7 +136,7 @@ impl<'a> Pool<'a> {
         goes_on
     }
 
-    /// Hands a batch over to the `threads`.
+    /// Queues a batch for the `threads`. Returns false if an object has failed.
     pub(super) fn hand_over(&self, batch: Batch, namer: &mut Namer<'_>, threads: usize) -> bool {
         if threads == 0 {
             self.name_all(namer, batch);
@@ -155,7 +155,7 @@ impl<'a> Pool<'a> {
         state.failure.is_none()
     }
 
-    /// Names what is left, beside the threads, which end then.
+    /// Hashes the remaining batches together with the threads, which then end.
     pub(super) fn close(&self, namer: &mut Namer<'_>) {
         let mut state = self.state();
         state.is_closed = true;
@@ -167,7 +167,8 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// The names, or the failure of the first object that failed. The threads have ended.
+    /// Returns the names, or the error of the first object that failed. The threads must have
+    /// ended.
     pub(super) fn finish(self) -> Result<Vec<u8>, Error> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.failure.map_or(Ok(state.names), |(_, error)| Err(error))
@@ -200,7 +201,7 @@ impl<'a> Pool<'a> {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock ends the command.
+        // A panic under the lock ends the command anyway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

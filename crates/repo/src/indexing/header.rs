@@ -1,4 +1,4 @@
-//! The header of an entry, from a stream that may not hold all of it yet.
+//! Parses the header of an entry from a stream that may not have delivered all of it yet.
 
 use format::{HashKind, Kind, ObjectId};
 
@@ -26,8 +26,8 @@ pub(super) struct Header {
     pub(super) len: usize,
 }
 
-/// Parses the header at the start of `data`, for the entry at `offset`. Returns `None` if it goes
-/// on after the end of `data`. The checks come in Git's order.
+/// Parses the header at the start of `data`, for the entry at `offset`. Returns `None` if the
+/// header continues after the end of `data`. The order of the checks is Git's.
 pub(super) fn parse(data: &[u8], offset: u64, hash: HashKind) -> Result<Option<Header>, Error> {
     let bad = |flaw| Error::BadObject { offset, flaw };
     let mut at = 0;
@@ -80,7 +80,7 @@ pub(super) fn parse(data: &[u8], offset: u64, hash: HashKind) -> Result<Option<H
     Ok(Some(Header { form, base, size, len: at }))
 }
 
-/// The number of an entry, or [`NONE`].
+/// Converts an optional entry number; `None` becomes [`NONE`].
 pub(super) fn or_none(index: Option<u32>) -> u32 {
     index.unwrap_or(NONE)
 }

@@ -1,4 +1,4 @@
-//! Inflates an entry of the stream, of which not all bytes may be there yet.
+//! Inflates entries of a stream that may not have delivered all their bytes yet.
 
 use format::hash::Hasher;
 use sirocco::{
@@ -8,13 +8,13 @@ use sirocco::{
 
 use super::{Error, error::Flaw, input::Input};
 
-/// The statuses of zlib that Git's messages hold.
+/// The zlib statuses that occur in Git's messages.
 const STREAM_END: i32 = 1;
 const NEEDS_DICTIONARY: i32 = 2;
 const DATA_ERROR: i32 = -3;
 const BUFFER_ERROR: i32 = -5;
 
-/// The piece in which an object that is not held is inflated.
+/// The buffer size for inflating an object that is not kept in memory.
 const WINDOW: usize = 256 << 10;
 
 /// Inflates entries of one stream.
@@ -23,12 +23,12 @@ pub(super) struct Inflater {
     window: Vec<u8>,
 }
 
-/// The case of an object that is not held and is longer than its header says.
+/// How to handle an object that is not kept in memory and is longer than its header states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excess {
-    /// Git has no room for it.
+    /// Stop at once: Git has a buffer of the stated size.
     Stops,
-    /// Git notices at the end.
+    /// Inflate to the end and count the bytes: Git notices the difference at the end.
     IsCounted,
 }
 
@@ -37,8 +37,8 @@ impl Inflater {
         Inflater { decoder: Box::new(Decoder::new(Format::Zlib)), window: Vec::new() }
     }
 
-    /// Inflates the entry at `offset`, whose compressed bytes come next, into `out`. It must fill
-    /// all of it.
+    /// Inflates the entry at `offset`, whose compressed bytes come next, into `out`, which it must
+    /// fill exactly.
     pub(super) fn whole(&mut self, input: &mut Input<'_>, out: &mut [u8], offset: u64) -> Result<(), Error> {
         input.read_ahead()?;
         let (size, bad) = (out.len(), |status, complaint| flawed(offset, status, complaint));
@@ -52,7 +52,7 @@ impl Inflater {
                 self.decoder.reset();
                 return Err(bad(BUFFER_ERROR, None));
             }
-            // The rest is still to come.
+            // The stream has more bytes.
             Err(Inflate::Truncated) => self.decoder.reset(),
             Err(error) => {
                 self.decoder.reset();
@@ -118,7 +118,7 @@ impl Inflater {
     }
 }
 
-/// Passes pieces on to a hash.
+/// Returns a function that passes pieces to a hash.
 pub(super) fn into_hash(hasher: &mut Hasher) -> impl FnMut(&[u8]) {
     |piece| hasher.update(piece)
 }
@@ -146,7 +146,7 @@ fn complaint(data: &[u8]) -> Option<&'static str> {
         rest = &rest[(stream.total_in() - before.0) as usize..];
         match status {
             Err(_) => {
-                // zlib-rs forgets one message of zlib's.
+                // zlib-rs lacks one of zlib's messages.
                 let message = stream.error_message()?;
                 let is_other = message.starts_with("repeated call");
                 return Some(if is_other { "invalid distance too far back" } else { message });

@@ -1,4 +1,4 @@
-//! The stream that a pack comes from: its unread bytes, its position, and the copy of used bytes.
+//! The input stream of a pack: its unread bytes, its position, and the copy of the consumed bytes.
 
 use std::{
     io::{self, Read},
@@ -7,11 +7,11 @@ use std::{
 
 use super::{End, Error};
 
-/// The room for bytes that were read ahead. An object whose compressed bytes end within them is
-/// inflated in one call.
+/// The size of the buffer. An object whose compressed bytes are all in the buffer is inflated in
+/// one call.
 const ROOM: usize = 1 << 20;
 
-/// Takes the bytes of the pack in order, its trailer excepted.
+/// Receives the bytes of the pack in order, without its trailer.
 pub type Copy<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
 
 /// The stream.
@@ -19,15 +19,15 @@ pub(super) struct Input<'a> {
     source: &'a mut dyn Read,
     copy: &'a mut Copy<'a>,
     interrupt: &'a AtomicBool,
-    /// The number of bytes read, for those who watch.
+    /// The number of bytes read, for progress reports.
     meter: &'a AtomicU64,
-    /// The most bytes that may be used.
+    /// The maximum length of the pack, in bytes.
     limit: Option<u64>,
     /// The source is a file: a read never waits for a writer.
     is_file: bool,
     has_ended: bool,
     room: Vec<u8>,
-    /// The bytes before it were copied.
+    /// The bytes before this position of `room` were copied.
     copied: usize,
     start: usize,
     end: usize,
@@ -35,7 +35,7 @@ pub(super) struct Input<'a> {
     crc: u32,
 }
 
-/// Where the bytes come from, and what may interrupt it.
+/// The source of the bytes, and the flag that interrupts reading.
 pub(super) struct Origin<'a> {
     pub(super) source: &'a mut dyn Read,
     pub(super) is_file: bool,
@@ -45,7 +45,7 @@ pub(super) struct Origin<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Starts with `before`: bytes that somebody else has read.
+    /// Creates the input. `before` are bytes that the caller has already read from the source.
     pub(super) fn new(origin: Origin<'a>, before: &[u8], copy: &'a mut Copy<'a>) -> Input<'a> {
         let mut room = vec![0; ROOM];
         room[..before.len()].copy_from_slice(before);
@@ -67,17 +67,17 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The number of bytes used so far.
+    /// Returns the number of bytes consumed so far.
     pub(super) fn position(&self) -> u64 {
         self.used
     }
 
-    /// The bytes that were read and not used.
+    /// Returns the bytes that were read and not consumed.
     pub(super) fn unread(&self) -> &[u8] {
         &self.room[self.start..self.end]
     }
 
-    /// Makes at least `least` bytes available. Waits for them.
+    /// Returns the unread bytes, at least `least` of them. Waits for the source if there are fewer.
     pub(super) fn fill(&mut self, least: usize) -> Result<&[u8], Error> {
         while self.end - self.start < least {
             if !self.read_more()? {
@@ -87,7 +87,7 @@ impl<'a> Input<'a> {
         Ok(self.unread())
     }
 
-    /// Reads ahead if that takes no waiting and few bytes are left.
+    /// Reads more of a file if few bytes are left. A file never makes the caller wait for a writer.
     pub(super) fn read_ahead(&mut self) -> Result<(), Error> {
         const FEW: usize = 32 << 10;
         while self.is_file && !self.has_ended && self.end - self.start < FEW {
@@ -96,7 +96,7 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    /// Reads once. Returns false at the end.
+    /// Reads once. Returns false at the end of the source.
     fn read_more(&mut self) -> Result<bool, Error> {
         if self.has_ended {
             return Ok(false);
@@ -121,14 +121,14 @@ impl<'a> Input<'a> {
         Ok(count > 0)
     }
 
-    /// Passes on the bytes that were used since the last call.
+    /// Passes on the bytes that were consumed since the last call.
     fn copy_used(&mut self) -> Result<(), Error> {
         (self.copy)(&self.room[self.copied..self.start]).map_err(Error::Write)?;
         self.copied = self.start;
         Ok(())
     }
 
-    /// Uses `count` of the unread bytes.
+    /// Consumes `count` of the unread bytes.
     pub(super) fn advance(&mut self, count: usize) -> Result<(), Error> {
         self.crc = zlib_rs::crc32::crc32(self.crc, &self.room[self.start..self.start + count]);
         self.start += count;
@@ -145,12 +145,12 @@ impl<'a> Input<'a> {
         self.crc = 0;
     }
 
-    /// The checksum of the bytes used since [`Input::start_entry`].
+    /// Returns the checksum of the bytes consumed since [`Input::start_entry`].
     pub(super) fn crc(&self) -> u32 {
         self.crc
     }
 
-    /// Ends with the last `len` bytes, which are not copied.
+    /// Reads the trailer, the last `len` bytes, which are not copied.
     pub(super) fn finish(mut self, len: usize) -> Result<End, Error> {
         self.copy_used()?;
         let trailer = self.fill(len)?[..len].to_vec();

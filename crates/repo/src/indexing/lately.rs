@@ -1,8 +1,8 @@
-//! The objects that came lately, so that deltas against them can be applied in the first pass.
+//! A cache of recent objects, so that deltas against them can be applied in the first pass.
 //!
-//! Only observers need it. A delta that is refused here is left to the second pass, which judges
-//! it. One that is applied is named like an object that is no delta; the second pass applies it
-//! again only for its children.
+//! Only observers need it. A delta that cannot be applied here is left to the second pass, which
+//! reports errors. An applied delta is hashed like an object that is not a delta. The second pass
+//! applies it again only if it has children.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,13 +10,13 @@ use format::{Kind, pack};
 
 use super::worker::SHORTEST;
 
-/// The bytes of the contents that are kept.
+/// Limit for the bytes of the cached contents.
 const KEPT: usize = 8 << 20;
 
 /// Larger objects are left to the second pass.
 const LARGEST: usize = 1 << 20;
 
-/// Contents by the number of their entry, the latest ones.
+/// The most recent contents, by entry number.
 #[derive(Default)]
 pub(super) struct Lately {
     is_on: bool,
@@ -32,17 +32,17 @@ impl Lately {
         self.is_on
     }
 
-    /// Switches it on or off. Returns true if it was on and is off now.
+    /// Switches the cache on or off. Returns true if this call switches it off.
     pub(super) fn set(&mut self, is_on: bool) -> bool {
         std::mem::replace(&mut self.is_on, is_on) && !is_on
     }
 
-    /// Forgets all contents, and gives their memory back.
+    /// Drops all contents, and frees their memory.
     pub(super) fn clear(&mut self) {
         *self = Lately { is_on: self.is_on, ..Lately::default() };
     }
 
-    /// Keeps a copy of a tree or a blob.
+    /// Caches a copy of a tree or blob. The oldest contents are dropped to make room.
     pub(super) fn add(&mut self, index: u32, kind: Kind, content: &[u8]) {
         if content.len() > LARGEST || matches!(kind, Kind::Commit | Kind::Tag) {
             return;
@@ -62,8 +62,9 @@ impl Lately {
         }
     }
 
-    /// Applies a delta to the object `base`, if that is kept. Returns the kind and the size of the
-    /// [`Lately::result`]. Returns `None` for a bad delta too.
+    /// Applies a delta to the object of the entry `base`. Returns the type and size of the
+    /// [`Lately::result`], or `None` if the base is not cached, the result is too large or the
+    /// delta is bad.
     pub(super) fn apply(&mut self, base: u32, delta: &[u8]) -> Option<(Kind, usize)> {
         let (kind, base) = self.contents.get(&base)?;
         let header = pack::parse_delta_header(delta).ok()?;
@@ -78,12 +79,12 @@ impl Lately {
         Some((*kind, size))
     }
 
-    /// The object that was made last, of `size` bytes.
+    /// Returns the result of the last [`Lately::apply`], of `size` bytes.
     pub(super) fn result(&self, size: usize) -> &[u8] {
         &self.result[..size]
     }
 
-    /// Keeps the object that was made last.
+    /// Caches the result of the last [`Lately::apply`].
     pub(super) fn keep(&mut self, index: u32, kind: Kind, size: usize) {
         let result = std::mem::take(&mut self.result);
         self.add(index, kind, &result[..size]);
@@ -95,7 +96,7 @@ impl Lately {
 mod tests {
     use super::*;
 
-    /// A delta that copies all of a base of `size` bytes and adds `more`.
+    /// Returns a delta that copies all of a base of `size` bytes and adds `more`.
     fn delta(size: u8, more: &[u8]) -> Vec<u8> {
         let mut delta = vec![size, size + more.len() as u8, 0x90, size, more.len() as u8];
         delta.extend_from_slice(more);

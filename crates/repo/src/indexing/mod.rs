@@ -1,12 +1,14 @@
-//! Finds out what is in a pack: the names and places of its objects, for its index.
+//! Finds the objects of a pack, with their names and offsets, for its index.
 //!
-//! Promise: [`Pack::finish`] gives an answer only if every object was inflated, every delta
-//! applied, every object named, and no object differs from an existing one of the same name. For
-//! any bytes the result is that or an error in Git's words, with bounded memory, and no recursion.
+//! Promise: [`Pack::finish`] returns objects only if every object was inflated, every delta
+//! applied, every object hashed, and no object differs from an existing one of the same name. For
+//! any input the result is that or an error in Git's wording, with bounded memory, and no
+//! recursion.
 //!
 //! Order: [`scan()`] reads the stream once and copies it. The caller checks the trailer, and maps
 //! the copy. [`Pack::resolve`] applies the deltas. [`Pack::complete`] adds the bases that a thin
-//! pack lacks. docs/design/packs.md says why. [`scan_beginning()`] reads a pack that broke off.
+//! pack lacks. docs/design/packs.md has the reasons. [`scan_beginning()`] reads a pack whose
+//! transfer broke off.
 
 mod error;
 mod existing;
@@ -50,52 +52,52 @@ use self::{
 };
 use crate::objects::{Objects, buffer::Buffer, inflate::Inflater};
 
-/// How a pack is indexed.
+/// Options for indexing a pack.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
     /// The hash of the names.
     pub hash: HashKind,
     /// The number of threads, this one included.
     pub threads: usize,
-    /// `core.bigFileThreshold`: larger blobs are not held.
+    /// `core.bigFileThreshold`, in bytes: larger blobs are not kept in memory.
     pub big_file_threshold: u64,
-    /// `core.deltaBaseCacheLimit`: the bytes of bases that each thread holds.
+    /// `core.deltaBaseCacheLimit`: the bytes of delta bases that each thread may keep.
     pub base_cache: usize,
-    /// The most bytes that a pack may have.
+    /// The maximum length of the pack, in bytes.
     pub limit: Option<u64>,
-    /// The objects to compare with, and to take missing bases from.
+    /// The existing objects to compare with, which also supply missing bases.
     pub existing: Option<&'a Objects>,
-    /// Set to stop.
+    /// Set by the caller to stop.
     pub interrupt: &'a AtomicBool,
     /// Counts the work done so far.
     pub meter: &'a Meter,
-    /// Sees the objects as they are named.
+    /// Receives the objects when they are hashed.
     pub observer: Option<&'a dyn Observer>,
 }
 
-/// Takes an object that was not held: its name, kind, size and content.
+/// Receives an object that was not kept in memory: its name, kind, size and content.
 pub type Take<'t, E> = dyn FnMut(&ObjectId, Kind, u64, &mut dyn Read) -> Result<(), E> + 't;
 
-/// Sees the objects of a pack while they are in memory.
+/// Receives the objects of a pack while they are in memory.
 pub trait Observer: Sync {
-    /// Takes an object that was named and compared, in any order, from any thread. It is at
-    /// `offset` in the pack. Objects that are not held do not come: see [`Observer::large`].
+    /// Receives an object after it was hashed and compared, in any order, on any thread. Its entry
+    /// is at `offset` in the pack. Objects that are not kept in memory go to [`Observer::large`].
     fn object(&self, oid: &ObjectId, kind: Kind, content: &[u8], offset: u64);
 
-    /// Takes an object that is not held, after all others. If the answer is [`Wanted::Content`], it
-    /// comes to [`Observer::object`] too.
+    /// Receives an object that is not kept in memory, after all others. After [`Wanted::Content`]
+    /// the object is also passed to [`Observer::object`].
     fn large(&self, _object: &Large) -> Wanted {
         Wanted::Name
     }
 
-    /// Returns true if objects are of use before the whole pack was read. Deltas are then applied
-    /// as they arrive, as long as their bases are in memory.
+    /// Returns true if the observer needs objects before the whole pack was read. Deltas are then
+    /// applied as they arrive, as long as their bases are in memory.
     fn is_in_hurry(&self) -> bool {
         false
     }
 }
 
-/// An object that is too large to be held while a pack is read.
+/// An object that is too large to keep in memory while a pack is read.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Large {
@@ -103,20 +105,20 @@ pub struct Large {
     pub kind: Kind,
     /// The bytes of its content.
     pub size: u64,
-    /// Its place in the pack.
+    /// The offset of its entry in the pack.
     pub offset: u64,
 }
 
-/// How much of a large object an observer needs.
+/// The part of a large object that an observer needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Nothing more.
+    /// Only its name.
     Name,
     /// All bytes, in memory.
     Content,
 }
 
-/// Counters for those who watch.
+/// Counters for progress reports.
 #[derive(Debug, Default)]
 pub struct Meter {
     /// The number of objects; 0 until it is known.
@@ -131,17 +133,17 @@ pub struct Meter {
     pub resolved: AtomicU64,
     /// The number of bases that were added to a thin pack.
     pub added: AtomicU64,
-    /// The objects become loose objects.
+    /// True if the objects become loose objects.
     pub unpacks: AtomicBool,
 }
 
-/// A stream with a pack.
+/// A stream that contains a pack.
 pub struct Source<'a> {
     /// The stream.
     pub stream: &'a mut dyn Read,
-    /// The stream is a file: reading ahead does not wait.
+    /// True if the stream is a file: reading ahead does not wait for a writer.
     pub is_file: bool,
-    /// Bytes of it that somebody has read already, 12 at most.
+    /// Bytes that the caller has already read from it, 12 at most.
     pub before: &'a [u8],
 }
 
@@ -151,7 +153,7 @@ pub struct End {
     pub trailer: Vec<u8>,
     /// Bytes that were read after the pack.
     pub rest: Vec<u8>,
-    /// The stream is a file, and goes on after the pack.
+    /// True if the stream is a file with more bytes after the pack.
     pub has_junk: bool,
 }
 
@@ -192,24 +194,24 @@ impl<'a> Pack<'a> {
 }
 
 impl Pack<'_> {
-    /// The number of bytes before the trailer.
+    /// Returns the number of bytes before the trailer.
     pub fn end(&self) -> u64 {
         self.table.end
     }
 
-    /// The number of objects.
+    /// Returns the number of objects.
     pub fn count(&self) -> u32 {
         self.table.count()
     }
 
-    /// The number of deltas that are not applied yet.
+    /// Returns the number of deltas that are not applied yet.
     pub fn unresolved(&self) -> usize {
         self.unresolved
     }
 
-    /// Applies all deltas whose bases are in the pack. `data` are the bytes of the pack. If they
-    /// are those of `file`, they are read from there: pages of a map would count as memory of this
-    /// process.
+    /// Applies all deltas whose bases are in the pack. `data` are the bytes of the pack. With
+    /// `file`, which must contain the same bytes, they are read from the file: pages of a mapping
+    /// would count as memory of this process.
     pub fn resolve(&mut self, data: &[u8], file: Option<&sys::File>) -> Result<(), Error> {
         self.compare_large(data)?;
         if self.unresolved > 0 {
@@ -228,7 +230,7 @@ impl Pack<'_> {
         maps_are_readable()
     }
 
-    /// Compares the objects that the first pass did not hold with existing ones.
+    /// Compares the objects that the first pass did not keep with existing objects.
     fn compare_large(&self, data: &[u8]) -> Result<(), Error> {
         let mut namer = Namer::new(&self.options);
         for &index in &self.table.large {
@@ -240,8 +242,8 @@ impl Pack<'_> {
         maps_are_readable()
     }
 
-    /// Shows the observer the objects that the first pass did not hold. It knows the other objects
-    /// of the pack by now, and may need the contents of some.
+    /// Passes the objects that the first pass did not keep to the observer. It has received all
+    /// other objects of the pack by now, and may need the contents of some of these.
     fn show_large(&self, data: &[u8]) -> Result<(), Error> {
         let Some(observer) = self.options.observer else { return Ok(()) };
         let (mut inflater, mut content, memory) = (Inflater::new(), Buffer::default(), Arc::default());
@@ -262,7 +264,7 @@ impl Pack<'_> {
         maps_are_readable()
     }
 
-    /// Passes each object that was not held to `take`: name, kind, size and content.
+    /// Passes each object that was not kept in memory to `take`: name, kind, size and content.
     pub fn each_large<E>(&self, data: &[u8], take: &mut Take<'_, E>) -> Result<(), E> {
         for &index in &self.table.large {
             let entry = self.table.entry(index);

@@ -1,10 +1,11 @@
 //! The second pass: applies the deltas, family by family, on all threads.
 //!
-//! A thread takes an object that is no delta and has children, and goes down its family depth
-//! first. It does so with a list, not by recursion: chains have any length. The contents on that
-//! list are bounded. If there are too many, those that are needed last are dropped, and made again
-//! from their bases when it is their turn. The last child of a base takes the place of the base on
-//! the list. A thread without work gets a part of another thread's family.
+//! A thread takes an object that is not a delta and has children, and resolves its family depth
+//! first. It uses a stack of its own instead of recursion, because chains have any length. The
+//! bytes of the contents on the stack are bounded. Above the limit, the contents that are needed
+//! last are dropped, and computed again from their bases when they are needed. The last child of a
+//! base replaces the base on the stack. A thread without work gets a part of another thread's
+//! family.
 
 use std::sync::{
     Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::objects::{buffer::Buffer, pool::Pool};
 
-/// Roots are taken in runs of so many entries.
+/// A thread takes roots in runs of this many entries.
 const RUN: u32 = 64;
 
 /// The common state of the threads.
@@ -31,16 +32,16 @@ pub(super) struct Resolver<'a> {
     pub(super) families: &'a Families,
     /// The pack, up to the end of its last entry at least.
     pub(super) data: &'a [u8],
-    /// The file of `data`, which is read instead.
+    /// The file that contains `data`. If set, entries are read from it.
     pub(super) file: Option<&'a sys::File>,
-    /// Memory for large contents.
+    /// A pool of memory for large contents.
     pub(super) memory: Arc<Pool>,
-    /// An object that is not in `data`, and its entry.
+    /// A base that is not in `data`: its entry number, type and content.
     pub(super) outside: Option<(u32, Kind, Arc<Buffer>)>,
     names: RwLock<Vec<u8>>,
     resolved: AtomicUsize,
     next_root: AtomicU32,
-    /// The number of threads that wait for work, and do not find it in `state`.
+    /// The number of waiting threads that exceeds the frames in `State::given`.
     hungry: AtomicUsize,
     has_failed: AtomicBool,
     state: Mutex<State>,
@@ -60,7 +61,7 @@ struct State {
 pub(super) struct Frame {
     pub(super) index: u32,
     pub(super) kind: Kind,
-    /// `None` if it was not made yet, or dropped to save memory.
+    /// `None` if it was not computed yet, or was dropped to save memory.
     pub(super) content: Option<Arc<Buffer>>,
     pub(super) children: Children,
 }
@@ -98,7 +99,7 @@ impl<'a> Resolver<'a> {
             let this = &self;
             this.state().threads = 1;
             for _ in 1..this.options.threads {
-                // It counts from now on, so the others wait for it.
+                // The thread is counted before it starts, so the others wait for its work.
                 this.state().threads += 1;
                 let work = || {
                     let _profiled = sys::profile::thread(sys::profile::Phase::Decode);
@@ -114,7 +115,7 @@ impl<'a> Resolver<'a> {
         self.finish()
     }
 
-    /// Resolves the family of the object outside of the pack, on this thread.
+    /// Resolves the family of the base in `outside`, on this thread.
     pub(super) fn run_outside(mut self) -> Result<(Vec<u8>, usize), Error> {
         let (index, kind, content) = self.outside.clone().expect("set by the caller");
         let name = name_in(&self.names(), self.table.hash, index).to_vec();
@@ -137,7 +138,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn work(&self) {
-        // A thread that panics must not leave the others waiting.
+        // If this thread panics, the others must not wait for it.
         let _over = OverOnPanic(self);
         let mut worker = Worker::new(self);
         let mut roots = 0..0;
@@ -159,8 +160,8 @@ impl<'a> Resolver<'a> {
         worker.flush();
     }
 
-    /// Gives the worker the next object that is no delta and has children. Returns false at the
-    /// end.
+    /// Gives the worker the next object that is not a delta and has children. Returns false after
+    /// the last one, or if a thread has failed.
     fn root(
         &self,
         worker: &mut Worker<'_, '_>,
@@ -182,7 +183,7 @@ impl<'a> Resolver<'a> {
             if self.has_failed.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            // Beyond the last entry the counter goes on, and does not wrap: there are few threads.
+            // The counter stops at the number of entries.
             let start = self.next_root.load(Ordering::Relaxed);
             if start >= count {
                 return Ok(false);
@@ -204,7 +205,7 @@ impl<'a> Resolver<'a> {
         self.names.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores names of resolved deltas.
+    /// Stores the names of resolved deltas.
     pub(super) fn store(&self, found: &[(u32, ObjectId)]) {
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         found.iter().for_each(|(index, name)| store_name(&mut names, *index, name));
@@ -214,7 +215,7 @@ impl<'a> Resolver<'a> {
         debug_assert!(resolved <= self.families.deltas());
     }
 
-    /// Waits for a part of another family. Returns `None` when nobody has work.
+    /// Waits for a part of another family. Returns `None` when no thread has work left.
     fn wait(&self) -> Option<Frame> {
         let mut state = self.state();
         state.idle += 1;
@@ -239,7 +240,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Gives a part of the family on `stack` to a thread without work, if there is one. Returns
-    /// false if the work is to end.
+    /// false if the worker must stop.
     fn share(&self, stack: &mut [Frame]) -> bool {
         if self.has_failed.load(Ordering::Relaxed) || self.options.interrupt.load(Ordering::Relaxed) {
             return false;
@@ -272,7 +273,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock ends the command.
+        // A panic under the lock ends the command anyway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
-//! A pack that broke off: its beginning is a pack of its own.
+//! Recovers the beginning of a pack whose transfer broke off.
 //!
-//! Order: [`scan_beginning`] finds the whole entries, [`Pack::resolve`] applies their deltas, and
-//! [`Pack::cut`] leaves the longest beginning in which no delta lacks its base.
+//! Order: [`scan_beginning`] finds the complete entries, [`Pack::resolve`] applies their deltas,
+//! and [`Pack::cut`] keeps the longest beginning in which every delta has its base.
 
 use format::{Kind, ObjectId};
 
@@ -12,8 +12,8 @@ use super::{
     table::{Form, NONE},
 };
 
-/// Reads the whole entries of a pack, up to the first that is cut off or damaged. The number of
-/// entries in the header is the most that are read.
+/// Reads the complete entries of a pack, up to the first that is cut off or damaged. It reads at
+/// most as many entries as the header states.
 pub fn scan_beginning<'a>(source: Source<'_>, options: &Options<'a>) -> Result<Pack<'a>, Error> {
     let origin = Origin {
         source: source.stream,
@@ -28,8 +28,8 @@ pub fn scan_beginning<'a>(source: Source<'_>, options: &Options<'a>) -> Result<P
 }
 
 impl Pack<'_> {
-    /// Drops the first entry that was not resolved, and all after it. Drops more until no delta is
-    /// left whose base was dropped: a delta against a name may stand before its base.
+    /// Drops the first unresolved entry and all later entries. Then it drops more until no delta is
+    /// left whose base was dropped: a delta against a name may precede its base.
     pub fn cut(&mut self) {
         let (mut count, mut furthest) = (0, None);
         for index in 0..self.table.count() {
@@ -53,7 +53,7 @@ impl Pack<'_> {
         self.unresolved = 0;
     }
 
-    /// Returns the names of the commits among the first `most` entries that are no deltas. A server
+    /// Returns the names of the commits among the first `most` entries, deltas excepted. A server
     /// sends the commits of its refs first.
     pub fn first_commits(&self, most: usize) -> Vec<ObjectId> {
         let entries = (0..self.table.count()).take(most);

@@ -1,4 +1,4 @@
-//! The first pass: reads the stream once, finds the entries, and names the objects that are not
+//! The first pass: reads the stream once, finds the entries, and hashes the objects that are not
 //! deltas.
 
 use std::sync::atomic::Ordering;
@@ -16,13 +16,13 @@ use super::{
     table::{Entry, Form, NamedBase, Table, name_in, store_name},
 };
 
-/// Larger objects are named while they are inflated, and not held.
+/// Larger objects are hashed while they are inflated, and not kept in memory. In bytes.
 const HELD: u64 = 16 << 20;
 
-/// The longest header of an entry is shorter.
+/// An upper bound for the length of an entry's header, in bytes.
 const HEADER_ROOM: usize = 64;
 
-/// The first pass over `input`.
+/// Runs the first pass over `input`.
 pub(super) fn scan(mut input: Input<'_>, options: &Options<'_>) -> Result<(Table, End), Error> {
     let (mut table, scanned) = entries(&mut input, options)?;
     scanned?;
@@ -30,7 +30,8 @@ pub(super) fn scan(mut input: Input<'_>, options: &Options<'_>) -> Result<(Table
     Ok((table, input.finish(options.hash.len())?))
 }
 
-/// The first pass over a pack that may break off: its whole entries up to the first that is not.
+/// Runs the first pass over a pack that may be cut off. Returns its complete entries up to the
+/// first incomplete or damaged one.
 pub(super) fn scan_beginning(mut input: Input<'_>, options: &Options<'_>) -> Result<Table, Error> {
     let (table, scanned) = entries(&mut input, options)?;
     match scanned {
@@ -39,7 +40,8 @@ pub(super) fn scan_beginning(mut input: Input<'_>, options: &Options<'_>) -> Res
     }
 }
 
-/// Reads the header and the entries. Returns the whole ones, and the reason why some are missing.
+/// Reads the header and the entries. Returns the complete entries, and the error that ended the
+/// scan.
 fn entries(input: &mut Input<'_>, options: &Options<'_>) -> Result<(Table, Result<(), Error>), Error> {
     let count = pack_header(input)?;
     options.meter.total.store(count.into(), Ordering::Relaxed);
@@ -66,7 +68,8 @@ fn entries(input: &mut Input<'_>, options: &Options<'_>) -> Result<(Table, Resul
         drop(closing);
         scanned
     });
-    // An object that was handed over stands before the one at which the scan ended.
+    // Objects that were queued come before the offset at which the scan failed, so their error
+    // wins.
     scan.table.names = pool.finish()?;
     scan.table.names.resize(scan.table.entries.len() * options.hash.len(), 0);
     for (index, name) in &scan.large {
@@ -79,7 +82,7 @@ fn entries(input: &mut Input<'_>, options: &Options<'_>) -> Result<(Table, Resul
     Ok((scan.table, scanned))
 }
 
-/// Ends the threads of the pool if the scan panics.
+/// Closes the pool if the scan panics, so that its threads end.
 struct Closing<'p, 'a>(&'p Pool<'a>, &'p Options<'a>);
 
 impl Drop for Closing<'_, '_> {
@@ -106,11 +109,11 @@ struct Scan<'a> {
     inflater: Inflater,
     namer: Namer<'a>,
     batch: Batch,
-    /// The names of objects that are not held.
+    /// The names of objects that are not kept in memory.
     large: Vec<(u32, format::ObjectId)>,
-    /// The memory for deltas, which only have to be well-formed.
+    /// The buffer for deltas, which are only checked for valid compression here.
     delta: Vec<u8>,
-    /// Used while the observer is in a hurry.
+    /// The cache of bases, used while the observer is in a hurry.
     lately: Lately,
     threads: usize,
 }
@@ -122,7 +125,7 @@ impl Scan<'_> {
                 return Err(Error::Interrupted);
             }
             if !self.entry(input, pool, index)? {
-                // The pool has the reason.
+                // The pool holds the error.
                 return Err(Error::Interrupted);
             }
             self.options.meter.received.store(u64::from(index) + 1, Ordering::Relaxed);
@@ -177,7 +180,7 @@ impl Scan<'_> {
         Ok(goes_on)
     }
 
-    /// Asks the observer now and then.
+    /// Returns the observer's state, which is queried every 64 entries.
     fn is_in_hurry(&mut self, index: u32) -> bool {
         let Some(observer) = self.options.observer else { return false };
         if index.is_multiple_of(64) && self.lately.set(observer.is_in_hurry()) {
@@ -186,9 +189,8 @@ impl Scan<'_> {
         self.lately.is_on()
     }
 
-    /// Applies the delta of `len` bytes if its base came lately, and hands the object over like one
-    /// that is whole. A delta that is bad is left to the second pass. Returns false if an earlier
-    /// object has failed.
+    /// Applies the delta of `len` bytes if its base is cached, and queues the result for hashing. A
+    /// bad delta is left to the second pass. Returns false if an earlier object has failed.
     fn apply(&mut self, pool: &Pool<'_>, index: u32, offset: u64, base: u64, len: usize) -> bool {
         let Some(base) = self.table.at(base) else { return true };
         let Some((kind, size)) = self.lately.apply(base, &self.delta[..len]) else { return true };
@@ -219,7 +221,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Names an object that is not held.
+    /// Hashes an object that is not kept in memory.
     fn stream(
         &mut self,
         input: &mut Input<'_>,

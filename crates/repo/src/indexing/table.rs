@@ -1,12 +1,12 @@
-//! The known facts about each entry of a pack.
+//! The table of a pack's entries.
 
 use format::{HashKind, Kind, ObjectId, idx_writer::Members};
 
-/// How an entry is stored.
+/// The storage form of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Whole(Kind),
-    /// A delta, against the entry at an offset or against the object of a name.
+    /// A delta. Its base is given by the offset of an entry or by an object name.
     Delta,
 }
 
@@ -14,7 +14,7 @@ pub(super) enum Form {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) offset: u64,
-    /// The inflated size: that of the object or of the delta.
+    /// The inflated size: that of the object or of the delta, in bytes.
     pub(super) size: u64,
     pub(super) crc: u32,
     /// The length of its header.
@@ -22,7 +22,7 @@ pub(super) struct Entry {
     pub(super) form: Form,
 }
 
-/// A delta whose base has this name.
+/// A delta whose base is given by name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamedBase {
     pub(super) base: ObjectId,
@@ -37,18 +37,18 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Table {
     pub(super) hash: HashKind,
     pub(super) entries: Vec<Entry>,
-    /// Where the last entry ends.
+    /// The offset at which the last entry ends.
     pub(super) end: u64,
-    /// The names, one after the other. Those of deltas are zeros until they are resolved.
+    /// The concatenated names. Those of deltas are zeros until they are resolved.
     pub(super) names: Vec<u8>,
-    /// The base of each entry that is stored as a delta against an offset.
+    /// For each entry, the number of its base if that is given by offset; otherwise [`NONE`].
     pub(super) bases: Vec<u32>,
     pub(super) by_name: Vec<NamedBase>,
-    /// Entries that were not held, so their content was not compared with that of existing objects.
+    /// Entries that were not kept in memory, so they were not compared with existing objects yet.
     pub(super) large: Vec<u32>,
-    /// Deltas that were applied and named in the first pass, in order.
+    /// Deltas that were applied and hashed in the first pass, in order.
     pub(super) early: Vec<u32>,
-    /// Their names, one after the other.
+    /// Their concatenated names.
     pub(super) early_names: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ impl Table {
         }
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub(super) fn count(&self) -> u32 {
         self.entries.len() as u32
     }
@@ -76,12 +76,12 @@ impl Table {
         &self.entries[index as usize]
     }
 
-    /// The entry that begins at `offset`.
+    /// Returns the number of the entry that begins at `offset`.
     pub(super) fn at(&self, offset: u64) -> Option<u32> {
         self.entries.binary_search_by_key(&offset, |entry| entry.offset).ok().map(|index| index as u32)
     }
 
-    /// The range of the compressed bytes of an entry.
+    /// Returns the range of the compressed bytes of an entry.
     pub(super) fn compressed(&self, index: u32) -> std::ops::Range<usize> {
         let entry = self.entry(index);
         let next = self.entries.get(index as usize + 1);
@@ -89,7 +89,7 @@ impl Table {
         start as usize..next.map_or(self.end, |next| next.offset) as usize
     }
 
-    /// The name of a delta that was named in the first pass.
+    /// Returns the name of a delta that was hashed in the first pass.
     pub(super) fn early(&self, index: u32) -> Option<ObjectId> {
         let at = self.early.binary_search(&index).ok()?;
         ObjectId::from_bytes(self.hash, name_in(&self.early_names, self.hash, at as u32))
@@ -100,7 +100,7 @@ impl Table {
     }
 }
 
-/// The raw name of an entry in a list of names.
+/// Returns the raw name of an entry in a list of names.
 pub(super) fn name_in(names: &[u8], hash: HashKind, index: u32) -> &[u8] {
     &names[index as usize * hash.len()..][..hash.len()]
 }
@@ -115,7 +115,7 @@ pub(super) fn store_name(names: &mut Vec<u8>, index: u32, name: &ObjectId) {
     names[at..at + raw.len()].copy_from_slice(raw);
 }
 
-/// The objects of a resolved pack, in the order of their names.
+/// The objects of a resolved pack, sorted by name.
 #[derive(Debug)]
 pub struct Indexed {
     pub(super) table: Table,
@@ -125,7 +125,8 @@ pub struct Indexed {
 impl Indexed {
     pub(super) fn new(table: Table) -> Indexed {
         let mut order: Vec<u32> = (0..table.count()).collect();
-        // The first eight bytes decide almost always, and sit beside each other.
+        // The first eight bytes nearly always decide the order. They are stored together for cache
+        // locality.
         let (names, len) = (&table.names, table.hash.len());
         let raw = |index: u32| &names[index as usize * len..][..len];
         let start = |index: u32| u64::from_be_bytes(raw(index)[..8].try_into().expect("eight bytes"));
@@ -138,7 +139,7 @@ impl Indexed {
         Indexed { table, order }
     }
 
-    /// Returns the first name that two objects share.
+    /// Returns the first name that occurs twice.
     pub fn duplicate(&self) -> Option<ObjectId> {
         let same = |pair: &&[u32]| self.table.name(pair[0]) == self.table.name(pair[1]);
         self.order.windows(2).find(same).map(|pair| self.table.name(pair[0]))

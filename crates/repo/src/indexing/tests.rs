@@ -1,4 +1,4 @@
-//! Packs made by hand: families of any shape, resolved with any number of threads and any cache.
+//! Generated packs: families of any shape, resolved with any number of threads and any cache size.
 
 use std::sync::{Mutex, atomic::AtomicBool};
 
@@ -24,7 +24,7 @@ fn zlib(content: &[u8]) -> Vec<u8> {
     sirocco::compress(sirocco::Format::Zlib, sirocco::deflate::Level::new(1), content)
 }
 
-/// A pack that grows.
+/// A pack under construction.
 #[derive(Default)]
 struct Made {
     bytes: Vec<u8>,
@@ -42,7 +42,7 @@ impl Made {
         self.bytes.extend(zlib(content));
     }
 
-    /// A delta, against the entry of this number or against a name.
+    /// Adds a delta, against the entry of this number or against a name.
     fn delta(&mut self, base: Result<usize, ObjectId>, delta: &[u8]) {
         let offset = self.bytes.len() as u64;
         let start = self.bytes.len();
@@ -73,7 +73,7 @@ impl Made {
     }
 }
 
-/// A delta that appends `tail` to a base of `len` bytes.
+/// Returns a delta that appends `tail` to a base of `len` bytes.
 fn appending(len: usize, tail: &[u8]) -> Vec<u8> {
     let mut delta = Vec::new();
     for mut size in [len, len + tail.len()] {
@@ -94,7 +94,7 @@ fn appending(len: usize, tail: &[u8]) -> Vec<u8> {
     delta
 }
 
-/// Keeps the names that came during the first pass, and is in a hurry.
+/// An observer in a hurry that records the names from the first pass.
 #[derive(Default)]
 struct Hurried {
     names: Mutex<Vec<ObjectId>>,
@@ -119,7 +119,7 @@ impl Observer for Hurried {
     }
 }
 
-/// How a pack is indexed here.
+/// Options for indexing in these tests.
 #[derive(Clone, Copy, Debug)]
 struct How {
     threads: usize,
@@ -131,7 +131,7 @@ impl How {
     const PLAIN: How = How { threads: 2, base_cache: 1 << 20, big_file_threshold: 1 << 20 };
 }
 
-/// Gives a few bytes at a time.
+/// A reader that returns a few bytes at a time.
 struct Slow<'a>(&'a [u8], usize);
 
 impl Read for Slow<'_> {
@@ -183,7 +183,7 @@ fn names(pack: &[u8], how: How) -> Vec<ObjectId> {
     (0..indexed.count()).map(|n| ObjectId::from_bytes(SHA1, indexed.name(n)).expect("20 bytes")).collect()
 }
 
-/// The objects of a pack, and their names in order.
+/// Returns a pack, and the names of its objects in order.
 fn family(bases: &[(usize, bool)], size: usize) -> (Vec<u8>, Vec<ObjectId>) {
     let mut made = Made::new(bases.len() as u32);
     let mut contents: Vec<Vec<u8>> = Vec::new();
@@ -281,7 +281,7 @@ proptest! {
 #[test]
 fn a_chain_of_any_length_needs_no_stack() {
     const LENGTH: usize = 6_000;
-    // Each object has a second child, so every one stays on the list, without its content.
+    // Each object has a second child, so all of them stay on the stack, without their contents.
     let bases: Vec<(usize, bool)> = (0..LENGTH)
         .map(|number| if number % 2 == 1 { (number - 1, false) } else { (number.saturating_sub(2), false) })
         .collect();
@@ -322,7 +322,7 @@ fn sizes_are_promises() {
             assert_eq!(error.to_string(), expected, "{size} {big_file_threshold}");
         }
     }
-    // A delta that promises a terabyte.
+    // A delta that states a result of a terabyte.
     let mut made = Made::new(2);
     made.blob(b"base");
     made.delta(Ok(0), &[4, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 1, b'x']);
@@ -334,7 +334,7 @@ fn sizes_are_promises() {
 
 #[test]
 fn a_file_longer_than_the_buffer_is_copied_up_to_its_trailer() {
-    // Bytes that do not deflate, so that the end of the file is met after the trailer.
+    // Incompressible bytes, so that the end of the file comes after the trailer.
     let mut state = 1u64;
     let mut byte = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -372,8 +372,8 @@ fn an_interrupt_ends_it() {
     assert!(matches!(stopped, Err(Error::Interrupted)));
 }
 
-/// Returns the names in the beginning of a pack that is cut after `len` bytes, and the length of
-/// that beginning.
+/// Returns the length of the recovered beginning of a pack that is cut after `len` bytes, and its
+/// names.
 fn salvaged(pack: &[u8], len: usize) -> Result<(u64, Vec<ObjectId>), Error> {
     let (interrupt, meter) = (AtomicBool::new(false), Meter::default());
     let options = Options {

@@ -1,7 +1,8 @@
-//! Completes a thin pack: adds bases that are not in it from the object database.
+//! Completes a thin pack: adds missing bases from the object database.
 //!
-//! As in Git, the deltas without a base are gone through in the order of the pack, and each base is
-//! added only if no earlier one has led to it. So the pack gets few objects.
+//! As in Git, the deltas without a base are visited in the order of the pack, and a base is added
+//! only if no base added earlier has resolved the delta. This keeps the number of added objects
+//! low.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ pub type Append<'a> = dyn FnMut(&[u8]) -> std::io::Result<()> + 'a;
 
 impl Pack<'_> {
     /// Adds the missing bases that exist, deflated at `level`, and applies the deltas that need
-    /// them. `data` are the bytes of the pack as it was. Returns the number of added objects.
+    /// them. `data` are the bytes of the pack before this call. Returns the number of added
+    /// objects.
     pub fn complete(&mut self, data: &[u8], level: i32, append: &mut Append<'_>) -> Result<u32, Error> {
         let before = self.count();
         let Some(objects) = self.options.existing else { return Ok(0) };
@@ -68,7 +70,7 @@ impl Pack<'_> {
         maps_are_readable()
     }
 
-    /// Appends an object to the pack. Returns its number.
+    /// Appends an object to the pack. Returns the number of its entry.
     fn append(
         &mut self,
         oid: &ObjectId,
@@ -98,7 +100,7 @@ impl Pack<'_> {
     }
 }
 
-/// Deflates a content, and passes it on in pieces.
+/// Deflates `content`, and passes the result on in pieces.
 pub(super) fn deflate(
     content: &[u8],
     level: i32,

@@ -4,7 +4,7 @@ use format::{HashKind, Kind, hash::Hasher, pack};
 
 use super::{Error, thin::deflate};
 
-/// A pack that is being made.
+/// A pack under construction.
 pub struct WholePack {
     bytes: Vec<u8>,
     count: u32,

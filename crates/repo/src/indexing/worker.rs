@@ -13,20 +13,20 @@ use super::{
 };
 use crate::objects::{buffer::Buffer, inflate::Inflater};
 
-/// Names are stored in groups of so many.
+/// The number of names that are stored in the shared table at once.
 const GROUP: usize = 256;
 
-/// Memory that is kept for reuse: so many pieces, of so many bytes each at most.
+/// Limits for reusable buffers: their number, and the bytes of each.
 const SPARE: usize = 16;
 const SPARE_BYTES: usize = 1 << 20;
 
-/// The result of a delta is checked before its memory is reserved, from this size on.
+/// From this result size on, in bytes, a delta is checked before memory is allocated.
 const CHECKED: u64 = 1 << 20;
 
 /// Git refuses a delta with fewer bytes.
 pub(super) const SHORTEST: usize = 4;
 
-/// An error, and the offset of the object that has it.
+/// An error, and the offset of the entry that caused it.
 type Failed = (u64, Error);
 
 pub(super) struct Worker<'r, 'a> {
@@ -36,9 +36,9 @@ pub(super) struct Worker<'r, 'a> {
     /// The compressed bytes of an entry.
     compressed: Vec<u8>,
     stack: Vec<Frame>,
-    /// The memory of the contents on the stack.
+    /// The bytes of memory of the contents on the stack.
     held: usize,
-    /// The frames before this one have no content.
+    /// The frames below this index have no content.
     lowest: usize,
     delta: Buffer,
     result: Buffer,
@@ -63,15 +63,15 @@ impl<'r, 'a> Worker<'r, 'a> {
         }
     }
 
-    /// Puts an object on the stack.
+    /// Pushes an object.
     pub(super) fn push(&mut self, frame: Frame) {
         self.held += frame.content.as_ref().map_or(0, |content| content.capacity());
         self.stack.push(frame);
         self.drop_contents();
     }
 
-    /// Resolves what is on the stack. `share` may take a part of it; if it returns false, the rest
-    /// is left.
+    /// Resolves the objects on the stack. `share` may take a part of them. If it returns false, the
+    /// rest is dropped.
     pub(super) fn family(&mut self, share: &mut dyn FnMut(&mut [Frame]) -> bool) -> Result<(), Failed> {
         while let Some(top) = self.stack.last_mut() {
             let (index, kind) = (top.index, top.kind);
@@ -96,7 +96,7 @@ impl<'r, 'a> Worker<'r, 'a> {
         Ok(())
     }
 
-    /// Returns true if a delta has its name already, and no children.
+    /// Returns true if the first pass hashed this delta and it has no children.
     fn is_done(&mut self, child: u32) -> bool {
         let Some(oid) = self.resolver.table.early(child) else { return false };
         if !self.resolver.families.children(child, || oid).is_empty() {
@@ -121,7 +121,7 @@ impl<'r, 'a> Worker<'r, 'a> {
         self.lowest = self.lowest.min(self.stack.len());
     }
 
-    /// Resolves one delta, and puts the object on the stack if it has children.
+    /// Resolves one delta, and pushes the object if it has children.
     fn child(&mut self, child: u32, kind: Kind, base: &Buffer) -> Result<(), Failed> {
         let offset = self.resolver.table.entry(child).offset;
         self.apply(child, base)?;
@@ -147,13 +147,13 @@ impl<'r, 'a> Worker<'r, 'a> {
         self.found.clear();
     }
 
-    /// Applies the delta `child` to `base`. The object is in `result` then.
+    /// Applies the delta `child` to `base`. The object is then in `result`.
     fn apply(&mut self, child: u32, base: &Buffer) -> Result<(), Failed> {
         let entry = self.resolver.table.entry(child);
         let (offset, size) = (entry.offset, entry.size);
         let memory = &self.resolver.memory;
         let deflated = deflated(self.resolver, child, &mut self.compressed)?;
-        // The first pass has seen that the delta has this size.
+        // The first pass checked this size.
         let delta = reserve(&mut self.delta, size, memory, offset)?;
         self.inflater.whole(deflated, delta).map_err(|_| (offset, Error::Inconsistent))?;
         let delta = self.delta.bytes();
@@ -177,7 +177,7 @@ impl<'r, 'a> Worker<'r, 'a> {
         pack::apply_delta(base.bytes(), instructions, out).map_err(bad)
     }
 
-    /// Inflates an object that is no delta.
+    /// Inflates an object that is not a delta.
     fn whole(&mut self, index: u32) -> Result<Buffer, Failed> {
         let entry = self.resolver.table.entry(index);
         let mut content = self.fitting(entry.size as usize);
@@ -187,14 +187,15 @@ impl<'r, 'a> Worker<'r, 'a> {
         Ok(content)
     }
 
-    /// The content of the object on top, which is made again if it was dropped.
+    /// Returns the content of the top object. A dropped content is computed again.
     fn content_of_top(&mut self) -> Result<Arc<Buffer>, Failed> {
         let top = self.stack.last().expect("the caller has just seen it");
         if let Some(content) = &top.content {
             return Ok(Arc::clone(content));
         }
-        // The chain down to an object whose content is there, or that is no delta. The frames of
-        // its objects are on the stack in the same order, as far as they have other children left.
+        // The chain of bases down to an object whose content is in memory, or that is not a delta.
+        // The frames of its objects are on the stack in the same order; an object without
+        // unresolved children has none.
         let mut chain = Vec::new();
         let (mut index, mut at) = (top.index, self.stack.len() - 1);
         let mut content = loop {
@@ -219,13 +220,13 @@ impl<'r, 'a> Worker<'r, 'a> {
             let offset = self.resolver.table.entry(index).offset;
             let made = self.take_result(offset)?;
             self.recycle(std::mem::replace(&mut content, made));
-            // Contents near the top are needed next, so they stay.
+            // Contents near the top are needed next, so they are kept.
             self.keep(frame, &content);
         }
         Ok(content)
     }
 
-    /// Keeps a content in its frame, if it has one.
+    /// Keeps a content in its frame, if it has a frame.
     fn keep(&mut self, frame: Option<usize>, content: &Arc<Buffer>) {
         if let Some(at) = frame {
             self.stack[at].content = Some(Arc::clone(content));
@@ -235,7 +236,7 @@ impl<'r, 'a> Worker<'r, 'a> {
         }
     }
 
-    /// Drops the contents that are needed last, if there are too many.
+    /// Drops the contents that are needed last, until the rest is within the limit.
     fn drop_contents(&mut self) {
         let last = self.stack.len().saturating_sub(1);
         while self.held > self.resolver.options.base_cache && self.lowest < last {
@@ -247,7 +248,7 @@ impl<'r, 'a> Worker<'r, 'a> {
         }
     }
 
-    /// Takes the last result, in memory that is not much larger.
+    /// Returns the last result in a buffer that is not much larger.
     fn take_result(&mut self, offset: u64) -> Result<Arc<Buffer>, Failed> {
         let len = self.result.bytes().len();
         let mut other = self.fitting(len);
@@ -259,14 +260,14 @@ impl<'r, 'a> Worker<'r, 'a> {
         Ok(Arc::new(std::mem::replace(&mut self.result, other)))
     }
 
-    /// Memory for about `len` bytes, perhaps none yet.
+    /// Returns a buffer for about `len` bytes, which may be empty.
     fn fitting(&mut self, len: usize) -> Buffer {
         let fits = |buffer: &Buffer| (len..=len.max(1 << 10) * 4).contains(&buffer.capacity());
         let found = self.spare.iter().rposition(fits);
         found.map_or_else(Buffer::default, |at| self.spare.swap_remove(at))
     }
 
-    /// Keeps the memory of a content that nobody else uses.
+    /// Keeps the buffer of a content for reuse, unless another thread uses the content.
     fn recycle(&mut self, content: Arc<Buffer>) {
         if self.spare.len() < SPARE
             && let Ok(buffer) = Arc::try_unwrap(content)
@@ -277,7 +278,8 @@ impl<'r, 'a> Worker<'r, 'a> {
     }
 }
 
-/// Returns the compressed bytes of an entry. They are in `room` if they have to be read.
+/// Returns the compressed bytes of an entry. If they have to be read from a file, they are in
+/// `room`.
 fn deflated<'d>(resolver: &'d Resolver<'_>, index: u32, room: &'d mut Vec<u8>) -> Result<&'d [u8], Failed> {
     let range = resolver.table.compressed(index);
     let failed = |error| (resolver.table.entry(index).offset, error);
@@ -305,7 +307,7 @@ fn reserve<'b>(
     buffer.resize(len, memory).map_err(|_| (offset, Error::Memory(size)))
 }
 
-/// Returns Git's complaint about a bad delta.
+/// Returns Git's message about a bad delta.
 #[cold]
 fn complaint(delta: &[u8], base: u64) -> Option<&'static str> {
     let header = pack::parse_delta_header(delta).ok()?;
