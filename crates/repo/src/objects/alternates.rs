@@ -3,9 +3,9 @@
 //!
 //! Source: gitrepository-layout(5), git(1), and Git's behaviour. Each line is a path; `#` starts a
 //! comment line; a path may be quoted as in C. Relative paths start at the object directory that
-//! names them. The list is followed five levels deep. A missing directory is skipped with a
-//! message. A list that cannot be read is skipped too, but then no object is known to be missing,
-//! so a failed lookup reports it.
+//! lists them. The list is followed five levels deep. A missing directory is skipped with a
+//! message. A list that cannot be read is skipped too. It may name objects that then seem to be
+//! missing, so a failed lookup reports it.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -34,7 +34,7 @@ pub(super) struct Directories {
 /// Finds the alternates.
 pub(super) fn resolve(objects_dir: &Path, environment: &[u8], environments_base: &Path) -> Directories {
     let mut found = Found { dirs: vec![objects_dir.to_owned()], ..Found::default() };
-    // A missing object directory is reported elsewhere.
+    // Another function reports a missing object directory.
     found.canonical.extend(sys::by_path::canonical(objects_dir).ok());
     let mut queue = found.real(parse(environment, b':'), environments_base);
     queue.extend(found.named_by(objects_dir));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Fault;
 use super::pool::{Lease, Pool};
 
-/// Bytes with a length. The memory behind them stays initialized, so using it for another object
-/// does not clear it again.
+/// Bytes with a length. The memory stays initialized, so reusing the buffer for another object does
+/// not clear it again.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     storage: Storage,
@@ -52,7 +52,7 @@ impl Buffer {
         &self.memory()[..self.len]
     }
 
-    /// Frees the memory if it is larger than `most` bytes.
+    /// Frees the memory if the capacity exceeds `most` bytes.
     pub(crate) fn shrink_to(&mut self, most: usize) {
         if self.capacity() > most {
             *self = Buffer::default();
@@ -64,7 +64,7 @@ impl Buffer {
         self.memory().len()
     }
 
-    /// Returns true if the memory goes back to the pool when it is dropped.
+    /// Returns true if dropping the buffer returns its memory to the pool.
     pub(crate) fn is_pooled(&self) -> bool {
         matches!(self.storage, Storage::Mapped(_))
     }

@@ -1,5 +1,5 @@
-//! The delta base cache of one thread. It evicts the least recently used entry and is bounded by
-//! bytes; one entry that is larger than the limit may stay alone.
+//! The delta base cache of one thread, limited in bytes. It evicts the least recently used entry.
+//! One entry that is larger than the limit may stay alone.
 //!
 //! Buffers of evicted entries are reused, so a run over many objects soon needs no further
 //! allocation.
@@ -36,7 +36,8 @@ struct Slot {
     next: usize,
 }
 
-/// The largest number of buffers for reuse. They hold at most as many bytes as the cache.
+/// The maximum number of buffers kept for reuse. Together they hold at most as many bytes as the
+/// cache.
 const SPARE: usize = 16;
 
 impl Cache {
@@ -146,8 +147,8 @@ impl Cache {
     }
 }
 
-/// Mixes the few bits in which offsets differ. Only the owner of a pack could choose them to
-/// collide.
+/// Mixes the few bits in which offsets differ. Only an attacker who wrote the pack could choose
+/// offsets that collide.
 #[derive(Debug, Default)]
 pub(super) struct KeyHasher(u64);
 

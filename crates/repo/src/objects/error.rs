@@ -1,4 +1,4 @@
-//! Errors of reading objects. Each names the object, and the file if there is one.
+//! Errors of reading objects. Each holds the object, and the file if there is one.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use format::{ObjectId, idx, pack};
 /// An object could not be read. The first line of the message is Git's wording where Git has one.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no copy of the object.
+    /// No copy of the object exists.
     #[error("object {0} not found")]
     Missing(ObjectId),
     /// There is no local copy, and the promisor remote did not send it.
@@ -77,7 +77,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// A mapped file could not be read. Data that was read since then may be wrong, whichever
+    /// A mapped file could not be read. All data that was read since then may be wrong, whatever
     /// object it belongs to.
     #[error("unable to read '{path}'{}", reason_suffix(Some(.source)))]
     Map {
@@ -86,7 +86,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// The replacements of objects cannot be read.
+    /// The replacements of objects (`refs/replace/`) cannot be read.
     #[error(transparent)]
     Replacements(crate::Error),
     /// A chain of replacements is too long.
@@ -103,7 +103,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the system's error, if the disk failed.
+    /// Returns the system error, if reading failed.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             Error::Unusable { source, .. } => source.io_error(),
@@ -114,15 +114,14 @@ impl Error {
         }
     }
 
-    /// Returns true if the object may exist, but the disk or damaged data keeps it from being
-    /// found.
+    /// Returns true if the object may exist, but an I/O error or damaged data prevents finding it.
     pub fn is_unreadable(&self) -> bool {
         self.io().is_some() || matches!(self, Error::Replacements(_))
     }
 }
 
-/// Returns an error if a mapped file could not be read. The caller must check this after reading
-/// and before it uses the data.
+/// Returns an error if a mapped file could not be read. The caller must call this after reading and
+/// before it uses the data.
 pub(super) fn maps_are_readable() -> Result<(), Error> {
     match sys::unreadable_map() {
         None => Ok(()),
@@ -130,7 +129,7 @@ pub(super) fn maps_are_readable() -> Result<(), Error> {
     }
 }
 
-/// Formats the system's error as the end of a sentence.
+/// Formats a system error as the end of a sentence.
 fn reason_suffix(error: Option<&io::Error>) -> String {
     error.map(|error| format!(": {}", sys::reason(error))).unwrap_or_default()
 }
@@ -236,7 +235,7 @@ impl PackError {
         }
     }
 
-    /// Returns true if the files do not exist any more, as after a repack.
+    /// Returns true if the files no longer exist, as after a repack.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self, PackError::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }

@@ -14,7 +14,7 @@ use sys::{Dir, File};
 #[derive(Debug)]
 pub(super) struct LooseDir {
     path: PathBuf,
-    // A handle saves resolving the long path for each object. `None` if it cannot be opened.
+    // An open handle avoids resolving the long path for each object. `None` if it cannot be opened.
     dir: OnceLock<Option<Dir>>,
     // The objects in the listed directories, by the first byte of their names.
     listed: Mutex<HashMap<u8, Vec<ObjectId>>>,
@@ -37,13 +37,13 @@ impl LooseDir {
     }
 
     pub(super) fn contains(&self, oid: &ObjectId) -> bool {
-        // By its path this is one call, by the handle of the directory three.
+        // By path this is one system call, by the handle of the directory three.
         let found = sys::by_path::stat(&self.file(oid));
         matches!(found, Ok(Some(stat)) if stat.file_type != sys::FileType::Directory)
     }
 
     /// Returns the objects whose names begin with `prefix`, which has at least two digits. Each
-    /// directory is listed once, unless `anew` is set.
+    /// directory is listed once and cached; with `anew` it is listed again.
     pub(super) fn with_prefix(
         &self,
         prefix: Prefix,
@@ -62,7 +62,7 @@ impl LooseDir {
         Ok(all.iter().filter(|oid| prefix.matches(oid)).copied().collect())
     }
 
-    /// Returns true if the object is there, or was when its directory was first listed.
+    /// Returns true if the object exists, or existed when its directory was first listed.
     pub(super) fn lists(&self, oid: &ObjectId) -> bool {
         let whole = Prefix::of(oid, oid.kind().hex_len());
         self.with_prefix(whole, false).is_ok_and(|found| !found.is_empty())
@@ -93,7 +93,7 @@ impl LooseDir {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             // The handle does not follow symbolic links. Git does, and some object directories
-            // contain them.
+            // contain links.
             Err(_) => match sys::by_path::open(&self.file(oid)) {
                 Ok(file) => Ok(Some(file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

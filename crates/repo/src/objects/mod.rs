@@ -1,16 +1,16 @@
 //! Reads objects: loose, packed, through multi-pack-indexes and alternates.
 //!
 //! Promise: returned bytes are those of the object, as far as Git's checks on the same path can
-//! tell: sizes, checksums of the compressed data, delta bounds, and that pack and index belong
-//! together. Git and this module do not verify the hash. For any content of the disk, the answer is
+//! detect: sizes, checksums of the compressed data, delta bounds, and that pack and index belong
+//! together. Git and this module do not verify the hash. For any content of the disk, the result is
 //! bytes or an error, with bounded memory and without recursion that depends on file content.
 //!
-//! Order: packs first, local ones before those of alternates, then loose objects. If a copy is
-//! damaged, it is marked and the next one is tried. If nothing is found, the pack directories are
-//! listed once more, because another process may have repacked.
+//! Order: packs first, local ones before those of alternates, then loose objects. A damaged copy is
+//! marked and the next one is tried. If no copy is found, the pack directories are listed once
+//! more, because another process may have repacked.
 //!
-//! The disk is not accessed before the first object is read. An error names the object and the
-//! file. Nothing is written.
+//! The disk is not accessed before the first lookup. An error holds the object and the file.
+//! Nothing is written.
 //!
 //! docs/design/objects.md has the measurements behind these decisions.
 
@@ -44,7 +44,7 @@ use packs::Packs;
 use permits::Permits;
 use pool::Pool;
 
-/// The number of lookups in a chain of replacements. The last name must not be replaced.
+/// The maximum number of lookups in a chain of replacements. The last name must not be replaced.
 const MAX_REPLACE_DEPTH: usize = 5;
 
 /// The options of an object database.
@@ -56,15 +56,15 @@ pub struct Options {
     pub alternates_base: PathBuf,
     /// The size of each reader's delta base cache in bytes.
     pub base_cache: usize,
-    /// `refs/replace/`, unless nothing is replaced.
+    /// `refs/replace/`; `None` if replacements are turned off.
     pub replacements: Option<Arc<dyn Replacements>>,
     /// The promisor remotes of a partial clone.
     pub promisors: Option<Arc<dyn Promisors>>,
 }
 
-/// The objects to read in place of others. A replacement may be replaced, up to four times.
+/// The objects to read in place of others. A replacement may be replaced itself, up to four times.
 pub trait Replacements: std::fmt::Debug + Send + Sync {
-    /// Returns all replacements. It is called often.
+    /// Returns all replacements. Called for every lookup, so it must be fast.
     fn all(&self) -> Result<&HashMap<ObjectId, ObjectId>, crate::Error>;
 }
 
@@ -73,25 +73,27 @@ pub trait Promisors: std::fmt::Debug + Send + Sync {
     /// Returns the number of remotes.
     fn count(&self) -> usize;
 
-    /// Fetches these objects as a pack from the remote of this number. Returns true if all of them
-    /// came.
+    /// Fetches these objects as a pack from the remote with this number. Returns true if all of
+    /// them arrived.
     fn fetch(&self, number: usize, missing: &[ObjectId]) -> bool;
 
-    /// Returns the contents that are read before anything is fetched.
+    /// Returns the contents that are tried before a fetch.
     fn contents(&self) -> Option<&dyn Contents>;
 }
 
-/// Contents of blobs that lie outside of the object database. Only readers use them: such an object
-/// does not exist for anyone who writes, fetches, sends or checks objects.
+/// Contents of blobs that are stored outside of the object database. Only readers use them: for
+/// code that writes, fetches, sends or checks objects, such an object does not exist.
 pub trait Contents: std::fmt::Debug + Send + Sync {
-    /// Looks for contents that were added since they were last looked for.
+    /// Finds contents that were added since the last scan.
     fn refresh(&self);
 
-    /// Returns the size of a content, if it is here. The disk is accessed by the first call only.
+    /// Returns the size of a content; `None` if it is not here. Only the first call accesses the
+    /// disk.
     fn size(&self, oid: &ObjectId) -> Option<u64>;
 
-    /// Passes a content to `sink` in pieces, and compares it with its name. `None` if it is not
-    /// here. After an error the receiver discards all pieces; a damaged content is no longer found.
+    /// Passes a content to `sink` in pieces, and verifies its hash. Returns `None` if it is not
+    /// here. After an error the receiver must discard all pieces; a damaged content is not found
+    /// again.
     fn read(
         &self,
         oid: &ObjectId,
@@ -99,16 +101,16 @@ pub trait Contents: std::fmt::Debug + Send + Sync {
     ) -> Option<Result<(), ContentError>>;
 }
 
-/// Why a content was not read.
+/// The reason why a content was not read.
 #[derive(Debug)]
 pub enum ContentError {
     /// The receiver failed.
     Sink(std::io::Error),
-    /// The file cannot be read, or holds other bytes.
+    /// The file cannot be read, or its content has another hash.
     Damaged(PathBuf, std::io::Error),
 }
 
-/// Returns the paths of a list of alternates, as in `info/alternates`: one a line, with comments.
+/// Returns the paths in a list of alternates (`info/alternates`): one per line, with comments.
 pub fn alternates_in(list: &[u8]) -> Vec<sys::UserPath> {
     alternates::parse(list, b'\n')
 }
@@ -125,11 +127,11 @@ impl Default for Options {
     }
 }
 
-/// The place where an object is stored. The order is that of the packs and of the offsets in them,
-/// with loose objects last. Reading in this order reads each pack from beginning to end.
+/// The location of an object. The order is that of the packs and of the offsets in them, with loose
+/// objects last. Reading in this order reads each pack from beginning to end.
 ///
 /// A location is a hint. It stays valid as long as the [`Objects`], but the copy there may be
-/// damaged, so reading needs the name too.
+/// damaged, so a read needs the name too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
     /// In a pack. The number identifies the pack and has no other meaning.
@@ -156,7 +158,7 @@ pub struct Objects {
     packs: RwLock<Option<Arc<Packs>>>,
     /// The memory for decoded objects.
     pool: Arc<Pool>,
-    /// The turns of small readers.
+    /// Permits that small readers take in turn to decode large objects.
     permits: Arc<Permits>,
     /// Held during a fetch, because another thread may need the same objects.
     fetching: Mutex<()>,
@@ -192,14 +194,13 @@ impl Objects {
         self.loose().iter().map(LooseDir::path)
     }
 
-    /// Returns the errors that Git prints when it first looks for an object. They do not stop it;
-    /// an example is a missing alternate.
+    /// Returns the messages that Git prints at its first object lookup, such as the one about a
+    /// missing alternate. The lookup continues in spite of them.
     pub fn errors(&self) -> &[BString] {
         &self.found().errors
     }
 
-    /// Like [`Objects::errors`], but returns none before the first lookup and does not access the
-    /// disk.
+    /// Like [`Objects::errors`], but empty before the first lookup, and without access to the disk.
     pub fn errors_so_far(&self) -> &[BString] {
         self.directories.get().map_or(&[], |found| &found.errors)
     }
@@ -215,8 +216,8 @@ impl Objects {
         self.locate(oid).is_some()
     }
 
-    /// Like [`Objects::contains`], for a caller that acts on a missing object: an error if the disk
-    /// keeps it from being found.
+    /// Like [`Objects::contains`], for a caller that acts on a missing object. Returns an error if
+    /// an I/O error or damaged data prevents finding it.
     pub fn has(&self, oid: &ObjectId) -> Result<bool, Error> {
         if self.contains(oid) {
             return Ok(true);
@@ -228,8 +229,8 @@ impl Objects {
         }
     }
 
-    /// Returns the objects whose names begin with `prefix`, sorted. It is an error, with the file,
-    /// if some of them cannot be listed.
+    /// Returns the objects whose names begin with `prefix`, sorted. If some of them cannot be
+    /// listed, the error holds the file.
     pub fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, (PathBuf, PackError)> {
         let with_prefix = |dir: &LooseDir, prefix, anew| {
             dir.with_prefix(prefix, anew).map_err(|(path, error)| (path, PackError::io(error)))
@@ -265,8 +266,9 @@ impl Objects {
             .or_else(|| packed(&self.rescan(&packs)))
     }
 
-    /// Returns true if the object exists, or existed when its directory was listed: no file is
-    /// looked for again. For many objects, most of which do not exist.
+    /// Returns true if the object exists, or existed when its directory was listed. Loose objects
+    /// are found in the cached listing. For many lookups, most of them of objects that do not
+    /// exist.
     pub fn contains_listed(&self, oid: &ObjectId) -> bool {
         let Ok(oid) = self.replaced(oid) else { return false };
         self.packs().find(&oid).is_some() || self.loose().iter().any(|dir| dir.lists(&oid))
@@ -280,27 +282,27 @@ impl Objects {
         packed.into_iter().chain(loose).collect()
     }
 
-    /// Like [`Objects::locate`], but only in packs that are known already. It does not look for
-    /// files.
+    /// Like [`Objects::locate`], but searches only the known packs, without access to loose
+    /// objects.
     pub fn locate_packed(&self, oid: &ObjectId) -> Option<Location> {
         let oid = self.replaced(oid).ok()?;
         let (pack, offset) = self.packs().find(&oid)?;
         Some(Location::Packed { pack, offset })
     }
 
-    /// Returns true in a partial clone.
+    /// Returns true if this is a partial clone.
     pub fn is_partial(&self) -> bool {
         self.options.promisors.is_some()
     }
 
-    /// In a partial clone, fetches those of the objects that are missing, all at once. Otherwise it
+    /// In a partial clone, fetches the missing ones of these objects in one batch. Otherwise it
     /// does nothing, and reading reports missing objects.
     pub fn fetch_missing(&self, oids: &mut dyn Iterator<Item = ObjectId>) -> Result<(), Error> {
         self.fetch_those(oids, &|_| true)
     }
 
     /// Like [`Objects::fetch_missing`], for a caller that only reads the objects: contents outside
-    /// of the object database suffice.
+    /// of the object database need no fetch.
     pub fn fetch_to_read(&self, oids: &mut dyn Iterator<Item = ObjectId>) -> Result<(), Error> {
         let Some(contents) = self.contents() else { return self.fetch_missing(oids) };
         let is_fresh = OnceLock::new();
@@ -362,9 +364,9 @@ impl Objects {
         Reader::new(self, self.options.base_cache)
     }
 
-    /// Like [`Objects::reader`], with a sixteenth of the memory: for large crews whose workers
-    /// mostly wait. They take turns at larger objects. A reader holds its turn until it reads again
-    /// or is dropped.
+    /// Like [`Objects::reader`], with a sixteenth of the cache: for large crews whose workers
+    /// mostly wait. Only a few of them decode larger objects at once; the others wait for a permit.
+    /// A reader keeps its permit until its next read or until it is dropped.
     pub fn small_reader(&self) -> Reader<'_> {
         Reader::small(self, self.options.base_cache / 16)
     }
@@ -383,7 +385,7 @@ impl Objects {
 
     /// Returns the known packs.
     fn packs(&self) -> Arc<Packs> {
-        // The list is replaced as a whole, so a panic elsewhere cannot leave it half changed.
+        // The list is replaced as a whole, so a panic elsewhere cannot leave it partly changed.
         let known = self.packs.read().unwrap_or_else(PoisonError::into_inner).clone();
         known.unwrap_or_else(|| self.list(None))
     }

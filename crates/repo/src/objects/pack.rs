@@ -15,7 +15,7 @@ use sys::Map;
 use super::sparse_map::{MAX_REQUEST, SparseMap};
 use super::{Fault, PackError};
 
-/// The number of bytes of a pack that the process maps in before it releases all of them.
+/// The number of bytes of a pack that may be mapped in before all its pages are released.
 const RESIDENT: usize = 16 << 20;
 /// The number of bytes that the kernel maps around a touched page.
 const FAULT_AROUND: usize = 64 << 10;
@@ -29,7 +29,7 @@ pub(super) struct Window(usize);
 pub(super) struct Pack {
     /// Its number, for the keys of the cache and for locations.
     pub(super) id: u32,
-    /// The `.pack` file.
+    /// The path of the `.pack` file.
     path: PathBuf,
     hash: HashKind,
     idx: OnceLock<Result<Idx<SparseMap>, PackError>>,
@@ -78,7 +78,7 @@ impl Pack {
         self.idx.get_or_init(open).as_ref()
     }
 
-    /// Returns the pack up to its trailer, after the check that pack and index belong together.
+    /// Returns the pack without its trailer, after a check that pack and index belong together.
     pub(super) fn data(&self) -> Result<&[u8], &PackError> {
         let map = self.data.get_or_init(|| self.open()).as_ref()?;
         Ok(&map[..map.len() - self.hash.len()])
@@ -91,7 +91,7 @@ impl Pack {
         if map.len() < pack::HEADER_LEN + self.hash.len() {
             return Err(PackError::TooShort);
         }
-        // The header is read, not mapped: read-ahead around a page of a map can be megabytes.
+        // The header is read, not mapped: read-ahead around a page of a mapping can be megabytes.
         let mut header = [0; pack::HEADER_LEN];
         let mut trailer = vec![0; self.hash.len()];
         file.read_exact(&mut header).map_err(PackError::io)?;
@@ -151,9 +151,9 @@ impl Pack {
         Ok(entry)
     }
 
-    /// Counts the pages that reading `bytes` maps in. At the limit it releases all of them, so a
-    /// walk through a large pack does not keep all of it mapped; the page cache still has it.
-    /// `last` is the reader's last position.
+    /// Counts the bytes that reading `bytes` maps in. At the limit it releases all pages, so a walk
+    /// through a large pack does not keep all of it mapped; the page cache still has it. `last` is
+    /// the reader's last position.
     pub(super) fn count_read(&self, bytes: Range<usize>, last: &mut Window) {
         let (first, end) = (bytes.start / FAULT_AROUND, bytes.end / FAULT_AROUND);
         let windows = end - first + usize::from(*last != Window(first));
@@ -183,12 +183,12 @@ impl Pack {
             && self.bad.lock().unwrap_or_else(PoisonError::into_inner).contains(&offset)
     }
 
-    /// Returns true if opening failed because the files do not exist any more.
+    /// Returns true if opening failed because the files no longer exist.
     pub(super) fn is_gone(&self) -> bool {
         self.failure().is_some_and(PackError::is_gone)
     }
 
-    /// Returns the reason why the pack could not be opened, if that was tried.
+    /// Returns the reason why the pack could not be opened; `None` if it was not tried.
     pub(super) fn failure(&self) -> Option<&PackError> {
         let idx = self.idx.get().and_then(|idx| idx.as_ref().err());
         idx.or_else(|| self.data.get().and_then(|data| data.as_ref().err()))

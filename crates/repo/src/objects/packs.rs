@@ -80,8 +80,8 @@ impl Packs {
                 return uncovered();
             };
             self.find_in_layer(layer, n).or_else(uncovered).or_else(|| {
-                // The copy that the multi-pack-index names cannot be used. It names no other copy,
-                // but its packs may hold one.
+                // The copy in the multi-pack-index is unusable. The multi-pack-index lists one copy
+                // of each object, but other packs that it covers may hold another copy.
                 let covered = store.layers.iter().flat_map(|layer| layer.packs.iter().flatten());
                 covered.into_iter().find_map(|&id| self.find_in(id, oid))
             })
@@ -109,14 +109,14 @@ impl Packs {
         self.all.get(id as usize)
     }
 
-    /// Returns true if it saves a search to try the pack of the last object first. That is not so
-    /// if a multi-pack-index finds the object, or if the pack is first in order anyway.
+    /// Returns true if trying the pack of the last object first saves a search. It does not if a
+    /// multi-pack-index covers the pack, or if the pack is first in order anyway.
     pub(super) fn should_try_first(&self, id: u32) -> bool {
         self.stores.iter().any(|store| store.order.iter().skip(1).any(|&other| other == id))
     }
 
-    /// Returns the objects whose names begin with `prefix`, possibly repeated. It is an error, with
-    /// the file, if some of them cannot be listed.
+    /// Returns the objects whose names begin with `prefix`, possibly repeated. If some of them
+    /// cannot be listed, the error holds the file.
     pub(super) fn with_prefix(&self, prefix: Prefix) -> Result<Vec<ObjectId>, (PathBuf, PackError)> {
         self.check_all_listed()?;
         let mut found = Vec::new();
@@ -234,7 +234,7 @@ impl Scan {
         Store { layers, order: found.into_iter().map(|path| self.number_of(path)).collect() }
     }
 
-    /// Reads the layers of an incremental multi-pack-index. A damaged layer makes those above it
+    /// Reads the layers of an incremental multi-pack-index. A damaged layer makes the newer ones
     /// unusable.
     fn chain(&mut self, dir: &Path) -> Vec<Layer> {
         let dir_d = dir.join("multi-pack-index.d");

@@ -1,6 +1,7 @@
-//! Permits for large objects: of a large crew's readers, only a few hold a large object at once.
+//! Permits for large objects: only a few of a large crew's readers hold a large object at once.
 //!
-//! A reader that waits for a permit has none and holds no large memory, so there is no deadlock.
+//! A reader that waits for a permit holds neither a permit nor large memory, so there is no
+//! deadlock.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +34,7 @@ impl Permits {
     }
 
     fn left(&self) -> MutexGuard<'_, usize> {
-        // The number is never half changed.
+        // A panic cannot leave the number partly changed.
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

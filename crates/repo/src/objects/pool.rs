@@ -1,8 +1,8 @@
-//! Large pieces of memory, shared by all readers of an object database.
+//! Large memory blocks, shared by all readers of an object database.
 //!
 //! The kernel clears memory before it hands it out, which costs as much as inflating a third of it.
-//! The pool therefore keeps the memory that a reader returns, while all memory together, in use or
-//! not, is within a budget. Beyond that, memory goes back to the kernel at once.
+//! The pool therefore keeps returned memory while the mapped total, in use or not, is within a
+//! budget. Above the budget, memory goes back to the kernel at once.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sys::Memory;
 
-/// The kept memory, and the total.
+/// The unused memory, and the total.
 #[derive(Debug, Default)]
 pub(crate) struct Pool(Mutex<State>);
 
@@ -25,10 +25,10 @@ struct State {
 /// The budget in bytes: nothing is kept while more than this is mapped.
 const BUDGET: usize = 48 << 20;
 
-/// Memory that is lent out.
+/// Memory on loan from the pool.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    /// It is `Some` until the lease is dropped.
+    /// `Some` until the lease is dropped.
     memory: Option<Memory>,
     pool: Arc<Pool>,
 }
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!((again.as_ptr(), again.len()), (places[1], 6 * MIB));
         assert_eq!(pool.lease(MIB).expect("memory").as_ptr(), places[0]);
         assert_eq!(pool.state().mapped, 8 * MIB);
-        // The kept piece is far too large for this request.
+        // The kept block is far too large for this request.
         assert_eq!(pool.lease(MIB / 4).expect("memory").len(), MIB / 4);
     }
 

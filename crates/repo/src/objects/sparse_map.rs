@@ -1,17 +1,17 @@
-//! Maps of files of which only a few parts may be needed.
+//! Mappings of files that may be read only in a few places.
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sys::{Advice, Map};
 
-/// After this many uses, read-ahead is worth it. The kernel can read megabytes around a page.
+/// From this number of uses on, read-ahead is enabled. The kernel can read megabytes around a page.
 const READAHEAD_USES: usize = 8;
-/// The number of bytes that are requested at a time until then. Network disks mostly read as much
-/// at once.
+/// Limit for one explicit read-ahead request before that. Network disks mostly read as much at
+/// once.
 pub(super) const MAX_REQUEST: usize = 128 << 10;
 
-/// A map without read-ahead until it is used often: `status` looks up one commit in a pack of
+/// A mapping without read-ahead until it is used often: `status` looks up one commit in a pack of
 /// gigabytes. All calls to the kernel are hints.
 #[derive(Debug)]
 pub(super) struct SparseMap {
@@ -25,7 +25,7 @@ impl SparseMap {
         SparseMap { map, uses: AtomicUsize::new(0) }
     }
 
-    /// Announces a read of these bytes, or some of them.
+    /// Requests read-ahead of these bytes, of which the caller will read at least some.
     pub(super) fn announce_read(&self, bytes: impl FnOnce() -> Range<usize>) {
         if !self.is_sparse() {
             return;
@@ -41,7 +41,7 @@ impl SparseMap {
         }
     }
 
-    /// Announces reads of many pages, or of an unknown number.
+    /// Enables read-ahead, because the caller will read many pages, or an unknown number.
     pub(super) fn announce_many_reads(&self) {
         if self.is_sparse() && self.uses.fetch_max(READAHEAD_USES, Ordering::Relaxed) < READAHEAD_USES {
             let _ = self.map.advise(Advice::Normal);

@@ -1,11 +1,11 @@
 //! Decodes packed objects: down a chain of deltas to a base, and back up.
 //!
 //! The decoder goes down to the nearest base that is cached or not a delta. Then it goes back up;
-//! each base goes into the cache after its successor is made. The chain is a list, not a recursion,
-//! and takes 24 bytes a link.
+//! each base enters the cache after the next object of the chain was computed from it. The chain is
+//! a list, not a recursion, and takes 24 bytes a link.
 //!
 //! If a base is damaged, the decoder looks for it in another pack or as a loose object, as Git
-//! does. Only if there is no other copy is the object itself damaged.
+//! does. The object counts as damaged only if no other copy of the base can be read.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::objects::buffer::Buffer;
 use crate::objects::inflate::check_size;
 use crate::objects::pack::Pack;
 
-/// For results larger than this, the instructions of the delta are summed up before memory is
-/// allocated.
+/// For results of more bytes than this, the instructions of the delta are summed up before memory
+/// is allocated.
 const LARGE_DELTA_RESULT: u64 = 64 << 20;
 
 /// The limit for nested rescues of damaged bases.
@@ -29,7 +29,7 @@ const MAX_RESCUES: u8 = 16;
 enum Base {
     Cached(usize),
     Owned(Kind, Buffer),
-    /// From another copy. It must not be cached under the offset of the damaged one.
+    /// From another copy. It must not be cached under the offset of the damaged copy.
     Rescued(Kind, Buffer),
 }
 
@@ -70,8 +70,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns a buffer to decode into: `out` for the requested object, one that fits the cache for
-    /// a base.
+    /// Returns a buffer to decode into: `out` for the requested object, and for a base one that
+    /// fits the cache.
     pub(super) fn target(&mut self, size: usize) -> Buffer {
         self.take_permit(size);
         let retained = self.retained;
@@ -91,8 +91,8 @@ impl Reader<'_> {
         self.cache.buffer(size)
     }
 
-    /// Takes the current object, which is a base. Its buffer comes along unless it is far too large
-    /// to be cached with this object.
+    /// Takes the current object out of `out`, because it is a base. It keeps its buffer unless the
+    /// buffer is at least twice as large as the object.
     fn take_out(&mut self) -> Result<Buffer, Fault> {
         self.out_key = None;
         let len = self.out.bytes().len();

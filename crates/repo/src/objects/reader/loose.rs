@@ -10,16 +10,16 @@ use crate::objects::Fault;
 use crate::objects::inflate::check_size;
 use crate::objects::loose::{read_prefix, read_whole};
 
-/// The first buffer for a loose object, in bytes.
+/// The initial buffer size for a loose object, in bytes.
 const LOOSE_ROOM: usize = 64 << 10;
 
-/// The number of bytes that surely hold the header of a loose object.
+/// A number of bytes that always includes the header of a loose object.
 const LOOSE_PREFIX: u64 = 4096;
 
 impl Reader<'_> {
     /// Decodes a loose object. If it is larger than `limit` bytes, returns its type and size only.
     pub(super) fn decode_loose(&mut self, file: &File, limit: u64) -> Result<Decoded, Fault> {
-        // Content that is stored without compression is no larger than its file.
+        // If the content is stored without compression, it is no larger than the file.
         let stored = sys::stat_of(file).map_err(Fault::Io)?.size;
         if stored > limit {
             let (kind, size) = self.loose_header(file)?;

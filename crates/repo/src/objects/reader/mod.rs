@@ -28,7 +28,7 @@ use super::{Error, Fault, Location, Objects};
 /// The memory that a reader keeps for its next object, in bytes. It frees the rest.
 pub(super) const RETAINED: usize = 16 << 20;
 
-/// The limit for the readers of large crews. They take turns at larger objects.
+/// Like [`RETAINED`], for the readers of large crews. They need a permit for larger objects.
 const RETAINED_BY_SMALL: usize = 1 << 20;
 
 /// A loose object of more bytes than this is streamed.
@@ -48,7 +48,7 @@ pub struct Reader<'a> {
     window: Window,
     delta: Buffer,
     out: Buffer,
-    /// The key of the content of `out`, if it may serve as a base.
+    /// The key of the object in `out`, if it may serve as a base.
     out_key: Option<(Key, Kind)>,
     file: Vec<u8>,
     /// [`RETAINED`] or [`RETAINED_BY_SMALL`].
@@ -91,7 +91,7 @@ struct Link {
     size: u64,
 }
 
-/// Like [`Content`], with the place of the bytes.
+/// Like [`Content`], but refers to the bytes by their place.
 #[derive(Clone, Copy, Debug)]
 enum Decoded {
     Whole(Kind, Held),
@@ -132,14 +132,14 @@ impl<'a> Reader<'a> {
         Reader { retained: RETAINED_BY_SMALL, ..Reader::new(objects, base_cache) }
     }
 
-    /// Takes a turn if the reader needs `size` bytes and that is more than it may hold.
+    /// Waits for a permit if `size` exceeds the bytes that this reader may hold without one.
     fn take_permit(&mut self, size: usize) {
         if size > self.retained && self.retained < RETAINED && self.permit.is_none() {
             self.permit = Some(self.objects.permits.take());
         }
     }
 
-    /// Ends the turn: the last object is no longer needed.
+    /// Returns the permit: the last object is no longer needed.
     fn release_permit(&mut self) {
         if self.permit.is_some() {
             self.out_key = None;
@@ -169,9 +169,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Decodes an object unless it is larger than `limit` bytes and can be streamed. An object that
-    /// is stored as a delta cannot be streamed; Git does not make deltas of objects over
+    /// is stored as a delta cannot be streamed; Git does not make deltas of objects larger than
     /// `core.bigFileThreshold`. A loose object of more than 1 MiB is always left for streaming,
-    /// because holding it whole has no benefit.
+    /// because decoding it whole has no benefit.
     pub fn read_up_to(&mut self, oid: &ObjectId, limit: u64) -> Result<Content<'_>, Error> {
         self.read_located(oid, None, limit)
     }
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Returns type and size, and decodes only the first bytes.
+    /// Returns type and size. Decodes only the beginning of the object.
     pub fn header(&mut self, oid: &ObjectId) -> Result<(Kind, u64), Error> {
         let oid = self.objects.replaced(oid)?;
         let loose = |reader: &mut Self, file: &File| reader.loose_header(file);
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
         self.each_copy(oid, None, Reader::decode, whole, content)
     }
 
-    /// Reads a content that lies outside of the object database.
+    /// Reads a content that is stored outside of the object database.
     fn content(&mut self, oid: &ObjectId, size: u64) -> Option<Held> {
         let contents = self.objects.contents()?;
         self.chain.clear();
@@ -266,9 +266,9 @@ impl<'a> Reader<'a> {
         (matches!(read, Some(Ok(()))) && at as u64 == size).then_some(Held::Out(0))
     }
 
-    /// Reads an object from one of its copies. In a partial clone a missing object is read from
-    /// contents elsewhere (by `content`, which gets the size) or fetched, unless it is only needed
-    /// as the base of a delta.
+    /// Reads an object from one of its copies. In a partial clone, a missing object is read from
+    /// the contents outside of the object database (by `content`, with its size) or fetched, unless
+    /// it is only needed as the base of a delta.
     fn each_copy<T>(
         &mut self,
         oid: &ObjectId,
@@ -346,8 +346,8 @@ impl<'a> Reader<'a> {
         if let Some(failure) = first_failure {
             return Err(failure);
         }
-        // An earlier read marked the copy as damaged. Reading it again gives the reason. This is
-        // not done for a base, where it could recurse forever.
+        // An earlier read marked the copy as damaged. Another read returns the reason. This is not
+        // done for a base, where it could recurse without end.
         match self.packs.find_bad(oid).filter(|_| self.rescues == 0) {
             Some((pack, offset)) => packed(self, &pack, offset).map_err(|source| Error::Packed {
                 oid: *oid,

@@ -15,8 +15,9 @@ use crate::objects::pack::Pack;
 use crate::objects::{ContentError, Error, Fault, error::maps_are_readable};
 
 impl Reader<'_> {
-    /// Passes the content of an object to a receiver in pieces of at most 256 KiB, without holding
-    /// all of it. An object that is stored as a delta is held whole and passed on in one piece.
+    /// Passes the content of an object to a receiver in pieces of at most 256 KiB, without keeping
+    /// all of it in memory. An object that is stored as a delta is decoded whole and passed on in
+    /// one piece.
     ///
     /// After an error, the receiver must discard all pieces. Calling again then tries another copy
     /// of the object, if there is one.

@@ -1,4 +1,4 @@
-//! All kinds of damage to files that Git wrote: the answer is the right bytes or an error.
+//! All kinds of damage to files that Git wrote: the result is the right bytes or an error.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn packed(dir: &Path) -> (Vec<(ObjectId, Kind, Vec<u8>)>, PathBuf) {
     (expected, pack)
 }
 
-/// Replaces a file as a whole. Other ways are not safe for mapped files.
+/// Replaces a file by renaming. Writing to a mapped file in place is not safe.
 fn replace(path: &Path, content: &[u8]) {
     let _ = std::fs::remove_file(path);
     std::fs::write(path, content).unwrap();
@@ -41,8 +41,8 @@ fn survives_damage_to_every_byte_of_a_pack() {
     let (expected, pack) = packed(dir.path());
     let good = std::fs::read(&pack).unwrap();
     let open = || Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
-    // Only fsck protects the type in an entry's header and the name of its base: Git accepts
-    // another base of the right size. All other bytes have a checksum or are stored twice.
+    // Only fsck checks the type in an entry's header and the name of its base: Git accepts another
+    // base of the right size. All other bytes have a checksum or are stored twice.
     let objects = open();
     let headers: std::collections::HashSet<usize> = expected
         .iter()
@@ -192,7 +192,8 @@ fn reads_another_copy_of_a_damaged_base() {
         replace(&pack, &bad);
         let alone = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
         rescued += expected.len() - 1 - readable(&alone, &expected);
-        // Store that object loose, which repairs all objects that build on it.
+        // Store that object as a loose object, which repairs all objects whose delta chains contain
+        // it.
         let header = format!("{} {}\0", kind.name(), content.len());
         let inflated = [header.as_bytes(), content].concat();
         let hex = oid.to_string();

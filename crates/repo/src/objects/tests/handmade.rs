@@ -5,11 +5,11 @@ use super::*;
 /// The content of an entry.
 enum Entry<'a> {
     Whole(&'a [u8]),
-    /// A delta against the entry of this number, by distance.
+    /// A delta against the entry of this number (`OFS_DELTA`).
     Ofs(usize, &'a [u8]),
-    /// A delta against the entry of this number, by name.
+    /// A delta against the entry of this number (`REF_DELTA`).
     Ref(usize, &'a [u8]),
-    /// These bytes, unchanged.
+    /// Raw bytes.
     Raw(&'a [u8]),
 }
 
@@ -112,7 +112,7 @@ fn decodes_chains_of_any_depth() {
     let depth = 60_000;
     let deltas: Vec<Vec<u8>> = (0..depth).map(|n| delta(8, 7, n as u8)).collect();
     let mut entries = vec![Entry::Whole(b"1234567x")];
-    // Bases by distance and by name alternate.
+    // Bases by offset and by name alternate.
     entries.extend(
         deltas.iter().enumerate().map(
             |(n, delta)| {
@@ -192,7 +192,7 @@ fn refuses_malformed_entries() {
     let kind = raw(5, 5, b"12345");
     let before = [entry_header(6, 6), distance(1 << 40), deflate(&delta(4, 3, b'!'))].concat();
     let header = [0xff; 40];
-    // A delta that states 2^50 bytes and makes one.
+    // A delta that states 2^50 bytes and produces one.
     let giant = [&[4][..], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02], &[1, b'x']].concat();
     let dir = tempfile::tempdir().unwrap();
     let objects = build(

@@ -29,8 +29,8 @@ fn reads_loose_and_packed_objects() {
     }
 }
 
-/// Returns the maps of the files in a directory, and for each if the kernel's read-ahead is off
-/// (`rr` in `/proc/self/smaps`).
+/// Returns the mappings of the files in a directory, each with true if the kernel's read-ahead is
+/// off (`rr` in `/proc/self/smaps`).
 fn maps_without_readahead(dir: &Path) -> Vec<(String, bool)> {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let mut found: Vec<(String, bool)> = Vec::new();
@@ -58,7 +58,7 @@ fn turns_read_ahead_off_for_rarely_used_files() {
     let objects = Objects::new(&objects_dir(&place), HashKind::Sha1);
     objects.reader().read(commit).unwrap();
     assert_eq!(maps_without_readahead(&place), listing(true, true));
-    // Lookups do not use the pack itself.
+    // Lookups do not read the pack itself.
     for (oid, ..) in &expected[..10] {
         assert!(objects.locate(oid).is_some());
     }
@@ -67,7 +67,7 @@ fn turns_read_ahead_off_for_rarely_used_files() {
     assert_eq!(maps_without_readahead(&place), listing(false, false));
     drop(objects);
 
-    // A large object is read in one use.
+    // A large object is read in one use of the mapping.
     std::fs::write(place.join("large"), "a line that comes again\n".repeat(10_000)).unwrap();
     git(&place, &["add", "large"]);
     git(&place, &["commit", "-q", "-m", "large"]);
@@ -140,7 +140,7 @@ fn reads_incremental_multi_pack_indexes() {
         }
     }
     let expected = all_objects(dir.path(), HashKind::Sha1);
-    // The multi-pack-index must answer: without their own indexes, the packs are not listed.
+    // The multi-pack-index must find the objects: packs without their own indexes are not listed.
     let objects = Objects::new(&objects_dir(dir.path()), HashKind::Sha1);
     assert_reads(&objects, &expected);
     let chain = objects_dir(dir.path()).join("pack/multi-pack-index.d/multi-pack-index-chain");
@@ -209,7 +209,7 @@ fn reports_unreadable_alternates_when_an_object_is_missing() {
     let empty = ObjectId::empty_tree(HashKind::Sha1);
     assert_eq!(objects.reader().read(&empty).unwrap(), (Kind::Tree, &b""[..]));
     assert_eq!(objects.unreadable_alternates().map(|(file, _)| file), Some(&*list));
-    // Abbreviations are unique among the known names, as for Git.
+    // As for Git, an abbreviation must be unique among the known names only.
     let (known, ..) = expected[0];
     let prefix = Prefix::from_hex(HashKind::Sha1, &known.to_string().as_bytes()[..8]).unwrap();
     assert_eq!(objects.with_prefix(prefix).unwrap(), [known]);
