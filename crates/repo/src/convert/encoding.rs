@@ -1,7 +1,7 @@
 //! `working-tree-encoding`: files in the worktree in an encoding other than UTF-8.
 //!
-//! The C library converts, as it does for Git. Content that cannot be converted stays as it is,
-//! with Git's message.
+//! The C library converts, as it does for Git. Content that cannot be converted is left unchanged,
+//! and Git's message is queued.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use sys::iconv;
@@ -13,7 +13,7 @@ const UTF16_BE: &[u8] = b"\xfe\xff";
 const UTF32_LE: &[u8] = b"\xff\xfe\0\0";
 const UTF32_BE: &[u8] = b"\0\0\xfe\xff";
 
-/// Converts from UTF-8. Returns false if the bytes stay as they are.
+/// Converts from UTF-8. Returns false if the bytes need no change.
 pub(super) fn to_worktree(
     path: &BStr,
     name: &BStr,
@@ -45,7 +45,7 @@ pub(super) fn to_worktree(
     converted
 }
 
-/// Converts to UTF-8. On an error the bytes stay as they are; `None` as the error means that the
+/// Converts to UTF-8. After an error the content is left unchanged; the error `None` means that the
 /// content is empty. Git's advice is appended to `messages`.
 pub(super) fn to_git(
     path: &BStr,
@@ -96,7 +96,7 @@ pub(super) fn round_trips(name: &BStr, bytes: &[u8], text: &[u8]) -> bool {
     bytes.is_empty() || convert(name, "UTF-8".into(), text, &mut back) && back == bytes
 }
 
-/// Converts text to another encoding. It stays as it is if the encodings are the same or the
+/// Converts text to another encoding. Returns it unchanged if the encodings are the same or the
 /// conversion fails.
 pub(crate) fn recode(from: &BStr, to: &BStr, text: BString) -> BString {
     if from.eq_ignore_ascii_case(to) || is_utf8(from) && is_utf8(to) {

@@ -1,9 +1,9 @@
-//! External filters: commands that run once per file, and long-running processes that may delay an
-//! answer.
+//! External filters: commands that run once per file, and long-running processes that may delay a
+//! response.
 //!
 //! Order: the caller passes each file to [`ExternalFilters::smudge`]. It then fetches the delayed
 //! files in rounds of [`ExternalFilters::available`] and [`ExternalFilters::fetch`], until a round
-//! is empty. If a filter fails, the content stays as it is and Git's message is added, unless
+//! is empty. If a filter fails, the content is left unchanged and Git's message is queued, unless
 //! `filter.<name>.required` is set. Source: gitattributes(5) `filter`.
 
 use std::{
@@ -116,21 +116,21 @@ impl Environment {
     }
 }
 
-/// The commit of the checkout, for filters that ask for it.
+/// Metadata about the checkout that long-running filters receive.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
     /// The full name of the branch that the command switches to.
     pub reference: Option<BString>,
-    /// The name of the commit or tree.
+    /// The object ID of the commit or tree.
     pub treeish: Option<ObjectId>,
 }
 
-/// The time at which a filter may deliver a file.
+/// The permission for a filter to delay a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delays {
     /// The filter may delay the file.
     Offered,
-    /// The filter must answer at once, as for Git's `checkout-index`.
+    /// The filter must return the content at once, as for Git's `checkout-index`.
     Refused,
 }
 
@@ -141,7 +141,7 @@ pub enum Smudged {
     Ready(Vec<u8>),
     /// The filter delivers the file later.
     Delayed,
-    /// The bytes stay as they are: the filter does nothing for this file, or failed and is not
+    /// The content is left unchanged: the filter does nothing for this file, or failed and is not
     /// required.
     Unchanged,
 }
@@ -152,7 +152,7 @@ pub(super) struct Job<'a> {
     pub(super) oid: ObjectId,
     /// The position of the filter's driver.
     pub(super) driver: usize,
-    /// The filter may delay its answer.
+    /// True if the filter may delay its response.
     pub(super) delay: bool,
 }
 
@@ -203,9 +203,9 @@ impl ExternalFilters {
         })
     }
 
-    /// Runs one round: asks each filter with delayed files which of them are ready, until it
-    /// reports none. Blocks as long as the filters do. The result is empty if no more files will
-    /// come.
+    /// Runs one round: queries each filter with delayed files for the files that are ready, until
+    /// it reports none. Blocks as long as the filters do. An empty result means that no more files
+    /// will come.
     pub fn available(&mut self) -> Vec<BString> {
         let _phase = profile::span(Phase::Convert);
         let mut ready = Vec::new();
@@ -261,7 +261,7 @@ impl ExternalFilters {
         self.failed
     }
 
-    /// Returns the bytes of a delayed file that is available.
+    /// Returns the content of a delayed file that is available.
     pub fn fetch(&mut self, path: &BStr, oid: ObjectId) -> Result<Smudged, Error> {
         let _phase = profile::span(Phase::Convert);
         let Some(driver) = self.worker.action(path)?.and_then(|action| action.driver) else {
@@ -363,7 +363,7 @@ impl Worker {
         if !running.contains_key(command) {
             match Process::start(shared.filters.command(command.as_bstr()), command.as_bstr()) {
                 Ok(process) => drop(running.insert(command.clone(), process)),
-                // The next file starts it again.
+                // The next file tries to start it again.
                 Err(NotStarted::Failed(lines)) => {
                     messages.extend(lines.into_iter().map(|line| format!("error: {line}")));
                     return Ok(Smudged::Unchanged);

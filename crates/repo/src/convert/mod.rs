@@ -124,7 +124,7 @@ impl Converter {
         self.shared.drivers.iter().any(|driver| driver.cleans() == Filtering::Process)
     }
 
-    /// Sets the commit that is checked out, for filters that ask for it.
+    /// Sets the metadata about the checkout that filters receive.
     pub fn with_metadata(mut self, metadata: Metadata) -> Converter {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             shared.metadata = metadata;
@@ -132,7 +132,7 @@ impl Converter {
         self
     }
 
-    /// Returns true if no path needs conversion. No path has to be looked up to know it.
+    /// Returns true if no path needs conversion. This needs no lookup of a path.
     pub fn is_idle(&self) -> bool {
         self.shared.tables().idle
     }
@@ -230,8 +230,8 @@ impl Worker {
         Ok(driver.map_or(Filtering::None, |at| self.shared.drivers[at].cleans()))
     }
 
-    /// Returns the bytes of the blob: `file` itself or `out`. Used to compare a file with its blob
-    /// and to store it.
+    /// Returns the content of the blob: `file` itself or `out`. Used to compare a file with its
+    /// blob and to store it.
     pub fn to_git<'a>(
         &mut self,
         path: &BStr,
@@ -360,7 +360,7 @@ impl Worker {
         true
     }
 
-    /// Goes to a directory: keeps the files of the common ancestors and reads the others.
+    /// Moves to a directory: keeps the files of the common ancestors and reads the others.
     fn enter(&mut self, shared: &Shared, tables: &Tables, dir: &BStr) {
         let both = |len: usize| {
             len == 0

@@ -1,7 +1,7 @@
 //! A long-running filter: the client's side of Git's protocol, version 2.
 //!
 //! Source: gitattributes(5), "Long Running Filter Process". The process is started once and serves
-//! one file after another. Its answers are packets.
+//! one file after another. Its responses are packets.
 
 use std::{
     io::{self, BufReader, Read as _, Write as _},
@@ -28,13 +28,13 @@ pub(super) struct Process {
 /// The reason why the process could not be started.
 #[derive(Debug)]
 pub(super) enum NotStarted {
-    /// Messages without `error: `. The file stays as it is.
+    /// Messages without `error: `. The content is left unchanged.
     Failed(Vec<String>),
-    /// An error of which Git dies.
+    /// An error that makes Git exit.
     Fatal(ConvertError),
 }
 
-/// The answer about a file.
+/// The filter's response for a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Content(Vec<u8>),
@@ -108,7 +108,7 @@ impl Process {
         Ok(())
     }
 
-    /// Sends a file and waits for the answer. `header` holds the lines before the content.
+    /// Sends a file and waits for the response. `header` holds the lines before the content.
     pub(super) fn ask(&mut self, header: &[BString], content: &[u8]) -> io::Result<Answer> {
         let mut packets = Vec::with_capacity(content.len() + 256);
         for line in header {
@@ -211,7 +211,7 @@ impl Drop for Process {
     /// Closes the pipes, which tells the process to stop, and waits for it.
     fn drop(&mut self) {
         self.pipes = None;
-        // Its exit status does not matter: the command has the answers that it needs.
+        // The exit status does not matter: all responses have arrived.
         let _ = self.child.wait();
     }
 }

@@ -33,7 +33,7 @@ pub(super) enum Direction {
     Checkout,
     /// The index alone.
     Tree,
-    /// The worktree as it is before anything is written, then the index.
+    /// The worktree in its state before the command writes, then the index.
     Restore,
     /// The worktree first, then the index.
     Compare,
@@ -54,13 +54,13 @@ pub(super) struct Shared {
     /// The `.gitattributes` files of the index, by directory. When restoring, files of the worktree
     /// replace them.
     pub(super) indexed: HashMap<BString, RawFile>,
-    /// The attribute files that came later, below the top. `None` if none can come.
+    /// The attribute files that were added later, below the top. `None` if none can be added.
     pub(super) arrived: Option<RwLock<HashMap<BString, Arc<File>>>>,
     pub(super) settings: Settings,
     pub(super) drivers: Vec<Driver>,
     pub(super) filters: filter::Environment,
     pub(super) metadata: Metadata,
-    /// The index, when comparing: its blobs decide about conversions that depend on a guess.
+    /// The index, when comparing. Conversions that depend on a guess look at its blobs.
     pub(super) index: Option<Index>,
     /// The checks of content that will be stored.
     pub(super) storing: Option<Storing>,
@@ -168,7 +168,7 @@ fn indexed(repo: &Repository, index: &Index) -> Result<HashMap<BString, RawFile>
     let mut reader = repo.objects().reader();
     for at in index.files_named(NAME) {
         let entry = index.entry(at);
-        // For an unmerged path, our stage counts.
+        // An unmerged path is represented by stage 2 ("ours").
         if !matches!(entry.stage, Stage::Normal | Stage::Ours) {
             continue;
         }
@@ -335,8 +335,8 @@ impl Shared {
 }
 
 impl Action {
-    /// Returns the driver that a checkout runs. Git streams some files, and then ignores drivers
-    /// without a command even if they are required.
+    /// Returns the driver that a checkout runs. Git streams some files, and for these ignores
+    /// drivers without a command even if they are required.
     pub(super) fn smudge_driver(&self) -> Option<usize> {
         self.driver.filter(|_| !self.streamed)
     }
@@ -398,7 +398,8 @@ impl Text {
 }
 
 impl Shared {
-    /// Returns the blob of a path in the index. For an unmerged path, our stage counts.
+    /// Returns the blob of a path in the index. An unmerged path is represented by stage 2
+    /// ("ours").
     pub(super) fn indexed_blob(&self, path: &BStr) -> Option<Vec<u8>> {
         let index = self.index.as_ref()?;
         let at = [Stage::Normal, Stage::Ours].iter().find_map(|stage| index.position(path, *stage).ok())?;

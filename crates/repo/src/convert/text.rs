@@ -30,7 +30,7 @@ impl LineEnds {
     }
 }
 
-/// Counts of bytes that decide if content is text.
+/// Counts of bytes that decide whether content is text.
 #[derive(Default)]
 struct Stats {
     nul: usize,
@@ -75,7 +75,7 @@ impl Stats {
     }
 
     /// Returns the line ends that are lost if a file is stored and checked out again. `converted`
-    /// says that storing changes CRLF to LF.
+    /// is true if storing changes CRLF to LF.
     fn lost(&self, ends: LineEnds, converted: bool) -> Option<Lost> {
         let (crlf, lone_lf) = match converted {
             true => (0, self.lone_lf + self.crlf),
@@ -197,8 +197,8 @@ fn next_ident(bytes: &[u8], from: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// Expands `$Id$`; returns false if there is none. An expansion of another version control system
-/// stays.
+/// Expands `$Id$`; returns false if there is none. An expansion by another version control system
+/// is left unchanged.
 pub(super) fn ident_to_worktree(bytes: &[u8], kind: HashKind, out: &mut Vec<u8>) -> bool {
     if next_ident(bytes, 0).is_none() {
         return false;
@@ -298,7 +298,7 @@ pub(super) fn ident_to_git(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     let mut at = 0;
     while let Some((start, end)) = next_ident(bytes, at) {
         if bytes[start + 3] == b'$' {
-            // It is collapsed already; its closing dollar may begin another identifier.
+            // Already collapsed. Its closing dollar may begin another identifier.
             at = start + 1;
             continue;
         }

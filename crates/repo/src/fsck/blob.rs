@@ -5,11 +5,11 @@ use bstr::{BStr, ByteSlice as _};
 use super::{Id, Report, Roles, url};
 use crate::config;
 
-/// Git's limits for attributes.
+/// Git's limits for attribute files.
 const LONGEST_LINE: usize = 2048;
 const LARGEST_ATTRIBUTES: usize = 100 << 20;
 
-/// Returns true if the blob is refused. `content` is `None` if it is too large to be held.
+/// Returns true if the blob is refused. `content` is `None` if it is too large to keep in memory.
 pub(super) fn check(report: &mut Report<'_>, content: Option<&[u8]>, roles: Roles) -> bool {
     let mut is_refused = false;
     if roles.modules {
@@ -60,7 +60,7 @@ fn modules(report: &mut Report<'_>, content: &[u8]) -> bool {
     is_refused
 }
 
-/// Returns true if a submodule may have this name: it becomes a path below `modules`.
+/// Returns true if this is a valid submodule name: it becomes a path below `modules`.
 fn is_name(name: &BStr) -> bool {
     !name.is_empty() && !name.split(|byte| matches!(byte, b'/' | b'\\')).any(|part| part == b"..")
 }

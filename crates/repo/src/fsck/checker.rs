@@ -1,4 +1,4 @@
-//! Checks all objects of a pack that arrives.
+//! Checks all objects of an incoming pack.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -13,56 +13,57 @@ use crate::{
     objects::{Objects, Reader},
 };
 
-/// Larger commits, trees and tags are refused: each is held while it is checked.
+/// Commits, trees and tags of more bytes are refused: each is kept in memory during its check.
 const LARGEST: u64 = 512 << 20;
 
-/// The most bytes of messages that are kept until the pack is there.
+/// Limit for the bytes of messages that are kept until the pack is complete.
 const MOST_TEXT: usize = 16 << 20;
 
-/// The most names of `.gitmodules` and `.gitattributes` each. A hostile tree can have millions.
+/// Limits for the number of `.gitmodules` and of `.gitattributes` blobs. A hostile tree can have
+/// millions.
 const MOST_FILES: usize = 1 << 20;
 
-/// Sees the objects of a pack, and keeps what is to be said of them.
+/// Checks the objects of a pack as they arrive, and collects the messages about them.
 pub struct Checker {
     rules: Rules,
-    /// Files of more bytes are not held while a pack arrives.
+    /// Blobs of more bytes are not kept in memory while a pack arrives.
     big: u64,
-    /// Collects what objects name: see [`Checker::links`].
+    /// True if the names that objects refer to are collected: see [`Checker::links`].
     collects: bool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// By the offset of the object in the pack. The last part is the reason for a refusal.
+    /// Messages, and the reason for a refusal, by the offset of the object in the pack.
     findings: BTreeMap<u64, (Vec<Line>, Option<Refused>)>,
-    /// The bytes of the messages in them.
+    /// The bytes of all these messages.
     text: usize,
     modules: BTreeSet<ObjectId>,
     attributes: BTreeSet<ObjectId>,
     /// Blobs that were checked in their roles.
     done: BTreeSet<ObjectId>,
-    /// Blobs that a second reading of the pack has checked.
+    /// Blobs that were checked during a second read of the pack.
     late: BTreeMap<ObjectId, Findings>,
     links: BTreeMap<ObjectId, Kind>,
-    /// An object that is named with two kinds, one of which is wrong.
+    /// An object to which references expect two different types.
     disputed: Option<(ObjectId, Kind, Kind)>,
     seen: HashMap<ObjectId, Kind>,
-    /// Objects that came more than once.
+    /// Objects that occurred more than once.
     repeated: BTreeSet<ObjectId>,
 }
 
-/// Objects were refused.
+/// The reason why the objects were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Refused {
     /// An object that cannot be parsed.
     #[error("invalid {0}")]
     Invalid(&'static str),
-    /// An object, when it was seen.
+    /// An object was refused while the pack arrived.
     #[error("fsck error in packed object")]
     Object,
-    /// A file, when the pack was there.
+    /// A blob was refused after the pack was complete.
     #[error("fsck error in pack objects")]
     File,
     #[error("{} {oid} has {size} bytes, too many to be checked", .kind.name())]
@@ -77,34 +78,34 @@ pub enum Refused {
     Type { oid: ObjectId, expected: Kind, found: Kind },
 }
 
-/// The treatment of files that trees name and nobody has.
+/// How to treat blobs that trees refer to but that do not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// Another check finds them, or a remote promises them.
+    /// Not an error: another check finds them, or a remote promises them.
     Ignored,
     /// They are reported.
     Reported,
 }
 
 impl Checker {
-    /// `big` is `core.bigFileThreshold`.
+    /// `big` is `core.bigFileThreshold`, in bytes.
     pub fn new(rules: Rules, big: u64) -> Checker {
         Checker { rules, big, collects: false, state: Mutex::default() }
     }
 
-    /// Collects the names of all objects, and of those that they name, for [`Checker::links`].
+    /// Collects the names of all objects, and of the objects they refer to, for [`Checker::links`].
     pub fn collecting(self) -> Checker {
         Checker { collects: true, ..self }
     }
 
-    /// Returns an error if an object of the pack names one that is neither in the pack nor in
-    /// `objects`, or has another kind, or comes twice.
+    /// Returns an error if an object of the pack refers to an object that is neither in the pack
+    /// nor in `objects`, or has another type, or if an object occurs twice.
     pub fn links(&self, objects: &Objects) -> Result<(), Refused> {
         let state = self.state();
         if let Some((oid, expected, found)) = state.disputed {
             return Err(Refused::Type { oid, expected, found });
         }
-        // Git knows the empty tree without an object.
+        // The empty tree always exists for Git.
         let empty_tree = ObjectId::empty_tree(self.rules.hash);
         for (&oid, &expected) in &state.links {
             let found = match state.seen.get(&oid) {
@@ -119,8 +120,8 @@ impl Checker {
         state.repeated.first().map_or(Ok(()), |oid| Err(Refused::Repeated(*oid)))
     }
 
-    /// Returns true if [`Checker::finish`] would miss a file in `objects`. The pack may hold it in
-    /// a place where `objects` does not look: see [`Late`].
+    /// Returns true if [`Checker::finish`] would not find a blob in `objects`. The pack may hold
+    /// the blob where `objects` cannot read it: see [`Late`].
     pub fn lacks_files(&self, objects: &Objects) -> bool {
         let state = self.state();
         let mut files = state.modules.iter().chain(&state.attributes);
@@ -131,8 +132,8 @@ impl Checker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what was found so far, in the order of the pack, and ends at the first object that is
-    /// refused.
+    /// Passes the messages so far to `say`, in the order of the pack, and stops at the first object
+    /// that is refused.
     pub fn verdict(&self, say: &mut dyn FnMut(&Line)) -> Result<(), Refused> {
         let (findings, text) = {
             let mut state = self.state();
@@ -148,8 +149,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Checks the files that came before the trees that name them. `objects` has the pack, and
-    /// everything from before. Returns each `.gitmodules` that is missing.
+    /// Checks the blobs that came before the trees that refer to them. `objects` contains the pack
+    /// and all older objects. Returns the missing `.gitmodules` blobs.
     pub fn finish(
         &self,
         objects: &Objects,
@@ -186,7 +187,7 @@ impl Checker {
         if is_refused { Err(Refused::File) } else { Ok(missing) }
     }
 
-    /// `None`: the file is missing.
+    /// Checks one blob; returns `None` if it is missing.
     fn file(&self, reader: &mut Reader<'_>, oid: &ObjectId, roles: Roles) -> Option<Findings> {
         Some(match reader.header(oid).ok()? {
             (Kind::Blob, size) if size > self.big => blob(&self.rules, oid, None, roles),
@@ -201,7 +202,7 @@ impl Checker {
         })
     }
 
-    /// Checks a blob whose roles are known already.
+    /// Checks a blob in the roles that earlier trees gave it.
     fn blob(&self, oid: &ObjectId, content: Option<&[u8]>) -> Findings {
         let roles = {
             let mut state = self.state();
@@ -232,8 +233,8 @@ impl Checker {
     }
 }
 
-/// Sees the objects of the same pack again, and checks the files that came before the trees that
-/// name them. [`Checker::finish`] says what was found.
+/// Receives the objects of the same pack a second time, and checks the blobs that came before the
+/// trees that refer to them. [`Checker::finish`] reports the results.
 pub struct Late<'a>(pub &'a Checker);
 
 impl Late<'_> {
@@ -314,19 +315,19 @@ impl Observer for Checker {
 }
 
 impl State {
-    /// Returns the roles that trees gave a blob so far.
+    /// Returns the roles that the trees seen so far give a blob.
     fn roles(&self, oid: &ObjectId) -> Roles {
         Roles { modules: self.modules.contains(oid), attributes: self.attributes.contains(oid) }
     }
 
-    /// Notes that an object came.
+    /// Records that an object arrived.
     fn see(&mut self, oid: &ObjectId, kind: Kind) {
         if self.seen.insert(*oid, kind).is_some() {
             self.repeated.insert(*oid);
         }
     }
 
-    /// Notes that an object is named.
+    /// Records a reference to an object of this type.
     fn link(&mut self, oid: ObjectId, kind: Kind) {
         let before = self.links.insert(oid, kind);
         if let Some(before) = before.filter(|before| *before != kind) {
@@ -334,8 +335,8 @@ impl State {
         }
     }
 
-    /// Keeps what is to be said of the object at `offset`. After the first refusal nothing is said,
-    /// so nothing is kept.
+    /// Stores the messages about the object at `offset`. Objects behind the first refusal are not
+    /// reported, so their messages are dropped.
     fn note(&mut self, offset: u64, lines: Vec<Line>, refused: Option<Refused>) {
         let is_refusal = |(_, refused): &(Vec<Line>, Option<Refused>)| refused.is_some();
         if self.findings.last_key_value().is_some_and(|(last, found)| *last < offset && is_refusal(found)) {

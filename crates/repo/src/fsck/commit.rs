@@ -1,4 +1,4 @@
-//! Commits, and the lines about people. Source: Git's `fsck_commit` and `fsck_ident`.
+//! Commits, and their author and committer lines. Source: Git's `fsck_commit` and `fsck_ident`.
 
 use format::ObjectId;
 
@@ -73,7 +73,7 @@ pub(super) fn person(report: &mut Report<'_>, line: &[u8]) -> Result<(), Refusal
         return flaw(Id::ZeroPaddedDate, "zero-padded date");
     }
     let seconds = std::str::from_utf8(date).ok().and_then(|date| date.parse::<i64>().ok());
-    // Git's buffer has this size.
+    // The size of Git's buffer.
     if seconds.is_none() || date.len() > 23 {
         return flaw(Id::BadDateOverflow, "date causes integer overflow");
     }

@@ -1,18 +1,18 @@
 //! The names of the flaws, as users write them in `fetch.fsck.<msg-id>`. Source: git-fsck(1),
 //! "FSCK MESSAGES".
 
-/// How grave a flaw is.
+/// The severity of a flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Not reported.
     Ignore,
-    /// Reported as a warning. A strict check treats it no worse.
+    /// Reported as a warning, also by a strict check.
     Info,
     /// Reported as a warning, by a strict check as an error.
     Warn,
     /// Reported as an error.
     Error,
-    /// Like `Error`. No setting makes it less.
+    /// Like `Error`, but no setting lowers it.
     Fatal,
 }
 
@@ -123,7 +123,7 @@ impl Id {
         ALL[self as usize].1
     }
 
-    /// Returns the severity without settings.
+    /// Returns the default severity.
     pub fn severity(self) -> Severity {
         ALL[self as usize].2
     }

@@ -1,7 +1,7 @@
-//! Checks what objects say, as `git fsck` and `git index-pack --strict` do.
+//! Checks the contents of objects, as `git fsck` and `git index-pack --strict` do.
 //!
 //! [`object`] is pure: bytes and [`Rules`] to [`Findings`]. [`Checker`] applies it to all objects
-//! of a pack that arrives. Messages and their order are Git's (`fsck.c`).
+//! of an incoming pack. Messages and their order are Git's (`fsck.c`).
 
 mod blob;
 mod checker;
@@ -22,26 +22,26 @@ pub use checker::{Absent, Checker, Late, Refused};
 pub use id::{Id, Severity};
 pub use rules::{Invalid, Rules};
 
-/// The objects that trees name as `.gitmodules` and `.gitattributes`.
+/// The blobs that trees contain as `.gitmodules` and `.gitattributes`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    /// Files called `.gitmodules`, in any spelling.
+    /// Blobs named `.gitmodules`, in any spelling that a file system may treat as this name.
     pub modules: BTreeSet<ObjectId>,
-    /// Files called `.gitattributes`.
+    /// Blobs named `.gitattributes`.
     pub attributes: BTreeSet<ObjectId>,
 }
 
 /// The roles of a blob.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
-    /// A tree calls it `.gitmodules`.
+    /// A tree contains it as `.gitmodules`.
     pub modules: bool,
-    /// A tree calls it `.gitattributes`.
+    /// A tree contains it as `.gitattributes`.
     pub attributes: bool,
 }
 
-/// The most bytes of messages about one object. Git prints all of them, but a hostile object can
-/// have many times its bytes of flaws.
+/// Limit for the bytes of messages about one object. Git prints all of them, but the messages about
+/// a hostile object can have many times the size of the object.
 const LONGEST: usize = 1 << 20;
 
 /// A message.
@@ -66,7 +66,7 @@ impl Line {
 pub struct Findings {
     /// The messages, in Git's order.
     pub lines: Vec<Line>,
-    /// The object is refused.
+    /// True if the object is refused.
     pub is_refused: bool,
 }
 
@@ -82,15 +82,15 @@ pub fn object(rules: &Rules, oid: &ObjectId, kind: Kind, content: &[u8], files: 
     Findings { lines: report.lines, is_refused }
 }
 
-/// Checks a blob that trees use for `roles`. `content` is `None` if the blob is too large to be
-/// held.
+/// Checks a blob that trees use for `roles`. `content` is `None` if the blob is too large to keep
+/// in memory.
 pub fn blob(rules: &Rules, oid: &ObjectId, content: Option<&[u8]>, roles: Roles) -> Findings {
     let mut report = Report::new(rules, oid);
     let is_refused = !rules.skips(oid) && blob::check(&mut report, content, roles);
     Findings { lines: report.lines, is_refused }
 }
 
-/// Returns one flaw of an object.
+/// Returns findings with a single flaw.
 fn flaw(rules: &Rules, oid: &ObjectId, id: Id, message: &str) -> Findings {
     let mut report = Report::new(rules, oid);
     let is_refused = report.flaw(id, message).is_err();
@@ -100,7 +100,7 @@ fn flaw(rules: &Rules, oid: &ObjectId, id: Id, message: &str) -> Findings {
 /// The object is refused.
 struct Refusal;
 
-/// Collects what is said of one object.
+/// Collects the messages about one object.
 struct Report<'a> {
     rules: &'a Rules,
     oid: &'a ObjectId,
@@ -114,7 +114,7 @@ impl<'a> Report<'a> {
         Report { rules, oid, lines: Vec::new(), len: 0 }
     }
 
-    /// Reports a flaw. Returns an error if the object is refused for it.
+    /// Reports a flaw. Returns an error if the flaw makes the check refuse the object.
     fn flaw(&mut self, id: Id, message: impl AsRef<[u8]>) -> Result<(), Refusal> {
         if self.rules.skips(self.oid) {
             return Ok(());
@@ -153,7 +153,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Reports the end of a header that is not there. Source: Git's `verify_headers`.
+/// Reports a header that is not terminated. Source: Git's `verify_headers`.
 fn headers(report: &mut Report<'_>, content: &[u8]) -> Result<(), Refusal> {
     for (at, byte) in content.iter().enumerate() {
         match byte {
@@ -171,7 +171,7 @@ fn headers(report: &mut Report<'_>, content: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// Takes the line up to the next line end off `rest`. `None`: there is no line end.
+/// Splits the line up to the next line end off `rest`. Returns `None` without a line end.
 fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
     let line = &rest[..end];
@@ -179,7 +179,7 @@ fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(line)
 }
 
-/// Takes the line of a header off `rest`, if it begins with `name` and a blank.
+/// Splits a header line off `rest` if it begins with `name` and a blank.
 fn header<'a>(rest: &mut &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let after = rest.strip_prefix(name)?.strip_prefix(b" ")?;
     let mut after = after;

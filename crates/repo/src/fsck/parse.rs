@@ -1,5 +1,4 @@
-//! Objects that Git's parser refuses before their check. Source: Git's `parse_commit_buffer` and
-//! `parse_tag_buffer`.
+//! The parser that precedes the check. Source: Git's `parse_commit_buffer` and `parse_tag_buffer`.
 
 use format::{
     HashKind, Kind, ObjectId,
@@ -8,7 +7,7 @@ use format::{
 
 use super::Line;
 
-/// Parses an object. The error holds Git's complaints.
+/// Parses an object. The error holds Git's messages.
 pub(super) fn check(hash: HashKind, oid: &ObjectId, kind: Kind, content: &[u8]) -> Result<(), Vec<Line>> {
     match kind {
         Kind::Commit => {
@@ -46,9 +45,9 @@ fn commit(hash: HashKind, content: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// The error holds the unknown type, if that is the flaw.
+/// Parses a tag. If its type is unknown, the error holds that type.
 fn tag(hash: HashKind, content: &[u8]) -> Result<(), Option<bstr::BString>> {
-    /// Git's buffer for a type.
+    /// The size of Git's buffer for a type.
     const LONGEST_TYPE: usize = 20;
     let mut rest = content;
     let enough = content.len() >= hash.hex_len() + 24;
@@ -61,7 +60,7 @@ fn tag(hash: HashKind, content: &[u8]) -> Result<(), Option<bstr::BString>> {
     super::header(&mut rest, b"tag").map(drop).ok_or(None)
 }
 
-/// Returns the objects that an object names, with their kinds, as far as it can be parsed.
+/// Returns the objects that an object refers to, with their types, as far as it can be parsed.
 pub(super) fn links(hash: HashKind, kind: Kind, content: &[u8]) -> Vec<(ObjectId, Kind)> {
     let mut rest = content;
     let mut links = Vec::new();

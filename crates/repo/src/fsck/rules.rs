@@ -17,12 +17,12 @@ const LONGEST_NAME: usize = 4096;
 pub struct Rules {
     severities: [Severity; Id::count()],
     skipped: HashSet<ObjectId>,
-    /// The longest name of a tree entry that is not reported.
+    /// Tree entries with longer names are reported. In bytes.
     pub(super) longest_name: usize,
     pub(super) hash: HashKind,
 }
 
-/// A setting is wrong. Messages are Git's.
+/// A setting is invalid. Messages are Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Invalid {
@@ -57,8 +57,8 @@ impl Rules {
         Rules { severities, skipped: HashSet::new(), longest_name: LONGEST_NAME, hash }
     }
 
-    /// Reads `fetch.fsckObjects`, else `transfer.fsckObjects`, and `fetch.fsck.*`. `None`: objects
-    /// that arrive are not checked. The second value holds warnings.
+    /// Reads `fetch.fsckObjects`, else `transfer.fsckObjects`, and `fetch.fsck.*`. Returns `None`
+    /// if incoming objects are not checked. The second value holds warnings.
     pub fn of_fetch(repo: &Repository) -> Result<(Option<Rules>, Vec<BString>), crate::Error> {
         let is_on = match repo.config_bool("fetch.fsckObjects")? {
             Some(is_on) => is_on,

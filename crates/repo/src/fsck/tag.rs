@@ -36,7 +36,7 @@ pub(super) fn check(report: &mut Report<'_>, content: &[u8]) -> Result<(), Refus
     if refname::check(full.as_bstr(), Levels::Two).is_err() {
         report.flaw(Id::BadTagName, [b"invalid 'tag' name: ", name].concat())?;
     }
-    // Like Git, a later flaw that is ignored hides that of the tagger.
+    // As in Git, the result of an ignored later flaw replaces that of the tagger.
     let mut answer = match header(&mut rest, b"tagger") {
         None => report.flaw(Id::MissingTaggerEntry, "invalid format - expected 'tagger' line"),
         Some(tagger) => person(report, tagger),

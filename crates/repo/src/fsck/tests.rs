@@ -7,7 +7,7 @@ use crate::indexing::Observer as _;
 const OID: &str = "0123456789012345678901234567890123456789";
 const PERSON: &str = "A U Thor <a@b> 1234567890 +0000";
 
-/// The ids of all flaws of an object, and true if it is refused.
+/// Returns the ids of all flaws of an object, and true if it is refused.
 fn flaws_with(words: &str, kind: Kind, content: &[u8]) -> (Vec<String>, bool) {
     let mut rules = Rules::strict(HashKind::Sha1);
     rules.set_all(words.into()).expect("known ids");
@@ -197,7 +197,7 @@ fn files_before_their_trees_are_checked_in_a_second_reading() {
     assert!(matches!(&said[..], [Line::Error(text)] if text.contains_str(": gitmodulesName: ")), "{said:?}");
 }
 
-/// The bytes of all messages of some findings.
+/// Returns the bytes of all messages of some findings.
 fn said(found: &Findings) -> usize {
     found.lines.iter().map(Line::len).sum()
 }
@@ -209,7 +209,7 @@ fn messages_about_one_object_are_bounded() {
     let links: Vec<(&str, &str)> = vec![("120000", ".mailmap"); 30_000];
     let mut files = Files::default();
     let many = object(&rules, &oid, Kind::Tree, &tree(&links), &mut files);
-    // The name of a section belongs to each of its keys.
+    // Each key repeats the name of its section.
     let section = format!("[submodule \"../{}\"]\n{}", "a".repeat(1 << 16), "k\n".repeat(5_000));
     let modules = Roles { modules: true, attributes: false };
     let long = blob(&rules, &oid, Some(section.as_bytes()), modules);

@@ -26,7 +26,7 @@ const ONCE: [(Id, &str); 11] = [
     (Id::LargePathname, "contains excessively large pathname"),
 ];
 
-/// One entry as it is written.
+/// One entry as stored.
 struct Entry<'a> {
     mode: u32,
     is_padded: bool,
@@ -81,7 +81,7 @@ pub(super) fn check(report: &mut Report<'_>, content: &[u8], files: &mut Files) 
     is_refused
 }
 
-/// Takes one entry off. The error is Git's complaint.
+/// Splits one entry off. The error is Git's message.
 fn entry<'a>(rest: &mut &'a [u8], hash: format::HashKind) -> Result<Entry<'a>, &'static str> {
     let bytes = *rest;
     let len = hash.len();
@@ -103,18 +103,18 @@ fn entry<'a>(rest: &mut &'a [u8], hash: format::HashKind) -> Result<Entry<'a>, &
     let raw = after.get(end + 1..end + 1 + len).ok_or("too-short tree file")?;
     let oid = ObjectId::from_bytes(hash, raw).ok_or("too-short tree file")?;
     *rest = &after[end + 1 + len..];
-    // Git keeps 16 bits.
+    // Git keeps 16 bits of the mode.
     Ok(Entry { mode: mode & 0xffff, is_padded: digits[0] == b'0', name: &after[..end], oid })
 }
 
-/// The name, and what is behind each backslash in it: NTFS separates names there.
+/// Returns the name, and its rest after each backslash: NTFS treats a backslash as a separator.
 fn behind_backslashes(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     let starts = name.iter().enumerate().filter(|(_, byte)| **byte == b'\\').map(|(at, _)| at + 1);
     std::iter::once(0).chain(starts).map(|start| &name[start..])
 }
 
-/// Collects `.gitmodules` and `.gitattributes`, and reports symbolic links in the place of files
-/// that Git reads. Returns true if the tree is refused.
+/// Collects `.gitmodules` and `.gitattributes`, and reports symbolic links in place of files that
+/// Git reads. Returns true if the tree is refused.
 fn special(report: &mut Report<'_>, entry: &Entry<'_>, files: &mut Files) -> bool {
     let Entry { name, oid, .. } = *entry;
     let is_link = entry.mode & TYPE == LINK;
@@ -152,15 +152,15 @@ fn special(report: &mut Report<'_>, entry: &Entry<'_>, files: &mut Files) -> boo
     is_refused || refused_links
 }
 
-/// The place of an entry behind the one before.
+/// The position of an entry relative to the previous entry.
 enum Placed {
     Sorted,
     Unsorted,
     Twice,
 }
 
-/// Compares each entry with the one before. A file and a directory of one name need not be
-/// neighbours: `foo`, `foo.bar`, `foo/`.
+/// Compares each entry with the previous one. A file and a directory with the same name need not be
+/// adjacent: `foo`, `foo.bar`, `foo/`.
 #[derive(Default)]
 struct Order<'a> {
     before: Option<(bool, &'a [u8])>,

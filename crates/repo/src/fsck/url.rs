@@ -1,9 +1,9 @@
-//! Addresses of submodules that would mislead Git's helpers. Source: Git's `check_submodule_url`
+//! URLs of submodules that would mislead Git's remote helpers. Source: Git's `check_submodule_url`
 //! and `url_normalize`.
 
 use bstr::{BStr, ByteSlice as _};
 
-/// Returns true if Git clones from this address.
+/// Returns true if Git clones from this URL.
 pub(super) fn is_safe(url: &BStr) -> bool {
     if url.starts_with(b"-") {
         return false;
@@ -23,7 +23,7 @@ fn names_newline(text: &[u8]) -> bool {
     text.contains(&b'\n') || text.to_ascii_lowercase().contains_str("%0a")
 }
 
-/// Returns true if an address goes up and then names a host or a helper.
+/// Returns true if a relative URL goes up and then names a host or a remote helper.
 fn leaves_root(url: &[u8]) -> bool {
     let (mut rest, mut went_up) = (url, false);
     loop {
@@ -37,7 +37,7 @@ fn leaves_root(url: &[u8]) -> bool {
     }
 }
 
-/// Returns the address that libcurl would get.
+/// Returns the URL that Git would pass to libcurl.
 fn curl_address(url: &[u8]) -> Option<&[u8]> {
     let schemes = ["http", "https", "ftp", "ftps"];
     let helper = |scheme: &&str| url.strip_prefix(scheme.as_bytes())?.strip_prefix(b"::");
@@ -46,7 +46,7 @@ fn curl_address(url: &[u8]) -> Option<&[u8]> {
     schemes.iter().find_map(helper).or_else(|| schemes.iter().any(is_plain).then_some(url))
 }
 
-/// Returns true if Git can bring the address into its normal form.
+/// Returns true if Git can normalize the URL.
 fn is_valid(url: &[u8]) -> bool {
     let is_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+.-".contains(byte);
     let len = url.iter().take_while(|byte| is_scheme(byte)).count();
@@ -78,7 +78,7 @@ fn is_valid(url: &[u8]) -> bool {
 fn is_port(port: &[u8]) -> bool {
     let digits = port.trim_start_with(|digit| digit == '0');
     match digits {
-        // Nothing but zeros is port 0.
+        // A port of zeros is port 0, which is invalid. An empty port is valid.
         b"" => port.is_empty(),
         digits => {
             let number = digits.to_str().ok().filter(|digits| digits.len() <= 5);
@@ -88,7 +88,7 @@ fn is_port(port: &[u8]) -> bool {
     }
 }
 
-/// Returns true if the path does not go above its root, and escapes are whole.
+/// Returns true if the path does not go above its root, and all its escapes are complete.
 fn is_path(text: &[u8]) -> bool {
     let (path, _) = text.split_at(text.find_byteset(b"?#").unwrap_or(text.len()));
     let mut depth = 0_usize;
