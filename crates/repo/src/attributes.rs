@@ -2,7 +2,7 @@
 //! concern conversion.
 //!
 //! Attribute files are read when a path needs them. Those of the last path's directory stay in
-//! memory. A malformed line does not stop anything: it adds a message in Git's words
+//! memory. A malformed line is skipped, and Git's message about it is queued
 //! ([`Attributes::take_messages`]).
 //!
 //! Source: gitattributes(5). Precedence, strongest first: `info/attributes`, `.gitattributes` of
@@ -88,7 +88,7 @@ pub struct Attributes<R, I> {
 
 impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
     /// Reads the files that apply to the whole repository. `names` come first in
-    /// [`Attributes::names`]; `info` is Git's name of `info/attributes`.
+    /// [`Attributes::names`]; `info` is the path of `info/attributes` in Git's messages.
     pub fn new(repo: R, index: I, source: Source, names: &[BString], info: &BStr) -> Result<Self, Error> {
         let fold_case = repo.borrow().config_bool("core.ignoreCase")?.unwrap_or(false);
         let worktree = match repo.borrow().work_tree() {
@@ -188,7 +188,8 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         self.names.len() - 1
     }
 
-    /// Replaces names by numbers. The macros of `raw` replace earlier macros of the same name.
+    /// Replaces attribute names by their numbers. The macros of `raw` replace earlier macros of the
+    /// same name.
     fn take(&mut self, raw: RawFile) -> File {
         let mut file = File::default();
         for line in raw.0 {
@@ -231,7 +232,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         Ok(())
     }
 
-    /// Reads a file outside the worktree. `name` is Git's name of it.
+    /// Reads a file outside the worktree. `name` is its path in Git's messages.
     fn read_outside(&mut self, path: &UserPath, name: &BStr) -> File {
         let repo = self.repo.borrow();
         let opened =
@@ -329,7 +330,7 @@ impl<R: Borrow<Repository>, I: Borrow<Index>> Attributes<R, I> {
         self.messages.push([b"warning: ", parts.concat().as_slice()].concat().into());
     }
 
-    /// Goes to the directory of a path: keeps the files of the common ancestors and reads the
+    /// Moves to the directory of a path: keeps the files of the common ancestors and reads the
     /// others.
     fn enter(&mut self, dir: &BStr) {
         if self.dir == dir {

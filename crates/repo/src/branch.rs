@@ -37,7 +37,7 @@ pub enum Guess {
         /// The commit of the ref.
         oid: ObjectId,
     },
-    /// Several remotes have such a branch. Git prints their number and an advice.
+    /// Several remotes have such a branch. Git prints their number and a hint.
     Ambiguous {
         /// The number of these remotes.
         matches: usize,
@@ -117,7 +117,7 @@ impl Repository {
     }
 
     /// Returns the full name of the upstream of a branch, even if that ref does not exist. `branch`
-    /// is a full name. The error has Git's words for the reason why there is none.
+    /// is a full name. If there is no upstream, the error is Git's message with the reason.
     pub fn require_upstream(&self, branch: &BStr) -> Result<BString, Error> {
         let short = branch_name(branch);
         let remote = self.config_str(&format!("branch.{short}.remote"));
@@ -137,8 +137,8 @@ impl Repository {
         Err(UpstreamError::NotTracked(merge).into())
     }
 
-    /// Returns the full name of `@{push}` of a branch. The error has Git's words for the reason why
-    /// there is none.
+    /// Returns the full name of `@{push}` of a branch. If there is none, the error is Git's message
+    /// with the reason.
     pub fn require_push(&self, branch: &BStr) -> Result<BString, Error> {
         let short = branch_name(branch);
         let remote = self
@@ -246,7 +246,7 @@ impl Repository {
         self.shorten(full, false)
     }
 
-    /// Returns the shortest name that can only mean this ref.
+    /// Returns the shortest name that is not ambiguous.
     pub fn shorten_ref_strictly(&self, full: &BStr) -> Result<BString, Error> {
         self.shorten(full, true)
     }

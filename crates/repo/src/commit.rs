@@ -1,11 +1,11 @@
-//! Commits as texts: what a command needs that makes a commit from another one.
+//! Commits as text, for commands that derive one commit from another.
 
 use bstr::{BStr, BString, ByteSlice};
 use format::ObjectId;
 
 use crate::{Error, ObjectError, Repository, convert::encoding, objects::Kind};
 
-/// A header of a commit, without the blanks that lead its further lines.
+/// A header of a commit. Its continuation lines have lost their leading blanks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitHeader {
     /// The first word.
@@ -36,18 +36,19 @@ impl CommitText {
         Some(found.value.strip_suffix(b"\n").unwrap_or(&found.value).as_bstr())
     }
 
-    /// Returns the encoding of the texts.
+    /// Returns the encoding of the message and the headers.
     pub fn encoding(&self) -> &BStr {
         self.header("encoding").unwrap_or("UTF-8".into())
     }
 
-    /// Returns a text of the commit in the encoding `to`, if it can be converted.
+    /// Converts text of the commit to the encoding `to`. Returns it unchanged if the conversion
+    /// fails.
     pub fn recode(&self, text: &BStr, to: &BStr) -> BString {
         encoding::recode(self.encoding(), to, text.to_owned())
     }
 }
 
-/// Returns true if the names stand for one encoding.
+/// Returns true if both names mean the same encoding.
 pub fn is_same_encoding(one: &BStr, other: &BStr) -> bool {
     one.eq_ignore_ascii_case(other) || encoding::is_utf8(one) && encoding::is_utf8(other)
 }

@@ -1,4 +1,5 @@
-//! Reads objects for history and names: whole objects, and the objects that begin with a prefix.
+//! Reads objects for walks of history and for name lookups: whole objects, and the objects whose
+//! names begin with a prefix.
 //!
 //! All reads go through [`crate::objects::Objects`].
 
@@ -151,7 +152,7 @@ impl Repository {
         self.peel_tags(id).map(|(id, kind, _)| (id, kind))
     }
 
-    /// Returns the tree of a commit-ish or tree-ish.
+    /// Returns the tree that an object leads to.
     pub fn tree_of(&self, id: ObjectId) -> Result<ObjectId, Error> {
         match self.peel_tags(id)? {
             (id, Kind::Tree, _) => Ok(id),
@@ -178,7 +179,7 @@ impl Repository {
         &self.layout.objects_dir
     }
 
-    /// Returns [`Repository::objects_dir`] as Git names it in messages.
+    /// Returns [`Repository::objects_dir`] as Git prints it in messages.
     pub fn display_objects_dir(&self) -> PathBuf {
         match self.objects_dir().strip_prefix(self.common_dir()) {
             Ok(below) => self.display_common_dir().join(below),

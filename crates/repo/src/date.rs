@@ -2,8 +2,8 @@
 //!
 //! Source: git-commit-tree(1) "DATE FORMATS", and forms that Git accepts beyond those. A date is
 //! `@<seconds> <zone>`, or words in any order. The form of a word decides its meaning: a month, a
-//! day of the week, a time zone, a time, a date, a number. Words of another form are ignored. In
-//! the end year, month, hour, minute and second must be known. [`approximate()`] also reads
+//! day of the week, a time zone, a time, a date, a number. Words of another form are ignored. After
+//! the last word, year, month, hour, minute and second must be set. [`approximate()`] also reads
 //! relative dates (`yesterday`, `2 weeks ago`).
 
 mod approximate;

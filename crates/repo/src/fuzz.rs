@@ -1,4 +1,5 @@
-//! Entry points to internal parsers, for the targets in `fuzz/`. Only the feature `fuzz` has them.
+//! Entry points to internal parsers, for the targets in `fuzz/`. They exist only with the feature
+//! `fuzz`.
 
 use bstr::BString;
 
@@ -18,7 +19,7 @@ pub fn config(bytes: &[u8]) -> Result<Vec<(BString, Option<BString>)>, usize> {
 
 /// Parses an attribute file. Returns its patterns, and the numbers of the lines that are not valid.
 ///
-/// `macros` says if the file may define macros.
+/// `macros` is true if the file may define macros.
 pub fn attributes(bytes: &[u8], macros: bool) -> (Vec<BString>, Vec<usize>) {
     let mut invalid = Vec::new();
     let file = attributes::RawFile::parse_strictly(bytes, macros, |line, _flaw| invalid.push(line));
@@ -29,12 +30,12 @@ pub fn attributes(bytes: &[u8], macros: bool) -> (Vec<BString>, Vec<usize>) {
     (patterns.collect(), invalid)
 }
 
-/// Reads the refs of a server that sends `bytes`, whatever it is asked.
+/// Reads the refs of a server that sends `bytes`, whatever the request.
 pub fn advertisement(bytes: &[u8], is_stateless: bool) -> Result<Advertisement, wire::Error> {
     scripted::list(bytes, is_stateless)
 }
 
-/// Fetches from a server that sends `bytes`, whatever it is asked. Returns the bytes of the pack.
+/// Fetches from a server that sends `bytes`, whatever the request. Returns the bytes of the pack.
 pub fn server(bytes: &[u8], is_stateless: bool) -> Result<Vec<u8>, wire::Error> {
     scripted::fetch(bytes, is_stateless)
 }

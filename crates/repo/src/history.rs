@@ -16,7 +16,7 @@ use crate::{Error, RefError, Repository, gitoxide, objects::Reader};
 /// The number of left-behind commits that Git lists.
 const ORPHAN_CUTOFF: usize = 4;
 
-/// Commits that were reachable from a detached HEAD only.
+/// Commits that were reachable only from a detached HEAD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftBehind {
     /// The number of commits.
@@ -55,8 +55,8 @@ impl Repository {
         Ok(walk.seen.get(&tip).is_some_and(|seen| seen.marks & RIGHT != 0))
     }
 
-    /// Returns the common ancestors of two commits that are not ancestors of another one, as `git
-    /// merge-base --all` does, in no particular order.
+    /// Returns the best common ancestors of two commits: those that are not ancestors of another
+    /// common ancestor. `git merge-base --all` prints the same, but here the order is unspecified.
     pub fn merge_bases(&self, left: ObjectId, right: ObjectId) -> Result<Vec<ObjectId>, Error> {
         if left == right {
             return Ok(vec![left]);
@@ -84,7 +84,7 @@ impl Repository {
     }
 
     /// Returns the commits that are reachable from `tips`, but not from `not`, youngest first. Tags
-    /// are followed; other objects do not count.
+    /// are followed; objects that do not lead to a commit are ignored.
     pub fn commits_only_in(&self, tips: &[ObjectId], not: &[ObjectId]) -> Result<Vec<ObjectId>, Error> {
         let mut walk = Walk::new(self, |marks| marks == LEFT);
         for (ids, mark) in [(tips, LEFT), (not, RIGHT)] {
@@ -126,14 +126,14 @@ impl Repository {
     }
 }
 
-/// The number of further commits that are walked because of wrong dates.
+/// The number of extra commits that are walked because committer dates may be wrong.
 const SLOP: usize = 5;
 
 const LEFT: u8 = 1;
 const RIGHT: u8 = 2;
 const BOTH: u8 = LEFT | RIGHT;
 
-/// A walk that carries marks from tips to ancestors, youngest commits first.
+/// A walk that propagates marks from tips to ancestors, youngest commits first.
 struct Walk<'a> {
     repo: &'a Repository,
     reader: Reader<'a>,
@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Marks a commit. Marks that reach a commit whose parents are visited go on to its ancestors
+    /// Adds marks to a commit. If its parents are already visited, the marks go on to its ancestors
     /// at once, so wrong dates rarely change the result.
     fn paint(&mut self, id: ObjectId, marks: u8) -> Result<(), Error> {
         let mut pending = vec![id];
@@ -212,8 +212,8 @@ impl<'a> Walk<'a> {
 
     /// Walks until no commit in the queue keeps the walk going; returns the commits in order.
     ///
-    /// A commit as young as the last one that did may be its descendant and pass marks to it. The
-    /// walk visits those too, and then [`SLOP`] more commits, as Git does.
+    /// A commit as young as the last commit that kept the walk going may be its descendant and pass
+    /// marks to it. The walk visits those too, and then [`SLOP`] more commits, as Git does.
     fn run(&mut self) -> Result<Vec<ObjectId>, Error> {
         let mut order = Vec::new();
         let (mut oldest, mut slop) = (i64::MAX, SLOP);
@@ -240,13 +240,13 @@ impl<'a> Walk<'a> {
 }
 
 impl Repository {
-    /// Returns the commit-graph, unless history is cut off or replaced: the graph ignores both. It
-    /// is opened once.
+    /// Returns the commit-graph. Returns `None` in a shallow clone and with replacements, because
+    /// the graph ignores both. It is opened once.
     pub(crate) fn commit_graph(&self) -> Option<&Graph> {
         let open = || {
             let wanted = self.config_bool("core.commitGraph").ok().flatten().unwrap_or(true);
             let replaces = self.replaced.as_ref().is_some_and(|replaced| replaced.replaces_any());
-            // Reading a commit returns the error about the list of shallow commits.
+            // A damaged `shallow` file is reported when a commit is read.
             let is_whole = self.shallow().is_ok_and(HashSet::is_empty);
             if !wanted || !is_whole || replaces {
                 return None;

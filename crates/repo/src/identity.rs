@@ -2,7 +2,7 @@
 //!
 //! Source: git-commit-tree(1) "COMMIT INFORMATION", git-config(1) `user.*`. Order for both name and
 //! mail: `GIT_COMMITTER_*`, `committer.*`, `user.*`, (`EMAIL`,) the user database. The date: see
-//! [`crate::date`]. All identities of one command have one time.
+//! [`crate::date`]. All identities of one command have the same time.
 
 use std::{
     cell::LazyCell,
@@ -14,12 +14,12 @@ use bstr::{BStr, BString, ByteSlice};
 
 use crate::{ConfigError, Env, Error, Repository, date, disk};
 
-/// The person whose identity is asked for.
+/// The role whose identity is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// The author of a commit.
     Author,
-    /// The committer of a commit, who also goes into reflogs.
+    /// The committer of a commit. Reflogs record the committer too.
     Committer,
 }
 
@@ -39,14 +39,14 @@ impl Who {
     }
 }
 
-/// Parts of an identity that take the place of environment and configuration.
+/// Parts of an identity that override environment and configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
     /// The name.
     pub name: Option<BString>,
     /// The mail address.
     pub mail: Option<BString>,
-    /// The date, in a form that objects or Git's options have.
+    /// The date, in a format that commits or Git's options use.
     pub date: Option<BString>,
 }
 
@@ -77,7 +77,7 @@ impl Person {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct IdentityError {
-    /// The person of whom nothing is configured. Git then explains how to do that.
+    /// The role that has no configured identity. Git then explains how to configure it.
     pub unknown: Option<Who>,
     message: BString,
 }
@@ -90,7 +90,7 @@ impl IdentityError {
 
 impl Repository {
     /// Returns `Name <mail> seconds zone` for a reflog line. As in Git, a guessed identity is
-    /// allowed here; only an invalid date is an error.
+    /// accepted; only an invalid date is an error.
     pub fn committer(&self) -> Result<BString, Error> {
         let user = LazyCell::new(sys::user::current);
         let who = Who::Committer;
@@ -111,8 +111,8 @@ impl Repository {
         Ok(Person { name, mail, date: date.to_string() }.line())
     }
 
-    /// Returns the author or committer of a commit. A name or an address that Git would only guess
-    /// is an error if the guess is poor, or if `user.useConfigOnly` is set.
+    /// Returns the author or committer of a commit. A name or address that Git would only guess is
+    /// an error if the guess is poor, or if `user.useConfigOnly` is set.
     pub fn person(&self, who: Who, given: Given) -> Result<Person, IdentityError> {
         let user = LazyCell::new(sys::user::current);
         let only_configured = self.config_bool("user.useConfigOnly");
@@ -207,7 +207,7 @@ impl Repository {
         self.env.bytes("EMAIL").filter(|mail| !mail.is_empty()).map(ToOwned::to_owned)
     }
 
-    /// Returns a part of an identity as it is configured.
+    /// Returns the configured value of a part of an identity.
     fn identity_setting(&self, who: Who, key: &str) -> Option<BString> {
         let of = |section: &str| self.config_str(&format!("{section}.{key}"));
         let own = of(who.section()).filter(|value| !value.is_empty()).or_else(|| of("user"));
@@ -215,12 +215,13 @@ impl Repository {
         own.or_else(|| of("author").or_else(|| of("committer")).map(|_| BString::default()))
     }
 
-    /// Returns the time that this command gives to all that it makes, in Git's local time zone.
+    /// Returns the time of all objects and reflog entries of this command, in Git's local time
+    /// zone.
     fn now(&self) -> date::Time {
         *self.now.get_or_init(now)
     }
 
-    /// Returns true if `text` is a date without a relation to the current time.
+    /// Returns true if `text` is a date that does not depend on the current time.
     pub fn is_absolute_date(text: &BStr) -> bool {
         date::parse(text, seconds_now()).is_some()
     }
@@ -274,8 +275,8 @@ enum Guess {
     Poor,
 }
 
-/// Returns `login@host`; the host comes from `/etc/mailname` or is the host name. Git marks a host
-/// without a domain.
+/// Returns `login@host`. The host comes from `/etc/mailname` or is the host name. A host name
+/// without a domain gets the suffix that Git uses.
 fn guess_mail(user: Option<&sys::user::User>) -> (BString, Guess) {
     let mut mail = BString::from(user.map_or(&b"unknown"[..], |user| &user.name));
     mail.push(b'@');
@@ -297,14 +298,14 @@ fn parse_date(text: &BStr) -> Result<date::Time, Error> {
     date::parse(text, seconds_now()).ok_or_else(|| ConfigError::Date(text.to_owned()).into())
 }
 
-/// Parses a date, or returns `None` if no word of the text belongs to one. Returns seconds since
-/// the epoch.
+/// Parses a date; returns `None` if no word of the text was recognized. Returns seconds since the
+/// epoch.
 pub(crate) fn parse_time(text: &BStr) -> Option<i64> {
     let date = date::approximate(text, seconds_now());
     date.is_date.then_some(date.seconds)
 }
 
-/// Parses a date of `--shallow-since` and the like. Like Git, takes every text for a date. Returns
+/// Parses a date of `--shallow-since` and similar options. As in Git, every text is a date. Returns
 /// seconds since the epoch.
 pub fn parse_moment(text: &BStr) -> i64 {
     date::approximate(text, seconds_now()).seconds

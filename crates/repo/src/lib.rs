@@ -2,9 +2,8 @@
 //! code, which is faster.
 //!
 //! [`Repository::open`] finds a repository, checks that it may be used, and reads its
-//! configuration. All other data is read when a caller needs it. This crate does not write, does
-//! not print and does not read the environment of the process. No type of gix is in its public
-//! interface.
+//! configuration. All other data is read on demand. This crate does not write, does not print and
+//! does not read the environment of the process. Its public interface contains no type of gix.
 
 pub mod attributes;
 mod branch;
@@ -75,7 +74,7 @@ pub use worktrees::{
 };
 
 /// Prints a line that Git would print at this point. It begins with `error: `, `warning: ` or
-/// `hint: `, and the command goes on. The default prints nothing.
+/// `hint: `; the command continues. The default prints nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageSink(pub fn(&str));
 
@@ -102,10 +101,10 @@ pub struct OpenOptions {
     pub git_dir: Option<PathBuf>,
     /// `--work-tree`, which has precedence over `GIT_WORK_TREE`.
     pub work_tree: Option<PathBuf>,
-    /// `--bare`: there is no worktree, unless the environment or the repository's own file names
-    /// one.
+    /// `--bare`: there is no worktree, unless the environment or the repository's own file
+    /// specifies one.
     pub bare: bool,
-    /// The repository is being created: it is on no branch yet, even if HEAD names one.
+    /// The repository is being created: no branch is checked out yet, even if HEAD names one.
     pub is_being_created: bool,
     /// `-c key=value`, in order.
     pub config: Vec<BString>,
@@ -113,8 +112,8 @@ pub struct OpenOptions {
     pub env: HashMap<OsString, OsString>,
     /// Prints messages.
     pub message_sink: MessageSink,
-    /// This command created the repository and was not started in it. Child processes get its real
-    /// path and no prefix.
+    /// This command created the repository and was started outside of it. Child processes get its
+    /// real path and no prefix.
     pub is_created_by_command: bool,
     /// Fetches missing objects of a partial clone. Without it, none are fetched.
     pub lazy_fetch: Option<Arc<dyn LazyFetch>>,
@@ -139,7 +138,7 @@ pub struct Repository {
     index: OnceLock<format::index::Index>,
     /// The running filter processes.
     processes: Arc<convert::Processes>,
-    /// The time of what this command makes.
+    /// The time of all objects and reflog entries that this command writes.
     now: OnceLock<date::Time>,
 }
 
@@ -162,7 +161,8 @@ pub enum Head {
     Detached {
         oid: ObjectId,
     },
-    /// The chain does not end: symbolic refs or links form a loop, or lead to an invalid name.
+    /// The chain of refs cannot be resolved: symbolic refs or links form a loop, or lead to an
+    /// invalid name.
     Unresolvable,
 }
 
@@ -186,7 +186,7 @@ impl Head {
 
 impl Repository {
     /// Finds and opens a repository. Refuses unsafe ownership (`safe.directory`), unknown
-    /// extensions, newer format versions and reftable, in Git's words.
+    /// extensions, newer format versions and reftable, with Git's messages.
     pub fn open(options: &OpenOptions) -> Result<Repository, Error> {
         let env = Env::from(options.env.clone());
         let open::Opened { layout, config, warnings } = open::open(options, &env)?;
@@ -212,12 +212,12 @@ impl Repository {
         })
     }
 
-    /// Opens the repository once more, in order to see shallow commits that have changed.
+    /// Reopens the repository, to read a `shallow` file that has changed.
     pub fn open_again(&self) -> Result<Repository, Error> {
         Repository::open(&self.options)
     }
 
-    /// Returns the receiver of messages.
+    /// Returns the sink for messages.
     pub fn message_sink(&self) -> MessageSink {
         self.options.message_sink
     }
@@ -227,14 +227,14 @@ impl Repository {
         &self.layout.git_dir
     }
 
-    /// Returns the common directory as Git names it in messages: relative to the directory where
-    /// Git works, so `.git` at the top of the main worktree.
+    /// Returns the common directory as Git prints it in messages: relative to the directory in
+    /// which Git runs, so `.git` at the top of the main worktree.
     pub fn display_common_dir(&self) -> &Path {
         &self.layout.display_name
     }
 
-    /// Returns a file in the common directory as Git names it in messages, except in messages about
-    /// refs.
+    /// Returns a file in the common directory as Git prints it in messages, except in messages
+    /// about refs.
     pub fn display_common_file(&self, name: &str) -> PathBuf {
         let path = self.display_common_dir().join(name);
         path.strip_prefix(".").map(PathBuf::from).unwrap_or(path)
@@ -274,7 +274,7 @@ impl Repository {
         &self.layout.refs_dir
     }
 
-    /// Returns the directory of refs as Git names it in messages.
+    /// Returns the directory of refs as Git prints it in messages.
     pub fn display_refs_dir(&self) -> &Path {
         self.layout.display_refs_dir()
     }
@@ -296,7 +296,7 @@ impl Repository {
         self.layout.is_bare_directory
     }
 
-    /// Like `is_bare`, but considers only `core.bare` of the repository's own file.
+    /// Like `is_bare`, but reads only `core.bare` of the repository's own file.
     pub fn is_bare_by_own_config(&self) -> bool {
         self.layout.found_bare
     }
@@ -336,13 +336,13 @@ impl Repository {
         self.options.env.insert("PATH".into(), path);
     }
 
-    /// Returns the format of the repository, from its own file.
+    /// Returns the format of the repository, as recorded in its own file.
     pub fn extensions(&self) -> &Extensions {
         &self.layout.extensions
     }
 
-    /// Returns the warnings that Git prints while it looks for the repository. They are about
-    /// values of `safe.directory`.
+    /// Returns the warnings that Git prints during discovery. They are about values of
+    /// `safe.directory`.
     pub fn discovery_warnings(&self) -> &[BString] {
         &self.warnings
     }
@@ -358,19 +358,19 @@ impl Repository {
     }
 
     /// Returns the environment for a child process (filter, hook) that runs in
-    /// [`Repository::child_dir`]. Options of the command line and Git's own variables about the
-    /// repository replace given variables. Paths are relative to that directory.
+    /// [`Repository::child_dir`]. Command-line options and Git's own variables about the repository
+    /// override given variables. Paths are relative to that directory.
     pub fn child_env(&self) -> Vec<(OsString, OsString)> {
         child_env(&self.options, &self.env, &self.layout)
     }
 
-    /// Returns the Git directory as Git keeps it: absolute, or relative to
-    /// [`Repository::child_dir`]. `None` for `.git` that discovery found there.
+    /// Returns the Git directory in the form that Git uses: absolute, or relative to
+    /// [`Repository::child_dir`]. `None` for a `.git` that discovery found in that directory.
     pub fn exported_git_dir(&self) -> Option<&Path> {
         self.layout.exported.as_deref()
     }
 
-    /// Returns the directory where Git works and starts programs: the top of the worktree, or the
+    /// Returns the directory in which Git runs and starts programs: the top of the worktree, or the
     /// current directory if there is no worktree.
     pub fn child_dir(&self) -> &Path {
         child_dir(&self.options, &self.layout)
@@ -434,12 +434,12 @@ impl Repository {
         Ok(found.map(|pair| pair.value.unwrap_or_else(|| "true".into())))
     }
 
-    /// Returns all settings, as they were read when the repository was opened.
+    /// Returns all settings with their values at the time when the repository was opened.
     pub fn into_settings(self) -> Settings {
         Settings(self.config)
     }
 
-    /// Takes the settings that Git's commands read when they begin from `before`. The conditions of
+    /// Restores from `before` the settings that Git's commands read at startup. The conditions of
     /// includes may have changed since then.
     pub fn restore_startup_settings(&mut self, before: Settings) {
         self.config.restore_startup_settings(before.0);
@@ -476,13 +476,13 @@ impl Repository {
         self.config.subsections("remote").into_iter().map(ToOwned::to_owned).collect()
     }
 
-    /// Returns the warnings that Git prints when it first looks for an object. They follow
+    /// Returns the warnings that Git prints at its first object lookup. They follow
     /// [`objects::Objects::errors`].
     pub fn warnings(&self) -> &[BString] {
         self.replaced.as_ref().map_or(&[], |replaced| replaced.warnings())
     }
 
-    /// Returns the objects that are read in place of others (`refs/replace/`), sorted.
+    /// Returns the replaced objects (`refs/replace/`) and their replacements, sorted.
     pub fn replacements(&self) -> Result<Vec<(ObjectId, ObjectId)>, Error> {
         let Some(replaced) = &self.replaced else { return Ok(Vec::new()) };
         let all = objects::Replacements::all(&**replaced)?;
@@ -496,7 +496,7 @@ impl Repository {
         &self.objects
     }
 
-    /// Returns the object database for an owner that outlives the repository.
+    /// Returns the object database, for an owner that outlives the repository.
     pub fn shared_objects(&self) -> Arc<objects::Objects> {
         Arc::clone(&self.objects)
     }

@@ -40,8 +40,8 @@ impl Repository {
         Ok(Commits { reader: objects.reader(), graph: self.commit_graph(), hash, shallow })
     }
 
-    /// Returns the objects of all refs in the repositories whose objects `objects` borrow. Refs
-    /// that cannot be read are left out.
+    /// Returns the objects of all refs in the repositories that are alternates of `objects`.
+    /// Unreadable refs are left out.
     pub fn alternate_tips(&self, objects: &Objects) -> Vec<ObjectId> {
         let mut tips = Vec::new();
         for dir in objects.directories().skip(1) {
@@ -55,8 +55,8 @@ impl Repository {
 }
 
 impl Commits<'_> {
-    /// Returns the links of a commit, from the commit-graph if it is there. Returns `None` if the
-    /// object cannot be read, or is no commit.
+    /// Returns the links of a commit, from the commit-graph if the graph has it. Returns `None` if
+    /// the object cannot be read, or is not a commit.
     pub fn get(&mut self, oid: &ObjectId) -> Option<Links> {
         self.in_graph(oid).or_else(|| self.read(oid))
     }
@@ -71,7 +71,7 @@ impl Commits<'_> {
         Some(links)
     }
 
-    /// Returns the commit to which an object leads over tags. `tags` gets the tags on the way.
+    /// Returns the commit that an object leads to. Each tag on the way is passed to `tags`.
     pub fn peel(&mut self, oid: &ObjectId, tags: &mut dyn FnMut(ObjectId)) -> Option<ObjectId> {
         let mut oid = *oid;
         loop {
@@ -95,7 +95,7 @@ impl Commits<'_> {
         let graph = self.graph?;
         let commit = graph.commit_by_id(gitoxide::object_id(oid))?;
         let own = |id: &gix_hash::oid| ObjectId::from_bytes(self.hash, id.as_bytes());
-        // A damaged graph is no error: the commit itself has the same data.
+        // A damaged graph is not an error: the commit itself has the same data.
         let parents: Option<Vec<ObjectId>> =
             commit.iter_parents().map(|parent| own(graph.id_at(parent.ok()?))).collect();
         let date = i64::try_from(commit.committer_timestamp()).ok()?;
@@ -121,7 +121,7 @@ impl Links {
     }
 }
 
-/// Returns the object that a tag names.
+/// Returns the object that a tag refers to.
 pub fn tag_target(hash: HashKind, data: &[u8]) -> Option<ObjectId> {
     let line = data.split_str("\n").next()?;
     ObjectId::from_hex(hash, line.strip_prefix(b"object ")?)

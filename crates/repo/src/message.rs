@@ -7,7 +7,7 @@ use crate::{ConfigError, Error, ObjectError, Repository, convert::encoding};
 
 /// The smallest length that Git abbreviates to.
 pub const MINIMUM_ABBREV: usize = 4;
-/// The smallest length without `core.abbrev`.
+/// The minimum default length, without `core.abbrev`.
 const FALLBACK_ABBREV: usize = 7;
 
 impl Repository {
@@ -39,7 +39,7 @@ impl Repository {
         self.configured_abbreviation()?.map_or_else(|| self.likely_unique(), Ok)
     }
 
-    /// Returns `core.abbrev`; `None` if it names no length.
+    /// Returns `core.abbrev`; `None` if its value is not a length.
     fn configured_abbreviation(&self) -> Result<Option<usize>, Error> {
         let full = self.layout.hash.hex_len();
         match self.config_str("core.abbrev") {

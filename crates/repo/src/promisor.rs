@@ -1,8 +1,8 @@
 //! The remotes of a partial clone that have the omitted objects.
 //!
-//! The remotes are asked in the order of the configuration; the one in the repository's
-//! `extensions.partialClone` comes last. The caller of [`crate::Repository::open`] says how objects
-//! are fetched, see [`LazyFetch`]. Source: Git's technical notes on partial clones.
+//! The remotes are queried in the order of the configuration; the one in the repository's
+//! `extensions.partialClone` comes last. The caller of [`crate::Repository::open`] supplies the
+//! fetch, see [`LazyFetch`]. Source: Git's technical notes on partial clones.
 
 use std::{
     fmt::Debug,
@@ -23,38 +23,38 @@ use crate::{
     open::Layout,
 };
 
-/// Fetches objects that a promisor remote promised, when they are read.
+/// Fetches promised objects when they are read.
 pub trait LazyFetch: Debug + Send + Sync {
-    /// Fetches objects as one pack. Returns true if the remote sent them; otherwise the reason was
-    /// printed.
+    /// Fetches objects as one pack. Returns true if the remote sent them; otherwise the
+    /// implementation has printed the reason.
     fn fetch(&self, wanted: &Promised<'_>) -> bool;
 
-    /// Returns the contents that are read before anything is fetched.
+    /// Returns the contents that are tried before a fetch.
     fn contents(&self, _place: &Place<'_>) -> Option<Box<dyn Contents>> {
         None
     }
 }
 
-/// A repository whose objects may lie elsewhere too.
+/// A repository whose objects may also be stored elsewhere.
 pub struct Place<'a> {
     /// The common directory.
     pub common: &'a Path,
-    /// The kind of its hash.
+    /// Its hash algorithm.
     pub hash: HashKind,
-    /// Returns the path in a setting (in lower case), if there is a valid one.
+    /// Returns a setting (key in lower case) as a path, if it is a valid path.
     pub setting: &'a dyn Fn(&str) -> Option<PathBuf>,
 }
 
 /// Objects to fetch.
 #[derive(Clone, Copy, Debug)]
 pub struct Promised<'a> {
-    /// How the repository was found. Opened so again, it fetches nothing by itself.
+    /// The options with which the repository was opened, without lazy fetch.
     pub open: &'a OpenOptions,
     /// The name of the remote.
     pub remote: &'a BStr,
-    /// The names, without repeats.
+    /// The names, without duplicates.
     pub objects: &'a [ObjectId],
-    /// `promisor.quiet`: say nothing but errors.
+    /// `promisor.quiet`: print only errors.
     pub quiet: bool,
 }
 

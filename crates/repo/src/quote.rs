@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString};
 
-/// Quotes a word, always.
+/// Quotes a word even if it needs no quotes.
 pub(crate) fn shell(text: &BStr) -> BString {
     let mut quoted = BString::from("'");
     for &c in text.iter() {
@@ -15,7 +15,7 @@ pub(crate) fn shell(text: &BStr) -> BString {
     quoted
 }
 
-/// Quotes a word if it needs quotes.
+/// Quotes a word only if it needs quotes.
 pub(crate) fn shell_pretty(text: &BStr) -> BString {
     let plain = |&c: &u8| c.is_ascii_alphanumeric() || b"+,-./:=@_^".contains(&c);
     if !text.is_empty() && text.iter().all(plain) { text.to_owned() } else { shell(text) }

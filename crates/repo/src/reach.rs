@@ -7,9 +7,8 @@ use format::ObjectId;
 use crate::{Error, Repository, gitoxide};
 
 impl Repository {
-    /// Returns those of `tips` that are reachable from one of `bases`. Visits no commit whose
-    /// generation in the commit-graph is lower than that of every tip, and ends when all tips are
-    /// found.
+    /// Returns the `tips` that are reachable from one of `bases`. Does not walk below the lowest
+    /// generation of the tips in the commit-graph, and ends when all tips are found.
     pub fn reachable_tips(
         &self,
         bases: &[ObjectId],
@@ -20,7 +19,7 @@ impl Repository {
             let graph = graph?;
             Some(graph.commit_by_id(gitoxide::object_id(id))?.generation())
         };
-        // A commit that the graph lacks may be above any other.
+        // A commit outside of the graph may descend from any other.
         let least = tips.iter().map(|tip| generation(tip).unwrap_or(u32::MAX)).min().unwrap_or(0);
         let mut found = HashSet::new();
         let mut seen: HashSet<ObjectId> = bases.iter().copied().collect();
@@ -50,7 +49,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Returns true if history is cut off at this commit.
+    /// Returns true if a shallow clone ends at this commit.
     pub fn is_shallow(&self, id: &ObjectId) -> Result<bool, Error> {
         Ok(self.shallow()?.contains(id))
     }

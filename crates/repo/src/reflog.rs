@@ -25,7 +25,7 @@ pub struct LogLine {
 /// The commit or ref at which HEAD was detached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetachedFrom {
-    /// The name for messages.
+    /// The name to print in messages.
     pub name: BString,
     /// True if HEAD is still at that commit.
     pub is_there: bool,
@@ -53,8 +53,8 @@ impl Repository {
         matches!(sys::by_path::stat(&file), Ok(Some(stat)) if stat.file_type == sys::FileType::File)
     }
 
-    /// Returns the previous checkout by HEAD's reflog: the short name of a branch, or an object
-    /// name. `back` counts from 1. `None` if HEAD has moved less often.
+    /// Returns a previous checkout by HEAD's reflog: the short name of a branch, or an object name.
+    /// `back` counts from 1, the most recent. Returns `None` if the reflog has fewer checkouts.
     pub fn previous_checkout(&self, back: usize) -> Result<Option<BString>, Error> {
         let Some(lines) = self.reflog("HEAD".into())? else { return Ok(None) };
         let moves = lines.iter().rev().filter_map(|line| {
@@ -78,7 +78,7 @@ impl Repository {
             rest.find(b" to ").map(|end| (rest[end + b" to ".len()..].as_bstr(), line.new))
         });
         let Some((name, oid)) = last else { return Ok(None) };
-        // Names such as `@{u}` have no meaning any more.
+        // Names such as `@{u}` no longer have a meaning.
         let is_known = name != "HEAD" && self.interpret_branch_name(name).is_ok();
         let mut refs = if is_known { self.refs_of_short_name(name)? } else { Vec::new() };
         if !self.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true) {
@@ -95,8 +95,8 @@ impl Repository {
         Ok(Some(DetachedFrom { name, is_there: self.head()?.oid() == Some(oid) }))
     }
 
-    /// Resolves `ref@{n}`: the value `n` changes ago. If the log is too short, the error has Git's
-    /// words.
+    /// Resolves `ref@{n}`: the value `n` changes ago. If the log is too short, the error is Git's
+    /// message.
     pub(crate) fn reflog_entry(
         &self,
         name: &BStr,

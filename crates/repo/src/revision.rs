@@ -2,8 +2,8 @@
 //!
 //! Forms are tried in Git's order: suffixes (`~3`, `^2`, `^{tree}`), then refs with their reflogs
 //! and upstreams, then the output of `git describe`, then abbreviated object names, and last the
-//! forms with a colon. A name without an object gives `None`; an invalid form is an error in Git's
-//! words.
+//! forms with a colon. A name without an object gives `None`; an invalid form is an error with
+//! Git's message.
 
 use std::collections::{BinaryHeap, HashSet};
 
@@ -58,8 +58,8 @@ impl Repository {
         self.resolve_with(spec, self.index.get())
     }
 
-    /// Like [`Repository::resolve`], where only a commit, or a tag of one, can be meant. That
-    /// decides between objects with the same abbreviation.
+    /// Like [`Repository::resolve`], but accepts only a commit, or a tag of one. This resolves
+    /// abbreviations that several objects share.
     pub fn resolve_commit(&self, spec: &BStr) -> Result<Option<ObjectId>, Error> {
         match self.simple(spec, Hint::Committish)? {
             Some(id) => Ok(Some(id)),
@@ -84,8 +84,8 @@ impl Repository {
         Err(RevisionError::NotFound(spec.to_owned()).into())
     }
 
-    /// Returns the names in `spec` that Git warns about because each may mean several refs, or a
-    /// ref and an object (`core.warnAmbiguousRefs`).
+    /// Returns the ambiguous names in `spec`, about which Git warns: each may mean several refs, or
+    /// a ref and an object (`core.warnAmbiguousRefs`).
     pub fn ambiguous_names(&self, spec: &BStr) -> Result<Vec<BString>, Error> {
         if !self.config_bool("core.warnAmbiguousRefs")?.unwrap_or(true) {
             return Ok(Vec::new());
@@ -96,8 +96,8 @@ impl Repository {
         sides.filter_map(|side| self.ambiguous_name(side.as_bstr()).transpose()).collect()
     }
 
-    /// Returns true if Git prints no warning when it resolves `spec`: the name means one ref at
-    /// most, and none that is broken.
+    /// Returns true if Git resolves `spec` without a warning: the name matches at most one ref, and
+    /// no broken one.
     pub fn is_resolved_without_warning(&self, spec: &BStr) -> Result<bool, Error> {
         let name = ref_in(spec);
         let mut found = 0;
@@ -129,7 +129,7 @@ impl Repository {
         Ok(RULES.map(|(before, after)| [before.as_bytes(), &short, after.as_bytes()].concat().into()))
     }
 
-    /// Returns true if Git warns about a name for which it found so many refs.
+    /// Returns true if Git warns about a name for which it found this many refs.
     fn is_ambiguous(&self, name: &BStr, found: usize) -> bool {
         let is_also_an_object = || matches!(self.abbreviated(name, Hint::Any), Ok(Some(_)));
         match self.parse_hex(name).is_some() {
@@ -213,14 +213,14 @@ impl Repository {
                 return Ok(whole);
             }
             let interpreted = self.interpret_branch_name(whole.as_bstr())?;
-            // In a name, only a mark may follow `@{-N}`.
+            // In a ref name, only `@{upstream}` or `@{push}` may follow `@{-N}`.
             return Ok(if interpreted == whole { name.to_owned() } else { interpreted });
         }
         if name == "@" {
             return Ok("HEAD".into());
         }
         match name.strip_prefix(b"@") {
-            // The mark of HEAD.
+            // The upstream or push destination of HEAD's branch.
             Some(mark) if mark.starts_with(b"@{") => {
                 let interpreted = self.interpret_mark(mark.as_bstr())?;
                 Ok(if interpreted == mark { name.to_owned() } else { interpreted })
@@ -265,7 +265,7 @@ impl Repository {
     }
 
     /// Replaces `@{-N}` at the beginning of a word by the previous checkout. Also returns the text
-    /// that follows it. `None` for other words, and if HEAD has moved less often.
+    /// that follows it. Returns `None` for other words, and if the reflog has fewer checkouts.
     pub fn expand_prior_checkout<'n>(&self, name: &'n BStr) -> Result<Option<(BString, &'n BStr)>, Error> {
         let Some((n, rest)) = prior_checkout(name) else { return Ok(None) };
         let Some(mut whole) = self.previous_checkout(n)? else { return Ok(None) };
@@ -357,8 +357,8 @@ impl Repository {
         Ok(Some(commit))
     }
 
-    /// Like [`Repository::tree_of`], but returns `None` if there is no tree. A disk that cannot
-    /// read the object is an error.
+    /// Like [`Repository::tree_of`], but returns `None` if the object leads to no tree. An I/O
+    /// error is an error.
     fn tree_if_any(&self, id: ObjectId) -> Result<Option<ObjectId>, Error> {
         match self.tree_of(id) {
             Ok(tree) => Ok(Some(tree)),
@@ -423,7 +423,7 @@ impl Repository {
         let mut enter = |queue: &mut BinaryHeap<_>, id: ObjectId| {
             if seen.insert(id) {
                 let commit = self.read_commit(&id)?;
-                // Among commits of the same date, the one that was found first comes first.
+                // Among commits of the same date, the one found first comes first.
                 queue.push((commit.date, std::cmp::Reverse(seen.len()), id));
             }
             Ok::<(), Error>(())
@@ -565,7 +565,7 @@ fn brace_suffix(spec: &BStr) -> Option<(&BStr, &BStr)> {
     (open > 0).then(|| (inner[..open].as_bstr(), inner[open + 2..].as_bstr()))
 }
 
-/// Splits `ref@{log}`, unless the braces hold `-N` or name an upstream.
+/// Splits `ref@{log}`. Braces with `-N`, `upstream` or `push` are not a reflog.
 fn split_reflog(spec: &BStr) -> (&BStr, Option<&BStr>) {
     let whole = (spec, None);
     let Some(inner) = spec.strip_suffix(b"}") else { return whole };

@@ -32,8 +32,8 @@ impl StandaloneConfig {
         Ok(StandaloneConfig { env, config, message_sink: options.message_sink })
     }
 
-    /// Reads the configuration for a repository that is being created. `config` is the future file
-    /// of `git_dir`.
+    /// Reads the configuration for a repository that is being created. `config` is the file that
+    /// will become the configuration of `git_dir`.
     pub fn with_file(
         options: &OpenOptions,
         git_dir: &Path,
@@ -120,12 +120,13 @@ impl StandaloneConfig {
 }
 
 impl Repository {
-    /// Opens the repository at `git_dir` as the source of a clone, with the settings and from the
-    /// directory of `options`. Naming it does not make it trusted: a repository of another user is
-    /// refused unless `safe.directory` allows it.
+    /// Opens the repository at `git_dir` as the source of a clone, with the settings and current
+    /// directory of `options`. An explicit path does not make it trusted: a repository of another
+    /// user is refused unless `safe.directory` allows it.
     pub fn open_source(options: &OpenOptions, git_dir: &Path) -> Result<Repository, Error> {
         let warnings = open::check_owner(options, &Env::from(options.env.clone()), git_dir)?;
-        // The source is opened as from within: our environment does not apply to it.
+        // The environment of this process does not apply to the source, as if Git were started
+        // inside it.
         let mut repo = Repository::open(&OpenOptions {
             cwd: git_dir.to_owned(),
             git_dir: Some(git_dir.to_owned()),
@@ -143,7 +144,7 @@ impl Repository {
     }
 }
 
-/// Returns the settings of one file; empty if there is no such file. Section and variable are in
+/// Returns the settings of one file; empty if the file does not exist. Section and variable are in
 /// lower case. Includes are not followed.
 pub fn config_file(path: &Path) -> Result<Vec<(BString, Option<BString>)>, Error> {
     let bytes = disk::read_optional(path).map_err(Attempt::Read.on(path))?.unwrap_or_default();

@@ -13,14 +13,14 @@ use sys::by_path::uninterrupted;
 
 use crate::{Attempt, ConfigError, Error, OpenOptions, Repository, config, disk, open};
 
-/// The changes of a submodule that are ignored (`ignore`), weakest first.
+/// The changes of a submodule that are ignored (`ignore`); each value includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignore {
     /// None.
     None,
     /// Untracked files in it.
     Untracked,
-    /// All changes in it; another commit counts.
+    /// All changes in its worktree; a different commit is reported.
     Dirty,
     /// All changes.
     All,
@@ -46,7 +46,7 @@ pub struct Module {
     pub name: BString,
     /// `ignore`
     pub ignore: Option<Ignore>,
-    /// `url`, as it is written. It may be relative to the superproject's remote.
+    /// `url`, unchanged. It may be relative to the superproject's remote.
     pub url: Option<BString>,
     /// `update`, unchecked.
     pub update: Option<BString>,
@@ -69,7 +69,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Parses the content of a file. `file` is its name in errors.
+    /// Parses the content of a file. `file` is its path in errors.
     pub fn parse(content: &[u8], file: &str) -> Result<Modules, Error> {
         let pairs = config::parse::parse(content).map_err(|bad| bad.in_file(Path::new(file)))?;
         let mut modules = Modules::default();
@@ -172,8 +172,8 @@ fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && !name.split(|&byte| byte == b'/' || byte == b'\\').any(|part| part == b"..")
 }
 
-/// Variables that describe one repository, so a submodule does not get them. Configuration of the
-/// command line applies to all repositories.
+/// Variables that describe one repository, so they are not passed to a submodule. Configuration of
+/// the command line applies to all repositories.
 const OF_ONE_REPOSITORY: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -206,8 +206,8 @@ pub fn submodule_env(env: &Variables) -> Variables {
 }
 
 impl Repository {
-    /// Opens the repository of a submodule by its Git directory. It may have no worktree, and its
-    /// worktree is ignored.
+    /// Opens the repository of a submodule by its Git directory. Its worktree is ignored and need
+    /// not exist.
     pub fn open_git_dir(&self, git_dir: &Path) -> Result<Repository, Error> {
         Repository::open(&OpenOptions {
             cwd: git_dir.to_owned(),
@@ -224,7 +224,7 @@ impl Repository {
     }
 
     /// Opens the repository in the directory `path` of the worktree; `None` if it has no `.git`.
-    /// The caller has checked that no symbolic link is on the way.
+    /// The caller has checked that no component of the path is a symbolic link.
     pub fn submodule(&self, path: &BStr) -> Result<Option<Repository>, Error> {
         let Some(top) = self.work_tree() else { return Ok(None) };
         let dir = top.join(sys::os_str(path));
@@ -237,7 +237,7 @@ impl Repository {
     }
 
     /// Returns true if a repository is at `path`, by the check that Git makes before it looks for
-    /// changes in a submodule. If `.git` is something else, that is an error in Git's words.
+    /// changes in a submodule. A `.git` that is not a repository is an error with Git's message.
     pub fn has_submodule(&self, path: &BStr) -> Result<bool, Error> {
         let Some(top) = self.work_tree() else { return Ok(false) };
         let dir = Path::new(sys::os_str(path));

@@ -1,6 +1,6 @@
 //! The object that a tag finally points to.
 //!
-//! Like Git, trusts the type that a tag gives for its target: the target itself is not read.
+//! Like Git, it trusts the type that the tag states for its target: the target itself is not read.
 
 use bstr::ByteSlice as _;
 use format::ObjectId;
@@ -10,17 +10,17 @@ use crate::{
     objects::{Kind, Reader},
 };
 
-/// The headers of a tag that name its target.
+/// The target of a tag, from the tag's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagTarget {
     /// The object.
     pub id: ObjectId,
-    /// Its type, by the tag.
+    /// Its type, as stated by the tag.
     pub kind: Kind,
 }
 
 impl Repository {
-    /// Parses the headers of a tag that name its target; `None` if they are malformed.
+    /// Parses the headers that specify a tag's target; `None` if they are malformed.
     pub fn parse_tag_target(&self, data: &[u8]) -> Option<TagTarget> {
         let mut lines = data.lines();
         let id = self.parse_hex(lines.next()?.strip_prefix(b"object ")?)?;

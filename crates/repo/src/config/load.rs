@@ -21,10 +21,10 @@ pub(crate) const MAX_INCLUDE_DEPTH: usize = 10;
 pub(crate) struct Sources<'a> {
     /// `None` outside of a repository.
     pub(crate) git_dir: Option<&'a Path>,
-    /// The Git directory as the user reaches it, with symbolic links.
+    /// The Git directory by the user's path, with symbolic links not resolved.
     pub(crate) reached: Option<&'a dyn Fn() -> PathBuf>,
     pub(crate) local: Option<&'a Path>,
-    /// The common directory as Git names it.
+    /// The path of the common directory in Git's messages.
     pub(crate) common_name: Option<&'a Path>,
     /// The content of `local`, if the caller has read it.
     pub(crate) known: Option<&'a [u8]>,
@@ -47,7 +47,7 @@ pub(crate) fn load(env: &Env, sources: Sources<'_>) -> Result<Config, Error> {
     Ok(loader.config)
 }
 
-/// Reads one source. `sources` tells the repository for the conditions of includes.
+/// Reads one source. The conditions of includes are tested against the repository in `sources`.
 pub(crate) fn load_one(env: &Env, sources: Sources<'_>, one: OneSource<'_>) -> Result<Config, Error> {
     let mut loader = Loader::new(env, sources);
     loader.is_alone = one.origin != Origin::Stdin;
@@ -65,8 +65,8 @@ struct Loader<'a> {
     /// All values of `remote.*.url`. They are collected when the first `hasconfig` condition needs
     /// them.
     remote_urls: Option<Vec<BString>>,
-    /// True in the run that collects the URLs of remotes. It takes every `hasconfig` condition for
-    /// true.
+    /// True in the run that collects the URLs of remotes. In that run every `hasconfig` condition
+    /// holds.
     collecting_urls: bool,
     urls_forbidden: bool,
     follows_includes: bool,
@@ -78,7 +78,7 @@ fn inaccessible(path: &UserPath, source: Refused) -> Error {
     Error::Path { origin: PathOrigin::ConfigFile(path.clone()), source }
 }
 
-/// Returns a name below a directory as Git prints it: without a leading `./`.
+/// Returns the path of a file below a directory as Git prints it: without a leading `./`.
 fn name_below(dir: &Path, name: &str) -> BString {
     let path = dir.join(name);
     path.strip_prefix(".").unwrap_or(&path).as_os_str().as_bytes().into()
@@ -243,7 +243,7 @@ impl<'a> Loader<'a> {
 
     fn condition_holds(&mut self, condition: &BStr, from: Option<&Arc<Source>>) -> Result<bool, Error> {
         if self.is_alone {
-            // Nobody needs conditions in a source that is read on its own.
+            // Conditions are not supported in a source that is read on its own.
             return Err(ConfigError::RelativeCondition.into());
         }
         if let Some(pattern) = condition.strip_prefix(b"gitdir:") {
@@ -334,7 +334,7 @@ impl<'a> Loader<'a> {
                 true => head.eq_ignore_ascii_case(&pattern[..literal]),
                 false => head == &pattern[..literal],
             };
-            // Git does not try the other name in this case.
+            // In this case Git does not try the path with symbolic links.
             if !same {
                 return Ok(false);
             }

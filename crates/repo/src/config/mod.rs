@@ -23,7 +23,7 @@ pub use value::{parse_bool, parse_number, parse_size, parse_unsigned};
 
 use crate::{ConfigError, Env, Error, MessageSink};
 
-/// The reach of a value, weakest first.
+/// The scope of a value, lowest precedence first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Scope {
@@ -47,9 +47,9 @@ pub enum Origin {
 /// A source with lines.
 #[derive(Debug, Default)]
 struct Source {
-    /// Where the file is; empty if there is no file.
+    /// The path of the file; empty if there is no file.
     path: PathBuf,
-    /// The file or blob as Git names it.
+    /// The file or blob as Git prints it.
     name: BString,
     /// `None` is a file.
     origin: Option<Origin>,
@@ -60,9 +60,9 @@ struct Source {
 pub struct OneSource<'a> {
     /// The content.
     pub bytes: &'a [u8],
-    /// Where the file is; empty if there is no file.
+    /// The path of the file; empty if there is no file.
     pub path: &'a Path,
-    /// The file or blob as Git names it.
+    /// The file or blob as Git prints it.
     pub name: &'a BStr,
     /// The kind of the source.
     pub origin: Origin,
@@ -95,16 +95,16 @@ impl Scope {
     }
 }
 
-/// The receiver of messages about settings. Messages name files relative to the top of the
-/// worktree.
+/// Context for messages about settings: the sink, and the top of the worktree, to which file names
+/// are relative.
 #[derive(Clone, Copy)]
 pub(crate) struct MessageContext<'a> {
     pub(crate) message_sink: MessageSink,
     pub(crate) top: Option<&'a Path>,
 }
 
-/// Returns a configuration file as Git names it: relative to the top of the worktree, if `.git` is
-/// there.
+/// Returns the path of a configuration file as Git prints it: relative to the top of the worktree,
+/// if `.git` is there.
 pub(crate) fn shown<'f>(file: &'f Path, git_dir: Option<&Path>) -> &'f Path {
     let top = git_dir.filter(|dir| dir.ends_with(".git")).and_then(Path::parent);
     top.and_then(|top| file.strip_prefix(top).ok()).unwrap_or(file)
@@ -143,7 +143,7 @@ pub struct Configured<'c> {
     pub place: Option<(&'c Path, usize)>,
     /// The kind of the source.
     pub origin: Origin,
-    /// The file or blob as Git names it; empty for other sources.
+    /// The file or blob as Git prints it; empty for other sources.
     pub source_name: &'c BStr,
     /// The scope of the source.
     pub scope: Scope,
@@ -154,7 +154,7 @@ pub struct Configured<'c> {
 }
 
 impl Configured<'_> {
-    /// Returns Git's error about a value that cannot be used.
+    /// Returns Git's error about an unusable value.
     pub(crate) fn refused(&self) -> Error {
         let place = self.place.map(|(file, line)| (file.to_owned(), line));
         ConfigError::Variable { key: self.key.to_owned(), place }.into()
@@ -180,7 +180,7 @@ impl Config {
         }
     }
 
-    /// Takes the settings that Git reads when a command begins from `before`, and keeps the others.
+    /// Restores from `before` the settings that Git reads at startup, and keeps the others.
     pub(crate) fn restore_startup_settings(&mut self, mut before: Config) {
         self.values.retain(|key, _| !is_startup_setting(key));
         before.values.retain(|key, _| is_startup_setting(key));
@@ -213,8 +213,8 @@ impl Config {
         self.last(key).map(|entry| entry.value.clone())
     }
 
-    /// Returns the last value. A name without `=` is an error: this method prints Git's first line
-    /// of it, and the error is the second.
+    /// Returns the last value. A name without `=` is an error: this method prints the first line of
+    /// Git's message, and the error holds the second.
     pub(crate) fn string_required(
         &self,
         key: &str,
@@ -254,7 +254,7 @@ impl Config {
             .ok_or_else(|| bad_boolean(entry.text(), normalize(key).as_bstr()))
     }
 
-    /// Returns the last value as a number that `parse` reads.
+    /// Returns the last value as a number, parsed by `parse`.
     pub(crate) fn number<T>(
         &self,
         key: &str,
@@ -326,7 +326,7 @@ impl Config {
     }
 }
 
-/// Returns true if Git takes the setting from the repository's own file alone.
+/// Returns true if Git reads the setting only from the repository's own file.
 fn is_of_format(key: &str) -> bool {
     key.eq_ignore_ascii_case("core.repositoryFormatVersion")
         || key.get(..11).is_some_and(|section| section.eq_ignore_ascii_case("extensions."))
@@ -343,8 +343,8 @@ pub fn path(value: &BStr, env: &Env) -> Result<Option<UserPath>, Error> {
     Ok((!optional || exists()).then_some(path))
 }
 
-/// Returns true if Git reads a setting (in lower case) once, when a command begins. Git looks up
-/// the other settings when it needs them. Source: experiments with `git clone` and settings in a
+/// Returns true if Git reads a setting (in lower case) once, at startup. Git looks up the other
+/// settings when it needs them. Source: experiments with `git clone` and settings in a
 /// conditionally included file.
 fn is_startup_setting(key: &BString) -> bool {
     const LATER: [&str; 4] = ["core.fsmonitor", "core.hookspath", "core.splitindex", "core.sshcommand"];

@@ -40,8 +40,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Pair>, BadLine> {
 }
 
 /// Parses a file up to its first malformed line, and passes each pair to `take`. Returns true if no
-/// line is malformed. Each key has the name of its section, so the keys of a hostile file may have
-/// many times its bytes together.
+/// line is malformed. Each key repeats the name of its section, so the keys of a hostile file may
+/// need many times the memory of the file.
 pub(crate) fn parse_leading(bytes: &[u8], take: &mut dyn FnMut(Pair)) -> bool {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     Parser { bytes, at: 0, line: 1, eof: false }.run(take).is_ok()
@@ -50,12 +50,12 @@ pub(crate) fn parse_leading(bytes: &[u8], take: &mut dyn FnMut(Pair)) -> bool {
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The line of the character that `next` returns next.
+    /// The line number of the character that the next call of `next` returns.
     line: usize,
     eof: bool,
 }
 
-/// Marks a malformed line; the parser knows its number.
+/// A malformed line. The parser holds its number.
 struct Bad;
 
 impl Parser<'_> {

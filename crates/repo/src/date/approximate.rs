@@ -1,7 +1,8 @@
 //! Dates as people write them: `yesterday`, `2 weeks ago`, `last friday`, `noon`.
 //!
-//! Every text is a date: what is not said is as it is now. Source: Git's `approxidate_str`. Its
-//! order of attempts is kept, because many texts can be read in several ways.
+//! Every text yields a date: the current time supplies the fields that the text leaves out. Source:
+//! Git's `approxidate_str`. Its order of attempts is kept, because many texts can be read in
+//! several ways.
 
 use sys::{Clocks, LocalTime};
 
@@ -12,16 +13,17 @@ use super::{
 
 const DAY: i32 = 86_400;
 
-/// The answer of [`approximate`].
+/// The result of [`approximate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Approximate {
     /// Seconds since 1970.
     pub(crate) seconds: i64,
-    /// False if no word of the text says anything of a date.
+    /// False if no word of the text was recognized.
     pub(crate) is_date: bool,
 }
 
-/// Parses an exact date, or else guesses. `now` is the current time.
+/// Parses an exact date, or else an approximate one. `now` is the current time, in seconds since
+/// 1970.
 pub(crate) fn approximate(text: &[u8], now: i64) -> Approximate {
     if let Some(exact) = parse(text, now) {
         return Approximate { seconds: exact.seconds.cast_signed(), is_date: true };
@@ -49,7 +51,7 @@ struct Guess<'a> {
     today: Fields,
     weekday: i32,
     clocks: Clocks,
-    /// A number that waits for the word behind it; 0 if there is none.
+    /// A number whose meaning depends on the next word; 0 if there is none.
     number: i32,
     is_date: bool,
 }
@@ -67,7 +69,7 @@ impl Guess<'_> {
                 b'a'..=b'z' | b'A'..=b'Z' => {
                     let rest = &self.date.text[at..];
                     let len = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-                    // A word ends before a digit, and yet does not match with one behind it.
+                    // `len` ends before a digit, but a word followed by a digit matches no name.
                     self.is_date |= self.word(rest);
                     at + len
                 }
@@ -78,7 +80,7 @@ impl Guess<'_> {
         Approximate { seconds: self.go_back(0), is_date: self.is_date }
     }
 
-    /// Reads a number, and a time or a date that begins with it. Returns the end.
+    /// Reads a number, or a time or date that begins with it. Returns the end.
     fn digits(&mut self, at: usize) -> usize {
         let (number, end) = digits(self.date.text, at);
         if matches!(self.date.byte(end), b':' | b'.' | b'/' | b'-') && self.date.is_digit(end + 1) {
@@ -87,14 +89,15 @@ impl Guess<'_> {
                 return at + taken;
             }
         }
-        // `Dec 02` is a date, `Dec 0002` is none.
+        // `Dec 02` is a date, `Dec 0002` is not.
         if self.date.byte(at) != b'0' || end - at <= 2 {
             self.number = number as i32;
         }
         end
     }
 
-    /// Uses a number without a word as day, month or year, whichever is not known.
+    /// Stores a number without a word as day, month or year: the first of these that is unset and
+    /// fits.
     fn place_number(&mut self) {
         let (number, fields) = (std::mem::take(&mut self.number), &mut self.date.fields);
         if number == 0 {
@@ -114,7 +117,7 @@ impl Guess<'_> {
         }
     }
 
-    /// Reads the word at the beginning of `rest`. Returns false if it says nothing.
+    /// Reads the word at the beginning of `rest`. Returns false if the word is not recognized.
     fn word(&mut self, rest: &[u8]) -> bool {
         if let Some(month) = MONTHS.iter().position(|name| common(rest, name) >= 3) {
             self.date.fields.month = month as i32;
@@ -162,7 +165,7 @@ impl Guess<'_> {
         false
     }
 
-    /// Fills in the day, the month and the year that are not known, and goes back by some seconds.
+    /// Sets the unset day, month and year from today, and goes back by `seconds`.
     fn go_back(&mut self, mut seconds: i32) -> i64 {
         let (fields, today) = (&mut self.date.fields, &self.today);
         if fields.day < 0 {
@@ -191,7 +194,7 @@ impl Guess<'_> {
         (self.weekday, self.clocks) = (time.weekday, time.clocks);
     }
 
-    /// Sets the hour. Without a day, the last time at which clocks showed it is meant.
+    /// Sets the hour. Without a day, the date is the most recent moment with this hour.
     fn set_hour(&mut self, hour: i32) {
         let fields = &mut self.date.fields;
         if fields.day < 0 && fields.hour < hour {
@@ -201,7 +204,7 @@ impl Guess<'_> {
         (fields.hour, fields.minute, fields.second) = (hour, 0, 0);
     }
 
-    /// Takes the waiting number as an hour before or after noon.
+    /// Takes the pending number as an hour before (`first` is 0) or after noon (`first` is 12).
     fn set_half_day(&mut self, first: i32) {
         let (number, fields) = (std::mem::take(&mut self.number), &mut self.date.fields);
         if number != 0 {
@@ -210,7 +213,7 @@ impl Guess<'_> {
         fields.hour = fields.hour % 12 + first;
     }
 
-    /// Goes to a day before today, or to today.
+    /// Goes back by `days` days; 0 means today.
     fn set_day_before(&mut self, days: i32) {
         self.number = 0;
         self.date.fields.day = UNSET;
@@ -220,7 +223,7 @@ impl Guess<'_> {
 
 type Act = fn(&mut Guess<'_>);
 
-/// Words with a meaning of their own.
+/// Words with a special meaning.
 const SPECIAL: [(&str, Act); 9] = [
     ("yesterday", |guess| guess.set_day_before(1)),
     ("noon", |guess| {

@@ -180,7 +180,7 @@ fn parses_random_dates_as_git_does() {
     assert!(taken > 0, "none of them was a date");
 }
 
-/// The moment that is now for the dates that are guessed: a Wednesday in the summer.
+/// The current time for approximate dates: a Wednesday in summer.
 const NOW: i64 = 1_784_116_821;
 
 /// Compares our reading of dates with that of `git rev-parse --since`.

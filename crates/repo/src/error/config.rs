@@ -69,7 +69,7 @@ pub enum ConfigError {
          includeIf.hasconfig:remote.*.url"
     )]
     RemoteUrl,
-    /// Files include each other too often.
+    /// Includes are nested too deeply.
     #[error(
         "exceeded maximum include depth ({}) while including\n\t{path}\nfrom\n\t{}\n\
          This might be due to circular includes.",
@@ -121,7 +121,7 @@ pub enum ConfigError {
     /// A key of the command line is malformed.
     #[error("{problem}: {key}")]
     Key {
-        /// Git's name of the problem.
+        /// Git's description of the problem.
         problem: &'static str,
         /// The key.
         key: BString,

@@ -6,7 +6,7 @@ use bstr::BString;
 
 use crate::objects;
 
-/// A file's content cannot be converted between worktree and repository.
+/// The content of a file cannot be converted between worktree and repository.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ConvertError {
     /// A `.gitattributes` file of the index cannot be read.
@@ -39,14 +39,14 @@ pub enum ConvertError {
     /// `working-tree-encoding` is set, but has no value.
     #[error("true/false are no valid working-tree-encodings")]
     EncodingWithoutName,
-    /// A byte order mark is present or missing against the rules of the encoding.
+    /// A byte order mark is present or missing in violation of the rules of the encoding.
     #[error("BOM is {} in '{path}' if encoded as {encoding}", if *.is_prohibited { "prohibited" } else { "required" })]
     ByteOrderMark {
         /// The file.
         path: BString,
         /// The name of the encoding.
         encoding: BString,
-        /// The mark is present, and must not be.
+        /// True if the mark is present and prohibited.
         is_prohibited: bool,
     },
     /// The content is not valid in the encoding.

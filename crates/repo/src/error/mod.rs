@@ -1,4 +1,4 @@
-//! Errors of opening a repository and of reading what is in it.
+//! Errors of opening a repository and of reading its contents.
 //!
 //! A variant holds the attempted operation, the path or name, and the source. `Display` is Git's
 //! wording, without `fatal: `.
@@ -26,10 +26,10 @@ pub use objects::ObjectError;
 pub use refs::RefError;
 pub use revision::{RevisionError, UpstreamError};
 
-/// A failure to open a repository, or to read something in it.
+/// A failure to open a repository, or to read its contents.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused an operation on a file or directory.
+    /// An operation on a file or directory failed.
     #[error("{}", .attempt.failed(.path, .source))]
     Io {
         /// The attempted operation.
@@ -44,7 +44,7 @@ pub enum Error {
     Path {
         /// The place where the path is written.
         origin: PathOrigin,
-        /// The reason why it is not a path.
+        /// The reason why the path is refused.
         source: Refused,
     },
     /// No usable repository was found.
@@ -56,7 +56,7 @@ pub enum Error {
     /// A setting is malformed.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A setting of the check of objects is wrong.
+    /// A setting for object checks (fsck) is invalid.
     #[error(transparent)]
     Fsck(#[from] crate::fsck::Invalid),
     /// A ref cannot be read.
@@ -74,7 +74,8 @@ pub enum Error {
     /// A file's content cannot be converted.
     #[error(transparent)]
     Convert(#[from] ConvertError),
-    /// `x@{upstream}` or `x@{push}` cannot be resolved. Git tries no other meaning of the name.
+    /// `x@{upstream}` or `x@{push}` cannot be resolved. Git does not try to read the name in
+    /// another way.
     #[error(transparent)]
     Mark(Box<Error>),
     /// An error before which Git prints warnings.
@@ -85,12 +86,12 @@ pub enum Error {
         /// The error.
         error: Box<Error>,
     },
-    /// An error of a caller that reads something in a repository by itself.
+    /// An error of a caller that reads repository files itself.
     #[error("{0}")]
     Caller(String),
 }
 
-/// The operation that failed with an error of the system.
+/// The operation that failed with a system error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// Change to a directory.
@@ -141,7 +142,7 @@ impl Attempt {
         }
     }
 
-    /// Returns the conversion of an error of the system to an error of this attempt on `path`.
+    /// Returns a function that converts a system error to an error of this attempt on `path`.
     pub(crate) fn on(self, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { attempt: self, path: path.to_owned(), source: Arc::new(source) }
     }
@@ -180,13 +181,13 @@ impl PathOrigin {
 }
 
 impl Error {
-    /// Makes an error for a caller that reads something in a repository by itself.
+    /// Makes an error for a caller that reads repository files itself.
     pub fn new(message: impl Into<String>) -> Error {
         Error::Caller(message.into())
     }
 
-    /// Returns true if the requested thing may exist, but the disk or damaged data keeps it from
-    /// being read.
+    /// Returns true if the requested object or ref may exist, but an I/O error or damaged data
+    /// prevents reading it.
     pub fn is_unreadable(&self) -> bool {
         match self {
             Error::Io { attempt, .. } => matches!(
@@ -203,8 +204,8 @@ impl Error {
         }
     }
 
-    /// Returns true if Git dies of the error and tries no other meaning of the name: `x@{upstream}`
-    /// where `x` has no upstream.
+    /// Returns true if Git exits with this error and does not try to read the name in another way:
+    /// `x@{upstream}` where `x` has no upstream.
     pub fn is_final(&self) -> bool {
         match self {
             Error::Mark(_) => true,
@@ -213,7 +214,7 @@ impl Error {
         }
     }
 
-    /// Returns true if there is no repository here, and Git prints no warning about it.
+    /// Returns true if no repository was found, and Git prints no warning about it.
     pub fn is_outside(&self) -> bool {
         use DiscoveryError::{MountPoint, NotFound};
         matches!(self, Error::Discovery(NotFound | MountPoint(_)))

@@ -16,7 +16,7 @@ pub enum ObjectError {
     /// The object is not a commit.
     #[error("object {0} is not a commit")]
     NotACommit(ObjectId),
-    /// The object is neither a tree nor leads to one.
+    /// The object is not a tree and does not lead to one.
     #[error("object {0} is not a tree")]
     NotATree(ObjectId),
     /// The commit is malformed.

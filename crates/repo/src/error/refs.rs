@@ -11,7 +11,7 @@ pub enum RefError {
     /// HEAD does not exist.
     #[error("unable to read HEAD")]
     NoHead,
-    /// The system refused to read a loose ref.
+    /// A loose ref cannot be read because of a system error.
     #[error("unable to resolve reference '{name}': {}", sys::reason(.source))]
     Loose {
         /// The full name.

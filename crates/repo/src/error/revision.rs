@@ -1,4 +1,4 @@
-//! Errors of revisions and of branches that follow others.
+//! Errors of revisions, and of the upstream and push destination of branches.
 
 use bstr::BString;
 
@@ -17,7 +17,7 @@ pub enum RevisionError {
     /// An abbreviation stands for several objects.
     #[error("short object ID {0} is ambiguous")]
     Ambiguous(BString),
-    /// An abbreviation has too many digits, or something else than digits.
+    /// An abbreviation has too many digits, or characters that are not digits.
     #[error("bad abbreviated name '{0}'")]
     Abbreviation(BString),
     /// A path relative to the current directory needs a worktree.
@@ -62,7 +62,7 @@ pub enum UpstreamError {
         /// The name of the remote.
         remote: BString,
     },
-    /// The push refspecs of the remote leave the branch out.
+    /// No push refspec of the remote matches the branch.
     #[error("push refspecs for '{remote}' do not include '{branch}'")]
     NotPushed {
         /// The name of the remote.

@@ -1,4 +1,4 @@
-//! Finds the repository upwards from the current directory, and decides if a directory is one.
+//! Finds the repository upwards from the current directory, and checks whether a directory is one.
 
 use std::{
     io::ErrorKind,
@@ -65,7 +65,7 @@ impl Finder<'_> {
     }
 
     /// Returns the longest of `GIT_CEILING_DIRECTORIES` that is a proper ancestor of the current
-    /// directory. Symbolic links are not resolved in the entries after an empty one.
+    /// directory. In the entries after an empty one, symbolic links are not resolved.
     fn ceiling(&self) -> Option<PathBuf> {
         let mut literal = false;
         let mut found: Option<PathBuf> = None;
@@ -85,8 +85,8 @@ impl Finder<'_> {
                     Err(_) => continue,
                 },
             };
-            // Compare bytes, except for one slash at the end: an entry that is not resolved may end
-            // in components that no current directory has.
+            // Compare bytes and ignore one trailing slash: an entry that is not resolved may end in
+            // components that no current directory has.
             let bytes = path.as_os_str().as_bytes();
             let bytes = bytes.strip_suffix(b"/").unwrap_or(bytes);
             let below = self.cwd.as_os_str().as_bytes().strip_prefix(bytes);
@@ -129,7 +129,7 @@ impl Finder<'_> {
         self.read_gitfile_as(file, file, size)
     }
 
-    /// Like [`Finder::read_gitfile`], if messages name the file differently.
+    /// Like [`Finder::read_gitfile`], with another path for messages.
     pub(super) fn read_gitfile_as(&self, file: &Path, name: &Path, size: u64) -> Result<PathBuf, Error> {
         if size > GITFILE_LIMIT {
             return Err(DiscoveryError::GitfileTooLarge(name.to_owned()).into());
@@ -147,8 +147,7 @@ impl Finder<'_> {
         }
         let target = UserPath::new(target);
         let beside = |file: &Path| target.resolve(file.parent().unwrap_or(Path::new("")));
-        // Discovery resolves the target for the message; an explicit `GIT_DIR` shows it as it is
-        // named.
+        // Discovery prints the resolved target; an explicit `GIT_DIR` prints the path as written.
         let nothing = || {
             let display_name = beside(name).unwrap_or_else(|_| target.as_os_str().into());
             Error::from(DiscoveryError::GitfileTarget(display_name))
@@ -175,7 +174,7 @@ impl Finder<'_> {
         Ok(by_path::is_executable(&objects) && by_path::is_executable(&common.join("refs")))
     }
 
-    /// Returns the object directory. `place` is the directory where Git works.
+    /// Returns the object directory. `place` is the directory in which Git runs.
     pub(super) fn objects_dir(&self, place: &Path, common: &Path) -> Result<PathBuf, Error> {
         match self.env.path("GIT_OBJECT_DIRECTORY") {
             Some(objects) => objects.resolve(place).map_err(refused("GIT_OBJECT_DIRECTORY")),
@@ -183,8 +182,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Returns the value of `GIT_COMMON_DIR`, if it is set. `place` is the directory where Git
-    /// works.
+    /// Returns the value of `GIT_COMMON_DIR`, if it is set. `place` is the directory in which Git
+    /// runs.
     pub(super) fn common_dir_variable(&self, place: &Path) -> Option<Result<PathBuf, Error>> {
         let common = self.env.path("GIT_COMMON_DIR")?;
         Some(common.resolve(place).map_err(refused("GIT_COMMON_DIR")))
@@ -204,12 +203,12 @@ impl Finder<'_> {
     }
 }
 
-/// Returns the conversion of a refusal to an error about the path in a variable.
+/// Returns a function that converts a refused path to an error about the variable.
 fn refused(variable: &'static str) -> impl Fn(Refused) -> Error {
     move |source| Error::Path { origin: PathOrigin::Variable(variable), source }
 }
 
-/// Returns the common directory that the file `commondir` names.
+/// Returns the common directory that the file `commondir` contains.
 pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
     let file = git_dir.join("commondir");
     match disk::read_optional(&file) {
@@ -227,8 +226,8 @@ pub(super) fn read_common_dir(git_dir: &Path) -> Result<Common, Error> {
     }
 }
 
-/// Returns an error if the disk fails on a directory that seems to be a repository; otherwise true
-/// if it has a HEAD. Git does not report this error: it may find another repository further up.
+/// Returns an error if reading a directory that looks like a repository fails; otherwise true if it
+/// has a HEAD. Git does not report this error: it may find another repository further up.
 pub(super) fn has_head(git_dir: &Path) -> Result<bool, Error> {
     let head = git_dir.join("HEAD");
     match disk::read_optional(&head) {

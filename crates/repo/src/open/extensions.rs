@@ -19,7 +19,7 @@ pub(super) struct Format {
     pub(super) work_tree: Option<BString>,
     pub(super) hash: Option<HashKind>,
     pub(super) extensions: Extensions,
-    /// The content of the file, so that it is not read again.
+    /// The content of the configuration file, so that it is not read twice.
     pub(super) local: Option<Vec<u8>>,
 }
 
@@ -27,8 +27,7 @@ pub(super) struct Format {
 /// the common directory. Other files, included files, variables and options cannot set them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extensions {
-    /// The version. `None` if the file has no version, in which case Git ignores all extensions in
-    /// it.
+    /// The version. `None` if the file has no version; Git then ignores all its extensions.
     pub version: Option<i32>,
     /// `extensions.worktreeConfig`
     pub worktree_config: bool,
@@ -81,7 +80,7 @@ fn read(file: &Path) -> Result<Option<Vec<u8>>, Error> {
     })
 }
 
-/// A configuration file, with its name in messages.
+/// A configuration file, with its path for messages.
 #[derive(Clone, Copy)]
 struct File<'a> {
     display_name: &'a Path,
@@ -94,8 +93,8 @@ impl File<'_> {
         config::parse::parse(bytes).map_err(|bad| bad.in_file(self.display_name))
     }
 
-    /// Returns the value of a pair. A name without `=` is an error: this method prints Git's first
-    /// line of it, and the error is the second.
+    /// Returns the value of a pair. A name without `=` is an error: this method prints the first
+    /// line of Git's message, and the error holds the second.
     fn text(self, Pair { key, value, line }: &Pair) -> Result<BString, Error> {
         value.clone().ok_or_else(|| {
             self.message_sink.print([format!("error: missing value for '{key}'")]);
@@ -109,7 +108,8 @@ impl File<'_> {
         known.ok_or_else(|| self.invalid(pair, &name))
     }
 
-    /// Prints Git's first line about an invalid value, and returns the second as the error.
+    /// Prints the first line of Git's message about an invalid value, and returns the second as the
+    /// error.
     fn invalid(self, Pair { key, line, .. }: &Pair, value: &BString) -> Error {
         self.message_sink.print([format!("error: invalid value for '{key}': '{value}'")]);
         self.bad_line(*line)
@@ -156,7 +156,7 @@ impl Format {
         Ok(version)
     }
 
-    /// Reads `core.bare` and `core.worktree`. A worktree's own file can set only these.
+    /// Reads `core.bare` and `core.worktree`, the only settings that a worktree's own file can set.
     fn read_worktree_settings(&mut self, file: File<'_>, pair: &Pair) -> Result<(), Error> {
         match pair.key.as_slice() {
             b"core.bare" => self.bare = Some(boolean(pair)?),
@@ -199,7 +199,7 @@ impl Format {
                 if !matches!(name, b"files" | b"reftable") {
                     return Err(file.invalid(pair, &text));
                 }
-                // The value includes the place of the refs, if it is not the default.
+                // The value includes the location of the refs if it is not the default.
                 version.ref_storage = Some(text);
             }
             _ => {
@@ -247,7 +247,7 @@ pub struct TemplateFormat {
     pub version: i32,
 }
 
-/// Reads `config` of a template. `display_name` is its name in messages.
+/// Reads `config` of a template. `display_name` is its path in messages.
 pub fn template_format(
     config: &Path,
     display_name: &Path,

@@ -1,7 +1,7 @@
-//! Finds a repository and decides if it may be used.
+//! Finds a repository and checks that it may be used.
 //!
 //! Order: `GIT_DIR`, or discovery upwards from the current directory; ownership; format and
-//! extensions; the worktree; the configuration. Errors have Git's exact words. Nothing is written.
+//! extensions; the worktree; the configuration. Error messages are Git's. Nothing is written.
 //! Source: git(1) "ENVIRONMENT VARIABLES", gitrepository-layout(5), git-config(1) `safe.*`.
 
 mod discover;
@@ -39,10 +39,11 @@ pub(crate) struct Layout {
     /// True if the path of the Git directory has no symbolic link, `.` or `..`.
     pub(crate) git_dir_is_real: bool,
     pub(crate) common_dir: PathBuf,
-    /// The common directory as Git names it in messages: relative to the directory where Git works.
+    /// The common directory as Git prints it in messages: relative to the directory in which Git
+    /// runs.
     pub(crate) display_name: PathBuf,
-    /// The `GIT_DIR` for child processes, relative to the directory where Git works. `None` if they
-    /// find the repository by themselves.
+    /// The `GIT_DIR` for child processes, relative to the directory in which Git runs. `None` if
+    /// they find the repository by discovery.
     pub(crate) exported: Option<PathBuf>,
     /// True if discovery ended at a directory that is itself a Git directory.
     pub(crate) is_bare_directory: bool,
@@ -76,21 +77,21 @@ impl Layout {
         }
     }
 
-    /// Returns the directory of refs as Git names it in messages.
+    /// Returns the directory of refs as Git prints it in messages.
     pub(crate) fn display_refs_dir(&self) -> &Path {
         if self.refs_dir == self.common_dir { &self.display_name } else { &self.refs_dir }
     }
 }
 
-/// A repository that was found, with the data that is read at once.
+/// An opened repository, with the data that is read immediately.
 pub(crate) struct Opened {
     pub(crate) layout: Layout,
     pub(crate) config: Config,
-    /// Warnings that Git prints while it looks for the repository.
+    /// Warnings that Git prints during discovery.
     pub(crate) warnings: Vec<BString>,
 }
 
-/// Decides if child processes get `GIT_DIR`.
+/// `Yes` if child processes get `GIT_DIR`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exported {
     Yes,
@@ -113,7 +114,7 @@ struct Finder<'a> {
 #[derive(Clone)]
 struct Common {
     dir: PathBuf,
-    /// True if a variable or the file `commondir` names it.
+    /// True if a variable or the file `commondir` specifies it.
     is_explicit: bool,
 }
 
@@ -159,13 +160,14 @@ pub(crate) fn open(options: &OpenOptions, env: &Env) -> Result<Opened, Error> {
         },
     )?;
     // Git finds the worktree by `core.bare` of the repository's own file. Afterwards the last value
-    // of all sources counts.
+    // among all sources is used.
     let bare = config.boolean("core.bare")?.or(format.bare);
     layout.bare = layout.work_tree.is_none() && bare != Some(false);
     Ok(Opened { layout, config, warnings })
 }
 
-/// Returns a directory as the user sees it: `PWD`, if that is the same directory.
+/// Returns a directory with the symbolic links of the user's path: `PWD`, if it is the same
+/// directory.
 fn logical(env: &Env, dir: &Path) -> PathBuf {
     let identity = |path: &Path| uninterrupted(|| path.metadata()).ok().map(|stat| (stat.dev(), stat.ino()));
     let seen = env.path("PWD").filter(UserPath::is_absolute).and_then(|seen| seen.resolve(dir).ok());
@@ -208,8 +210,8 @@ pub(crate) fn is_worktree(options: &OpenOptions, env: &Env, dir: &Path) -> bool 
     }
 }
 
-/// Returns true if `dot_git` is the directory of a repository or names one, and false if it does
-/// not exist. Anything else is an error. `name` is its name in messages.
+/// Returns true if `dot_git` is the directory of a repository or refers to one, and false if it
+/// does not exist. Anything else is an error. `name` is its path in messages.
 pub(crate) fn names_repository(
     options: &OpenOptions,
     env: &Env,
@@ -228,7 +230,7 @@ pub(crate) fn names_repository(
         },
         Ok(_) => Ok(false),
         Err(error) if crate::disk::is_missing(&error) => Ok(false),
-        // Opening it gives the reason.
+        // Opening the repository reports the reason.
         Err(_) => Ok(true),
     }
 }
@@ -304,8 +306,8 @@ impl Finder<'_> {
         self.explicit(&GitDir { path, is_real: false }, Path::new(git_dir.as_os_str()), None, true)
     }
 
-    /// Opens a given directory; `display_name` is its name in messages. `implicit`: the current
-    /// directory is the worktree if no option or setting names one.
+    /// Opens a given directory; `display_name` is its path in messages. With `implicit`, the
+    /// current directory is the worktree if no option or setting specifies one.
     fn explicit(
         &self,
         given: &GitDir,
@@ -348,8 +350,8 @@ impl Finder<'_> {
         } else {
             implicit.then(|| self.cwd.clone())
         };
-        // Git changes to the top and adapts the name of the directory. A path through the current
-        // directory would become invalid when a command removes that directory.
+        // Git changes to the top and makes the path of the directory relative to it. A path through
+        // the current directory would become invalid when a command removes that directory.
         if let Some(top) = work_tree.as_ref().filter(|top| **top != self.cwd) {
             match self.cwd.starts_with(top) {
                 true if is_real => display_name = git_dir.clone(),
@@ -396,7 +398,7 @@ impl Finder<'_> {
     /// Resolves `GIT_INDEX_FILE` from the top of the worktree, where Git reads it.
     fn index(&self, git_dir: &Path, work_tree: Option<&Path>) -> Result<PathBuf, Error> {
         match self.env.path("GIT_INDEX_FILE") {
-            // Git takes the empty string for an index without entries, and then `clean` removes all
+            // Git treats the empty string as an index without entries, and then `clean` removes all
             // tracked files.
             Some(file) => file
                 .resolve(work_tree.unwrap_or(&self.cwd))
@@ -415,7 +417,8 @@ impl Finder<'_> {
     ) -> Result<(Layout, Format), Error> {
         let GitDir { path: git_dir, is_real } = git_dir;
         let mut prefix = BString::default();
-        // Git changes to the top from anywhere in the worktree, and stays in a directory outside.
+        // Git changes to the top from anywhere in the worktree, and stays in a directory outside of
+        // it.
         let mut place = &self.cwd;
         if let Some(top) = &work_tree
             && let Ok(inside) = self.cwd.strip_prefix(top)

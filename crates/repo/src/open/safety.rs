@@ -1,4 +1,4 @@
-//! Decides if a repository may be used, by its owner (`safe.directory`) and for bare repositories
+//! Checks whether a repository may be used: its owner (`safe.directory`), and bare repositories
 //! (`safe.bareRepository`).
 
 use std::{os::unix::ffi::OsStrExt, path::Path};
@@ -69,8 +69,7 @@ impl Finder<'_> {
         Err(DiscoveryError::DubiousOwner(dir.to_owned()).into())
     }
 
-    /// Returns true if the user owns the path. A failing disk is reported as such, not as another
-    /// owner.
+    /// Returns true if the user owns the path. An I/O error is returned as an error, not as false.
     fn is_owned(&self, path: &Path) -> Result<bool, Error> {
         let Some(stat) = by_path::stat(path).map_err(Attempt::Stat.on(path))? else { return Ok(false) };
         let user = sys::user::effective_uid();

@@ -2,8 +2,8 @@
 //!
 //! Order: loose refs first, then packed-refs, so a ref that another process packs meanwhile is
 //! found at least once. Each directory is listed once, and the type of an entry is taken from the
-//! listing if it has one. A directory that cannot be listed is an error; Git takes it for an empty
-//! one. Packed refs are visited in place: listing them all makes no copies.
+//! listing if it has one. A directory that cannot be listed is an error; Git treats it as empty.
+//! Packed refs are visited in place: listing them all makes no copies.
 
 use std::{
     io::ErrorKind,
@@ -30,18 +30,18 @@ pub struct ListedRef<'a> {
     pub id: ObjectId,
     /// The last ref in the chain of a symbolic ref.
     pub target: Option<&'a BStr>,
-    /// The object that the tag finally points to, if packed-refs tells.
+    /// The object that the tag finally points to, if packed-refs contains it.
     pub peeled: Option<ObjectId>,
-    /// The reason why the ref has no value.
+    /// The soundness of the ref.
     pub soundness: Soundness,
 }
 
-/// Tells if a ref can be used.
+/// The usability of a ref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Soundness {
     /// It has a value.
     Sound,
-    /// Its content is no value, or the null name.
+    /// Its content is not a value, or is the null name.
     Broken,
     /// Its name is invalid.
     BadName,
@@ -52,7 +52,7 @@ pub enum Soundness {
 pub enum ListScope<'a> {
     /// Those whose names begin with this.
     Below(&'a BStr),
-    /// All, with HEAD and its kin.
+    /// All refs, with HEAD and the other root refs.
     WithRoot,
 }
 
@@ -96,7 +96,7 @@ impl Store {
         let mut loose = loose.iter().peekable();
         // For `refs/`, read all of packed-refs, so that every malformed line is noticed.
         let packed_prefix = if prefix == "refs/" { "".into() } else { prefix };
-        // A name is not after its own beginning, and no name has a control character.
+        // A name is not after its own prefix, and no name has a control character.
         let is_after = |name: &BStr| {
             after.is_none_or(|after| match name.strip_prefix(after.as_bytes()) {
                 Some(rest) => !rest.is_empty(),
@@ -145,7 +145,7 @@ impl Store {
         Ok(loose)
     }
 
-    /// Lists HEAD and its kin.
+    /// Lists HEAD and the other root refs.
     fn root_refs(&self) -> Result<Vec<LooseRef>, Error> {
         let entries = by_path::list(&self.git_dir).map_err(Attempt::ReadLooseRefs.on(&self.git_dir))?;
         let files = entries.into_iter().filter(|(_, file_type)| *file_type == FileType::File);
@@ -164,7 +164,7 @@ impl Store {
             }
             Err(error) => return Err(Attempt::ReadLooseRefs.on(&path)(error)),
         };
-        // Refs of this worktree alone are in its own Git directory.
+        // Refs of this worktree only are in its own Git directory.
         let has_own = dir == "refs/" && self.git_dir != self.packed.common_dir;
         let own = refname::PER_WORKTREE.iter().filter(|_| has_own);
         for dir in own.map(|dir| BStr::new(*dir)).filter(|dir| may_contain(dir, prefix)) {

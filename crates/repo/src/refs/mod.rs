@@ -1,8 +1,8 @@
 //! Reads refs: loose files over `packed-refs`, and symbolic refs.
 //!
 //! Source: gitrepository-layout(5) and git-check-ref-format(1). A malformed name is not a ref. A
-//! malformed file is an error in Git's words. A file that cannot be read is an error, never another
-//! value.
+//! malformed file is an error with Git's message. A file that cannot be read is an error, never a
+//! missing ref or another value.
 
 mod list;
 mod replace;
@@ -26,7 +26,7 @@ pub use shorten::Shortener;
 use store::Raw;
 pub(crate) use store::{End, Resolved, Store};
 
-/// `EINVAL`, as Git calls the content of a broken ref.
+/// `EINVAL`, which Git reports for the content of a broken ref.
 const INVALID: i32 = 22;
 /// `ENOTDIR`
 const NOT_A_DIRECTORY: i32 = 20;
@@ -66,8 +66,8 @@ impl Repository {
         })
     }
 
-    /// Returns Git's warnings about broken and dangling refs among the meanings of `name`, as a
-    /// user writes it. Git ignores such refs.
+    /// Returns Git's warnings about broken and dangling refs that the short `name` could mean. Git
+    /// ignores such refs.
     pub fn ignored_refs(&self, name: &BStr) -> Vec<String> {
         let ignored = |(before, after): &(&str, &str)| {
             let full = BString::from([before.as_bytes(), name, after.as_bytes()].concat());
@@ -80,7 +80,7 @@ impl Repository {
         RULES.iter().filter_map(ignored).collect()
     }
 
-    /// Returns the target of a symbolic ref; `None` if there is no such ref, or if it holds an
+    /// Returns the target of a symbolic ref; `None` if the ref does not exist, or contains an
     /// object name.
     pub fn symbolic_target(&self, name: &BStr) -> Result<Option<BString>, Error> {
         if refname::check(name, Levels::One).is_err() {
@@ -92,9 +92,9 @@ impl Repository {
         })
     }
 
-    /// Returns the name at the end of the chain of a ref, which need not exist, and true if the ref
-    /// is symbolic. Follows one step unless `recurse` is set. `None` if the chain does not end,
-    /// ends in something that is no ref, or cannot be read.
+    /// Returns the last name in the chain of a ref, which need not exist, and true if the ref is
+    /// symbolic. Follows one step unless `recurse` is set. Returns `None` if the chain does not
+    /// end, ends in something that is not a ref, or cannot be read.
     pub fn end_of_chain(&self, name: &BStr, recurse: bool) -> Result<Option<(BString, bool)>, Error> {
         match self.readable_chain(name, recurse) {
             Err(Error::Ref(RefError::Loose { .. })) => Ok(None),
@@ -127,7 +127,7 @@ impl Repository {
         }
     }
 
-    /// Returns the full name at the end of the chain of a ref that has a value.
+    /// Returns the last full name in the chain of a ref that has a value.
     pub fn reading_name(&self, name: &BStr) -> Result<Option<BString>, Error> {
         Ok(match self.refs.resolve(name)? {
             Resolved { last, end: End::Id(_) } => Some(last.unwrap_or_else(|| name.to_owned())),
@@ -135,8 +135,8 @@ impl Repository {
         })
     }
 
-    /// Looks for a ref without following it. Returns true if it exists, or the system's reason for
-    /// which it cannot. The name may be invalid if it is safe.
+    /// Looks up a ref without following it. The inner result is true if it exists, or the system
+    /// error for which it cannot exist. The name may be invalid if it is safe.
     pub fn look_up_ref(&self, name: &BStr) -> Result<io::Result<bool>, Error> {
         Ok(match self.refs.raw(name) {
             Ok(Raw::Id(_) | Raw::Symbolic(_)) => Ok(true),
@@ -178,7 +178,7 @@ impl Repository {
         self.refs.each(scope, after, visit)
     }
 
-    /// Converts a name from the type of gix; `None` if it is not of the repository's hash.
+    /// Converts an object ID from the type of gix; `None` if it is not of the repository's hash.
     pub(crate) fn own_id(&self, id: &gix_hash::oid) -> Option<ObjectId> {
         ObjectId::from_bytes(self.layout.hash, id.as_bytes())
     }

@@ -1,7 +1,7 @@
 //! Reads `refs/replace/`, or its configured substitute: the objects to read in place of others.
 //!
-//! They are read when the first object is looked up, as in Git: on a network disk each read costs a
-//! round trip. If they cannot be read, no object is reliable, so each lookup is an error.
+//! They are read at the first object lookup, as in Git: on a network disk each read costs a round
+//! trip. If they cannot be read, no object is reliable, so each lookup is an error.
 
 use std::{collections::HashMap, fmt, sync::OnceLock};
 
@@ -14,7 +14,7 @@ use crate::{Error, RefError, objects};
 /// See [`objects::Replacements`].
 pub(crate) struct Replaced {
     store: Store,
-    /// The prefix of the names of these refs.
+    /// The prefix of these refs.
     base: BString,
     found: OnceLock<Result<Found, Error>>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Replaced {
 #[derive(Default)]
 struct Found {
     objects: HashMap<ObjectId, ObjectId>,
-    /// Git's warnings about refs that name no object.
+    /// Git's warnings about refs without a valid object.
     warnings: Vec<BString>,
 }
 

@@ -1,8 +1,8 @@
-//! Short names of many refs.
+//! Shortens the names of many refs.
 //!
-//! A short name is good if other names with the same end lead to no ref. Most of them do not exist.
-//! After a few refs, the directories that such a ref would be in are listed once each, so that a
-//! missing ref costs no system call. Packed refs are searched in one state of the file.
+//! A short name is usable if no other expansion of it is an existing ref. Most expansions do not
+//! exist. After a few refs, each directory that could contain such a ref is listed once, so that a
+//! missing ref costs no system call. Packed refs are searched in one snapshot of the file.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,15 +18,15 @@ use sys::by_path;
 use super::store::Snapshot;
 use crate::{Error, Repository, revision::RULES};
 
-/// The number of refs that are looked for in the usual way.
+/// The number of refs that are shortened with a lookup of each expansion.
 const FEW: usize = 6;
 
-/// Finds short names.
+/// Shortens ref names.
 pub struct Shortener<'a> {
     repo: &'a Repository,
-    /// No other rule may lead to a ref (`core.warnAmbiguousRefs`).
+    /// True if no other expansion may be an existing ref (`core.warnAmbiguousRefs`).
     strict: bool,
-    /// The number of names so far.
+    /// The number of names shortened so far.
     count: usize,
     /// The entries of directories; `None` for one that cannot be listed.
     listed: HashMap<PathBuf, Option<HashSet<BString>>>,
@@ -34,14 +34,15 @@ pub struct Shortener<'a> {
 }
 
 impl<'a> Shortener<'a> {
-    /// Makes one; see [`Repository::shorten_ref`] and [`Repository::shorten_ref_strictly`].
+    /// Creates a shortener; see [`Repository::shorten_ref`] and
+    /// [`Repository::shorten_ref_strictly`].
     pub fn new(repo: &'a Repository, strict: bool) -> Shortener<'a> {
         Shortener { repo, strict, count: 0, listed: HashMap::new(), packed: None }
     }
 
     /// Returns the shortest name of a ref.
     pub fn shorten(&mut self, full: &BStr) -> Result<BString, Error> {
-        // A directory that ignores case has more names than it lists.
+        // In a directory that ignores case, more names exist than are listed.
         let ignores_case = || matches!(self.repo.config_bool("core.ignoreCase"), Ok(Some(true)) | Err(_));
         self.count += 1;
         if self.count <= FEW || ignores_case() {
@@ -75,7 +76,7 @@ impl<'a> Shortener<'a> {
         Ok(full.to_owned())
     }
 
-    /// Returns false if there is no such ref.
+    /// Returns false if the ref certainly does not exist.
     fn may_exist(&mut self, name: &BStr) -> Result<bool, Error> {
         let store = &self.repo.refs;
         let (scope, rest) = RefScope::of(name);
@@ -108,7 +109,7 @@ impl<'a> Shortener<'a> {
     }
 }
 
-/// Lists a directory. `None` if something else may be there.
+/// Lists a directory. Returns `None` if it cannot be listed, so that any entry may exist.
 fn list(dir: &Path) -> Option<HashSet<BString>> {
     let entries = by_path::list(dir).ok()?;
     Some(entries.into_iter().map(|(name, _)| BString::from(name.into_vec())).collect())

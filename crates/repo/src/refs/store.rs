@@ -1,4 +1,4 @@
-//! Reads one ref: a loose file hides a line of packed-refs; symbolic refs are followed.
+//! Reads one ref: a loose ref overrides packed-refs; symbolic refs are followed.
 //!
 //! Order: the loose file is opened first and packed-refs is searched afterwards. The latter is read
 //! again if it has changed since it was last read, so a ref that another process packs meanwhile is
@@ -34,7 +34,7 @@ const MAX_DEPTH: usize = 5;
 /// A file up to this size is read, a larger one is mapped.
 const SMALL: u64 = 32 << 10;
 
-/// The refs as a worktree sees them.
+/// The refs of a worktree.
 pub(crate) struct Store {
     pub(super) git_dir: PathBuf,
     pub(super) packed: Arc<Packed>,
@@ -45,7 +45,7 @@ pub(crate) struct Packed {
     pub(super) common_dir: PathBuf,
     pub(super) hash: HashKind,
     path: PathBuf,
-    /// The file as messages name it.
+    /// The file as messages print it.
     shown: PathBuf,
     snapshot: Mutex<Option<Arc<Snapshot>>>,
 }
@@ -79,7 +79,7 @@ pub(super) enum Raw {
     Id(ObjectId),
     /// The target of a symbolic ref, which may be an invalid name.
     Symbolic(BString),
-    /// A file that holds neither an object name nor a target.
+    /// The content is neither an object name nor a target.
     Broken,
 }
 
@@ -95,13 +95,13 @@ pub(crate) enum End {
 
 /// A ref after following the chain.
 pub(crate) struct Resolved {
-    /// The last ref of the chain, if it is another one and is known.
+    /// The last ref of the chain, if it differs from the requested one and is known.
     pub(crate) last: Option<BString>,
     pub(crate) end: End,
 }
 
 impl Store {
-    /// Makes a store. `display_name` is the common directory as messages name it.
+    /// Creates a store. `display_name` is the common directory as messages print it.
     pub(crate) fn new(git_dir: &Path, common_dir: &Path, hash: HashKind, display_name: &Path) -> Store {
         let path = common_dir.join("packed-refs");
         let shown = display_name.join("packed-refs");
@@ -110,7 +110,7 @@ impl Store {
         Store { git_dir: git_dir.to_owned(), packed: Arc::new(packed) }
     }
 
-    /// Returns the refs as the worktree with this Git directory sees them.
+    /// Returns the refs of the worktree with this Git directory.
     pub(crate) fn for_worktree(&self, git_dir: &Path) -> Store {
         Store { git_dir: git_dir.to_owned(), packed: Arc::clone(&self.packed) }
     }
@@ -185,7 +185,7 @@ impl Packed {
         Ok(self.find_in(&snapshot, name)?.map_or(Raw::Missing, Raw::Id))
     }
 
-    /// Searches one state of the file.
+    /// Searches one snapshot of the file.
     pub(super) fn find_in(&self, snapshot: &Snapshot, name: &BStr) -> Result<Option<ObjectId>, Error> {
         self.look(snapshot, |refs| refs.find(name))
     }
@@ -215,8 +215,8 @@ impl Packed {
         failure.map_or(Ok(flow), Err)
     }
 
-    /// Searches the file. It is an error if the search meets a malformed line or a page that cannot
-    /// be read.
+    /// Searches the file. Returns an error if the search meets a malformed line or a page that
+    /// cannot be read.
     fn look<'s, T>(
         &self,
         snapshot: &'s Snapshot,
