@@ -1,5 +1,5 @@
-//! A command in the middle of another, as Git runs `status` at the end of others: in this process
-//! where that is as good, and by the real Git otherwise.
+//! Running a command within another one, as Git runs `status` at the end of some commands: in this
+//! process if it is native, and by the real Git otherwise.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -15,7 +15,7 @@ use crate::{
     term::{console, failure::Failure},
 };
 
-/// Runs `command` from where this one was started. Returns its exit code.
+/// Runs `command` in the original directory of this run. Returns its exit code.
 pub(crate) fn run(
     run: &Invocation,
     repo: &Repository,

@@ -1,4 +1,4 @@
-//! Checks of pathspecs: links and submodules in them, and pathspecs that match nothing.
+//! Checks of pathspecs: symlinks and submodules in them, and pathspecs that match nothing.
 
 use bstr::{BStr, ByteSlice as _};
 use engine::pathspec::{Matched, Pathspecs, Seen};
@@ -11,7 +11,7 @@ use crate::{
     term::{console::text, failure::Failure},
 };
 
-/// Refuses pathspecs with a symbolic link as a directory.
+/// Returns an error for a pathspec that passes through a symlink.
 pub(super) fn must_not_be_behind_links(worktree: &Dir, pathspecs: &Pathspecs) -> Result<(), Failure> {
     for (path, original) in pathspecs.patterns() {
         for slash in path.find_iter("/") {
@@ -29,7 +29,8 @@ pub(super) fn must_not_be_behind_links(worktree: &Dir, pathspecs: &Pathspecs) ->
     Ok(())
 }
 
-/// Refuses to work in a submodule that is not there, and paths in a submodule.
+/// Returns an error if the current directory is in an unpopulated submodule, or a pathspec leads
+/// into a submodule.
 pub(super) fn submodules(repo: &Repository, index: &Index, pathspecs: &Pathspecs) -> Result<(), Failure> {
     let is_below = |path: &BStr, dir: &BStr| {
         path.strip_prefix(dir.as_bytes()).is_some_and(|rest| rest.len() > 1 && rest[0] == b'/')
@@ -55,7 +56,8 @@ pub(super) fn submodules(repo: &Repository, index: &Index, pathspecs: &Pathspecs
     Ok(())
 }
 
-/// Notes which pathspecs match an entry that belongs in the worktree, unless all have matched.
+/// Records which pathspecs match an entry that the sparse patterns include. Stops early if all have
+/// matched.
 pub(super) fn match_entries(
     index: &Index,
     pathspecs: &Pathspecs,
@@ -74,12 +76,12 @@ pub(super) fn match_entries(
     }
 }
 
-/// Returns true if the entry does not belong in the worktree.
+/// Returns true if the entry is outside the sparse worktree.
 pub(super) fn is_outside(index: &Index, entry: &Entry, patterns: Option<&engine::sparse::Patterns>) -> bool {
     entry.flags.contains(Flags::SKIP_WORKTREE) || !is_inside(patterns, index.path(entry))
 }
 
-/// The pathspecs that match entries outside of the sparse checkout, found when somebody asks.
+/// The pathspecs that match entries outside the sparse checkout, determined on first use.
 pub(super) struct OutsideMatches<'a> {
     pub(super) index: &'a Index,
     pub(super) pathspecs: &'a Pathspecs,
@@ -88,7 +90,7 @@ pub(super) struct OutsideMatches<'a> {
 }
 
 impl OutsideMatches<'_> {
-    /// Returns true if the pathspec with this number matches such an entry.
+    /// Returns true if the pathspec with this index matches such an entry.
     pub(super) fn has(&mut self, number: usize) -> bool {
         let seen = self.seen.get_or_insert_with(|| {
             let mut seen = Seen::default();

@@ -1,7 +1,7 @@
-//! The look at the worktree: tracked files that may have changed, and untracked files.
+//! The scan of the worktree: tracked files that may have changed, and untracked files.
 //!
-//! It is that of `status`. An untracked cache, which knows an untracked directory by its name only,
-//! serves a run without pathspecs; what is in these directories is then looked up.
+//! It is the scan of `status`. An untracked cache, which records an untracked directory by its name
+//! only, serves a run without pathspecs; such directories are then walked.
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
@@ -20,13 +20,13 @@ use crate::{
     term::{console, failure::Failure},
 };
 
-/// The number of walks of `add` in a trace.
+/// The number of directory walks that `add` traces.
 const WALK: usize = 1;
 
 /// From this number of untracked directories on, the whole worktree is walked again.
 const MANY: usize = 32;
 
-/// The files to look at.
+/// The files to scan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
     /// Tracked files whose stat data do not prove that they are unchanged.
@@ -36,7 +36,7 @@ pub(super) enum Look {
 }
 
 impl Adding<'_> {
-    /// Looks at the worktree.
+    /// Scans the worktree.
     pub(super) fn look(&self, index: &Index, how: Look) -> Result<Worktree, Failure> {
         let (invocation, repo) = (self.session.invocation, self.session.repository);
         let excludes = match (how, self.plan.options.force) {

@@ -1,9 +1,9 @@
 //! `sapwood add`: worktree files into the index.
 //!
-//! Order: the lock; the index; one look at the worktree, for tracked and untracked files; the
-//! pathspecs that match nothing; the content, recorded in parallel; the objects, published; the
-//! index. A failure before that changes nothing, and publishes no object but those of new
-//! attributes, which the files after them may need.
+//! Order: the lock; the index; one scan of the worktree, for tracked and untracked files; the
+//! pathspecs that match nothing; the content, recorded in parallel; publishing the objects; the
+//! index. A failure before that changes nothing, and publishes no objects except those of new
+//! attribute files, which the conversion of later files may need.
 
 mod check;
 mod look;
@@ -55,10 +55,10 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// Names that differ only in case are Git's matter, and so are complaints about attributes.
+/// Names that differ only in case, and warnings about attribute files, are left to Git.
 const FOLDING: &[Check] = &[folds_case, malformed_attributes];
 
-/// Git traces how it checks an encoding.
+/// Git traces how it checks a text encoding.
 const TRACES: &[Variable] = &[("GIT_TRACE", When::True)];
 
 fn folds_case(candidate: &Candidate<'_>) -> Vec<Reason> {
@@ -66,8 +66,8 @@ fn folds_case(candidate: &Candidate<'_>) -> Vec<Reason> {
     folds.then(|| Reason::repository("core.ignoreCase is set")).into_iter().collect()
 }
 
-/// Git names malformed lines of the attribute files that it reads; sapwood reads them more often.
-/// The files at the top of the worktree stand for all.
+/// Git warns of malformed lines in the attribute files that it reads; sapwood reads such files more
+/// often. Only the files at the root of the worktree are checked here.
 fn malformed_attributes(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     if repo.work_tree().is_none() {

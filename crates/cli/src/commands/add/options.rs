@@ -1,4 +1,4 @@
-//! The command line of `add`, and what it asks for.
+//! The command line of `add`, and the plan it results in.
 
 use bstr::{BString, ByteSlice as _};
 use repo::Repository;
@@ -141,7 +141,7 @@ pub(super) struct Request {
     update: bool,
     renormalize: bool,
     intent_to_add: bool,
-    /// `-A`, or not `--ignore-removal`.
+    /// `-A`, or `--no-ignore-removal`.
     all: Option<bool>,
     refresh: bool,
     ignore_errors: Option<bool>,
@@ -159,13 +159,13 @@ pub(super) enum Task {
     Add,
     /// Tracked files that have changed (`-u`).
     Update,
-    /// All tracked files, with other line ends (`--renormalize`).
+    /// All tracked files, with normalized line endings (`--renormalize`).
     Renormalize,
-    /// Stat data (`--refresh`).
+    /// Stat data only (`--refresh`).
     Refresh,
 }
 
-/// A request that makes sense.
+/// A valid request.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
     pub(super) task: Task,
@@ -212,7 +212,7 @@ impl Request {
                 return Err(Failure::fatal(format!("--chmod param '{other}' must be either -x or +x")));
             }
         };
-        // The option replaces the setting, of which the last one counts.
+        // The option overrides the setting, whose last value counts.
         let configured = ignore_errors(repo)?;
         let options = Options {
             dry_run: self.dry_run,

@@ -1,4 +1,4 @@
-//! `--refresh`: only stat data.
+//! `--refresh`: updates stat data only.
 
 use engine::{
     checkout::{self, ChangeKind, ChangedEntry},
@@ -75,7 +75,7 @@ impl Adding<'_> {
         Ok(())
     }
 
-    /// Stores all selected tracked files with other line ends.
+    /// Returns the selected tracked files and symlinks, for `--renormalize`.
     pub(super) fn tracked_files(&self, transaction: &Transaction<'_>) -> Vec<bstr::BString> {
         let index = &transaction.index;
         let is_meant = |entry: &format::index::Entry| {

@@ -1,4 +1,4 @@
-//! A run: look, record, write.
+//! A run of `add`: scan, record, write.
 
 use std::sync::Arc;
 
@@ -33,21 +33,21 @@ use crate::{
     },
 };
 
-/// A run.
+/// A run of `add`.
 pub(super) struct Adding<'a> {
     pub(super) session: Session<'a>,
     pub(super) worktree: &'a Dir,
     pub(super) request: &'a Request,
     pub(super) plan: Plan,
     pub(super) pathspecs: Pathspecs,
-    /// Which paths belong in the worktree, if it is sparse.
+    /// The sparse patterns, if the worktree is sparse.
     pub(super) patterns: Option<Arc<Patterns>>,
     /// The exit code so far.
     pub(super) code: u8,
 }
 
 impl<'a> Adding<'a> {
-    /// Does what was asked for. Returns the exit code.
+    /// Performs the task. Returns the exit code.
     pub(super) fn run(mut self, transaction: &mut Transaction<'a>) -> Result<u8, Failure> {
         let Session { invocation, repository: repo, settings } = self.session;
         let worth = monitor::refresh(invocation, repo, settings, &mut transaction.index)?;
@@ -112,8 +112,8 @@ impl<'a> Adding<'a> {
         transaction.finish(if changed { Recorded::Yes } else { Recorded::No })
     }
 
-    /// Refuses pathspecs that match nothing, or tells that they only match what is outside of the
-    /// sparse checkout. Returns the ignored paths that a pathspec names.
+    /// Returns an error for a pathspec that matches nothing, and prints advice for those that match
+    /// only entries outside the sparse checkout. Returns the ignored paths that a pathspec names.
     fn unmatched(
         &mut self,
         transaction: &Transaction<'_>,
@@ -128,7 +128,7 @@ impl<'a> Adding<'a> {
             Some(path) => self.pathspecs.matches_in_turn(path.as_bstr(), Mode::GITLINK, &mut seen),
             None => self.pathspecs.matches_in_turn(path.as_bstr(), Mode::FILE, &mut seen),
         });
-        // Git looks where its sparse index is not full.
+        // Git matches against its sparse index, unless it was expanded.
         let index = transaction.state.before.as_ref().unwrap_or(&transaction.index);
         let patterns = self.patterns.as_deref();
         check::match_entries(index, &self.pathspecs, patterns, &mut seen);
@@ -176,7 +176,7 @@ impl<'a> Adding<'a> {
         Ok(checker.find(path, None).is_some_and(|found| !found.negative))
     }
 
-    /// `-u`: each pathspec has to match a tracked file.
+    /// `-u`: returns an error unless each pathspec matches a tracked file.
     fn must_be_tracked(&self, index: &Index) -> Result<(), Failure> {
         let mut seen = Seen::default();
         for at in self.pathspecs.bounds(index) {
@@ -190,7 +190,7 @@ impl<'a> Adding<'a> {
         if is_wrong { Err(Failure::Said(128)) } else { Ok(()) }
     }
 
-    /// Names the ignored paths, and adds the new files.
+    /// Lists the ignored paths, and adds the new files.
     fn new_files(
         &mut self,
         stage: &mut Stage<'_>,
@@ -243,7 +243,7 @@ impl<'a> Adding<'a> {
         for (path, is_file, of) in selected {
             if !is_file {
                 console::error(text!("cannot chmod ", flip, " '", path, "'"));
-                // Git returns the -1 of its last error.
+                // Git's exit code is the -1 of its last error.
                 self.code = u8::MAX;
             } else if !self.plan.options.dry_run {
                 stage.staging.alter_stage(path.as_bstr(), of, |entry| entry.mode = mode);
@@ -252,7 +252,7 @@ impl<'a> Adding<'a> {
     }
 }
 
-/// Warns of a repository that was added as a submodule without its address.
+/// Warns of a repository that was added as a submodule without a URL.
 fn embedded(session: Session<'_>, path: &BStr, is_first: bool) -> Result<(), Failure> {
     console::warning(text!("adding embedded git repository: ", path));
     if !is_first {

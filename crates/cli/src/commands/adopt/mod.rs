@@ -1,7 +1,7 @@
-//! `sapwood adopt`: accepts a worktree from elsewhere (a cache, a copy, a reflink) as the one that
-//! the index describes, so that the next status reads no file.
+//! `sapwood adopt`: accepts a worktree from another source (a cache, a copy, a reflink) as the one
+//! that the index describes, so that the next status reads no file.
 //!
-//! Order: the lock; the index, or one made from a tree if there is none; the verification of every
+//! Order: the lock; the index, or a new one from a tree if it is missing; the verification of every
 //! file; the index with the new stat data. Nothing in the worktree is changed. Exit code: 0 if the
 //! worktree matches the index, 1 if something differs or is missing.
 
@@ -104,7 +104,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if let Some(tree) = &request.from {
         make(&repo, &mut transaction, tree)?;
     }
-    // The monitor's data describe files of another place.
+    // The monitor's data describe another worktree.
     transaction.index.fsmonitor = None;
     transaction.index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
     let patience = if request.dry_run { Patience::Hurry } else { Patience::Wait };
@@ -117,8 +117,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     transaction.index = index;
     run.interrupt.check()?;
     watch.finish();
-    // A file was read because its entry was racy or is adopted. An index younger than the files
-    // spares reading them again.
+    // A file was read because its entry was racy or comes from the tree. Once the index is newer
+    // than the files, they need not be read again.
     if !request.dry_run && (report.read > 0 || request.from.is_some()) {
         transaction.finish(Recorded::Yes)?;
     }
@@ -126,7 +126,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(u8::from(!report.differ.is_empty() || !report.missing.is_empty()))
 }
 
-/// The index of `tree`, with the marks of a sparse worktree.
+/// Creates an index from `tree`, with the skip-worktree flags of a sparse worktree.
 fn make(repo: &Repository, transaction: &mut Transaction<'_>, tree: &BString) -> Result<(), Failure> {
     let named = repo.rev_parse(tree.as_bstr()).and_then(|oid| repo.tree_of(oid));
     let tree = named.map_err(|_| Failure::Fatal(text!("Not a valid object name ", tree)))?;

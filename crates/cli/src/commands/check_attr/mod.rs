@@ -1,8 +1,8 @@
 //! `sapwood check-attr`: the attributes of paths.
 //!
 //! Order: arguments; the index, the tree with the attributes if the user names one, and the global
-//! attribute files; then one path after another, each answered before the next is read. Nothing is
-//! changed.
+//! attribute files; then one path after another, whose attributes are printed before the next path
+//! is read. Nothing is changed.
 
 use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
@@ -84,7 +84,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// The attribute that nobody sets: every file has it.
+/// An attribute that every file has without any attribute file.
 const OBJECT_MODE: &str = "builtin_objectmode";
 
 /// The name of the output in an error.
@@ -99,7 +99,7 @@ struct Request {
     source: Option<BString>,
 }
 
-/// Too many arguments, or too few.
+/// Detects too many or too few arguments.
 fn number_of_arguments(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let on = |name: &str| {
         survey.options.iter().rev().find(|given| given.name == name).is_some_and(|given| given.on)
@@ -108,7 +108,8 @@ fn number_of_arguments(survey: &Survey, _: &[BString]) -> Option<Reason> {
     request.split(&survey.rest).is_err().then(|| Reason::command_line("a wrong number of arguments"))
 }
 
-/// A repository without worktree in which Git's own rule for bare repositories does not hold.
+/// Detects a repository without a worktree to which Git's own rule for bare repositories does not
+/// apply.
 fn worktree(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let missing = !repo.is_bare_by_own_config() && repo.work_tree().is_none();
@@ -161,14 +162,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         true => check.all_of_stdin(),
         false => files.iter().try_for_each(|file| check.path(file.as_bstr())),
     };
-    // The answers before a mistake are printed.
+    // The results before an error are printed.
     let written = check.listing.write(OUTPUT);
     done.and(written)?;
     Ok(0)
 }
 
 impl Request {
-    /// Which of the arguments are attributes, and which files.
+    /// Splits the arguments into attributes and files.
     fn split<'a>(&self, args: &'a [BString]) -> Result<(&'a [BString], &'a [BString]), Failure> {
         let wrong = |message: &str| {
             Err(Failure::Usage(Stop::Mistake { message: message.into(), usage: Some(TABLE.help()) }))
@@ -190,8 +191,8 @@ impl Request {
         }
     }
 
-    /// Returns the tree with the attributes: from the option, a variable or a setting. An object
-    /// that has no tree (a blob) counts as none.
+    /// Returns the tree with the attributes: from the option, a variable or a setting. For an
+    /// object without a tree (a blob), returns the object itself.
     fn tree(&self, run: &Invocation, repo: &Repository) -> Result<Option<ObjectId>, Failure> {
         let resolve = |name: &BStr| repo.resolve(name).ok().flatten();
         let named = match (&self.source, run.variable("GIT_ATTR_SOURCE")) {
@@ -201,7 +202,7 @@ impl Request {
             (None, Some(name)) => resolve(name.into())
                 .ok_or_else(|| Failure::fatal("bad --attr-source or GIT_ATTR_SOURCE"))
                 .map(Some)?,
-            // One that names nothing is none.
+            // A setting that does not resolve counts as unset.
             (None, None) => repo.config_str("attr.tree").and_then(|name| resolve(name.as_bstr())),
         };
         Ok(named.map(|oid| repo.tree_of(oid).unwrap_or(oid)))
@@ -212,15 +213,15 @@ struct Check<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
     settings: &'a Settings,
-    /// As Git calls it.
+    /// The Git directory, as Git names it in messages.
     git_dir: BString,
-    /// It may be sparse.
+    /// May be sparse.
     index: &'a Index,
-    /// The expanded index, once the user asks for something in a directory that is one entry.
+    /// The expanded index, once the user requests a path in a collapsed directory.
     full: Option<Index>,
     cached: bool,
     nul: bool,
-    /// `None`: all that are set.
+    /// The requested attributes; `None` for all that are set.
     asked: Option<&'a [BString]>,
     quote_path: bool,
     attributes: Attributes<&'a Repository, &'a Index>,
@@ -287,7 +288,7 @@ impl Check<'_> {
         if self.cached {
             return Ok(entry.map(shown));
         }
-        // In a bare repository it is looked for where we are.
+        // In a bare repository the path is relative to the current directory.
         let place = UserPath::new(path).resolve(self.repo.work_tree().unwrap_or(Path::new("")));
         let failed = |reason: &str| Failure::Fatal(text!("unable to stat '", path, "': ", reason));
         let stat = match place.map_err(Into::into).and_then(|place| sys::by_path::stat(&place)) {
@@ -309,7 +310,7 @@ impl Check<'_> {
         Ok(Some(shown(mode)))
     }
 
-    /// Returns true if the directory holds a repository with a commit.
+    /// Returns true if the directory contains a repository with a commit.
     fn is_repository(&self, path: &BStr) -> bool {
         let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
         let found = self.repo.submodule(path).ok().flatten();

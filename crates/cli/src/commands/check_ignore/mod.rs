@@ -1,7 +1,7 @@
 //! `sapwood check-ignore`: which rule ignores a path.
 //!
-//! Order: arguments; the index and the global rules; then one path after another, each answered
-//! before the next is read. Nothing is changed.
+//! Order: arguments; the index and the global rules; then one path after another, whose rule is
+//! printed before the next path is read. Nothing is changed.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -100,7 +100,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         true => Index::empty(repo.hash()),
         false => {
             let mut index = apply::load_raw(&repo, &settings)?;
-            // Git wants it full whatever the patterns say.
+            // Git expands the index here, independent of the patterns.
             if index.sparse {
                 sparse_index::expanded(&repo, &settings, &index, Tell::Hint)?;
                 sparse_index::fill(&repo, &mut index)?;
@@ -132,7 +132,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         true => check.all_of_stdin(),
         false => check.paths(&rest),
     };
-    // The answers before a mistake are printed.
+    // The results before an error are printed.
     let written = check.listing.write(OUTPUT);
     done.and(written)?;
     Ok(u8::from(!check.ignored))
@@ -160,16 +160,16 @@ struct Check<'a> {
     repo: &'a Repository,
     request: &'a Request,
     index: &'a Index,
-    /// Positions in it.
+    /// The positions of submodules in the index.
     submodules: Vec<usize>,
     worktree: &'a sys::Dir,
-    /// The last path that was found to be a directory, without a link on the way, with a slash at
-    /// its end. Like Git, trusts it until another one is found.
+    /// The last path that was found to be a directory without a symlink on the way, with a slash at
+    /// its end. Like Git, trusts it until the next directory is found.
     directory: BString,
     quote_path: bool,
     checker: Checker<'a>,
     listing: Listing,
-    /// Some path is.
+    /// At least one path is ignored.
     ignored: bool,
 }
 
@@ -186,7 +186,7 @@ impl Check<'_> {
         self.checker.take_warnings().iter().for_each(console::warning);
     }
 
-    /// Checks what is wrong with any of the paths first.
+    /// Checks all paths for errors before the first one is looked up.
     fn paths(&mut self, args: &[BString]) -> Result<(), Failure> {
         let mut specs = Vec::new();
         for arg in args {
@@ -209,7 +209,7 @@ impl Check<'_> {
             let known = path[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
             self.directory.truncate(known);
             for slash in path[known..].find_iter("/").map(|slash| known + slash) {
-                // The directories above were checked.
+                // The parent directories were checked before.
                 let found = self.worktree.stat_below(path[..slash].as_bytes()).ok().flatten();
                 match found.map(|stat| stat.file_type) {
                     Some(sys::FileType::Symlink) => {
@@ -227,7 +227,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// The path; that of a submodule without a slash at its end.
+    /// Returns the path, for a submodule without the slash at its end. Returns an error for a path
+    /// in a submodule.
     fn outside_of_submodules(&self, spec: &Pathspecs) -> Result<BString, Failure> {
         let (path, original) = spec.patterns().next().expect("one was parsed");
         for slash in path.find_iter("/") {
@@ -245,7 +246,7 @@ impl Check<'_> {
     }
 
     fn path(&mut self, spec: &Pathspecs, path: &BStr, original: &BStr) -> Result<(), Failure> {
-        // Tracked paths are not ignored.
+        // A tracked path is not ignored.
         let is_tracked = spec.match_any(self.index);
         let found = if is_tracked { None } else { self.checker.find(path, None) };
         let found = found.filter(|found| self.request.verbose || !found.negative);

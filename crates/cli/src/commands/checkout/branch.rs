@@ -2,7 +2,7 @@
 //!
 //! Order: checks that need no lock; the plan and refusals; the check that refs can be changed;
 //! execution and record; then refs, state files and the `post-checkout` hook. If files could not be
-//! written, HEAD still moves and the exit code is 1, as with Git. After a signal the finished steps
+//! written, HEAD still moves and the exit code is 1, as in Git. After a signal the finished steps
 //! are recorded and HEAD stays.
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -49,10 +49,10 @@ pub(crate) fn run(
     run_with(run, repo, settings, request, source, None)
 }
 
-/// Brings the files of a worktree to another commit, in place of the steps of a plan.
+/// Moves the files of a worktree to another commit by other means than a plan's steps.
 pub(crate) trait Exchange {
-    /// Carries out a plan. HEAD will then be on `branch`, or detached at `commit`, with `message`
-    /// in its reflog.
+    /// Performs the change that is planned in `held`. HEAD will then be on `branch`, or detached at
+    /// `commit`, with `message` in its reflog.
     fn perform(
         &self,
         held: Held,
@@ -61,11 +61,11 @@ pub(crate) trait Exchange {
         message: &BStr,
     ) -> Result<(), Failure>;
 
-    /// Called when HEAD has moved, before the hook.
+    /// Called after HEAD has moved, before the hook.
     fn finish(&self) -> Result<(), Failure>;
 }
 
-/// Runs like [`run`]. With `exchange`, it changes the files and the index.
+/// Runs like [`run`]. If `exchange` is `Some`, it changes the files and the index.
 pub(crate) fn run_with(
     run: &Invocation,
     repo: &Repository,
@@ -96,9 +96,9 @@ pub(crate) fn run_with(
     switch.go(source)
 }
 
-/// Returns true if local changes are in the way of switching to `name`, so that `-m` has something
-/// to merge, or `None` if `name` is no commit. Changes nothing. A conflicted index needs no merge:
-/// it is refused.
+/// Returns true if local changes block the switch to `name`, so that `-m` has something to merge,
+/// or `None` if `name` is not a commit. Changes nothing. Returns false for a conflicted index, for
+/// which the switch is refused.
 pub(crate) fn needs_a_merge(
     run: &Invocation,
     repo: &Repository,
@@ -128,11 +128,11 @@ pub(crate) fn needs_a_merge(
     }
 }
 
-/// Where HEAD is.
+/// The state of HEAD before the switch.
 struct Old {
-    /// Full name of the branch, born or not.
+    /// Full name of the branch, which may be unborn.
     branch: Option<BString>,
-    /// The branch does not exist yet. A branch that exists can lack a commit too, if the object is
+    /// The branch does not exist yet. An existing branch has no `commit` either if the object is
     /// missing.
     is_unborn: bool,
     commit: Option<ObjectId>,
@@ -141,13 +141,13 @@ struct Old {
 impl Old {
     fn read(repo: &Repository) -> Result<Old, Failure> {
         let head = repo.head()?;
-        // Git can leave a branch whose object is missing, or no commit, as it leaves an unborn one.
+        // Git can leave a branch whose object is missing, or not a commit, like an unborn one.
         let commit = head.oid().map(|oid| repo.commit_if_there(oid)).transpose()?.flatten();
         let is_unborn = matches!(head, Head::Unborn { .. });
         Ok(Old { branch: head.branch().map(BStr::to_owned), is_unborn, commit })
     }
 
-    /// As reflogs name it.
+    /// Returns the name for reflogs.
     fn described(&self) -> BString {
         let branch = self.branch.as_ref().and_then(|full| full.strip_prefix(names::BRANCHES));
         match (branch, self.commit) {
@@ -167,17 +167,17 @@ struct Switch<'a> {
     exchange: Option<&'a dyn Exchange>,
 }
 
-/// Where HEAD is going.
+/// The state of HEAD after the switch.
 struct New {
-    /// As messages and reflogs name it.
+    /// The name for messages and reflogs.
     name: BString,
-    /// Full name of the branch HEAD is to be on.
+    /// Full name of the branch, if HEAD will be on one.
     branch: Option<BString>,
     commit: Option<ObjectId>,
 }
 
 impl Switch<'_> {
-    /// `-b` on an unborn branch: HEAD only changes its name.
+    /// `-b` on an unborn branch: HEAD only changes its branch name.
     fn rename_unborn(self) -> Result<u8, Failure> {
         let Some(branch) = &self.request.new_branch else {
             return Err(Failure::fatal("You are on a branch yet to be born"));
@@ -225,7 +225,7 @@ impl Switch<'_> {
             match self.worktree(tree, &new, metadata, Box::new(foresee))? {
                 Done::Planned => return Ok(0),
                 Done::Complete => {}
-                // Git says what could not be written, and calls it a success.
+                // Git reports the files that it could not write, and exits with 0.
                 Done::Incomplete => code = u8::from(self.run.program == Program::Sapwood),
                 Done::Unfinished => {
                     console::hint("HEAD was not moved; the same command, run again, does the rest");
@@ -252,7 +252,7 @@ impl Switch<'_> {
         self.request.new_branch.as_ref().is_some_and(|new| new.kind == kind)
     }
 
-    /// Brings worktree and index to `tree`.
+    /// Updates worktree and index to `tree`.
     fn worktree(
         &self,
         tree: ObjectId,
@@ -284,7 +284,7 @@ impl Switch<'_> {
             return Err(Failure::Said(1));
         }
         let lists_changes = !request.quiet && !request.discard && new.commit.is_some() && !request.dry_run;
-        // Only sapwood itself looks, with `-q`, at nothing but what it is about to change.
+        // With `-q`, sapwood examines only the files that it will change; Git examines all.
         let refreshes = lists_changes
             || self.exchange.is_some()
             || (self.run.program == Program::Git && !request.discard && !request.dry_run);
@@ -303,7 +303,7 @@ impl Switch<'_> {
             refresh: !request.discard,
             original_cwd: self.run.original_cwd(self.repo),
             sparse: Sparse::Configured,
-            // `checkout -f` speaks as the plumbing does, one path at a time.
+            // `checkout -f` prints messages like the plumbing, one path at a time.
             operation: if request.discard {
                 checkout::Operation::Plumbing
             } else {
@@ -363,7 +363,8 @@ impl Switch<'_> {
         Ok(())
     }
 
-    /// An error if [`Switch::update_refs`] would fail: asked before the worktree is changed.
+    /// Returns an error if [`Switch::update_refs`] would fail. Called before the worktree is
+    /// changed.
     fn foresee_refs(&self, new: &New) -> Result<(), Failure> {
         let (request, repo) = (&self.request, self.repo);
         let mut refs = self.settings.refs(repo)?;
@@ -410,7 +411,7 @@ impl Switch<'_> {
         }
     }
 
-    /// Makes the branch, moves HEAD, and says so.
+    /// Creates the branch, moves HEAD, and reports that.
     fn update_refs(&self, mut new: New) -> Result<New, Failure> {
         let (request, repo) = (&self.request, self.repo);
         let mut refs = self.settings.refs(repo)?;
@@ -478,7 +479,7 @@ impl Switch<'_> {
         Ok(new)
     }
 
-    /// The line for the reflog of HEAD.
+    /// Returns the message for HEAD's reflog.
     fn reflog_message(&self, name: &BString) -> BString {
         match self.run.variable("GIT_REFLOG_ACTION") {
             Some(action) => action.into(),
@@ -499,7 +500,7 @@ impl Switch<'_> {
         console::note(text!(lead, short, "'"));
     }
 
-    /// A branch that was never born leaves no reflog behind.
+    /// Removes the reflog of the old branch if it was unborn.
     fn drop_unborn_reflog(&self) -> Result<(), Failure> {
         match &self.old.branch {
             Some(branch) if self.old.is_unborn => Ok(state::forget_reflog(self.repo, branch.as_bstr())?),
@@ -508,7 +509,7 @@ impl Switch<'_> {
     }
 }
 
-/// HEAD cannot be put on a branch.
+/// Returns the failure for a HEAD that cannot be put on a branch.
 pub(crate) fn cannot_update_head(error: switch::Error) -> Failure {
     if error.is_missing_committer() {
         return error.into();
@@ -542,7 +543,7 @@ Or undo this operation with:
 Turn off this advice by setting config variable advice.detachedHead to false
 ";
 
-/// `switch` does not walk away from an unfinished operation.
+/// Returns an error if an operation is in progress, for `switch`.
 fn refuse_in_progress(repo: &Repository) -> Result<(), Failure> {
     let found = state::in_progress(repo)?;
     let (doing, quit) = match found.operation {
@@ -563,7 +564,7 @@ fn refuse_in_progress(repo: &Repository) -> Result<(), Failure> {
     )))
 }
 
-/// A branch can be checked out in one worktree at a time.
+/// Returns an error if another worktree has the branch checked out.
 fn refuse_used_elsewhere(
     repo: &Repository,
     request: &Request,

@@ -1,8 +1,8 @@
 //! `sapwood checkout`, `switch` and `restore`: one command in three variants, as in Git.
 //!
 //! Order: options; the meaning of the first argument (a branch, a commit, a tree, a path); the
-//! rules for options that go together; then [`branch`] or [`restore`] does the work. Nothing has
-//! been changed until then.
+//! rules for combinations of options; then [`branch`] or [`restore`] does the work. Nothing is
+//! changed before that.
 
 pub(crate) mod branch;
 mod obstacles;
@@ -96,11 +96,11 @@ fn run(
     variant: Variant,
     table: &Table<Set<Request>>,
 ) -> Result<u8, Failure> {
-    // Git opens the repository before it reads the options, but help is help everywhere.
+    // Git opens the repository before it reads the options; here, `-h` works everywhere.
     let parsed = table.parse(args)?;
     let repo = run.open()?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    // A new branch alone changes no file. Git enters the worktree all the same.
+    // Creating a branch changes no file, but Git enters the worktree first.
     if !run.cwd.starts_with(top) {
         sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
     }
@@ -114,7 +114,7 @@ fn run(
 }
 
 impl Request {
-    /// Resolves the arguments, checks the request, and starts the work.
+    /// Resolves the arguments, validates the request, and runs it.
     fn finish(
         mut self,
         run: &Invocation,
@@ -150,7 +150,7 @@ impl Request {
         if source.is_some() {
             console::complaints(repo);
         }
-        // A `--` that ended the options of `checkout` has done its work by now.
+        // For `checkout`, a `--` that ended the options is not needed any more.
         if self.variant == Variant::Checkout && rest.first().is_some_and(|arg| arg == "--") {
             rest.remove(0);
         }
@@ -178,7 +178,8 @@ impl Request {
         branch::run(run, repo, settings, self, source)
     }
 
-    /// `--track` without a name for the new branch takes it from the start: `-t origin/topic`.
+    /// `--track` without a name for the new branch derives it from the start point: `-t
+    /// origin/topic`.
     fn track_names_the_branch(&mut self, rest: &[BString]) -> Result<(), Failure> {
         if self.track.is_none() || self.new_branch.is_some() {
             return Ok(());
@@ -197,7 +198,7 @@ impl Request {
         }
     }
 
-    /// Takes the first argument off if it is a revision; guesses a remote branch if it may be one.
+    /// Removes the first argument and resolves it if it is a revision, or a remote branch to guess.
     fn take_source(
         &mut self,
         run: &Invocation,
@@ -223,7 +224,7 @@ impl Request {
         let mut arg = if first == "-" { BString::from("@{-1}") } else { first.clone() };
         let oid = match repo.rev_parse_or_base(arg.as_bstr()) {
             Ok(oid) => oid,
-            // It is no path, nor a branch of a remote, for that.
+            // These errors do not mean that the argument may be a path or a remote branch.
             Err(error) if error.is_final() || error.is_unreadable() && !told => return Err(error.into()),
             Err(error) => {
                 paths::warn_ignored(repo, arg.as_bstr());

@@ -1,5 +1,4 @@
-//! Reasons for which `checkout`, `switch` and `restore` are left to the real Git: merges of local
-//! changes.
+//! Reasons to leave `checkout`, `switch` and `restore` to the real Git: merges of local changes.
 
 use bstr::{BStr, BString, ByteSlice as _};
 
@@ -48,7 +47,7 @@ pub(super) fn conflicts(survey: &Survey, _: &[BString]) -> Option<Reason> {
     }
 }
 
-/// The branch or commit to switch to with `--merge`.
+/// Returns the branch or commit to switch to with `--merge`.
 fn merged_with(survey: &Survey) -> Option<&BStr> {
     let merges = |given: &Given| given.on && matches!(given.name, "--merge" | "--conflict");
     match &survey.rest[..] {
@@ -59,11 +58,11 @@ fn merged_with(survey: &Survey) -> Option<&BStr> {
     }
 }
 
-/// `-m` with nothing to merge is a plain switch. The switch is planned in a repository opened for
-/// that alone, so that the command prints its warnings once.
+/// Returns no reason if `-m` has nothing to merge, which is a plain switch. The switch is planned
+/// in a repository opened for that alone, so that the command prints its warnings once.
 pub(super) fn merge(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(name) = candidate.survey.and_then(merged_with) else { return Vec::new() };
-    // Planning may fetch objects, and nothing is fetched before the decision.
+    // Planning may fetch objects, and nothing may be fetched before the decision.
     let partial = partial(candidate.repo());
     if !partial.is_empty() {
         return partial;

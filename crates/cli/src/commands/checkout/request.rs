@@ -1,4 +1,4 @@
-//! The request of `checkout`, `switch` and `restore`, as their options fill it.
+//! The request of `checkout`, `switch` and `restore`, filled by their options.
 
 use crate::{
     commands::pathspec_file::PathspecFile,
@@ -18,7 +18,7 @@ use engine::{
 use format::ObjectId;
 use repo::{Repository, convert::Metadata};
 
-/// Which of the three it is.
+/// One of the three commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// `checkout`
@@ -56,9 +56,9 @@ pub(crate) struct Request {
     pub(crate) ignore_skip_worktree: bool,
     /// `--ours`, `--theirs`
     pub(crate) side: Option<ConflictSide>,
-    /// `-m`; `None`: what `--conflict` implies.
+    /// `-m`; `None` if only `--conflict` may imply it.
     pub(super) merge: Option<bool>,
-    /// `--conflict` names a style.
+    /// `--conflict` was given with a style.
     pub(super) conflict: bool,
     /// `restore --source`
     pub(super) source: Option<BString>,
@@ -67,35 +67,36 @@ pub(crate) struct Request {
     /// `--recurse-submodules`
     pub(crate) recurse: Option<bool>,
     pub(super) pathspec_file: PathspecFile,
-    /// `checkout -b <name>` and nothing else: like `switch -c`.
+    /// `checkout -b <name>` without other arguments: like `switch -c`.
     pub(super) plain_new_branch: bool,
-    /// Paths were told from a revision by what they are, not by `--`: the count is printed.
+    /// The first argument was classified as path or revision without `--`: the number of paths is
+    /// printed.
     pub(crate) count_paths: bool,
 }
 
-/// A branch to be made.
+/// A branch to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewBranch {
-    /// As given.
+    /// The name as given.
     pub(crate) name: BString,
     pub(crate) kind: NewBranchKind,
 }
 
-/// How a branch is to be made.
+/// How to create a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NewBranchKind {
-    /// It must not exist.
+    /// The branch must not exist.
     Create,
-    /// It may.
+    /// The branch may exist.
     Reset,
-    /// It is to have no commit.
+    /// The branch gets no commit.
     Orphan,
 }
 
 /// The object that an argument names.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    /// As given, `-` and `@{-N}` replaced by the branch they mean.
+    /// The name as given, with `-` and `@{-N}` replaced by their branch.
     pub(crate) name: BString,
     /// Full name, if it is a local branch.
     pub(crate) branch: Option<BString>,
@@ -120,12 +121,12 @@ pub(crate) fn track(value: Value) -> Result<Track, Failure> {
     }
 }
 
-/// A style of conflicts that there is.
+/// Returns true for a valid conflict style.
 pub(crate) fn is_conflict_style(name: &[u8]) -> bool {
     matches!(name, b"merge" | b"diff3" | b"zdiff3")
 }
 
-/// As [`describe`], with the warnings Git has for a revision on the command line.
+/// Like [`describe`], with Git's warnings about a revision on the command line.
 pub(super) fn describe_source(
     repo: &Repository,
     settings: &Settings,
@@ -133,7 +134,7 @@ pub(super) fn describe_source(
     oid: ObjectId,
 ) -> Result<Source, Failure> {
     let source = describe(repo, spec, oid)?;
-    // An expression that is no ref, and for which Git has a name, is looked up once more.
+    // Git looks up an expression that is not a ref, and not a range, once more.
     let once = source.metadata.reference.is_some() || spec.contains_str("...");
     let times = if once { 1 } else { 2 };
     warn_ambiguous(repo, settings, spec, times)?;
@@ -143,7 +144,8 @@ pub(super) fn describe_source(
 /// Describes `name`, which resolves to `oid`.
 pub(crate) fn describe(repo: &Repository, name: &BStr, oid: ObjectId) -> Result<Source, Failure> {
     let given = if name == "@" { BStr::new("HEAD") } else { name };
-    // A tag comes before a branch of the same name here, though the branch is checked out.
+    // A tag takes precedence over a branch of the same name here, although the branch is checked
+    // out.
     let (reference, object) = match names::expand(repo, given)?.into_iter().next() {
         Some((full, target)) => (Some(full), target),
         None => (None, oid),
@@ -227,12 +229,12 @@ impl Request {
         if self.variant == Variant::Switch { 'c' } else { 'b' }
     }
 
-    /// Returns true if only HEAD is to change: `switch -c x`, `checkout -b x`.
+    /// Returns true if only HEAD changes: `switch -c x`, `checkout -b x`.
     pub(crate) fn only_makes_a_branch(&self) -> bool {
         self.variant == Variant::Switch || self.plain_new_branch
     }
 
-    /// `-m`, or a `--conflict` that implies it: what would be refused is merged.
+    /// `-m`, or a `--conflict` that implies it: merge changes that would be refused.
     pub(crate) fn merges(&self) -> bool {
         self.merge.unwrap_or(self.conflict)
     }

@@ -24,14 +24,14 @@ use engine::{
 use format::index::Index;
 use repo::Repository;
 
-/// The parts to restore.
+/// The targets to restore.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Targets {
     pub(crate) index: bool,
     pub(crate) worktree: bool,
 }
 
-/// Runs it. Returns the exit code.
+/// Runs the command. Returns the exit code.
 pub(crate) fn run(
     run: &Invocation,
     repo: &Repository,
@@ -111,7 +111,7 @@ pub(crate) fn run(
     match transaction.carry_out(plan)? {
         Done::Planned => return Ok(0),
         Done::Complete => {}
-        // Git's -1.
+        // Git's exit code is -1.
         Done::Incomplete | Done::Unfinished => code = 255,
     }
     if targets.worktree && request.count_paths && !transaction.report.stopped {
@@ -122,7 +122,7 @@ pub(crate) fn run(
             None => text!(paths, "the index"),
         });
     }
-    // From the index, its stat data is all that changes.
+    // A restore from the index changes only its stat data.
     let recorded = match targets.index || source.is_none() {
         true => Recorded::Yes,
         false => Recorded::No,

@@ -1,5 +1,5 @@
-//! Rules for arguments and options that go together, and for refs. Nothing is changed. Each broken
-//! rule ends in Git's message for it.
+//! Rules for combinations of arguments and options, and for refs. Nothing is changed. Each
+//! violation returns Git's message for it.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{pathspec::Pathspecs, switch::names};
@@ -55,7 +55,7 @@ impl Request {
         Ok(())
     }
 
-    /// Checks that only one option says how to resolve unmerged paths.
+    /// Checks that at most one option determines how to resolve unmerged paths.
     pub(super) fn check_incompatible(&self) -> Result<(), Failure> {
         let ways = [self.side.is_some(), self.force, self.merges()];
         match ways.into_iter().filter(|&way| way).count() {
@@ -89,7 +89,7 @@ impl Request {
         self.check_conflicts(source, staged)
     }
 
-    /// `--ours`, `--theirs` and `--merge` with paths.
+    /// Checks `--ours`, `--theirs` and `--merge` with paths.
     fn check_conflicts(&self, source: Option<&Source>, staged: bool) -> Result<(), Failure> {
         if !self.merges() && self.side.is_none() {
             return Ok(());
@@ -178,7 +178,7 @@ impl Request {
     }
 }
 
-/// The full name of the branch that is to be made, whether it exists or not.
+/// Returns the full name of the branch to create, which may exist.
 pub(crate) fn new_branch_ref(repo: &Repository, word: &BStr) -> Result<BString, Failure> {
     if let Some(full) = names::branch_ref(repo, word)? {
         return Ok(full);
@@ -194,7 +194,7 @@ pub(crate) fn new_branch_ref(repo: &Repository, word: &BStr) -> Result<BString, 
     Err(Failure::Said(128))
 }
 
-/// The branch `full` may not be made.
+/// Returns the failure for a new branch `full` that exists.
 pub(crate) fn already_exists(full: &BStr) -> Failure {
     let short = full.strip_prefix(names::BRANCHES).unwrap_or(full);
     Failure::Fatal(text!("a branch named '", short, "' already exists"))

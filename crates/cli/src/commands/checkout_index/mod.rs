@@ -1,8 +1,8 @@
 //! `sapwood checkout-index`: entries of the index, of any stage, as files.
 //!
 //! Order: options; the index; paths, in the order of the arguments; files. A failure of one path
-//! does not stop the others, except an error of which Git dies: the paths before it are written all
-//! the same.
+//! does not stop the others. An error that is fatal in Git does, but the paths before it are
+//! written.
 
 use std::{
     os::unix::ffi::OsStrExt as _,
@@ -109,14 +109,14 @@ const TABLE: Table<Set<Request>> = Table {
     grammar: Grammar::Mixed,
 };
 
-/// The error of a directory that cannot be made because something else is there.
+/// The error of a directory that cannot be created because another file is in its place.
 const EEXIST: i32 = 17;
 
-/// Which entries of a path are meant.
+/// The selected stages of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
     One(Stage),
-    /// All that are unmerged.
+    /// All unmerged stages.
     All,
 }
 
@@ -130,7 +130,7 @@ struct Request {
     index: bool,
     nul: bool,
     stdin: bool,
-    /// Unset, `--stage=all` decides.
+    /// If unset, `--stage=all` implies it.
     temp: Option<bool>,
     prefix: BString,
     which: Which,
@@ -150,7 +150,7 @@ pub(super) const COMMAND: Command = Command {
             scripts: `sapwood restore` is for people. Files are written in parallel.",
     group: Group::Scripts,
     syntax: &TABLE,
-    // Git lets no filter delay a file here.
+    // Git does not let a filter delay files here.
     settings: &[GENERAL, &[("filter.*.process", When::Not(&[""]))]],
     line: &[no_attributes_in_pathspecs],
     checks: &[WRITING],
@@ -201,11 +201,11 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 
 /// The result for one requested path, in order.
 enum Asked {
-    /// These entries of it.
+    /// The selected entries of the path.
     Entries(Vec<usize>),
-    /// Nothing, and this is why.
+    /// No entry; the message is the reason.
     Complaint(BString),
-    /// A mistake that Git dies of.
+    /// An error that is fatal in Git.
     Fatal(BString),
 }
 
@@ -253,7 +253,7 @@ impl Request {
             if self.all {
                 return Ok(vec![mixed("'--all' and '--stdin'")]);
             }
-            // As in Git, what cannot be read is the end.
+            // As in Git, a read error counts as the end of the input.
             let content = Input::new(run)?.all()?.unwrap_or_default();
             let end = if self.nul { b'\0' } else { b'\n' };
             let content = content.strip_suffix(&[end]).unwrap_or(&content);
@@ -291,7 +291,7 @@ impl Request {
         }
     }
 
-    /// `before`: the sparse index that it was.
+    /// Returns the entries of `path`. `before` is the sparse index that was read.
     fn entries_of(&self, index: &Index, before: Option<&Index>, path: &BStr) -> Asked {
         let of_path = index.range_of(path);
         if before.is_some_and(|before| before.position(path, Stage::Normal).is_ok()) && of_path.is_empty() {
@@ -322,7 +322,8 @@ impl Request {
         Asked::Complaint(text!("git checkout-index: ", path, " ", why))
     }
 
-    /// `-a`: all entries below where we are, those of a path together.
+    /// `-a`: selects all entries below the current directory, with the entries of a path in one
+    /// group.
     fn everything(&self, repo: &Repository, index: &Index, asked: &mut Vec<Asked>) {
         let prefix = repo.prefix();
         let mut last: Option<&BStr> = None;
@@ -374,7 +375,7 @@ impl Checkout<'_> {
         let place = self.below(place)?;
         let elsewhere = match shown_place.is_empty() {
             true => None,
-            // Where nothing can be opened nothing is.
+            // If the directory cannot be opened, it has to be created.
             false => sys::Dir::open(&place).ok(),
         };
         let missing = !shown_place.is_empty() && elsewhere.is_none();
@@ -405,7 +406,7 @@ impl Checkout<'_> {
             transaction.go_elsewhere(elsewhere.map(|dir| (place, dir)), &request.prefix, lead);
         }
         let done = transaction.carry_out(plan)?;
-        // The mistakes are told; what came before them is done.
+        // The paths before a fatal error were written; now the error is returned.
         let code = told?;
         Ok(if done == Done::Incomplete { 1 } else { code })
     }
@@ -446,19 +447,19 @@ impl Checkout<'_> {
         Ok(code)
     }
 
-    /// The prefix: a directory, and what the names in it begin with.
+    /// Splits the prefix into a directory, and the beginning of the file names in it.
     fn place(&self) -> (&[u8], &[u8]) {
         let prefix = self.request.prefix.as_slice();
         prefix.split_at(prefix.rfind_byte(b'/').map_or(0, |slash| slash + 1))
     }
 
-    /// A part of the prefix, from the top of the worktree; the empty one is the top.
+    /// Resolves a part of the prefix against the worktree's root; an empty part is the root.
     fn below(&self, part: &[u8]) -> Result<PathBuf, Failure> {
         let path = UserPath::new(part);
         path.resolve_or_base(self.top).map_err(|refused| Failure::refused(&path, refused))
     }
 
-    /// Makes the directories that the prefix names. Links to directories in it are followed.
+    /// Creates the directories of the prefix. Symlinks to directories in it are followed.
     fn make_place(&self) -> Result<(), Failure> {
         let prefix = &self.request.prefix;
         let ends = prefix.find_iter("/").filter(|&end| end > 0);
@@ -500,7 +501,7 @@ impl Asked {
     }
 }
 
-/// `--temp`: files with names of their own, and on standard output which is whose.
+/// `--temp`: writes temporary files, and prints each file's name with its path.
 fn temporary(
     request: &Request,
     repo: &Repository,
@@ -563,7 +564,7 @@ fn temporary(
     Ok(code)
 }
 
-/// `path` as seen from the directory `prefix`, which ends in a slash or is empty.
+/// Returns `path` relative to the directory `prefix`, which ends in a slash or is empty.
 fn relative(path: &BStr, prefix: &BStr) -> BString {
     let shared = path.iter().zip(prefix.iter()).take_while(|(one, other)| one == other).count();
     let shared = path[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);

@@ -74,7 +74,7 @@ const TABLE: Table<Set<Request>> = Table {
 struct Request {
     quiet: bool,
     dry_run: bool,
-    /// How often it was given: from two on, other repositories go as well.
+    /// The number of times it was given: from two on, nested repositories are removed too.
     force: usize,
     interactive: bool,
     directories: bool,
@@ -116,7 +116,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if request.ignored_too && request.only_ignored {
         return Err(Failure::fatal("options '-x' and '-X' cannot be used together"));
     }
-    // Named paths are removed, even directories.
+    // Paths that the user names are removed, even directories.
     request.directories |= !rest.is_empty();
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Columns, Reader::Clean, Reader::Hooks])?;
@@ -189,7 +189,7 @@ fn find(
 }
 
 fn tell(repo: &Repository, settings: &Settings, request: &Request, doomed: &BStr, event: &Event) {
-    // Messages about a path below a removed one name that path.
+    // A message about a path below a removed one begins with the removed path.
     let said = |path: &BStr| {
         let said = text!(relative(doomed, repo.prefix()), path[doomed.len()..]);
         format::quote(said.as_bstr(), settings.quote_path)

@@ -1,4 +1,4 @@
-//! The author of the commit: from a commit, an option, or as configured.
+//! The author of the commit: from another commit, an option, or the configuration.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::{GivenIdentity, Person, Repository, Who};
@@ -18,7 +18,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Takes an identity apart by Git's rules: all that is needed is an address in brackets.
+    /// Parses an identity by Git's rules: only an address in angle brackets is required.
     fn of(line: &BStr) -> Option<Parts<'_>> {
         let start = line.find_byte(b'<')?;
         let end = start + line[start..].find_byte(b'>')?;
@@ -63,7 +63,7 @@ pub(super) fn author(repo: &Repository, plan: &Plan) -> Result<Person, Failure> 
     new_commit::person(repo, Who::Author, given)
 }
 
-/// The variables that tell programs who the author is.
+/// Returns the variables that pass the author to programs.
 pub(super) fn variables(author: &Person) -> Vec<(&'static str, BString)> {
     vec![
         ("GIT_AUTHOR_NAME", author.name.clone()),

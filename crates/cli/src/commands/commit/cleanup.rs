@@ -1,4 +1,4 @@
-//! Cleaning of messages: white space, comments, and what follows the scissors. By the rules of
+//! Cleaning of messages: white space, comments, and the text after the scissors. By the rules of
 //! git-stripspace(1) and of `--cleanup` in git-commit(1).
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -8,16 +8,16 @@ use crate::term::{console::text, failure::Failure};
 /// `--cleanup`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cleanup {
-    /// White space and comments go.
+    /// Removes white space and comments.
     Strip,
-    /// White space goes.
+    /// Removes white space.
     Whitespace,
     Verbatim,
-    /// White space goes, and all behind the scissors.
+    /// Removes white space, and the text after the scissors.
     Scissors,
 }
 
-/// The line from which on everything is cut off, without the sign of a comment.
+/// The scissors line, without the comment prefix. The text from this line on is removed.
 const CUT: &str = "------------------------ >8 ------------------------\n";
 
 const EXPLANATION: [&str; 2] =
@@ -59,12 +59,12 @@ pub(super) fn strip(message: &[u8], comment: Option<&BStr>) -> BString {
     stripped
 }
 
-/// Git knows no blanks beyond ASCII.
+/// As in Git, only ASCII white space counts.
 pub(super) fn is_space(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\n' | '\r')
 }
 
-/// The line of the scissors and what explains it.
+/// Returns the scissors line and its explanation.
 pub(super) fn scissors(comment: &BStr) -> BString {
     text!(comment, " ", CUT, comment, " ", EXPLANATION[0], "\n", comment, " ", EXPLANATION[1], "\n")
 }
@@ -80,7 +80,7 @@ pub(super) fn before_scissors(message: &[u8], comment: &BStr) -> usize {
     message[..end].find(&cut).map_or(message.len(), |at| at + 1)
 }
 
-/// Cleans a message that is to be committed.
+/// Cleans a message for the commit.
 pub(super) fn clean(message: &[u8], mode: Cleanup, shows_patch: bool, comment: &BStr) -> BString {
     let end = match shows_patch || mode == Cleanup::Scissors {
         true => before_scissors(message, comment),
@@ -93,7 +93,7 @@ pub(super) fn clean(message: &[u8], mode: Cleanup, shows_patch: bool, comment: &
     }
 }
 
-/// Returns true if the message has nothing but white space and sign-offs from `start` on.
+/// Returns true if the message contains only white space and sign-offs from `start` on.
 fn is_rest_empty(message: &[u8], start: usize) -> bool {
     let is_blank = |line: &[u8]| {
         line.starts_with(b"Signed-off-by: ") || line.iter().all(|byte| is_space(char::from(*byte)))
@@ -101,12 +101,12 @@ fn is_rest_empty(message: &[u8], start: usize) -> bool {
     message[start..].split(|byte| *byte == b'\n').all(is_blank)
 }
 
-/// Returns true if there is no message.
+/// Returns true if the message is empty.
 pub(super) fn is_empty(message: &[u8], mode: Cleanup) -> bool {
     (mode != Cleanup::Verbatim || message.is_empty()) && is_rest_empty(message, 0)
 }
 
-/// Returns true if the message is that of the template.
+/// Returns true if the message is the unchanged template.
 pub(super) fn is_untouched(message: &[u8], template: &[u8], mode: Cleanup, comment: &BStr) -> bool {
     if mode == Cleanup::Verbatim && !message.is_empty() || template.is_empty() {
         return false;
@@ -116,8 +116,8 @@ pub(super) fn is_untouched(message: &[u8], template: &[u8], mode: Cleanup, comme
     is_rest_empty(message, start)
 }
 
-/// Returns the number of bytes at the end of the message that are no part of it for sign-offs:
-/// comments, an old list of conflicts, and what is behind the scissors.
+/// Returns the number of bytes at the end of the message that a sign-off must precede: comments, an
+/// old list of conflicts, and the text after the scissors.
 pub(super) fn ignored_bytes(message: &[u8], comment: &BStr) -> usize {
     let cutoff = before_scissors(message, comment);
     let mut start: Option<usize> = None;

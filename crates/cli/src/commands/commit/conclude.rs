@@ -1,4 +1,4 @@
-//! The commit itself: its parents and headers, the object, HEAD, and the end of the operation that
+//! Making the commit: its parents and headers, the object, HEAD, and the end of the operation that
 //! it concludes.
 
 use bstr::{BString, ByteSlice as _};
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// The parents of the commit, and the headers that come from them.
+/// The parents of the commit, and the headers derived from them.
 struct Ancestry {
     parents: Vec<ObjectId>,
     extra: Vec<CommitHeader>,
@@ -39,8 +39,8 @@ new index file. Check that disk is not full and quota is
 not exceeded, and then \"git restore --staged :/\" to recover.";
 
 impl Run<'_> {
-    /// Makes the trees of the index, which must be complete now. Returns false if they cannot be
-    /// made, which has been told.
+    /// Writes the trees of the index, which must be complete now. Returns false if that fails; the
+    /// error was printed.
     pub(super) fn make_trees(&self, prepared: &mut Prepared<'_>) -> Result<bool, Failure> {
         if prepared.trees.is_some() {
             return Ok(true);
@@ -64,7 +64,7 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Reads the message that is to be committed. The failure tells why there is none.
+    /// Reads the final message. The failure explains why it is missing.
     pub(super) fn read_message(&self) -> Result<BString, Failure> {
         let plan = self.plan;
         let comment = self.comment.as_bstr();
@@ -108,7 +108,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes the commit and moves HEAD. Returns the commit.
+    /// Creates the commit and moves HEAD. Returns the commit's name.
     pub(super) fn conclude(
         &self,
         prepared: Prepared<'_>,
@@ -153,7 +153,8 @@ impl Run<'_> {
         Ok(oid)
     }
 
-    /// Refuses a tree that was pruned while the message was edited: no ref names it yet.
+    /// Returns an error if the tree was pruned while the message was edited: no ref leads to it
+    /// yet.
     fn must_exist(&self, tree: ObjectId) -> Result<(), Failure> {
         let repo = self.session.repository;
         match repo.objects().header(&tree) {
@@ -165,7 +166,7 @@ impl Run<'_> {
         }
     }
 
-    /// The words for the reflog, the parents, and headers that are taken over.
+    /// Returns the word for the reflog, the parents, and the headers to keep.
     fn ancestry(&self) -> Result<(&'static str, Ancestry), Failure> {
         let plan = self.plan;
         let Some(head) = &plan.head else {
@@ -189,8 +190,8 @@ impl Run<'_> {
         Ok((action, Ancestry { parents: vec![head.id], extra: Vec::new() }))
     }
 
-    /// Returns HEAD and the merged commits, without those that others contain. A signed tag goes
-    /// into a header.
+    /// Returns HEAD and the merged commits, without those that are ancestors of others. A signed
+    /// tag is kept as a header.
     fn merged(&self, head: ObjectId) -> Result<Ancestry, Failure> {
         let repo = self.session.repository;
         let read = sys::by_path::read(&repo.git_dir().join("MERGE_HEAD"));
@@ -255,7 +256,7 @@ impl Run<'_> {
         Ok(kept)
     }
 
-    /// Records how conflicts were resolved, if that is wanted.
+    /// Records the conflict resolutions, if `rerere` is enabled.
     fn rerere(&self) -> Result<(), Failure> {
         let repo = self.session.repository;
         let is_wanted = match repo.config_bool("rerere.enabled")? {
@@ -275,7 +276,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns true if a tag has a signature of a kind that Git knows.
+/// Returns true if a tag has a signature in a format that Git supports.
 fn is_signed(tag: &[u8]) -> bool {
     const BEGINNINGS: [&str; 4] = [
         "-----BEGIN PGP SIGNATURE-----",

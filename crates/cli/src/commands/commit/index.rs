@@ -1,9 +1,10 @@
-//! The index of the commit: the repository's as it is, with all changes of tracked files, or with
-//! some paths only. Git's `prepare_index`.
+//! The index to commit: the repository's as it is, or with all changes of tracked files, or with
+//! only some paths. Git's `prepare_index`.
 //!
-//! As it is: the index is refreshed and written at once. Otherwise it is written into its lock
-//! file, where hooks find it, and takes the index's place after the commit. For some paths only,
-//! the commit is made from another index, `next-index-<pid>.lock`: HEAD with these paths.
+//! The index as it is: it is refreshed and written at once. All changes: the new index is written
+//! into the lock file, where hooks find it, and replaces the index after the commit. Some paths:
+//! the same, but the commit is made from another index, `next-index-<pid>.lock`: HEAD with these
+//! paths.
 
 use std::path::{Path, PathBuf};
 
@@ -38,31 +39,31 @@ use crate::{
     },
 };
 
-/// The index that is to be committed.
+/// The index to commit.
 pub(super) struct Prepared<'a> {
     session: Session<'a>,
     pub(super) index: Index,
-    /// The sparse index that it was, as long as Git's would be sparse.
+    /// The sparse index it was read from, as long as Git's would still be sparse.
     pub(super) before: Option<Index>,
-    /// Its trees, unless they could not be made.
+    /// The trees of the index, unless they could not be made.
     pub(super) trees: Option<Trees>,
-    /// The file that holds it, as programs are told.
+    /// The file that contains the index, under the name that programs get.
     pub(super) file: PathBuf,
-    /// The locked index that takes the index's place after the commit.
+    /// The locked index that replaces the index after the commit.
     next: Option<Transaction<'a>>,
-    /// The lock of the other index, for some paths only.
+    /// The lock of the other index, for a commit of some paths.
     _other: Option<store::Lock>,
 }
 
-/// The purpose of an index.
+/// The purpose for which an index is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
     Commit,
-    /// A dry run, in which conflicts are only shown.
+    /// A dry run, which shows conflicts instead of failing.
     Status,
 }
 
-/// Prepares the index as the options ask.
+/// Prepares the index according to the options.
 pub(super) fn prepare<'a>(
     session: Session<'a>,
     worktree: &'a Dir,
@@ -151,7 +152,7 @@ impl<'a> Preparing<'a, '_> {
         }
         let objects = self.stage(&mut transaction, &found.changes, stage::Options::default())?;
         match self.pathspecs.is_empty() {
-            // All files have just been looked at.
+            // All files have just been examined.
             true => self.tell_unmerged(&transaction.index)?,
             false => {
                 self.refresh(&mut transaction)?;
@@ -191,7 +192,7 @@ impl<'a> Preparing<'a, '_> {
         Ok(objects)
     }
 
-    /// Paths, with `-o` or without any option.
+    /// Commits paths, with `-o` or without an option.
     fn some_paths(&self) -> Result<Prepared<'a>, Failure> {
         let Session { invocation: run, repository: repo, settings } = self.session;
         if let Some(word) = self.plan.whence.word() {
@@ -199,7 +200,7 @@ impl<'a> Preparing<'a, '_> {
         }
         let mut transaction = Transaction::start(self.session, Start::Full { dry_run: false })?;
         monitor::refresh(run, repo, settings, &mut transaction.index)?;
-        // Git compares each entry with the paths.
+        // Git compares each entry with the pathspecs, and expands the index for that.
         transaction.needs_full()?;
         let chosen = self.choose(&transaction.index)?;
         let changes: Vec<Pair> = chosen.iter().map(|path| self.change(path)).collect();
@@ -246,7 +247,8 @@ impl<'a> Preparing<'a, '_> {
         })
     }
 
-    /// The paths of the index and of HEAD that are meant, but those that are not checked out.
+    /// Returns the selected paths of the index and of HEAD, except those with the skip-worktree
+    /// flag.
     fn choose(&self, index: &Index) -> Result<Vec<BString>, Failure> {
         let repo = self.session.repository;
         let mut all = index.entries_only();
@@ -269,7 +271,7 @@ impl<'a> Preparing<'a, '_> {
         Ok(chosen)
     }
 
-    /// Returns the change of a path: it is recorded as it is in the worktree, or removed.
+    /// Returns the change of a path: recorded from the worktree, or removed if the file is missing.
     fn change(&self, path: &BString) -> Pair {
         let is_there = matches!(self.worktree.stat(path.as_bstr()), Ok(Some(_)));
         let side = Side { mode: Mode::FILE, oid: None };
@@ -278,7 +280,7 @@ impl<'a> Preparing<'a, '_> {
         pair
     }
 
-    /// The index of HEAD, with the stat data of `index` where they apply.
+    /// Returns the index of HEAD, with the stat data of unchanged entries from `index`.
     fn base(&self, index: &Index) -> Result<Index, Failure> {
         let repo = self.session.repository;
         let Some(head) = &self.plan.head else { return Ok(Index::empty(repo.hash())) };
@@ -288,7 +290,7 @@ impl<'a> Preparing<'a, '_> {
         Ok(plan_index(repo, base, &options)?.index)
     }
 
-    /// Compares all files with the index. Returns true if it has learnt something.
+    /// Compares all files with the index. Returns true if the index should be written.
     fn refresh(&self, transaction: &mut Transaction<'_>) -> Result<bool, Failure> {
         let repo = self.session.repository;
         let assume_unchanged = repo.config_bool("core.ignoreStat")?.unwrap_or(false);
@@ -337,7 +339,7 @@ impl<'a> Preparing<'a, '_> {
         Err(Failure::fatal("Exiting because of an unresolved conflict."))
     }
 
-    /// Each pathspec must name a tracked file.
+    /// Returns an error unless each pathspec matches a tracked file.
     fn must_match(&self, index: &Index, code: u8) -> Result<(), Failure> {
         let mut seen = Seen::default();
         for entry in index.entries() {
@@ -359,7 +361,7 @@ impl<'a> Preparing<'a, '_> {
 }
 
 impl Prepared<'_> {
-    /// The index for somebody who looks at it.
+    /// Returns a copy of the index for a reader.
     pub(super) fn read(&self) -> Read {
         Read { index: self.index.clone(), before: self.before.clone(), seen: None, differs_on_disk: false }
     }
@@ -375,7 +377,7 @@ impl Prepared<'_> {
         Ok(())
     }
 
-    /// Puts the next index into its place.
+    /// Replaces the index by the next one.
     pub(super) fn publish(self) -> Result<(), store::Error> {
         self.next.map_or(Ok(()), Transaction::publish)
     }
@@ -386,7 +388,7 @@ fn lock_name(transaction: &Transaction<'_>) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The repository's index as Git tells programs of it.
+/// Returns the path of the repository's index in the form that Git passes to programs.
 pub(super) fn index_name(session: Session<'_>) -> PathBuf {
     match session.invocation.variable("GIT_INDEX_FILE").filter(|file| !file.is_empty()) {
         Some(file) => sys::os_str(file).into(),
@@ -394,7 +396,7 @@ pub(super) fn index_name(session: Session<'_>) -> PathBuf {
     }
 }
 
-/// A file of this worktree's Git directory, as Git names it.
+/// Returns the path of a file in this worktree's Git directory, in Git's form.
 pub(super) fn git_path(session: Session<'_>, name: &str) -> PathBuf {
     let repo = session.repository;
     match repo.git_dir() == repo.common_dir() {

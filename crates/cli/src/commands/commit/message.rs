@@ -1,4 +1,4 @@
-//! The beginning of the message: from options, from another commit, or from the operation that the
+//! The draft of the message: from options, from another commit, or from the operation that the
 //! commit concludes.
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -14,19 +14,19 @@ use crate::{
     term::{console::text, failure::Failure, text::os_error},
 };
 
-/// The first text of the message.
+/// The draft of the message.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) text: BString,
-    /// The arguments of `prepare-commit-msg` that tell where it comes from.
+    /// The arguments of `prepare-commit-msg` that name the draft's source.
     pub(super) source: Vec<String>,
-    /// White space is left as it is: the text is a template.
+    /// The text is a template: its white space is kept.
     pub(super) is_template: bool,
-    /// It already has the scissors.
+    /// The draft already contains the scissors line.
     pub(super) has_scissors: bool,
 }
 
-/// Reads what stands in for `-F -`. Nothing is locked yet.
+/// Reads standard input for `-F -`. Nothing is locked yet.
 pub(super) fn standard_input(session: Session<'_>, plan: &Plan) -> Result<Option<Vec<u8>>, Failure> {
     use std::io::IsTerminal as _;
     let is_used =
@@ -43,7 +43,7 @@ pub(super) fn standard_input(session: Session<'_>, plan: &Plan) -> Result<Option
     read.map(Some).map_err(failed)
 }
 
-/// Returns the first text. `input` is that of `-F -`.
+/// Returns the draft. `input` is the text of `-F -`.
 pub(super) fn draft(
     session: Session<'_>,
     plan: &Plan,
@@ -114,7 +114,7 @@ pub(super) fn draft(
     Ok(draft)
 }
 
-/// Reads the template, a file below the top of the worktree.
+/// Reads the template; the file name is relative to the worktree's root.
 pub(super) fn template(session: Session<'_>, file: &BString) -> Result<Vec<u8>, Failure> {
     let path = session.repository.base_dir().join(sys::os_str(file));
     there(sys::by_path::read(&path), "could not read '", file.clone())
@@ -138,7 +138,7 @@ fn state_file(session: Session<'_>, name: &str) -> Result<Option<Vec<u8>>, Failu
     })
 }
 
-/// `--fixup` in all its forms.
+/// Adds the message of `--fixup` in all its forms.
 fn fixup(session: Session<'_>, plan: &Plan, text: &mut BString) -> Result<(), Failure> {
     let fixup = plan.fixup.as_ref().expect("the caller has seen it");
     let repo = session.repository;
@@ -155,7 +155,7 @@ fn fixup(session: Session<'_>, plan: &Plan, text: &mut BString) -> Result<(), Fa
         (None, _) => {
             let message = commit.recode(commit.message.as_bstr(), repo.commit_encoding().as_bstr());
             let message = without_blank_lines(&message);
-            // A commit that amends another one does not repeat its subject.
+            // The message of an `amend!` commit does not repeat the subject of an `amend!` commit.
             let body = match message.starts_with(b"amend!") {
                 true => without_blank_lines(&message[subject_length(message)..]),
                 false => message,
@@ -166,21 +166,21 @@ fn fixup(session: Session<'_>, plan: &Plan, text: &mut BString) -> Result<(), Fa
     Ok(())
 }
 
-/// The subject of a commit in the encoding of new commits.
+/// Returns the subject of a commit in the encoding of new commits.
 fn subject(session: Session<'_>, commit: &CommitText) -> BString {
     let encoding = session.repository.commit_encoding();
     let message = commit.recode(commit.message.as_bstr(), encoding.as_bstr());
     subject_of(&message)
 }
 
-/// The subject of a message: its first paragraph as one line.
+/// Returns the subject of a message: its first paragraph as one line.
 pub(super) fn subject_of(message: &[u8]) -> BString {
     let message = without_blank_lines(message);
     let lines = message[..subject_length(message)].lines().map(|line| line.trim_end_with(cleanup::is_space));
     bstr::join(" ", lines).into()
 }
 
-/// Returns the length of the first paragraph.
+/// Returns the length of the first paragraph, in bytes.
 pub(super) fn subject_length(message: &[u8]) -> usize {
     let mut length = 0;
     for line in message.lines_with_terminator() {

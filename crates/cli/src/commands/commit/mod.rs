@@ -3,9 +3,9 @@
 //! Order: the options (`plan`); the index of the commit, with its objects durable (`index`); the
 //! author; `pre-commit`; the draft of the message with comments for the editor (`message`,
 //! `template`); `prepare-commit-msg`, the editor and `commit-msg`; the commit, HEAD, and the index
-//! (`conclude`); what follows a commit; and the summary. Whatever fails before HEAD moves leaves
-//! HEAD as it was, and the index too, unless the commit is of the index as it is: then stat data
-//! and trees may be new.
+//! (`conclude`); the hooks and maintenance after a commit; and the summary. A failure before HEAD
+//! moves leaves HEAD and the index unchanged, except that a commit of the index as it is may update
+//! the index's stat data and trees.
 
 mod author;
 mod cleanup;
@@ -77,7 +77,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// The commands whose settings are read.
+/// The commands whose settings are checked.
 const READERS: [Reader; 8] = [
     Reader::Every,
     Reader::Repository,
@@ -94,7 +94,7 @@ struct Run<'a> {
     session: Session<'a>,
     worktree: &'a Dir,
     plan: &'a Plan,
-    /// The sign of a comment.
+    /// The comment prefix.
     comment: BString,
 }
 
@@ -120,7 +120,7 @@ impl Run<'_> {
         Ok(u8::from(!is_committable))
     }
 
-    /// Prints the status. Returns true if there is something to be committed.
+    /// Prints the status. Returns true if there is something to commit.
     fn show_status(&self, prepared: &Prepared<'_>) -> Result<bool, Failure> {
         let what = Preview {
             is_template: false,
@@ -158,7 +158,7 @@ impl Run<'_> {
             self.nothing_to_commit(&prepared)?;
             return Ok(1);
         }
-        // As in Git, what the hook staged does not count for the judgement.
+        // As in Git, changes that the hook staged do not count for this check.
         if may_change {
             prepared.reload()?;
         }
@@ -180,7 +180,7 @@ impl Run<'_> {
         Ok(0)
     }
 
-    /// Writes the draft with its comments. Returns true if there is something to be committed.
+    /// Writes the draft with its comments. Returns true if there is something to commit.
     fn write_draft(
         &self,
         draft: &mut Draft,
@@ -204,7 +204,7 @@ impl Run<'_> {
         Ok(is_committable)
     }
 
-    /// Lets hooks and the user change the message. Returns false if one of them refuses.
+    /// Runs the hooks and the editor on the message. Returns false if one of them refuses.
     fn edit(&self, draft: &Draft, of_commit: OfCommit<'_>) -> Result<bool, Failure> {
         let Session { repository: repo, settings, .. } = self.session;
         let name = git_path(self.session, "COMMIT_EDITMSG").to_string_lossy().into_owned();
@@ -223,7 +223,7 @@ impl Run<'_> {
         self.session.repository.git_dir().join("COMMIT_EDITMSG")
     }
 
-    /// The tree with which the index is compared; `None` if there is none.
+    /// Returns the tree to compare the index with; `None` for a first commit.
     fn parent_tree(&self) -> Result<Option<ObjectId>, Failure> {
         let Some(head) = &self.plan.head else { return Ok(None) };
         if !self.plan.request.amend {
@@ -233,14 +233,14 @@ impl Run<'_> {
         Ok(parent.map(|parent| self.session.repository.tree_of(parent)).transpose()?)
     }
 
-    /// Returns true if the index differs from the commit before.
+    /// Returns true if the index differs from the previous commit.
     fn is_committable(&self, prepared: &Prepared<'_>) -> Result<bool, Failure> {
         use format::index::Flags;
         let index = &prepared.index;
         match (self.parent_tree()?, &prepared.trees) {
             (None, _) => Ok(index.entries().iter().any(|entry| !entry.flags.contains(Flags::INTENT_TO_ADD))),
             (Some(tree), Some(trees)) => Ok(tree != trees.root),
-            // The trees are made, or the reason is told, later.
+            // The trees are made later, or the error is reported then.
             (Some(_), None) => {
                 let read = prepared.read();
                 let what = Preview { amends: self.plan.request.amend, ..Preview::default() };
@@ -251,7 +251,7 @@ impl Run<'_> {
         }
     }
 
-    /// Lets the real Git add the trailers of the command line.
+    /// Runs the real Git to add the trailers of the command line.
     fn add_trailers(&self, file: &std::path::Path) -> Result<(), Failure> {
         let trailers = &self.plan.request.trailers;
         if trailers.is_empty() {
@@ -284,7 +284,7 @@ impl Run<'_> {
         }
     }
 
-    /// Tells why there is nothing to be committed.
+    /// Prints why there is nothing to commit.
     fn nothing_to_commit(&self, prepared: &Prepared<'_>) -> Result<(), Failure> {
         self.show_status(prepared)?;
         console::flush();
@@ -302,13 +302,13 @@ impl Run<'_> {
 }
 
 impl Plan {
-    /// The author's date is not the time of the commit.
+    /// Returns true if the author's date may differ from the time of the commit.
     fn is_date_of_interest(&self) -> bool {
         self.author_of.is_some() || self.request.date.is_some()
     }
 }
 
-/// Writes a file anew. One that belongs to another user is replaced.
+/// Truncates and writes a file. A file of another user is replaced.
 fn write(path: &std::path::Path, content: &[u8]) -> std::io::Result<()> {
     use std::io::{ErrorKind, Write as _};
     let create = || sys::by_path::create_new(path, 0o666);

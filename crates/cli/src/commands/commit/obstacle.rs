@@ -12,7 +12,7 @@ use crate::{
     term::args::Survey,
 };
 
-/// Settings of commits.
+/// Settings that only the real Git handles.
 pub(super) const SETTINGS: &[Setting] = &[
     ("commit.gpgsign", When::NotBoolean),
     ("commit.status", When::NotBoolean),
@@ -20,7 +20,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ("rerere.enabled", When::NotBoolean),
 ];
 
-/// Variables that let an amended commit keep its notes.
+/// Variables that make an amended commit keep its notes.
 pub(super) const VARIABLES: &[Variable] =
     &[("GIT_NOTES_REWRITE_MODE", When::Set), ("GIT_NOTES_REWRITE_REF", When::Set)];
 
@@ -38,7 +38,7 @@ If you wish to commit it anyway, use:
 
 ";
 
-/// Forms of options that are the real Git's.
+/// Detects option values that only the real Git handles.
 pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let last = |name: &str| survey.options.iter().rev().find(|given| given.name == name);
     let value = |name: &str| last(name).and_then(|given| given.value.as_ref());
@@ -55,13 +55,13 @@ pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     None
 }
 
-/// `commit.verbose` that is neither a number nor a boolean.
+/// Detects a `commit.verbose` that is neither a number nor a boolean.
 pub(super) fn verbose(candidate: &Candidate<'_>) -> Vec<Reason> {
     let is_wrong = super::plan::configured_verbosity(candidate.repo()).is_err();
     is_wrong.then(|| Reason::Setting("commit.verbose".to_owned())).into_iter().collect()
 }
 
-/// Names of commits that Git explains, or looks for in messages.
+/// Detects commit names that Git explains to the user, or searches for in messages.
 pub(super) fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
     const NAMING: [&str; 4] = ["--reuse-message", "--reedit-message", "--fixup", "--squash"];
     let Some(survey) = candidate.survey else { return Vec::new() };

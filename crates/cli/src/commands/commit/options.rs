@@ -21,7 +21,7 @@ use crate::{
 #[derive(Default)]
 pub(super) struct Request {
     pub(super) quiet: bool,
-    /// `None`: `commit.verbose` counts.
+    /// `None`: `commit.verbose` applies.
     pub(super) verbose: Option<usize>,
     pub(super) file: Option<BString>,
     pub(super) author: Option<BString>,
@@ -39,7 +39,7 @@ pub(super) struct Request {
     pub(super) edit: Option<bool>,
     pub(super) cleanup: Option<BString>,
     pub(super) status: Option<bool>,
-    /// The key, which may be empty; `None` inside: no signature.
+    /// The key, which may be empty; the inner `None` disables signing.
     pub(super) sign: Option<Option<BString>>,
     pub(super) all: bool,
     pub(super) include: bool,

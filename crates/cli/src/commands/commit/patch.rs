@@ -1,4 +1,4 @@
-//! The differences of `-v` below the status, as the real Git shows them.
+//! The patch that `-v` shows below the status, made by the real Git.
 
 use std::{path::Path, process::Stdio};
 
@@ -15,19 +15,19 @@ use crate::{
     },
 };
 
-/// How the differences are shown.
+/// How the patch is shown.
 pub(super) struct Patch<'a> {
     pub(super) run: &'a Run<'a>,
-    /// The file that holds the index.
+    /// The file that contains the index.
     pub(super) file: &'a Path,
-    /// The scissors come before them.
+    /// The scissors line precedes the patch.
     pub(super) cuts: bool,
-    /// They go into comments of the message.
+    /// The patch goes into the draft of the message.
     pub(super) is_template: bool,
 }
 
 impl Patch<'_> {
-    /// `-v`: what is committed. `-v -v`: what is not staged, too.
+    /// `-v`: the changes to commit. `-v -v`: the unstaged changes, too.
     pub(super) fn show(&self, found: Differences) -> Result<BString, Failure> {
         let verbose = self.run.plan.verbose;
         let mut patch = BString::default();
@@ -68,7 +68,7 @@ impl Patch<'_> {
             return Err(Failure::fatal("-v needs a git, and there is none"));
         };
         git.envs(repo.child_env()).current_dir(repo.child_dir());
-        // Nobody but this command changes the index now.
+        // Only this command changes the index now.
         git.env("GIT_INDEX_FILE", self.file).env("GIT_OPTIONAL_LOCKS", "0");
         let has_colors = !self.is_template && output::wants_color(run, repo, "color.diff")?;
         let colors = if has_colors { "--color=always" } else { "--no-color" };

@@ -1,4 +1,4 @@
-//! The options judged together: what is to be committed, from where its parts come, and who writes
+//! The validated options: what is committed, where its parts come from, and whether the user edits
 //! the message.
 
 use bstr::{BStr, BString, ByteSlice as _};
@@ -37,7 +37,7 @@ impl Whence {
         }
     }
 
-    /// The word for it in messages.
+    /// Returns the name of the operation in messages.
     pub(super) fn word(self) -> Option<&'static str> {
         match self {
             Whence::Commit => None,
@@ -47,7 +47,7 @@ impl Whence {
         }
     }
 
-    /// A pick of another commit, from which the author comes.
+    /// Returns true for a pick of another commit, which provides the author.
     pub(super) fn is_pick(self) -> bool {
         matches!(self, Whence::CherryPick | Whence::RebasePick)
     }
@@ -67,12 +67,12 @@ pub(super) enum FixupKind {
     Reword,
 }
 
-/// The request, judged.
+/// The validated request.
 pub(super) struct Plan {
     pub(super) request: Request,
     pub(super) paths: Vec<BString>,
     pub(super) whence: Whence,
-    /// The commit that HEAD names.
+    /// The commit that HEAD points to.
     pub(super) head: Option<CommitText>,
     pub(super) editor: bool,
     /// `--no-status`, `commit.status`
@@ -80,13 +80,13 @@ pub(super) struct Plan {
     pub(super) verbose: usize,
     pub(super) cleanup: Cleanup,
     pub(super) fixup: Option<Fixup>,
-    /// The commit whose message is used, as it was spelt.
+    /// The commit whose message is reused, with its name as given.
     pub(super) reused: Option<(BString, CommitText)>,
     /// The commit whose author is used.
     pub(super) author_of: Option<(BString, CommitText)>,
     /// The file of `-t` or `commit.template`, as messages name it.
     pub(super) template: Option<BString>,
-    /// The key; empty for the configured one.
+    /// The signing key; empty for the configured one.
     pub(super) key: Option<BString>,
 }
 
@@ -100,7 +100,7 @@ impl Plan {
     }
 }
 
-/// Judges the options in Git's order.
+/// Validates the options in Git's order.
 pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>) -> Result<Plan, Failure> {
     let whence = Whence::of(repo)?;
     let head = repo.head()?.oid();
@@ -174,7 +174,7 @@ pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>)
     })
 }
 
-/// `commit.verbose`: a number, or a boolean.
+/// Reads `commit.verbose`: a number, or a boolean.
 pub(super) fn configured_verbosity(repo: &Repository) -> Result<usize, repo::Error> {
     let value = repo.config_str("commit.verbose");
     match value.is_some_and(|value| value.first().is_some_and(|first| b"-+0123456789".contains(first))) {
@@ -183,7 +183,7 @@ pub(super) fn configured_verbosity(repo: &Repository) -> Result<usize, repo::Err
     }
 }
 
-/// The first rules, which need only the options and what is in progress.
+/// Checks the first rules, which need only the options and the operation in progress.
 fn judge(request: &Request, whence: Whence, has_head: bool) -> Result<(), Failure> {
     if request.author.is_some() && request.reset_author {
         return Err(cannot_be_together(&["--reset-author", "--author"]));
@@ -211,7 +211,7 @@ fn judge(request: &Request, whence: Whence, has_head: bool) -> Result<(), Failur
     ])
 }
 
-/// Takes `--fixup` apart.
+/// Parses `--fixup`.
 fn fixup(request: &mut Request, paths: &[BString], whence: Whence) -> Result<Option<Fixup>, Failure> {
     let Some(given) = &request.fixup else { return Ok(None) };
     let letters = given.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
@@ -263,7 +263,7 @@ fn cannot_be_together(options: &[&str]) -> Failure {
     Failure::fatal(format!("options {list} cannot be used together"))
 }
 
-/// The commit of this name, or of a tag that leads to one.
+/// Returns the commit of this name, or that a tag of this name leads to.
 pub(super) fn commit(repo: &Repository, spec: &BStr) -> Result<CommitText, Failure> {
     let unknown = || Failure::Fatal(text!("could not lookup commit '", spec, "'"));
     let found = repo.resolve(spec)?.ok_or_else(unknown)?;
@@ -271,7 +271,7 @@ pub(super) fn commit(repo: &Repository, spec: &BStr) -> Result<CommitText, Failu
     Ok(repo.commit_text(found)?)
 }
 
-/// A file of the command line as Git names it, from the top of the worktree.
+/// Returns a file of the command line in Git's form, relative to the worktree's root.
 pub(super) fn below_top(repo: &Repository, file: &BStr) -> BString {
     match file.starts_with(b"/") || file == "-" {
         true => file.to_owned(),

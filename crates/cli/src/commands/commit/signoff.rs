@@ -1,12 +1,12 @@
-//! `--signoff`: a trailer at the end of the message, in the block of trailers that is there or in a
-//! new one. The rules for such a block are those of git-interpret-trailers(1).
+//! `--signoff`: a trailer at the end of the message, in the existing trailer block or in a new one.
+//! The rules for such a block are those of git-interpret-trailers(1).
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
 
 use crate::term::console::text;
 
-/// Lines that Git makes itself.
+/// Trailer lines that Git itself generates.
 const OWN: [&str; 2] = ["Signed-off-by: ", "(cherry picked from commit "];
 
 /// The settings of trailers.
@@ -17,7 +17,7 @@ pub(super) struct Rules {
     comment: BString,
 }
 
-/// Adds the line `Signed-off-by: <who>` to the message. The last `ignored` bytes stay behind it.
+/// Adds the line `Signed-off-by: <who>` to the message, before its last `ignored` bytes.
 pub(super) fn append(repo: &Repository, message: &mut BString, who: &BStr, ignored: usize, comment: &BStr) {
     let line = text!("Signed-off-by: ", who, "\n");
     if ignored == 0 && message.last().is_some_and(|last| *last != b'\n') {
@@ -46,12 +46,12 @@ pub(super) fn append(repo: &Repository, message: &mut BString, who: &BStr, ignor
     message.extend(tail);
 }
 
-/// The block of trailers at the end of a message.
+/// The trailer block at the end of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Footer {
     None,
     Other,
-    /// The line that would be added is the last one.
+    /// The block ends with the line to add.
     EndsWithLine,
 }
 
@@ -71,7 +71,7 @@ impl Rules {
         Rules { separators, names, comment: comment.to_owned() }
     }
 
-    /// Returns true if a trailer of the command line begins with what separates its key and value.
+    /// Returns true if a trailer of the command line begins with the separator after the key.
     pub(super) fn lacks_key(&self, trailer: &[u8]) -> bool {
         trailer.first().is_some_and(|first| *first == b'=' || self.separators.contains(first))
     }
@@ -99,7 +99,7 @@ impl Rules {
         }
     }
 
-    /// Returns where the block of trailers begins; the end if there is none.
+    /// Returns the offset of the trailer block; the message's length without one.
     fn block(&self, message: &[u8]) -> usize {
         let lines: Vec<&[u8]> = message.lines_with_terminator().collect();
         let is_comment = |line: &[u8]| line.starts_with(&self.comment);
@@ -144,8 +144,8 @@ impl Rules {
         message.len()
     }
 
-    /// Returns the place of the character that ends a token, which consists of letters, digits,
-    /// dashes, and blanks at its end.
+    /// Returns the offset of the separator after a token of letters, digits and dashes, which
+    /// spaces may follow.
     fn separator(&self, line: &[u8]) -> Option<usize> {
         let mut has_blank = false;
         for (at, byte) in line.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The words after the commit: its branch, name and subject, and how much has changed.
+//! The report after the commit: branch, name, subject and diffstat.
 
 use std::process::Stdio;
 
@@ -21,11 +21,11 @@ use crate::{
     },
 };
 
-/// Settings that change the numbers in a way that is not known here.
+/// Settings that affect the diffstat and are not supported here.
 const UNKNOWN: [&str; 3] = ["diff.algorithm", "diff.relative", "diff.renameLimit"];
 
 impl Run<'_> {
-    /// Returns how much the commit changes, or `None` if only the real Git can tell.
+    /// Returns the diffstat of the commit, or `None` if only the real Git can determine it.
     pub(super) fn changes(&self, prepared: &Prepared<'_>) -> Result<Option<BString>, Failure> {
         let repo = self.session.repository;
         let is_known = UNKNOWN.iter().all(|key| repo.config_str(key).is_none());
@@ -52,7 +52,7 @@ impl Run<'_> {
         told
     }
 
-    /// Tells about the new commit. `changes` is the answer of [`Run::changes`].
+    /// Prints the report about the new commit. `changes` is the result of [`Run::changes`].
     pub(super) fn summary(
         &self,
         commit: ObjectId,

@@ -1,4 +1,4 @@
-//! `COMMIT_EDITMSG`: the draft of the message, and for the editor the comments below it.
+//! `COMMIT_EDITMSG`: the draft of the message, and the comments below it for the editor.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Person;
@@ -17,14 +17,14 @@ use crate::{
     term::{console::text, failure::Failure, text::date::DateFormat},
 };
 
-/// Text in lines, each after the sign of a comment.
+/// Lines of text, each with the comment prefix.
 struct Comments<'a> {
     out: BString,
     sign: &'a BStr,
 }
 
 impl Comments<'_> {
-    /// Adds lines; a last one that is empty does not count.
+    /// Adds lines; an empty last line does not count.
     fn add(&mut self, text: impl AsRef<[u8]>) {
         for line in text.as_ref().lines() {
             let gap = if line.is_empty() || line.starts_with(b"\t") { "" } else { " " };
@@ -34,7 +34,7 @@ impl Comments<'_> {
 }
 
 impl Run<'_> {
-    /// Cleans the draft, and signs it off.
+    /// Cleans the draft, and adds the sign-off.
     pub(super) fn finish_draft(&self, draft: &mut Draft, committer: &BStr) {
         if !draft.is_template && self.plan.cleanup != Cleanup::Verbatim {
             draft.text = cleanup::strip(&draft.text, None);
@@ -46,7 +46,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the comments for the editor, and whether there is something to be committed.
+    /// Returns the comments for the editor, and true if there is something to commit.
     pub(super) fn comments(
         &self,
         draft: &Draft,
@@ -134,7 +134,7 @@ impl Run<'_> {
     }
 }
 
-/// The author's date as people read it.
+/// Returns the author's date in the form for people.
 pub(super) fn shown_date(author: &Person) -> BString {
     let mut words = author.date.split(' ');
     let seconds = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);

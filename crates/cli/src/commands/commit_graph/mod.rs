@@ -1,8 +1,8 @@
-//! `sapwood commit-graph`: a file that answers questions about history without reading commits.
+//! `sapwood commit-graph`: a file that serves history queries without reading commits.
 //!
 //! Order of `write`: arguments; standard input; the lock on the file; the old graph; the new one;
-//! its file, which is on disk before the old one goes. Without commits nothing is written. Like
-//! Git, writes nothing in a shallow clone.
+//! its file, which is on disk before the old one is removed. Without commits nothing is written.
+//! Like Git, writes nothing in a shallow clone.
 
 mod options;
 mod progress;
@@ -57,11 +57,11 @@ pub(super) const COMMAND: Command = Command {
 
 const SERVED: &[&str] = &["write", "verify"];
 
-/// Variables of Git's own tests that sapwood does not follow.
+/// Variables of Git's own tests that sapwood does not support.
 const TESTS: &[Variable] =
     &[("GIT_TEST_UPGRADE_BLOOM_FILTERS", When::Set), ("GIT_COMMIT_GRAPH_PARANOIA", When::Set)];
 
-/// Changes of ignored submodules are in no filter.
+/// Detects an ignored submodule, whose changes would be missing in the filters.
 fn submodules(candidate: &Candidate<'_>) -> Vec<Reason> {
     use bstr::ByteSlice as _;
     let repo = candidate.repo();
@@ -91,7 +91,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
 }
 
-/// Writes a layer with the commits that refs lead to: `write --reachable --split`.
+/// Writes a layer with the commits reachable from refs: `write --reachable --split`.
 pub(super) fn write_reachable(
     run: &Invocation,
     repo: &Repository,
@@ -109,12 +109,12 @@ struct Desk<'a> {
     shows: bool,
 }
 
-/// The object directory that a graph is in, and all that graphs may be in.
+/// The object directory that contains the graph, and all that may contain graphs.
 struct Place {
     dir: ObjectDir,
     sources: Sources,
     shown: Vec<std::path::PathBuf>,
-    /// The number of `dir` among the sources.
+    /// The index of `dir` in the sources.
     target: usize,
 }
 
@@ -151,7 +151,7 @@ impl Desk<'_> {
         Ok(self.repo.config_int("commitGraph.generationVersion")?.unwrap_or(2))
     }
 
-    /// `commitGraph.changedPathsVersion`; 0: no filters are read, -1: any version is.
+    /// `commitGraph.changedPathsVersion`; 0: filters are not read, -1: any version is read.
     fn filter_version(&self) -> Result<i32, Failure> {
         let reads = self.repo.config_bool("commitGraph.readChangedPaths")?.unwrap_or(true);
         let version = self.repo.config_int("commitGraph.changedPathsVersion")?;
@@ -195,7 +195,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Reads the graph of the chosen directory: the single file if there is one, else the chain.
+    /// Reads the graph of the chosen directory: the single file if it exists, else the chain.
     fn file_to_verify(&self, place: &Place) -> Result<Option<Found>, Failure> {
         let (single, list) = (single_path(&place.dir.path), chain_path(&place.dir.path));
         match by_path::open(&single) {

@@ -32,11 +32,11 @@ pub(super) struct Request {
     pub(super) max_commits: Option<i32>,
     pub(super) size_multiple: Option<i32>,
     pub(super) expire: Option<Expire>,
-    /// The outer one: the option was given. The inner one: a limit.
+    /// Outer `None`: the option was not given. Inner `None`: no limit.
     pub(super) max_new_filters: Option<Option<i32>>,
 }
 
-/// The options that Git reads after this subcommand.
+/// Returns the options that Git accepts for this subcommand.
 pub(super) fn options_of(subcommand: &str) -> &'static [&'static str] {
     match subcommand.as_bytes().as_bstr() {
         name if name == "write" => &[
@@ -55,14 +55,14 @@ pub(super) fn options_of(subcommand: &str) -> &'static [&'static str] {
     }
 }
 
-/// Dates that only Git understands.
+/// Detects dates that only Git can parse.
 pub(super) fn dates(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let mut given = survey.options.iter().filter(|given| given.name == "--expire-time" && given.on);
     let is_odd = |text: Option<&BString>| text.is_none_or(|text| expire_date(text.as_bstr()).is_none());
     given.any(|given| is_odd(given.value.as_ref())).then(|| Reason::command_line("a date of '--expire-time'"))
 }
 
-/// Parses a number as Git's options do: a sign, digits, and perhaps a unit.
+/// Parses a number like Git's options: a sign, digits, and an optional unit.
 fn number(name: &str, value: Value) -> Result<Option<i32>, Failure> {
     let Some(text) = value.text else { return Ok(None) };
     let number = repo::parse_number(text.as_bstr()).ok().filter(|_| !text.is_empty());

@@ -26,7 +26,7 @@ impl Bars {
         Bars { bars: titles.map(|title| Progress::new(title, shows, delay)), shows, delay }
     }
 
-    /// Shows how much of a stage is done.
+    /// Shows the progress of a stage.
     pub(super) fn show(&self, stage: Stage, done: usize, total: usize) {
         let bar = &self.bars[stage as usize];
         bar.update(done, total);
@@ -35,7 +35,7 @@ impl Bars {
         }
     }
 
-    /// Shows that the file was written, which has so many chunks.
+    /// Shows that the file with `chunks` chunks was written.
     pub(super) fn written(&self, chunks: usize, commits: usize) {
         let title = match chunks {
             3 => "Writing out commit graph in 3 passes",

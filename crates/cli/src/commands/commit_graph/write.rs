@@ -24,12 +24,12 @@ use crate::{
     term::{console, failure::Failure, progress::Progress},
 };
 
-/// `commitGraph.maxNewFilters` and `--max-new-filters` if they name no limit.
+/// The value of `commitGraph.maxNewFilters` and `--max-new-filters` for no limit.
 const NO_LIMIT: i32 = -1;
-/// More changed paths than this have a filter that matches everything.
+/// A commit with more changed paths than this gets a filter that matches every path.
 const MAX_PATHS: u64 = 512;
 
-/// Reports what Git reports of filters.
+/// Traces Git's statistics about filters.
 fn trace_filters(wish: Option<&Wish>, plan: &Plan) {
     let (Some(wish), Some(counts)) = (wish, plan.filters) else { return };
     for (label, number) in [
@@ -62,7 +62,7 @@ impl Desk<'_> {
         let objects = self.repo.stored_objects();
         let Some(tips) = self.tips(request, &objects)? else { return Err(Failure::Said(1)) };
         let Some(version) = self.version_to_write()? else { return Ok(0) };
-        // The old graph is read under the lock, if its directory is there at all.
+        // The old graph is read under the lock, if its directory exists.
         let path = match request.split {
             Some(_) => chain_path(&place.dir.path),
             None => single_path(&place.dir.path),
@@ -86,7 +86,7 @@ impl Desk<'_> {
         Ok(0)
     }
 
-    /// Returns `commitGraph.changedPathsVersion`, or `None` if nothing is to be written here.
+    /// Returns `commitGraph.changedPathsVersion`, or `None` if no graph may be written here.
     fn version_to_write(&self) -> Result<Option<i32>, Failure> {
         if !self.repo.config_bool("core.commitGraph")?.unwrap_or(true) {
             console::warning("attempting to write a commit-graph, but 'core.commitGraph' is disabled");
@@ -106,7 +106,7 @@ impl Desk<'_> {
         Ok(Some(version))
     }
 
-    /// Makes the new graph. Returns `None` if there are no commits.
+    /// Plans the new graph. Returns `None` if there are no commits.
     fn plan(
         &self,
         request: &Request,
@@ -142,7 +142,7 @@ impl Desk<'_> {
         planned.map_err(|error| self.failed(request, error))
     }
 
-    /// Says why there is no new graph.
+    /// Returns the failure for a graph that could not be planned.
     fn failed(&self, request: &Request, error: commit_graph::Error) -> Failure {
         let reads_input = request.stdin_packs || request.stdin_commits;
         match error {
@@ -168,7 +168,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Returns the commits to begin with. `None`: what is wrong with them was said.
+    /// Returns the commits to start from; `None` after their error was printed.
     fn tips(&self, request: &Request, objects: &Objects) -> Result<Option<Tips>, Failure> {
         if request.reachable {
             return self.referenced(objects).map(|commits| Some(Tips::Commits(commits)));
@@ -208,7 +208,7 @@ impl Desk<'_> {
         Ok(Some(Tips::Commits(commits)))
     }
 
-    /// Follows tags. Returns the object and its type, or `None` if it is not there.
+    /// Follows tags. Returns the object and its type, or `None` if it is missing.
     fn peel(&self, objects: &Objects, id: ObjectId) -> Option<(ObjectId, Kind)> {
         let mut reader = objects.reader();
         match reader.header(&id).ok()? {
@@ -236,7 +236,7 @@ impl Desk<'_> {
         Ok(commits)
     }
 
-    /// Returns how filters are made, if they are.
+    /// Returns the settings for new filters, or `None` if none are made.
     fn wish(
         &self,
         asked: Option<bool>,
@@ -265,7 +265,8 @@ impl Desk<'_> {
             variable("GIT_TEST_BLOOM_SETTINGS_NUM_HASHES").map_or(settings.hashes, |it| it as u32);
         let mut max_paths = variable("GIT_TEST_BLOOM_SETTINGS_MAX_CHANGED_PATHS").unwrap_or(MAX_PATHS);
         if let (true, Some(of_old)) = (asked != Some(false), of_old) {
-            // Git keeps the settings of the old graph. Its limit is not in the file.
+            // Git keeps the settings of the old graph. The file does not contain the limit of
+            // changed paths.
             let version = if version == -1 { of_old.version } else { settings.version };
             settings = bloom::Settings { version, ..of_old };
             max_paths = MAX_PATHS;

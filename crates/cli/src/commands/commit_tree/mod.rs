@@ -1,6 +1,7 @@
 //! `sapwood commit-tree`: a commit from a tree, parents and a message.
 //!
-//! Options act from left to right, as in Git: a parent or a file is looked up where it stands.
+//! Options take effect from left to right, as in Git: a parent or a file is looked up at its
+//! position.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{ObjectId, loose::Kind};
@@ -126,14 +127,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Parts of a message are paragraphs.
+/// Separates the parts of a message as paragraphs.
 fn gap(message: &mut BString) {
     if !message.is_empty() {
         message.push(b'\n');
     }
 }
 
-/// Reads a file. As in Git, its name is relative to the top of the worktree.
+/// Reads a file. As in Git, its name is relative to the worktree's root.
 fn file(run: &Invocation, repo: &Repository, name: &BStr) -> Result<Vec<u8>, Failure> {
     if name == "-" {
         let read = Input::new(run)?.all()?;
@@ -163,7 +164,7 @@ fn parent(repo: &Repository, name: &BStr, parents: &mut Vec<ObjectId>) -> Result
 }
 
 fn must_be(repo: &Repository, oid: ObjectId, kind: Kind) -> Result<(), Failure> {
-    // Git knows the empty tree even where no object directory has it.
+    // Git accepts the empty tree even if no object directory contains it.
     if kind == Kind::Tree && oid == ObjectId::empty_tree(repo.hash()) {
         return Ok(());
     }

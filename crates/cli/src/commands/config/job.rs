@@ -1,4 +1,4 @@
-//! The meaning of a command line.
+//! The parsed command line.
 
 use bstr::{BString, ByteSlice as _};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::term::failure::Failure;
 
-/// One call of the command.
+/// One call of the command, parsed.
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) location: Location,
@@ -28,7 +28,7 @@ pub(super) struct Job {
 pub(super) enum Action {
     List,
     Get(Get),
-    /// Settings of `section` for a URL; all of them without a key.
+    /// The settings of `section` for a URL; all of them if `key` is `None`.
     Url {
         section: BString,
         key: Option<BString>,
@@ -70,7 +70,7 @@ pub(super) struct Change {
     pub(super) values: Values,
     pub(super) all: bool,
     pub(super) comment: Option<BString>,
-    /// The ways to change several values, which the message about them names.
+    /// The ways to change several values, which the error message names.
     pub(super) advice: Option<&'static str>,
 }
 
@@ -94,13 +94,13 @@ impl Values {
     }
 }
 
-/// The mistakes of a command line. Git's messages about them need its usage text.
+/// Returns the failure for an invalid command line. Git's message would include its usage text.
 fn wrong(what: &str) -> Failure {
     Failure::Error(what.into(), 129)
 }
 
 impl Job {
-    /// Parses a command line. The real Git describes the mistakes of one that is refused.
+    /// Parses a command line. The real Git reports the error of an invalid one.
     pub(super) fn parse(args: &[BString]) -> Result<Job, Failure> {
         let (form, mut request, words) = Forms::parse(args)?;
         if form == Form::Old && request.mode.is_none() {
@@ -138,7 +138,7 @@ impl Job {
     }
 }
 
-/// `git config a.b=c`, for which Git has advice.
+/// Returns true for `git config a.b=c`, for which Git prints advice.
 fn lacks_value(name: &BString) -> bool {
     name.rfind_byte(b'.').is_some_and(|dot| name[dot..].contains(&b'='))
 }

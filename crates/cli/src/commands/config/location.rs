@@ -1,4 +1,4 @@
-//! The file, or all files, in which settings are read and changed.
+//! The file or files in which settings are read and changed.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{
     term::failure::Failure,
 };
 
-/// The place that the command line names.
+/// The location that the command line names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Location {
     Everywhere,
@@ -28,7 +28,7 @@ pub(super) enum Location {
 }
 
 impl Location {
-    /// Takes the place from the options. Only one may be given.
+    /// Reads the location from the options. At most one may be given.
     pub(super) fn of(request: &mut Request) -> Result<Location, Failure> {
         let mut found = Vec::new();
         found.extend(request.system.then_some(Location::System));
@@ -48,7 +48,7 @@ impl Location {
 /// A configuration file.
 pub(super) struct File {
     pub(super) path: PathBuf,
-    /// As Git names it.
+    /// The name in Git's form.
     pub(super) name: BString,
     scope: Scope,
 }
@@ -60,8 +60,8 @@ enum Chosen {
     Blob(BString),
 }
 
-/// Where the command works: the repository, or the configuration outside of any, and the chosen
-/// place.
+/// Where the command works: the repository, or the configuration without a repository, and the
+/// chosen location.
 pub(super) struct Desk<'a> {
     pub(super) run: &'a Invocation,
     pub(super) place: &'a Place,
@@ -79,7 +79,7 @@ pub(super) enum Found<'a> {
 }
 
 impl Found<'_> {
-    /// All entries, in the order in which Git reads them.
+    /// Returns all entries, in the order in which Git reads them.
     pub(super) fn entries(&self) -> Vec<Configured<'_>> {
         match self {
             Found::Everywhere(Place::Repository(repo)) => repo.configured(),
@@ -95,7 +95,7 @@ impl<'a> Desk<'a> {
         Desk { run, place, env: Env::from(run.env.clone()), includes, chosen: Chosen::Everywhere }
     }
 
-    /// Goes to the place that the command line names.
+    /// Selects the location that the command line names.
     pub(super) fn choose(&mut self, location: &Location) -> Result<(), Failure> {
         let variable = self.env.bytes("GIT_CONFIG").map(BStr::to_owned);
         self.chosen = match (location, variable) {
@@ -153,7 +153,7 @@ impl<'a> Desk<'a> {
         Ok(File { path, name: name.as_bytes().into(), scope })
     }
 
-    /// The user's file: `~/.gitconfig`, unless only the one in the directory of settings is there.
+    /// Returns the user's file: `~/.gitconfig`, unless only the one in `$XDG_CONFIG_HOME` exists.
     fn global(&self) -> Result<File, Failure> {
         if let Some(path) = self.env.path("GIT_CONFIG_GLOBAL") {
             return self.users_file(&path, Scope::Global);
@@ -165,7 +165,7 @@ impl<'a> Desk<'a> {
         Ok(if !is_readable(&own.path)? && is_readable(&xdg.path)? { xdg } else { own })
     }
 
-    /// The file that is to be changed.
+    /// Returns the file to change.
     pub(super) fn file_to_write(&self) -> Result<File, Failure> {
         match &self.chosen {
             Chosen::File(file) => {
@@ -203,7 +203,7 @@ impl<'a> Desk<'a> {
                 let content = Input::new(self.run)?.all()?;
                 let content = content.map_err(|error| Failure::fatal(error.to_string()))?;
                 let one = self.one(&content, Path::new(""), BStr::new(""), Origin::Stdin, Scope::Command);
-                // The real Git could not read it again.
+                // Standard input is consumed, so the real Git could not read it again.
                 let values = self.parse(one).map_err(|error| match error {
                     repo::Error::Config(repo::ConfigError::Line { line, .. }) => {
                         Failure::fatal(format!("bad config line {line} in standard input"))
@@ -220,7 +220,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// True if standard input was read.
+    /// Returns true if standard input was read.
     pub(super) fn reads_stdin(&self) -> bool {
         matches!(self.chosen, Chosen::Stdin)
     }
@@ -244,7 +244,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// The content of a blob that is named by a revision and a path. Names in the index are left to
+    /// Returns the content of a blob named by a revision and a path. Names in the index are left to
     /// the real Git.
     fn blob(&self, name: &BStr) -> Option<Vec<u8>> {
         let Place::Repository(repo) = self.place else { return None };
@@ -265,7 +265,7 @@ fn bytes(path: PathBuf) -> BString {
     path.into_os_string().into_vec().into()
 }
 
-/// `config.worktree`, or the common file if the repository has no other worktree.
+/// Returns `config.worktree`, or the common file if the repository has no other worktree.
 fn worktree_file(repo: &repo::Repository) -> Result<File, Failure> {
     let is_main = repo.git_dir() == repo.common_dir();
     if repo.extensions().worktree_config {
@@ -281,7 +281,8 @@ fn worktree_file(repo: &repo::Repository) -> Result<File, Failure> {
     Ok(File { path: repo.common_dir().join("config"), name, scope: Scope::Local })
 }
 
-/// Git warns of a file that is there and cannot be opened.
+/// Returns true if the file can be read, and false if it is missing. Git warns of a file that
+/// exists and cannot be opened.
 fn is_readable(path: &Path) -> Result<bool, Failure> {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     match by_path::open(path) {

@@ -1,8 +1,8 @@
 //! `sapwood config`: reads and changes settings.
 //!
 //! Order: the command line becomes a [`Job`]; the file that it names; then entries are printed, or
-//! one file is changed under its lock. A form or a state that is not served exactly as by Git ends
-//! in [`Failure::Unserved`] before anything has changed, and the shim starts the real Git.
+//! one file is changed under its lock. A form or a state that is not served exactly as by Git
+//! returns [`Failure::Unserved`] before anything is changed, and the shim starts the real Git.
 
 mod job;
 mod location;
@@ -45,7 +45,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// A command line that Git refuses, or whose options do not go together.
+/// Detects a command line that Git refuses, or invalid combinations of options.
 fn is_complete(_: &Survey, args: &[BString]) -> Option<Reason> {
     match Job::parse(args) {
         Ok(_) => None,

@@ -31,7 +31,7 @@ pub(super) struct Request {
     pub(super) url: Option<BString>,
 }
 
-/// Options that say what is printed of an entry.
+/// Options that select what is printed of an entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Display {
     pub(super) nul: bool,
@@ -41,7 +41,7 @@ pub(super) struct Display {
     pub(super) names: bool,
 }
 
-/// The option of the older form that says what to do.
+/// The option of the older form that selects the action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Get,
@@ -320,8 +320,8 @@ const SUBCOMMANDS: [(&str, Form, Table<Set<Request>>); 7] = [
 pub(super) struct Forms;
 
 impl Forms {
-    /// The form that the arguments have, its table, and the arguments that are left for it. Only
-    /// the first argument can name a subcommand.
+    /// Returns the form of the arguments, its table, and the remaining arguments. Only the first
+    /// argument can name a subcommand.
     fn of(args: &[BString]) -> (Form, &'static Table<Set<Request>>, &[BString]) {
         let named = args.split_first().and_then(|(word, rest)| {
             let found = SUBCOMMANDS_REF.iter().find(|(name, ..)| word == name);
@@ -330,7 +330,7 @@ impl Forms {
         named.unwrap_or((Form::Old, &OLD_TABLE, args))
     }
 
-    /// Parses a command line: its form, its options, and its arguments.
+    /// Parses a command line into its form, its options and its arguments.
     pub(super) fn parse(args: &[BString]) -> Result<(Form, Request, Vec<BString>), Failure> {
         let (form, table, args) = Forms::of(args);
         let mut request = Request::default();
@@ -379,7 +379,7 @@ impl Syntax for Forms {
     }
 }
 
-/// Text after a value: a comment that begins with a blank and `#`.
+/// Returns the text after a value: a comment that begins with a space and `#`.
 pub(super) fn comment(text: &BStr) -> Result<BString, Failure> {
     if text.contains(&b'\n') {
         return Err(Failure::fatal(format!("no multi-line comment allowed: '{text}'")));

@@ -20,7 +20,7 @@ use crate::term::{
 
 /// Git's exit code for a pattern that is not a regular expression.
 const INVALID_PATTERN: u8 = 6;
-/// Git's exit code for any wrong key that is to be read.
+/// Git's exit code for reading an invalid key.
 const INVALID_KEY: u8 = 1;
 
 /// Prints all entries. Returns the exit code.
@@ -33,7 +33,7 @@ pub(super) fn list(desk: &Desk<'_>, job: &Job) -> Result<u8, Failure> {
     }
     let mut out = Vec::new();
     for entry in found.entries() {
-        // A value that is not of the type is left out.
+        // A value that does not have the type is left out.
         match line(desk, job, &given(&entry), '=') {
             Ok(line) => out.extend_from_slice(&line),
             Err(Refusal::Value(Some(message))) if entry.value.is_none() => console::error(message),
@@ -127,7 +127,7 @@ pub(super) fn url(
     Ok(u8::from(best.is_empty()))
 }
 
-/// Prints the sequence of a colour. Returns the exit code.
+/// Prints the escape sequence of a colour. Returns the exit code.
 pub(super) fn color(desk: &Desk<'_>, slot: &BStr, default: Option<&BString>) -> Result<u8, Failure> {
     let found = desk.read()?;
     let mut shown = None;
@@ -153,8 +153,8 @@ pub(super) fn color(desk: &Desk<'_>, slot: &BStr, default: Option<&BString>) -> 
     Ok(0)
 }
 
-/// Tells if output is to be coloured. `is_terminal` is the answer of the caller, who wants it
-/// printed.
+/// Determines whether output is coloured. If the caller passes `is_terminal`, the result is
+/// printed; otherwise it is the exit code.
 pub(super) fn color_bool(desk: &Desk<'_>, slot: &BStr, is_terminal: Option<bool>) -> Result<u8, Failure> {
     let found = desk.read()?;
     let (mut own, mut diff, mut all) = (None, None, None);
@@ -185,7 +185,7 @@ pub(super) fn color_bool(desk: &Desk<'_>, slot: &BStr, is_terminal: Option<bool>
     }
 }
 
-/// The value of a setting of colours.
+/// The value of a colour setting.
 #[derive(Clone, Copy)]
 enum ColorBool {
     Never,
@@ -212,7 +212,7 @@ impl ColorBool {
     }
 }
 
-/// Git starts a pager on a terminal.
+/// Returns an error if Git would start a pager.
 fn unless_paged(job: &Job) -> Result<(), Failure> {
     match job.is_paged && std::io::stdout().is_terminal() {
         true => Err(Failure::Unserved("listings on a terminal")),
@@ -220,7 +220,8 @@ fn unless_paged(job: &Job) -> Result<(), Failure> {
     }
 }
 
-/// The failure for a value that only the real Git can print. Standard input that was read is gone.
+/// Returns the failure for a value that only the real Git can print. Standard input that was read
+/// cannot be read again.
 fn unserved(desk: &Desk<'_>) -> Failure {
     const WHAT: &str = "values of this type";
     match desk.reads_stdin() {
@@ -235,11 +236,11 @@ fn given<'a>(entry: &'a Configured<'a>) -> Given<'a> {
 
 type Test<'a> = Box<dyn Fn(&BStr) -> bool + 'a>;
 
-/// Returns the test for names, or Git's message and exit code.
+/// Returns the filter for names, or Git's message and exit code.
 fn names(get: &Get) -> Result<Test<'_>, (BString, u8)> {
     if get.is_regexp {
         let mut pattern = get.name.clone();
-        // Section and variable are in lower case in the names that are compared.
+        // Section and variable are in lower case in the names that the pattern is matched against.
         let end = pattern.find_byte(b'.').unwrap_or(pattern.len());
         let start = pattern.rfind_byte(b'.').unwrap_or(0);
         pattern[..end].make_ascii_lowercase();
@@ -254,14 +255,14 @@ fn names(get: &Get) -> Result<Test<'_>, (BString, u8)> {
     Ok(Box::new(move |name| name == key))
 }
 
-/// Git's message about a key, which need not be UTF-8.
+/// Returns Git's message about an invalid key, which need not be UTF-8.
 pub(super) fn key_message(error: &format::config::Error, key: &BStr) -> BString {
     let message = error.to_string();
     let problem = message.split(": ").next().unwrap_or_default();
     text!(problem, ": ", key)
 }
 
-/// Checks a key, and changes section and variable to lower case.
+/// Checks a key, and converts section and variable to lower case.
 pub(super) fn normalized(key: &BStr) -> Result<BString, format::config::Error> {
     format::config::Key::parse(key)?;
     let mut key = key.to_owned();
@@ -274,12 +275,12 @@ pub(super) fn normalized(key: &BStr) -> Result<BString, format::config::Error> {
 
 type ValueTest<'a> = Box<dyn Fn(Option<&BStr>) -> bool + 'a>;
 
-/// Returns the test for values, or Git's message.
+/// Returns the filter for values, or Git's message.
 pub(super) fn selection(values: &Values) -> Result<ValueTest<'_>, BString> {
     Ok(match values {
         Values::All => Box::new(|_| true),
         Values::None => Box::new(|_| false),
-        // A name without `=` has no value that could differ.
+        // A key without `=` has no value that could differ.
         Values::Exactly(wanted) => Box::new(move |value| value.is_none_or(|value| value == wanted)),
         Values::Matching(pattern) => {
             let (pattern, is_negated) = match pattern.strip_prefix(b"!") {
@@ -292,7 +293,7 @@ pub(super) fn selection(values: &Values) -> Result<ValueTest<'_>, BString> {
     })
 }
 
-/// The text that is printed of an entry. `separator` stands between name and value.
+/// Returns the text to print for an entry. `separator` is between name and value.
 fn line(desk: &Desk<'_>, job: &Job, given: &Given<'_>, separator: char) -> Result<BString, Refusal> {
     let display = job.display;
     let mut out = BString::default();

@@ -1,8 +1,7 @@
 //! Settings for a URL: the best match among `section.<url>.key`.
 //!
-//! Git brings URLs into a normal form of its own. A URL that is in this form already, but for upper
-//! case in scheme and host and for the default port, is compared here. Any other is left to the
-//! real Git.
+//! Git normalizes URLs by its own rules. A URL that is already normalized, except for upper case in
+//! scheme and host and for the default port, is compared here. Any other is left to the real Git.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +13,19 @@ use repo::Configured;
 pub(super) struct Url {
     scheme: Vec<u8>,
     user: Option<Vec<u8>>,
-    /// In a setting's name, `*` stands for one part between dots.
+    /// In a setting's name, `*` stands for one label between dots.
     host: Vec<u8>,
     port: Option<Vec<u8>>,
-    /// From the first slash.
+    /// The path, with its leading slash.
     path: Vec<u8>,
 }
 
-/// The URL has parts that need Git's rules.
+/// The URL has parts that require Git's normalization.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Odd;
 
 impl Url {
-    /// Parses a URL. Returns `None` if it has no scheme, which Git refuses.
+    /// Parses a URL. Returns `None` if it has no scheme; Git refuses such a URL.
     pub(super) fn parse(text: &BStr, has_globs: bool) -> Result<Option<Url>, Odd> {
         let is_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+.-".contains(byte);
         let (scheme, rest) = match text.split_once_str("://") {
@@ -69,7 +68,8 @@ impl Url {
         Ok(Some(Url { user, host: host.to_ascii_lowercase(), port, path, scheme }))
     }
 
-    /// Returns how well a URL matches that is a part of a setting's name.
+    /// Returns how well `pattern`, the URL in a setting's name, matches this URL; `None` if it does
+    /// not.
     fn matched_by(&self, pattern: &Url) -> Option<Rank> {
         let is_same_user = pattern.user.is_none() || pattern.user == self.user;
         let is_same = pattern.scheme == self.scheme && pattern.port == self.port && is_same_user;
@@ -83,7 +83,7 @@ impl Url {
     }
 }
 
-/// Compares hosts part by part.
+/// Compares hosts label by label.
 fn has_host(host: &[u8], pattern: &[u8]) -> bool {
     let parts = |text: &[u8]| text.split(|&byte| byte == b'.').map(<[u8]>::to_vec).collect::<Vec<_>>();
     let (host, pattern) = (parts(host), parts(pattern));
@@ -91,7 +91,7 @@ fn has_host(host: &[u8], pattern: &[u8]) -> bool {
     host.len() == pattern.len() && host.iter().zip(&pattern).all(is_same)
 }
 
-/// How well a URL matches. A setting without a URL has the lowest rank.
+/// How specific a match is. A setting without a URL has the lowest rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Rank {
     host: usize,
@@ -100,14 +100,14 @@ struct Rank {
 }
 
 impl Rank {
-    /// Returns true if an earlier setting of this rank stays when one of the rank `later` comes.
+    /// Returns true if a setting of this rank prevails over a later one of the rank `later`.
     fn is_better_than(self, later: Rank) -> bool {
         (self.host, self.path, self.has_user) > (later.host, later.path, later.has_user)
     }
 }
 
-/// Returns the best settings for `url` in `section`, by the names under which Git shows them. `key`
-/// is the only name that is wanted, in lower case.
+/// Returns the best settings for `url` in `section`, by the names that Git shows. `key`, in lower
+/// case, restricts the result to one name.
 pub(super) fn best<'a>(
     entries: &'a [Configured<'a>],
     section: &BStr,

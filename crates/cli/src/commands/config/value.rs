@@ -1,4 +1,4 @@
-//! Values as a type: how they are printed, and how they are stored.
+//! Typed values: how they are printed, and how they are stored.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::worktree::prune::Expire;
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The type of this name.
+    /// Returns the type called `name`.
     pub(super) fn named(name: &BStr) -> Option<Kind> {
         Some(match name.as_bytes() {
             b"bool" => Kind::Bool,
@@ -41,24 +41,24 @@ impl Kind {
     }
 }
 
-/// The value that is to be printed, and its source.
+/// The value to print, and its source.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'a> {
     pub(super) key: &'a BStr,
-    /// `None` is a name without `=`.
+    /// `None` for a key without `=`.
     pub(super) value: Option<&'a BStr>,
-    /// `None` is a default value of the command line.
+    /// `None` for a default value from the command line.
     pub(super) entry: Option<&'a Configured<'a>>,
 }
 
-/// Why a value is not printed.
+/// The reason not to print a value.
 pub(super) enum Refusal {
-    /// The value is not of the type. A listing leaves it out; otherwise the message is printed, and
-    /// then the place.
+    /// The value does not have the type. A listing leaves it out; otherwise the message is printed,
+    /// and then the file and line.
     Value(Option<BString>),
-    /// As `Value`, but the whole message is given.
+    /// Like `Value`, with the complete failure.
     Fatal(Failure),
-    /// A path that is optional, and not there.
+    /// An optional path that does not exist.
     Absent,
     /// A type that is left to the real Git.
     Unserved,
@@ -102,7 +102,7 @@ pub(super) fn shown(kind: Kind, given: Given<'_>, env: &Env) -> Result<BString, 
     }
 }
 
-/// A boolean word, or no value at all. Numbers are no words.
+/// Parses a boolean word, or a missing value. Numbers are not boolean words.
 fn bool_word(value: Option<&BStr>) -> Option<bool> {
     let is_number = value.is_some_and(|value| repo::parse_number(value).is_ok());
     if is_number { None } else { repo::parse_bool(value) }
@@ -124,7 +124,7 @@ fn path(given: Given<'_>, env: &Env) -> Result<BString, Refusal> {
     }
 }
 
-/// Git's message about a value that is no boolean.
+/// Returns Git's message about a value that is not a boolean.
 pub(super) fn bad_boolean(key: &BStr, value: &BStr) -> BString {
     text!("bad boolean config value '", value, "' for '", key, "'")
 }
@@ -139,7 +139,7 @@ fn bad_number(key: &BStr, value: &BStr, entry: Option<&Configured<'_>>, reason: 
     text!("bad numeric config value '", value, "' for '", key, "'", place, name, ": ", reason)
 }
 
-/// The failure of a command that read a value which cannot be used.
+/// Returns the failure of a command that read an invalid value.
 pub(super) fn bad_line(entry: &Configured<'_>) -> Failure {
     let line = entry.place.map_or(0, |(_, line)| line);
     match entry.origin {

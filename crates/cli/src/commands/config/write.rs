@@ -38,7 +38,7 @@ pub(super) fn change(desk: &Desk<'_>, job: &Job, change: &Change) -> Result<u8, 
             return Ok(if lacks { NO_SECTION_OR_NAME } else { INVALID_KEY });
         }
     };
-    // Git looks at the pattern only if the file exists.
+    // Git checks the pattern only if the file exists.
     let select = selection(&change.values).map_err(|_| Failure::Unserved("such patterns"))?;
     let edit = config::Change {
         key: name,
@@ -93,11 +93,11 @@ pub(super) fn section(desk: &Desk<'_>, old: &BStr, new: Option<&BString>) -> Res
     }
 }
 
-/// Why a file was not changed.
+/// The reason why a file was not changed.
 enum Stop {
     Edit(config::Error),
     Text,
-    /// The lock cannot be taken; Git's reason.
+    /// The lock could not be acquired; the text is Git's reason.
     Lock(String),
     Io,
 }

@@ -1,8 +1,8 @@
 //! `sapwood count-objects`: the number of loose objects, and with `-v` the content of the object
 //! directory.
 //!
-//! Order: arguments; files that linked worktrees should not have; loose objects; packs; the answer.
-//! Nothing is changed. A file that cannot be examined is garbage, as for Git.
+//! Order: arguments; files that linked worktrees should not have; loose objects; packs; the output.
+//! Nothing is changed. As in Git, a file that cannot be examined is garbage.
 
 mod packs;
 
@@ -96,7 +96,7 @@ const SHARED_PATHS: &[&str] = &[
 struct Counts {
     loose: u64,
     loose_size: u64,
-    /// Loose objects that are in a pack too.
+    /// Loose objects that a pack also contains.
     prunable: u64,
     packed: u64,
     packs: u64,
