@@ -15,16 +15,16 @@ pub struct RemoteRef {
     pub peeled: Option<ObjectId>,
 }
 
-/// The refs of a server, and the other things that it lists with them.
+/// The refs of a server, with the other facts that it sends together with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Advertisement {
     /// The refs, in the server's order.
     pub refs: Vec<RemoteRef>,
-    /// The branch that HEAD names, if it has no commit.
+    /// The target of HEAD, if it is a branch without commits.
     pub unborn_head: Option<BString>,
-    /// Tips of repositories from which the server borrows objects. Only versions 0 and 1 list them.
+    /// Tips in the alternates of the server. Only versions 0 and 1 send them.
     pub alternates: Vec<ObjectId>,
-    /// The commits at which the server's history is cut off. Only versions 0 and 1 list them.
+    /// The commits at which the server's history is shallow. Only versions 0 and 1 send them.
     pub shallow: Vec<ObjectId>,
 }
 

@@ -1,4 +1,4 @@
-//! Everything that configuration and environment say about connections, and making one.
+//! The settings that configuration and environment make for connections, and opening a connection.
 
 use std::{
     collections::HashMap,
@@ -28,10 +28,10 @@ use crate::{
     Env, MessageSink, OpenOptions, Repository, StandaloneConfig, config::Config, config_parameters, quote,
 };
 
-/// The program at the server.
+/// The program that serves fetches.
 const PROGRAM: &str = "git-upload-pack";
 
-/// The addresses that a connection may use.
+/// The address family of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum AddressFamily {
@@ -48,26 +48,26 @@ pub enum AddressFamily {
 pub struct ConnectOptions {
     /// `--upload-pack`, or `remote.<name>.uploadpack`.
     pub program: Option<BString>,
-    /// `--server-option`, in order. A server of version 0 or 1 is an error.
+    /// `--server-option`, in order. They are an error with a server of version 0 or 1.
     pub server_options: Vec<BString>,
-    /// `remote.<name>.serverOption`, which `server_options` replaces. A server of version 0 or 1
-    /// gets none.
+    /// `remote.<name>.serverOption`, unless `server_options` overrides it. Not sent to a server of
+    /// version 0 or 1.
     pub configured_server_options: Vec<BString>,
     /// `-4`, `-6`
     pub family: AddressFamily,
-    /// The protocol to ask for; `None` for `protocol.version`.
+    /// The protocol version to request; `None` for `protocol.version`.
     pub version: Option<Version>,
-    /// Show progress; remote helpers are told so.
+    /// Show progress. Passed on to remote helpers.
     pub progress: bool,
-    /// How often `-v` was given, or, negative, `-q`; remote helpers are told so.
+    /// The number of `-v` options, or, negative, of `-q` options. Passed on to remote helpers.
     pub verbosity: i32,
     /// Receives all packets.
     pub tracer: Option<Arc<Tracer>>,
     /// Ends every wait when it becomes true.
     pub interrupt: Option<Arc<AtomicBool>>,
-    /// The name of the remote; remote helpers are told it.
+    /// The name of the remote. Passed on to remote helpers.
     pub remote: Option<BString>,
-    /// Prints a piece of a line about the progress of a connection. `None` prints nothing.
+    /// Prints a part of a line about the progress of connecting. `None` prints nothing.
     pub voice: Option<fn(&str)>,
 }
 
@@ -81,7 +81,7 @@ pub struct Client<'a> {
     place: Place<'a>,
 }
 
-/// The place where a client works.
+/// The repository of a client, if it has one.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     In(&'a Repository),
@@ -116,16 +116,16 @@ impl<'a> Client<'a> {
         Client { dir, ..self }
     }
 
-    /// Parses an address, after `url.<base>.insteadOf`.
+    /// Parses a URL after applying `url.<base>.insteadOf`.
     pub fn url(&self, text: &BStr) -> Url {
         Url::parse(url::instead_of(self.config, text).as_bstr())
     }
 
-    /// Returns the protocol that the configuration asks for: `protocol.version`.
+    /// Returns the configured protocol version: `protocol.version`.
     pub fn version(&self) -> Result<Version, Error> {
         let configured =
             self.config.string("protocol.version").map(|value| ("config 'protocol.version'", value));
-        // Git's tests choose the version of all their commands by this variable.
+        // Git's tests choose the protocol version of all their commands with this variable.
         let tested = || Some("GIT_TEST_PROTOCOL_VERSION").zip(self.env.bytes("GIT_TEST_PROTOCOL_VERSION"));
         let Some((name, value)) = configured.or_else(|| tested().filter(|(_, value)| !value.is_empty()))
         else {
@@ -139,7 +139,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Refuses a transport that environment or configuration forbid.
+    /// Returns an error if environment or configuration forbid the transport.
     pub fn check_allowed(&self, protocol: &BStr) -> Result<(), Error> {
         policy::check(self.config, self.env, protocol)
     }
@@ -221,8 +221,8 @@ impl<'a> Client<'a> {
         Ok(link)
     }
 
-    /// `sapwood.http` chooses Git's helper or the own client. By default the own client serves only
-    /// where there is no git.
+    /// `sapwood.http` chooses Git's remote helper or sapwood's own client. By default the own
+    /// client is used only if there is no git.
     fn over_http(
         &self,
         name: &BStr,
@@ -259,7 +259,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Returns the environment of a process that works for this repository.
+    /// Returns the environment of a process that runs for this repository.
     fn this_repository(&self) -> Vec<(OsString, OsString)> {
         let mut variables = match self.place {
             Place::In(repo) => repo.child_env(),
@@ -282,8 +282,8 @@ impl<'a> Client<'a> {
         variables
     }
 
-    /// Downloads the file at an address of HTTP, or what is missing of it. `begin` learns the place
-    /// of the first byte before `into` gets it. Returns the number of bytes that came.
+    /// Downloads the file at an HTTP URL, or the rest of it. `begin` receives the offset of the
+    /// first byte before `into` receives any. Returns the number of downloaded bytes.
     pub fn download(
         &self,
         url: &BStr,
@@ -308,7 +308,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Returns the environment of a process that works in another repository.
+    /// Returns the environment of a process that runs for another repository.
     fn other_repository(&self) -> HashMap<OsString, OsString> {
         let kept = self.env.iter().filter(|(name, _)| !is_repository_variable(name));
         kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

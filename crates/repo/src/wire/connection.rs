@@ -1,4 +1,4 @@
-//! A conversation with a server, in the protocol version that it speaks.
+//! A connection to a server, in the protocol version of the server.
 
 use std::{io, sync::Arc};
 
@@ -36,7 +36,7 @@ impl Version {
 /// A feature that a server may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Object filters.
+    /// Filters of objects (`--filter`).
     Filter,
     /// Shallow clones: `--depth`.
     Shallow,
@@ -48,29 +48,29 @@ pub enum Feature {
     DeepenRelative,
     /// Requests for refs by name.
     RefInWant,
-    /// Lists of bundles.
+    /// Lists of bundles (`bundle-uri`).
     BundleUri,
     /// A negotiation without a pack.
     WaitForDone,
     /// Requests for hidden tips by object name.
     TipInWant,
     /// Requests for any reachable object by its name. Servers of version 2 do not announce it, and
-    /// refuse objects that they do not send.
+    /// fail for objects that they refuse.
     ReachableInWant,
     /// Refs limited by prefixes, and other features of version 2.
     Version2,
 }
 
-/// A running conversation with a server.
+/// An open connection to a server.
 pub struct Connection {
     pub(super) packets: Packets,
     pub(super) hash: HashKind,
     pub(super) version: Version,
     pub(super) capabilities: Capabilities,
     pub(super) server_options: Vec<BString>,
-    /// The refs that a server of version 0 or 1 lists unasked.
+    /// The refs that a server of version 0 or 1 sends without a request.
     pub(super) advertisement: Advertisement,
-    /// The remote helper that writes objects itself; there are no packets then.
+    /// The remote helper that writes objects itself; such a connection has no packets.
     helper: Option<Box<Helper>>,
 }
 
@@ -135,15 +135,15 @@ impl Connection {
         })
     }
 
-    /// Returns true if a remote helper writes the objects. [`Connection::fetch_by_helper`] then
-    /// takes the place of [`Connection::fetch`].
+    /// Returns true if a remote helper writes the objects. The caller then uses
+    /// [`Connection::fetch_by_helper`] instead of [`Connection::fetch`].
     pub fn writes_objects(&self) -> bool {
         self.helper.is_some()
     }
 
-    /// Lets the remote helper fetch objects into the repository whose settings the client has.
-    /// Returns the paths of the `.keep` files that protect the new packs; the caller removes them
-    /// once refs name the objects.
+    /// Lets the remote helper fetch objects into the repository of the client. Returns the paths of
+    /// the `.keep` files that protect the new packs; the caller removes them once refs point to the
+    /// objects.
     pub fn fetch_by_helper(self, wanted: &HelperRequest<'_>) -> Result<Vec<BString>, Error> {
         match self.helper {
             Some(helper) => helper.fetch(wanted),
@@ -151,12 +151,12 @@ impl Connection {
         }
     }
 
-    /// Returns the hash of the server's object names.
+    /// Returns the hash algorithm of the server's object names.
     pub fn hash(&self) -> HashKind {
         self.hash
     }
 
-    /// Returns the protocol that the server speaks.
+    /// Returns the protocol version of the server.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -205,8 +205,8 @@ impl Connection {
         }
     }
 
-    /// Ends the conversation. It is an error if a remote helper fails now. The exit code of another
-    /// server, which may not be done with its output, does not count.
+    /// Closes the connection. The failure of a remote helper is an error. The exit code of other
+    /// servers is ignored, because they may still have output to write.
     pub fn close(mut self) -> Result<(), Error> {
         if let Some(helper) = self.helper {
             return helper.end();

@@ -1,4 +1,4 @@
-//! The environment of processes that work in another repository.
+//! The environment of processes that run for another repository.
 
 use std::{
     collections::HashMap,

@@ -6,31 +6,31 @@ use bstr::BString;
 
 use super::HttpError;
 
-/// The reason why a conversation ended. Messages are Git's, without `fatal: `.
+/// The reason why a connection failed. Messages are Git's, without `fatal: `.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
     #[error("unable to run '{command}'")]
     Spawn { command: String, source: io::Error },
-    /// The server hung up before it said anything.
+    /// The server hung up before it sent anything.
     #[error(
         "Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists."
     )]
     HungUp,
-    /// The server hung up while it listed its refs or capabilities.
+    /// The server hung up while it sent its refs or capabilities.
     #[error("the remote end hung up upon initial contact")]
     HungUpAtContact,
-    /// The server hung up later.
+    /// The server hung up after that.
     #[error("the remote end hung up unexpectedly")]
     Lost,
     #[error("remote error: {0}")]
     Remote(BString),
     #[error("protocol error: {0}")]
     Protocol(String),
-    /// A sentence of Git's that no caller distinguishes.
+    /// A message of Git that needs no variant of its own.
     #[error("{0}")]
     Message(String),
-    /// `protocol.allow` and its kin forbid the transport.
+    /// The configuration (`protocol.allow` or similar) forbids the transport.
     #[error("transport '{0}' not allowed")]
     Forbidden(BString),
     #[error("unable to find remote helper for '{0}'")]
@@ -39,13 +39,14 @@ pub enum Error {
     HelperAborted(BString),
     #[error("server options require protocol version 2 or later")]
     ServerOptions,
-    /// A remote helper failed, and has printed why. Git then prints nothing and exits with 128.
+    /// A remote helper failed, and has printed the reason. Git then prints nothing and exits with
+    /// 128.
     #[error("the remote helper failed")]
     HelperFailed,
-    /// No part of sapwood speaks to this kind of address. The command may be handed over to Git.
+    /// sapwood does not support this kind of URL. The command may be handed over to Git.
     #[error("cloning over {0} is not supported by sapwood yet (see SHORTCOMINGS.md)")]
     Unsupported(BString),
-    /// The server sent everything, and then failed.
+    /// The server sent a complete response, and then failed.
     #[error("remote transport reported error")]
     Failed,
     #[error("protocol error while talking to upload-pack")]
@@ -59,8 +60,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the error that a link wrapped into an [`io::Error`], or the input or output error
-    /// itself.
+    /// Returns the error that a link wrapped into an [`io::Error`], or [`Error::Io`].
     pub(super) fn of_io(error: io::Error) -> Error {
         match error.downcast::<Error>() {
             Ok(error) => error,

@@ -1,25 +1,26 @@
-//! The pace at which commits are offered: how many at once, and when to give up.
+//! The pace at which commits are offered: the number per round, and the limit after which the
+//! client gives up.
 //!
-//! The numbers are Git's, so that both need the same number of rounds with a server.
+//! The numbers are Git's, so that sapwood needs the same number of rounds with a server.
 
 /// The number of commits in the first round.
 const FIRST: usize = 16;
 
-/// Give up after this many commits that the server does not have, once it had one.
+/// Give up after this many commits in a row that the server does not have, once it had one.
 pub(super) const MAX_IN_VAIN: usize = 256;
 
 /// The number of commits in a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// The sum of commits after which the round is sent.
+    /// The total number of commits after which the round is sent.
     pub(super) limit: usize,
     stateless: bool,
 }
 
 impl Pace {
-    /// Each request of a stateless dialogue costs a round trip, so its rounds keep growing. In a
-    /// stateful dialogue a round is written while the answer to the last one is still to be read,
-    /// so it must fit into a pipe.
+    /// Each request over a stateless link costs a round trip, so its rounds keep growing. Over a
+    /// stateful link a round is written while the response to the previous one is still unread, so
+    /// it must fit into a pipe.
     pub(super) fn new(stateless: bool) -> Pace {
         Pace { limit: FIRST, stateless }
     }

@@ -14,7 +14,7 @@ use std::{
 
 use super::Error;
 
-/// How long a wait lasts before it looks at the flag.
+/// The interval at which a wait checks the flag.
 const TICK: Duration = Duration::from_millis(200);
 
 /// A flag that ends every wait.
@@ -44,10 +44,11 @@ impl<R: Read + AsFd> Read for Watched<R> {
     }
 }
 
-/// Runs a call that blocks in the system, and returns [`Error::Interrupted`] without its end.
+/// Runs a blocking system call. Returns [`Error::Interrupted`] after an interrupt, even if the call
+/// has not returned.
 ///
-/// The call runs in a thread of its own, because the resolver and `connect` go on after a signal.
-/// After an interrupt that thread is left behind; the process ends soon.
+/// The call runs in a thread of its own, because the resolver and `connect` continue after a
+/// signal. After an interrupt that thread is left behind; the process ends soon.
 pub(super) fn interruptible<T: Send + 'static>(
     interrupt: &Interrupt,
     call: impl FnOnce() -> T + Send + 'static,
@@ -57,7 +58,7 @@ pub(super) fn interruptible<T: Send + 'static>(
     }
     let (sender, result) = mpsc::sync_channel(1);
     let thread = thread::Builder::new().name("connect".into());
-    // The receiver is gone after an interrupt.
+    // After an interrupt the receiver no longer exists.
     thread.spawn(move || drop(sender.send(call()))).map_err(Error::Io)?;
     loop {
         match result.recv_timeout(TICK) {
@@ -94,7 +95,7 @@ mod tests {
         let flag = Arc::new(AtomicBool::new(false));
         assert_eq!(interruptible(&Some(Arc::clone(&flag)), || 1).expect("no interrupt"), 1);
         flag.store(true, Ordering::Relaxed);
-        // The sender lives until the test ends, so the call never returns by itself.
+        // The sender lives until the end of the test, so the call never returns by itself.
         let (_sender, never) = mpsc::channel::<()>();
         let ended = interruptible(&Some(Arc::clone(&flag)), move || never.recv());
         assert!(matches!(ended, Err(Error::Interrupted)));

@@ -1,13 +1,13 @@
-//! The client's side of Git's transfer protocols: URLs, transports, and the dialogue with
+//! The client's side of Git's transfer protocols: URLs, transports, and the protocol of
 //! `upload-pack`.
 //!
-//! Order: [`Client`] holds everything that configuration and environment say about connections.
+//! Order: [`Client`] holds the settings that configuration and environment make for connections.
 //! [`Client::connect`] starts a transport (a [`link::Link`]) and reads the server's capabilities.
-//! [`Connection::list_refs`] requests refs. [`Connection::fetch`] negotiates and turns into the
-//! stream of the pack. Dropping a connection ends its process or closes its socket.
+//! [`Connection::list_refs`] requests refs. [`Connection::fetch`] negotiates and returns the stream
+//! of the pack. Dropping a connection ends its process or closes its socket.
 //!
-//! Nothing that a server sends is trusted: every length is bounded, and a malformed line is an
-//! error that names it. Formats: Git's `gitprotocol-common(5)`, `gitprotocol-pack(5)`,
+//! Data from a server is not trusted: every length is bounded, and a malformed line is an error
+//! that quotes it. Formats: Git's `gitprotocol-common(5)`, `gitprotocol-pack(5)`,
 //! `gitprotocol-v2(5)`, `gitremote-helpers(7)`.
 
 mod advertisement;
@@ -49,7 +49,7 @@ pub use pack_stream::{PackStream, PackUri};
 pub use request::{Limits, Negotiator, NoHaves, Request, Sideband};
 pub use trace::{Packet, Tracer};
 
-/// The name under which sapwood presents itself to servers.
+/// The agent name that sapwood sends to servers.
 pub(crate) fn agent() -> &'static str {
     concat!("sapwood/", env!("CARGO_PKG_VERSION"))
 }

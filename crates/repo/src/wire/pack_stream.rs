@@ -1,4 +1,4 @@
-//! The pack of a fetch: the data band of the answer. The callback receives the progress band.
+//! The pack of a fetch: the data band of the response. A callback receives the progress band.
 
 use std::{
     io::{self, Read},
@@ -22,7 +22,7 @@ pub(super) enum Bands {
     Raw,
 }
 
-/// Everything that the server says before the pack.
+/// The facts that the server sends before the pack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) shallow: Vec<ObjectId>,
@@ -31,12 +31,12 @@ pub(super) struct Received {
     pub(super) uris: Vec<PackUri>,
 }
 
-/// A pack that the client is to download from elsewhere.
+/// A pack that the client has to download from a URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackUri {
     /// The checksum at the end of the pack.
     pub checksum: ObjectId,
-    /// The address.
+    /// The URI.
     pub uri: BString,
 }
 
@@ -65,7 +65,7 @@ impl Received {
         }
     }
 
-    /// Adds a line `shallow` or `unshallow`. Returns false if it is another line.
+    /// Parses a `shallow` or `unshallow` line. Returns false if it is another line.
     pub(super) fn add_shallow(&mut self, line: &[u8], hash: HashKind) -> Result<bool, Error> {
         let (list, hex, word) = if let Some(hex) = line.strip_prefix(b"shallow ") {
             (&mut self.shallow, hex, "shallow")
@@ -106,12 +106,12 @@ impl<'a> PackStream<'a> {
         PackStream { connection, texts, bands, aborted: Arc::default(), left: 0, over: false, received }
     }
 
-    /// Returns the commits whose parents the server does not send.
+    /// Returns the commits whose parents the server does not send: the new shallow commits.
     pub fn shallow(&self) -> &[ObjectId] {
         &self.received.shallow
     }
 
-    /// Returns the commits that are cut off no longer.
+    /// Returns the commits that are no longer shallow.
     pub fn unshallow(&self) -> &[ObjectId] {
         &self.received.unshallow
     }
@@ -121,7 +121,7 @@ impl<'a> PackStream<'a> {
         &self.received.wanted_refs
     }
 
-    /// Returns the packs that the client must download from elsewhere.
+    /// Returns the packs that the client has to download from URIs.
     pub fn pack_uris(&self) -> &[PackUri] {
         &self.received.uris
     }
@@ -131,15 +131,15 @@ impl<'a> PackStream<'a> {
         Arc::clone(&self.aborted)
     }
 
-    /// Reads to the end of the answer and ends the conversation. It is an error if the server fails
-    /// now.
+    /// Reads to the end of the response and closes the connection. Returns an error if the server
+    /// reports a failure at this point.
     pub fn finish(mut self) -> Result<(), Error> {
         io::copy(&mut self, &mut io::sink()).map_err(Error::of_io)?;
         self.connection.packets.link.finish()
     }
 
-    /// Reads to the end of the answer. Returns the connection for another request, or `None` if the
-    /// protocol allows only one.
+    /// Reads to the end of the response. Returns the connection for another request, or `None` if
+    /// the protocol allows only one.
     pub fn finish_and_reuse(mut self) -> Result<Option<Connection>, Error> {
         io::copy(&mut self, &mut io::sink()).map_err(Error::of_io)?;
         if self.connection.version == super::Version::V2 {

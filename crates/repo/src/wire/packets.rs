@@ -1,7 +1,7 @@
 //! Packet lines over a link, and their trace.
 //!
-//! Promise: no line is longer than the protocol allows, and an `ERR` line is an error. A server
-//! that hangs up is an error whose words depend on what it had said before.
+//! Promise: no line is longer than the protocol allows, and an `ERR` line is an error. If the
+//! server hangs up, the message depends on the part of the greeting that it had sent.
 
 use std::{
     io::{self, Read},
@@ -13,10 +13,10 @@ use format::pkt;
 
 use super::{Error, Packet, Tracer, link::Link};
 
-/// The part of the conversation that is over.
+/// The received part of the server's greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contact {
-    /// The server has said nothing.
+    /// The server has sent nothing.
     None,
     /// The server's greeting has begun.
     Begun,
@@ -36,7 +36,7 @@ impl Packets {
         Packets { link, tracer, contact: Contact::None }
     }
 
-    /// Returns the error of a server that hung up now.
+    /// Returns the error for a server that hangs up at this point.
     pub(super) fn hung_up(&self) -> Error {
         match self.contact {
             Contact::None => Error::HungUp,
@@ -69,8 +69,8 @@ impl Packets {
         Ok(matches!(self.read(line)?, pkt::Header::Data(_)))
     }
 
-    /// Reads the end of a response that stands alone. It is an error if something is left of it:
-    /// the server was cut off there, or says more than it may.
+    /// Reads the end of a response over a stateless link. More data, or a response that is cut off
+    /// here, is an error.
     pub(super) fn expect_end(&mut self, of: &str) -> Result<(), Error> {
         if !self.link.is_stateless() {
             return Ok(());
@@ -83,7 +83,7 @@ impl Packets {
         }
     }
 
-    /// Sends whole packets. If the server reads no more, the next read tells why.
+    /// Sends complete packets. If the server has stopped reading, the next read returns the reason.
     pub(super) fn send(&mut self, request: &[u8]) -> Result<(), Error> {
         if let Some(tracer) = &self.tracer {
             let mut rest = request;
@@ -103,12 +103,12 @@ impl Packets {
     }
 }
 
-/// Returns a line without the newline that may end it.
+/// Returns a line without its trailing newline.
 pub(super) fn chomped(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").unwrap_or(line)
 }
 
-/// Returns the error of digits that are no length, or a length that no packet has.
+/// Returns the error for digits that are not a length, or for a length that no packet has.
 pub(super) fn bad_length(digits: [u8; 4]) -> Error {
     let number = std::str::from_utf8(&digits).ok().filter(|text| text.bytes().all(|b| b.is_ascii_hexdigit()));
     Error::Protocol(match number.and_then(|text| i32::from_str_radix(text, 16).ok()) {

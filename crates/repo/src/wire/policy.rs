@@ -8,7 +8,7 @@ use bstr::{BStr, ByteSlice};
 use super::Error;
 use crate::{Env, config::Config};
 
-/// Refuses a transport that environment or configuration forbid.
+/// Returns an error if environment or configuration forbid the transport.
 pub(super) fn check(config: &Config, env: &Env, protocol: &BStr) -> Result<(), Error> {
     match is_allowed(config, env, protocol)? {
         true => Ok(()),
@@ -43,6 +43,6 @@ fn is_allowed(config: &Config, env: &Env, protocol: &BStr) -> Result<bool, Error
 enum Allow {
     Always,
     Never,
-    /// Only if the user named the address, and not a `.gitmodules` file.
+    /// Allowed only for a URL that the user typed, not for one from `.gitmodules`.
     FromUser,
 }

@@ -1,7 +1,7 @@
 //! A transport that is a process: `upload-pack` on this machine, ssh, a proxy command, a remote
 //! helper.
 //!
-//! Failure: a process that is dropped before its end is killed, so it never outlives the command.
+//! On failure, a process that is dropped while it runs is killed, so it never outlives the command.
 
 use std::{
     io::{self, BufReader, Read, Write},
@@ -15,19 +15,19 @@ use super::{
     link::Link,
 };
 
-/// The number of times that a process without streams is looked at, 5 ms apart, until it is killed.
+/// The number of checks, 5 ms apart, before a process whose streams are closed is killed.
 const GRACE: usize = 60;
 
 /// A process that speaks the protocol on its standard input and output.
 ///
-/// The streams come first, so that they are closed before the process is waited for.
+/// The order of the fields matters: the streams are closed before the wait for the process.
 pub(super) struct Process {
     input: Input,
     output: BufReader<Watched<ChildStdout>>,
     child: Reaper,
 }
 
-/// The requests to the process.
+/// The standard input of the process, which carries the requests.
 struct Input {
     stream: ChildStdin,
     is_used: bool,
@@ -35,7 +35,7 @@ struct Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
-        // A server of version 0 that got no request complains unless it is told that none comes.
+        // A server of version 0 complains if it gets no request. A flush packet ends the session.
         if !self.is_used {
             let _ = self.stream.write_all(b"0000");
         }
@@ -46,7 +46,7 @@ struct Reaper(Child);
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        // The process has no reader and writer any more. It may say so, as Git's does, and is
+        // Both streams are closed. The process may print a message about this, as Git's does. It is
         // killed if it does not end.
         for _ in 0..GRACE {
             if matches!(self.0.try_wait(), Ok(Some(_))) {
@@ -60,7 +60,7 @@ impl Drop for Reaper {
 }
 
 impl Process {
-    /// Starts a process. `name` is the program in the error message.
+    /// Starts a process. `name` is the program's name in the error message.
     pub(super) fn start(mut command: Command, name: &str, interrupt: Interrupt) -> Result<Process, Error> {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map(Reaper);
         let mut child = child.map_err(|source| Error::Spawn { command: name.to_owned(), source })?;
@@ -72,17 +72,17 @@ impl Process {
         Ok(Process { input, output, child })
     }
 
-    /// Returns the stream of bytes that the process writes.
+    /// Returns the standard output of the process.
     pub(super) fn output(&mut self) -> &mut impl io::BufRead {
         &mut self.output
     }
 
-    /// Waits for the end of a process that has closed its output. Returns its exit code.
+    /// Waits for a process that has closed its output. Returns its exit code.
     pub(super) fn exit_code(&mut self) -> Option<i32> {
         self.child.0.wait().ok().and_then(|status| status.code())
     }
 
-    /// Closes both streams, and waits for the end. It is an error if the process failed.
+    /// Closes both streams, and waits for the process. Returns an error if it failed.
     pub(super) fn end(self) -> Result<(), Error> {
         let Process { input, output, mut child } = self;
         drop((input, output));

@@ -1,18 +1,18 @@
-//! Addresses that are relative to another one.
+//! URLs that are relative to another URL.
 
 use bstr::{BStr, BString, ByteSlice as _};
 
-/// The address has no component that `..` could remove.
+/// The URL has no component left for `..` to remove.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot strip one component off url '{0}'")]
 pub struct NoParent(pub BString);
 
-/// Returns true for an address that is meant relative to another one.
+/// Returns true for a relative URL: it begins with `./` or `../`.
 pub fn is_relative(url: &BStr) -> bool {
     url.starts_with(b"./") || url.starts_with(b"../")
 }
 
-/// Returns the address `url`, relative to `base`.
+/// Resolves the relative URL `url` against `base`.
 pub fn relative(base: &BStr, url: &BStr) -> Result<BString, NoParent> {
     if !is_local(url) || url.starts_with(b"/") {
         return Ok(url.to_owned());

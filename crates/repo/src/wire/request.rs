@@ -5,7 +5,7 @@ use format::{ObjectId, pkt};
 
 use super::Error;
 
-/// Receives the server's texts as they come, from any thread.
+/// Receives the server's texts as they arrive, on any thread.
 pub type Sideband<'a> = dyn Fn(&[u8]) + Sync + 'a;
 
 /// The requested part of the history and its objects.
@@ -13,7 +13,7 @@ pub type Sideband<'a> = dyn Fn(&[u8]) + Sync + 'a;
 pub struct Limits {
     /// `--depth`
     pub depth: Option<u32>,
-    /// `--deepen`: the depth counts from the present boundary.
+    /// `--deepen`: the depth counts from the current boundary.
     pub relative: bool,
     /// `--shallow-since`, in seconds since the epoch.
     pub since: Option<i64>,
@@ -24,12 +24,12 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns true if the history is cut off.
+    /// Returns true if the request limits the history.
     pub fn deepens(&self) -> bool {
         self.depth.is_some() || self.since.is_some() || !self.exclude.is_empty()
     }
 
-    /// Appends the lines about the client's boundary and the requested one.
+    /// Appends the lines about the client's current boundary and the requested one.
     pub(super) fn write(&self, shallow: &[ObjectId], request: &mut Vec<u8>) {
         for oid in shallow {
             pkt::write_line(request, format!("shallow {oid}\n").as_bytes());
@@ -54,7 +54,7 @@ pub struct Request<'a> {
     pub want_refs: &'a [BString],
     /// The commits that the client offers as a base.
     pub negotiator: &'a mut dyn Negotiator,
-    /// The commits at which the client's history is cut off.
+    /// The client's shallow commits.
     pub shallow: &'a [ObjectId],
     /// The requested part of the history.
     pub limits: &'a Limits,
@@ -76,7 +76,7 @@ pub trait Negotiator {
     /// Returns the next commit to offer; `None` if there are no more.
     fn next_have(&mut self) -> Result<Option<ObjectId>, Error>;
 
-    /// Returns the commits that are offered in each round before all others, and counts them as
+    /// Returns the commits that are sent before all others in each round, and counts them as
     /// offered.
     fn always(&mut self) -> Vec<ObjectId> {
         Vec::new()
@@ -85,8 +85,8 @@ pub trait Negotiator {
     /// Records that the server has `commit`. Returns true if this was known before.
     fn acknowledge(&mut self, commit: &ObjectId) -> Result<bool, Error>;
 
-    /// Returns true if the acknowledged commits cover everything that could be offered. Only
-    /// [`super::Connection::negotiate`] asks.
+    /// Returns true if the acknowledged commits cover all commits that could be offered. Only
+    /// [`super::Connection::negotiate`] calls this.
     fn is_settled(&mut self) -> Result<bool, Error> {
         Ok(false)
     }

@@ -1,4 +1,4 @@
-//! A server that sends what it was given, whatever it is asked: for fuzz targets and tests.
+//! A server that sends given bytes, whatever the request: for fuzz targets and tests.
 
 use std::io::{self, Read};
 
@@ -49,7 +49,7 @@ impl Link for Scripted {
     }
 }
 
-/// Offers a few commits.
+/// Offers these commits.
 struct Offers(Vec<ObjectId>);
 
 impl Negotiator for Offers {

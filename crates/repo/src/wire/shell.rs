@@ -1,10 +1,10 @@
-//! Command lines that a setting or variable holds.
+//! Command lines in settings and variables.
 
 use std::process::Command;
 
 use bstr::BString;
 
-/// Returns the shell that runs `text` with `args` behind it.
+/// Returns the shell command that runs `text` with `args` appended.
 pub(super) fn through_shell(text: &[u8], args: &[BString]) -> Command {
     let script = if args.is_empty() { text.to_vec() } else { [text, b" \"$@\""].concat() };
     let mut command = Command::new("sh");

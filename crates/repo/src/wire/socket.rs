@@ -1,4 +1,4 @@
-//! `git://`: a socket, or the command that a proxy setting names.
+//! `git://`: a socket, or the proxy command of a setting.
 //!
 //! Format: Git's `gitprotocol-pack(5)`, "Git Transport".
 
@@ -27,7 +27,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Connects to the host of an address.
+    /// Connects to the host of a URL.
     pub(super) fn connect(
         url: &Url,
         options: &ConnectOptions,
@@ -99,7 +99,7 @@ impl Link for Socket {
     }
 }
 
-/// Returns the packet that tells a daemon the command, the repository and the protocol.
+/// Returns the packet that sends the command, the repository and the protocol version to a daemon.
 pub(super) fn greeting(url: &Url, program: &BStr, env: &Env, version: Version) -> Result<Vec<u8>, Error> {
     let host = env.bytes("GIT_OVERRIDE_VIRTUAL_HOST").map_or_else(|| written_host(url), ToOwned::to_owned);
     let mut text = [program.as_bytes(), b" ", &url.path, b"\0host=", &host, b"\0"].concat();
@@ -114,7 +114,7 @@ pub(super) fn greeting(url: &Url, program: &BStr, env: &Env, version: Version) -
     Ok(packet)
 }
 
-/// Returns host and port as they are written in the address.
+/// Returns host and port as written in the URL.
 fn written_host(url: &Url) -> BString {
     let rest = url.text.split_once_str("://").map_or(url.text.as_bytes(), |(_, rest)| rest);
     rest[..rest.find_byte(b'/').unwrap_or(rest.len())].into()

@@ -25,15 +25,15 @@ enum Variant {
     Tortoise,
 }
 
-/// The program, and who splits its command line.
+/// The ssh program, by the way in which its command line is split.
 enum Program {
-    /// A text for the shell.
+    /// A command line for the shell.
     Shell(BString),
     /// A path.
     Path(BString),
 }
 
-/// Everything that chooses the command line.
+/// The parameters of the command line.
 pub(super) struct Ssh<'a> {
     pub(super) config: &'a Config,
     pub(super) env: &'a Env,
@@ -74,7 +74,8 @@ impl Ssh<'_> {
         }
     }
 
-    /// Returns the configured variant, or the one that the program's name tells.
+    /// Returns the configured variant, or the one that the program's name implies. `None` if
+    /// neither determines it.
     fn variant(&self, program: &Program) -> Result<Option<Variant>, Error> {
         let named = self.env.bytes("GIT_SSH_VARIANT").or_else(|| self.config.string("ssh.variant"));
         if let Some(name) = named.filter(|name| *name != "auto") {
@@ -100,7 +101,7 @@ impl Ssh<'_> {
         })
     }
 
-    /// OpenSSH succeeds with `-G`, which prints its configuration.
+    /// Detects the variant: OpenSSH supports `-G`, which prints its configuration.
     fn detect(&self, program: &Program, prepare: &dyn Fn(&mut Command)) -> Result<Variant, Error> {
         let mut args = vec![BString::from("-G")];
         args.extend(self.options(Variant::OpenSsh)?);

@@ -11,5 +11,5 @@ pub enum Packet<'a> {
     Pack(&'a [u8]),
 }
 
-/// Receives all data of a connection, from any thread.
+/// Receives all data of a connection, on any thread.
 pub type Tracer = dyn Fn(Packet<'_>) + Send + Sync;

@@ -1,7 +1,7 @@
-//! Addresses of repositories: URLs, scp-like addresses, remote helpers, paths.
+//! Repository URLs: URLs, scp-like addresses, remote helpers, paths.
 //!
-//! Parsing never fails for a reason that lies in the text alone: an address that no transport can
-//! use is an error of [`Url::check`]. Source: git-fetch(1), "GIT URLS" and "REMOTES".
+//! Parsing accepts any text; [`Url::check`] returns an error for a URL that no transport can use.
+//! Source: git-fetch(1), "GIT URLS" and "REMOTES".
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -10,7 +10,7 @@ use crate::config::Config;
 
 pub use super::relative::{NoParent, is_relative, relative};
 
-/// The way to a repository.
+/// The transport to a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// A path, or `file://`.
@@ -25,23 +25,23 @@ pub enum Scheme {
     Helper(BString),
 }
 
-/// A parsed address.
+/// A parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// The address as it was written, after `url.<base>.insteadOf`.
+    /// The URL as written, after `url.<base>.insteadOf`.
     pub text: BString,
     /// The transport.
     pub scheme: Scheme,
     /// The host with its user, without the brackets of an IPv6 address. Empty for files, helpers.
     pub host: BString,
-    /// The port, if one is given.
+    /// The explicit port.
     pub port: Option<BString>,
     /// The path on the host, percent-decoded where Git decodes it; for a helper its address.
     pub path: BString,
 }
 
 impl Url {
-    /// Returns the address of a path on this machine.
+    /// Returns the URL of a path on this machine.
     pub fn of_path(path: &BStr) -> Url {
         Url::plain(path, Scheme::File, path)
     }
@@ -50,7 +50,7 @@ impl Url {
         Url { text: text.into(), scheme, host: BString::default(), port: None, path: path.into() }
     }
 
-    /// Parses an address as Git does.
+    /// Parses a URL as Git does.
     pub fn parse(text: &BStr) -> Url {
         if let Some((helper, address)) = helper_address(text) {
             return Url::plain(text, Scheme::Helper(helper.into()), address);
@@ -100,7 +100,8 @@ impl Url {
         }
     }
 
-    /// Refuses addresses that a program would take for an option, and those without a path.
+    /// Returns an error for a URL that another program would parse as an option, and for one
+    /// without a path.
     pub fn check(&self) -> Result<(), Error> {
         let refuse = |text: String| Err(Error::Message(text));
         if matches!(self.scheme, Scheme::Http(_) | Scheme::Helper(_)) {
@@ -124,14 +125,14 @@ impl Url {
         Ok(())
     }
 
-    /// Returns the address without a password and, for HTTP, without a user.
+    /// Returns the URL without a password and, for HTTP, without a user name.
     pub fn shown(&self) -> BString {
         without_credentials(self.text.as_bstr())
     }
 }
 
-/// Returns true if an address names a path on this machine and not a host: it has no colon, or a
-/// slash before the first one.
+/// Returns true if a text is a path on this machine and not a URL with a host: it has no colon, or
+/// a slash before the first one.
 pub fn is_path(text: &BStr) -> bool {
     match (text.find_byte(b':'), text.find_byte(b'/')) {
         (None, _) => true,
@@ -140,7 +141,7 @@ pub fn is_path(text: &BStr) -> bool {
     }
 }
 
-/// Returns true if the address begins with `<scheme>://`.
+/// Returns true if the URL begins with `<scheme>://`.
 pub fn has_scheme(text: &BStr) -> bool {
     scheme_of(text).is_some()
 }
@@ -152,7 +153,7 @@ fn scheme_of(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (end > 0).then(|| (&text[..end], rest))
 }
 
-/// Returns the number of bytes at the beginning that may stand in the name of a scheme.
+/// Returns the length of the longest prefix that consists of characters of a scheme.
 fn scheme_end(text: &[u8]) -> usize {
     let is_first = |byte: &u8| byte.is_ascii_alphanumeric();
     let is_other = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -168,7 +169,8 @@ fn helper_address(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((helper, rest.strip_prefix(b"::")?)).filter(|(helper, _)| !helper.is_empty())
 }
 
-/// Returns the place where the host may end: behind the brackets of an IPv6 address.
+/// Returns the offset from which to search for the end of the host: after an IPv6 address in
+/// brackets.
 fn host_end(host: &[u8]) -> usize {
     let start = host.find("@[").map_or(0, |at| at + 1);
     match host.get(start) {
@@ -207,7 +209,7 @@ fn is_port(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.parse::<u16>().is_ok()) && !text.starts_with(b"+")
 }
 
-/// Decodes `%XX`. A sequence that is malformed, or that would be a NUL, stays.
+/// Decodes `%XX`. A sequence that is malformed, or that encodes a NUL, is left unchanged.
 pub fn percent_decoded(text: &[u8]) -> BString {
     let mut out = BString::default();
     let mut rest = text;
@@ -228,8 +230,8 @@ pub fn percent_decoded(text: &[u8]) -> BString {
     out
 }
 
-/// Removes user and password from a URL, so that it can be printed: Git's form in messages and
-/// FETCH_HEAD. Addresses without a scheme stay.
+/// Removes user name and password from a URL, so that it can be printed: Git's form in messages and
+/// FETCH_HEAD. Text without a scheme is left unchanged.
 pub fn without_credentials(text: &BStr) -> BString {
     let Some((scheme, rest)) = scheme_of(text) else { return text.into() };
     let end = rest.find_byte(b'/').unwrap_or(rest.len());
@@ -239,7 +241,7 @@ pub fn without_credentials(text: &BStr) -> BString {
     }
 }
 
-/// Replaces the longest beginning that a `url.<base>.insteadOf` names by its base.
+/// Replaces the longest prefix for which there is a `url.<base>.insteadOf`.
 pub(super) fn instead_of(config: &Config, text: &BStr) -> BString {
     let mut best: Option<(usize, &BStr)> = None;
     for base in config.subsections("url") {

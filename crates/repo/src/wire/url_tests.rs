@@ -6,7 +6,7 @@ fn parts(text: &str) -> (Scheme, String, String, String) {
     (url.scheme, url.host.to_string(), port, url.path.to_string())
 }
 
-/// Source: the table of Git's test t5500, which prints the parts of an address.
+/// Source: the table of Git's test t5500, which prints the parts of a URL.
 #[test]
 fn hosts_ports_and_paths() {
     for (text, host, port, path) in [

@@ -1,7 +1,8 @@
-//! The dialogue of the protocol versions 0 and 1.
+//! The protocol versions 0 and 1.
 //!
-//! Over a stateful link the server remembers what it was told. Over a stateless link each request
-//! repeats the wants and the commits that are known to be common. Format: `gitprotocol-pack(5)`.
+//! Over a stateful link the server keeps the state of the negotiation. Over a stateless link each
+//! request repeats the wants and the commits that are known to be common. Format:
+//! `gitprotocol-pack(5)`.
 
 use bstr::ByteSlice;
 use format::{HashKind, ObjectId, pkt};
@@ -14,7 +15,7 @@ use super::{
     packets::chomped,
 };
 
-/// How the server answers commits.
+/// The form of the server's acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckMode {
     /// One `ACK`, which ends the negotiation.
@@ -25,7 +26,7 @@ enum AckMode {
     Detailed,
 }
 
-/// A line of the server about the offered commits.
+/// A line of the server about an offered commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ack {
     Nak,
@@ -44,7 +45,7 @@ fn message(text: &str) -> Error {
 }
 
 impl Connection {
-    /// Reads the refs, of which `line` is the first.
+    /// Reads the refs. `line` holds the first one.
     pub(super) fn read_v0_refs(&mut self, first: pkt::Header, mut line: Vec<u8>) -> Result<(), Error> {
         let mut header = first;
         let mut is_first = true;
@@ -69,7 +70,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Cuts the capabilities from the first line.
+    /// Splits the capabilities off the first line.
     fn take_capabilities(&mut self, line: &mut Vec<u8>) -> Result<(), Error> {
         if let Some(at) = line.find_byte(0) {
             self.capabilities = Capabilities::of_words(&line[at + 1..]);
@@ -111,7 +112,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Refuses requests that the server does not understand.
+    /// Returns an error for requests that the server does not support.
     fn check_v0(&self, wanted: &Request<'_>) -> Result<(), Error> {
         let limits = wanted.limits;
         let needs = [
@@ -214,21 +215,22 @@ impl Connection {
 /// A negotiation in progress.
 struct Dialogue<'c> {
     connection: &'c mut Connection,
-    /// The beginning of each request: over a stateless link wants, limits and common commits.
+    /// The part that is repeated in each request over a stateless link: wants, limits and common
+    /// commits.
     base: Vec<u8>,
-    /// The part of the request that follows.
+    /// The rest of the request.
     request: Vec<u8>,
     mode: AckMode,
-    /// The server sends the pack as soon as it is ready.
+    /// True if the server sends the pack as soon as it is ready, without `done`.
     no_done: bool,
     stateless: bool,
     deepens: bool,
-    /// The number of sent rounds without an answer.
+    /// The number of sent rounds without a response.
     unanswered: usize,
     in_vain: usize,
-    /// The server has one of the offered commits.
+    /// True if the server has one of the offered commits.
     found: bool,
-    /// The server knows enough.
+    /// True if the server has sent `ready`.
     ready: bool,
 }
 
@@ -263,7 +265,7 @@ impl Dialogue<'_> {
         Ok(())
     }
 
-    /// Offers commits, until the server knows enough or nothing is left to offer.
+    /// Offers commits, until the server is ready or no commits are left.
     fn offer(&mut self, wanted: &mut Request<'_>) -> Result<(), Error> {
         let (mut pace, mut count) = (Pace::new(self.stateless), 0);
         for oid in wanted.negotiator.always() {
@@ -281,7 +283,7 @@ impl Dialogue<'_> {
             self.send()?;
             self.unanswered += 1;
             pace.grow(count);
-            // A stateful dialogue stays one round ahead of the server.
+            // Over a stateful link the client stays one round ahead of the server.
             if !self.stateless && Pace::is_first(count) {
                 continue;
             }
@@ -297,7 +299,7 @@ impl Dialogue<'_> {
         Ok(())
     }
 
-    /// Reads the answers to one round. Returns false if the server ended the negotiation.
+    /// Reads the response to one round. Returns false if the server ended the negotiation.
     fn read_round(&mut self, negotiator: &mut dyn Negotiator) -> Result<bool, Error> {
         loop {
             let ack = self.read_ack()?;
@@ -333,7 +335,7 @@ impl Dialogue<'_> {
         }
     }
 
-    /// Over a stateless link the server repeats the boundary in each response.
+    /// Skips the shallow section, which the server repeats in each response over a stateless link.
     fn skip_shallow(&mut self) -> Result<(), Error> {
         match self.stateless && self.deepens {
             true => self.read_shallow(None),

@@ -1,7 +1,7 @@
-//! The dialogue of protocol version 2.
+//! Protocol version 2.
 //!
-//! Each request repeats everything that the server must know, so it is the same on stateful and
-//! stateless links. Format: Git's `gitprotocol-v2(5)`.
+//! Each request repeats the complete state, so it is the same on stateful and stateless links.
+//! Format: Git's `gitprotocol-v2(5)`.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use super::{
 
 /// The commits that were offered, and those that the server has.
 struct Haves {
-    /// In the order in which the server named them.
+    /// In the order in which the server acknowledged them.
     common: Vec<ObjectId>,
     known: HashSet<ObjectId>,
     pace: Pace,
@@ -38,7 +38,7 @@ impl Haves {
         }
     }
 
-    /// Adds the next round of commits. Returns true if it is worth while to offer more.
+    /// Adds the next round of commits. Returns true if the negotiation should continue.
     fn add(&mut self, negotiator: &mut dyn Negotiator, request: &mut Vec<u8>) -> Result<bool, Error> {
         for oid in negotiator.always() {
             push(request, format_args!("have {oid}\n"));
@@ -55,10 +55,10 @@ impl Haves {
     }
 }
 
-/// The answer to a round of commits.
+/// The response to a round of commits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// The server goes on to the pack.
+    /// The server continues with the pack.
     Ready,
     /// The server waits for more commits, or for `done`.
     More,
@@ -145,10 +145,10 @@ impl Connection {
         Ok(advertisement)
     }
 
-    /// Returns the list of bundles that the server suggests: keys and values of a configuration.
+    /// Returns the server's bundle list: keys and values of a configuration.
     pub fn list_bundles(&mut self) -> Result<Vec<(BString, BString)>, Error> {
         let mut request = self.begin("bundle-uri")?;
-        // The command has no arguments, so its list of capabilities ends the request.
+        // The command has no arguments, so a flush follows its capabilities, and no delimiter.
         request.truncate(request.len() - b"0001".len());
         pkt::write_flush(&mut request);
         self.packets.send(&request)?;

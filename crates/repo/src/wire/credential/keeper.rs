@@ -1,4 +1,4 @@
-//! The helpers.
+//! Runs the credential helpers.
 
 use std::{
     io::{Read as _, Write as _},
@@ -21,7 +21,7 @@ use crate::{
 /// The settings of a section: names and values, in order.
 type Entries = Vec<(BString, Option<BString>)>;
 
-/// The reason why there is no credential.
+/// The reason why no credential was found.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::wire) enum KeeperError {
     #[error("credential value for {0} contains newline")]
@@ -40,7 +40,8 @@ pub(in crate::wire) enum KeeperError {
     NotInteractive,
 }
 
-/// Asks for credentials, and tells helpers how they were received.
+/// Requests credentials from helpers and from the user, and reports to the helpers if the server
+/// accepted them.
 pub(in crate::wire) struct Keeper {
     entries: Entries,
     env: Env,
@@ -59,7 +60,7 @@ pub(in crate::wire) struct Choices {
 }
 
 impl Keeper {
-    /// Takes the settings. Processes start in `dir`.
+    /// Creates a keeper with these settings. Processes start in `dir`.
     pub(in crate::wire) fn new(
         config: &Config,
         env: &Env,
@@ -103,7 +104,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Completes a credential as far as the helpers know it.
+    /// Completes a credential as far as the helpers can.
     pub(in crate::wire) fn ask_helpers(
         &self,
         credential: &mut Credential,
@@ -126,7 +127,7 @@ impl Keeper {
             };
             let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
             if credential.expiry.is_some_and(|expiry| expiry < now) {
-                // The refresh token and the user stay: the next helper may need them.
+                // The refresh token and the user name are kept: the next helper may need them.
                 (credential.password, credential.expiry) = (None, None);
                 credential.clear_secret();
             }
@@ -140,7 +141,7 @@ impl Keeper {
         Ok(choices)
     }
 
-    /// Tells the helpers that the server accepted the credential.
+    /// Reports to the helpers that the server accepted the credential.
     pub(in crate::wire) fn approve(&self, credential: &mut Credential, place: &Address) {
         if credential.is_approved || !credential.is_complete() {
             return;
@@ -149,7 +150,7 @@ impl Keeper {
         credential.is_approved = true;
     }
 
-    /// Tells the helpers that the server refused the credential, and forgets it.
+    /// Reports to the helpers that the server refused the credential, and clears its secret.
     pub(in crate::wire) fn reject(&self, credential: &mut Credential, place: &Address) {
         self.tell(credential, place, Operation::Erase);
         credential.forget();
@@ -198,7 +199,7 @@ impl Keeper {
         choices
     }
 
-    /// Runs a helper; returns its answer, or `None` if it failed.
+    /// Runs a helper. Returns its output, or `None` if it failed.
     fn run(&self, helper: &BStr, operation: Operation, lines: &[u8]) -> Option<Vec<u8>> {
         let script = match helper.strip_prefix(b"!") {
             Some(script) => script.to_vec(),
@@ -212,7 +213,7 @@ impl Keeper {
         command.stdout(if operation == Operation::Get { Stdio::piped() } else { Stdio::null() });
         let mut child = command.spawn().ok()?;
         if let Some(mut input) = child.stdin.take() {
-            // A helper need not read what it does not care for.
+            // A helper need not read all of its input.
             let _ = input.write_all(lines);
         }
         let mut answer = Vec::new();
@@ -236,7 +237,7 @@ fn apply(credential: &mut Credential, choices: &Choices) -> Result<(), KeeperErr
     Ok(())
 }
 
-/// Returns the lines for a helper, if none of the values can be taken for two lines.
+/// Returns the input lines for a helper. Returns an error if a value contains a line end.
 fn checked(credential: &Credential, operation: Operation, protects: bool) -> Result<Vec<u8>, KeeperError> {
     let lines = credential.write(operation).map_err(KeeperError::Newline)?;
     match protects && lines.contains(&b'\r') {
@@ -249,7 +250,7 @@ fn checked(credential: &Credential, operation: Operation, protects: bool) -> Res
     }
 }
 
-/// Encodes control characters, which could change the text of a question.
+/// Encodes control characters, which could change the text of a prompt.
 fn sanitized(text: &[u8]) -> BString {
     let mut clean = BString::default();
     for &byte in text {

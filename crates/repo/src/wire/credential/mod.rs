@@ -1,8 +1,8 @@
-//! Users and passwords: the protocol of Git's credential helpers, and questions at the terminal.
+//! User names and passwords: the protocol of Git's credential helpers, and prompts at the terminal.
 //!
-//! Order: [`Keeper::fill`] asks the helpers of `credential.helper` one by one, then the program for
-//! questions or the terminal. [`Keeper::approve`] tells the helpers that the server took the
-//! credential, [`Keeper::reject`] that it did not.
+//! Order: [`Keeper::fill`] runs the helpers of `credential.helper` one by one, then the askpass
+//! program or a prompt at the terminal. [`Keeper::approve`] reports to the helpers that the server
+//! accepted the credential, [`Keeper::reject`] that it refused the credential.
 //!
 //! Format: git-credential(1), "INPUT/OUTPUT FORMAT".
 
@@ -15,12 +15,12 @@ pub(super) use keeper::Keeper;
 
 use super::http::Address;
 
-/// The abilities of helpers beyond users and passwords.
+/// The capabilities of helpers beyond user names and passwords.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Capabilities {
     /// Whole values of `Authorization`.
     authtype: bool,
-    /// State of a dialogue with several steps.
+    /// State of an authentication with several steps.
     state: bool,
 }
 
@@ -41,14 +41,14 @@ pub(super) struct Credential {
     /// The values of `WWW-Authenticate`.
     pub(super) challenges: Vec<BString>,
     states: Vec<BString>,
-    /// The helper wants to continue after the server's next answer.
+    /// True if the helper wants to continue after the server's next response.
     pub(super) is_multistage: bool,
     helpers_can: Capabilities,
     is_approved: bool,
 }
 
 impl Credential {
-    /// Returns the credential for an address, with the user and password in it.
+    /// Returns the credential for an address, with the user name and password from the address.
     pub(super) fn of(address: &Address) -> Credential {
         let path = address.target.strip_prefix(b"/").unwrap_or_default();
         let path = path.trim_end_with(|letter| letter == '/');
@@ -62,7 +62,7 @@ impl Credential {
         }
     }
 
-    /// Returns true if nothing more needs to be asked.
+    /// Returns true if nothing is missing.
     pub(super) fn is_complete(&self) -> bool {
         (self.username.is_some() && self.password.is_some())
             || (self.authtype.is_some() && self.credential.is_some())
@@ -77,7 +77,7 @@ impl Credential {
         Some(basic(user.as_bstr(), password.as_bstr()))
     }
 
-    /// Forgets the secret, so that it can be asked for again.
+    /// Clears the secret, so that it can be requested again.
     fn forget(&mut self) {
         self.username = None;
         self.clear_secret();
@@ -91,12 +91,12 @@ impl Credential {
         self.authtype.is_some() && self.credential.is_some()
     }
 
-    /// Forgets the secret, but not the user.
+    /// Clears the secret, but not the user name.
     pub(super) fn clear_secret(&mut self) {
         (self.password, self.credential, self.authtype, self.is_ephemeral) = (None, None, None, false);
     }
 
-    /// Describes the place for questions: `protocol://user@host/path`.
+    /// Describes the server in prompts: `protocol://user@host/path`.
     fn description(&self, with_user: bool) -> BString {
         let mut text = BString::from(format!("{}://", self.protocol));
         if let Some(user) = self.username.as_ref().filter(|_| with_user) {
@@ -109,7 +109,8 @@ impl Credential {
         text
     }
 
-    /// Returns the lines for a helper; the error is the name of a value that a line cannot hold.
+    /// Returns the input lines for a helper. The error is the name of a value that contains a
+    /// newline or NUL.
     fn write(&self, operation: Operation) -> Result<Vec<u8>, &'static str> {
         let mut lines = Vec::new();
         let offered = match operation {
@@ -154,7 +155,7 @@ impl Credential {
         Ok(lines)
     }
 
-    /// Takes a helper's answer. Returns true if the helper wants Git to stop asking.
+    /// Reads a helper's output. Returns true if the helper sets `quit`.
     fn read(&mut self, answer: &[u8]) -> Result<bool, BString> {
         let mut quit = false;
         let mut capabilities = Capabilities::default();
@@ -184,7 +185,7 @@ impl Credential {
                 }
                 b"oauth_refresh_token" => self.refresh_token = text(),
                 b"quit" => quit = is_true(value),
-                // A later version of the protocol may have more.
+                // A later version of the protocol may have more keys.
                 _ => {}
             }
         }
@@ -193,7 +194,7 @@ impl Credential {
     }
 }
 
-/// The tasks of a helper.
+/// The operations of a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Get,
@@ -222,7 +223,7 @@ pub(super) fn basic(user: &BStr, password: &BStr) -> BString {
     format!("Basic {}", STANDARD.encode(text)).into()
 }
 
-/// Encodes what must not stand in the user of an address.
+/// Percent-encodes characters that are not allowed in the user name of a URL.
 fn encode(text: &[u8]) -> BString {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte);
     let mut encoded = BString::default();

@@ -1,4 +1,4 @@
-//! Questions to the user: a program for questions, or the terminal.
+//! Prompts for the user: by an askpass program, or at the terminal.
 
 use std::{
     io::Read as _,
@@ -15,7 +15,7 @@ use sys::terminal::Echo;
 
 use crate::{Env, MessageSink, config::Config};
 
-/// Asks the user.
+/// Prompts the user.
 pub(super) struct Prompter {
     /// `GIT_ASKPASS`, `core.askPass`, `SSH_ASKPASS`
     program: Option<BString>,
@@ -51,7 +51,7 @@ impl Prompter {
         self.messages.print([line]);
     }
 
-    /// Asks one question. The error is the reason why there is no answer.
+    /// Prompts for one value. The error is the reason why there is no input.
     pub(super) fn ask(&self, question: &BStr, echo: Echo) -> Result<BString, String> {
         if let Some(answer) =
             self.program.as_ref().and_then(|program| self.ask_program(program.as_bstr(), question))

@@ -8,22 +8,22 @@ use crate::wire::{Advertisement, Error, Limits, RemoteRef};
 
 /// A request to a helper that writes the objects itself.
 pub struct Wanted<'a> {
-    /// The requested objects, with the names of refs that have them.
+    /// The requested objects, with the names of refs that point to them.
     pub refs: &'a [(ObjectId, BString)],
     /// The requested part of the history.
     pub limits: &'a Limits,
     /// Request annotated tags of the sent objects too.
     pub include_tags: bool,
-    /// The repository is being cloned.
+    /// True if the repository is being cloned.
     pub cloning: bool,
-    /// The server promises the omitted objects.
+    /// True if the server promises the omitted objects.
     pub from_promisor: bool,
-    /// Request objects that are here too.
+    /// Request also objects that exist locally.
     pub refetch: bool,
 }
 
 impl Helper {
-    /// Requests all refs, and tells the hash of their names.
+    /// Requests all refs. Also returns the hash algorithm of their object names.
     pub(in crate::wire) fn list(&mut self) -> Result<(Advertisement, HashKind), Error> {
         if self.has("object-format") {
             self.set("object-format", "true")?;
@@ -47,7 +47,8 @@ impl Helper {
         Ok((found, hash))
     }
 
-    /// Lets the helper fetch objects into the repository. Returns the `.keep` files that it left.
+    /// Lets the helper fetch objects into the repository. Returns the `.keep` files that it
+    /// created.
     pub(in crate::wire) fn fetch(mut self, wanted: &Wanted<'_>) -> Result<Vec<BString>, Error> {
         self.set_limits(wanted)?;
         let mut request = Vec::new();
@@ -130,7 +131,7 @@ fn add(line: &[u8], hash: HashKind, found: &mut Advertisement) -> Result<(), Err
     Ok(())
 }
 
-/// Gives each symbolic ref the value of its target, and drops refs without a value.
+/// Gives each symbolic ref the value of its target, and removes refs without a value.
 fn resolve_symbolic(found: &mut Advertisement) {
     let values: std::collections::HashMap<BString, ObjectId> =
         found.refs.iter().map(|one| (one.name.clone(), one.oid)).collect();

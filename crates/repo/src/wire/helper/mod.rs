@@ -1,8 +1,8 @@
 //! Remote helpers: `git remote-<name>`, which connect to the servers of other transports.
 //!
 //! Order: [`Helper::start`] reads the helper's capabilities and sets its options.
-//! [`Helper::connect`] makes it the link of a dialogue. A helper that cannot do that lists refs and
-//! writes objects itself ([`Helper::list`], [`Helper::fetch`]). Format: `gitremote-helpers(7)`.
+//! [`Helper::connect`] turns it into a link to the server. A helper that cannot connect lists refs
+//! and writes objects itself ([`Helper::list`], [`Helper::fetch`]). Format: `gitremote-helpers(7)`.
 
 mod list;
 mod stateless;
@@ -19,7 +19,7 @@ pub use self::list::Wanted;
 use super::{AddressFamily, ConnectOptions, Error, Version, link::Link, process::Process};
 use crate::MessageSink;
 
-/// The longest line of a helper. Git has no limit; no helper needs more.
+/// The maximum length of a line from a helper, in bytes. Git has no limit; no helper needs more.
 const MAX_LINE: u64 = 1 << 20;
 
 /// The service that a helper connects to.
@@ -32,7 +32,7 @@ pub(super) struct Helper {
     capabilities: Vec<BString>,
 }
 
-/// The way in which a helper serves.
+/// The way in which a helper serves a request.
 pub(super) enum Connected {
     /// The protocol runs over this link.
     Link(Box<dyn Link>),
@@ -40,7 +40,7 @@ pub(super) enum Connected {
     Itself(Helper),
 }
 
-/// The answer to an option.
+/// The response to an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reply {
     Ok,
@@ -128,13 +128,13 @@ impl Helper {
         })
     }
 
-    /// Sets an option to a text, in double quotes if it has special bytes.
+    /// Sets an option to a text, in double quotes if the text has special bytes.
     fn set_text(&mut self, name: &str, value: &BStr) -> Result<Reply, Error> {
         let quoted = format::quote(value, true);
         self.set(name, &quoted.to_str_lossy())
     }
 
-    /// Asks the helper to connect to `upload-pack`.
+    /// Requests a connection to `upload-pack`.
     pub(super) fn connect(
         mut self,
         options: &ConnectOptions,
@@ -170,7 +170,7 @@ impl Helper {
         }
         match self.has("fetch") {
             true => Ok(Connected::Itself(self)),
-            // Helpers that write `fast-import` streams.
+            // The helper writes `fast-import` streams.
             false => Err(Error::Unsupported(self.name)),
         }
     }
@@ -187,7 +187,7 @@ impl Helper {
         self.process.output().take(MAX_LINE).read_until(b'\n', &mut line).map_err(Error::of_io)?;
         match line.pop() {
             Some(b'\n') => Ok(line.into()),
-            // Git's own helpers exit so after a message.
+            // Git's own helpers exit with 128 after they have printed a message.
             _ if self.process.exit_code() == Some(128) => Err(Error::HelperFailed),
             _ => Err(Error::HelperAborted(self.name.clone())),
         }

@@ -1,5 +1,5 @@
-//! `stateless-connect`: each request is one request to the server, and a packet of its own kind
-//! ends each response.
+//! `stateless-connect`: each request to the helper is one request to the server, and a response-end
+//! packet ends each response.
 
 use std::io::{self, Read};
 
@@ -7,13 +7,14 @@ use format::pkt;
 
 use super::super::{Error, link::Link, process::Process};
 
-/// The link of a helper for which each request stands alone.
+/// The link of a helper whose requests are independent of each other.
 pub(super) struct Stateless {
     process: Process,
-    /// The four digits of the packet that is being read, and the number that the reader has.
+    /// The length digits of the current packet; `given` counts the digits that the reader already
+    /// has.
     digits: [u8; 4],
     given: usize,
-    /// The number of bytes of the packet that the reader does not have yet.
+    /// The number of payload bytes that the reader does not have yet.
     left: usize,
     state: State,
 }
@@ -31,7 +32,7 @@ impl Stateless {
         Stateless { process, digits: *b"0000", given: 4, left: 0, state: State::Greeting }
     }
 
-    /// Reads the rest of the last response, which is not wanted any more.
+    /// Skips the rest of the last response.
     fn skip_response(&mut self) -> io::Result<()> {
         while self.state == State::Response {
             io::copy(self, &mut io::sink())?;
@@ -49,7 +50,7 @@ impl Stateless {
         self.left = match pkt::parse_header(self.digits) {
             Some(pkt::Header::Data(length)) => length,
             Some(pkt::Header::ResponseEnd) => {
-                // The reader does not see this packet, now or later.
+                // This packet is never passed to the reader.
                 self.given = self.digits.len();
                 self.state = State::Over;
                 return Ok(false);
@@ -58,7 +59,7 @@ impl Stateless {
                 self.state = State::Over;
                 0
             }
-            // The reader of the packet reports malformed digits.
+            // The code that parses the packet reports malformed digits.
             _ => 0,
         };
         Ok(true)
@@ -98,7 +99,7 @@ impl Link for Stateless {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), Error> {
-        // A helper that cannot write the end of its response would fail.
+        // A helper that cannot write the rest of its response would fail.
         let _ = self.skip_response();
         self.process.end()
     }

@@ -1,26 +1,27 @@
-//! Addresses of HTTP: `http[s]://[user[:password]@]host[:port]/path`.
+//! HTTP URLs: `http[s]://[user[:password]@]host[:port]/path`.
 
 use bstr::{BString, ByteSlice};
 
-/// A parsed address.
+/// A parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::wire) struct Address {
     /// True for `https`.
     pub(in crate::wire) tls: bool,
-    /// The decoded user, if there is one.
+    /// The decoded user name.
     pub(in crate::wire) user: Option<BString>,
-    /// The decoded password, if there is one.
+    /// The decoded password.
     pub(in crate::wire) password: Option<BString>,
-    /// The host in lower case; an IPv6 address has its brackets.
+    /// The host in lower case; an IPv6 address is in brackets.
     pub(in crate::wire) host: String,
-    /// The port, the default one included.
+    /// The port, explicit or default.
     pub(in crate::wire) port: u16,
     /// The path with its leading slash, and the query.
     pub(in crate::wire) target: BString,
 }
 
 impl Address {
-    /// Parses an address; `None` if it is not one of HTTP, or has bytes that a request cannot.
+    /// Parses a URL. Returns `None` if it is not an HTTP URL, or has bytes that are not allowed in
+    /// a request.
     pub(in crate::wire) fn parse(text: &[u8]) -> Option<Address> {
         let (scheme, rest) = text.split_once_str("://")?;
         let tls = match scheme.to_ascii_lowercase().as_slice() {
@@ -57,7 +58,7 @@ impl Address {
         if self.tls { "https" } else { "http" }
     }
 
-    /// Returns the host and the port, the latter only if it is not the scheme's.
+    /// Returns the host, with the port if it is not the default of the scheme.
     pub(in crate::wire) fn authority(&self) -> String {
         match (self.tls, self.port) {
             (true, 443) | (false, 80) => self.host.clone(),
@@ -65,24 +66,24 @@ impl Address {
         }
     }
 
-    /// Returns the host as a resolver takes it.
+    /// Returns the host in the form for a resolver.
     pub(in crate::wire) fn host_name(&self) -> &str {
         self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
     }
 
-    /// Returns true if both addresses lead to one server.
+    /// Returns true if both URLs have the same server.
     pub(in crate::wire) fn is_same_server(&self, other: &Address) -> bool {
         (self.tls, &self.host, self.port) == (other.tls, &other.host, other.port)
     }
 
-    /// Returns the address without user and password.
+    /// Returns the URL without user name and password.
     pub(in crate::wire) fn without_user(&self) -> BString {
         let mut text = BString::from(format!("{}://{}", self.scheme(), self.authority()));
         text.extend_from_slice(&self.target);
         text
     }
 
-    /// Returns the address that a redirect from this one leads to.
+    /// Returns the target URL of a redirect from this URL.
     pub(in crate::wire) fn redirected(&self, location: &[u8]) -> Option<Address> {
         if let Some(scheme_end) = location.find(b"://")
             && location[..scheme_end].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
@@ -102,7 +103,7 @@ impl Address {
     }
 }
 
-/// Splits `host[:port]`; `None` if the host is empty or the port is no number.
+/// Splits `host[:port]`; `None` if the host is empty or the port is not a number.
 fn split_port(place: &[u8]) -> Option<(String, Option<u16>)> {
     let (host, port) = match place.strip_prefix(b"[").and_then(|rest| rest.find_byte(b']')) {
         Some(end) => place.split_at(end + 2),
@@ -118,7 +119,7 @@ fn split_port(place: &[u8]) -> Option<(String, Option<u16>)> {
     Some((host.to_ascii_lowercase(), port))
 }
 
-/// Decodes `%41`; other text stays.
+/// Decodes percent escapes such as `%41`.
 pub(in crate::wire) fn decode(text: &[u8]) -> BString {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,11 +1,11 @@
-//! Bodies of requests: compressed when that is worth it.
+//! Bodies of requests, compressed above a threshold.
 
 use zlib_rs::{Deflate, DeflateFlush, Status, crc32::crc32};
 
-/// Git sends shorter requests as they are.
+/// Git does not compress shorter requests. In bytes.
 const WORTHWHILE: usize = 1024;
 
-/// Returns the body in the format of gzip, if it is long enough.
+/// Returns the body compressed with gzip; `None` if it is too short.
 pub(super) fn compressed(body: &[u8]) -> Option<Vec<u8>> {
     if body.len() <= WORTHWHILE {
         return None;
@@ -24,7 +24,7 @@ pub(super) fn compressed(body: &[u8]) -> Option<Vec<u8>> {
         }
     }
     packed.extend_from_slice(&crc32(0, body).to_le_bytes());
-    // The format has the length modulo 2^32.
+    // The length modulo 2^32, as the format requires.
     packed.extend_from_slice(&(body.len() as u32).to_le_bytes());
     Some(packed)
 }

@@ -1,4 +1,4 @@
-//! The settings for an address, for an HTTP client that is not this one: remotes of bases.
+//! The settings for a URL, for an HTTP client in another crate: remotes of bases.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,14 +17,14 @@ use crate::{
     },
 };
 
-/// `http.*` for one address, and a credential for it.
+/// `http.*` for one URL, and a credential for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientSettings {
     /// `http.sslCAInfo`, `GIT_SSL_CAINFO`
     pub ca_file: Option<PathBuf>,
     /// `http.extraHeader`, in order.
     pub headers: Vec<BString>,
-    /// User and password that a credential helper knows. Nobody is asked.
+    /// User name and password from a credential helper. The user is not prompted.
     pub credentials: Option<(BString, BString)>,
 }
 
@@ -57,8 +57,8 @@ fn load(
     let settings = Settings::load(config, env, &address)?;
     let keeper = Keeper::new(config, env, dir.to_owned(), messages, Some(interrupt));
     let mut credential = Credential::of(&address);
-    // A helper that fails leaves the request without a credential. The server then says what it
-    // needs.
+    // If a helper fails, the request is sent without a credential. The server then reports what it
+    // requires.
     let _ = keeper.ask_helpers(&mut credential, &address);
     Ok(ClientSettings {
         ca_file: settings.tls.ca_file,

@@ -1,7 +1,7 @@
-//! Downloads: one file by GET, from any place in it.
+//! Downloads of one file by GET, from any offset.
 //!
-//! A server that does not know ranges, or whose file has changed, sends the whole file: `begin`
-//! learns the place at which the bytes begin before the first of them is written.
+//! A server that does not support ranges, or whose file has changed, sends the whole file: `begin`
+//! receives the offset of the first byte before any byte is written.
 
 use std::io::{self, Read as _, Write};
 
@@ -14,27 +14,28 @@ use super::{
 };
 use crate::wire::Error;
 
-/// The part of a file that is there already.
+/// The part of a file that was already downloaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resume {
     /// The number of bytes.
     pub offset: u64,
-    /// The validator of the file that they belong to. Without one, nothing is resumed.
+    /// The validator of the file at the time of that download. Without one, the download starts
+    /// again.
     pub validator: Option<BString>,
 }
 
 /// The beginning of a download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beginning {
-    /// The place of the first byte: the offset of [`Resume`], or 0.
+    /// The offset of the first byte: that of [`Resume`], or 0.
     pub offset: u64,
-    /// The size of the whole file, if the server says so.
+    /// The size of the whole file, if the server sends it.
     pub size: Option<u64>,
-    /// The file's `ETag` if it is a strong one, else its time, to resume the download.
+    /// The validator for resuming: the file's `ETag` if it is strong, else its modification time.
     pub validator: Option<BString>,
 }
 
-/// Bytes that are copied at once.
+/// The size of the copy buffer, in bytes.
 const PIECE: usize = 128 << 10;
 
 /// Downloads a file; see the module. Returns the number of bytes that were written.
@@ -59,7 +60,7 @@ pub(in crate::wire) fn download(
         let request = Request { method: "GET", address, tail: "", headers, body: b"", is_first: true };
         let Response { head, .. } = session.request(request)?;
         match head.status {
-            // The server has no more bytes than that: it may be another file.
+            // The server's file is not longer than the offset, so it may be another file.
             416 if wanted.offset > 0 => wanted = Resume::default(),
             200..=299 => break head,
             404 | 410 => return Err(HttpError::NotFound(shown).into()),
@@ -92,7 +93,7 @@ fn early() -> HttpError {
     HttpError::Io(io::Error::new(io::ErrorKind::UnexpectedEof, text))
 }
 
-/// Reads the head of a response; `None` if it has not the range that was requested.
+/// Parses the head of a response; `None` if the range is not the requested one.
 fn beginning(head: &Head, wanted: u64) -> Option<Beginning> {
     let number = |text: &[u8]| text.to_str().ok()?.trim().parse::<u64>().ok();
     let etag = head.get("etag").filter(|tag| tag.starts_with(b"\""));

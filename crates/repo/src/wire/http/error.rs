@@ -1,4 +1,4 @@
-//! Errors of HTTP, with Git's and curl's words.
+//! Errors of HTTP, in Git's and curl's wording.
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub enum HttpError {
     Authentication(BString),
     #[error("{0}info/refs not valid: is this a git repository?")]
     NotARepository(BString),
-    /// The server offers files only. Git's helper can fetch from it.
+    /// The server supports only the dumb protocol. Git's remote helper can fetch from it.
     #[error("dumb http transport is not supported by sapwood's own HTTP client")]
     Dumb,
     #[error("unable to update url base from redirection:\n  asked for: {asked}\n   redirect: {redirect}")]
@@ -24,10 +24,10 @@ pub enum HttpError {
     /// A request after the first one failed.
     #[error("RPC failed; {0}")]
     Rpc(String),
-    /// A setting cannot be used.
+    /// A setting has an unusable value.
     #[error("{0}")]
     Setting(String),
-    /// No user or password is to be had.
+    /// No user name or password could be obtained.
     #[error("{0}")]
     Credential(String),
     #[error("rate limited by '{url}', please try again in {seconds} seconds")]
@@ -36,7 +36,7 @@ pub enum HttpError {
     Io(io::Error),
 }
 
-/// The reason why an exchange with a server did not end with a response.
+/// The reason why a request got no complete response.
 #[derive(Debug)]
 pub(super) struct Broken(pub(super) String);
 
@@ -45,7 +45,7 @@ impl Broken {
         Broken(text.into())
     }
 
-    /// Describes a failure of the connection in curl's words.
+    /// Describes a failure of the connection in curl's wording.
     pub(super) fn receiving(error: &io::Error) -> Broken {
         Broken(match error.kind() {
             io::ErrorKind::UnexpectedEof => "Empty reply from server".into(),

@@ -1,4 +1,4 @@
-//! Settings for some addresses: `http.<url>.*`, `credential.<url>.*`.
+//! Settings for some URLs: `http.<url>.*`, `credential.<url>.*`.
 //!
 //! Source: git-config(1), `http.<url>.*`.
 
@@ -6,8 +6,8 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::address::{Address, decode};
 
-/// The degree in which the address of a setting matches: the longer host, then the longer path,
-/// then the user.
+/// The specificity with which the URL of a setting matches: the longer host wins, then the longer
+/// path, then the user name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Precision {
     host: usize,
@@ -15,17 +15,17 @@ struct Precision {
     user: bool,
 }
 
-/// The choice among the settings that match.
+/// The selection among the settings that match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::wire) enum Choice {
-    /// Skip a value if an earlier one of its name matches better.
+    /// Skip a value if an earlier value of the same name matches better.
     Best,
     /// Take every value that matches.
     All,
 }
 
-/// Returns the variables of `section` for an address, in order: the name in lower case, and the
-/// value. `entries` are the keys and values of a configuration, in order.
+/// Returns the variables of `section` for a URL, in order: the name in lower case, and the value.
+/// `entries` are the keys and values of a configuration, in order.
 pub(in crate::wire) fn settings<'c>(
     entries: impl IntoIterator<Item = (&'c BStr, Option<&'c BStr>)>,
     section: &str,
@@ -57,7 +57,7 @@ pub(in crate::wire) fn settings<'c>(
     found
 }
 
-/// Compares the address of a setting with one that is used.
+/// Matches the URL of a setting against the URL of a request.
 fn precision(pattern: &[u8], address: &Address) -> Option<Precision> {
     let pattern = Address::parse(pattern)?;
     if pattern.tls != address.tls
@@ -92,7 +92,7 @@ fn path_of(address: &Address) -> BString {
     [b"/".as_slice(), &bstr::join("/", parts)].concat().into()
 }
 
-/// Compares hosts label by label; `*` stands for one label.
+/// Matches hosts label by label; `*` matches one label.
 fn host_matches(pattern: &str, host: &str) -> bool {
     let (mut wanted, mut given) = (pattern.split('.'), host.split('.'));
     loop {

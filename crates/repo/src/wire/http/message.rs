@@ -9,21 +9,21 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{error::Broken, stream::Duplex};
 
-/// The size of a response's head at most.
+/// The maximum size of a response's head, in bytes.
 const MAX_HEAD: usize = 300 << 10;
 
-/// The number of headers at most.
+/// The maximum number of headers.
 const MAX_HEADERS: usize = 256;
 
-/// Bytes that are read at once.
+/// The size of the read buffer, in bytes.
 const BUFFER: usize = 128 << 10;
 
 /// A request.
 pub(super) struct Message<'a> {
     pub(super) method: &'static str,
-    /// The path, or the whole address for a proxy.
+    /// The path, or the whole URL for a proxy.
     pub(super) target: &'a BStr,
-    /// In order, complete: `Host` and `Content-Length` too.
+    /// All headers in order, including `Host` and `Content-Length`.
     pub(super) headers: &'a [(String, BString)],
     pub(super) body: &'a [u8],
 }
@@ -36,12 +36,12 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Returns the first header of a name.
+    /// Returns the first header with this name.
     pub(super) fn get(&self, name: &'static str) -> Option<&BStr> {
         self.all(name).next()
     }
 
-    /// Returns all headers of a name.
+    /// Returns all headers with this name.
     pub(super) fn all(&self, name: &'static str) -> impl Iterator<Item = &BStr> {
         self.headers
             .iter()
@@ -50,7 +50,7 @@ impl Head {
     }
 }
 
-/// The end of a body.
+/// The remaining length of a body.
 #[derive(Debug)]
 enum Framing {
     /// This many bytes are left.
@@ -69,7 +69,7 @@ enum Framing {
 pub(super) struct Conversation {
     stream: BufReader<Box<dyn Duplex>>,
     framing: Framing,
-    /// The server keeps the connection.
+    /// False if the server closes the connection after the response.
     keeps: bool,
 }
 
@@ -78,7 +78,7 @@ impl Conversation {
         Conversation { stream: BufReader::with_capacity(BUFFER, stream), framing: Framing::Over, keeps: true }
     }
 
-    /// Returns true if another request can be sent: the response is read.
+    /// Returns true if another request can be sent: the response was read completely.
     pub(super) fn is_free(&self) -> bool {
         self.keeps && matches!(self.framing, Framing::Over) && self.stream.buffer().is_empty()
     }
@@ -107,11 +107,11 @@ impl Conversation {
         stream.flush()
     }
 
-    /// Reads the head of the response. The body can be read then.
+    /// Reads the head of the response. The body can be read afterwards.
     pub(super) fn receive(&mut self, method: &str) -> io::Result<Head> {
         loop {
             let (head, minor) = self.read_head()?;
-            // 101 would change the protocol, which no request asks for.
+            // Status 101 would switch the protocol; no request asks for that.
             if (100..200).contains(&head.status) && head.status != 101 {
                 continue;
             }
@@ -141,7 +141,7 @@ impl Conversation {
                     false => invalid("Recv failure: the response ends within its headers"),
                 });
             }
-            // Anything else than a status line is refused at once.
+            // Input that is not a status line is refused at once.
             if bytes.len() == read && !bytes.starts_with(b"HTTP/1.") {
                 return Err(invalid("Received HTTP/0.9 when not allowed"));
             }

@@ -1,10 +1,10 @@
 //! sapwood's own HTTP client for Git's smart protocol: `https` and `http` without Git.
 //!
-//! Order: [`connect`] reads the settings for the address and requests `info/refs`, which may lead
-//! to another address. Each request of the dialogue is one POST to `git-upload-pack` there.
+//! Order: [`connect`] reads the settings for the URL and requests `info/refs`, which may redirect
+//! to another URL. Each later request is one POST to `git-upload-pack` there.
 //!
 //! HTTP/1.1, one connection at a time. Formats: Git's `gitprotocol-http(5)`, RFC 9110, RFC 9112.
-//! Messages are those of Git with libcurl and OpenSSL where a user would look them up.
+//! Messages that a user may search for are those of Git with libcurl and OpenSSL.
 
 mod address;
 mod body;
@@ -44,7 +44,7 @@ use self::{
 use super::{AddressFamily, Error, Version, credential::Keeper, link::Link, policy};
 use crate::{Env, MessageSink, config::Config};
 
-/// Everything that a connection needs to know.
+/// The parameters of a connection.
 pub(super) struct Setup<'a> {
     pub(super) config: &'a Config,
     pub(super) env: &'a Env,
@@ -79,17 +79,17 @@ impl Setup<'_> {
     }
 }
 
-/// A dialogue with `upload-pack` behind an HTTP server.
+/// A link to `upload-pack` behind an HTTP server.
 struct HttpLink {
     session: Session,
-    /// The address of the repository, with a slash at the end.
+    /// The URL of the repository, with a trailing slash.
     base: Address,
     version: Version,
-    /// The beginning of the greeting, which was read to tell a smart server from others.
+    /// The beginning of the greeting, which was read to detect a smart server.
     prefix: io::Cursor<Vec<u8>>,
 }
 
-/// Connects to the repository at `url`, and asks for a version of the protocol.
+/// Connects to the repository at `url`, and requests this protocol version.
 pub(super) fn connect(setup: &Setup<'_>, url: &BStr, version: Version) -> Result<Box<dyn Link>, Error> {
     let (mut session, mut base) = setup.session(url)?;
     if !base.target.ends_with(b"/") {
@@ -134,12 +134,12 @@ pub(super) fn connect(setup: &Setup<'_>, url: &BStr, version: Version) -> Result
     Ok(Box::new(HttpLink { session, base, version, prefix: io::Cursor::new(prefix) }))
 }
 
-/// Returns the header that asks for a version.
+/// Returns the header that requests a protocol version.
 fn version_header(version: Version) -> Option<(&'static str, BString)> {
     (version != Version::V0).then(|| ("Git-Protocol", format!("version={}", version.number()).into()))
 }
 
-/// Returns the address of the repository after a redirect, if the end of the path is as before.
+/// Returns the URL of the repository after a redirect. The end of the path must be unchanged.
 fn redirected_base(asked: &Address, address: &Address, tail: &str) -> Result<Address, HttpError> {
     let mut base = address.clone();
     match address.target.strip_suffix(tail.as_bytes()) {
@@ -154,8 +154,8 @@ fn redirected_base(asked: &Address, address: &Address, tail: &str) -> Result<Add
     Ok(base)
 }
 
-/// Reads `# service=git-upload-pack` and the flush packet after it. Returns the bytes that belong
-/// to the greeting.
+/// Reads `# service=git-upload-pack` and the flush packet after it. Returns the bytes that were
+/// read beyond them, which belong to the greeting.
 fn skip_service_line(session: &mut Session) -> io::Result<Vec<u8>> {
     let mut packet = vec![0; 4];
     session.read_exact(&mut packet)?;
@@ -172,7 +172,8 @@ fn skip_service_line(session: &mut Session) -> io::Result<Vec<u8>> {
     Ok(if flush == b"0000" { Vec::new() } else { flush })
 }
 
-/// Tells a server that offers files from one that is no repository.
+/// Returns the error for a server without the smart protocol: it is a dumb server, or not a
+/// repository.
 fn dumb(session: &mut Session, url: BString) -> HttpError {
     const BEGINNING: u64 = 64 << 10;
     let mut text = Vec::new();

@@ -1,10 +1,10 @@
-//! `~/.netrc`: users and passwords by host, which curl knows before helpers are asked.
+//! `~/.netrc`: user names and passwords by host, which curl uses before credential helpers.
 
 use bstr::{BString, ByteSlice};
 
 use crate::Env;
 
-/// Returns the user and password for a host. `user` must be the one that the address names.
+/// Returns the user name and password for a host. A given `user` must match.
 pub(super) fn lookup(env: &Env, host: &str, user: Option<&BString>) -> Option<(BString, BString)> {
     let path = env.path("HOME")?.with(".netrc");
     let text = sys::by_path::read(std::path::Path::new(path.as_os_str())).ok().flatten()?;
@@ -29,7 +29,7 @@ fn find(text: &[u8], host: &str, user: Option<&BString>) -> Option<(BString, BSt
             b"default" => matches = true,
             b"login" => login = words.next().map(BString::from),
             b"password" => password = words.next().map(BString::from),
-            // A macro goes on to an empty line, and may hold anything.
+            // A macro extends to an empty line, and may contain anything.
             b"macdef" => return None,
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Proxies: `http.proxy` and the variables of curl.
+//! Proxies: `http.proxy` and curl's environment variables.
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -14,11 +14,11 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    /// Returns the proxy for an address; `None` for a direct connection.
+    /// Returns the proxy for a URL; `None` for a direct connection.
     pub(super) fn of(settings: &Settings, env: &Env, address: &Address) -> Result<Option<Proxy>, HttpError> {
         let set = |name: &str| env.bytes(name).filter(|value| !value.is_empty());
         let from_env = || {
-            // Upper-case `HTTP_PROXY` could come from a request's header in a CGI program.
+            // In a CGI program, upper-case `HTTP_PROXY` could come from a request's header.
             let own = match address.tls {
                 true => set("https_proxy").or_else(|| set("HTTPS_PROXY")),
                 false => set("http_proxy"),
@@ -45,11 +45,11 @@ impl Proxy {
             };
             return Err(HttpError::Setting(reason));
         };
-        // curl's default for proxies.
+        // Port 1080 is curl's default for proxies.
         if !whole[b"http://".len()..].rsplit_str("@").next().unwrap_or_default().contains(&b':') {
             parsed.port = 1080;
         }
-        // A user without a password is completed when the proxy asks for it.
+        // A user name without a password is completed when the proxy requests authentication.
         let authorization = match (&parsed.user, &parsed.password) {
             (Some(user), Some(password)) => Some(credential::basic(user.as_bstr(), password.as_bstr())),
             _ => None,
@@ -58,7 +58,7 @@ impl Proxy {
     }
 }
 
-/// Compares a host with a list of hosts and domains.
+/// Matches a host against a list of hosts and domains.
 fn is_excepted(list: &BStr, host: &str) -> bool {
     list.split(|byte| b", ".contains(byte)).filter(|entry| !entry.is_empty()).any(|entry| {
         let entry = entry.to_str_lossy().to_ascii_lowercase();

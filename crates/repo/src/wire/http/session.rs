@@ -1,8 +1,8 @@
 //! Requests to one repository: connections, redirects, authentication, cookies, retries.
 //!
 //! Order: a request is sent; a response of 401, 407, 429 or a redirect leads to another request;
-//! the final response's head is returned, and its body is read from the session. Secrets go only
-//! to the server that asked for them, never to the target of a redirect.
+//! the final response's head is returned, and its body is read from the session. Secrets are sent
+//! only to the server that requested them, never to the target of a redirect.
 
 mod auth;
 
@@ -36,10 +36,10 @@ use crate::{
     },
 };
 
-/// Redirects in a row at most, as Git tells curl.
+/// The maximum number of redirects in a row, which is the limit that Git sets for curl.
 const MAX_REDIRECTS: usize = 20;
 
-/// Credentials that are tried for one request at most.
+/// The maximum number of credentials that are tried for one request.
 const MAX_ATTEMPTS: usize = 3;
 
 /// A request.
@@ -49,21 +49,21 @@ pub(super) struct Request<'a> {
     pub(super) address: Address,
     /// The end of the path that does not belong to the repository.
     pub(super) tail: &'a str,
-    /// Headers of this request alone.
+    /// Headers of this request only.
     pub(super) headers: Vec<(&'static str, BString)>,
     pub(super) body: &'a [u8],
-    /// The first request of a dialogue.
+    /// True for the first request of a session.
     pub(super) is_first: bool,
 }
 
 /// The response to a request.
 pub(super) struct Response {
     pub(super) head: Head,
-    /// The address that answered.
+    /// The URL that sent the response.
     pub(super) address: Address,
 }
 
-/// Everything that is kept between requests.
+/// The state that is kept between requests.
 pub(super) struct Session {
     pub(super) settings: Settings,
     pub(super) env: Env,
@@ -73,15 +73,15 @@ pub(super) struct Session {
     pub(super) keeper: Keeper,
     pub(super) dir: PathBuf,
     allowed: Allowed,
-    /// The credential, and the address to which it belongs.
+    /// The credential, and the URL to which it belongs.
     credential: (Credential, Address),
-    /// The value of `Authorization` for that address.
+    /// The value of `Authorization` for that URL.
     authorization: Option<BString>,
     offered: Offered,
     proxy_authorization: Option<BString>,
     tls: Option<Arc<ClientConfig>>,
     jar: Jar,
-    /// The connection, and the server at its end.
+    /// The open connection, and its server.
     connection: Option<(Address, Conversation)>,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Allowed {
     pub(super) https: bool,
 }
 
-/// The parts from which a session is made.
+/// The parts of a new session.
 pub(super) struct Parts {
     pub(super) settings: Settings,
     pub(super) env: Env,
@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// Sends a request, and those that follow from it.
+    /// Sends a request, and the further requests that its response requires.
     pub(super) fn request(&mut self, mut request: Request<'_>) -> Result<Response, HttpError> {
         self.offer_early(&request)?;
         let (mut redirects, mut attempts, mut proxy_attempts, mut retries) = (0, 0, 0, 0);
@@ -169,7 +169,7 @@ impl Session {
         }
     }
 
-    /// Returns the repository's address, as messages show it.
+    /// Returns the repository's URL for messages.
     pub(super) fn shown(&self, request: &Request<'_>) -> BString {
         let text = request.address.without_user();
         text.strip_suffix(request.tail.as_bytes()).unwrap_or(&text).into()
@@ -187,7 +187,7 @@ impl Session {
         }
     }
 
-    /// Turns a request into the one that a redirect asks for.
+    /// Changes a request to follow a redirect.
     fn redirect(&mut self, request: &mut Request<'_>, head: &Head) -> Result<(), HttpError> {
         let location = head.get("location").unwrap_or_default();
         let next = request.address.redirected(location);
@@ -196,7 +196,7 @@ impl Session {
             let scheme = location.split_str(":").next().unwrap_or_default().as_bstr();
             return Err(self.broken(request, &format!("Protocol \"{scheme}\" disabled by redirect")));
         };
-        // As curl and browsers do, a form that was sent becomes a page that is read.
+        // As in curl and browsers, a redirected POST becomes a GET.
         if request.method == "POST" && matches!(head.status, 301..=303) {
             (request.method, request.body) = ("GET", b"");
         }
@@ -204,7 +204,7 @@ impl Session {
         Ok(())
     }
 
-    /// Waits before a request that the server had too many of: `http.maxRetries`.
+    /// Waits before a retry after status 429 (too many requests): `http.maxRetries`.
     fn wait_to_retry(&self, head: &Head, request: &Request<'_>, number: u64) -> Result<(), HttpError> {
         let settings = &self.settings;
         let told = head.get("retry-after").and_then(|text| text.to_str().ok()?.trim().parse().ok());
@@ -234,7 +234,7 @@ impl Session {
             .map_err(|error| HttpError::Io(io::Error::other(error)))
     }
 
-    /// Sends one request and reads the head of its response. The body can be read then.
+    /// Sends one request and reads the head of its response. The body can be read afterwards.
     fn exchange(&mut self, request: &Request<'_>) -> Result<Head, HttpError> {
         let kept = self.connection.take().filter(|(server, _)| server.is_same_server(&request.address));
         let kept = kept.and_then(|(server, mut conversation)| {
@@ -253,8 +253,8 @@ impl Session {
         };
         if let Some((server, mut conversation)) = kept {
             let answer = conversation.send(&message).and_then(|()| conversation.receive(request.method));
-            // The server may have closed an idle connection at any time. The request is repeated:
-            // requests of Git's protocol over HTTP change nothing.
+            // The server may close an idle connection at any time. Sending the request again is
+            // safe: requests of Git's protocol over HTTP change nothing on the server.
             if let Ok(head) = answer {
                 return Ok(self.received(request, head, server, conversation));
             }
@@ -266,7 +266,7 @@ impl Session {
             Err(Failed::Http(error)) => return Err(error),
         };
         let sent = conversation.send(&message);
-        // A server that refuses a long request answers before it has read it.
+        // A server that refuses a long request may respond before it has read all of it.
         let answer = conversation.receive(request.method).map_err(|error| sent.err().unwrap_or(error));
         match answer {
             Ok(head) => Ok(self.received(request, head, request.address.clone(), conversation)),
@@ -325,7 +325,8 @@ impl Session {
             is_sent.then(|| (name.to_owned(), BString::from(value.trim())))
         });
         let extra: Vec<_> = extra.collect();
-        // curl replaces a header of its own, and drops it for an empty value.
+        // As in curl, a configured header replaces the default header of the same name, and an
+        // empty value removes it.
         headers.retain(|(known, _)| !extra.iter().any(|(name, _)| name.eq_ignore_ascii_case(known)));
         headers.extend(extra.into_iter().filter(|(_, value)| !value.is_empty()));
         headers
@@ -377,7 +378,7 @@ impl Session {
         Ok(Connected::Tunnel(Conversation::new(stream)))
     }
 
-    /// Reads the rest of the response, if it is short, so that the connection can be kept.
+    /// Skips the rest of the response, if it is short, so that the connection can be reused.
     pub(super) fn drain(&mut self) {
         if let Some((_, conversation)) = &mut self.connection {
             conversation.drain();
@@ -402,7 +403,7 @@ impl Drop for Session {
     }
 }
 
-/// Writes the cookies. Git does not fail either if that fails.
+/// Writes the cookies. An error is ignored, as in Git.
 fn save(path: &std::path::Path, content: &[u8]) {
     let mut beside = path.to_owned().into_os_string();
     beside.push(format!(".{}.tmp", std::process::id()));
@@ -415,10 +416,10 @@ fn save(path: &std::path::Path, content: &[u8]) {
     }
 }
 
-/// The end of an attempt to connect.
+/// The outcome of an attempt to connect.
 enum Connected {
     Tunnel(Conversation),
-    /// The proxy wants a password.
+    /// The proxy requires authentication.
     Refused(Head),
 }
 
@@ -439,7 +440,7 @@ impl From<HttpError> for Failed {
     }
 }
 
-/// Returns true for a header that cannot be taken for the end of the request's head.
+/// Returns true for a header that cannot be misread as the end of the request's head.
 fn is_header(name: &str, value: &[u8]) -> bool {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(token) && !value.iter().any(|byte| b"\r\n\0".contains(byte))

@@ -1,4 +1,4 @@
-//! `http.*` for one address, and the variables that override it.
+//! `http.*` for one URL, and the variables that override it.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -25,7 +25,7 @@ pub(super) enum Redirects {
     Initial,
 }
 
-/// The credentials that are sent before a server asks: `http.proactiveAuth`.
+/// The credentials that are sent with the first request: `http.proactiveAuth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Proactive {
     None,
@@ -34,7 +34,7 @@ pub(super) enum Proactive {
     Basic,
 }
 
-/// The settings for one address.
+/// The settings for one URL.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) tls: TlsSettings,
@@ -43,12 +43,12 @@ pub(super) struct Settings {
     /// `http.extraHeader`, in order.
     pub(super) extra_headers: Vec<BString>,
     pub(super) user_agent: BString,
-    /// `http.proxy`; empty for none at all, `None` for the environment's.
+    /// `http.proxy`: empty for a direct connection, `None` for the proxy of the environment.
     pub(super) proxy: Option<BString>,
     pub(super) cookie_file: Option<PathBuf>,
     pub(super) saves_cookies: bool,
     pub(super) low_speed: Option<(u64, Duration)>,
-    /// Seconds to wait before a retry of status 429 without `Retry-After`.
+    /// The seconds to wait before a retry after status 429 without `Retry-After`.
     pub(super) retry_after: u64,
     pub(super) max_retries: u64,
     pub(super) max_retry_time: u64,
@@ -56,7 +56,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Reads the settings for an address.
+    /// Reads the settings for a URL.
     pub(super) fn load(config: &Config, env: &Env, address: &Address) -> Result<Settings, wire::Error> {
         let mut settings = Settings::new(env);
         let (mut low_limit, mut low_time) = (0, 0);
@@ -131,7 +131,7 @@ impl Settings {
             redirects: Redirects::Initial,
             proactive: Proactive::None,
             extra_headers: Vec::new(),
-            // Servers tell Git from browsers by the beginning.
+            // Servers recognize Git by this prefix.
             user_agent: concat!("git/sapwood-", env!("CARGO_PKG_VERSION")).into(),
             proxy: None,
             cookie_file: None,
@@ -167,7 +167,7 @@ impl Settings {
     }
 }
 
-/// Returns true if the value of a setting asks for something that only Git's helper does.
+/// Returns true if the value of a setting requests a feature that only Git's remote helper has.
 fn is_unknown(name: &BStr, value: &BStr) -> bool {
     let harmless: &[&str] = match name.as_bytes() {
         b"proxyauthmethod" => &["anyauth", "basic"],
@@ -181,7 +181,7 @@ fn is_unknown(name: &BStr, value: &BStr) -> bool {
     !value.is_empty() && !harmless.iter().any(|word| value == *word)
 }
 
-/// Versions older than 1.2 are no longer spoken.
+/// Versions older than 1.2 are not supported.
 fn oldest(value: &BStr) -> OldestTls {
     if value == "tlsv1.3" { OldestTls::V13 } else { OldestTls::V12 }
 }
@@ -213,7 +213,7 @@ fn accept_language(env: &Env) -> Option<String> {
         return None;
     }
     let count = tags.len() + 1;
-    // Weights fall from 1 by steps of equal size, with as many decimals as that takes.
+    // Weights decrease from 1 in equal steps, with as many decimals as the steps need.
     let decimals = match count {
         ..=10 => 1,
         11..=100 => 2,

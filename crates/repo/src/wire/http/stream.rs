@@ -1,7 +1,7 @@
 //! Connections: TCP, TLS above it, and the watch over both.
 //!
-//! A read waits in short steps. At each step the watch compares the rate with
-//! `http.lowSpeedLimit` and looks for an interrupt.
+//! A read waits in short steps. After each step the watch compares the rate with
+//! `http.lowSpeedLimit` and checks for an interrupt.
 
 use std::{
     io::{self, Read, Write},
@@ -15,10 +15,10 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned, pki_types::ServerName}
 use super::error::Broken;
 use crate::wire::{AddressFamily, interrupt::Interrupt};
 
-/// The longest time for one address to accept a connection, as curl has it for all.
+/// The timeout for connecting to one address. curl has the same timeout for all addresses together.
 const CONNECT: Duration = Duration::from_secs(300);
 
-/// The time between two looks of the watch.
+/// The interval of the watch.
 const STEP: Duration = Duration::from_millis(250);
 
 /// A stream in both directions.
@@ -26,16 +26,16 @@ pub(super) trait Duplex: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Duplex for T {}
 
-/// The bounds of a connection.
+/// The limits of a connection.
 #[derive(Clone, Default)]
 pub(super) struct Watch {
-    /// Bytes a second, and the time for which the rate may be lower.
+    /// The minimum rate in bytes a second, and the time for which the rate may be lower.
     pub(super) low_speed: Option<(u64, Duration)>,
     /// Ends every wait when it becomes true.
     pub(super) interrupt: Interrupt,
 }
 
-/// Connects to a host. The error is in curl's words.
+/// Connects to a host. The error is in curl's wording.
 pub(super) fn dial(
     host: &str,
     port: u16,
@@ -57,7 +57,7 @@ pub(super) fn dial(
     }
     for address in addresses {
         if let Ok(socket) = TcpStream::connect_timeout(&address, CONNECT) {
-            // A request is written whole, so waiting for more to send would only cost time.
+            // A request is written whole, so the kernel must not wait for more data to send.
             let prepared = socket.set_nodelay(true).and_then(|()| socket.set_read_timeout(Some(STEP)));
             prepared.map_err(|error| Broken(error.to_string()))?;
             return Ok(Box::new(Watched { socket, watch, slow: Slow::new() }));
@@ -110,8 +110,8 @@ fn refused(error: &io::Error, host: &str) -> Broken {
     }
 }
 
-/// TLS. A server that closes the connection without saying so within TLS is at the end of the
-/// stream: the framing of the body tells whether something is missing.
+/// TLS. A server that closes the connection without a TLS close message ends the stream: the
+/// framing of the body shows if a part is missing.
 struct Tls(StreamOwned<ClientConnection, Buffered>);
 
 impl Read for Tls {
@@ -133,7 +133,7 @@ impl Write for Tls {
     }
 }
 
-/// Reads in large pieces: rustls itself asks for 4 KB at a time.
+/// Reads in large pieces: rustls itself requests 4 KB at a time.
 struct Buffered(io::BufReader<Box<dyn Duplex>>);
 
 impl Read for Buffered {
@@ -152,19 +152,19 @@ impl Write for Buffered {
     }
 }
 
-/// A socket under the watch.
+/// A socket with a watch.
 struct Watched {
     socket: TcpStream,
     watch: Watch,
     slow: Slow,
 }
 
-/// The recent rate.
+/// The measurement of the rate.
 struct Slow {
-    /// The begin of the present second, and its bytes.
+    /// The start of the current measurement, which takes a second, and its bytes.
     second: Instant,
     bytes: u64,
-    /// The time since which the rate is too low.
+    /// The time since which the rate has been too low.
     since: Option<Instant>,
 }
 
@@ -199,7 +199,7 @@ impl Slow {
 
 impl Read for Watched {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        // The time before this call was the caller's, not the server's.
+        // The caller, not the server, spent the time before this call.
         if self.watch.low_speed.is_some() && self.slow.second.elapsed() > Duration::from_secs(2) {
             self.slow = Slow { since: self.slow.since, ..Slow::new() };
         }

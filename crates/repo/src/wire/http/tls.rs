@@ -1,4 +1,4 @@
-//! TLS as `http.ssl*` and `GIT_SSL_*` want it.
+//! TLS with the settings of `http.ssl*` and `GIT_SSL_*`.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,7 +15,7 @@ use rustls::{
 
 use super::HttpError;
 
-/// Places of the certificates that a system trusts.
+/// The files in which systems store their trusted certificates.
 const SYSTEM_FILES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -24,7 +24,7 @@ const SYSTEM_FILES: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The oldest version of TLS that may be used.
+/// The minimum TLS version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum OldestTls {
     #[default]

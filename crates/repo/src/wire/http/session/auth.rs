@@ -1,4 +1,4 @@
-//! The choice of credentials: the address, `~/.netrc`, the helpers, the user.
+//! The choice of credentials: from the URL, `~/.netrc`, the helpers, the user.
 
 use bstr::{BStr, ByteSlice};
 
@@ -8,18 +8,17 @@ use crate::wire::{
     http::{message::Head, netrc, proxy::Proxy, settings::Proactive},
 };
 
-/// The source of the secret that the server has been offered.
+/// The source of the secret that was sent to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offered {
     Nothing,
-    /// `~/.netrc`, of which the helpers are told nothing.
+    /// `~/.netrc`. Helpers get no reports about such a secret.
     Netrc,
     Credential,
 }
 
 impl Session {
-    /// Chooses credentials for the server that refused a request. Returns false if there are none
-    /// left.
+    /// Chooses credentials for the server that refused a request. Returns false if none are left.
     pub(super) fn authenticate(&mut self, head: &Head, request: &Request<'_>) -> Result<bool, HttpError> {
         let mut place = request.address.clone();
         if let Some(base) = place.target.strip_suffix(request.tail.as_bytes()) {
@@ -52,7 +51,7 @@ impl Session {
             Offered::Nothing | Offered::Netrc => {}
         }
         self.keeper.fill(credential, place).map_err(|error| HttpError::Credential(error.to_string()))?;
-        // A password is not sent in the clear to a server that wants another scheme.
+        // A password is not sent in plain text to a server that requires another scheme.
         self.authorization = credential.authorization().filter(|_| offers_basic || credential.has_scheme());
         self.offered = Offered::Credential;
         Ok(true)
@@ -75,7 +74,7 @@ impl Session {
         Ok(())
     }
 
-    /// Asks for the proxy's password. Returns false if it was sent already.
+    /// Obtains the proxy's password. Returns false if it was sent already.
     pub(super) fn authenticate_at_proxy(&mut self, request: &Request<'_>) -> Result<bool, HttpError> {
         let proxy = Proxy::of(&self.settings, &self.env, &request.address)?;
         let Some(proxy) = proxy.filter(|proxy| proxy.address.password.is_none()) else { return Ok(false) };
