@@ -1,7 +1,7 @@
 //! The worktrees of a repository: the main one, and those in `worktrees/` of the common directory.
 //!
 //! Source: git-worktree(1), "DETAILS", and gitrepository-layout(5). Nothing is changed. An
-//! administrative directory that names no worktree is left out.
+//! administrative directory without a valid `gitdir` is left out.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -21,7 +21,7 @@ use crate::{
 /// A worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
-    /// Its top, as Git writes it: the content of `gitdir`, without `/.git`.
+    /// The top of the worktree, as Git records it: the content of `gitdir`, without `/.git`.
     pub path: PathBuf,
     /// The name of its directory below `worktrees/`; `None` for the main worktree.
     pub id: Option<OsString>,
@@ -73,7 +73,7 @@ impl Repository {
         let real = by_path::canonical(common).unwrap_or_else(|_| common.to_owned());
         let path = without_suffix(&real, b"/.git");
         let is_current = self.git_dir() == common;
-        // The main worktree's own settings are not read in another worktree.
+        // The main worktree's own settings are not loaded in another worktree.
         let bare_elsewhere =
             || setting_of(&common.join("config.worktree"), "core.bare").is_some_and(|value| value.is_true());
         let is_bare = self.config_bool("core.bare")? == Some(true)
@@ -82,7 +82,7 @@ impl Repository {
         Ok(Worktree { path, id: None, git_dir: common.to_owned(), is_bare, is_current })
     }
 
-    /// Returns the worktree of an administrative directory; `None` if it names none.
+    /// Returns the worktree of an administrative directory; `None` without a valid `gitdir`.
     pub fn linked_worktree(&self, id: &OsStr) -> Option<Worktree> {
         let git_dir = self.common_dir().join("worktrees").join(id);
         let gitfile =
@@ -114,7 +114,7 @@ impl Repository {
     }
 
     /// Returns the worktree that has a branch (full name) checked out, or is rebasing or bisecting
-    /// it. `others` leaves out this worktree.
+    /// it. `others` skips the current worktree.
     pub fn worktree_using(&self, branch: &BStr, others: bool) -> Result<Option<PathBuf>, Error> {
         let counts = |worktree: &Worktree| !(worktree.is_bare || others && worktree.is_current);
         let found =
@@ -127,7 +127,7 @@ impl Repository {
     }
 }
 
-/// The reason why a `.git` file leads to no repository, with Git's number.
+/// The reason why a `.git` file does not lead to a repository, with Git's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum GitfileError {
@@ -147,7 +147,7 @@ pub enum GitfileError {
 const MAX_GITFILE: u64 = 1 << 20;
 
 impl Repository {
-    /// Returns the repository that the `.git` file at `path` names, without symbolic links.
+    /// Returns the repository to which the `.git` file at `path` points, without symbolic links.
     pub fn read_gitfile(&self, path: &Path) -> Result<PathBuf, GitfileError> {
         let stat = match by_path::stat_followed(path) {
             Ok(Some(stat)) => stat,
@@ -175,8 +175,8 @@ impl Repository {
         }
     }
 
-    /// Returns true if a directory looks like a Git directory: it has `HEAD`, and `objects` and
-    /// `refs` of its own or shared ones.
+    /// Returns true if a directory looks like a Git directory: it has `HEAD`, and its own or shared
+    /// `objects` and `refs`.
     pub fn is_git_directory(&self, dir: &Path) -> bool {
         open::is_git_directory(&self.options, &self.env, dir)
     }
@@ -206,8 +206,8 @@ pub fn setting_of(path: &Path, key: &str) -> Option<Setting> {
     pairs.into_iter().rev().find(|pair| pair.key == key).map(|pair| Setting(pair.value))
 }
 
-/// Returns all names (in lower case) and values in the file at `path`, in order, without includes.
-/// `None` if the file is missing. A name without a value has an empty one.
+/// Returns all keys (in lower case) and values in the file at `path`, in order, without includes.
+/// Returns `None` if the file is missing. A key without a value has an empty one.
 pub fn settings_in(path: &Path) -> Result<Option<Vec<(BString, BString)>>, Error> {
     let bytes = disk::read_optional(path).map_err(Attempt::Read.on(path))?;
     let Some(bytes) = bytes else { return Ok(None) };
