@@ -10,11 +10,11 @@
 //!    errors, if it is small or if a part of it might not be deletable later: a directory without
 //!    write permission, an immutable file, a mount point, another user's file in a sticky
 //!    directory.
-//! 2. *Rename* the tree into `<Git directory>/sapwood/trash/`, one system call. From then on no
-//!    process sees it at its old path. If the rename fails (another file system, a read-only
-//!    parent), remove the tree in the foreground.
+//! 2. *Rename* the tree into `<Git directory>/sapwood/trash/`, one system call. The tree is then
+//!    gone from its old path. If the rename fails (another file system, a read-only parent), remove
+//!    the tree in the foreground.
 //! 3. *Delete* in another process, which calls [`empty`]. The caller starts it. If it is killed,
-//!    the next process that asks [`is_waiting`] starts another.
+//!    the next process that finds [`is_waiting`] true starts another.
 //!
 //! Design and rejected ideas: docs/design/worktree.md.
 
@@ -105,7 +105,7 @@ impl<'a> Trash<'a> {
         }
     }
 
-    /// Counts what is examined, and what is removed at once.
+    /// Sets a meter that counts the examined entries and the entries removed in the foreground.
     pub fn counting(self, meter: Option<&'a Meter>) -> Trash<'a> {
         Trash { meter, ..self }
     }
@@ -176,7 +176,7 @@ fn new_batch(git_dir: &Path, shared: SharedRepository) -> io::Result<Dir> {
     }
 }
 
-/// Limit of names tried for a batch: a process on another machine or in another container may have
+/// Limit of names tried for a batch. A process on another machine or in another container may have
 /// the same process id.
 const MAX_BATCH_NAMES: usize = 1000;
 
@@ -227,7 +227,7 @@ pub fn remove(root: &Dir, path: &BStr, workers: usize, interrupt: &AtomicBool) -
     remove_counted(root, path, workers, interrupt, None)
 }
 
-/// As [`remove`]; `meter` counts the removed files.
+/// Like [`remove`]; `meter` counts the removed files.
 pub fn remove_counted(
     root: &Dir,
     path: &BStr,
@@ -309,7 +309,7 @@ fn absent_is_removed(answer: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// The answer of a walk that met an entry that may not be deletable later.
+/// The error of a walk that found an entry that may not be deletable later.
 struct NotDiscardable;
 
 /// Returns true if every entry of the directory can surely be deleted later, and the tree has at

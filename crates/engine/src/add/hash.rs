@@ -1,8 +1,8 @@
 //! Conversion of one worktree file to an object: Git's `index_path`.
 //!
 //! Order: open, convert, hash, check if the object exists, store. A file larger than
-//! `core.bigFileThreshold` that needs no conversion is stored in pieces. Attributes are read when
-//! the first file needs them.
+//! `core.bigFileThreshold` that needs no conversion is stored in pieces. Attributes are read
+//! lazily, for the first file that needs them.
 
 use std::{io, path::PathBuf};
 
@@ -65,9 +65,9 @@ pub enum Error {
 pub struct FileHasher<'a> {
     repo: &'a Repository,
     worktree: &'a Dir,
-    /// Files of more bytes are not read into memory.
+    /// Files larger than this, in bytes, are not read into memory.
     big: u64,
-    /// The converter for all files, if the caller has chosen it.
+    /// The converter for all files, if the caller has set one.
     given: Option<Worker>,
     worker: Option<Worker>,
     /// A converter for comparing and hashing only, which reports fewer warnings.
@@ -119,7 +119,7 @@ impl<'a> FileHasher<'a> {
         }
     }
 
-    /// Returns true if the file at `path` has the content of `entry`, whatever its stat data are.
+    /// Returns true if the file at `path` has the content of `entry`, regardless of its stat data.
     /// Returns false for an unreadable file.
     pub fn matches_entry(&mut self, entry: &Entry, path: &BStr, stat: &Stat, index: &Index) -> bool {
         let worker = match self.comparing.take() {
@@ -139,7 +139,8 @@ impl<'a> FileHasher<'a> {
     fn file(&mut self, path: &BStr, stat: &Stat, index: &Index, store: Store<'_>) -> Result<ObjectId, Error> {
         let file = self.worktree.open_file(path);
         let mut file = file.map_err(|source| Error::Open { path: path.to_owned(), source })?;
-        // An object that is not stored needs no round trip to the worktree.
+        // An object that is only hashed uses a converter without the round-trip check
+        // (`core.safecrlf`).
         let slot = match store {
             _ if self.given.is_some() => &mut self.given,
             Store::Write(_) => &mut self.worker,
@@ -157,8 +158,8 @@ impl<'a> FileHasher<'a> {
         let mut content = Vec::new();
         let read = sys::read_to_end(&file, stat.size, &mut content);
         read.map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        // A filter gets the whole file. Otherwise the stat data say how much of it is recorded, and
-        // what came later shows as a change.
+        // A filter gets the whole file. Otherwise the content is cut to the size in the stat data:
+        // bytes appended later then show as a change.
         if worker.filtering(path)? == Filtering::None {
             if (content.len() as u64) < stat.size {
                 return Err(Error::Short { path: path.to_owned() });
@@ -171,7 +172,8 @@ impl<'a> FileHasher<'a> {
         self.content(path, converted?, store)
     }
 
-    /// Hashes or stores a file without conversion, in pieces.
+    /// Hashes or stores a file without conversion. The file is read in pieces, not into memory at
+    /// once.
     fn stream(
         &self,
         path: &BStr,
@@ -194,8 +196,8 @@ impl<'a> FileHasher<'a> {
         })
     }
 
-    /// Returns true if the repository has the object. A copy counts only if its time could be
-    /// renewed: otherwise it may be pruned.
+    /// Returns true if the repository has the object. A copy counts only if its modification time
+    /// could be updated. Otherwise Git may prune it.
     fn exists(&self, oid: &ObjectId) -> bool {
         self.repo.objects().files_of(oid).iter().any(|file| objects::freshen(file))
     }

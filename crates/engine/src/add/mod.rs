@@ -1,7 +1,7 @@
 //! Addition of worktree files to the index, path by path.
 //!
 //! - [`FileHasher`] hashes a file and stores its object.
-//! - [`Recording`] does so for many files, with several workers.
+//! - [`Recording`] hashes and stores many files with several workers.
 //! - [`Staging`] changes single paths of an index. Each change sees the ones before it.
 //! - [`PathProbe`] stats paths.
 //! - [`refresh()`] updates the stat data of all entries.
@@ -44,8 +44,8 @@ pub fn commit_at(repo: &Repository, path: &BStr) -> Option<ObjectId> {
     crate::look::submodules::head(repo, path)
 }
 
-/// Returns the merged entries of `index` that `tree` lacks or holds with another mode or object, in
-/// order. `None` means the empty tree.
+/// Returns the merged entries of `index` that are missing from `tree` or have another mode or
+/// object there, in index order. `None` means the empty tree.
 pub fn differing(
     repo: &Repository,
     index: &Index,

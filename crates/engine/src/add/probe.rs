@@ -17,7 +17,7 @@ const PATHS_PER_UNIT: usize = 16;
 /// Number of stats that cost as much as one step of other work on a file.
 const STATS_PER_STEP: usize = 8;
 
-/// The result of a look at a path of the worktree.
+/// The result of probing a path of the worktree.
 #[derive(Debug)]
 pub enum Found {
     /// The path exists.
@@ -30,23 +30,23 @@ pub enum Found {
     Unreadable(io::Error),
 }
 
-/// Looks at paths and caches the directory of the last one.
+/// Probes paths and caches the directory of the last one.
 #[derive(Debug)]
 pub struct PathProbe<'a> {
     worktree: &'a Dir,
     cache: DirectoryCache,
-    /// Created when several workers look at paths.
+    /// Created by the first [`PathProbe::probe_all`].
     tuning: Option<Tuning>,
 }
 
 impl<'a> PathProbe<'a> {
-    /// Creates a looker for the files of `worktree`.
+    /// Creates a probe for the files of `worktree`.
     pub fn new(worktree: &'a Dir) -> PathProbe<'a> {
         PathProbe { worktree, cache: DirectoryCache::default(), tuning: None }
     }
 
-    /// Looks at one path, with one stat in most cases. Like Git, it remembers the last directory
-    /// that was free of links and does not check it again until a path lies in another directory.
+    /// Probes one path, with one stat in most cases. Like Git, it caches the last directory that
+    /// was free of links and does not check it again until a path lies in another directory.
     pub fn probe(&mut self, path: &BStr) -> Found {
         match self.cache.by_path(self.worktree, path) {
             Ok(Some(stat)) => Found::Present(stat),
@@ -62,8 +62,8 @@ impl<'a> PathProbe<'a> {
         }
     }
 
-    /// Stats many paths with several workers. `None` means no answer: [`PathProbe::probe`] gives
-    /// it.
+    /// Stats many paths with several workers. `None` means that the path is missing or the stat
+    /// failed: [`PathProbe::probe`] then finds the reason.
     pub fn probe_all(&mut self, paths: &[BString]) -> Vec<Option<Stat>> {
         let worktree = self.worktree;
         let tuning = self.tuning.get_or_insert_with(|| Tuning::reading(worktree));
@@ -96,8 +96,8 @@ struct DirectoryCache {
 }
 
 impl DirectoryCache {
-    /// Runs `lstat`; returns `None` if nothing is there. It keeps no handle of the directory: a
-    /// later call may find another directory at its path.
+    /// Runs `lstat`. Returns `None` if the path does not exist. It keeps no handle of the
+    /// directory: a later call may find another directory at the same path.
     fn by_path(&mut self, worktree: &Dir, path: &BStr) -> io::Result<Option<Stat>> {
         let (directory, _) = split_directory(path);
         // A path longer than [`FAR`] opens its directory on each call, so the cache does not help.

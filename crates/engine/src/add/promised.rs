@@ -1,8 +1,8 @@
 //! Blobs that a partial clone needs before it writes trees, and those that it may lack.
 //!
-//! Git fetches every missing blob of the index. Only those in trees that have to be written are
-//! needed here, and of these not the ones that HEAD's tree has in the same directory: HEAD is
-//! complete, so its blobs are here or promised, also for the new tree.
+//! Git fetches every missing blob of the index. sapwood fetches only blobs of trees that have to be
+//! written, without the blobs that HEAD's tree has in the same directory. HEAD is complete, so its
+//! blobs are stored here or promised, which also suffices for the new tree.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,9 +20,9 @@ use repo::{
 /// The blobs of the trees that have to be written.
 #[derive(Debug, Default)]
 pub(super) struct Blobs {
-    /// Those that must be here.
+    /// Blobs that must be stored here.
     pub(super) needed: Vec<ObjectId>,
-    /// Those that are here or promised.
+    /// Blobs that are stored here or promised.
     pub(super) promised: HashSet<ObjectId>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn blobs(index: &Index, repo: &Repository) -> Blobs {
     found
 }
 
-/// Returns true if the cache-tree names the tree of a directory, or of one above.
+/// Returns true if the cache-tree names the tree of a directory, or of one of its parents.
 fn is_named(index: &Index, dir: &BStr) -> bool {
     let Some(root) = &index.cache_tree else { return false };
     let ends = dir.find_iter("/").chain([dir.len()]).filter(|&end| end > 0);
@@ -60,7 +60,8 @@ fn is_named(index: &Index, dir: &BStr) -> bool {
     root.valid.is_some() || above.any(|node| node.is_some_and(|node| node.valid.is_some()))
 }
 
-/// Returns the blobs that lie directly in a directory of a tree; `None` if it is not there.
+/// Returns the blobs that lie directly in a directory of a tree, or `None` if the directory does
+/// not exist or cannot be read.
 fn blobs_in(reader: &mut Reader<'_>, root: ObjectId, dir: &BStr) -> Option<Vec<ObjectId>> {
     let mut tree = root;
     for name in dir.split_str("/").filter(|name| !name.is_empty()) {

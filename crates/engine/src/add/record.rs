@@ -1,7 +1,7 @@
 //! Many worktree files as objects, with several workers.
 //!
-//! Files that a long-running filter converts have a lane of their own, as the filter serves one
-//! file at a time: the other workers do not wait for it. Results are in the order of the paths.
+//! Files that a long-running filter converts have a lane of their own. The filter serves one file
+//! at a time, and the other workers do not wait for it. Results are in the order of the paths.
 
 use std::{
     convert::Infallible,
@@ -32,35 +32,35 @@ const STEPS_PER_FILE: usize = 8;
 pub enum LineEnds {
     /// Text that was committed with CRLF keeps it where the attributes leave it open.
     AsBefore,
-    /// All text gets the line ends that the attributes ask for (`--renormalize`).
+    /// All text gets the line ends that its attributes specify (`--renormalize`).
     Renormalized,
 }
 
 /// The fate of the other files when one fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterError {
-    /// Files after it are left alone.
+    /// Files after the failed one are not recorded.
     Stop,
-    /// They are recorded (`--ignore-errors`).
+    /// The other files are recorded (`--ignore-errors`).
     GoOn,
 }
 
-/// How files become objects.
+/// Options for recording files as objects.
 #[derive(Clone, Copy)]
 pub struct Recording<'a> {
     /// The repository.
     pub repo: &'a Repository,
     /// Its worktree.
     pub worktree: &'a Dir,
-    /// The place of objects; `None` only names them (`--dry-run`).
+    /// The transaction that stores the objects. With `None` files are only hashed (`--dry-run`).
     pub objects: Option<&'a Transaction<'a>>,
     /// `core.bigFileThreshold`
     pub big: u64,
     /// The line ends of text.
     pub line_ends: LineEnds,
-    /// The fate of the others when one fails.
+    /// The fate of the other files when one fails.
     pub after_error: AfterError,
-    /// Ends the work early: the rest has no result.
+    /// Raised to end the work early: the remaining files have no result.
     pub interrupt: &'a AtomicBool,
 }
 
@@ -74,8 +74,8 @@ pub struct Recorded {
 }
 
 impl Recording<'_> {
-    /// Records the files at `paths`; a slash at the end of a path does not count. `None` stands for
-    /// a path that was not looked at: one before it failed, or there was an interrupt. Attributes
+    /// Records the files at `paths`; a trailing slash is ignored. A result is `None` if its path
+    /// was not processed, because an earlier path failed or the work was interrupted. Attributes
     /// come from `index` where the worktree has none.
     pub fn record(&self, paths: &[BString], index: &Index) -> Result<Vec<Option<Recorded>>, repo::Error> {
         if paths.is_empty() {
@@ -108,7 +108,7 @@ impl Recording<'_> {
         match (self.line_ends, self.objects) {
             (LineEnds::Renormalized, _) => Converter::for_renormalizing(self.repo, index),
             (LineEnds::AsBefore, Some(_)) => Converter::for_adding(self.repo, index),
-            // A file that is not stored needs no round trip to the worktree.
+            // A file that is only hashed needs no round-trip check (`core.safecrlf`).
             (LineEnds::AsBefore, None) => Converter::for_compare(self.repo, index),
         }
     }
@@ -127,7 +127,8 @@ impl Lanes {
             return Lanes { fast: (0..paths.len()).collect(), slow: Vec::new() };
         }
         let mut worker = converter.worker();
-        // An error is found again, and told, when the file is read.
+        // If the lookup fails, it fails again when the file is read, and the error is reported
+        // there.
         let mut is_slow = |at: &usize| {
             worker.filtering(paths[*at].as_bstr()).is_ok_and(|filtering| filtering == Filtering::Process)
         };
@@ -141,7 +142,7 @@ struct Job<'a> {
     paths: &'a [BString],
     index: &'a Index,
     converter: &'a Converter,
-    /// The position of the first failure after which nothing counts.
+    /// The position of the first failure. Results after it are discarded.
     end: AtomicUsize,
 }
 
@@ -184,7 +185,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Returns the stat data of a file that can be an entry.
+/// Returns the stat data of a file that can become an index entry.
 pub fn stat(worktree: &Dir, path: &BStr) -> Result<Stat, Error> {
     let found = worktree.stat(path).and_then(|found| found.ok_or_else(sys::not_found));
     let stat = found.map_err(|source| Error::Stat { path: path.to_owned(), source })?;

@@ -36,16 +36,16 @@ pub struct RefreshOptions {
 pub enum Finding {
     /// The path is unmerged.
     NeedsUpdate(BString),
-    /// It is unmerged.
+    /// The path is unmerged.
     NeedsMerge(BString),
 }
 
 /// The result of a refresh.
 #[derive(Debug, Default)]
 pub struct Refreshed {
-    /// True if a change is worth writing the index.
+    /// The reported paths, in index order.
     pub findings: Vec<Finding>,
-    /// Something was changed that is worth writing.
+    /// True if the index was changed in a way that is worth writing.
     pub changed: bool,
 }
 
@@ -56,8 +56,8 @@ pub fn refresh(
     index: &mut Index,
     options: &RefreshOptions,
 ) -> Result<Refreshed, LookError> {
-    // In a plain index `compare` names the few entries that differ, and the others are not read
-    // here.
+    // In a plain index, `compare` returns the few entries that differ. The other entries are not
+    // read here.
     let compares_all = index.is_plain()
         && index.monitor_answer() == MonitorAnswer::NotAsked
         && index.gitlinks().next().is_none()
@@ -189,7 +189,7 @@ impl Recorder<'_> {
         self.refreshed.findings.push(Finding::NeedsUpdate(path));
     }
 
-    /// Records that the entry and its stat data are right.
+    /// Records that the entry and its stat data are up to date.
     fn matches(&mut self, at: usize, is_gitlink: bool) {
         if !is_gitlink {
             self.index.entries_mut()[at].flags.insert(Flags::UPTODATE);
@@ -197,7 +197,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Gives the entry, whose content is right, the stat data of its file.
+    /// Copies the file's stat data to the entry, whose content is up to date.
     fn update(&mut self, at: usize, stat: &sys::Stat, sets_assume_valid: bool) {
         let entry = &mut self.index.entries_mut()[at];
         entry.stat = index_stat(stat);

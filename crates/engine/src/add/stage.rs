@@ -62,12 +62,12 @@ impl Staging {
         }
     }
 
-    /// Returns true if a change is worth writing the index.
+    /// Returns true if the index was changed in a way that is worth writing.
     pub fn is_changed(&self) -> bool {
         self.changed
     }
 
-    /// Sets the answer of [`Staging::is_changed`].
+    /// Sets the result of [`Staging::is_changed`].
     pub fn set_changed(&mut self, changed: bool) {
         self.changed = changed;
     }
@@ -101,8 +101,8 @@ impl Staging {
         }
     }
 
-    /// Calls `look` with the merged entry of a path as an index holds it, so that it can be
-    /// compared with its file.
+    /// Calls `look` with the merged entry of a path in the form of an index entry, so that the
+    /// caller can compare it with its file.
     pub fn with_merged<T>(&self, path: &BStr, look: impl FnOnce(&Entry) -> T) -> Option<T> {
         if let Some(entries) = self.edits.get(path) {
             let entry = entries.first().filter(|entry| entry.stage == Stage::Normal)?;
@@ -135,7 +135,7 @@ impl Staging {
         self.below(dir).next().is_some()
     }
 
-    /// Changes the merged entry of a path. Returns false if there is none.
+    /// Changes the merged entry of a path. Returns false if the path has no merged entry.
     pub fn alter(&mut self, path: &BStr, change: impl FnOnce(&mut NewEntry)) -> bool {
         let Some(mut entry) = self.merged(path) else { return false };
         self.clear_monitor_flag(&mut entry, path);
@@ -156,8 +156,8 @@ impl Staging {
         true
     }
 
-    /// Returns the entry that decides the mode of a path where the file system does not tell it:
-    /// the merged one, or of an unmerged path our side, else the first one.
+    /// Returns the entry that provides the mode of a path where the file system has no executable
+    /// bit: the merged entry, or for an unmerged path our side, otherwise the first entry.
     pub fn model(&self, path: &BStr) -> Option<NewEntry> {
         let entries = self.entries_of(path);
         let ours = entries.iter().find(|entry| entry.stage == Stage::Ours);
@@ -168,7 +168,8 @@ impl Staging {
         })
     }
 
-    /// Counts the path as changed and leaves its entry as it is: `add -N` of a file that is there.
+    /// Marks the index as changed and leaves the path's entry unchanged, as `add -N` does for a
+    /// tracked path.
     pub fn touch(&mut self, path: &BStr) {
         self.invalidate_tree(path);
     }
@@ -263,7 +264,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Clears the flag by which the file system monitor vouches for the entry.
+    /// Clears the entry's flag of the file system monitor.
     fn clear_monitor_flag(&mut self, entry: &mut NewEntry, path: &BStr) {
         if self.index.monitor_answer() == MonitorAnswer::NotAsked {
             return;

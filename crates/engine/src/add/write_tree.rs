@@ -25,13 +25,13 @@ use crate::look::cache_tree::{self, Rules};
 /// The treatment of entries whose objects do not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// They are written into trees (`--missing-ok`).
+    /// They are allowed, and written into trees (`--missing-ok`).
     Allowed,
     /// They are an error.
     Refused,
 }
 
-/// Why an index has no trees.
+/// The reason why an index has no trees.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum WriteTreeError {
@@ -52,7 +52,7 @@ pub enum WriteTreeError {
     Store(#[from] store::Error),
 }
 
-/// Why an object was not recorded.
+/// The reason why an object was not recorded.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum RecordError {
@@ -68,13 +68,13 @@ pub struct Trees {
     /// The tree of the whole index.
     pub root: ObjectId,
     /// Trees of directories that are in the cache-tree without a valid node, because some of their
-    /// entries are only intended to be added.
+    /// entries are intent-to-add entries.
     unnamed: Vec<(BString, ObjectId)>,
 }
 
 impl Trees {
-    /// Returns the tree of a directory. Several slashes count as one; no directory begins with one.
-    /// `index` is the index whose trees these are.
+    /// Returns the tree of a directory. Consecutive slashes count as one. Returns `None` if
+    /// `directory` begins with a slash. `index` is the index of these trees.
     pub fn of_directory(&self, index: &Index, directory: &BStr) -> Option<ObjectId> {
         if directory.starts_with(b"/") {
             return None;
@@ -90,11 +90,11 @@ impl Trees {
     }
 }
 
-/// The number of faults in an index that Git shows, and one more.
+/// One more than the number of faults in an index that Git prints.
 const SHOWN: usize = 11;
 
 /// Writes the missing trees of `index` and updates its cache-tree. Objects staged in `transaction`
-/// exist. The index may be sparse.
+/// count as existing. The index may be sparse.
 pub fn write_tree(
     index: &mut Index,
     repo: &Repository,
@@ -107,7 +107,7 @@ pub fn write_tree(
         true => promised::blobs(index, repo),
         false => promised::Blobs::default(),
     };
-    // No server has objects that are only staged.
+    // A remote cannot have objects that are only staged here.
     let needed = blobs.needed.iter().copied();
     objects.fetch_missing(&mut needed.filter(|oid| !transaction.contains(oid)))?;
     let writer = Writer {
@@ -149,7 +149,7 @@ struct Writer<'a> {
     missing: Missing,
     /// Blobs of a partial clone that may be missing.
     promised: HashSet<ObjectId>,
-    /// The trees of this run.
+    /// The trees that this run has written.
     written: RefCell<BTreeSet<ObjectId>>,
     unnamed: RefCell<Vec<(BString, ObjectId)>>,
 }
@@ -182,8 +182,8 @@ impl Rules for Writer<'_> {
     }
 }
 
-/// Writes an object unless there is a copy whose time could be renewed. Another copy may be pruned
-/// before the object is reachable.
+/// Writes an object unless a copy exists whose modification time could be updated. Git may prune
+/// any other copy before the object is reachable.
 fn write_unless_there(
     repo: &Repository,
     transaction: &Transaction<'_>,
@@ -197,7 +197,7 @@ fn write_unless_there(
     transaction.write(oid, kind, content)
 }
 
-/// Names an object and writes it unless it exists. It can be read once the transaction is
+/// Hashes an object and writes it unless it exists. The object can be read once the transaction is
 /// published.
 pub fn record(
     repo: &Repository,

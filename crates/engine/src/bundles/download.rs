@@ -1,8 +1,8 @@
-//! Brings the file at an address.
+//! Downloads the file at a bundle URI.
 //!
-//! A download over HTTP that breaks off leaves its bytes and the server's mark of the file in
-//! `objects/bundles`, under a name that the address gives. The next attempt asks only for the rest.
-//! If the file has changed since, the server sends it whole.
+//! An interrupted download over HTTP keeps its bytes and the server's validator of the file in
+//! `objects/bundles`, under a name derived from the URI. The next attempt requests only the rest.
+//! If the file has changed since, the server sends all of it.
 
 use std::{
     io::{self, Write},
@@ -16,7 +16,7 @@ use sys::{File, by_path};
 
 use super::{Bundles, Error, Held};
 
-/// A download that may go on later.
+/// A partial download, which a later attempt can resume.
 struct Part {
     path: PathBuf,
     /// The file that holds the validator.
@@ -24,7 +24,8 @@ struct Part {
 }
 
 impl Bundles<'_> {
-    /// Brings a file. Returns `None` if there is none, or it did not come.
+    /// Downloads a file, or finds a local one. Returns `None` if it does not exist or the download
+    /// failed.
     pub(super) fn download(&self, uri: &BStr) -> Result<Option<Held>, Error> {
         if uri.starts_with(b"http:") || uri.starts_with(b"https:") {
             return self.over_http(uri);
@@ -58,7 +59,8 @@ impl Bundles<'_> {
         );
         match received {
             Ok(_) => {
-                // The mark alone says nothing.
+                // The validator is useless without a partial file. A failure to remove it is
+                // harmless.
                 let _ = by_path::remove_file(&part.mark);
                 Ok(Some(Held { path: part.path, is_temporary: true }))
             }
@@ -79,7 +81,7 @@ impl Part {
         Part { path: dir.join(format!("tmp_uri_{name}")), mark: dir.join(format!("tmp_uri_{name}.mark")) }
     }
 
-    /// Returns what is there already.
+    /// Returns the offset and the validator to resume from.
     fn resume(&self) -> Resume {
         let size = by_path::stat(&self.path).ok().flatten().map_or(0, |stat| stat.size);
         let mark = by_path::read(&self.mark).ok().flatten();
@@ -92,21 +94,22 @@ impl Part {
     fn discard_unless_resumable(&self) {
         if self.resume() == Resume::default() {
             for path in [&self.path, &self.mark] {
-                // Nobody reads it.
+                // A file that stays is harmless: the next download replaces it.
                 let _ = by_path::remove_file(path);
             }
         }
     }
 }
 
-/// Writes the bytes that come.
+/// Writes the received bytes to the partial file.
 struct Writer<'a> {
     part: &'a Part,
     file: Option<File>,
 }
 
 impl Writer<'_> {
-    /// Begins at the place that the server chose. The mark is written before any byte.
+    /// Opens the partial file at the offset that the server chose. The validator is written before
+    /// any byte of the file.
     fn begin(&mut self, beginning: &Beginning) -> io::Result<()> {
         if beginning.offset == 0 {
             for path in [&self.part.path, &self.part.mark] {
@@ -124,7 +127,7 @@ impl Writer<'_> {
     }
 }
 
-/// A writer that the callback of the beginning uses too.
+/// Shares the writer with the callback that receives the response's beginning.
 struct Shared<'s, 'w, 'a>(&'s std::cell::RefCell<&'w mut Writer<'a>>);
 
 impl Write for Shared<'_, '_, '_> {

@@ -1,11 +1,11 @@
-//! Lists of bundles: from a file in the format of configurations, or from a server.
+//! Bundle lists, from a file in Git's config format or from a server.
 //!
 //! Source: Git's technical notes on bundle URIs, "Bundle Lists".
 
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::wire::url;
 
-/// The bundles that a client needs.
+/// The bundles of a list that a client needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     /// All of them.
@@ -15,7 +15,7 @@ pub(super) enum Mode {
     Any,
 }
 
-/// A bundle of a list, or another list.
+/// A bundle of a list, or a nested list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) id: BString,
@@ -24,35 +24,36 @@ pub(super) struct Entry {
     pub(super) token: u64,
 }
 
-/// A list.
+/// A bundle list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct List {
     pub(super) mode: Mode,
     /// `heuristic = creationToken`
     pub(super) is_by_token: bool,
-    /// In the order in which they were named.
+    /// The entries, in the order in which the list defines them.
     pub(super) entries: Vec<Entry>,
-    /// Relative addresses begin here.
+    /// The base of relative URIs.
     base: BString,
 }
 
-/// A value that Git does not understand.
+/// A key or value that Git does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
 impl List {
-    /// Returns an empty list that was found at `address`.
+    /// Returns an empty list whose relative URIs start at `address`.
     pub(super) fn at(address: &BStr) -> List {
         List { base: address.to_owned(), ..List::default() }
     }
 
-    /// Returns an empty list from a file at `address`: relative addresses begin in its directory.
+    /// Returns an empty list from a file at `address`. Its relative URIs start at the file's
+    /// directory.
     pub(super) fn of_file(address: &BStr) -> List {
         let end = address.rfind_byte(b'/').map_or(0, |slash| slash + 1);
         List::at(address[..end].as_bstr())
     }
 
-    /// Takes a value. Unknown keys are ignored. Returns a warning, if there is reason for one.
+    /// Sets a key of the list. Unknown keys are ignored. Returns a warning to print, if any.
     pub(super) fn set(&mut self, key: &[u8], value: &BStr) -> Result<Option<String>, Malformed> {
         let key = key.strip_prefix(b"bundle.").ok_or(Malformed)?;
         let Some((id, name)) = key.rsplit_once_str(".").filter(|(id, _)| !id.is_empty()) else {
@@ -90,7 +91,7 @@ impl List {
         Ok(())
     }
 
-    /// Returns the entries in the order in which Git goes through them.
+    /// Returns the entries in the order in which Git processes them.
     pub(super) fn in_order(self) -> Vec<Entry> {
         let order = in_order(self.entries.iter().map(|entry| entry.id.as_bstr()));
         let mut entries: Vec<Option<Entry>> = self.entries.into_iter().map(Some).collect();
@@ -105,10 +106,10 @@ fn leading_number(text: &BStr) -> Option<u64> {
     text[..end].to_str().ok()?.parse().ok()
 }
 
-/// Returns the order in which a hash table of Git holds these names.
+/// Returns the order in which Git's hash table iterates over these names.
 ///
-/// A list of the mode `any` is not ordered by its author, so the table decides which bundle a
-/// client downloads. Servers expect the choice of Git.
+/// The author of a list in mode `any` does not order it, so the hash table decides which bundle a
+/// client downloads. Servers expect Git's choice.
 pub(super) fn in_order<'a>(names: impl Iterator<Item = &'a BStr>) -> Vec<usize> {
     const FIRST_SIZE: usize = 64;
     let mut table: Vec<Vec<(u32, usize)>> = vec![Vec::new(); FIRST_SIZE];

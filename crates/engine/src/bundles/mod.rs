@@ -1,12 +1,13 @@
-//! Bundles that are downloaded before a fetch or a clone asks its server.
+//! Bundles that a client downloads before a fetch or a clone contacts the server.
 //!
-//! Promise: a failure costs nothing but the download. The fetch that follows brings all that is
-//! missing, so errors are messages, and the caller goes on.
+//! Promise: a failure costs only the time of the download. The following fetch transfers everything
+//! that is missing, so errors are only reported, and the caller continues.
 //!
-//! Order: the file at the address arrives (`download.rs`); it is a bundle or a list (`list.rs`) of
-//! further addresses, at most four levels deep; bundles whose prerequisites are here are taken
-//! (`unbundle.rs`), again and again until none is left that fits. Their refs become
-//! `refs/bundles/*`, so that the fetch can offer them. Design: docs/design/fetch.md, "Bundles".
+//! Order: download the file at the URI (`download.rs`). The file is a bundle, or a list (`list.rs`)
+//! of further URIs, at most four levels deep. Unbundle the bundles whose prerequisites exist
+//! (`unbundle.rs`), and repeat until no remaining bundle can be unbundled. Write their refs as
+//! `refs/bundles/*`, so that the fetch can send them as haves. Design: docs/design/fetch.md,
+//! "Bundles".
 
 mod download;
 mod list;
@@ -25,10 +26,10 @@ use repo::wire::ConnectOptions;
 use self::list::{Entry, List, Mode};
 use crate::fetch::{Context, Event};
 
-/// Git's limit of lists in lists. Each level counts twice, as in Git.
+/// Git's limit of nested lists. Each level counts twice, as in Git.
 const MAX_DEPTH: usize = 4;
 
-/// The reason why bundles were not even tried to the end.
+/// The reason why processing stopped before all bundles were tried.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -38,54 +39,55 @@ pub enum Error {
     Repo(#[from] repo::Error),
 }
 
-/// The parts that work with bundles.
+/// The inputs for fetching bundles.
 #[derive(Clone, Copy)]
 pub struct Bundles<'a> {
-    /// The repository and how it is written. Only warnings and errors are reported.
+    /// The repository, and the options for writing to it. Only warnings and errors are reported to
+    /// its events.
     pub context: Context<'a>,
-    /// How to connect.
+    /// The options for connections.
     pub connect: &'a ConnectOptions,
-    /// Relative paths begin here.
+    /// The base of relative paths.
     pub dir: &'a Path,
 }
 
-/// The result for an address.
+/// The result for a bundle URI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Something failed, and was reported.
+    /// True if a step failed. The failure was reported.
     pub failed: bool,
-    /// A list with a heuristic was found: later fetches should look at it again.
+    /// True if a list with a heuristic was found. Later fetches should check its URI again.
     pub has_heuristic: bool,
 }
 
-/// A file with a bundle or a list.
+/// A local file that contains a bundle or a list.
 struct Held {
     path: PathBuf,
-    /// It was downloaded, and is removed in the end.
+    /// True if the file was downloaded. It is then removed on drop.
     is_temporary: bool,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         if self.is_temporary {
-            // It is in nobody's way.
+            // A file that stays is harmless.
             let _ = sys::by_path::remove_file(&self.path);
         }
     }
 }
 
-/// The bundles found so far, which are not taken yet.
+/// The downloaded bundles, not yet unbundled.
 #[derive(Default)]
 struct Found {
     bundles: Vec<(BString, Held)>,
     has_heuristic: bool,
 }
 
-/// A step failed, and was reported.
+/// A step failed, and its failure was reported.
 struct Failed;
 
 impl Bundles<'_> {
-    /// Takes the bundles at an address. An empty address names none.
+    /// Fetches the bundles at a URI. Does nothing for an empty URI.
     pub fn fetch(&self, uri: &BStr) -> Result<Outcome, Error> {
         if uri.is_empty() {
             return Ok(Outcome::default());
@@ -99,7 +101,7 @@ impl Bundles<'_> {
         Ok(Outcome { failed, has_heuristic: found.has_heuristic })
     }
 
-    /// Takes the bundles of a list that a server at `url` sent as keys and values.
+    /// Fetches the bundles of a list that a server at `url` sent as keys and values.
     pub fn fetch_list(&self, pairs: &[(BString, BString)], url: &BStr) -> Result<Outcome, Error> {
         let mut list = List::at(url);
         for (number, (key, value)) in (1..).zip(pairs) {
@@ -134,7 +136,7 @@ impl Bundles<'_> {
         (self.context.events)(Event::Error(text.into()));
     }
 
-    /// Downloads what is at an address, and what the lists there name.
+    /// Downloads the file at an entry's URI and, if it is a list, the files of its entries.
     fn collect(&self, entry: &Entry, depth: usize, found: &mut Found) -> Result<Result<(), Failed>, Error> {
         if self.context.interrupt.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -172,7 +174,8 @@ impl Bundles<'_> {
         Ok(result)
     }
 
-    /// Every bundle is tried, or each until one was found. No failure counts.
+    /// Tries every entry of the list, or in mode `any` each one until one succeeds. Failures of
+    /// single entries are ignored.
     fn collect_list(&self, list: List, depth: usize, found: &mut Found) -> Result<(), Error> {
         let mode = list.mode;
         for entry in list.in_order() {
@@ -209,7 +212,7 @@ impl Bundles<'_> {
         result.map(|()| list)
     }
 
-    /// Takes bundles, as long as one fits.
+    /// Unbundles until no remaining bundle has its prerequisites.
     fn take_all(&self, found: &mut Found) -> Result<(), Error> {
         let mut left: Vec<usize> = list::in_order(found.bundles.iter().map(|(id, _)| id.as_ref()));
         loop {
@@ -227,8 +230,8 @@ impl Bundles<'_> {
         }
     }
 
-    /// Takes the fewest bundles of a list that is ordered by time, the newest first. A bundle that
-    /// does not fit yet needs older ones.
+    /// Fetches the fewest bundles of a list ordered by creation token, the newest first. A bundle
+    /// without its prerequisites needs older bundles.
     fn fetch_by_token(&self, list: List) -> Result<Result<(), Failed>, Error> {
         let mut entries = list.in_order();
         if entries.is_empty() {
@@ -282,7 +285,7 @@ impl Bundles<'_> {
         Ok(Ok(()))
     }
 
-    /// Sets a variable of the repository.
+    /// Sets a key in the repository's configuration. A failure is reported as a warning.
     pub fn record(&self, key: &str, value: BString) {
         let Context { repo, fsync, locks, .. } = self.context;
         let path = repo.common_dir().join("config");
@@ -293,17 +296,17 @@ impl Bundles<'_> {
     }
 }
 
-/// The state of a bundle in a list that is ordered by time.
+/// The state of a bundle in a list ordered by creation token.
 enum Step {
-    /// It was not downloaded yet.
+    /// Not downloaded yet.
     Unknown,
-    /// It did not fit yet.
+    /// Downloaded; the prerequisites were missing so far.
     Held(Held),
-    /// It was taken, or cannot be downloaded.
+    /// Unbundled, or the download failed.
     Done,
 }
 
-/// Returns true if a file begins as a bundle does.
+/// Returns true if a file has the header of a bundle.
 fn is_bundle(path: &Path) -> bool {
     let map = sys::by_path::open(path).and_then(|file| sys::Map::of(&file));
     map.is_ok_and(|map| bundle::parse(&map).is_ok())

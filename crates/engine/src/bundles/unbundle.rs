@@ -1,4 +1,4 @@
-//! Takes the objects and refs of one bundle.
+//! Stores the objects and refs of one bundle.
 
 use std::path::Path;
 
@@ -17,8 +17,7 @@ use crate::{
 };
 
 impl Bundles<'_> {
-    /// Takes a bundle whose prerequisites are here. A bundle that lacks some is no reason for a
-    /// message.
+    /// Stores a bundle whose prerequisites exist. Missing prerequisites are not reported.
     pub(super) fn unbundle(&self, path: &Path) -> Result<Result<(), Failed>, Error> {
         let Ok(bundle) = BundleFile::open(path) else { return Ok(Err(Failed)) };
         if !self.has_prerequisites(&bundle)? {
@@ -56,8 +55,8 @@ impl Bundles<'_> {
         }
     }
 
-    /// Each ref is a transaction of its own, as in Git. `HEAD` is left out, and so is a ref to an
-    /// object that the bundle does not bring.
+    /// Writes each ref in a transaction of its own, as Git does. Skips `HEAD`, and reports refs to
+    /// objects that do not exist.
     fn write_refs(&self, header: &Header) {
         let objects = self.context.repo.stored_objects();
         for (name, oid) in &header.refs {

@@ -1,5 +1,5 @@
-//! The action for a path, as data: the tables of `git-read-tree(1)` and Git's `trivial-merge`
-//! notes, read by the planner and by its tests.
+//! The action for a path, as tables: those of `git-read-tree(1)` and of Git's `trivial-merge`
+//! notes. They are read by the planner and by its tests.
 //!
 //! A table is searched from the top. The first row whose columns all match decides.
 //! [`Condition::Any`] matches both values. The last rows cover all remaining cases, so a search
@@ -73,9 +73,9 @@ pub enum Source {
 /// The inputs of a one-way merge.
 #[derive(Clone, Copy, Debug)]
 pub struct OneWay {
-    /// The path is in the tree.
+    /// True if the tree contains the path.
     pub target: bool,
-    /// The index has the tree's entry, merged.
+    /// True if the index has the tree's entry, merged.
     pub same: bool,
 }
 
@@ -97,11 +97,12 @@ pub struct TwoWay {
     /// True if both exist and are equal.
     pub index_is_head: bool,
     pub index_is_target: bool,
-    /// Two absent entries count as equal.
+    /// True if both are equal. Two absent entries count as equal.
     pub head_is_target: bool,
-    /// The index was empty or missing, so paths missing from it were not removed by a user.
+    /// True if the index was empty or missing. Then no user has removed the paths that are missing
+    /// from it.
     pub initial: bool,
-    /// Changes may be lost (`--reset`).
+    /// True if changes may be lost (`--reset`).
     pub force: bool,
 }
 
@@ -181,18 +182,18 @@ pub static TWO_WAY: &[TwoWayCase] = &[
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct ThreeWay {
-    /// The index has an entry. An unmerged entry counts, and equals no side.
+    /// True if the index has an entry. An unmerged entry counts, and equals no side.
     pub index: bool,
     pub index_is_ours: bool,
     pub index_is_theirs: bool,
     pub ours: bool,
     pub theirs: bool,
-    /// A directory blocks a file of another tree or of the index.
+    /// True if a directory blocks a file of another tree or of the index.
     pub ours_conflicts: bool,
     pub theirs_conflicts: bool,
-    /// Two absent entries count as equal.
+    /// True if `ours` equals `theirs`. Two absent entries count as equal.
     pub ours_is_theirs: bool,
-    /// Some base is equal, absence included. Not computed if `ours_is_theirs`.
+    /// True if some base is equal, absence included. Not computed if `ours_is_theirs`.
     pub base_is_ours: bool,
     pub base_is_theirs: bool,
     pub some_base_missing: bool,

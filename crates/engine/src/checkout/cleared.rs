@@ -1,4 +1,4 @@
-//! A plan that the guard has checked: the only plan that `execute` takes.
+//! A plan that the guard has checked. `execute` accepts no other plan.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use repo::Repository;
 use super::Plan;
 use crate::guard::{Error, Guard};
 
-/// A plan that was checked: none of its steps leads into the repository.
+/// A checked plan: none of its steps leads into the repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Cleared<'p> {
     plan: &'p Plan,
@@ -40,7 +40,7 @@ impl<'p> Cleared<'p> {
         Ok(cleared)
     }
 
-    /// Accepts a plan for a directory that this process has just created and nobody else knows.
+    /// Accepts a plan for a directory that this process has just created and no other process uses.
     pub(crate) fn for_new_directory(plan: &'p Plan) -> Cleared<'p> {
         Cleared { plan, lead: b"" }
     }

@@ -3,8 +3,8 @@
 //! The code is pure. For each row, in order, it finds the case ([`case`], by the table of
 //! [`cases`](super::cases)), checks the worktree ([`worktree`], [`submodules`]), and records the
 //! action. At the end it handles entries that enter or leave a sparse worktree
-//! ([`sparse_checkout`]), and names that exclude each other ([`names`]). An operation that reports
-//! all refusals decides all rows. Otherwise the first refusal ends the loop.
+//! ([`sparse_checkout`]), and names that cannot coexist ([`names`]). An operation that reports all
+//! refusals decides all rows. Otherwise the first refusal ends the loop.
 
 mod case;
 mod names;
@@ -45,12 +45,12 @@ pub(super) struct Policy<'a> {
     pub(super) files: Files,
     pub(super) protect: Protect,
     pub(super) overwrite_ignored: bool,
-    /// The paths that belong in a sparse worktree; `None` for a full one.
+    /// The definition of a sparse worktree; `None` for a full one.
     pub(super) sparse: Option<&'a Sparsity<'a>>,
     pub(super) cwd: Option<&'a BStr>,
-    /// Continue after a refusal.
+    /// True to continue after a refusal.
     pub(super) report_all: bool,
-    /// Submodules are moved too.
+    /// True if submodules are moved too.
     pub(super) recurse_submodules: bool,
     /// See [`Vouched`].
     pub(super) vouched: Vouched,
@@ -74,12 +74,12 @@ pub(super) struct Sparsity<'a> {
 /// The position of an index entry in a sparse worktree, before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SparseState {
-    /// The entry is in the worktree, or the worktree is not sparse.
+    /// The entry is in the worktree, or the worktree is full.
     Inside,
     Outside,
-    /// The entry was outside, and comes in.
+    /// The entry was outside of the sparse worktree, and enters it.
     Entering,
-    /// The entry was inside, and goes out.
+    /// The entry was inside the sparse worktree, and leaves it.
     Leaving,
 }
 
@@ -93,13 +93,14 @@ impl Policy<'_> {
         }
     }
 
-    /// Returns true if a path that is new to the index is outside.
+    /// Returns true if a path that is new to the index lies outside of the sparse worktree.
     fn excludes(&self, path: &BStr) -> bool {
         self.sparse.is_some_and(|sparse| !sparse.patterns.keeps(path))
     }
 }
 
-/// Queries that are too rare to be answered in advance, and those of the last steps.
+/// Lookups in the worktree that are too rare to be done for all rows in advance, and those of the
+/// last steps.
 pub(super) trait Queries {
     /// Returns true if an untracked path is ignored.
     fn is_ignored(&mut self, path: &BStr, is_dir: bool) -> Result<bool, LookError>;
@@ -128,7 +129,7 @@ pub(super) trait Queries {
     fn sparse_facts(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError>;
 }
 
-/// The whole decision.
+/// The result of the decision.
 #[derive(Debug, Default)]
 pub(super) struct Decided {
     /// One edit for each path, sorted.
@@ -137,11 +138,12 @@ pub(super) struct Decided {
     pub(super) writes: Vec<(BString, Premise)>,
     pub(super) removals: Vec<Removal>,
     pub(super) refusals: Vec<Refusal>,
-    /// Messages that refuse nothing.
+    /// Messages that do not refuse the operation.
     pub(super) notices: Vec<Refusal>,
     /// True if a path has to be merged file by file.
     pub(super) unresolved: bool,
-    /// Unchanged entries with a new position: true if outside of the sparse worktree.
+    /// Unchanged entries whose position relative to the sparse worktree changes. The value is true
+    /// if the entry is outside now.
     pub(super) sparse_marks: Vec<(usize, bool)>,
     /// Paths that stay in the worktree against the sparse patterns.
     pub(super) sparse_leftovers: Vec<SparseLeftover>,
@@ -154,7 +156,7 @@ struct TakenEntry {
     premise: Option<Premise>,
 }
 
-/// The properties of an entry that affect its file.
+/// The properties of an index entry that affect its file.
 #[derive(Clone, Copy)]
 struct IndexedEntry {
     flags: Flags,
@@ -398,8 +400,7 @@ impl<'a> Decider<'a> {
             Slot::Merged(at) => self.policy.sparse_state(at, held.flags),
             _ => SparseState::Inside,
         };
-        // A two-way merge removes the old tree's entry, which carries no mark of the sparse
-        // worktree.
+        // A two-way merge removes the old tree's entry, which has no skip-worktree flag.
         let removed = match (self.policy.kind, sparse_state) {
             (Kind::TwoWay { .. }, SparseState::Leaving | SparseState::Entering) => SparseState::Inside,
             (_, sparse_state) => sparse_state,

@@ -1,4 +1,4 @@
-//! Every state of a path, decided without a disk.
+//! Decisions for every state of a path, without a disk.
 
 use format::{
     HashKind,
@@ -11,7 +11,7 @@ use crate::{
     look::{LookError, facts::Want, trees::OneSided},
 };
 
-/// Answers of a worktree without untracked files, unless `untracked` is set.
+/// Query results of a worktree without untracked files, unless `untracked` is set.
 struct FakeQueries {
     untracked: bool,
     ignored: bool,
@@ -227,7 +227,8 @@ fn removes_and_writes_files_by_the_sparse_patterns() {
     assert_eq!(decided.sparse_marks, [(1, true), (0, false)]);
     assert_eq!(decided.writes.len(), 1);
     assert_eq!(decided.removals[0].path, "go");
-    // A changed entry that leaves is not written, and a new entry outside is never written.
+    // A changed entry that leaves the sparse worktree is not written. A new entry outside of it is
+    // never written.
     let rows = [
         Row { path: "go".into(), slot: Slot::Merged(1), sides: vec![side(1), side(2)] },
         Row { path: "new".into(), slot: Slot::Nothing, sides: vec![side(0), side(2)] },

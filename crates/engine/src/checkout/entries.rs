@@ -2,8 +2,8 @@
 //! another directory.
 //!
 //! No tree is read, and nothing is refused as a whole: each entry gets its own verdict, in the
-//! order of the request. Leading symbolic links are never followed. As in Git, a file at the path
-//! of a leading directory ends the plan, unless it may be removed.
+//! order of the request. Symbolic links in leading directories are never followed. As in Git, a
+//! file at the path of a leading directory ends the plan, unless it may be removed.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub struct EntryOptions<'a> {
     pub elsewhere: Option<&'a Dir>,
     /// The prefix of the files' names in the target directory.
     pub lead: &'a [u8],
-    /// With [`Force::OverwriteUntracked`] files in the way are removed.
+    /// With [`Force::OverwriteUntracked`], files in the way are removed.
     pub force: Force,
     /// True if missing files are created.
     pub create: bool,
@@ -61,7 +61,7 @@ pub struct EntryPlan {
     pub verdicts: Vec<Verdict>,
 }
 
-/// Decides about the `chosen` entries of `index`.
+/// Plans the checkout of the `chosen` entries of `index`.
 pub fn plan_entries(
     repo: &repo::Repository,
     worktree: &Dir,

@@ -2,7 +2,7 @@
 //! needs about them.
 //!
 //! Moving a submodule means running Git's `read-tree` in it, with locks, hooks and messages of its
-//! own. The caller does that. The plan only asks for facts, where Git asks for them.
+//! own. The caller does that. The plan only queries facts, at the points where Git queries them.
 
 use bstr::BStr;
 use format::ObjectId;
@@ -15,13 +15,13 @@ use crate::look::LookError;
 pub enum Start {
     /// The submodule is not checked out.
     Nothing,
-    /// Its HEAD, whatever that is.
+    /// The submodule's HEAD, in any state.
     Head,
     /// The recorded commit.
     Commit(ObjectId),
 }
 
-/// Answers questions about the submodules of one worktree.
+/// Provides facts about the submodules of one worktree.
 pub trait Follow {
     /// Returns true if `.gitmodules` names a submodule at `path`.
     fn is_registered(&self, path: &BStr) -> Result<bool, LookError>;

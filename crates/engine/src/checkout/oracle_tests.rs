@@ -1,8 +1,8 @@
-//! Random trees, index and worktree: the plan does what Git does.
+//! Random trees, index and worktree: the plan has the same effect as Git.
 //!
 //! For each case the plan is made first, which changes nothing. Then Git runs. Both must give equal
 //! refusals, byte for byte, an equal index apart from stat data, and an equal worktree. For the
-//! last check the plan's steps are applied to a snapshot taken before.
+//! last check, the plan's steps are applied to a snapshot of the worktree from before the run.
 #![allow(clippy::disallowed_methods)]
 
 use std::{
@@ -98,7 +98,7 @@ impl File {
 
     fn content(self) -> Vec<u8> {
         let (File::Regular(content) | File::Executable(content) | File::Link(content)) = self;
-        // Each content has another length, so that every change affects the stat.
+        // Each content has another length, so that every change affects the stat data.
         vec![b'0' + content; 1 + content as usize]
     }
 
@@ -114,7 +114,7 @@ impl File {
     }
 }
 
-/// Puts a file into a tree. Removes the paths that cannot coexist with it.
+/// Adds a file to a tree. Removes the paths that cannot coexist with it.
 fn put(tree: &mut Tree, path: &'static str, file: File) {
     let conflicts = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
     tree.retain(|other, _| !conflicts(other, path) && !conflicts(path, other));
@@ -162,7 +162,7 @@ fn index_info(tree: &Tree) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// Writes a tree object, and leaves it in the index.
+/// Writes a tree object. Its entries stay in the index.
 fn write_tree(repo: &Repo<'_>, tree: &Tree) -> ObjectId {
     let _ = fs::remove_file(repo.path.join(".git/index"));
     git_input(repo, &["update-index", "--index-info"], &index_info(tree));
@@ -351,15 +351,15 @@ enum Worktree {
 }
 
 /// Removes paths that are directories elsewhere. At the border of a sparse worktree, the treatment
-/// of a directory at a file's path depends on the marks that Git has set by then. The plan does not
-/// imitate that exactly.
+/// of a directory at a file's path depends on the skip-worktree flags that Git has set so far. The
+/// plan does not reproduce that exactly.
 fn without_directories(mut tree: Tree) -> Tree {
     tree.retain(|path, _| !PATHS.iter().any(|other| is_below((*other).into(), (*path).into())));
     tree
 }
 
-/// Writes random sparse patterns, cone or not, marks entries and removes files accordingly (with
-/// random exceptions), and returns the settings for Git.
+/// Writes random sparse patterns, in cone mode or not. Sets skip-worktree flags and removes files
+/// accordingly, with random exceptions. Returns the settings for Git.
 fn make_sparse(repo: &Repo<'_>, dice: &mut Dice, staged: &Tree) -> (Patterns, Vec<String>) {
     let directories: Vec<&str> =
         PATHS.iter().filter_map(|path| path.rsplit_once('/')).map(|(dir, _)| dir).collect();
@@ -504,7 +504,7 @@ fn run_case(repo: &Repo<'_>, objects: &Objects, seed: u64, sparse: Worktree, cou
         overwritten.extend(present.map(|left| left.path.clone()));
         finish(objects, index, decided, options.operation)
     });
-    // Git reports that it leaves a new path alone, and still overwrites it.
+    // Git reports that it keeps a new path, and overwrites it anyway.
     let is_leftover = |path: &BStr| {
         overwritten.iter().any(|left: &BString| {
             left == path || is_below(path, left.as_bstr()) || is_below(left.as_bstr(), path)
@@ -576,8 +576,8 @@ fn run_cases(worktree: Worktree) {
     let counts = std::cell::RefCell::new([0; 2]);
     runner
         .run(&any::<u64>(), |seed| {
-            // Opened again, because an object store knows only the packs and loose objects of its
-            // time.
+            // Reopened, because an object store contains only the packs and loose objects from the
+            // time of opening.
             let objects = Objects::new(&repo.path.join(".git/objects"), HashKind::Sha1);
             run_case(&repo, &objects, seed, worktree, &mut counts.borrow_mut());
             Ok(())

@@ -41,7 +41,7 @@ pub struct PathOptions<'a> {
     pub update_worktree: bool,
     /// `--ignore-skip-worktree-bits`
     pub include_sparse: bool,
-    /// Check out submodules too, whatever their state is.
+    /// Check out submodules too, in any state.
     pub recurse_submodules: bool,
     /// `--ours`, `--theirs`: the side to take of unmerged paths.
     pub side: Option<ConflictSide>,
@@ -70,16 +70,16 @@ impl ConflictSide {
 pub struct PathPlan {
     /// The planned steps. Unmerged paths without a chosen side are omitted.
     pub plan: Plan,
-    /// Selected paths of the tree that no index may hold, in index order. Git reports them and
-    /// continues.
+    /// Selected paths of the tree that are invalid in an index, in index order. Git reports them
+    /// and continues.
     pub invalid: Vec<BString>,
     /// Pathspecs without a match, as given.
     pub unmatched: Vec<BString>,
-    /// Selected unmerged paths that are kept, and that lack the requested side if there is one.
+    /// Selected unmerged paths that are kept. If a side was requested, they lack it.
     pub unmerged: Vec<BString>,
 }
 
-/// Decides about the selected paths.
+/// Plans the checkout of the selected paths.
 pub fn plan_paths(
     repo: &repo::Repository,
     worktree: &Dir,
@@ -239,7 +239,7 @@ impl Edits {
         self.0.insert(path, vec![entry]);
     }
 
-    /// Removes the paths that no index may hold, and returns them.
+    /// Removes the paths that are invalid in an index, and returns them.
     fn remove_invalid(&mut self, protect: Protect) -> Vec<BString> {
         let invalid = |(path, entries): (&BString, &Vec<NewEntry>)| {
             let is_invalid =
@@ -271,13 +271,13 @@ fn apply(repo: &repo::Repository, index: &mut Index, edits: Edits) -> Result<(),
 /// A reset of the index alone.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexOptions<'a> {
-    /// The tree that the index shall equal.
+    /// The tree that the index will equal.
     pub tree: ObjectId,
     /// The selected paths; `None` means all.
     pub pathspecs: Option<&'a Pathspecs>,
     /// Keep paths that the tree lacks as intent-to-add entries.
     pub intent_to_add: bool,
-    /// The patterns by which new paths outside of the worktree are marked.
+    /// The sparse patterns: new paths outside of the sparse worktree get the skip-worktree flag.
     pub sparse: Option<&'a Patterns>,
 }
 

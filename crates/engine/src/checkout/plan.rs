@@ -75,7 +75,7 @@ pub enum Files {
 /// The changes that may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
-    /// None: refuse wherever Git refuses.
+    /// No changes may be lost: refuse wherever Git refuses.
     No,
     /// `reset --mixed`: the index is reset, and untracked files in the way are kept.
     ProtectUntracked,
@@ -96,7 +96,7 @@ pub enum Sparse {
     Configured,
     /// These patterns.
     Given(Arc<Patterns>),
-    /// Entries keep their marks (`read-tree --no-sparse-checkout`).
+    /// Entries keep their skip-worktree flags (`read-tree --no-sparse-checkout`).
     Ignored,
 }
 
@@ -105,7 +105,7 @@ pub enum Sparse {
 pub enum Vouched {
     /// Their files are examined: a step must not rely on a monitor that may have missed an event.
     Examined,
-    /// Their files are as the index says. Only for plans whose steps nobody carries out.
+    /// Their files count as equal to the index entries. Only for plans that are not executed.
     Trusted,
 }
 
@@ -121,8 +121,8 @@ pub struct PlanOptions {
     /// Ignored files in the way may be overwritten (Git's default for switch;
     /// `--no-overwrite-ignore`).
     pub overwrite_ignored: bool,
-    /// Treat a file with a changed stat but equal content as unchanged, as `checkout` and `switch`
-    /// do, which refresh the index first. `reset` and `read-tree` do not.
+    /// Treat a file with changed stat data but equal content as unchanged. `checkout` and `switch`
+    /// refresh the index first and so do this. `reset` and `read-tree` do not.
     pub refresh: bool,
     /// The directory in which the command was started, relative to the worktree, without a slash at
     /// the end. `None` for the root or a directory outside. Git never removes this directory.
@@ -195,13 +195,14 @@ pub enum Premise {
     /// The file or link that planning saw. It is compared once more before it is unlinked. Boxed,
     /// because most writes of a large checkout have no such premise.
     Unchanged(Box<sys::Stat>),
-    /// Anything may be removed (forced, ignored, or checked while planning): files, links,
-    /// directories with everything in them, and a file or link at the path of a leading directory.
+    /// Anything may be removed, because the operation is forced, or the file is ignored or was
+    /// checked by the planner. Covers files, links, directories with all content, and a file or
+    /// link at the path of a leading directory.
     Anything,
-    /// Nothing, or a file or link of this entry that a killed run wrote in part or in whole. It is
-    /// compared with the new content; any other file stays. Only writes.
+    /// The path is free, or holds a file or link of this entry that a killed run wrote in part or
+    /// in whole. The file is compared with the new content; any other file stays. Only for writes.
     Remnant,
-    /// A directory that becomes a submodule or is one.
+    /// A directory that is a submodule or becomes one.
     Directory,
 }
 
@@ -233,8 +234,8 @@ pub struct Plan {
     pub writes: Vec<Write>,
     /// In index order; executed in reverse.
     pub removals: Vec<Removal>,
-    /// Messages of Git that refuse nothing, for example about sparse paths left in place. Texts for
-    /// standard error, each with a newline.
+    /// Git's warnings that do not refuse the operation, for example about sparse paths left in
+    /// place. Texts for standard error, each with a newline.
     pub warnings: Vec<BString>,
 }
 
@@ -268,7 +269,7 @@ pub(super) struct PlanInputs<'a> {
     pub(super) cleaning: &'a dyn Cleaning,
     /// The contents of `info/exclude` and `core.excludesFile`.
     pub(super) excludes: Vec<Vec<u8>>,
-    /// Answers questions about submodules that move with the superproject; `None` if they stay.
+    /// The facts about submodules that move with the superproject; `None` if submodules stay.
     pub(super) follow: Option<&'a dyn Follow>,
     pub(super) settings: Settings,
 }
@@ -293,7 +294,8 @@ impl Settings {
     }
 }
 
-/// Plans an operation. The plan takes `index` and holds the new one; nothing is changed on disk.
+/// Plans an operation. The plan consumes `index` and contains the new one. Nothing is changed on
+/// disk.
 pub fn plan(
     repo: &repo::Repository,
     worktree: &sys::Dir,
@@ -376,7 +378,7 @@ pub(super) fn decide(
         vouched: options.vouched,
     };
     let found = match inputs.follow.is_some() && kind == Kind::OneWay {
-        // Every submodule is checked, so no directory is skipped for being equal.
+        // Every submodule is checked, so equal directories are not skipped.
         true => {
             let mut whole = index.clone();
             whole.cache_tree = None;
@@ -481,7 +483,8 @@ fn gather(
     Ok((facts, changed))
 }
 
-/// Returns the stat of an entry's file as the index holds it, if that may stand for the file.
+/// Returns the stat data of an entry from the index, if the plan may use them instead of a stat of
+/// the file.
 fn vouched_for(slot: Slot, policy: &Policy<'_>, index: &Index) -> Option<sys::Stat> {
     let Slot::Merged(at) = slot else { return None };
     let entry = &index.entries()[at];
@@ -517,8 +520,8 @@ pub(super) fn finish(
     Plan { index, writes, removals, warnings: warnings.collect() }
 }
 
-/// Locates the entries of `writes`, which are sorted by path. Few entries are searched for; many
-/// are found in one pass.
+/// Locates the entries of `writes`, which are sorted by path. A few entries are found by binary
+/// search, many in one pass over the index.
 fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
     let mut from = 0;
     let one_pass = writes.len() > index.entries().len() / 16;
@@ -530,7 +533,7 @@ fn locate(index: &Index, writes: Vec<(BString, Premise)>) -> Vec<Write> {
         }
         index.entries().get(from).filter(|entry| index.path(entry) == path).map(|_| from)
     };
-    // The vector's memory is reused: at this moment all data of a large plan exist.
+    // The vector's memory is reused: at this point all data of a large plan are in memory.
     let located = writes
         .into_iter()
         .filter_map(|(path, premise)| position(path.as_bstr()).map(|entry| Write { entry, premise }));

@@ -1,4 +1,4 @@
-//! Answers to the rare queries of a decision, from the worktree, one at a time.
+//! Results of the rare queries of a decision, from the worktree, one at a time.
 
 use std::collections::HashMap;
 
@@ -31,13 +31,14 @@ pub(super) struct WorktreeQueries<'a> {
     pub(super) ignores: Ignores<'a>,
     pub(super) cleaning: &'a dyn Cleaning,
     pub(super) fold_case: bool,
-    /// Entries by their name in lower case; created for the first query.
+    /// The positions of entries by their lower-case name; created for the first query.
     pub(super) folded: Option<HashMap<BString, usize>>,
     pub(super) follow: Option<&'a dyn Follow>,
 }
 
 impl WorktreeQueries<'_> {
-    /// Returns for each of `entries`, with the state seen, true if its file equals the index entry.
+    /// Returns a bool for each of `entries`, given with the state of its file: true if the file
+    /// equals the index entry.
     pub(super) fn clean(&self, entries: &[(usize, Seen)]) -> Result<Vec<bool>, LookError> {
         let mut unsure = Vec::new();
         let mut clean: Vec<bool> = Vec::with_capacity(entries.len());

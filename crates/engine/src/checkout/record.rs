@@ -4,8 +4,8 @@
 //! gets, a stat of zeros, which matches no file, so that the next command compares the content.
 //!
 //! After an interrupt, an error that stopped the run, or an error that leaves HEAD where it is, the
-//! new index is the old one with only the finished steps applied. If the command is run
-//! again, it finds the remaining steps.
+//! new index is the old one with only the finished steps applied. If the user runs the command
+//! again, it plans the remaining steps.
 
 use bstr::BStr;
 use format::index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat};
@@ -16,8 +16,7 @@ use crate::look::stat::index_stat;
 
 use super::{Outcome, Plan, Report};
 
-/// Updates the plan's index to the outcomes. The caller then commits it with
-/// `store::index::commit`.
+/// Updates the plan's index to the outcomes. The caller then writes it with `store::index::commit`.
 ///
 /// A failed or stale step leaves the target's entry in the index, as in Git: the difference shows
 /// as a change in the worktree.
@@ -48,8 +47,8 @@ pub fn record(plan: Plan, report: &Report) -> Index {
 }
 
 /// Like [`record`], for a run that another run will finish (see [`Report::interrupted`],
-/// [`Report::can_resume`]). `before` is the index from which the plan was made, as it still is on
-/// disk.
+/// [`Report::can_resume`]). `before` is the index from which the plan was made. It is still the one
+/// on disk.
 pub fn record_interrupted(mut before: Index, plan: Plan, report: &Report) -> Index {
     let _phase = profile::span(Phase::Index);
     let done = |outcome: &Outcome| {

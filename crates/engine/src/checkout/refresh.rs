@@ -2,7 +2,7 @@
 //! changes after a switch, by the rules of [`crate::status`].
 //!
 //! Nothing in the worktree is changed. Entries with unchanged files are marked up to date, and get
-//! the file's stat if theirs was outdated. The other entries are reported.
+//! the file's stat data if theirs were outdated. The other entries are reported.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
@@ -80,7 +80,7 @@ pub fn refresh(
 pub struct Refreshed {
     /// The differences.
     pub changes: Vec<ChangedEntry>,
-    /// An entry got other stat data, or the monitor's mark.
+    /// True if an entry's stat data or its flag of the monitor changed.
     pub has_news: bool,
 }
 
@@ -159,8 +159,8 @@ fn is_compared(index: &Index, entry: &Entry) -> bool {
         && !entry.flags.intersects(Flags::ASSUME_VALID | Flags::SKIP_WORKTREE)
 }
 
-/// Returns true if a leading directory is a symbolic link. Git treats the file as missing, whatever
-/// the link leads to.
+/// Returns true if a leading directory is a symbolic link. Git treats the file as missing,
+/// regardless of the link's target.
 fn is_behind_a_link(seen: &Seen) -> bool {
     matches!(seen, Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink)
 }
@@ -206,8 +206,8 @@ pub fn local_changes(
     diff::tree(repo, worktree, index, Some(tree), against, &scope)
 }
 
-/// The check, when the index is written, if the file of a racy entry changed without a change of
-/// its stat. Attributes are read only if there is such an entry.
+/// Checks, when the index is written, if the file of a racy entry changed without a change of its
+/// stat data. Attributes are read only if the index has a racy entry.
 pub struct RacyCheck<'a> {
     worktree: &'a Dir,
     rules: StatRules,
@@ -231,7 +231,7 @@ impl<'a> RacyCheck<'a> {
     pub fn is_modified(&self, path: &BStr, entry: &Entry) -> bool {
         let Some(converter) = &self.converter else { return false };
         let Ok(Some(stat)) = self.worktree.stat(path) else { return false };
-        // Stock builds of Git ignore nanoseconds, and trust the stat that is written here.
+        // Stock builds of Git ignore nanoseconds, and rely on the stat data that are written here.
         let has_same_stat = matches!(self.rules.compare(entry, &stat, (0, 0)), Match::Same | Match::Racy);
         if !has_same_stat || entry.mode.is_gitlink() {
             return false;

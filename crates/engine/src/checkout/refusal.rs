@@ -5,7 +5,7 @@ use bstr::{BStr, BString, ByteSlice};
 /// Git's unpack-trees errors, in the order in which Git reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RefusalKind {
-    /// A tree holds a path that no index may hold.
+    /// A tree has a path that is invalid in an index.
     InvalidPath,
     /// The index holds local changes.
     WouldOverwrite,
@@ -40,14 +40,14 @@ pub struct Refusal {
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SparseLeftoverKind {
-    /// It should be removed, but differs from the index.
+    /// The path should be removed, but differs from the index.
     NotUptodate,
-    /// It is unmerged.
+    /// The path is unmerged.
     Unmerged,
-    /// It should be written, but a file is already there.
+    /// The path should be written, but a file already exists there.
     Present,
-    /// It should be written, but the file there causes this refusal. The porcelain does not report
-    /// it.
+    /// The path should be written, but an existing file causes this refusal. `checkout` and
+    /// `switch` do not report it.
     Refused(RefusalKind),
 }
 
@@ -60,7 +60,7 @@ pub struct SparseLeftover {
     pub path: BString,
 }
 
-/// The operation, as far as it affects the report of refusals.
+/// The operation, which selects the format of refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// `checkout` and `switch`: all paths are reported, sorted by kind, with advice.

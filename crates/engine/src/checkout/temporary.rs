@@ -1,8 +1,8 @@
 //! Entries as temporary files at the top of the worktree: `checkout-index --temp`.
 //!
-//! The content is read and converted first. Then a file with a random name is created, readable for
-//! its owner only, and removed again if it cannot be finished. A link becomes a file with its
-//! target.
+//! The content is read and converted first. Then a file with a random name is created, readable
+//! only by its owner, and removed again if it cannot be finished. A link becomes a file that
+//! contains the link's target.
 
 use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},

@@ -2,7 +2,7 @@
 //!
 //! Order: the walk ([`crate::look::untracked`]) finds paths, [`doomed`] selects the ones to remove,
 //! [`remove()`] removes them. Tracked paths are never touched. A directory stays if it holds an
-//! ignored file, another repository, or the directory the command was started in.
+//! ignored file, another repository, or the command's current directory.
 
 mod remove;
 
@@ -17,13 +17,13 @@ pub use remove::{Act, Error, Event, Options, Outcome, Repositories, remove};
 pub enum Directories {
     /// Directories stay, with everything in them.
     Keep,
-    /// Directories are removed, except those that hold a path that stays.
+    /// Directories are removed, unless they contain a path that stays.
     Remove,
 }
 
 /// Selects the paths to remove, sorted by bytes; a directory has a slash at its end. With
 /// `only_ignored` the candidates are `found.ignored`. Otherwise they are the untracked paths that
-/// hold no ignored path.
+/// contain no ignored path.
 pub fn doomed(found: Found, index: &Index, directories: Directories, only_ignored: bool) -> Vec<BString> {
     let (candidates, stay) = match only_ignored {
         true => (found.ignored, Vec::new()),

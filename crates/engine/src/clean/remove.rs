@@ -1,15 +1,15 @@
 //! Removal of doomed paths in parallel: files grouped by directory, and whole directories from the
 //! bottom up.
 //!
-//! Each directory is read once. Its listing shows if it may be another repository, which stays. The
-//! worker that finishes the last entry of a directory also removes the directory. A directory that
-//! keeps an entry stays, without a message of its own.
+//! Each directory is read once. Its listing shows whether it may be another repository, which
+//! stays. The worker that finishes the last entry of a directory also removes the directory. A
+//! directory that keeps an entry stays, without a message of its own.
 //!
 //! A failure does not stop the removal of other paths. Each failure is reported, in the order of a
-//! run with one thread.
+//! single-threaded run.
 //!
-//! The repository itself stays, wherever it lies ([`crate::guard`]). It is reported as a path that
-//! could not be removed.
+//! The repository itself stays, even inside the removed directories ([`crate::guard`]). It is
+//! reported as a path that could not be removed.
 //!
 //! Files are reached through handles below the worktree's root, so no link is followed.
 
@@ -43,7 +43,7 @@ pub struct Options<'a> {
     pub act: Act,
     /// The policy for other repositories.
     pub repositories: Repositories,
-    /// The directory the command was started in, without a slash at its end. It stays.
+    /// The command's current directory, without a slash at its end. It stays.
     pub cwd: Option<&'a BStr>,
     /// The limit of worker threads.
     pub workers: Workers,
@@ -78,7 +78,7 @@ pub enum Event {
     Removed(BString),
     /// The path is another repository, which stays.
     Repository(BString),
-    /// The path is the directory the command was started in, which stays.
+    /// The path is the command's current directory, which stays.
     Cwd,
     /// The path could not be removed.
     Failed(BString, io::Error),
@@ -87,7 +87,7 @@ pub enum Event {
 /// The result for one doomed path.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The events in the order of a run with one thread.
+    /// The events in the order of a single-threaded run.
     pub events: Vec<Event>,
     /// True if a path could not be removed.
     pub failed: bool,
@@ -99,7 +99,7 @@ pub enum Error {
     /// The worktree is the repository.
     #[error(transparent)]
     Guard(#[from] guard::Error),
-    /// The root's handle cannot be duplicated.
+    /// The handle of the worktree's root could not be duplicated.
     #[error("cannot open the worktree: {}", sys::reason(.0))]
     Open(io::Error),
 }
@@ -185,11 +185,11 @@ struct Node {
     unremoved: Mutex<Vec<(usize, Removal)>>,
 }
 
-/// The place that receives the result of a directory.
+/// The receiver of a directory's result.
 enum ReportTo {
     /// The outcome of the doomed path with this number.
     Outcome(usize),
-    /// The parent, at this position of its listing.
+    /// The parent directory. The result belongs to this position of its listing.
     Parent(Arc<Node>, usize),
 }
 

@@ -1,7 +1,7 @@
-//! Reads the commit-graph of a repository: a single file, or layers upon each other.
+//! Reads the commit-graph of a repository: a single file, or a chain of layers.
 //!
-//! The first object directory that has a graph counts. Damaged files are not used; the notices
-//! about them are Git's.
+//! The first object directory with a graph is used. Damaged files are ignored, with Git's messages
+//! about them.
 
 use std::path::{Path, PathBuf};
 
@@ -15,14 +15,14 @@ use sys::{Map, by_path};
 
 use crate::midx::Notice;
 
-/// A file of a graph.
+/// A file of a commit-graph.
 #[derive(Debug)]
 pub struct Layer {
     /// The content.
     pub graph: Graph<Map>,
     /// The file.
     pub path: PathBuf,
-    /// The number of the object directory that the file is in.
+    /// The index in [`Sources::dirs`] of the object directory that contains the file.
     pub source: usize,
     /// The number of commits in the layers below.
     pub below: u32,
@@ -31,20 +31,20 @@ pub struct Layer {
 /// The layers of a graph, the lowest first.
 #[derive(Debug)]
 pub struct Chain {
-    /// The layers. There is at least one.
+    /// The layers, at least one.
     pub layers: Vec<Layer>,
-    /// All layers have generations of version 2.
+    /// True if all layers have generation numbers of version 2.
     pub uses_generations: bool,
 }
 
-/// A graph that was looked for.
+/// The result of a search for a graph.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The graph.
+    /// The graph, if one was found.
     pub chain: Option<Chain>,
     /// Messages about files that cannot be used.
     pub notices: Vec<Notice>,
-    /// Not all layers of the chain could be read.
+    /// True if some layers of the chain could not be read.
     pub is_incomplete: bool,
 }
 
@@ -55,11 +55,11 @@ pub struct Sources {
     pub dirs: Vec<PathBuf>,
     /// The hash of the objects.
     pub hash: HashKind,
-    /// The chunks to use.
+    /// The optional chunks to use.
     pub used: Use,
 }
 
-/// The lines that Git prints of an error.
+/// Returns the lines that Git prints for an error.
 fn lines(error: &Error) -> Vec<Notice> {
     let mut lines = Vec::new();
     if let Error::Chunk { why: Some(why), .. } = error {
@@ -83,7 +83,7 @@ impl Sources {
         found
     }
 
-    /// Finds the graph of one directory.
+    /// Finds the graph of one object directory: the single file, otherwise the chain.
     pub fn find_in(&self, source: usize) -> Found {
         let single = self.single(source);
         if single.chain.is_some() {
@@ -94,7 +94,7 @@ impl Sources {
         chain
     }
 
-    /// Reads the single file of a directory.
+    /// Reads the single-file graph of an object directory.
     pub fn single(&self, source: usize) -> Found {
         let mut found = Found::default();
         let layer = self.layer(&single_path(&self.dirs[source]), source, &mut found.notices);
@@ -119,7 +119,7 @@ impl Sources {
         }
     }
 
-    /// Reads the layers that a directory's list names.
+    /// Reads the layers in the chain file of an object directory.
     pub fn chain(&self, source: usize) -> Found {
         let mut found = Found::default();
         let Some(list) = by_path::read(&chain_path(&self.dirs[source])).ok().flatten() else { return found };
@@ -164,7 +164,8 @@ fn warning(text: &str) -> Notice {
     Notice::Warning(text.to_owned())
 }
 
-/// Puts a layer upon others, which have these names.
+/// Checks that a layer belongs on top of the layers `below`, whose checksums are `names`, and sets
+/// its position. Returns Git's message if it does not.
 fn stack(mut layer: Layer, below: &[Layer], names: &[ObjectId]) -> Result<Layer, &'static str> {
     if !names.is_empty() && !layer.graph.has_bases() {
         return Err("commit-graph has no base graphs chunk");
@@ -183,7 +184,8 @@ fn stack(mut layer: Layer, below: &[Layer], names: &[ObjectId]) -> Result<Layer,
     Ok(layer)
 }
 
-/// Leaves out what the layers do not have in common.
+/// Drops the Bloom filters of layers whose settings differ from those of the highest layer with
+/// filters. Generation numbers of version 2 are used only if all layers have them.
 fn finish(mut layers: Vec<Layer>, notices: &mut Vec<Notice>) -> Chain {
     let mut settings = None;
     for layer in layers.iter_mut().rev() {
@@ -206,20 +208,20 @@ impl Chain {
         self.layers.last().expect("a chain has a layer")
     }
 
-    /// Returns the layer of a commit, and its position there.
+    /// Finds a commit. Returns the index of its layer, and its position in that layer.
     pub fn find(&self, id: &ObjectId) -> Option<(usize, u32)> {
         find_in(&self.layers, id)
     }
 
-    /// Returns the layer and the position there of the commit with this position in the chain.
+    /// Converts a position in the chain to the index of a layer and a position in that layer.
     pub fn at(&self, position: u32) -> Option<(usize, u32)> {
         let layer = self.layers.iter().rposition(|layer| layer.below <= position)?;
         let n = position - self.layers[layer].below;
         (n < self.layers[layer].graph.count()).then_some((layer, n))
     }
 
-    /// Returns the generation of a commit: its corrected date if all layers have them, and its
-    /// level otherwise.
+    /// Returns the generation number of a commit: its corrected commit date if all layers have
+    /// them, otherwise its topological level. Returns Git's message if the file is damaged.
     pub fn generation(&self, layer: usize, n: u32) -> Result<u64, &'static str> {
         let graph = &self.layers[layer].graph;
         let commit = graph.commit(n);
@@ -230,7 +232,7 @@ impl Chain {
         }
     }
 
-    /// Returns the positions of a commit's parents.
+    /// Returns the positions in the chain of a commit's parents.
     pub fn parents(&self, layer: usize, n: u32) -> Result<Vec<u32>, BadEdges> {
         let graph = &self.layers[layer].graph;
         let [first, second] = graph.commit(n).parents;
@@ -258,11 +260,12 @@ impl Chain {
     }
 }
 
-/// The list of further parents ends too early. These came before its end.
+/// The list of extra edges ends too early. Contains the positions of the parents before its end.
 #[derive(Clone, Debug)]
 pub struct BadEdges(pub Vec<u32>);
 
-/// Returns the highest layer with a commit, and its position there.
+/// Finds the highest layer that contains a commit. Returns its index, and the commit's position in
+/// it.
 pub(super) fn find_in(layers: &[Layer], id: &ObjectId) -> Option<(usize, u32)> {
     layers.iter().enumerate().rev().find_map(|(number, layer)| Some((number, layer.graph.find(id)?)))
 }

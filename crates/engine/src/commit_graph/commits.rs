@@ -1,4 +1,5 @@
-//! The commits of a graph in memory: read in parallel, numbered as they are found.
+//! The commits of a graph in memory: read in parallel, and numbered in the order of their
+//! discovery.
 
 use std::{
     collections::HashMap,
@@ -13,9 +14,9 @@ use repo::objects::{Objects, Reader};
 
 use crate::crew::parallel;
 
-/// Fewer commits are read on the calling thread.
+/// Fewer commits than this are read on the calling thread.
 const FEW: usize = 64;
-/// The number of commits that a thread reads at once.
+/// The number of commits in a batch that a thread reads.
 const BATCH: usize = 256;
 
 /// A commit.
@@ -29,7 +30,7 @@ pub(super) struct Node {
 pub(super) enum State {
     /// Not read yet.
     Unread,
-    /// The name of no commit.
+    /// The object is missing, malformed or not a commit.
     Absent,
     Read(Commit),
 }
@@ -50,7 +51,8 @@ pub(super) struct Parsed {
     pub(super) date: u64,
 }
 
-/// Parses the headers that a graph needs, as Git does. `None` if Git calls the commit malformed.
+/// Parses the headers that a graph needs, as Git does. Returns `None` for a commit that Git rejects
+/// as malformed.
 pub(super) fn parse(hash: HashKind, data: &[u8]) -> Option<Parsed> {
     let hex = |line: &[u8], key: &[u8]| {
         let digits = line.strip_prefix(key)?;
@@ -67,7 +69,7 @@ pub(super) fn parse(hash: HashKind, data: &[u8]) -> Option<Parsed> {
     Some(Parsed { tree, parents, date: date(rest).unwrap_or(0) })
 }
 
-/// The date of the committer, from the line of the author on.
+/// Parses the committer's date. `lines` starts with the author's line.
 fn date(lines: &[u8]) -> Option<u64> {
     let rest = lines.strip_prefix(b"author")?;
     let (_, committer) = rest.split_once_str("\n")?;
@@ -86,7 +88,7 @@ fn date(lines: &[u8]) -> Option<u64> {
     Some(if is_negative { number.wrapping_neg() } else { number })
 }
 
-/// Hashes names of objects, which are hashes already.
+/// Uses a part of an object name as its hash value, since object names are already hashes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NameHasher(u64);
 
@@ -101,7 +103,7 @@ impl Hasher for NameHasher {
         }
     }
 
-    // Lengths and discriminants are the same for all names.
+    // Length prefixes and discriminants are the same for all names.
     fn write_usize(&mut self, _: usize) {}
 
     fn write_isize(&mut self, _: isize) {}
@@ -115,7 +117,7 @@ impl BuildHasher for NameHasher {
     }
 }
 
-/// All commits that were met.
+/// All discovered commits.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     numbers: HashMap<ObjectId, u32, NameHasher>,
@@ -124,7 +126,7 @@ pub(super) struct Commits {
 }
 
 impl Commits {
-    /// Returns the number of a commit, which is new if it was not met before.
+    /// Returns the number of a commit, and assigns the next number to a new commit.
     pub(super) fn number(&mut self, id: ObjectId) -> u32 {
         let next = self.nodes.len() as u32;
         let number = *self.numbers.entry(id).or_insert(next);
@@ -134,7 +136,7 @@ impl Commits {
         number
     }
 
-    /// Returns the commit of a number, if it was read.
+    /// Returns the commit with this number, if it was read.
     pub(super) fn get(&self, number: u32) -> Option<&Commit> {
         match &self.nodes[number as usize].state {
             State::Read(commit) => Some(commit),
@@ -146,13 +148,13 @@ impl Commits {
         self.nodes[number as usize].id
     }
 
-    /// Returns the numbers of a commit's parents; none if it was not read.
+    /// Returns the numbers of a commit's parents. Empty if the commit was not read.
     pub(super) fn parents(&self, number: u32) -> &[u32] {
         self.get(number)
             .map_or(&[], |commit| &self.parents[commit.parents.start as usize..commit.parents.end as usize])
     }
 
-    /// Stores a commit, and numbers its parents.
+    /// Stores a parsed commit, and assigns numbers to its parents.
     pub(super) fn store(&mut self, number: u32, parsed: Parsed) {
         let start = self.parents.len() as u32;
         for parent in parsed.parents {
@@ -164,8 +166,8 @@ impl Commits {
         self.nodes[number as usize].state = State::Read(commit);
     }
 
-    /// Reads those of the commits that were not read yet. Those that are no commits become absent,
-    /// as do all others once `interrupt` is set.
+    /// Reads those of the commits that are still unread. Objects that are missing, malformed or not
+    /// commits become absent. Once `interrupt` is set, all remaining ones become absent too.
     pub(super) fn read(
         &mut self,
         objects: &Objects,

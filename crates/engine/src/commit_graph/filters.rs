@@ -1,8 +1,8 @@
-//! The filters of the paths that commits change, computed in parallel.
+//! The changed-path Bloom filters of commits, computed in parallel.
 //!
-//! A filter of the old graph is kept if it fits. One of the older version is kept under the new
-//! version if no path of the commit and of its first parent has a byte above 127, because both
-//! versions hash other paths alike. All others are computed, until the limit is reached.
+//! A filter of the old graph is reused if its version fits. A filter of the older version is reused
+//! under the new version if no path of the commit and its first parent contains a byte above 127,
+//! because both versions hash other paths alike. All others are computed, up to the limit.
 
 use std::{
     cmp::Ordering,
@@ -23,34 +23,34 @@ use repo::objects::{Objects, Reader};
 use super::{Error, chain::Chain, check};
 use crate::crew::parallel;
 
-/// The commits that a thread takes at once. Neighbours share most of their trees.
+/// The number of commits in a batch for one thread. Neighbouring commits share most of their trees.
 const BATCH: usize = 32;
-/// The bytes of trees that a thread keeps.
+/// The size of a thread's cache of trees, in bytes.
 const KEPT: usize = 32 << 20;
 
-/// How filters are made.
+/// The options of the filters to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
-    /// How a path becomes bits.
+    /// The hash settings: version, number of hashes, and bits per entry.
     pub settings: Settings,
-    /// More changed paths than this have a filter that matches everything.
+    /// Commits with more changed paths than this get a filter that matches every path.
     pub max_paths: usize,
-    /// The number of filters that may be computed; `None`: any number.
+    /// The maximum number of filters to compute; `None` for no limit.
     pub max_new: Option<usize>,
 }
 
-/// The numbers of filters, in Git's terms.
+/// The statistics of filters that Git reports in its traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Filters that were computed.
     pub computed: usize,
-    /// Filters that were kept or left out.
+    /// Filters that were reused, or omitted because of the limit.
     pub not_computed: usize,
-    /// Computed filters of commits that change nothing.
+    /// Computed filters of commits without changes.
     pub empty: usize,
-    /// Computed filters of commits that change too much.
+    /// Computed filters of commits with too many changed paths.
     pub large: usize,
-    /// Filters that were kept under the new version.
+    /// Filters that were reused under the new version.
     pub upgraded: usize,
 }
 
@@ -59,14 +59,14 @@ pub struct Counts {
 pub(super) struct Subject {
     pub(super) id: ObjectId,
     pub(super) tree: ObjectId,
-    /// The tree of the first parent.
+    /// The tree of the first parent; `None` for a root commit.
     pub(super) parent: Option<ObjectId>,
 }
 
-/// The filter of a commit; empty if there is none.
+/// The bytes of a commit's filter. Empty if the commit has no filter.
 type Bytes = Vec<u8>;
 
-/// A computed filter, and what its commit changes.
+/// The amount of changes in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     Nothing,
@@ -74,7 +74,8 @@ enum Extent {
     TooMuch,
 }
 
-/// Returns the filters of `subjects`, which are in the order in which a limit counts them.
+/// Returns the filters of `subjects`, in their order, with statistics. The limit of computed
+/// filters applies in this order. `show` gets the number of filters finished since its last call.
 pub(super) fn compute(
     objects: &Objects,
     old: Option<&Chain>,
@@ -123,7 +124,8 @@ pub(super) fn compute(
     Ok((filters, counts))
 }
 
-/// Returns the filter of a commit in the old graph, and its version.
+/// Returns the filter of a commit in the old graph and its version. A damaged filter is passed to
+/// `warn`.
 fn of_old<'g>(old: &'g Chain, id: &ObjectId, warn: &mut dyn FnMut(String)) -> Option<(&'g [u8], u32)> {
     use format::commit_graph::BadFilter;
     let (layer, n) = old.find(id)?;
@@ -152,22 +154,23 @@ fn of_old<'g>(old: &'g Chain, id: &ObjectId, warn: &mut dyn FnMut(String)) -> Op
 /// An entry of a tree.
 type Entry = (Vec<u8>, format::Mode, ObjectId);
 
-/// Reads trees, and keeps the last ones.
+/// Reads trees, and caches recent ones.
 struct Walker<'a> {
     reader: Reader<'a>,
     hash: HashKind,
     wish: &'a Wish,
     kept: HashMap<ObjectId, Arc<Vec<Entry>>>,
     kept_bytes: usize,
-    /// Trees that were searched for bytes above 127, and whether there are some.
+    /// Trees that were searched for bytes above 127. The value is true if a path in the tree has
+    /// one.
     searched: HashMap<ObjectId, bool>,
 }
 
-/// Two trees at one path, of which one may not be there.
+/// Two trees at the same path. One of them may be absent.
 struct Pair {
     old: Option<ObjectId>,
     new: Option<ObjectId>,
-    /// The path of both, with a slash at its end.
+    /// The path of both trees, with a slash at its end.
     prefix: Vec<u8>,
 }
 
@@ -234,7 +237,7 @@ impl<'a> Walker<'a> {
         Ok((self.wish.settings.filter(paths.iter().map(Vec::as_slice)), extent))
     }
 
-    /// Returns true if no path of a commit and of its first parent has a byte above 127.
+    /// Returns true if no path of the commit and its first parent contains a byte above 127.
     fn is_plain(&mut self, subject: &Subject) -> Result<bool, Error> {
         for tree in [Some(subject.tree), subject.parent].into_iter().flatten() {
             if self.has_high_bytes(tree) {
@@ -244,9 +247,10 @@ impl<'a> Walker<'a> {
         Ok(true)
     }
 
-    /// Returns true if a path in a tree has a byte above 127, or if some tree cannot be read.
+    /// Returns true if a path in a tree contains a byte above 127, or if a tree cannot be read.
     fn has_high_bytes(&mut self, root: ObjectId) -> bool {
-        // A tree is answered for when it is met again, after the trees in it.
+        // The stack visits each tree twice. The second visit comes after its subtrees, and records
+        // its result.
         let mut pending = vec![(root, false)];
         while let Some((id, is_done)) = pending.pop() {
             if self.searched.contains_key(&id) {
@@ -272,7 +276,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The order of entries in a tree: directories as if their names ended in a slash.
+/// Compares tree entries in Git's order: directories sort as if their names ended in a slash.
 fn order(one: &Entry, two: &Entry) -> Ordering {
     let key = |entry: &Entry, at: usize| match entry.0.get(at) {
         Some(&byte) => byte,
@@ -286,14 +290,14 @@ fn order(one: &Entry, two: &Entry) -> Ordering {
         .then_with(|| one.0.len().cmp(&two.0.len()))
 }
 
-/// The differences so far.
+/// The differences between two trees found so far.
 #[derive(Default)]
 struct Difference {
-    /// The paths of changed files, and of the directories that they are in.
+    /// The paths of changed files and of all their parent directories.
     paths: HashSet<Vec<u8>>,
     /// The number of changed files.
     changes: usize,
-    /// The directories that are still to be compared.
+    /// The pairs of directories still to be compared.
     pending: Vec<Pair>,
 }
 
@@ -303,7 +307,7 @@ impl Difference {
         self.changes += 1;
         let path = [prefix, name].concat();
         let mut end = path.len();
-        // A directory that is there has all directories above it there.
+        // If the set already contains a directory, it also contains all parents of that directory.
         while self.paths.insert(path[..end].to_vec()) {
             match path[..end].iter().rposition(|&byte| byte == b'/') {
                 Some(slash) => end = slash,
@@ -312,8 +316,8 @@ impl Difference {
         }
     }
 
-    /// Adds an entry that is different in both trees, or only in one of them. Both are directories,
-    /// or neither is.
+    /// Adds an entry that differs between the trees, or exists only in one. If both exist, both are
+    /// directories or neither is.
     fn entry(&mut self, prefix: &[u8], old: Option<&Entry>, new: Option<&Entry>) {
         let Some((name, mode, _)) = old.or(new) else { return };
         if mode.is_tree() {
@@ -324,7 +328,7 @@ impl Difference {
         }
     }
 
-    /// Compares two trees, and adds what is different.
+    /// Compares two trees, and adds their differences.
     fn compare(&mut self, old: &[Entry], new: &[Entry], prefix: &[u8]) {
         let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
         loop {

@@ -1,21 +1,23 @@
-//! Levels and corrected dates of commits, each more than those of all parents.
+//! Generation numbers: topological levels and corrected commit dates. A commit's number is greater
+//! than those of all its parents.
 
 use super::{Build, Error, Layer, Stage, chain, check};
 
-/// The largest level that a file holds.
+/// The largest level that the file format can store.
 const MAX_LEVEL: u32 = 0x3fff_ffff;
 
-/// The place of a commit in history, as the file has it.
+/// The generation numbers of a commit, as stored in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Numbers {
-    /// The number of commits on the longest way to a root.
+    /// The topological level: the number of commits on the longest path to a root, at most
+    /// `MAX_LEVEL`.
     pub(super) level: u32,
-    /// The corrected date; 0 if it is not written.
+    /// The corrected commit date, in seconds since the epoch; 0 if it is not written.
     pub(super) generation: u64,
 }
 
 impl Build<'_> {
-    /// Computes the numbers of the chosen commits, in their order.
+    /// Computes the generation numbers of the chosen commits, in their order.
     pub(super) fn generations(
         &mut self,
         chosen: &[u32],
@@ -40,7 +42,8 @@ impl Build<'_> {
                 }
                 let parents = self.commits.parents(number);
                 if let Some(&parent) = parents.iter().find(|&&parent| numbers[parent as usize].is_none()) {
-                    // A way through different commits is not longer. The old graph is damaged.
+                    // A path without cycles is no longer than the number of commits, so the old
+                    // graph is damaged.
                     if pending.len() > self.commits.nodes.len() {
                         let text = "a commit of the commit-graph is its own ancestor";
                         return Err(Error::Graph(text.to_owned()));
@@ -70,7 +73,7 @@ impl Build<'_> {
         Ok(chosen.iter().map(number).collect())
     }
 
-    /// Returns the numbers of a commit in a layer that stays.
+    /// Returns the generation numbers of a commit in a layer that stays.
     fn below(&self, number: u32, below: &[Layer]) -> Result<Numbers, Error> {
         let id = self.commits.id(number);
         let lost = || Error::Commit(id);

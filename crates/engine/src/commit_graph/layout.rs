@@ -1,4 +1,4 @@
-//! The bytes of a new graph.
+//! Serialization of a new graph.
 
 use format::{
     HashKind,
@@ -7,22 +7,23 @@ use format::{
 
 use super::{Error, Layer, Wish, chain, commits::Commits, generations::Numbers};
 
-/// The bits of a date that a file holds.
+/// The bits of a date that the file format can store.
 const DATE_BITS: u64 = (1 << 34) - 1;
 
-/// The parts of a file.
+/// The inputs for a file.
 pub(super) struct Layout<'a> {
     pub(super) commits: &'a Commits,
-    /// Sorted by name.
+    /// The numbers of the commits to write, sorted by object name.
     pub(super) chosen: &'a [u32],
     pub(super) below: &'a [Layer],
     pub(super) numbers: &'a [Numbers],
-    /// Generations of version 2 are written.
+    /// True if generation numbers of version 2 are written.
     pub(super) generations: bool,
 }
 
 impl Layout<'_> {
-    /// Returns the bytes of the file without its checksum, and the number of its chunks.
+    /// Returns the chunks of the file without its checksum, the header first, and the number of
+    /// chunks.
     pub(super) fn content(
         &self,
         hash: HashKind,
@@ -60,7 +61,7 @@ impl Layout<'_> {
         Ok((content, sizes.len()))
     }
 
-    /// The position of a commit in the chain.
+    /// Returns the position of a commit in the chain.
     fn position(&self, positions: &[u32], number: u32) -> Result<u32, Error> {
         let own = positions[number as usize];
         if own != NO_PARENT {
@@ -106,7 +107,8 @@ impl Layout<'_> {
         Ok((data, edges))
     }
 
-    /// The differences between generations and dates, and those that are large.
+    /// Returns the offsets of the corrected commit dates from the commit dates, and the table of
+    /// offsets too large for 31 bits.
     fn offsets(&self) -> (Vec<u8>, Vec<u8>) {
         let (mut offsets, mut large) = (Vec::new(), Vec::new());
         for (&number, numbers) in self.chosen.iter().zip(self.numbers) {

@@ -1,10 +1,9 @@
-//! The commit-graph: which commits a new one has, what it says of them, and whether an old one is
-//! right.
+//! The commit-graph: reads, writes and verifies it.
 //!
-//! Order of a new graph: the commits that were asked for; their ancestors, which are read in
-//! parallel; for a layer, the layers that it absorbs; generations, from roots to tips; filters, in
-//! parallel. The result is bytes: `store::commit_graph` writes them. No step recurses over history
-//! or trees.
+//! Order of writing: find the requested commits; read their ancestors in parallel; for a new layer,
+//! choose the layers to merge into it; compute generation numbers, from roots to tips; compute
+//! changed-path filters in parallel. The result is bytes, which `store::commit_graph` writes. No
+//! step recurses over history or trees.
 
 mod chain;
 mod commits;
@@ -30,7 +29,7 @@ pub use verify::{Verdict, verify};
 
 use self::commits::{Commits, Parsed};
 
-/// Why there is no new graph.
+/// The reason why no graph could be written.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -40,72 +39,73 @@ pub enum Error {
     Commit(ObjectId),
     #[error("unable to read tree ({0})")]
     Tree(ObjectId),
-    /// The old graph contradicts itself.
+    /// The old graph is inconsistent.
     #[error("{0}")]
     Graph(String),
     #[error("too many commits to write graph")]
     TooMany,
-    /// The old graph has no levels: a very old Git made it.
+    /// The old graph has no topological levels, because a very old version of Git wrote it.
     #[error("the commit-graph has no generation numbers")]
     NoLevels,
     #[error("interrupted")]
     Interrupted,
 }
 
-/// The commits to begin with.
+/// The commits to start from.
 #[derive(Clone, Debug)]
 pub enum Tips {
-    /// All in packs of all object directories.
+    /// All commits in the packs of all object directories.
     AllPacks,
-    /// All in the packs with these index files.
+    /// All commits in the packs with these index files.
     Packs(Vec<BString>),
-    /// These.
+    /// These commits.
     Commits(Vec<ObjectId>),
 }
 
-/// How a new layer treats the layers below.
+/// The treatment of existing layers when a new layer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// It absorbs layers that are not much larger.
+    /// Merges layers that are not much larger into the new layer.
     Merge,
-    /// It absorbs none.
+    /// Merges no layer.
     NoMerge,
-    /// It absorbs all, and has only the commits that were asked for, with their ancestors.
+    /// Replaces all layers. The new graph contains only the requested commits and their ancestors.
     Replace,
 }
 
-/// A new graph that is asked for.
+/// The options for a new graph.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The objects, without replacements.
+    /// The object store, without replace refs.
     pub objects: &'a Objects,
-    /// The object directories, and their names in messages.
+    /// The object directories.
     pub sources: &'a Sources,
-    /// As `sources`, in messages.
+    /// The object directories as shown in messages, in the order of `sources`.
     pub shown: &'a [PathBuf],
-    /// The number of the directory that the graph is written to.
+    /// The index in [`Sources::dirs`] of the object directory that the graph is written to.
     pub target: usize,
-    /// The graph that is there.
+    /// The existing graph.
     pub old: Option<&'a Chain>,
-    /// Where to begin.
+    /// The commits to start from.
     pub tips: Tips,
-    /// All commits of the old graph's highest layer stay.
+    /// True if the commits of the old graph's highest layer are included.
     pub append: bool,
-    /// Write a layer.
+    /// The treatment of existing layers. `None` writes a single file.
     pub split: Option<Split>,
-    /// A layer of at most so many times the commits of those above is absorbed.
+    /// A layer is merged if its number of commits is at most this many times the number of commits
+    /// above it.
     pub size_multiple: u64,
-    /// More commits than this are merged into the layer below; 0: any number.
+    /// A layer is also merged if there are more commits than this above it; 0 for no limit.
     pub max_commits: u32,
-    /// Write generations of version 2.
+    /// True if generation numbers of version 2 are written.
     pub generations: bool,
-    /// Write filters.
+    /// The options of changed-path filters; `None` writes none.
     pub filters: Option<Wish>,
-    /// Set to stop.
+    /// Raised to stop the work.
     pub interrupt: &'a AtomicBool,
 }
 
-/// A part of the work that progress is shown of.
+/// A stage of the work, for progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Stage {
@@ -117,7 +117,7 @@ pub enum Stage {
     Filters,
 }
 
-/// A new graph.
+/// A new graph, ready to be written.
 #[derive(Debug)]
 pub struct Plan {
     /// The bytes of the file without its checksum.
@@ -126,24 +126,26 @@ pub struct Plan {
     pub chunk_count: usize,
     /// The number of commits.
     pub commit_count: usize,
-    /// The number of layers of the old graph that stay below the new one.
+    /// The number of layers of the old graph that stay below the new layer.
     pub kept: usize,
-    /// The numbers of filters, if some are written.
+    /// The statistics of filters, if filters are written.
     pub filters: Option<Counts>,
 }
 
-/// Receives progress: the stage, how much is done, and how much there is.
+/// Receives progress: the stage, the number of finished items, and the total, or 0 if it is
+/// unknown.
 pub type Show<'s> = &'s (dyn Fn(Stage, usize, usize) + Sync);
 
-/// The largest number of commits.
+/// The limit of commits in a graph.
 const MOST: usize = 0x7fff_ffff;
 
-/// Returns an error if the work is to stop.
+/// Returns [`Error::Interrupted`] if the interrupt flag is raised.
 fn check(interrupt: &AtomicBool) -> Result<(), Error> {
     if interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-/// Makes the graph. Returns `None` if there is nothing to write. `warn` gets Git's warnings.
+/// Computes the new graph. Returns `None` if there is nothing to write. `warn` gets the text of
+/// Git's warnings. The caller writes the result with `store::commit_graph`.
 pub fn plan(
     request: &Request<'_>,
     warn: &mut dyn FnMut(String),
@@ -166,7 +168,7 @@ pub fn plan(
     build.finish(&chosen, kept, warn).map(Some)
 }
 
-/// A graph that is being made.
+/// The state while a graph is computed.
 struct Build<'a> {
     request: &'a Request<'a>,
     commits: Commits,
@@ -175,15 +177,15 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// Reads those of the commits that were not read yet.
+    /// Reads those of the commits that are still unread.
     fn read(&mut self, numbers: &[u32]) -> Result<(), Error> {
         let request = self.request;
         self.commits.read(request.objects, &mut self.readers, numbers, request.interrupt);
-        // Commits that were skipped seem to be absent.
+        // After an interrupt, unread commits are wrongly marked as absent, so stop here.
         check(request.interrupt)
     }
 
-    /// Returns the commits to begin with.
+    /// Returns the commits to start from.
     fn tips(&mut self) -> Result<Vec<u32>, Error> {
         let request = self.request;
         let (mut ids, mut packed) = (Vec::new(), Vec::new());
@@ -205,7 +207,7 @@ impl Build<'_> {
             }
         }
         (self.show)(Stage::Finding, packed.len(), 0);
-        // These get the first numbers.
+        // Packed commits get the lowest numbers, which the limit of filters relies on.
         for id in &packed {
             self.commits.number(*id);
         }
@@ -213,27 +215,28 @@ impl Build<'_> {
         Ok(ids.into_iter().map(|id| self.commits.number(id)).collect())
     }
 
-    /// Returns the layer and position of a commit in the old graph, if a new layer reads it there.
+    /// Finds a commit in the old graph: its layer and its position there. Returns `None` if the new
+    /// graph is a single file, which does not read commits from the old one.
     fn in_old(&self, number: u32) -> Option<(&Chain, usize, u32)> {
         let old = self.request.old.filter(|_| self.request.split.is_some())?;
         let (layer, n) = old.find(&self.commits.id(number))?;
         Some((old, layer, n))
     }
 
-    /// Returns true for a commit that the layers below do not have.
+    /// Returns true if the commit exists and the new graph has to contain it.
     fn is_new(&self, number: u32) -> bool {
         let is_commit = self.commits.get(number).is_some();
         is_commit && (self.request.split == Some(Split::Replace) || self.in_old(number).is_none())
     }
 
-    /// Reads the ancestors of `tips`, down to commits of the old graph if they stay there. Returns
-    /// all that were met.
+    /// Reads the ancestors of `tips`. The walk ends at commits of old layers, unless these are
+    /// replaced. Returns all visited commits, tips included.
     fn close(&mut self, tips: Vec<u32>) -> Result<Vec<u32>, Error> {
         let is_replaced = self.request.split == Some(Split::Replace);
         let mut met: Vec<bool> = Vec::new();
         let mut all: Vec<u32> = Vec::new();
         let mut next = tips;
-        // A tip may be no commit at all; an ancestor has to be one.
+        // A tip may be an object of another type. An ancestor has to be a commit.
         let mut is_tip = true;
         while !next.is_empty() {
             met.resize(self.commits.nodes.len(), false);
@@ -260,7 +263,7 @@ impl Build<'_> {
         Ok(all)
     }
 
-    /// Reads a commit from the old graph, if a new layer does that. Returns false if it does not.
+    /// Reads a commit from the old graph. Returns false if the old graph lacks it or is not used.
     fn read_old(&mut self, number: u32) -> Result<bool, Error> {
         if self.commits.get(number).is_some() {
             return Ok(true);
@@ -281,7 +284,8 @@ impl Build<'_> {
         Ok(true)
     }
 
-    /// Adds the commits of the layers that the new one absorbs. Returns the number of the others.
+    /// Adds the commits of the layers that are merged into the new one. Returns the number of
+    /// layers that stay.
     fn absorb(&mut self, chosen: &mut Vec<u32>) -> Result<usize, Error> {
         let (request, Some(split)) = (self.request, self.request.split) else { return Ok(0) };
         let (Some(old), false) = (request.old, split == Split::Replace) else { return Ok(0) };
@@ -298,7 +302,7 @@ impl Build<'_> {
             count += size;
             kept -= 1;
         }
-        // A single file of another directory cannot be a layer.
+        // A single-file graph of another object directory cannot be a layer of the chain.
         if let (1, layer) = (kept, &old.layers[0])
             && layer.source != request.target
             && layer.path == store::commit_graph::single_path(&request.sources.dirs[layer.source])
@@ -311,13 +315,13 @@ impl Build<'_> {
         }
         self.read(&absorbed)?;
         (self.show)(Stage::Merging, absorbed.len(), 0);
-        // Commits that are gone stay behind.
+        // Commits that no longer exist are omitted.
         absorbed.retain(|&number| self.commits.get(number).is_some());
         chosen.extend(absorbed);
         Ok(kept)
     }
 
-    /// Computes what the file says of the chosen commits, which are sorted by name.
+    /// Computes the content of the file for the chosen commits, which are sorted by object name.
     fn finish(&mut self, chosen: &[u32], kept: usize, warn: &mut dyn FnMut(String)) -> Result<Plan, Error> {
         let request = self.request;
         let below: &[Layer] = request.old.map_or(&[], |old| &old.layers[..kept]);
@@ -347,7 +351,8 @@ impl Build<'_> {
                 let date = self.commits.get(chosen[at]).map_or(0, |commit| commit.date);
                 (numbers[at].generation, date)
             }),
-            // The limit counts commits in the order in which they were met, packed ones first.
+            // The limit of filters applies in the order of discovery, which starts with packed
+            // commits.
             Tips::AllPacks | Tips::Packs(_) => order.sort_by_key(|&at| chosen[at]),
         }
         let tree_of = |number: u32| {

@@ -1,7 +1,7 @@
-//! The commits of a pack, in the order of the pack.
+//! Lists the commits of a pack, in pack order.
 //!
-//! Reads the header of each entry and nothing more. A delta is of the type of its base, which is
-//! looked up among the entries that were read already.
+//! Reads only the header of each pack entry. A delta has the type of its base, which is found among
+//! the entries.
 
 use std::{
     collections::HashMap,
@@ -18,30 +18,30 @@ use sys::{Advice, Map, by_path};
 
 use crate::{crew::parallel, midx::Place};
 
-/// Why the commits of a pack are not known.
+/// The reason why the commits of a pack could not be listed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// The pack is not there.
+    /// The pack or its index does not exist.
     #[error("error adding pack {}", .0.display())]
     Missing(PathBuf),
-    /// Its index cannot be used. The first text is Git's about that.
+    /// The index is unusable. `why` is Git's message about the defect, if Git prints one.
     #[error("error opening index for {}", .path.display())]
     Index { why: Option<String>, path: PathBuf },
-    /// An entry cannot be read.
+    /// The type of this object could not be determined.
     #[error("unable to get type of object {0}")]
     Type(ObjectId),
 }
 
-/// Returns the commits of the packs with these names of index files, pack after pack.
+/// Returns the commits of the packs with these index file names, pack after pack.
 pub(super) fn commits(place: &Place, names: &[BString]) -> Result<Vec<ObjectId>, Error> {
     let threads = sys::cores().clamp(1, names.len().max(1));
     let found = parallel::map(names, &mut vec![(); threads], |(), name| of_pack(place, name))?;
     Ok(found.concat())
 }
 
-/// Returns the names of the index files in a directory of packs, the youngest pack first, as Git
-/// reads them.
+/// Returns the names of the index files in a pack directory, the most recently modified pack first,
+/// which is Git's order.
 pub(super) fn all(place: &Place) -> Vec<BString> {
     let names = by_path::list(&place.dir).unwrap_or_default().into_iter();
     let names = names.map(|(name, _)| BString::from(name.into_encoded_bytes()));
@@ -83,7 +83,7 @@ impl Scan<'_> {
         }
         entries.sort_unstable();
         let mut kinds: Vec<Option<Kind>> = Vec::with_capacity(entries.len());
-        // Deltas whose base comes later in the pack.
+        // Deltas whose base comes later in the pack: their position and that of the base.
         let mut waiting: HashMap<usize, usize> = HashMap::new();
         for (at, &(offset, n)) in entries.iter().enumerate() {
             let base = match self.header(offset).ok_or_else(|| Error::Type(self.index.name(n)))? {
@@ -116,7 +116,8 @@ impl Scan<'_> {
         Ok(commits)
     }
 
-    /// How an entry is stored, and the name of its base if it has one.
+    /// Parses the header of the entry at `offset`. Returns its storage type, and for a ref delta
+    /// the object name of its base.
     fn header(&self, offset: u64) -> Option<(Stored, Option<ObjectId>)> {
         let end = self.map.len().checked_sub(self.place.hash.len())?;
         let bytes = self.map[..end].get(usize::try_from(offset).ok()?..)?;
@@ -126,7 +127,7 @@ impl Scan<'_> {
     }
 }
 
-/// Returns the place of packs in an object directory.
+/// Returns the location of the packs of an object directory.
 pub(super) fn place(objects: &Path, shown: &Path, hash: format::HashKind) -> Place {
     Place { dir: objects.join("pack"), shown: shown.join("pack"), hash }
 }

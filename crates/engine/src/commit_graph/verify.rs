@@ -1,7 +1,7 @@
-//! Checks a graph against the commits themselves, with Git's messages.
+//! Verifies a graph against the commit objects, with Git's messages.
 //!
-//! Like Git, remembers where a commit was met first: by a position that a child names, or by its
-//! name.
+//! Like Git, the check remembers how a commit was first found: by its position in a child's parent
+//! list, or by its name.
 
 use std::{
     collections::HashMap,
@@ -21,19 +21,19 @@ use super::{
 pub struct Verdict {
     /// Lines for standard error.
     pub lines: Vec<String>,
-    /// The error that ended the check.
+    /// The fatal error that ended the check.
     pub fatal: Option<String>,
     /// The exit code.
     pub code: u8,
-    /// A commit cannot be read. Git's messages about that are its own.
+    /// True if a commit could not be read. Git prints its own messages about that.
     pub unreadable_commit: bool,
 }
 
-/// The generation of a commit that is in no graph.
+/// The generation number of a commit that is in no graph.
 const INFINITE: u64 = (1 << 63) - 1;
 const MAX_LEVEL: u64 = 0x3fff_ffff;
 
-/// A commit as the graph has it.
+/// A commit as recorded in the graph.
 #[derive(Clone, Debug, Default)]
 struct Known {
     position: Option<u32>,
@@ -48,8 +48,8 @@ struct Parsed {
     generation: u64,
 }
 
-/// Checks the highest layer, or all. `show` gets the number of commits that were looked at. Once
-/// `interrupt` is set, the check ends early.
+/// Verifies the highest layer, or all layers. `show` gets the number of commits checked so far.
+/// Once `interrupt` is set, the check ends early.
 pub fn verify(
     objects: &Objects,
     chain: &Chain,
@@ -82,7 +82,7 @@ pub fn verify(
     check.verdict
 }
 
-/// Why a check cannot go on.
+/// The reason why the check cannot continue.
 enum Stop {
     Fatal(String),
     Unreadable,
@@ -97,7 +97,7 @@ struct Check<'a> {
     known: HashMap<ObjectId, Known, NameHasher>,
     verdict: Verdict,
     seen: usize,
-    /// Git's number for the errors so far: 2 for a checksum, 1 for others.
+    /// Git's error code so far: 2 after a checksum error, 1 after any other error.
     error: u8,
 }
 
@@ -137,7 +137,7 @@ impl Check<'_> {
         self.commits(number, show)
     }
 
-    /// Checks a number of the fan-out table.
+    /// Checks a value of the fan-out table.
     fn fanout(&mut self, number: usize, byte: usize, expected: u32, shown: u32) {
         let found = self.chain.layers[number].graph.upto(byte as u8);
         if found != expected {
@@ -147,8 +147,8 @@ impl Check<'_> {
         }
     }
 
-    /// Parses a commit from the graph, from the layer `top` down, if it was not parsed before.
-    /// Returns false if it is not there.
+    /// Parses a commit from the graph, searching from the layer `top` downwards, unless it was
+    /// already parsed. Returns false if the graph does not contain it.
     fn parse(&mut self, top: usize, id: &ObjectId) -> Result<bool, Stop> {
         let known = self.known.entry(*id).or_default();
         if known.parsed.is_some() {
@@ -243,7 +243,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Compares the parents of a commit. Returns the largest generation among them.
+    /// Compares the parents of a commit. Returns the largest generation number among them.
     fn parents(
         &mut self,
         number: usize,
@@ -257,7 +257,7 @@ impl Check<'_> {
                 self.report(format!("commit-graph parent list for commit {id} is too long"));
                 return Ok(most);
             };
-            // It may be in a layer below.
+            // The parent may be in a lower layer.
             self.parse(number, parent)?;
             if parent != object {
                 self.report(format!("commit-graph parent for {id} is {parent} != {object}"));

@@ -1,5 +1,5 @@
-//! The size of a worker's batches, in steps. Nobody can steal a unit that was taken, so a batch
-//! takes a short time: many files on a local disk, few on a network disk.
+//! The size of a worker's batches, in steps. A taken unit cannot be stolen, so a batch is sized to
+//! take a short time: many files on a local disk, few on a network disk.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,14 @@ pub(super) struct BatchSize {
     since: Instant,
 }
 
-/// The first batch of a worker whose crew does not wait, and of one whose crew does.
+/// The first batch of a worker in a crew that does not wait for the disk. `FIRST_WAITING` is the
+/// first batch in a crew that waits.
 const FIRST: usize = 64;
 const FIRST_WAITING: usize = 2;
-/// Larger batches would not improve the order any more.
+/// Batches beyond this size do not improve the access order any further.
 const LARGEST: usize = 1024;
-/// A batch that took less than this is followed by a larger one; one that took more than twice
-/// this, by a smaller one.
+/// The next batch is larger after a batch that took less than this, and smaller after one that took
+/// more than twice this.
 const SHORT: Duration = Duration::from_millis(50);
 
 impl BatchSize {

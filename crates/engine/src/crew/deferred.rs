@@ -1,4 +1,5 @@
-//! Work that may run beside other work, for questions that cost a round trip to a network disk.
+//! Work that may run in parallel with other work, for lookups that cost a round trip to a network
+//! disk.
 
 use std::{
     panic,
@@ -8,7 +9,8 @@ use std::{
 
 use sys::profile::{self, Phase};
 
-/// A result that is computed when it is needed, unless a thread was started for it before.
+/// A result that is computed when it is needed, unless a thread has already started the
+/// computation.
 pub struct Deferred<'scope, T> {
     work: &'scope (dyn Fn() -> T + Sync),
     thread: OnceLock<ScopedJoinHandle<'scope, T>>,
@@ -20,8 +22,8 @@ impl<'scope, T: Send> Deferred<'scope, T> {
         Deferred { work, thread: OnceLock::new() }
     }
 
-    /// Starts the work on its own thread, if it was not started before. This pays off on a slow
-    /// disk; a local disk answers before a thread has started.
+    /// Starts the work on its own thread, unless it was already started. This pays off on a slow
+    /// disk; a local disk responds before a thread has started.
     pub fn start(&self, scope: &'scope Scope<'scope, '_>) {
         if self.thread.get().is_some() {
             return;
@@ -36,7 +38,8 @@ impl<'scope, T: Send> Deferred<'scope, T> {
         }
     }
 
-    /// Returns the result. Waits for the thread if one was started, else does the work here.
+    /// Returns the result. Waits for the thread if one was started, otherwise computes the result
+    /// on the calling thread.
     pub fn get(self) -> T {
         match self.thread.into_inner() {
             None => (self.work)(),

@@ -2,7 +2,8 @@
 //!
 //! Jobs run depth first, so that few of them are queued: a worker does its newest job. It gives its
 //! oldest jobs, which lead to most of the tree, to workers that have none. Unless much work is
-//! known to be ahead, the caller starts alone and gets help only if there is enough to do.
+//! known to be ahead, the caller starts alone and starts other workers only if enough jobs are
+//! queued.
 
 use std::{
     sync::{
@@ -19,26 +20,26 @@ use sys::{
 
 use super::{Crew, Sampler, Sizing, Tuning, Workers, locked};
 
-/// The number of jobs that the caller does before it asks for help, and the number that must be
-/// queued then. If the caller waits, two queued jobs suffice.
+/// The number of jobs that the caller does before it starts other workers, and the number that must
+/// be queued by then. If the caller waits for the disk, two queued jobs suffice.
 const ALONE: usize = 32;
 /// With this many steps ahead, the crew starts at once.
 const MANY: usize = 1000;
 
-/// Takes reports of a job's progress, and tells how the crew fares.
+/// Takes reports of a job's progress, and reports whether the crew waits for the disk.
 pub(crate) trait Pace {
-    /// Reports one step, as large as a stat.
+    /// Reports one step, which costs about as much as a stat.
     fn step(&mut self) {
         self.steps(1);
     }
     /// Reports `count` steps.
     fn steps(&mut self, count: usize);
-    /// Returns true if the workers wait.
+    /// Returns true if the workers wait for the disk.
     fn is_slow(&self) -> bool;
 }
 
 /// Does `jobs` and the jobs they create, the newest first. `start` makes a worker's state from its
-/// number. At least `ahead` steps are known to come.
+/// number. `ahead` is a lower bound of the steps that all jobs together need.
 pub(crate) fn descend<J: Send, S>(
     role: &'static str,
     tuning: &Tuning,
@@ -161,7 +162,7 @@ where
         drop(panicked);
     }
 
-    /// Waits for a job of another worker. Returns `None` when no more can come.
+    /// Waits for a job from another worker. Returns `None` when no worker has a job left.
     fn take(&self) -> Option<J> {
         let mut waiting = locked(&self.waiting);
         waiting.idle += 1;

@@ -9,8 +9,8 @@ use super::{Crew, Tuning, Workers, locked};
 
 /// Runs `work` on each of `jobs` with a crew of tuned size, and returns the results in the order of
 /// the jobs. `start` makes a worker's state from its number. States in `spare` are used first and
-/// are put back when their workers end. `weight` counts steps of about a file each. The first
-/// failure stops the rest.
+/// are put back when their workers end. `weight` returns a job's size in steps; a step costs about
+/// as much as one file. The first failure stops the rest.
 pub(crate) fn map<J: Sync, S: Send, R: Send + Sync, E: Send>(
     role: &'static str,
     tuning: &Tuning,

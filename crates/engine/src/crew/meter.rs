@@ -9,12 +9,12 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Counts `units` more.
+    /// Adds `units` to the count.
     pub fn add(&self, units: usize) {
         self.done.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// Starts again, for a phase that is repeated.
+    /// Resets the count to zero, for a phase that is repeated.
     pub fn restart(&self) {
         self.done.store(0, Ordering::Relaxed);
     }

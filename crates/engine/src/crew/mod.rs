@@ -50,7 +50,7 @@ pub enum Workers {
     Fixed(usize),
 }
 
-/// Knowledge that one phase of an operation gains about the disk, for the next phase.
+/// Measurements of the disk that one phase of an operation passes on to the next phase.
 #[derive(Debug, Default)]
 pub(crate) struct Tuning {
     learned: Mutex<Option<Learned>>,
@@ -91,7 +91,7 @@ pub(crate) struct Crew<'t> {
     order: Order,
 }
 
-/// How units are distributed.
+/// The way in which units are distributed.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     /// Each worker has its own range, takes batches from it, and steals from others when it is
@@ -103,7 +103,8 @@ enum Order {
     Strict,
 }
 
-/// The limit on a network disk: with a latency of a few milliseconds this many still pay off.
+/// The limit on a network disk: with a latency of a few milliseconds this many workers still pay
+/// off.
 const WAITING_LIMIT: usize = 128;
 /// The limit when reading a local disk: more workers disturb its read-ahead.
 const READING_LIMIT: usize = 64;
@@ -113,10 +114,10 @@ const WRITING_LIMIT: usize = 8;
 /// The fixed number of workers in strict order. More of them request the blocks of one read-ahead
 /// window out of order, which ends the read-ahead: see docs/design/status.md, "The scan".
 const IN_ORDER: usize = 2;
-/// Workers per core on a disk that answers nearly as fast as the core asks, or that serves many
-/// requests at once. More workers would request parts of the same block.
+/// Workers per core on a disk that responds nearly as fast as the core sends requests, or that
+/// serves many requests at once. More workers would request parts of the same block.
 const AT_ONCE_PER_CORE: usize = 16;
-/// How many of these belong to the walk that runs beside them and finds the next paths.
+/// The part of `AT_ONCE_PER_CORE` that belongs to the concurrent walk, which finds the next paths.
 const SECONDARY_PER_CORE: usize = 4;
 /// Directories that a worker may keep open: one, its parent, and neighbours that a batch in pack
 /// order returns to.
@@ -128,18 +129,19 @@ const DESCRIPTORS_PER_WORKER: usize = KEPT_OPEN + 4;
 const DESCRIPTORS_ELSEWHERE: usize = 16;
 /// Steps per worker at the start. Starting a worker costs as much as a few files.
 const STEPS_PER_WORKER: usize = 32;
-/// Steps per worker at the start if each step waits; then starting a worker costs less than a step.
+/// Steps per worker at the start if each step waits for the disk. Then starting a worker costs less
+/// than a step.
 const WAITING_STEPS_PER_WORKER: usize = 4;
 /// Workers below this number have a full cache of delta bases each.
 const FULL_CACHE_WORKERS: usize = 8;
-/// The number of workers that sample progress. More would only contend for the tuner.
+/// The number of workers that sample progress. More samplers would only contend for the tuner.
 const SAMPLERS: usize = 4;
 /// The time between two samples of a worker.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
-/// The most steps that are done without reading the clock, when steps are short.
+/// The maximum number of steps between two reads of the clock, when steps are short.
 const MAX_SKIPPED_STEPS: usize = 15;
-/// Samples are discarded while more than one in this many workers is idle: then the rate says
-/// nothing about the disk.
+/// Samples are discarded while more than one in this many workers is idle: then the rate does not
+/// measure the disk.
 const IDLE_PART: usize = 4;
 /// A worker waits if it runs or is ready to run for less than this part of the time.
 const WAITING: f64 = 0.4;
@@ -203,8 +205,8 @@ impl<'t> Crew<'t> {
         Tuner::new(sizes, self.large, self.disk, Instant::now(), self.done(0))
     }
 
-    /// Returns what the tuner counts as progress: steps, or the number of waits on a disk where
-    /// most steps find data that was read ahead.
+    /// Returns the tuner's measure of progress: steps, or the number of waits on a disk where most
+    /// steps find data that was read ahead.
     fn done(self, steps: usize) -> usize {
         match self.disk {
             DiskKind::Unknown | DiskKind::LocalWrite => steps,
@@ -217,17 +219,18 @@ impl<'t> Crew<'t> {
         Crew { first: self.first.min(units.max(1)), limit: self.limit.min(units.max(1)), ..self }
     }
 
-    /// A crew that processes its units in strict order, for a disk that is fastest when read like
-    /// that.
+    /// Returns a crew that processes its units in strict order, for a disk that reads fastest in
+    /// that order.
     pub(crate) fn in_order(self) -> Self {
         let size = self.limit.min(IN_ORDER);
         Crew { first: size, limit: size, order: Order::Strict, ..self }
     }
 
-    /// A crew of fixed size for a disk that answers quickly, or serves many requests at once. The
-    /// size is not tuned: a sample takes longer than a quick answer, and workers that wait for the
-    /// same block, or find data that was read ahead, would make a small crew look sufficient.
-    /// Unless it `is_alone`, some of the workers are left to a crew beside it ([`secondary`]).
+    /// Returns a crew of fixed size for a disk that responds quickly, or serves many requests at
+    /// once. The size is not tuned: a sample takes longer than a quick response, and workers that
+    /// wait for the same block, or find data that was read ahead, would make a small crew look
+    /// sufficient. Unless it `is_alone`, some of the workers are left to a concurrent crew
+    /// ([`secondary`]).
     pub(crate) fn at_once(self, is_alone: bool) -> Self {
         if self.tuning.is_none() {
             return self;
@@ -237,9 +240,10 @@ impl<'t> Crew<'t> {
         Crew { first: size, limit: size, large: true, order: Order::StealingSingly, ..self }
     }
 
-    /// Processes all units. `weights` are the units' sizes in steps. `start` makes a worker's
-    /// state, on its thread, from its number. `act` processes some units and calls the given
-    /// function after each step. Each of several workers is traced as a span `worker` with `role`.
+    /// Processes all units. `weights` are the units' sizes in steps. `start` creates a worker's
+    /// state from its number, on the worker's thread. `act` processes some units and calls the
+    /// given function after each step. Each of several workers is traced as a span `worker` with
+    /// `role`.
     pub(crate) fn run<S>(
         self,
         role: &'static str,
@@ -269,8 +273,8 @@ impl<'t> Crew<'t> {
             profile::span(Phase::Wait)
         });
         drop(waiting);
-        // A worker may have had to leave just after it stole units, when all others had already
-        // found nothing. The caller does these units.
+        // A worker may leave just after it stole units, when all others have already found no work.
+        // The caller does these units.
         let mut state = None;
         while let Some(units) = run.queue.next(0, 1) {
             (run.act)(state.get_or_insert_with(|| (run.start)(0)), units, &mut || {});
@@ -279,9 +283,9 @@ impl<'t> Crew<'t> {
     }
 }
 
-/// The number of workers that run beside a crew made by [`Crew::at_once`], unless a number is
-/// given. It is fixed: tuned, the number would stay at two, as the other crew keeps the disk busy,
-/// and most of their work would be left when that crew ends.
+/// The number of workers of a crew that runs beside one made by [`Crew::at_once`], unless the user
+/// set a number. The number is fixed: with tuning it would stay at two, as the other crew keeps the
+/// disk busy, and most of the work would be left when that crew ends.
 pub(crate) fn secondary(workers: Workers) -> Workers {
     match workers {
         Workers::Auto => Workers::Fixed(SECONDARY_PER_CORE * sys::cores()),
@@ -289,8 +293,8 @@ pub(crate) fn secondary(workers: Workers) -> Workers {
     }
 }
 
-/// A reader for the worker with this number. Most workers of a large crew wait, so those have small
-/// caches.
+/// Returns a reader for the worker with this number. Most workers of a large crew wait, so workers
+/// with high numbers have small caches.
 pub(crate) fn reader(objects: &Objects, number: usize) -> Reader<'_> {
     if number < FULL_CACHE_WORKERS { objects.reader() } else { objects.small_reader() }
 }
@@ -300,7 +304,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of workers while they run.
+/// The number of workers while the crew runs.
 struct Sizing<'t> {
     crew: Crew<'t>,
     /// Workers with this number and above leave.
@@ -387,7 +391,7 @@ impl<'t> Sizing<'t> {
         }
     }
 
-    /// Keeps the result for the next phase.
+    /// Stores the result in the tuning for the next phase.
     fn learn(&self) {
         if let Some(tuning) = self.crew.tuning
             && let Some(learned) = locked(&self.tuner).learned()
@@ -443,13 +447,14 @@ impl<S, F: Fn(usize) -> S + Sync, G: Fn(&mut S, Range<usize>, &mut dyn FnMut()) 
     }
 }
 
-/// Samples whether a thread waits: it neither runs nor is ready to run. So other load on the
-/// machine is not mistaken for a slow disk.
+/// Samples whether a thread waits: it neither runs nor is ready to run. Time spent ready to run is
+/// due to other load on the machine, not to a slow disk.
 struct Sampler {
     since: Instant,
     ran: Duration,
     delayed: Duration,
-    /// Steps to skip until the clock is read and they are counted. Either costs a tenth of a stat.
+    /// Steps to skip before the clock is read and the steps are counted. Each of the two costs a
+    /// tenth of a stat.
     to_skip: usize,
     skipped: usize,
     /// How often the clock was read since the last sample.
@@ -470,7 +475,8 @@ impl Sampler {
         }
     }
 
-    /// Counts `count` steps. Returns the steps to report, or `None` if they are only collected.
+    /// Counts `count` steps. Returns the number of steps to report, or `None` while steps are
+    /// collected.
     fn count(&mut self, count: usize) -> Option<usize> {
         self.skipped += count;
         if self.skipped <= self.to_skip {
@@ -495,7 +501,7 @@ impl Sampler {
         let ran = sys::thread_time();
         let mut busy = (ran - self.ran).as_secs_f64();
         let mut waits = busy < took.as_secs_f64() * WAITING;
-        // Only now the reason why it did not run matters.
+        // The thread's delay is read only here, because it matters only if the thread did not run.
         if waits {
             let delayed = delayed();
             busy += delayed.saturating_sub(self.delayed).as_secs_f64();
@@ -507,7 +513,8 @@ impl Sampler {
     }
 }
 
-/// Returns how long this thread was ready to run without running; zero if the kernel does not tell.
+/// Returns how long this thread was ready to run without running; zero if the kernel does not
+/// report it.
 fn delayed() -> Duration {
     let text = sys::by_path::read(Path::new("/proc/thread-self/schedstat")).ok().flatten();
     let field = text.as_deref().and_then(|text| text.split(|&byte| byte == b' ').nth(1));

@@ -1,4 +1,4 @@
-//! Many small jobs on a fixed number of threads, of which the caller's is one.
+//! Many small jobs on a fixed number of threads, which includes the calling thread.
 
 use std::sync::{
     OnceLock,
@@ -44,7 +44,7 @@ where
     };
     let Some((own, others)) = states.split_first_mut() else { return Ok(Vec::new()) };
     std::thread::scope(|scope| {
-        // Threads that cannot be started leave their jobs to the others.
+        // If a thread cannot be started, the other threads do its jobs.
         let threads: Vec<_> = others
             .iter_mut()
             .filter_map(|state| {

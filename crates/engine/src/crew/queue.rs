@@ -1,10 +1,10 @@
 //! Work stealing over contiguous ranges of units.
 //!
 //! The units are divided by weight into one range for each initial worker. A worker takes batches
-//! from the front of its own range. When that is empty it takes the heaviest unit that nobody has
-//! begun, if that one is too heavy to be left for the end. Else it steals the rear half of the
-//! longest range. So neighbours in the index, and thus in the pack and on the disk, mostly stay
-//! with one worker.
+//! from the front of its own range. When that range is empty, it takes the heaviest unit that no
+//! worker has begun, if that unit is too heavy to be left for the end. Otherwise it steals the rear
+//! half of the longest range. So neighbours in the index, and thus in the pack and on the disk,
+//! mostly stay with one worker.
 //!
 //! In strict order there is one range, and all workers take from its front.
 
@@ -21,7 +21,7 @@ use super::locked;
 
 /// One range for each worker that may ever take part.
 pub(super) struct Queue {
-    /// The total weight of the units before each unit; the last element is the total of all.
+    /// The total weight of the units before each unit; the last element is the sum of all weights.
     before: Vec<usize>,
     taken: Vec<AtomicBool>,
     ranges: Vec<Mutex<Range<usize>>>,
@@ -90,14 +90,14 @@ impl Queue {
             };
             let mut own = self.range(worker);
             *own = stolen;
-            // `own` has been locked since the theft, so nobody else can have emptied it.
+            // `own` has been locked since the theft, so no other worker can have emptied it.
             if let Some(units) = self.take_front(&mut own, most) {
                 return Some(units);
             }
         }
     }
 
-    /// Takes units from the front of a range, up to the first that another worker has taken.
+    /// Takes units from the front of a range, up to the first unit that another worker has taken.
     fn take_front(&self, range: &mut Range<usize>, most: usize) -> Option<Range<usize>> {
         while range.start < range.end && !self.claim(range.start) {
             range.start += 1;
@@ -116,7 +116,7 @@ impl Queue {
         Some(start..end)
     }
 
-    /// Marks a unit as taken. Returns true if nobody had taken it.
+    /// Marks a unit as taken. Returns false if it was already taken.
     fn claim(&self, unit: usize) -> bool {
         !self.taken[unit].swap(true, Ordering::Relaxed)
     }

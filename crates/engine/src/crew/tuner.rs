@@ -8,20 +8,21 @@
 //! times its size once more. A slow start may have been due to one directory instead of the disk,
 //! and an apparent gain to read-ahead.
 //!
-//! Each size is measured in its own window, which starts when every worker could have done a step
-//! at that size. Steps differ, so one bad window is repeated before the crew goes back.
+//! Each size is measured in its own window, which starts when every worker has had the time for a
+//! step at that size. Steps vary in cost, so one bad window is repeated before the crew returns to
+//! its previous size.
 
 use std::time::{Duration, Instant};
 
-/// The factor by which a crew grows. A disk with a latency of a few milliseconds rewards 64
+/// The factor by which a crew grows. A disk with a latency of a few milliseconds gains from 64
 /// workers, and should be recognized within the first percent of the work.
 const RUNG: usize = 4;
 /// The speedup that a larger crew must show.
 const GAIN: f64 = 1.25;
 /// That speedup on a local disk, where the kernel reads ahead. A disk that serves many requests at
-/// once shows nearly the full factor; another one loses, as a larger crew causes seeks.
+/// once shows nearly the full factor; other disks lose, as a larger crew causes seeks.
 const CLEAR_GAIN: f64 = 2.0;
-/// Windows without a gain until the crew goes back.
+/// Windows without a gain before the crew returns to its previous size.
 const PATIENCE: u32 = 2;
 /// The shortest window; a shorter one measures noise.
 const WINDOW: Duration = Duration::from_millis(5);
@@ -29,13 +30,14 @@ const WINDOW: Duration = Duration::from_millis(5);
 const LONG_WINDOW: Duration = Duration::from_millis(40);
 /// The steps per worker that a window must contain.
 const STEPS: usize = 2;
-/// Windows are this many times as long when a smaller crew is judged: that is not urgent.
+/// The factor by which windows are longer when a smaller crew is judged, which is not urgent.
 const CAREFUL: u32 = 4;
-/// The pause after a crew has settled, at first and at most.
+/// The pause after a crew has settled. It grows from this up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONG_FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
-/// Consecutive samples without a waiting worker until a large crew returns to the number of cores.
+/// Consecutive samples without a waiting worker after which a large crew returns to the number of
+/// cores.
 const BUSY_SAMPLES: u32 = 8;
 
 /// The kind of disk, as known beforehand.
@@ -46,8 +48,8 @@ pub(super) enum DiskKind {
     /// Reads from a network disk. Progress is the number of waits, as most steps find attributes
     /// that came with a directory listing.
     RemoteRead,
-    /// Reads from a local disk. Progress is the number of waits, as the kernel reads ahead and
-    /// steps say little about the disk.
+    /// Reads from a local disk. Progress is the number of waits, as the kernel reads ahead and the
+    /// step rate does not measure the disk.
     LocalRead,
     /// Writes to a local disk. The kernel buffers writes, so a worker waits now and then, and more
     /// workers do not help.
@@ -68,11 +70,11 @@ pub(super) struct Sizes {
     pub(super) first: usize,
     /// The most workers.
     pub(super) limit: usize,
-    /// The number of cores, which is the size of a crew that does not wait.
+    /// The number of cores, which is the size of a crew that does not wait for the disk.
     pub(super) cores: usize,
 }
 
-/// See the module.
+/// The state of the tuner: see the module documentation.
 #[derive(Debug)]
 pub(super) struct Tuner {
     /// The size of a crew that does not wait.
@@ -91,7 +93,7 @@ pub(super) struct Tuner {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    /// No worker waits, as far as is known.
+    /// No sample has found a waiting worker.
     Working,
     /// The crew was made larger; `best` is the sample before that.
     Climbing { best: Sample, windows: u32 },
@@ -118,12 +120,12 @@ struct Sample {
 struct Window {
     since: Instant,
     steps: usize,
-    /// Some worker has not had the time for a step yet.
+    /// Some worker has not yet had the time for a step.
     warming: bool,
 }
 
 impl Tuner {
-    /// Makes the tuner of a crew. `large`: its workers are known to wait.
+    /// Creates the tuner of a crew. `large` means that an earlier phase found its workers waiting.
     pub(super) fn new(sizes: Sizes, large: bool, disk: DiskKind, now: Instant, steps: usize) -> Tuner {
         let Sizes { first, limit, cores } = sizes;
         let (least, gain, first_pause) = match disk {
@@ -149,7 +151,7 @@ impl Tuner {
     }
 
     /// Returns the size that the crew should have now. `steps` is the progress of all workers;
-    /// `waits` tells whether the sampling worker waited.
+    /// `waits` is true if the sampling worker waited.
     pub(super) fn sample(&mut self, now: Instant, steps: usize, waits: bool) -> usize {
         let took = now - self.window.since;
         let done = steps.saturating_sub(self.window.steps);
@@ -171,7 +173,7 @@ impl Tuner {
                 }
                 self.size
             }
-            // A waiting worker shows earlier than a reliable rate.
+            // A waiting worker is detected sooner than a reliable rate.
             State::Working if took < self.least || done == 0 => self.size,
             State::Settled { until, .. } if now < until || !waits => {
                 if took >= 10 * self.least {

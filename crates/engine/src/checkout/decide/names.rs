@@ -9,8 +9,8 @@ use super::{Decider, is_below};
 use crate::look::trees::Kind;
 
 impl Decider<'_> {
-    /// Resolves conflicts between a path and paths below it, which an index cannot both hold: as in
-    /// Git, the last one added stays. Edits come out sorted, one for each path.
+    /// Resolves conflicts between a path and paths below it, which cannot coexist in an index. As
+    /// in Git, the last one added stays. Afterwards the edits are sorted and each path has one.
     pub(super) fn resolve_conflicting_names(&mut self) {
         let decided = &mut self.decided;
         decided.edits.sort_by(|a, b| a.path.cmp(&b.path));
@@ -68,9 +68,9 @@ impl Decider<'_> {
     }
 }
 
-/// Resolves conflicts of one stage, if one tree has a file where another has a directory. Git adds
-/// the paths below a name after the name, and they stay. But only the first path added below a name
-/// displaces the name. `edits` are sorted.
+/// Resolves conflicts within one stage, where one tree has a file and another a directory. Git adds
+/// the paths below a name after the name, and these paths stay. Only the first path added below a
+/// name displaces the name. `edits` are sorted.
 fn displace_names(index: &Index, edits: &mut [Edit]) {
     for at in 0..edits.len() {
         let (edit, after) = edits[at..].split_first_mut().expect("in range");

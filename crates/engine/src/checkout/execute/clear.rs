@@ -1,8 +1,8 @@
 //! Removal of files in the way, before anything is created.
 //!
-//! Steps whose premise is [`Premise::Anything`] remove the old file in this phase. Later the file
-//! could come from this run, under another name that the file system treats as equal. The phase
-//! also removes a file that two entries replace because both of their names lead to it.
+//! Steps whose premise is [`Premise::Anything`] remove the old file in this phase. A later removal
+//! could delete a file that this run wrote under another name that the file system treats as equal.
+//! The phase also removes a file that two entries replace because both of their names refer to it.
 //!
 //! On failure the step fails; the files in its way may be partly removed.
 
@@ -29,8 +29,8 @@ use crate::{
     look::copy_error,
 };
 
-/// Removes old files that may be removed whatever they are. Steps whose removal fails get their
-/// outcome here.
+/// Removes old files that may be removed in any state. Sets the outcome of each step whose removal
+/// fails.
 pub(super) fn clear(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     let writes = &run.plan.writes;
     let shared_files = retain_unchanged(run, shared_files(writes));
@@ -96,8 +96,8 @@ impl Missing {
     }
 }
 
-/// Returns the steps that replace one and the same file: their names are equal on this file system,
-/// or they are hard links. Removing the file under one name changes the other.
+/// Returns the steps that replace the same file: their names are equal on this file system, or they
+/// are hard links. Removing the file under one name changes its stat data under the other.
 fn shared_files(writes: &[Write]) -> BTreeSet<usize> {
     let mut seen: HashMap<FileId, usize> = HashMap::new();
     let mut shared_files = BTreeSet::new();
@@ -111,7 +111,7 @@ fn shared_files(writes: &[Write]) -> BTreeSet<usize> {
     shared_files
 }
 
-/// Keeps the steps whose premise holds. The other ones fail in their turn.
+/// Keeps the steps whose premise holds. The other steps fail later, when they are executed.
 fn retain_unchanged(run: &Run<'_>, mut steps: BTreeSet<usize>) -> BTreeSet<usize> {
     steps.retain(|&step| {
         let (write, _, path) = run.write(step);
@@ -121,7 +121,7 @@ fn retain_unchanged(run: &Run<'_>, mut steps: BTreeSet<usize>) -> BTreeSet<usize
     steps
 }
 
-/// Removes the leading component that is not a directory.
+/// Removes the leading component of `dir` that is not a directory.
 fn unblock(worktree: &sys::Dir, dir: &[u8]) -> io::Result<()> {
     match find_obstacle(worktree, dir)? {
         Some(Obstacle { len, stat }) if stat.file_type != FileType::Directory => {

@@ -1,13 +1,14 @@
 //! Resolution of collisions.
 //!
 //! After all other work is finished, each step that found its path occupied is examined. If another
-//! process occupied the path, the step is [`Stale`](Outcome::Stale). If this run did, because the
-//! file system treats two names as one, the steps collided. Collided steps are redone serially in
-//! index order, each replacing the one before. So the last one in index order survives, as with a
-//! single worker. The ones that Git names are [`Collided`](Outcome::Collided).
+//! process occupied the path, the step is [`Stale`](Outcome::Stale). If this run occupied it,
+//! because the file system treats two names as one, the steps collided. Collided steps are redone
+//! serially in index order, each replacing the one before. So the last one in index order survives,
+//! as with a single worker. The steps that Git reports as collided are
+//! [`Collided`](Outcome::Collided).
 //!
-//! One exception is Git's as well: in a clone a symbolic link never replaces a directory of this
-//! run, because it would lead later writes elsewhere (CVE-2024-32002).
+//! In one exception, also Git's, a symbolic link of a clone never replaces a directory of this run,
+//! because it would redirect later writes (CVE-2024-32002).
 //!
 //! A file system in user space or on a network releases closed files with a delay. Until then a
 //! removed file exists under another name and its directory cannot be removed, and a reused inode

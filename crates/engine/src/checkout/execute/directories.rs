@@ -1,9 +1,9 @@
-//! Opening directories, and creating them on demand.
+//! Opens directories, and creates them on demand.
 //!
 //! Each worker keeps a few handles open. An existing directory costs one open of its full path. A
 //! missing one costs a mkdir and an open relative to its parent, and only the workers that need it
-//! wait for it. No symbolic link is ever followed: if another file is at a directory's path, the
-//! result is [`Unreachable::Blocked`], whoever created the file.
+//! wait for it. No symbolic link is ever followed. If the path of a directory holds another kind of
+//! file, the result is [`Unreachable::Blocked`], regardless of which process created the file.
 
 use std::{
     collections::VecDeque,
@@ -23,11 +23,11 @@ use crate::crew::KEPT_OPEN;
 /// The reason why a directory could not be opened.
 #[derive(Debug)]
 pub(super) enum Unreachable {
-    /// The directory or one above it does not exist, and was not to be created.
+    /// The directory or one of its parents does not exist, and the caller did not ask to create it.
     Missing,
     /// A leading component is not a directory.
     Blocked,
-    /// Another error of the system.
+    /// Another system error.
     Failed(io::Error),
 }
 
@@ -63,7 +63,7 @@ impl<'r> Directories<'r> {
 /// The open directories of one worker.
 pub(super) struct Handles<'r> {
     shared: &'r Directories<'r>,
-    // The latest one is last.
+    // The most recently used handle is last.
     handles: VecDeque<(usize, Rc<sys::Dir>)>,
 }
 

@@ -1,9 +1,9 @@
 //! The lane of external filters: one thread in addition to the workers, because a filter may assume
-//! a single caller. It starts with the first file that needs it.
+//! a single caller. The lane starts with the first file that needs it.
 //!
 //! The lane goes through all of its steps in index order, which is the order in which a filter
 //! expects its files, while the workers write the other files. Delayed files are requested after
-//! the last step. A file that a filter promised and never delivered has failed.
+//! the last step. If a filter promised a file and never delivers it, the file's step fails.
 
 use std::{
     collections::HashMap,
@@ -28,7 +28,7 @@ struct Job {
     dir: usize,
 }
 
-/// The lane of a round. It runs only if a step needs it.
+/// The lane of a round. It starts only if a step needs an external filter.
 pub(super) struct Lane<'r> {
     round: &'r Round<'r>,
     started: AtomicBool,
@@ -75,7 +75,7 @@ fn work(round: &Round<'_>) {
         if round.run.interrupted() {
             return;
         }
-        // The step's worker reports an unknown class.
+        // If the class cannot be determined, the step's worker reports the error.
         if !matches!(worker.class(job.step), Ok(Class::External)) {
             continue;
         }
@@ -127,7 +127,7 @@ fn smudge(worker: &mut Worker<'_>, filters: &mut ExternalFilters, step: usize) -
     Ok(filters.smudge(path, entry.oid, blob(&mut worker.reader, entry)?)?)
 }
 
-/// Writes the result of a filter.
+/// Writes the file that a filter has returned.
 fn finish(round: &Round<'_>, worker: &mut Worker<'_>, job: Job, smudged: Result<Smudged, Stop>) {
     let placed = smudged.and_then(|smudged| {
         let (write, entry, path) = round.run.write(job.step);

@@ -1,9 +1,9 @@
 //! Creation of one entry in an open directory.
 //!
-//! The content is read and converted first, so that an unreadable object costs no file. Then the
-//! old file is compared with the plan's premise and removed, and the new one is created with
-//! `O_EXCL`. A new file that cannot be finished is removed again, if its name still leads to the
-//! same file.
+//! The content is read and converted first, so that no file is created for an unreadable object.
+//! Then the old file is compared with the plan's premise and removed, and the new one is created
+//! with `O_EXCL`. A new file that cannot be finished is removed again, if its name still refers to
+//! the same file.
 
 use std::io::{self, Write as _};
 
@@ -29,9 +29,9 @@ const MAX_KEPT_BUFFER: usize = 1 << 20;
 /// The reason why a step did not finish in this round.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The path is occupied. It is examined after the round.
+    /// The path is occupied. It is examined after all rounds.
     Blocked,
-    /// The content has to come from an external filter.
+    /// Only an external filter can produce the content.
     External,
     Interrupted,
     Failed(StepError),
@@ -63,7 +63,7 @@ impl<'r> Worker<'r> {
         Worker::of_crew(run, directories, 0)
     }
 
-    /// Creates the worker of this number in a crew; see [`crew::reader`].
+    /// Creates the worker with this number in a crew; see [`crew::reader`].
     pub(super) fn of_crew(run: &'r Run<'r>, directories: &'r Directories<'r>, number: usize) -> Self {
         Worker {
             run,
@@ -74,8 +74,8 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Creates the step's entry as `name` in `dir`. `location` is the place of its object, if
-    /// known.
+    /// Creates the step's entry as `name` in `dir`. `location` is the position of its object in the
+    /// object store, if known.
     pub(super) fn place(
         &mut self,
         step: usize,
@@ -118,15 +118,15 @@ impl<'r> Worker<'r> {
 
     /// Returns the conversion class of a regular file.
     fn class_of_file(&mut self, entry: &Entry, path: &[u8]) -> Result<Class, Stop> {
-        // If the file system has no symbolic links, a link becomes a file with its target,
-        // unconverted.
+        // Without symbolic links in the file system, a link becomes a file that contains the
+        // unconverted target.
         match entry.mode.is_symlink() {
             true => Ok(Class::None),
             false => Ok(self.convert.class(path.into(), entry.mode)?),
         }
     }
 
-    /// Writes a blob that is too big for memory.
+    /// Writes a blob that is too large for memory, in pieces.
     fn stream(
         &mut self,
         entry: &Entry,
@@ -164,12 +164,12 @@ pub(super) struct FileSource<'e> {
     /// The path that selects attributes and filters.
     pub(super) path: &'e [u8],
     pub(super) class: Class,
-    /// The place of the object, if known.
+    /// The position of the object in the object store, if known.
     pub(super) location: Option<Location>,
 }
 
-/// Returns the content of a regular file, or `None` if it is too big for memory. Waits for an
-/// external filter.
+/// Returns the content of a regular file, or `None` if it is too large for memory. Waits for
+/// external filters.
 pub(super) fn content<'a>(
     run: &Run<'_>,
     reader: &'a mut Reader<'_>,
@@ -221,7 +221,7 @@ pub(super) fn write_new(
     fill(dir, name, file, |mut file| Ok(file.write_all(content).map_err(Action::WriteFile.failed())?))
 }
 
-/// Removes the old file that the plan has found, if it is unchanged.
+/// Removes the old file that planning found, if it is unchanged.
 fn remove_old(dir: &sys::Dir, name: &[u8], premise: &Premise) -> Result<(), Stop> {
     let (action, removed) = match premise {
         // Earlier phases have removed these files.
@@ -273,7 +273,7 @@ fn symlink(dir: &sys::Dir, name: &[u8], target: &[u8]) -> Result<Outcome, Stop> 
     stat_created(dir, name)
 }
 
-/// Returns a link target up to its first NUL, where the system also ends it.
+/// Returns a link target up to its first NUL, where the kernel ends it too.
 pub(super) fn link_target(blob: &[u8]) -> &[u8] {
     blob.split(|&byte| byte == 0).next().unwrap_or_default()
 }

@@ -2,9 +2,10 @@
 //!
 //! XFS creates one file at a time in an allocation group. A second worker in the same group sleeps,
 //! and wakes up later than necessary. XFS places directories in the groups in turn (a small file
-//! system has four), so two workers in different parts of a tree meet at every fourth file. Here
-//! all directories are created first. Each worker then gets directories with neighbouring inode
-//! numbers, that is, groups of its own. On other file systems the extra phase has no benefit.
+//! system has four), so two workers in different parts of a tree use the same group for every
+//! fourth file. Here all directories are created first. Each worker then gets directories with
+//! neighbouring inode numbers, and thus allocation groups of its own. On other file systems the
+//! extra phase has no benefit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +15,7 @@ use super::{
     layout::{Layout, Unit},
 };
 
-/// With fewer steps the phase costs more than it saves.
+/// Below this number of steps the phase costs more than it saves.
 const MIN_STEPS: usize = 1000;
 
 /// Creates the layout's directories, and sorts its units so that [`crew`](crate::crew) splits them
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn separates_shares_on_disk_and_their_starts_in_the_tree() {
         let units: Vec<Unit> = (0..8).map(|dir| Unit { dir, steps: dir * 10..dir * 10 + 10 }).collect();
-        // Placed in four groups in turn.
+        // The file system places directories in four groups in turn.
         let assigned = assign_units(&units, |dir| ((dir as u64 % 4) << 32) + dir as u64, 2);
         let dirs: Vec<usize> = assigned.iter().map(|unit| unit.dir).collect();
         assert_eq!(dirs, [0, 1, 4, 5, 6, 7, 2, 3]);

@@ -42,10 +42,10 @@ pub(super) struct Layout<'a> {
     pub(super) units: Vec<Unit>,
 }
 
-/// The most workers that gain from sharing a directory: the kernel serialises creation in one
-/// directory.
+/// The most workers that gain from sharing a directory: the kernel serializes file creation within
+/// a directory.
 const WORKERS_PER_DIRECTORY: usize = 4;
-/// Smaller directories are not shared.
+/// Directories with fewer steps are not shared.
 const MIN_SHARED_STEPS: usize = 256;
 
 impl<'a> Layout<'a> {

@@ -1,7 +1,7 @@
 //! Execution of a plan: the only code that changes the worktree.
 //!
 //! Order: removals; removal of files that block writes ([`clear`]); adoption of files that a killed
-//! run left ([`remnant`]); regular files and submodule directories, while a lane of its own writes
+//! run left ([`remnant`]); regular files and submodule directories, while a separate lane writes
 //! the files of external filters; symbolic links; collisions ([`collide`]). Within a phase all
 //! steps are independent and run in parallel. A directory is created with its first file, or all
 //! directories are created before the files ([`groups`]).
@@ -44,11 +44,11 @@ pub use attributes::{Attributes, unusable_filter};
 use directories::FileId;
 pub use outcome::{Action, Outcome, Report, StepError};
 
-/// The treatment of a symbolic link at the path of a directory that this run created: the file
+/// The treatment of a symbolic link at the path of a directory that this run created, if the file
 /// system treats both names as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// The link is not created. A clone does this, so that no later write is led elsewhere.
+    /// The link is not created. A clone does this, so that no later write is redirected.
     GiveWay,
     /// The link replaces the directory if everything in it comes from this run.
     TakePlace,
@@ -58,8 +58,8 @@ pub enum Links {
 pub struct ExecuteOptions<'a> {
     /// The number of workers.
     pub workers: Workers,
-    /// `checkout.thresholdForParallelism`: with fewer steps, a fixed number of workers counts as
-    /// one.
+    /// `checkout.thresholdForParallelism`: with fewer steps, a fixed number of workers is reduced
+    /// to one.
     pub threshold: usize,
     /// Set by a signal handler; checked before each step.
     pub interrupt: &'a AtomicBool,
@@ -74,7 +74,7 @@ pub struct ExecuteOptions<'a> {
     pub symlinks: bool,
     /// The treatment of symbolic links that collide with directories.
     pub links: Links,
-    /// The facts about the commit that long-running filters get.
+    /// The facts about the commit that are sent to long-running filters.
     pub metadata: repo::convert::Metadata,
     /// The moment at which process filters may deliver files.
     pub delays: repo::convert::Delays,
@@ -93,7 +93,7 @@ struct Run<'r> {
     options: &'r ExecuteOptions<'r>,
     done: AtomicUsize,
     tuning: Tuning,
-    /// True if an error forbids further steps.
+    /// True after an error that forbids further steps.
     stopped: AtomicBool,
     /// The directories created so far.
     created_dirs: Mutex<Vec<FileId>>,

@@ -12,10 +12,11 @@ pub enum Outcome {
     Written(sys::Stat),
     /// The path is removed. For a write: another entry of this run needed a directory at its path.
     Removed,
-    /// The path is already as it should be.
+    /// The path already has the planned state.
     Kept,
-    /// Another entry of this run has the same name on this file system, and Git would report it.
-    /// The steps were redone serially in index order. `None` if a later step replaced this one.
+    /// Another entry of this run has the same name on this file system, and Git would report a
+    /// collision. The steps were redone serially in index order. `None` if a later step replaced
+    /// this one.
     Collided(Option<sys::Stat>),
     /// The premise no longer held, and the path was not changed.
     Stale,
@@ -54,7 +55,7 @@ pub enum StepError {
     Object { oid: ObjectId, source: Box<repo::objects::Error> },
     #[error("object {oid} is a {kind:?}, not a blob")]
     NotABlob { oid: ObjectId, kind: repo::objects::Kind },
-    /// A filter promised the file and never delivered it.
+    /// A filter promised the file and did not deliver it.
     #[error("not filtered properly")]
     NotFiltered,
     /// A required filter failed, or attributes are invalid. Git stops at once, and so does the run.
@@ -114,7 +115,7 @@ pub struct Report {
     /// The messages of filters and conversions, in Git's words. Each begins with `error: ` or
     /// `warning: `.
     pub messages: Vec<String>,
-    /// True if a long-running filter violated its protocol, whatever the outcomes are.
+    /// True if a long-running filter violated its protocol, regardless of the outcomes.
     pub filter_failed: bool,
     /// True if the run stopped early: the interrupt flag was set, or [`Report::fatal`] returns an
     /// error.
@@ -133,7 +134,7 @@ impl Report {
                 .all(|outcome| !matches!(outcome, Outcome::Failed(_) | Outcome::Stale | Outcome::Skipped))
     }
 
-    /// Returns true if a later run can finish a step of this one: a disk was full, or failed. A
+    /// Returns true if a later run can finish a failed step, because a disk was full or failed. A
     /// name that the file system refuses or a missing object does not count.
     pub fn can_resume(&self) -> bool {
         let outcomes = || self.writes.iter().chain(&self.removals);
@@ -158,7 +159,7 @@ impl Report {
         })
     }
 
-    /// Returns the error that stopped the run; the first in index order if workers met several.
+    /// Returns the error that stopped the run; the first in index order if there are several.
     pub fn fatal(&self) -> Option<&repo::Error> {
         self.writes.iter().find_map(|outcome| match outcome {
             Outcome::Failed(StepError::Convert(error)) => Some(error),

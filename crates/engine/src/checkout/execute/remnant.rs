@@ -1,13 +1,14 @@
 //! Adoption of files that a killed run left ([`Premise::Remnant`]). The phase runs before anything
-//! is created: later the file at a path could come from this run, under another name.
+//! is created. Later, this run may have created the file at a path under another name.
 //!
 //! The file at a step's path is compared with the content that the step would write. An equal file
-//! is adopted as it is. A file that holds only the beginning of the content, or has the wrong mode,
-//! is removed and written again. Any other file, and an unreadable one, belongs to the user and
-//! stays; the step then finds its path occupied.
+//! is adopted unchanged. A file that holds only the beginning of the content, or has the wrong
+//! mode, is removed and written again. Any other file, and an unreadable one, belongs to the user
+//! and stays; the step then finds its path occupied.
 //!
 //! A file is compared through an open handle. It is removed only if it did not change meanwhile and
-//! its name still leads to it. Failures are left to the step itself, which meets and reports them.
+//! its name still refers to it. The phase reports no failures: the step itself fails in the same
+//! way and reports it.
 
 use std::{
     collections::HashSet,
@@ -30,13 +31,13 @@ use crate::checkout::Premise;
 
 /// The result for one path.
 enum Found {
-    /// Exactly what the step would create.
+    /// The file is exactly the one that the step would create.
     Complete(Stat),
-    /// An incomplete file, which is removed.
+    /// The file was incomplete, and is removed.
     Removed(FileId),
-    /// Nothing, or a file of the user.
+    /// The path is free, or holds a file of the user.
     Nothing,
-    /// A file whose content only an external filter can tell.
+    /// The content of the file can be compared only with the output of an external filter.
     External,
 }
 
@@ -91,8 +92,8 @@ pub(super) fn adopt(run: &Run<'_>, outcomes: &[OnceLock<Outcome>]) {
     }
     let mut complete = into_inner(complete);
     complete.sort_unstable_by_key(|(step, _)| *step);
-    // Two names of one file: only the first step adopts it. The other one finds its path occupied,
-    // and both collide.
+    // Two names may refer to one file. Only the first step adopts it. The other step finds its path
+    // occupied, and both collide.
     let mut seen = into_inner(removed);
     for (step, stat) in complete.into_iter().filter(|(_, stat)| seen.insert(file_id(stat))) {
         let set = outcomes[step].set(Outcome::Written(stat));
@@ -169,7 +170,7 @@ impl Worker<'_> {
     }
 }
 
-/// Returns true if a name still leads to the file that was examined.
+/// Returns true if a name still refers to the examined file.
 fn is_still(dir: &sys::Dir, name: &[u8], seen: &Stat) -> bool {
     dir.stat(name).is_ok_and(|now| now.as_ref() == Some(seen))
 }
@@ -178,14 +179,14 @@ fn is_still(dir: &sys::Dir, name: &[u8], seen: &Stat) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
     Same,
-    /// The file ends early, and is equal up to its end.
+    /// The file is a proper prefix of the content.
     Prefix,
     Other,
 }
 
 const BUFFER_SIZE: usize = 64 << 10;
 
-/// A file that is compared with a content that arrives in pieces.
+/// A file that is compared with content that arrives in pieces.
 struct Comparison<'f> {
     file: &'f File,
     buffer: Vec<u8>,

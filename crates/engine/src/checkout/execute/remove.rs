@@ -1,9 +1,9 @@
-//! Removals: files first, and each directory as soon as its last child is gone, so the deepest
+//! Removals: files first, then each directory as soon as its last child is removed, so the deepest
 //! first.
 //!
-//! A missing path counts as done. A path that cannot be removed stays, without a failure. A
-//! directory that still holds a file stays without a message. So do the worktree's root and the
-//! directory in which the command was started.
+//! A missing path counts as removed. A path that cannot be removed stays, and the run does not
+//! fail. A directory that still holds a file stays without a message. So do the worktree's root and
+//! the directory in which the command was started.
 
 use std::io;
 use std::sync::{

@@ -1,8 +1,8 @@
 //! Writing in rounds: first regular files and submodule directories, then links.
 //!
 //! A round only creates entries, each with `O_EXCL` or an equivalent. The one exception is the old
-//! file of an entry, which is removed after its premise is compared once more. So an occupied path
-//! belongs to another process or to this run; [`super::collide`] decides between them after all
+//! file of an entry, which is removed after its premise is compared once more. So a path is
+//! occupied either by another process or by this run. [`super::collide`] finds out which after all
 //! rounds.
 
 use std::{
@@ -57,7 +57,7 @@ fn create<'r>(
         [&file_dirs, &link_dirs].map(|directories| Round { run, directories, outcomes, blocked });
     let lane = Lane::new(&file_round);
     thread::scope(|scope| {
-        // The name that Git's worker processes have.
+        // The name of Git's worker processes in its traces.
         file_round.work("checkout_worker", &|| lane.start(scope));
         link_round.work("link", &|| unreachable!("links have no filters"));
     });
@@ -88,7 +88,7 @@ impl Round<'_> {
                     }
                     let class = worker.class(step);
                     if let Ok(Class::External) = class {
-                        // The lane performs all such steps, this one too.
+                        // The lane performs all steps with external filters, including this one.
                         start_lane();
                         done();
                         continue;
@@ -133,7 +133,7 @@ impl From<&Unreachable> for Stop {
     }
 }
 
-/// Collects the outcomes. A step without an outcome was never begun.
+/// Collects the outcomes. A step without an outcome was never started, and is skipped.
 pub(super) fn into_outcomes(outcomes: Vec<OnceLock<Outcome>>) -> Vec<Outcome> {
     outcomes.into_iter().map(|outcome| outcome.into_inner().unwrap_or(Outcome::Skipped)).collect()
 }

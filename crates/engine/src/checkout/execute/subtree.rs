@@ -1,9 +1,8 @@
-//! Directories with everything in them, visited through handles, so that no link is followed.
+//! Visits directory trees through handles, so that no link is followed.
 
 use std::io;
 
-/// The deepest level that is visited. A deeper path is longer than any path that the system
-/// accepts.
+/// The deepest level that is visited. A deeper path exceeds the system's limit for path lengths.
 const MAX_DEPTH: usize = 2048;
 
 /// Receives an entry: its directory, its name and its stat.
