@@ -1,5 +1,5 @@
-//! The display of differences between a tree and a sparse index. A directory that is one entry of
-//! the index, or would be if the index held it, is shown as Git shows it.
+//! The display of differences between a tree and a sparse index. A directory outside of the sparse
+//! patterns is shown as one entry, as Git shows it.
 
 use bstr::{BStr, ByteSlice as _};
 use format::{
@@ -15,24 +15,24 @@ use crate::look::{
     sparse::{self, Patterns},
 };
 
-/// The level of detail within a directory that is one entry.
+/// The level of detail within a collapsed directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// Directories below a directory entry are pairs themselves.
     Directories,
     /// Only files are pairs (`-r`).
     Files,
-    /// Files and the directories that hold them are pairs (`-t`).
+    /// Files and their parent directories are pairs (`-t`).
     Both,
 }
 
-/// A sparse index and the patterns that define it. A pathspec selects a directory entry as a whole
-/// or not at all.
+/// A sparse index and the patterns that define it. A pathspec selects a directory entry either
+/// completely or not at all.
 #[derive(Clone, Copy, Debug)]
 pub struct Collapsed<'a> {
     /// The sparse index.
     pub index: &'a Index,
-    /// The patterns. A directory outside of them is one entry.
+    /// The patterns. A directory outside of them is one directory entry.
     pub patterns: &'a Patterns,
 }
 
@@ -83,8 +83,8 @@ impl Collapsed<'_> {
         Ok(shown)
     }
 
-    /// Returns true if the pathspecs select the pair's directory, or `None` if the pair is in no
-    /// collapsed directory.
+    /// Returns true if the pathspecs select the pair's collapsed directory. Returns `None` if the
+    /// pair is in no collapsed directory.
     pub(super) fn selects_directory(&self, pair: &Pair, pathspecs: &Pathspecs) -> Option<bool> {
         let (end, _) = self.directory(pair)?;
         Some(selects(pathspecs, pair.path[..end].as_bstr()))

@@ -1,28 +1,29 @@
-//! Search for certain lines among those that a diff of two files removes or adds.
+//! Searches the lines that a diff of two files removes or adds for certain lines.
 //!
-//! The answer depends on the diff algorithm. Git's follows Myers ("An O(ND) Difference Algorithm
+//! The result depends on the diff algorithm. Git's follows Myers ("An O(ND) Difference Algorithm
 //! and its Variations", 1986) in linear space and cuts long searches short, as GNU diff does. The
-//! lines that Git discards beforehand and the moment at which it gives up affect the answer, so the
-//! limits here are Git's. The sliding of hunks does not affect it: the lines in them stay the same.
+//! lines that Git discards beforehand and the round in which it gives up affect the result, so the
+//! limits here are Git's. Sliding hunks does not affect the result, because their lines stay the
+//! same.
 //!
-//! Most files need no diff: if no differing line is one of those sought, or if the sought lines
-//! differ in order or number.
+//! Most files need no diff: no differing line is a sought line, or the sought lines of the two
+//! files differ in order or number.
 
 use std::collections::HashMap;
 
 use bstr::ByteSlice as _;
 
-/// Upper limit of the count from which a line is common.
+/// Upper limit of the threshold from which a line counts as common.
 const MAX_COMMON_LIMIT: usize = 1024;
 /// Number of lines before and after a line that are examined.
 const WINDOW: usize = 100;
-/// The least number of rounds after which a search gives up. Long files get more.
+/// The minimum number of rounds after which a search gives up. The limit is higher for long files.
 const MIN_ROUND_LIMIT: i64 = 256;
 /// Number of rounds after which a good path is accepted.
 const HEURISTIC_ROUNDS: i64 = 256;
 /// A good path ends with at least this many equal lines in a row.
 const MIN_SNAKE: i64 = 20;
-/// The progress per round that a good path needs.
+/// The minimum progress per round of a good path.
 const MIN_PROGRESS_PER_ROUND: i64 = 4;
 
 /// Returns true if a diff of `old` and `new` removes or adds a line for which `is_sought` is true.
@@ -64,7 +65,7 @@ pub(super) fn count_changes(old: &[u8], new: &[u8]) -> (usize, usize) {
 struct Lines<'a> {
     numbers: HashMap<&'a [u8], usize>,
     all: Vec<&'a [u8]>,
-    /// How often each file contains the line.
+    /// The number of occurrences of the line in each file.
     counts: Vec<[usize; 2]>,
 }
 
@@ -91,7 +92,7 @@ fn trim_common_ends<'a>(old: &'a [usize], new: &'a [usize]) -> (&'a [usize], &'a
     (&old[..old.len() - end], &new[..new.len() - end])
 }
 
-/// Returns the answer if every diff gives the same one.
+/// Returns the result if it is the same for every diff.
 fn trivial_answer(old: &[usize], new: &[usize], sought: &[bool]) -> Option<bool> {
     let mut olds = old.iter().filter(|&&line| sought[line]).peekable();
     let mut news = new.iter().filter(|&&line| sought[line]).peekable();
@@ -114,8 +115,9 @@ enum Frequency {
     Common,
 }
 
-/// Splits the lines into those that are compared and those that count as changed beforehand. The
-/// latter are lines that the other file lacks, and common lines between such lines.
+/// Splits the lines into those that are compared and those that count as changed without a
+/// comparison. The latter are lines that are absent from the other file, and common lines between
+/// such lines.
 fn select_lines(
     lines: &[usize],
     limit: usize,
@@ -140,8 +142,9 @@ fn select_lines(
     (kept, discarded)
 }
 
-/// Returns true if the lines around a common one, up to the next line of medium frequency, are
-/// mostly absent, with absent ones on both sides. The line itself counts on both sides.
+/// Returns true if most lines around a common line, up to the next line of medium frequency, are
+/// absent from the other file, with absent lines on both sides. The line itself counts on both
+/// sides.
 fn is_amid_absent(frequencies: &[Frequency], at: usize) -> bool {
     let run = |lines: &mut dyn Iterator<Item = &Frequency>| {
         let run = lines.take(WINDOW).take_while(|frequency| **frequency != Frequency::Medium);
@@ -184,8 +187,8 @@ impl Frontier {
         self.set(diagonal, reach);
     }
 
-    /// Adds the next diagonals, beyond which is `outside`. At the edge of the matrix it drops a
-    /// diagonal instead. A round visits every other diagonal.
+    /// Adds the next diagonal at each side, with `outside` as the point beyond it. At the edge of
+    /// the matrix it drops a diagonal instead. A round visits every other diagonal.
     fn widen(&mut self, least: i64, most: i64, outside: i64) {
         if self.low > least {
             self.low -= 1;
@@ -214,7 +217,7 @@ impl Frontier {
 struct Split {
     old: i64,
     new: i64,
-    /// True for a part that is compared to the end, however long it takes.
+    /// True for a part that is compared to the end, without a limit of rounds.
     in_full: [bool; 2],
 }
 
@@ -231,13 +234,13 @@ impl Search<'_> {
         Search { sought, rounds, ahead: Frontier::new(old, new), back: Frontier::new(old, new) }
     }
 
-    /// Returns true if a sought line is changed.
+    /// Returns true if the diff removes or adds a sought line.
     fn changes_sought(&mut self, old: &[usize], new: &[usize], in_full: bool) -> bool {
         let (old, new) = trim_common_ends(old, new);
         if let Some(answer) = trivial_answer(old, new, self.sought) {
             return answer;
         }
-        // Both sides hold a sought line, so neither is empty.
+        // Both sides contain a sought line, so neither is empty.
         let Split { old: old_at, new: new_at, in_full } = self.split(old, new, in_full);
         let (old, old_rest) = old.split_at(old_at as usize);
         let (new, new_rest) = new.split_at(new_at as usize);

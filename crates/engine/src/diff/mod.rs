@@ -1,8 +1,9 @@
-//! Differences as Git's diff commands see them: pairs of the two sides of a path.
+//! Differences as in Git's diff commands: pairs of the two sides of a path.
 //!
 //! [`tree()`] compares a tree with the index or the worktree. [`crate::status`] compares the index
 //! with the worktree, and [`unstaged()`] converts its result to that of Git's plumbing. [`renames`]
-//! finds renames and copies, [`rewrites`] rewritten files. [`trees()`] compares two trees.
+//! finds renames and copies, and [`rewrites`] finds rewritten files. [`trees()`] compares two
+//! trees.
 
 mod collapse;
 mod lines;
@@ -38,7 +39,7 @@ pub enum Status {
     Renamed,
     TypeChanged,
     Unmerged,
-    /// No difference, as found only by hashing. Git reports such a pair without a difference.
+    /// Equal sides, which was found only by hashing. Git reports such a pair without a difference.
     Unknown,
 }
 
@@ -63,11 +64,11 @@ impl Status {
 pub struct Side {
     /// The mode. For a worktree file, the mode that it would have in the index.
     pub mode: Mode,
-    /// The object. `None` for a worktree file that was not hashed: Git prints zeros.
+    /// The object. `None` for a worktree file that was not hashed. Git prints zeros for it.
     pub oid: Option<ObjectId>,
 }
 
-/// The worktree, as the place of sides without an object name.
+/// The worktree, which holds the files of sides without an object name.
 #[derive(Clone, Copy, Debug)]
 pub struct WorktreeFiles<'a> {
     /// The root of the worktree.
@@ -81,8 +82,8 @@ pub struct WorktreeFiles<'a> {
 pub struct Pair {
     /// The kind of difference.
     pub status: Status,
-    /// For a rename or copy: the similarity of the sides. For a rewrite: the part of the old side
-    /// that is gone. The unit is 1/[`MAX_SCORE`].
+    /// For a rename or copy: the similarity of the sides. For a rewrite: the removed part of the
+    /// old side. The unit is 1/[`MAX_SCORE`].
     pub score: u32,
     /// True for one half of a pair that was split ([`rewrites`]).
     pub is_half: bool,
@@ -103,8 +104,8 @@ pub struct Pair {
 pub const MAX_SCORE: u32 = 60_000;
 
 impl Pair {
-    /// Swaps the sides (`-R`) of a pair that is neither a rename nor a copy. An unmerged pair stays
-    /// as it is.
+    /// Swaps the sides (`-R`) of a pair that is neither a rename nor a copy. An unmerged pair is
+    /// unchanged.
     pub fn reversed(self) -> Pair {
         match self.status {
             Status::Unmerged => self,

@@ -1,5 +1,5 @@
-//! A tree laid under the index: paths removed from the index show as if they were still there
-//! (`ls-files --with-tree`).
+//! Overlays a tree on the index: paths that were removed from the index are shown as if they still
+//! existed (`ls-files --with-tree`).
 
 use format::{
     ObjectId,
@@ -12,8 +12,8 @@ use crate::look::{
     trees::{self, Kind, Side, Slot},
 };
 
-/// Adds the entries of `tree` that `index` lacks as merged ones, as entries of the base stage. Like
-/// Git, it turns all unmerged entries into the other side's. The index must not be written
+/// Adds the entries of `tree` that have no merged entry in `index`, as stage 1 (base) entries. Like
+/// Git, it changes all unmerged entries to stage 3 (theirs). The caller must not write the index
 /// afterwards.
 pub fn overlay(repo: &Repository, index: &mut Index, tree: ObjectId) -> Result<(), LookError> {
     let mut edits: Vec<Edit> = Vec::new();

@@ -21,17 +21,17 @@ pub enum Needle<'a> {
     Text(&'a BStr),
     /// A pattern whose number of matches differs between the sides (`--pickaxe-regex`).
     Matches(&'a Regex),
-    /// A pattern that matches a line which a diff removes or adds (`-G`). Binary files have no
+    /// A pattern that matches a line that a diff removes or adds (`-G`). Binary files have no
     /// lines.
     Lines(&'a Regex),
-    /// Objects, one of which is on either side (`--find-object`).
+    /// Objects. A pair is selected if one of them is on either side (`--find-object`).
     Objects(&'a [ObjectId]),
 }
 
-/// The place of the search.
+/// The files to search.
 pub struct Haystack<'a> {
-    /// The directory of sides without an object name, and the index whose attributes apply where
-    /// the worktree has none.
+    /// The worktree that holds sides without an object name, and the index whose attributes apply
+    /// where the worktree has none.
     pub worktree: WorktreeFiles<'a>,
     /// Worktree files that already have an object name ([`super::renames::Detected::hashed`]).
     pub hashed: &'a HashSet<(BString, ObjectId)>,
@@ -39,8 +39,8 @@ pub struct Haystack<'a> {
     pub is_reversed: bool,
     /// True if one selected pair selects all (`--pickaxe-all`).
     pub any_selects_all: bool,
-    /// True if the search reads each file first, because no renames were detected. It then returns
-    /// warnings about line ends that would not round-trip.
+    /// True if no rename detection ran, so that the search is the first to read the files. It then
+    /// returns warnings about line ends that would not round-trip.
     pub warns: bool,
 }
 
@@ -62,7 +62,7 @@ pub fn find(
 ) -> Result<Found, LookError> {
     match needle {
         Needle::Objects(objects) => {
-            // A side without an object name has the null name.
+            // A side without an object name is compared as the null object ID.
             let name = |side: Side| side.oid.unwrap_or(ObjectId::null(repo.hash()));
             let is_one = |side: Option<Side>| side.is_some_and(|side| objects.contains(&name(side)));
             let found = pairs.iter().map(|pair| is_one(pair.old) || is_one(pair.new)).collect();
@@ -97,7 +97,7 @@ fn is_match(line: &[u8], regex: &Regex) -> bool {
     }
 }
 
-/// Counts the matches in a content. Only the first search starts at the beginning of a line.
+/// Counts the matches in a content. `^` does not match where the previous match ended.
 fn matches(content: &[u8], regex: &Regex) -> usize {
     let (mut rest, mut count) = (content, 0);
     while !rest.is_empty()
@@ -110,8 +110,8 @@ fn matches(content: &[u8], regex: &Regex) -> usize {
     count
 }
 
-/// Like [`evaluate`]. A changed directory (`-t`, in a sparse index) has no text: Git stops there,
-/// unless an earlier pair is enough.
+/// Like [`evaluate`]. A changed directory (`-t`, in a sparse index) has no content. Git fails at
+/// it, unless an earlier pair already selects all.
 fn evaluate_files(
     repo: &Repository,
     pairs: &[Pair],

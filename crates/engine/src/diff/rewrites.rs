@@ -1,9 +1,9 @@
-//! Rewritten files (`-B`): Git's `diffcore-break`, with its exact scores.
+//! Rewritten files (`-B`): Git's `diffcore-break`, with identical scores.
 //!
 //! [`split()`] turns the pair of a rewritten file into a deletion and an addition, so that
-//! [`super::renames`] can find renames of them. [`join`] merges the halves that are left. The score
-//! is the part of the old side that is gone. The decision to split also depends on the number of
-//! added bytes.
+//! [`super::renames`] can find renames of them. [`join`] merges the halves that remain. The score
+//! is the removed part of the old side. The decision to split also depends on the number of added
+//! bytes.
 
 use bstr::ByteSlice as _;
 use repo::Repository;
@@ -18,20 +18,20 @@ use super::{
 };
 use crate::look::LookError;
 
-/// The least size of a file that is split, in bytes.
+/// The minimum size of a file that is split, in bytes.
 const MIN_SIZE: u64 = 400;
 
 /// The thresholds, in units of 1/[`MAX_SCORE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scores {
-    /// A pair is split from this degree of change on.
+    /// The minimum degree of change from which a pair is split.
     pub split: u32,
-    /// A pair that was split stays a rewrite if this part of the old side is gone.
+    /// The minimum removed part of the old side for a split pair to stay a rewrite.
     pub rewrite: u32,
 }
 
 impl Scores {
-    /// Parses the argument of `-B`: `<n>/<m>`, each of which may be missing. Returns `None` for
+    /// Parses the argument of `-B`: `<n>/<m>`, where each number is optional. Returns `None` for
     /// other texts.
     pub fn parse(text: &[u8]) -> Option<Scores> {
         let (split, rest) = leading_score(text);
@@ -97,7 +97,7 @@ pub fn split(
     Ok((halves, warnings))
 }
 
-/// Joins the halves that are left. A joined pair adds a use of its source.
+/// Joins the remaining halves of split pairs. A joined pair adds a use of its source.
 pub fn join(pairs: Vec<Pair>, uses: &mut SourceUses) -> Vec<Pair> {
     let mut joined: Vec<Pair> = Vec::with_capacity(pairs.len());
     for pair in pairs {
@@ -120,14 +120,14 @@ fn may_be_split(old: Option<u64>, new: Option<u64>) -> bool {
     old != Some(0) && !(is_small(old) && is_small(new))
 }
 
-/// Returns the part of the old side that is gone, if enough has changed to split the pair.
+/// Returns the removed part of the old side, if enough has changed to split the pair.
 fn score(old: &File, new: &File, least: u32) -> Option<u32> {
     let (old_size, new_size) = (old.size?, new.size?);
     if !may_be_split(old.size, new.size) {
         return None;
     }
     let (copied, added) = old.spans.as_ref()?.changes(new.spans.as_ref()?);
-    // The counts omit some line ends, and hash collisions may count other bytes.
+    // The counts omit some line ends, and hash collisions may count bytes twice.
     let copied = copied.min(old_size);
     let added = if new_size < added + copied { new_size.saturating_sub(copied) } else { added };
     let removed = old_size - copied;
@@ -146,7 +146,7 @@ fn score(old: &File, new: &File, least: u32) -> Option<u32> {
 }
 
 impl Pair {
-    /// Returns the letter of the pair for `--diff-filter`: rewritten files are a class of their
+    /// Returns the pair's status letter for `--diff-filter`. Rewritten files have a letter of their
     /// own.
     pub fn class(&self) -> u8 {
         match self.status {

@@ -1,4 +1,4 @@
-//! The size of differences in lines, as `--shortstat` counts it.
+//! The size of differences in lines, as in `--shortstat`.
 
 use bstr::BStr;
 use format::Mode;
@@ -32,7 +32,7 @@ pub enum Change {
     Binary { old: u64, new: u64 },
 }
 
-/// Git looks for a NUL in so many bytes.
+/// The number of bytes that Git searches for a NUL to detect binary files.
 const EXAMINED: usize = 8000;
 
 /// A side of a pair.
@@ -50,9 +50,9 @@ impl Content {
     }
 }
 
-/// Counts the lines of `pairs`, all of whose sides have names. Attributes come from `index` where
-/// the worktree has none. Files of more than `big` bytes are not text. `None`: an attribute asks
-/// for rules that are not known here.
+/// Counts the lines of `pairs`, whose sides all have object names. Attributes come from `index`
+/// where the worktree has none. Files of more than `big` bytes count as binary. Returns `None` if
+/// an attribute selects a diff driver whose settings affect the counts, which is not supported.
 pub fn count(
     repo: &Repository,
     index: &format::index::Index,
@@ -103,7 +103,8 @@ impl<'a> Counter<'a> {
         Ok(Counter { repo, attributes, reader: repo.objects().reader(), big })
     }
 
-    /// `None`: an attribute asks for rules that are not known here.
+    /// Returns the size of a pair's difference, or `None` if an attribute selects a diff driver
+    /// whose settings affect it.
     fn change(&mut self, pair: &Pair) -> Result<Option<Change>, LookError> {
         let mut sides = [Content::Text(Vec::new()), Content::Text(Vec::new())];
         let paths = [pair.source.as_ref().unwrap_or(&pair.path), &pair.path];
@@ -132,7 +133,7 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// Returns true if a driver changes nothing of what is counted here.
+/// Returns true if a diff driver does not affect these counts.
 fn is_plain(repo: &Repository, driver: &BStr) -> bool {
     let is_set = |key: &str| repo.config_str(&format!("diff.{driver}.{key}")).is_some();
     !is_set("binary") && !is_set("algorithm")

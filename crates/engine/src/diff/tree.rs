@@ -1,4 +1,4 @@
-//! Comparison of a tree with the index, or with the worktree as the index sees it: Git's
+//! Comparison of a tree with the index, or with the worktree for the index's entries: Git's
 //! `diff-index`.
 //!
 //! A directory whose cache-tree entry equals its tree is not opened, so the cost is proportional to
@@ -37,7 +37,8 @@ pub enum Against<'a> {
     Worktree {
         /// The differences between files and entries that [`crate::status::examine`] found.
         changes: &'a [Pair],
-        /// Entries whose files could not be examined. They count as deleted, whatever `missing` is.
+        /// Entries whose files could not be examined. They count as deleted, regardless of
+        /// `missing`.
         unreadable: &'a [(BString, std::io::Error)],
         /// The treatment of entries without a file.
         missing: Missing,
@@ -49,9 +50,9 @@ pub enum Against<'a> {
 /// The treatment of intent-to-add entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntentToAdd {
-    /// They are in the index.
+    /// They count as existing in the index.
     Shown,
-    /// They are not in the index.
+    /// They count as absent from the index.
     Hidden,
 }
 
@@ -60,7 +61,7 @@ pub enum IntentToAdd {
 pub enum Missing {
     /// The entry counts as deleted.
     Deleted,
-    /// The entry counts as it is in the index (`-m`).
+    /// The entry counts as unchanged from the index (`-m`).
     AsIndexed,
 }
 
@@ -163,7 +164,7 @@ pub fn tree(
     let mut pairs = comparison.pairs;
     if !pairs.is_sorted_by(|one, two| one.path < two.path) {
         pairs.sort_by(|one, two| one.path.cmp(&two.path));
-        // The last pair found for a path counts.
+        // If a path has several pairs, the last one is kept.
         pairs.dedup_by(|later, kept| {
             let is_same = later.path == kept.path;
             if is_same {
@@ -188,8 +189,8 @@ pub fn tree(
 
 /// Compares `tree` (`None` is the empty tree) with `index`, as [`tree()`] does, without
 /// intent-to-add entries. `ignore` is the policy for submodules without one of their own; `None`
-/// means the configured policy. In a sparse index, pathspecs select a collapsed directory as a
-/// whole or not at all.
+/// means the configured policy. In a sparse index, pathspecs select a collapsed directory either
+/// completely or not at all.
 pub fn staged(
     repo: &Repository,
     root: &Dir,
@@ -220,7 +221,7 @@ struct Comparison<'a> {
     submodules: &'a Submodules<'a>,
     submodule_ignore: SubmoduleIgnore,
     unchanged: Unchanged,
-    /// The changes that no row has used yet.
+    /// The changes that no row has consumed yet.
     changes: HashMap<&'a BStr, &'a Pair>,
     unreadable: HashSet<&'a BStr>,
     pairs: Vec<Pair>,
@@ -279,8 +280,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Returns true if something is at a submodule's path. Only submodules in the worktree are
-    /// checked.
+    /// Returns true if the path of a submodule exists. Only submodules in the worktree are checked.
     fn is_there(&self, entry: &Entry) -> bool {
         !entry.mode.is_gitlink()
             || entry.flags.intersects(Flags::SKIP_WORKTREE | Flags::ASSUME_VALID)
@@ -306,7 +306,7 @@ impl Comparison<'_> {
         Ok((Side { mode: entry.mode, oid: (!dirt.commit).then_some(entry.oid) }, dirt))
     }
 
-    /// Adds the pairs of entries that equal the tree's but whose files differ.
+    /// Adds the pairs of entries that equal the tree's entries but whose files differ.
     fn add_unmatched(&mut self) {
         let Against::Worktree { missing, .. } = self.against else { return };
         for path in std::mem::take(&mut self.unreadable) {
@@ -327,7 +327,8 @@ impl Comparison<'_> {
     }
 }
 
-/// Returns true if the pathspecs select a path. Its mode comes from the index, else from the tree.
+/// Returns true if the pathspecs select a path. Its mode comes from the index, otherwise from the
+/// tree.
 fn is_selected(index: &Index, path: &BStr, old: Option<Side>, pathspecs: &Pathspecs) -> bool {
     if pathspecs.is_empty() {
         return true;
@@ -343,7 +344,7 @@ pub(super) fn is_entry_selected(path: &BStr, mode: Mode, pathspecs: &Pathspecs) 
     pathspecs.is_empty() || pathspecs.matches_entry(path, mode, &mut Seen::default())
 }
 
-/// Returns true if a pair is about a submodule whose changes are all ignored.
+/// Returns true if a pair belongs to a submodule whose changes are all ignored.
 pub(super) fn is_ignored(
     index: &Index,
     pair: &Pair,

@@ -1,4 +1,4 @@
-//! The pairs that differ between two trees. Only trees that differ are read.
+//! The differences between two trees. Equal subtrees are not read.
 
 use std::collections::BTreeMap;
 

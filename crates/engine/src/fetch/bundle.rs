@@ -1,4 +1,4 @@
-//! A remote that is a bundle: a file with refs and one pack.
+//! A remote that is a bundle file: refs and one pack.
 
 use bstr::BString;
 use repo::{
@@ -15,11 +15,11 @@ use super::{
     bundle_file::{BundleFile, Prerequisites, Receiving},
 };
 
-/// See the module.
+/// A bundle that is used as a remote.
 pub(super) struct Bundle(BundleFile);
 
 impl Bundle {
-    /// Returns the bundle at an address; `None` if no bundle is there.
+    /// Returns the bundle at a URL, or `None` if the URL does not refer to a local bundle file.
     pub(super) fn at(repo: &Repository, url: &Url) -> Option<Bundle> {
         if url.scheme != Scheme::File {
             return None;
@@ -59,7 +59,7 @@ impl Bundle {
         self.0.advertisement()
     }
 
-    /// Takes all objects.
+    /// Stores all objects of the bundle.
     pub(super) fn take(&self, context: Context<'_>) -> Result<(), Error> {
         let Context { repo, meter, events, .. } = context;
         let theirs = self.0.header().hash;

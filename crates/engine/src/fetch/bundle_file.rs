@@ -1,4 +1,4 @@
-//! A bundle in a file: refs, the commits that it needs, and one pack.
+//! A bundle file: refs, prerequisite commits, and one pack.
 
 use std::{
     io::{self, Seek as _, SeekFrom},
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::indexing::arrive::{self, Arrival, Keeping, Purpose, Settings};
 
-/// A bundle whose header was read.
+/// An open bundle whose header was parsed.
 #[derive(Debug)]
 pub(crate) struct BundleFile {
     path: PathBuf,
@@ -39,16 +39,16 @@ pub(crate) enum Unusable {
     Header(bundle::Error),
 }
 
-/// The commits that a bundle needs.
+/// The state of a bundle's prerequisites.
 pub(crate) enum Prerequisites {
-    /// All are here, with their history.
+    /// All exist, with their complete history.
     Complete,
     Missing(Vec<ObjectId>),
-    /// They are here, and something of their history is not.
+    /// All exist, but some of their history is missing.
     Unconnected,
 }
 
-/// The settings by which objects of a bundle are received.
+/// The settings for receiving the objects of a bundle.
 pub(crate) struct Receiving {
     settings: Settings,
     rules: Option<Rules>,
@@ -65,7 +65,7 @@ impl Receiving {
 }
 
 impl BundleFile {
-    /// Reads the header of a file.
+    /// Opens a bundle file, and parses its header.
     pub(crate) fn open(path: &Path) -> Result<BundleFile, Unusable> {
         let map = by_path::open(path).and_then(|file| sys::Map::of(&file)).map_err(Unusable::Read)?;
         let header = bundle::parse(&map).map_err(Unusable::Header)?;
@@ -80,8 +80,8 @@ impl BundleFile {
         &self.header
     }
 
-    /// Returns the refs. Git prepends each one that it reads. The guess of HEAD's branch depends on
-    /// this order.
+    /// Returns the refs in the reverse order of the header, because Git prepends each ref that it
+    /// reads. The guess of HEAD's branch depends on this order.
     pub(crate) fn advertisement(&self) -> Advertisement {
         let plain = |(name, oid): &(BString, ObjectId)| RemoteRef {
             name: name.clone(),
@@ -93,14 +93,14 @@ impl BundleFile {
         Advertisement { refs, ..Advertisement::default() }
     }
 
-    /// Opens the file at its pack.
+    /// Opens the file, positioned at its pack.
     pub(crate) fn pack(&self) -> io::Result<sys::File> {
         let mut file = by_path::open(&self.path)?;
         file.seek(SeekFrom::Start(self.header.pack_offset as u64))?;
         Ok(file)
     }
 
-    /// Looks for the commits that the bundle needs.
+    /// Checks the prerequisites of the bundle.
     pub(crate) fn prerequisites(&self, context: Context<'_>) -> Result<Prerequisites, connected::Error> {
         let needed = &self.header.prerequisites;
         let objects = context.repo.stored_objects();
@@ -119,7 +119,7 @@ impl BundleFile {
         self.header.prerequisites.iter().filter(|oid| !objects.contains(oid)).copied().collect()
     }
 
-    /// Brings all objects of a pack that [`BundleFile::pack`] opened.
+    /// Stores all objects of `pack`, a file from [`BundleFile::pack`].
     pub(crate) fn take(
         &self,
         mut pack: sys::File,

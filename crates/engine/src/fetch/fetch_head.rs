@@ -1,4 +1,4 @@
-//! `FETCH_HEAD`: the refs of the last fetch, those to merge first.
+//! `FETCH_HEAD`: the refs of the last fetch, starting with those to merge.
 //!
 //! Format: git-fetch(1), "OUTPUT"; a line is `<object> TAB [not-for-merge] TAB <description>`.
 
@@ -10,7 +10,7 @@ use sys::by_path;
 
 use super::map::{Mapping, Merge};
 
-/// The file.
+/// The file `FETCH_HEAD` of a repository.
 #[derive(Clone, Debug)]
 pub struct FetchHead {
     path: PathBuf,
@@ -18,18 +18,18 @@ pub struct FetchHead {
     shared: store::SharedRepository,
 }
 
-/// The file cannot be written. The message is Git's.
+/// `FETCH_HEAD` cannot be written. The message is Git's.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open '{}': {}", .path.display(), sys::reason(.source))]
 pub struct Error {
-    /// The file, as Git names it.
+    /// The file's path as Git prints it.
     pub path: PathBuf,
     /// The reason.
     pub source: io::Error,
 }
 
 impl FetchHead {
-    /// Returns the file of a repository.
+    /// Returns the `FETCH_HEAD` of a repository. Does not create the file.
     pub fn of(repo: &Repository, shared: store::SharedRepository) -> FetchHead {
         let path = repo.git_dir().join("FETCH_HEAD");
         let display = match repo.git_dir() == repo.common_dir() {
@@ -43,7 +43,7 @@ impl FetchHead {
         Error { path: self.display.clone(), source }
     }
 
-    /// Empties the file, or creates it.
+    /// Truncates the file to zero bytes, or creates it.
     pub fn truncate(&self) -> Result<(), Error> {
         let opened = match by_path::open_to_rewrite(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -61,7 +61,7 @@ impl FetchHead {
     }
 }
 
-/// Returns the line of a ref. `url` is the address as users see it.
+/// Returns the line of a ref. `url` is the URL as shown to users.
 pub fn line(mapping: &Mapping, url: &BStr) -> BString {
     let note = match mapping.merge {
         Merge::Merged => "",
@@ -82,7 +82,7 @@ pub fn line(mapping: &Mapping, url: &BStr) -> BString {
     line
 }
 
-/// Returns the kind of a server's ref, and its short name.
+/// Returns the kind of a remote ref (`branch`, `tag` or others), and its short name.
 pub fn describe(name: &BStr) -> (&'static str, &BStr) {
     if name == "HEAD" {
         return ("", "".into());

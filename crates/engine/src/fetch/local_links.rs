@@ -1,9 +1,9 @@
-//! Local objects that a promisor pack leads to become promised too.
+//! Makes local objects promised that are reachable from a promisor pack.
 //!
-//! `gc` repacks promised objects apart from local ones, and walks from refs only through the local
-//! ones. A local object that only promised objects lead to would be lost then. So such objects get
-//! into a promisor pack of their own, as in Git's `index-pack --promisor`. Blobs are left out, as
-//! there.
+//! `gc` repacks promised objects separately from local ones, and its walk from refs covers only
+//! local objects. A local object that is reachable only from promised objects would be lost. So
+//! such objects are copied into a promisor pack of their own, as in Git's `index-pack --promisor`.
+//! Like Git, it omits blobs.
 
 use std::{
     collections::HashSet,
@@ -20,10 +20,10 @@ use repo::{
 
 use super::{Error, connected::Promises};
 
-/// The bytes of objects from which on another pack begins.
+/// The size of a pack, in bytes, above which another pack is started.
 const MUCH: usize = 32 << 20;
 
-/// The objects that arriving ones lead to.
+/// The objects to which arriving objects refer.
 #[derive(Default)]
 pub(super) struct Links(Mutex<HashSet<ObjectId>>);
 
@@ -53,8 +53,8 @@ impl Observer for Links {
 }
 
 impl Links {
-    /// Makes packs of the objects that are local, and passes each to `keep`. `level` is that of
-    /// deflating.
+    /// Packs the linked objects that are local, and passes the content of each pack to `keep`.
+    /// `level` is the deflate level.
     pub(super) fn pack_local(
         self,
         repo: &Repository,
@@ -81,7 +81,7 @@ impl Links {
         }
     }
 
-    /// The links that are here, and not in a promisor pack.
+    /// Returns the linked objects that exist locally, but not in a promisor pack.
     fn local(self, objects: &Objects) -> Vec<ObjectId> {
         let links = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut promises = Promises::default();

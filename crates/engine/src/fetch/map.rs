@@ -1,8 +1,9 @@
-//! Maps the server's refs to local refs. Pure functions over names.
+//! Maps the remote's refs to local refs. Pure functions over names.
 //!
-//! Order, as in Git: refspecs of the command line or of the configuration; tags; refs that the
-//! configuration tracks although the command line named them without a destination. Then refs of
-//! negative refspecs are left out, and of several entries for one local ref the first stays.
+//! Order, as in Git: refspecs of the command line or of the configuration; tags; then tracking refs
+//! that the configuration maps, although the command line gave no destination. Afterwards, refs
+//! that match negative refspecs are removed. If several entries have the same local ref, the first
+//! one stays.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -25,11 +26,11 @@ pub enum Merge {
     Merged,
     /// `not-for-merge`
     NotMerged,
-    /// It is not written.
+    /// It is not written to FETCH_HEAD.
     Ignored,
 }
 
-/// The treatment of an update that loses commits.
+/// The treatment of an update that is not a fast-forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
     /// `+`
@@ -43,7 +44,7 @@ pub enum Force {
 pub struct Local {
     /// The full name.
     pub name: BString,
-    /// The value before; `None` for a new ref.
+    /// The value before the fetch; `None` for a new ref.
     pub old: Option<ObjectId>,
     /// `+`
     pub force: Force,
@@ -52,22 +53,22 @@ pub struct Local {
 /// A fetched ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// The name on the server; the object's name if it was requested by that.
+    /// The name on the remote, or the object name if the user requested an object.
     pub name: BString,
-    /// The value on the server.
+    /// The value on the remote.
     pub oid: ObjectId,
     /// The local ref, if there is one.
     pub local: Option<Local>,
     /// The use in FETCH_HEAD.
     pub merge: Merge,
-    /// The user named the object.
+    /// True if the user requested an object by name.
     pub is_object: bool,
-    /// The update is refused because it would change where the history is cut off.
+    /// True if the update is rejected because it would change the shallow boundary.
     pub rejected_shallow: bool,
 }
 
 impl Mapping {
-    /// Returns the mapping of an object that was named, to be brought and no more.
+    /// Returns the mapping of an object that is fetched by its name, without a local ref.
     pub fn of_object(oid: ObjectId) -> Mapping {
         Mapping {
             name: oid.to_string().into(),
@@ -79,7 +80,7 @@ impl Mapping {
         }
     }
 
-    /// Returns true if no local ref has the value already.
+    /// Returns true unless the local ref already has this value.
     pub(super) fn is_new(&self) -> bool {
         self.local.as_ref().is_none_or(|local| local.old != Some(self.oid))
     }
@@ -88,7 +89,7 @@ impl Mapping {
 /// Tags to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tags {
-    /// Those of fetched commits.
+    /// Tags that point to fetched commits.
     Follow,
     /// `--tags`
     All,
@@ -105,9 +106,9 @@ pub enum Remark {
     UsuallyTracks {
         /// The local ref.
         local: BString,
-        /// The ref that it tracks.
+        /// The remote ref that it tracks.
         usual: BString,
-        /// The ref that is fetched into it.
+        /// The remote ref that is fetched into it.
         now: BString,
     },
 }
@@ -126,7 +127,7 @@ pub enum Error {
     TracksBoth { first: BString, second: BString, local: BString },
 }
 
-/// The request for refs.
+/// The options that select refs.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// The remote.
@@ -143,12 +144,12 @@ pub struct Wanted<'a> {
     pub prefetch: bool,
 }
 
-/// The result.
+/// The result of [`map`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapped {
     /// The refs, in Git's order.
     pub refs: Vec<Mapping>,
-    /// Tags are followed after the fetch.
+    /// True if tags of fetched commits are fetched too.
     pub follows_tags: bool,
     /// Messages, in order.
     pub remarks: Vec<Remark>,
@@ -159,11 +160,11 @@ pub struct Mapped {
 pub struct LocalRefs {
     /// The values, by name.
     pub values: BTreeMap<BString, ObjectId>,
-    /// The symbolic ones among them.
+    /// The names of those that are symbolic.
     pub symbolic: HashSet<BString>,
 }
 
-/// Maps the server's refs. `has` tells if an object is here.
+/// Maps the remote's refs. `has` returns true if an object exists locally.
 pub fn map(
     theirs: &[RemoteRef],
     wanted: &Wanted<'_>,
@@ -204,7 +205,7 @@ pub fn map(
     refs.retain(|mapping| !negative.iter().any(|refspec| refspec.omits(mapping.name.as_bstr())));
     let mut remarks = mapper.remarks;
     let mut refs = without_duplicates(refs, &mut remarks)?;
-    // Both lists are mostly sorted.
+    // Both lists are mostly sorted, so a merge finds most values without a search.
     let mut values = local.values.iter().peekable();
     for ours in refs.iter_mut().filter_map(|mapping| mapping.local.as_mut()) {
         while values.next_if(|(name, _)| **name < ours.name).is_some() {}
@@ -220,7 +221,7 @@ fn as_remote(mapping: &Mapping) -> RemoteRef {
     RemoteRef { name: mapping.name.clone(), oid: mapping.oid, symref: None, peeled: None }
 }
 
-/// The effect of a ref that the server does not have.
+/// The effect of a refspec whose ref does not exist on the remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     Fatal,
@@ -234,7 +235,7 @@ struct Mapper<'a> {
 }
 
 impl Mapper<'_> {
-    /// Adds the refs that a refspec names.
+    /// Adds the refs that match a refspec.
     fn add(&mut self, refspec: &Refspec, missing: Missing, into: &mut Vec<Mapping>) -> Result<(), Error> {
         if refspec.kind == Kind::Negative {
             return Ok(());
@@ -251,7 +252,7 @@ impl Mapper<'_> {
         let mut found = Vec::new();
         if refspec.is_pattern {
             for theirs in self.theirs {
-                // A symbolic ref is not set: the ref that it names gets its own value.
+                // A symbolic ref is skipped: its target is updated under its own name.
                 if let Some(ours) = refspec.map_pattern(theirs.name.as_bstr())
                     && !self.local.symbolic.contains(&ours)
                 {
@@ -279,7 +280,7 @@ impl Mapper<'_> {
         Ok(())
     }
 
-    /// Returns the server's ref that an abbreviation means.
+    /// Returns the remote ref that an abbreviation refers to.
     fn find(&self, short: &BStr) -> Option<&RemoteRef> {
         let ranked = self
             .theirs
@@ -288,7 +289,7 @@ impl Mapper<'_> {
         ranked.min_by_key(|(rank, _)| *rank).map(|(_, theirs)| theirs)
     }
 
-    /// Adds the refs that the configuration names. Returns true if a refspec has a destination.
+    /// Adds the refs that the configuration selects. Returns true if a refspec has a destination.
     fn configured(
         &mut self,
         remote: &Remote,
@@ -342,7 +343,7 @@ impl Mapper<'_> {
     }
 }
 
-/// Returns the full name of a destination on a command line.
+/// Returns the full name of a destination from the command line.
 fn full_name(name: &BStr) -> BString {
     if name.starts_with(b"refs/") {
         return name.to_owned();
@@ -356,8 +357,8 @@ fn is_sane(name: &BStr) -> bool {
     name.starts_with(b"refs/") && refname::check(name, Levels::Two).is_ok()
 }
 
-/// Returns the server's tags that are not here, and whose object is here or is fetched. Sorted by
-/// name.
+/// Returns the remote's tags that do not exist locally and whose object exists locally or is
+/// fetched. Sorted by name.
 pub fn missing_tags(
     theirs: &[RemoteRef],
     fetched: &[Mapping],
@@ -387,7 +388,7 @@ pub fn missing_tags(
     found.into_iter().map(mapping).collect()
 }
 
-/// Leaves one entry for each local ref.
+/// Removes duplicates, so that each local ref has one entry.
 fn without_duplicates(refs: Vec<Mapping>, remarks: &mut Vec<Remark>) -> Result<Vec<Mapping>, Error> {
     let are_different = {
         let mut names = HashSet::with_capacity(refs.len());
@@ -422,8 +423,9 @@ fn without_duplicates(refs: Vec<Mapping>, remarks: &mut Vec<Remark>) -> Result<V
     Ok(kept)
 }
 
-/// Returns the local refs, sorted, that the refspecs would have made but whose source is gone.
-/// Symbolic refs stay, and refs whose source a negative refspec leaves out.
+/// Returns the stale local refs, sorted: those that match a refspec's destination but whose source
+/// no longer exists. Symbolic refs are not stale, nor are refs whose source matches a negative
+/// refspec.
 pub fn stale(refspecs: &[Refspec], fetched: &[Mapping], local: &LocalRefs) -> Vec<(BString, ObjectId)> {
     let there: HashSet<&BStr> = fetched.iter().map(|mapping| mapping.name.as_bstr()).collect();
     let is_stale = |name: &BString| {

@@ -1,11 +1,12 @@
 //! Fetches from one remote: objects, then refs and FETCH_HEAD.
 //!
-//! Promise: a ref changes only after every object that it needs is here, checked and durable. A
-//! fetch that fails before that leaves all refs as they were; objects that arrived stay.
+//! Promise: a ref changes only after every object that it needs exists locally, is checked, and is
+//! durable. A fetch that fails before that leaves all refs unchanged. Objects that have arrived
+//! stay.
 //!
-//! Order: the server's refs are listed and mapped to local refs (`map.rs`); stale refs are removed;
-//! missing objects arrive (`transfer.rs`); each ref is judged (`update.rs`); all edits are one
-//! transaction; FETCH_HEAD is written. Design: docs/design/fetch.md.
+//! Order: list the remote's refs and map them to local refs (`map.rs`); prune stale refs; transfer
+//! missing objects (`transfer.rs`); decide each ref's update (`update.rs`); apply all edits in one
+//! transaction; write FETCH_HEAD. Design: docs/design/fetch.md.
 //!
 //! [`promised()`] fetches single objects of a partial clone. [`negotiate_only()`] asks the server
 //! which commits it has.
@@ -45,50 +46,52 @@ pub use transfer::shown_url;
 
 use self::{map::Mapping, refspec::Refspec, update::Update};
 
-/// A hook: gets the stage and the lines of its standard input.
+/// A hook. Its arguments are the stage and the lines of its standard input. It returns false to
+/// veto the stage.
 pub type Hook<'a> = dyn Fn(Stage, &[u8]) -> bool + 'a;
 
-/// The parts that a fetch works with.
+/// The inputs that all steps of a fetch share.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The repository.
     pub repo: &'a Repository,
-    /// How refs are written.
+    /// The options for writing refs.
     pub refs: &'a store::refs::Options,
     /// The sync policy.
     pub fsync: &'a store::Fsync,
-    /// How other files are locked.
+    /// The options for locking other files.
     pub locks: &'a store::LockOptions,
-    /// Set to stop.
+    /// Raised to stop the fetch.
     pub interrupt: &'a AtomicBool,
-    /// Counts arriving objects.
+    /// Counts the objects that arrive.
     pub meter: &'a Meter,
-    /// The hook `reference-transaction`. Returns false to end the transaction.
+    /// The hook `reference-transaction`. It returns false to abort the transaction.
     pub hook: Option<&'a Hook<'a>>,
-    /// The number of threads that check what arrived.
+    /// The number of threads that check the received objects.
     pub workers: crate::crew::Workers,
     /// Receives messages, from any thread.
     pub events: &'a (dyn Fn(Event<'_>) + Sync),
 }
 
-/// A message of a fetch.
+/// An event during a fetch.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// The refs are mapped; lines of the table may follow.
+    /// The refs are mapped. Lines of the table may follow.
     Mapped(&'a [Mapping]),
-    /// Refs were removed, or would be.
+    /// Stale refs were pruned, or would be in a dry run.
     Pruned(&'a [Update]),
-    /// Symbolic refs that lead nowhere after refs were removed: the symbolic ref and its target.
+    /// Symbolic refs that are dangling after the prune: the symbolic ref and its target.
     Dangling(&'a [(BString, BString)]),
-    /// Text of the server.
+    /// Text that the server sent for the user.
     Remote(&'a [u8]),
-    /// The pack is here.
+    /// The pack has been received.
     Received,
     /// `warning: `
     Warning(&'a BStr),
     /// `error: `
     Error(&'a BStr),
-    /// HEAD of the remote names another branch than here (`remote.<name>.followRemoteHEAD = warn`).
+    /// The remote's HEAD refers to another branch than the local record does
+    /// (`remote.<name>.followRemoteHEAD = warn`).
     #[allow(missing_docs)]
     OtherHead { remote: &'a BStr, theirs: &'a BStr, ours: OurHead<'a> },
 }
@@ -96,16 +99,16 @@ pub enum Event<'a> {
 /// The local record of a remote's HEAD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OurHead<'a> {
-    /// It names this branch.
+    /// It refers to this branch.
     Branch(&'a BStr),
-    /// It is no symbolic ref.
+    /// It is not a symbolic ref, and has this value.
     Detached(ObjectId),
 }
 
 /// The treatment of FETCH_HEAD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FetchHeadPolicy {
-    /// It gets the refs of this fetch.
+    /// It is replaced by the refs of this fetch.
     #[default]
     Replace,
     /// `--append`
@@ -147,52 +150,52 @@ pub struct Options {
     pub advises_forced_check: bool,
     /// `--append`, `--no-write-fetch-head`
     pub fetch_head: FetchHeadPolicy,
-    /// `--depth` and its kin, `--filter`.
+    /// `--depth` and similar options, `--filter`.
     pub limits: Limits,
     /// `--negotiation-restrict`: the tips to negotiate with.
     pub negotiation_tips: Option<Vec<ObjectId>>,
-    /// `--negotiation-include`: commits that are always offered.
+    /// `--negotiation-include`: commits that are always sent as haves.
     pub negotiation_include: Vec<ObjectId>,
-    /// The message of reflogs, without the action.
+    /// The reflog message, without the action.
     pub action: BString,
-    /// How to connect.
+    /// The options for connections.
     pub connect: ConnectOptions,
-    /// Ask the server for progress.
+    /// Request progress from the server.
     pub progress: bool,
-    /// Say nothing about HEAD of the remote.
+    /// Suppress messages about the remote's HEAD.
     pub quiet: bool,
 }
 
 /// The result of a fetch.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The address as users see it.
+    /// The URL as shown to users.
     pub url: BString,
-    /// The refs of the server, as they were mapped. With `--set-upstream` they tell the upstream.
+    /// The mapped refs of the remote. With `--set-upstream` they determine the upstream.
     pub mapped: Vec<Mapping>,
     /// The lines of the table, in order.
     pub updates: Vec<Update>,
-    /// Something failed that did not stop the fetch: exit code 1.
+    /// True if a step failed that did not stop the fetch: exit code 1.
     pub has_failures: bool,
-    /// Something failed before the transaction. Git then aligns no summaries, and records neither
-    /// the upstream nor the remote's HEAD.
+    /// True if a step failed before the transaction. Git then does not align summaries, and records
+    /// neither the upstream nor the remote's HEAD.
     pub failed_early: bool,
-    /// The transaction of `--atomic` failed.
+    /// The failed transaction of `--atomic`.
     pub failed_transaction: Option<FailedTransaction>,
-    /// Objects arrived.
+    /// True if objects were received.
     pub has_new_objects: bool,
 }
 
-/// A transaction that changed nothing. It is reported after the table.
+/// A failed transaction, which changed nothing. It is reported after the table.
 #[derive(Clone, Debug)]
 pub struct FailedTransaction {
     /// Git's message.
     pub message: String,
-    /// The exit code of Git.
+    /// Git's exit code.
     pub code: u8,
 }
 
-/// The reason why a fetch failed. Messages are Git's, where Git has them.
+/// The reason why a fetch failed. Messages are those of Git, where Git has one.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -220,15 +223,16 @@ pub enum Error {
     CheckedOut { branch: BString, worktree: std::path::PathBuf },
     #[error("object {0} not found")]
     NoObject(ObjectId),
-    /// A local object cannot become promised.
+    /// A local object could not be copied into a promisor pack.
     #[error("could not pack {0}: {1}")]
     Local(ObjectId, repo::indexing::Error),
-    /// Each further object is in a message of its own.
+    /// The requested objects that the server does not advertise. The message has a line for each of
+    /// them.
     #[error("{}", unadvertised(.0))]
     Unadvertised(Vec<ObjectId>),
     #[error("could not read '{}': {}", .path.display(), sys::reason(.source))]
     Bundle { path: std::path::PathBuf, source: std::io::Error },
-    /// A bundle needs commits that are not here. Each is in a message of its own.
+    /// The prerequisites of a bundle that do not exist. The message has a line for each of them.
     #[error("Repository lacks these prerequisite commits:{}", prerequisites(.0))]
     Prerequisites(Vec<ObjectId>),
     #[error(
@@ -242,7 +246,7 @@ pub enum Error {
     NoWaitForDone,
     #[error("mismatched algorithms: client {ours}; server {theirs}")]
     Hash { ours: &'static str, theirs: &'static str },
-    /// The server reported an error in the middle of the pack. It has been printed.
+    /// The server reported an error within the pack. The error has been printed.
     #[error("early EOF\nfatal: fetch-pack: invalid index-pack output")]
     Aborted,
     #[error("{0} did not send all necessary objects")]
@@ -256,7 +260,7 @@ fn unadvertised(objects: &[ObjectId]) -> String {
     objects.iter().map(line).collect::<Vec<_>>().join("\nerror: ")
 }
 
-/// Git leaves room for a comment, and drops that of the bundle.
+/// Git leaves room for a comment after each name, but does not print the bundle's comment.
 fn prerequisites(missing: &[ObjectId]) -> String {
     missing.iter().map(|oid| format!("\nerror: {oid} ")).collect()
 }

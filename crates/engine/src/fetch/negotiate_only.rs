@@ -1,4 +1,4 @@
-//! `fetch --negotiate-only`: the commits that both sides have, without fetching.
+//! `fetch --negotiate-only`: finds common commits without fetching.
 
 use format::ObjectId;
 use repo::wire::{Client, Feature, Version};
@@ -9,8 +9,8 @@ use super::{
     remote::Remote,
 };
 
-/// Returns those of the commits offered from `options.negotiation_tips` that the server has, in the
-/// order in which it named them.
+/// Negotiates from `options.negotiation_tips`. Returns the commits that the server acknowledges, in
+/// the server's order.
 pub fn negotiate_only(
     context: Context<'_>,
     remote: &Remote,

@@ -1,7 +1,7 @@
-//! Fetches objects that a promisor remote promised, in one request, when they are read.
+//! Fetches promised objects from a promisor remote on demand, in one request.
 //!
-//! As Git's `git fetch --filter=blob:none --no-tags` with the objects' names as refspecs: no commit
-//! is offered, no ref changes, and the pack becomes a promisor pack.
+//! Equivalent to `git fetch --filter=blob:none --no-tags` with the object names as refspecs. No
+//! haves are sent, no ref changes, and the pack becomes a promisor pack.
 
 use format::ObjectId;
 
@@ -12,7 +12,7 @@ use super::{
     transfer::{Depth, Transfer, shown_url},
 };
 
-/// Fetches the objects, all of which are missing. `options` say how to connect.
+/// Fetches the objects, all of which are missing. `options` configure the connection.
 pub fn promised(
     context: Context<'_>,
     remote: &Remote,
@@ -26,7 +26,7 @@ pub fn promised(
     let url = repo::wire::Client::of(context.repo).url(remote.url());
     let shown = shown_url(&url);
     let mut wanted: Vec<Mapping> = objects.iter().map(|oid| Mapping::of_object(*oid)).collect();
-    // Git sends them in this order.
+    // Git requests them in this order.
     wanted.sort_by_key(|mapping| mapping.oid);
     let mut transfer = Transfer::new(context, &options, url);
     transfer.take(context.repo, &mut wanted, Depth::AsAsked, &shown)?;

@@ -1,4 +1,4 @@
-//! Refspecs of a fetch: `[+]<source>[:<destination>]`, and `^<source>` for refs that are left out.
+//! Refspecs of a fetch: `[+]<source>[:<destination>]`, and `^<source>` to exclude refs.
 //!
 //! Source: git-fetch(1), `<refspec>`.
 
@@ -13,9 +13,9 @@ use format::{
 pub enum Kind {
     /// Refs are fetched.
     Plain,
-    /// `+`: updates that are no fast-forward are made too.
+    /// `+`: updates that are not fast-forwards are made too.
     Forced,
-    /// `^`: refs are left out.
+    /// `^`: refs are excluded.
     Negative,
 }
 
@@ -24,23 +24,23 @@ pub enum Kind {
 pub struct Refspec {
     /// The effect.
     pub kind: Kind,
-    /// The ref on the server, or its abbreviation. Empty means HEAD.
+    /// The ref on the remote, or its abbreviation. Empty means HEAD.
     pub source: BString,
     /// The local ref. It may be empty.
     pub destination: Option<BString>,
-    /// Both sides have one `*`.
+    /// True if both sides contain one `*`.
     pub is_pattern: bool,
-    /// The object, if `source` is a whole object name.
+    /// The object, if `source` is a full object name.
     pub object: Option<ObjectId>,
 }
 
-/// A text that is no refspec. The message is Git's.
+/// A text that is not a valid refspec. The message is Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid refspec '{0}'")]
 pub struct Invalid(pub BString);
 
-/// The names that an abbreviation may mean, in order of precedence: what comes before it, and after
-/// it.
+/// The rules for expanding an abbreviated ref name, in order of precedence: the prefix and the
+/// suffix.
 pub const MEANINGS: [(&str, &str); 6] = [
     ("", ""),
     ("refs/", ""),
@@ -50,7 +50,7 @@ pub const MEANINGS: [(&str, &str); 6] = [
     ("refs/remotes/", "/HEAD"),
 ];
 
-/// Returns the rank of the rule by which `short` means `full`; `None` if it does not.
+/// Returns the rank of the rule that expands `short` to `full`, or `None` if there is no such rule.
 pub fn rank(short: &BStr, full: &BStr) -> Option<usize> {
     MEANINGS.iter().position(|(before, after)| {
         let rest = full.strip_prefix(before.as_bytes()).and_then(|rest| rest.strip_suffix(after.as_bytes()));
@@ -58,7 +58,7 @@ pub fn rank(short: &BStr, full: &BStr) -> Option<usize> {
     })
 }
 
-/// Returns true for a name of one level or more. `*` may stand in a pattern once.
+/// Returns true for a valid ref name of one or more components. In a pattern, `*` may occur once.
 fn is_name(name: &BStr, is_pattern: bool) -> bool {
     match (is_pattern, name.find_byte(b'*')) {
         (true, Some(at)) => {
@@ -112,8 +112,8 @@ impl Refspec {
         Some(Refspec { kind, source, destination, is_pattern, object })
     }
 
-    /// Refuses a text that is no refspec of a push: `[+]<source>[:<destination>]`, `:`, or
-    /// `^<source>`.
+    /// Returns an error for a text that is not a refspec of a push: `[+]<source>[:<destination>]`,
+    /// `:`, or `^<source>`.
     pub fn check_for_push(text: &BStr, hash: HashKind) -> Result<(), Invalid> {
         Refspec::is_for_push(text, hash).then_some(()).ok_or_else(|| Invalid(text.to_owned()))
     }
@@ -133,7 +133,7 @@ impl Refspec {
         let is_pattern = source.contains(&b'*');
         let source = if source == "@" { BStr::new("HEAD") } else { source };
         match destination {
-            // The source may be any expression that names an object.
+            // The source may be any revision expression.
             Some(name) => {
                 name.contains(&b'*') == is_pattern
                     && (!is_pattern || is_name(source, true))
@@ -159,7 +159,7 @@ impl Refspec {
         self.destination.as_ref().map(|name| name.as_bstr()).filter(|name| !name.is_empty())
     }
 
-    /// Returns the prefixes of refs that this refspec needs of the server.
+    /// Adds the prefixes of the refs that this refspec needs from the server.
     pub fn add_prefixes(&self, prefixes: &mut Vec<BString>) {
         if self.kind == Kind::Negative || self.object.is_some() {
             return;
@@ -173,12 +173,12 @@ impl Refspec {
         prefixes.extend(meanings.map(|parts| BString::from(parts.concat())));
     }
 
-    /// Returns the local name of the server's ref `name`, if the pattern matches it.
+    /// Returns the local name of the remote ref `name`, if the pattern matches it.
     pub fn map_pattern(&self, name: &BStr) -> Option<BString> {
         replace_star(self.source.as_bstr(), self.destination.as_ref()?.as_bstr(), name)
     }
 
-    /// Returns the name on the server that a local ref comes from, if the destination matches it.
+    /// Returns the name of the remote ref that maps to a local ref, if the destination matches.
     pub fn map_back(&self, local: &BStr) -> Option<BString> {
         let target = self.target()?;
         match self.is_pattern {
@@ -187,7 +187,7 @@ impl Refspec {
         }
     }
 
-    /// Returns true if a negative refspec leaves out the server's ref `name`.
+    /// Returns true if this is a negative refspec that excludes the remote ref `name`.
     pub fn omits(&self, name: &BStr) -> bool {
         match (self.kind, self.is_pattern) {
             (Kind::Negative, true) => star(self.source.as_bstr(), name).is_some(),
@@ -197,7 +197,7 @@ impl Refspec {
     }
 }
 
-/// Returns the text that the `*` of a pattern stands for.
+/// Returns the part of `name` that the `*` of a pattern matches.
 fn star<'n>(pattern: &BStr, name: &'n BStr) -> Option<&'n [u8]> {
     let at = pattern.find_byte(b'*')?;
     let (before, after) = (&pattern[..at], &pattern[at + 1..]);
@@ -214,8 +214,8 @@ fn replace_star(pattern: &BStr, into: &BStr, name: &BStr) -> Option<BString> {
     Some([&into[..at], found, &into[at + 1..]].concat().into())
 }
 
-/// Moves the destinations of refspecs below `refs/prefetch/`. Negative ones stay, tags and
-/// refspecs without a destination are dropped. Source: git-fetch(1), `--prefetch`.
+/// Moves the destinations of refspecs below `refs/prefetch/`. Negative refspecs stay. Refspecs of
+/// tags and refspecs without a destination are dropped. Source: git-fetch(1), `--prefetch`.
 pub fn for_prefetch(refspecs: Vec<Refspec>) -> Vec<Refspec> {
     let moved = |refspec: Refspec| {
         if refspec.kind == Kind::Negative {

@@ -1,4 +1,4 @@
-//! A remote: `remote.<name>.*`, or an address that was given in place of a name.
+//! A remote: `remote.<name>.*`, or a URL that the user gave instead of a name.
 //!
 //! Source: git-config(1), `remote.<name>.*`, `branch.<name>.*`; git-fetch(1), "REMOTES".
 
@@ -27,18 +27,18 @@ pub enum FollowHead {
     Create,
     Never,
     Always,
-    /// Warns of a change, unless HEAD names this branch.
+    /// Warns of a change, unless HEAD refers to this branch.
     Warn(Option<BString>),
 }
 
 /// A remote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remote {
-    /// The name, or the address if it has none.
+    /// The name, or the URL if the remote has no name.
     pub name: BString,
-    /// The addresses; a fetch uses the first one.
+    /// The URLs. A fetch uses the first one.
     pub urls: Vec<BString>,
-    /// True if the configuration knows the name.
+    /// True if the configuration contains the remote.
     pub is_configured: bool,
     /// `remote.<name>.fetch`
     pub refspecs: Vec<Refspec>,
@@ -71,7 +71,7 @@ pub enum Error {
 }
 
 impl Remote {
-    /// Reads the remote of this name. A name that is not configured is an address.
+    /// Reads the remote of this name. A name that is not configured is a URL.
     pub fn load(repo: &Repository, name: &BStr) -> Result<Remote, Error> {
         let key = |suffix: &str| format!("remote.{name}.{suffix}");
         let is_name = is_remote_name(name);
@@ -80,7 +80,7 @@ impl Remote {
             true => repo.config_bool(&key(suffix)),
             false => Ok(None),
         };
-        // An empty value empties the list.
+        // An empty value resets the list.
         let list = |suffix: &str| {
             all(suffix).into_iter().fold(Vec::new(), |mut list, value| {
                 if value.is_empty() {
@@ -120,12 +120,12 @@ impl Remote {
         })
     }
 
-    /// Returns the address that a fetch uses.
+    /// Returns the URL that a fetch uses.
     pub fn url(&self) -> &BStr {
         self.urls.first().map_or(self.name.as_bstr(), |url| url.as_bstr())
     }
 
-    /// Adds the settings of the remote to the options of a connection that have none.
+    /// Applies the remote's settings to connection options that are not set.
     pub fn complete(&self, options: &mut ConnectOptions) {
         if options.program.is_none() {
             options.program.clone_from(&self.upload_pack);
@@ -133,7 +133,7 @@ impl Remote {
         options.configured_server_options.clone_from(&self.server_options);
     }
 
-    /// Returns the name of the remote to fetch from if the user gave none.
+    /// Returns the name of the remote that a fetch uses if the user named none.
     pub fn default_name(repo: &Repository) -> Result<BString, repo::Error> {
         let head = repo.head()?;
         let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/"));
@@ -146,7 +146,7 @@ impl Remote {
     }
 }
 
-/// Returns true if a remote may be called so in the configuration.
+/// Returns true if `name` is a valid name of a remote in the configuration.
 fn is_remote_name(name: &BStr) -> bool {
     !name.is_empty() && !name.starts_with(b"/")
 }
@@ -168,12 +168,13 @@ fn follow(value: &BStr) -> FollowHead {
 pub struct Upstream {
     /// The remote.
     pub remote: BString,
-    /// The refs on the remote; they may be abbreviated.
+    /// The refs on the remote. They may be abbreviated.
     pub merge: Vec<BString>,
 }
 
 impl Upstream {
-    /// Reads the upstream of the branch that HEAD names. `None` if it has no remote or no `merge`.
+    /// Reads the upstream of HEAD's branch. Returns `None` if the branch has no `remote` or no
+    /// `merge`.
     pub fn load(repo: &Repository) -> Result<Option<Upstream>, repo::Error> {
         let head = repo.head()?;
         let Some(branch) = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/")) else {

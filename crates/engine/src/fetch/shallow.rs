@@ -1,7 +1,7 @@
-//! The commits at which history is cut off: the file `shallow`.
+//! The shallow boundary: the commits in the file `shallow`, whose parents are missing.
 //!
-//! Format: gitrepository-layout(5): a commit's name a line. The file is replaced under its lock,
-//! before any ref changes. Without a commit it is removed.
+//! Format: gitrepository-layout(5): one commit name per line. The file is replaced under its lock,
+//! before any ref changes. Without commits the file is removed.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -14,7 +14,7 @@ use format::ObjectId;
 use repo::Repository;
 use sys::by_path;
 
-/// The file cannot be read or written.
+/// The file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -28,7 +28,7 @@ pub enum Error {
     Lock(#[from] store::Error),
 }
 
-/// The file as it was read.
+/// The content of the file as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shallow {
     /// The commits.
@@ -49,7 +49,7 @@ impl Shallow {
         Ok(Shallow { commits, content })
     }
 
-    /// Writes other commits, if the file is still as it was read.
+    /// Replaces the commits, if the file still has the content that was read.
     pub fn replace(
         self,
         repo: &Repository,
@@ -83,8 +83,8 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     by_path::read(path).map_err(|source| Error::Io { what: "read", path: path.to_owned(), source })
 }
 
-/// Returns those of the tips from which a walk meets one of `roots`, with the roots it meets.
-/// `parents` gives the parents of a commit; none for an object that is no commit.
+/// For each tip from which a walk reaches one of `roots`, returns the reached roots. `parents`
+/// returns the parents of a commit, and an empty list for an object that is not a commit.
 pub fn met<E>(
     tips: &[ObjectId],
     roots: &HashSet<ObjectId>,

@@ -1,7 +1,8 @@
-//! Submodules whose commits change in the history that was fetched.
+//! Finds submodules whose commits change in the fetched history.
 //!
 //! Source: Git's `collect_changed_submodules`. Only trees that differ from those of the parents are
-//! read. A first commit changes nothing here, as in Git, and a merge what differs from all parents.
+//! read. As in Git, a root commit changes no submodule, and a merge changes those that differ from
+//! all parents.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,18 +15,18 @@ use crate::{diff, look::LookError};
 /// A submodule with new commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// The name in `.gitmodules`, or the path if it is not there.
+    /// The name in `.gitmodules`, or the path if `.gitmodules` does not list it.
     pub name: BString,
     /// The path in `commit`.
     pub path: BString,
     /// The youngest commit of the superproject that changes the submodule.
     pub commit: ObjectId,
-    /// The commits of the submodule.
+    /// The new commits of the submodule.
     pub wanted: Vec<ObjectId>,
 }
 
-/// Returns the submodules that change in commits which lead to `tips` and not to `before`, in the
-/// order of their names. Both may hold tags.
+/// Returns the submodules that change in commits reachable from `tips` and not from `before`,
+/// sorted by name. Both lists may contain tags.
 pub fn changed(repo: &Repository, tips: &[ObjectId], before: &[ObjectId]) -> Result<Vec<Changed>, LookError> {
     let mut search = Search { repo, files: HashMap::new() };
     let mut found: BTreeMap<BString, Changed> = BTreeMap::new();
@@ -46,7 +47,7 @@ pub fn changed(repo: &Repository, tips: &[ObjectId], before: &[ObjectId]) -> Res
     Ok(found.into_values().collect())
 }
 
-/// Returns the content of `.gitmodules` in a commit.
+/// Returns the parsed `.gitmodules` of a commit.
 pub fn modules_of(repo: &Repository, commit: ObjectId) -> Result<Modules, LookError> {
     let Some(oid) = gitmodules(repo, commit)? else { return Ok(Modules::default()) };
     parse(repo, oid)
@@ -54,12 +55,12 @@ pub fn modules_of(repo: &Repository, commit: ObjectId) -> Result<Modules, LookEr
 
 struct Search<'a> {
     repo: &'a Repository,
-    /// By the object.
+    /// Parsed `.gitmodules` files by object name.
     files: HashMap<Option<ObjectId>, Modules>,
 }
 
 impl Search<'_> {
-    /// The submodules that a commit changes, with their new commits.
+    /// Returns the submodules that a commit changes, with their new commits.
     fn links(&self, commit: ObjectId) -> Result<Vec<(BString, ObjectId)>, LookError> {
         let tree = self.repo.tree_of(commit)?;
         let mut found: Option<Vec<(BString, ObjectId)>> = None;

@@ -1,8 +1,8 @@
-//! Brings the objects of mapped refs.
+//! Transfers the objects of mapped refs.
 //!
-//! Order: if everything is here and connected, nothing is requested. Else the wants are negotiated
-//! and the pack arrives; then the file `shallow` changes; then everything that is reachable from
-//! the refs is checked to be here.
+//! Order: if all objects exist locally and are connected, nothing is requested. Otherwise negotiate
+//! and receive the pack; update the file `shallow`; check that all objects reachable from the refs
+//! exist.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -34,43 +34,44 @@ use super::{
     shallow::{self, Shallow},
 };
 
-/// A fetch in progress: its connection, which ends with the pack.
+/// The connection of a fetch. Receiving the pack consumes it.
 pub(super) struct Transfer<'a> {
     pub(super) context: Context<'a>,
     pub(super) options: &'a Options,
     pub(super) url: Url,
     /// The objects of all refs that the server lists.
     pub(super) theirs: Vec<ObjectId>,
-    /// The connection, if it was made and not used up.
+    /// The open connection, unless it was consumed.
     connection: Option<Connection>,
-    /// The bundle that takes the place of a server.
+    /// The bundle, if the remote is one.
     bundle: Option<Bundle>,
-    /// The files that protect new packs until refs name their objects.
+    /// The `.keep` files that protect new packs until refs point to their objects.
     kept: Vec<PathBuf>,
 }
 
 /// The result of a transfer.
 #[derive(Default)]
 pub(super) struct Transferred {
-    /// The repository, opened again because its shallow commits have changed.
+    /// The repository, reopened after a change of the file `shallow`.
     pub(super) reopened: Option<Repository>,
-    /// Objects arrived.
+    /// True if objects were received.
     pub(super) has_new_objects: bool,
 }
 
-/// The part of the history that a request is about.
+/// The scope of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// As the options say.
+    /// As given by the options.
     AsAsked,
-    /// As the options say; the tags of fetched commits are fetched too.
+    /// As given by the options, with the tags of fetched commits.
     FollowingTags,
     /// The tags of commits that have just arrived.
     Tags,
 }
 
 impl Drop for Transfer<'_> {
-    /// After a failure no ref needs the packs, and a file that keeps one would keep it for ever.
+    /// After a failure, too, the `.keep` files are removed. Otherwise they would protect unneeded
+    /// packs forever.
     fn drop(&mut self) {
         self.release();
     }
@@ -85,7 +86,7 @@ impl<'a> Transfer<'a> {
         Transfer { context, options, url, theirs: Vec::new(), connection: None, bundle, kept: Vec::new() }
     }
 
-    /// Lists the refs that begin with one of `prefixes`. Without prefixes a server is not asked.
+    /// Lists the refs that begin with one of `prefixes`. Without prefixes no request is sent.
     pub(super) fn list_refs(&mut self, prefixes: &[BString]) -> Result<Advertisement, Error> {
         if let Some(bundle) = &self.bundle {
             return Ok(bundle.advertisement());
@@ -99,10 +100,11 @@ impl<'a> Transfer<'a> {
         Ok(theirs)
     }
 
-    /// Gives new packs up to repacking: refs name their objects now.
+    /// Removes the `.keep` files, so that new packs may be repacked. Refs point to their objects
+    /// now.
     pub(super) fn release(&mut self) {
         for path in self.kept.drain(..) {
-            // A file that stays keeps a pack, and harms nothing.
+            // A `.keep` file that stays only prevents the pack from being repacked.
             let _ = by_path::remove_file(&path);
         }
     }
@@ -120,8 +122,8 @@ impl<'a> Transfer<'a> {
         Ok(self.connection.insert(connection))
     }
 
-    /// Brings the objects of `refs` into `repo`, which knows the present shallow commits. `url` is
-    /// the address as users see it.
+    /// Transfers the objects of `refs` to `repo`, which must have been opened after the last change
+    /// of the file `shallow`. `url` is the URL as shown to users.
     pub(super) fn take(
         &mut self,
         repo: &Repository,
@@ -152,19 +154,19 @@ impl<'a> Transfer<'a> {
         if !refs.iter().all(|mapping| objects.contains_listed(&mapping.oid)) {
             return Ok(false);
         }
-        // A local ref that has the value already needs no check.
+        // A local ref that already has the value needs no check.
         let tips: Vec<ObjectId> =
             refs.iter().filter(|mapping| mapping.is_new()).map(|mapping| mapping.oid).collect();
         Ok(tips.is_empty() || self.is_connected(repo, &tips)?)
     }
 
-    /// Returns true if everything is here that the tips need, and that no ref needs already.
+    /// Returns true if all objects exist that are reachable from the tips and not from refs.
     fn is_connected(&self, repo: &Repository, tips: &[ObjectId]) -> Result<bool, Error> {
         let options = connected::Options { workers: self.context.workers, interrupt: self.context.interrupt };
         Ok(connected::check(repo, tips, options)? == Connected::Complete)
     }
 
-    /// Returns the objects to ask for, in the order of the refs.
+    /// Returns the objects to request, in the order of the refs.
     fn wants(&self, repo: &Repository, refs: &[Mapping], deepens: bool) -> Result<Vec<ObjectId>, Error> {
         let mut asked = HashSet::new();
         let sought = sought(refs).into_iter().map(|mapping| mapping.oid);
@@ -174,7 +176,8 @@ impl<'a> Transfer<'a> {
         }
         let (listed, mut missing): (Vec<_>, Vec<_>) =
             wants.iter().copied().partition(|want| repo.objects().contains_listed(want));
-        // Each check reads all refs. The objects are checked one by one only if that fails.
+        // Each check reads all refs, so the objects are checked one by one only if the joint check
+        // fails.
         if !listed.is_empty() && !self.is_connected(repo, &listed)? {
             for want in listed {
                 if !self.is_connected(repo, &[want])? {
@@ -212,7 +215,7 @@ impl<'a> Transfer<'a> {
             return self.fetch_by_helper(connection, refs, &limits, depth, done);
         }
         if let Some(error) = self.unadvertised(&mut connection, refs)? {
-            // The server is told that no request comes.
+            // Closing tells the server that no request follows.
             let _ = connection.close();
             return Err(error);
         }
@@ -256,7 +259,8 @@ impl<'a> Transfer<'a> {
             }
         }
         let (new, gone) = (stream.shallow().to_vec(), stream.unshallow().to_vec());
-        // A commit without its parents came with a fetch that was refused.
+        // A commit may exist without its parents, from an earlier fetch that was rejected. It is
+        // not known as complete.
         let mut known = HashSet::new();
         for oid in new.iter().filter(|oid| repo.objects().contains(oid)) {
             if repo.parents_if_commit(oid)?.iter().all(|parent| repo.objects().contains(parent)) {
@@ -298,7 +302,8 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// A remote helper that knows no packets writes the objects itself.
+    /// Fetches with a remote helper that writes objects itself, because it does not speak the
+    /// packet protocol.
     fn fetch_by_helper(
         &mut self,
         connection: Connection,
@@ -327,7 +332,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Returns an error if an old server would not send an object that was named.
+    /// Returns an error if an old server would refuse an object that the user requested by name.
     fn unadvertised(&self, connection: &mut Connection, refs: &[Mapping]) -> Result<Option<Error>, Error> {
         let may_name = connection.has(Feature::TipInWant) || connection.has(Feature::ReachableInWant);
         if may_name || !refs.iter().any(|mapping| mapping.is_object) {
@@ -340,7 +345,8 @@ impl<'a> Transfer<'a> {
         Ok((!refused.is_empty()).then_some(Error::Unadvertised(refused)))
     }
 
-    /// Returns the content of the `.promisor` file, if the pack comes from a promisor remote.
+    /// Returns the content of the `.promisor` file. Returns `None` without a filter, because the
+    /// pack then does not come from a promisor remote.
     fn promisor_content(&self, refs: &[Mapping]) -> Option<Vec<u8>> {
         self.options.limits.filter.as_ref()?;
         let sought = sought(refs).into_iter();
@@ -350,7 +356,7 @@ impl<'a> Transfer<'a> {
         Some(sought.iter().flat_map(|(name, oid)| format!("{oid} {name}\n").into_bytes()).collect())
     }
 
-    /// Makes local objects promised that promised objects lead to.
+    /// Makes local objects promised that are reachable from promised objects.
     fn keep_links(&self, links: Links) -> Result<(), Error> {
         let Context { repo, interrupt, fsync, locks, .. } = self.context;
         let settings = Settings { keeping: Keeping::Packed, ..Settings::load(repo, Purpose::Fetch)? };
@@ -391,7 +397,7 @@ impl<'a> Transfer<'a> {
         };
         let events = self.context.events;
         let (rules, warnings) = Rules::of_fetch(repo)?;
-        // Git leaves the severities of single flaws out where objects are promised.
+        // For promised objects, Git ignores the configured severities of fsck messages.
         let rules = rules.map(|rules| if promisor.is_some() { Rules::strict(repo.hash()) } else { rules });
         warnings.iter().for_each(|warning| events(Event::Warning(warning.as_bstr())));
         let arrival = Arrival {
@@ -416,8 +422,8 @@ impl<'a> Transfer<'a> {
         Ok(arrive::take(stream, &arrival)?)
     }
 
-    /// The server's history is cut off, and nobody asked for that. Refs that need a new cut are
-    /// rejected, or with `--update-shallow` the cut is recorded.
+    /// Handles a shallow history that the user did not request. Refs that need a new shallow commit
+    /// are rejected. With `--update-shallow` the commit is added to the boundary instead.
     fn judge_shallow(
         &self,
         repo: &Repository,
@@ -446,14 +452,15 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Returns the refs that change. If all stay, a deeper history may be wanted of all.
+/// Returns the refs that change. If none changes, returns all, because the fetch may deepen their
+/// history.
 fn sought(refs: &[Mapping]) -> Vec<&Mapping> {
     let changed: Vec<&Mapping> = refs.iter().filter(|mapping| mapping.is_new()).collect();
     if changed.is_empty() { refs.iter().collect() } else { changed }
 }
 
-/// Splits `wants` into the names of refs, and the objects that the user named. A server whose refs
-/// move meanwhile sends what they name then.
+/// Splits `wants` into ref names, and objects that the user requested by name. For a ref that moves
+/// meanwhile, the server sends its current value.
 fn by_name(refs: &[Mapping], wants: &[ObjectId]) -> (Vec<BString>, Vec<ObjectId>) {
     let wanted: HashSet<&ObjectId> = wants.iter().collect();
     let sought = sought(refs).into_iter().filter(|mapping| wanted.contains(&mapping.oid));
@@ -464,8 +471,8 @@ fn by_name(refs: &[Mapping], wants: &[ObjectId]) -> (Vec<BString>, Vec<ObjectId>
     (names.into_iter().cloned().collect(), objects.collect())
 }
 
-/// Returns the address as users see it: without a user and password, without slashes and `.git` at
-/// its end.
+/// Returns the URL as shown to users: without user and password, and without trailing slashes and
+/// `.git`.
 pub fn shown_url(url: &Url) -> BString {
     let mut text = url.shown();
     while text.ends_with(b"/") {

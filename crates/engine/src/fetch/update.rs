@@ -1,7 +1,7 @@
 //! Decides the update of each local ref, and makes the updates in one transaction.
 //!
-//! Order: [`judge`] decides, ref by ref, and changes nothing. The caller collects the edits in a
-//! [`store::refs::Transaction`]. An edit that the transaction rejects becomes an update that
+//! Order: [`judge`] decides each update, and changes nothing. The caller collects the edits in a
+//! [`store::refs::Transaction`]. If the transaction rejects an edit, its update is reported as
 //! failed.
 
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub enum Flag {
 }
 
 impl Flag {
-    /// Returns the character.
+    /// Returns the character that Git prints.
     pub fn symbol(self) -> char {
         match self {
             Flag::FastForward => ' ',
@@ -50,17 +50,17 @@ pub struct Update {
     pub summary: BString,
     /// The reason in brackets, if there is one.
     pub reason: Option<&'static str>,
-    /// The ref on the server.
+    /// The ref on the remote.
     pub theirs: BString,
     /// The full name of the local ref, or `FETCH_HEAD`.
     pub ours: BString,
-    /// The value before; null for a new ref.
+    /// The value before the update; null for a new ref.
     pub old: ObjectId,
-    /// The value on the server.
+    /// The value on the remote.
     pub new: ObjectId,
 }
 
-/// The reason of an update that the transaction rejected.
+/// The reason in the table for an update that the transaction rejected.
 pub const FAILED: &str = "unable to update local ref";
 
 /// The decision about one ref.

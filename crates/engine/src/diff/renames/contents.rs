@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Reading a file costs about as much as writing one: this many steps.
+/// Reading a file costs about as much as this many steps. A step is the writing of a file.
 const STEPS_PER_FILE: usize = 8;
 
 /// The default of `core.bigFileThreshold`, in bytes.
@@ -39,7 +39,7 @@ pub(in crate::diff) enum Kind {
     Text,
 }
 
-/// The place of a file's content.
+/// The location of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::diff) enum Location {
     Objects,
@@ -55,20 +55,20 @@ pub(in crate::diff) struct File {
     pub(super) location: Location,
     /// True for a submodule with changes within.
     is_dirty_within: bool,
-    /// The size in bytes. `None` if it is unknown or the file is gone.
+    /// The size in bytes. `None` if it is unknown or the file no longer exists.
     pub(in crate::diff) size: Option<u64>,
     pub(in crate::diff) spans: Option<Spans>,
 }
 
 impl File {
-    /// Creates a side of the pair number `at`.
+    /// Creates a side of the pair with number `at`.
     pub(in crate::diff) fn new(at: usize, pair: &Pair, side: Side) -> File {
         let location = if side.oid.is_some() { Location::Objects } else { Location::Worktree };
         let (path, is_dirty_within) = (pair.path.clone(), pair.dirt.is_within());
         File { pair: at, path, side, location, is_dirty_within, size: None, spans: None }
     }
 
-    /// Creates a side of which only the content is needed.
+    /// Creates a side for callers that need only its content.
     pub(in crate::diff) fn for_content(
         pair: usize,
         path: &BString,
@@ -90,7 +90,7 @@ impl File {
 pub(in crate::diff) struct Contents<'a> {
     repo: &'a Repository,
     worktree: Option<(&'a Dir, LazyConverter<'a>)>,
-    /// Loaded when the first file needs them.
+    /// Loaded for the first file that needs attributes.
     attributes: Mutex<Option<Attributes<&'a Repository, &'a Index>>>,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Sets the object names and sizes of worktree files. A file that is gone gets none.
+    /// Sets the object names and sizes of worktree files. A file that no longer exists gets none.
     pub(super) fn name(&self, files: &mut [&mut File]) -> Result<(), LookError> {
         let kind = self.repo.hash();
         let found = self.each(files, |worker, file| {
@@ -147,7 +147,7 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// Cuts contents into chunks, unless that was done.
+    /// Cuts contents into chunks, unless they already are.
     pub(super) fn cut(&self, files: &mut [&mut File]) -> Result<(), LookError> {
         let mut whole: Vec<&mut File> = Vec::new();
         for file in files {
@@ -163,8 +163,8 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// Sets sizes and cuts contents, in objects and in the worktree. A file that is gone gets none.
-    /// Returns the warnings that Git prints while it reads the files.
+    /// Sets sizes and cuts contents, of objects and worktree files. A file that no longer exists
+    /// gets none. Returns the warnings that Git prints while it reads the files.
     pub(in crate::diff) fn measure_and_cut(&self, files: &mut [&mut File]) -> Result<Vec<String>, LookError> {
         let found = self.each(files, |worker, file| {
             let Some(content) = worker.content(file)? else { return Ok((None, worker.messages())) };
@@ -203,7 +203,7 @@ impl<'a> Contents<'a> {
                 let is_small = known.len() as u64 <= big;
                 let by_content = || spans::looks_like_text(known) && is_small;
                 if kind == Kind::Text && !self.is_text_by_attribute(&file.path, by_content())? {
-                    // Git does not read a file that is binary whatever its content is.
+                    // Git does not read a file that is binary regardless of its content.
                     if is_small && self.is_text_by_attribute(&file.path, true)? {
                         warnings.extend(messages);
                     }
@@ -216,8 +216,8 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// Returns true if a file is text for a diff: by its `diff` attribute, else by its content. The
-    /// attribute is read only if it matters.
+    /// Returns true if a file is text for a diff, by its `diff` attribute, otherwise by its
+    /// content. The attribute is read only if it affects the result.
     fn is_text(&self, path: &BString, content: &[u8]) -> Result<bool, LookError> {
         let by_content = spans::looks_like_text(content);
         match content.contains_str("\r\n") {
@@ -228,7 +228,7 @@ impl<'a> Contents<'a> {
 
     fn is_text_by_attribute(&self, path: &BString, by_content: bool) -> Result<bool, LookError> {
         let Some((_, LazyConverter { index, .. })) = &self.worktree else { return Ok(by_content) };
-        // A panic during a lookup leaves valid attributes, at worst incomplete ones.
+        // A panic during a lookup leaves the attributes valid, although they may be incomplete.
         let mut attributes = self.attributes.lock().unwrap_or_else(PoisonError::into_inner);
         let attributes = match &mut *attributes {
             Some(attributes) => attributes,
@@ -287,8 +287,9 @@ impl Worker<'_> {
         self.worktree.as_mut().map_or_else(Vec::new, |(_, cleaning)| cleaning.take_messages())
     }
 
-    /// Returns the content of a file, or `None` if it is gone or unreadable. A submodule's content
-    /// is the line that Git's diff would show. In the worktree its commit is not known.
+    /// Returns the content of a file, or `None` if it is missing or unreadable. A submodule's
+    /// content is the line that Git's diff would show. For a submodule in the worktree the line
+    /// contains no commit.
     fn content(&mut self, file: &File) -> Result<Option<&[u8]>, LookError> {
         if file.side.mode.is_gitlink() {
             let dirt = if file.is_dirty_within { "-dirty" } else { "" };
@@ -302,7 +303,7 @@ impl Worker<'_> {
             (Location::Worktree, _, Some((root, cleaning))) => {
                 let path = file.path.as_bstr();
                 match root.stat(path) {
-                    // An empty size also covers sockets and pipes, which are never opened.
+                    // Sockets and pipes also have size 0. They are never opened.
                     Ok(Some(stat)) if stat.size == 0 => return Ok(Some(b"")),
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => return Ok(None),

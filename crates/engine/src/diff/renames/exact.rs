@@ -1,4 +1,4 @@
-//! Detection of renames without a change: the same object at another path.
+//! Detection of exact renames: the same object at another path.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use format::ObjectId;
 
 use super::{super::MAX_SCORE, Candidates, Detect, basename};
 
-/// Number of sources with the same content that are considered.
+/// Maximum number of sources with the same content to consider.
 const MAX_SOURCES: usize = 100;
 
-/// Pairs files with the same content. Among several sources, an unused one is better, and so is one
-/// with the same file name; among equals the first one wins.
+/// Pairs files with the same content. Among several sources, an unused one is preferred, then one
+/// with the same file name, then the first one.
 pub(super) fn find(candidates: &mut Candidates) {
     let mut by_name: HashMap<ObjectId, Vec<usize>> = HashMap::new();
     for (at, source) in candidates.sources.iter().enumerate() {

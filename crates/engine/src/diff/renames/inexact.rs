@@ -1,4 +1,4 @@
-//! Detection of renames and copies with a change.
+//! Detection of inexact renames and copies, with changed content.
 
 use std::{cmp::Reverse, collections::HashMap, sync::Mutex};
 
@@ -14,13 +14,13 @@ use crate::{
     look::LookError,
 };
 
-/// Number of best sources kept for each target.
+/// Number of best sources to keep for each target.
 const SOURCES_PER_TARGET: usize = 4;
-/// This many comparisons cost as much as one step, the writing of a file.
+/// This many comparisons cost as much as one step. A step is the writing of a file.
 const COMPARISONS_PER_STEP: usize = 8;
 
-/// Pairs similar files. If there are too many comparisons, unchanged sources are dropped; if there
-/// are still too many, nothing is compared.
+/// Pairs similar files. If the number of comparisons exceeds the limit, unchanged sources are
+/// dropped. If it still exceeds the limit, nothing is compared.
 pub(super) fn find(
     candidates: &mut Candidates,
     contents: &Contents<'_>,
@@ -50,8 +50,8 @@ pub(super) fn find(
     Ok(skipped)
 }
 
-/// Pairs files whose name is unique among the sources and among the targets. They need a higher
-/// similarity than others.
+/// Pairs files whose name is unique among the sources and among the targets. These pairs need a
+/// higher similarity than others.
 fn pair_by_unique_name(
     candidates: &mut Candidates,
     contents: &Contents<'_>,
@@ -110,7 +110,7 @@ fn prepare(
     contents.cut(&mut candidates.selected(&is_source, &is_target))
 }
 
-/// Returns true if both are regular files whose sizes do not rule out the similarity.
+/// Returns true if both are regular files and their sizes do not rule out the minimum similarity.
 fn may_be_similar(source: &File, target: &File, minimum: u32) -> bool {
     if !source.is_regular() || !target.is_regular() {
         return false;
@@ -140,7 +140,7 @@ fn score(source: &File, target: &File, minimum: u32) -> u32 {
 struct Scored {
     source: usize,
     target: usize,
-    /// The similarity, and true for equal file names. More is better.
+    /// The similarity, and true for equal file names. Pairs with a higher rank are preferred.
     rank: (u32, bool),
 }
 
@@ -178,8 +178,8 @@ fn pair_by_similarity(
     Ok(())
 }
 
-/// Returns the best sources of a target. Among equals the first wins, and each takes the place of
-/// the one it displaces: both affect the pairs.
+/// Returns the best sources of a target. Among equal ones the first is preferred. A new source
+/// replaces the worst one in its place, because the order affects the pairs.
 fn best_sources(candidates: &Candidates, sources: &[usize], target: usize, minimum: u32) -> Vec<Scored> {
     let mut best: Vec<Scored> = Vec::with_capacity(SOURCES_PER_TARGET);
     let file = &candidates.targets[target].file;

@@ -1,10 +1,10 @@
-//! Renames and copies: added files whose content came from deleted or present ones. Git's
-//! `diffcore-rename`, with its exact pairs and scores.
+//! Renames and copies: added files whose content comes from deleted or existing files. Git's
+//! `diffcore-rename`, with identical pairs and scores.
 //!
 //! Order: first files with the same object; then, if only renames are requested, files with a
-//! unique file name; then all remaining sources with all remaining targets, unless that is too
-//! much. Contents are read and compared in parallel, each file at most once. Pairs are then chosen
-//! serially, in Git's order, because one pair rules out others.
+//! unique file name; then all remaining sources with all remaining targets, unless their number
+//! exceeds the limit. Contents are read and compared in parallel, each file at most once. Pairs are
+//! then chosen serially, in Git's order, because one pair rules out others.
 //!
 //! Nothing is changed. The first object or file that cannot be read ends the detection.
 
@@ -27,7 +27,7 @@ use crate::look::LookError;
 /// The kind of detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detect {
-    /// Deleted files that are at another path now (`-M`).
+    /// Renames: deleted files that now exist at another path (`-M`).
     Renames,
     /// Also copies of changed or renamed files (`-C`), and of unchanged files among the pairs.
     Copies,
@@ -36,14 +36,14 @@ pub enum Detect {
 /// The treatment of empty files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Empty {
-    /// They are paired like others.
+    /// They are paired like other files.
     Included,
-    /// They are neither renamed nor copied (`--no-rename-empty`). Git recognises them by their
-    /// object name, so worktree files are still paired.
+    /// They are neither renamed nor copied (`--no-rename-empty`). Git recognizes empty files by
+    /// their object name, so worktree files are still paired.
     Excluded,
 }
 
-/// The comparisons that were skipped, with the limit that they require.
+/// The comparisons that were skipped, with the limit that they would need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skipped {
     /// All inexact comparisons.
@@ -58,17 +58,17 @@ pub struct Options<'a> {
     pub detect: Detect,
     /// The minimum similarity, in units of 1/[`MAX_SCORE`]. 0 stands for [`DEFAULT_MINIMUM`].
     pub minimum: u32,
-    /// If more pairs than this number squared need a comparison, none are compared. 0 means no
-    /// limit.
+    /// If more pairs than the square of this number need a comparison, none are compared. 0 means
+    /// no limit.
     pub limit: usize,
     /// The treatment of empty files.
     pub empty: Empty,
-    /// The directory of sides without an object name, and the index whose attributes apply where
-    /// the worktree has none.
+    /// The worktree that holds sides without an object name, and the index whose attributes apply
+    /// where the worktree has none.
     pub worktree: Option<WorktreeFiles<'a>>,
 }
 
-/// The default minimum: half of a file is the same.
+/// The default minimum similarity: half of a file.
 pub const DEFAULT_MINIMUM: u32 = MAX_SCORE / 2;
 
 /// The default limit.
@@ -110,7 +110,7 @@ pub struct Detected {
     /// The pairs in their order, without deletions that became renames. Hashed worktree files have
     /// their object names. Copies are still marked as renames.
     pub pairs: Vec<Pair>,
-    /// The uses of each source, which tell copies from renames.
+    /// The uses of each source, which distinguish copies from renames.
     pub uses: SourceUses,
     /// Worktree paths that were hashed, with their object names.
     pub hashed: HashSet<(BString, ObjectId)>,
@@ -123,7 +123,7 @@ impl Detected {
         Detected { pairs, ..Detected::default() }
     }
 
-    /// Returns the pairs, with copies told from renames.
+    /// Returns the pairs, with copies distinguished from renames.
     pub fn resolved(mut self) -> Vec<Pair> {
         self.uses.mark_copies(&mut self.pairs);
         self.pairs
@@ -148,7 +148,7 @@ impl SourceUses {
         }
     }
 
-    /// Counts one more target of a source: the file itself, which stays.
+    /// Counts the source itself as one more target, because it stays.
     pub(super) fn add_use(&mut self, source: &BStr) {
         if let Some(used) = self.0.get_mut(source) {
             *used += 1;
@@ -159,19 +159,19 @@ impl SourceUses {
 /// A file that may have been renamed or copied.
 struct Source {
     file: File,
-    /// The number of its targets, itself included if it stays.
+    /// The number of its targets, including the source itself if it stays.
     used: u32,
     /// True if both sides are equal.
     is_unchanged: bool,
-    /// For one half of a split pair: the number of the other half among the targets, or of the
-    /// following target if the other half is none.
+    /// For one half of a split pair: the index of the other half in the targets. If the other half
+    /// is not a target, the index of the next target.
     other_half: Option<usize>,
 }
 
 /// A file that may be a rename or copy.
 struct Target {
     file: File,
-    /// The number of its source, and the similarity.
+    /// The index of its source, and the similarity.
     from: Option<(usize, u32)>,
 }
 
@@ -215,7 +215,7 @@ impl Candidates {
         for (at, pair) in pairs.iter().enumerate() {
             match (pair.old, pair.new) {
                 (Some(side), _) | (None, Some(side)) if is_excluded(side) => {}
-                // The file of an unmerged path is a target like any other in Git.
+                // In Git, the file of an unmerged path is a target like any other.
                 (None, Some(side)) => {
                     candidates.targets.push(Target { file: File::new(at, pair, side), from: None });
                 }
@@ -224,8 +224,8 @@ impl Candidates {
                     if is_gone || detect == Detect::Copies {
                         let file = File::new(at, pair, side);
                         let is_unchanged = pair.is_unchanged();
-                        // Too much of the file is left: it stays, unless another file takes its
-                        // place.
+                        // Too much of the file remains, so it stays unless another file takes its
+                        // path.
                         let used = u32::from(!is_gone || pair.is_half && pair.score == 0);
                         let other_half = pair.is_half.then_some(candidates.targets.len());
                         candidates.sources.push(Source { file, used, is_unchanged, other_half });
@@ -244,7 +244,7 @@ impl Candidates {
         files.filter(|file| file.location == Location::Worktree).collect()
     }
 
-    /// Returns the files of the marked sources and targets.
+    /// Returns the files of the marked sources and targets, mutably.
     fn selected(&mut self, is_source: &[bool], is_target: &[bool]) -> Vec<&mut File> {
         let sources = self.sources.iter_mut().map(|source| &mut source.file).zip(is_source);
         let targets = self.targets.iter_mut().map(|target| &mut target.file).zip(is_target);
@@ -259,7 +259,7 @@ impl Candidates {
         (sources, (0..self.targets.len()).filter(|&at| self.targets[at].from.is_none()).collect())
     }
 
-    /// Returns true if pairs were split: Git then takes no shortcuts.
+    /// Returns true if pairs were split. Git then skips its optimizations.
     fn has_halves(&self) -> bool {
         self.sources.iter().any(|source| source.other_half.is_some())
     }
@@ -289,7 +289,7 @@ impl Candidates {
                 }
                 None => *used > 0 && pair.status == Status::Deleted,
             };
-            // The object names of both sides are known only now.
+            // The object names of both sides are known only at this point.
             if !is_unchanged && pair.is_unchanged() {
                 pair.status = Status::Unknown;
             }

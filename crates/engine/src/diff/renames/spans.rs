@@ -1,5 +1,5 @@
 //! Similarity of two contents by their chunks, which end at a line end or after 64 bytes. The order
-//! of chunks does not count.
+//! of chunks does not matter.
 //!
 //! The hash function is Git's, collisions included, because they affect its scores.
 
@@ -14,15 +14,15 @@ const TEXT_PROBE: usize = 8000;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::diff) struct Spans(Vec<(u32, u32)>);
 
-/// Returns true if a content looks like text.
+/// Returns true if a content looks like text: its first bytes contain no NUL.
 pub(super) fn looks_like_text(content: &[u8]) -> bool {
     !content[..content.len().min(TEXT_PROBE)].contains(&0)
 }
 
 impl Spans {
-    /// Cuts a content into chunks. In text, a carriage return before a line feed does not count.
+    /// Cuts a content into chunks. In text, a carriage return before a line feed is ignored.
     pub(super) fn of(content: &[u8], is_text: bool) -> Spans {
-        // Git counts in 32 bits, so it ignores multiples of 4 GiB.
+        // Git counts in 32 bits, so it uses the size modulo 4 GiB.
         let content = &content[..content.len() as u32 as usize];
         let mut chunks: Vec<(u32, u32)> = Vec::new();
         let (mut one, mut other, mut length) = (0u32, 0u32, 0u32);

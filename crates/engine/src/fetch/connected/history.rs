@@ -1,7 +1,7 @@
-//! The commits that tips lead to and refs do not.
+//! Finds the commits that are reachable from the tips but not from refs.
 //!
-//! The youngest commit is visited first. A mark that reaches a visited commit goes on to its
-//! ancestors at once, so wrong dates do not change the result.
+//! The youngest commit is visited first. A mark on a visited commit is passed on to its ancestors
+//! at once, so wrong dates do not affect the result.
 
 use std::{
     cmp::Reverse,
@@ -14,7 +14,7 @@ use repo::{Commits, Links, Repository, objects::Objects};
 
 use super::trees::Job;
 
-/// The result.
+/// The result of the walk.
 pub(super) enum Known {
     /// The trees of the new commits. The base of each is the tree of its first parent.
     Commits(Vec<Job>),
@@ -52,7 +52,7 @@ pub(super) fn new_commits(
         }
     }
     for oid in known {
-        // A ref whose history is damaged tells nothing.
+        // A ref with damaged history is ignored.
         if let Some(commit) = walk.commits.peel(oid, &mut |_| ()) {
             let _ = walk.paint(commit, true);
         }
@@ -78,8 +78,8 @@ pub(super) fn new_commits(
 }
 
 impl Walk<'_> {
-    /// Marks a commit, and its ancestors as far as they were visited. The error is a commit that
-    /// cannot be read.
+    /// Marks a commit and its visited ancestors. The error is the name of a commit that cannot be
+    /// read.
     fn paint(&mut self, oid: ObjectId, is_known: bool) -> Result<(), ObjectId> {
         let mut pending = vec![oid];
         while let Some(oid) = pending.pop() {
@@ -93,7 +93,8 @@ impl Walk<'_> {
                     }
                 }
                 None => {
-                    // The graph may name a new commit whose object is gone.
+                    // The commit-graph may contain a commit whose object is missing, so the object
+                    // of a new commit is read.
                     let links = if is_known { self.commits.get(&oid) } else { self.commits.read(&oid) };
                     let links = links.ok_or(oid)?;
                     self.queue.push((links.date, Reverse(self.seen.len()), oid));

@@ -1,11 +1,11 @@
-//! The links between the objects of a pack, collected while they are named.
+//! The links between the objects of a pack, collected while the objects are indexed.
 //!
-//! Promise: [`Links::are_complete`] returns true only if every object that the tips and the pack's
-//! objects name is in the pack, and has the kind under which it is named. False says nothing: the
-//! caller has to walk.
+//! Promise: [`Links::are_complete`] returns true only if every object to which the tips and the
+//! pack's objects refer is in the pack and has the expected kind. If it returns false, the result
+//! is unknown, and the caller has to walk the history.
 //!
-//! A walk reads each tree again. Here each tree is in memory anyway, and one table holds every
-//! name.
+//! A walk would read each tree again. Here each tree is already in memory, and one table contains
+//! every object name.
 
 use std::{
     collections::HashMap,
@@ -20,36 +20,39 @@ use bstr::ByteSlice as _;
 use format::{Kind, ObjectId};
 use repo::indexing::{Large, Meter, Observer, Wanted};
 
-/// The number of parts of the table. Threads rarely wait for each other.
+/// The number of shards of the table, chosen so that threads rarely wait for each other.
 const SHARDS: usize = 64;
 
-/// The number of names that may be in the table before any object came. Each object adds eight. A
-/// pack can promise any number of objects.
+/// The number of names that the table may contain before any object has arrived. Each arrived
+/// object raises the limit by eight. The limit protects memory: the pack's header can announce any
+/// number of objects.
 const AHEAD: u64 = 1 << 20;
 
-/// A thread remembers about so many names: a tree mostly names what the one before it named.
+/// The number of recent names that a thread caches. A tree mostly refers to the same objects as the
+/// tree before it.
 const RECENT: usize = 4096;
 
 /// Collects links.
 pub(crate) struct Links<'a> {
     seeds: Seeds,
-    /// For each name, the kinds under which it was named, and the kind that came.
+    /// For each name, a bit set: the kinds that links expect, and the kind that arrived.
     shards: Vec<Mutex<HashMap<ObjectId, u8, Seeds>>>,
     len: AtomicU64,
-    /// The number of objects is the limit for the table: a longer one has a name without an object.
+    /// Provides the number of objects in the pack, which limits the table. A larger table would
+    /// contain a name without an object.
     meter: &'a Meter,
     has_failed: AtomicBool,
     recent: Mutex<Vec<Vec<Recent>>>,
 }
 
-/// A name with a mark that is in the table.
+/// A name with a mark that the table already contains.
 #[derive(Clone, Copy, Default)]
 struct Recent {
     raw: [u8; 32],
     mark: u8,
 }
 
-/// The mark of a kind under which an object is named.
+/// The mark for a link that expects this kind.
 fn named(kind: Kind) -> u8 {
     match kind {
         Kind::Commit => 1,
@@ -59,13 +62,13 @@ fn named(kind: Kind) -> u8 {
     }
 }
 
-/// The mark of an object that came.
+/// The mark for an object of this kind that arrived.
 fn came(kind: Kind) -> u8 {
     named(kind) << 4
 }
 
 impl<'a> Links<'a> {
-    /// No links yet. `meter` counts the objects of the pack.
+    /// Creates an empty table. `meter` counts the objects of the pack.
     pub(crate) fn new(meter: &'a Meter) -> Links<'a> {
         let seed = || RandomState::new().hash_one(0);
         let seeds = Seeds(seed(), seed());
@@ -79,7 +82,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns true if nothing is missing from a pack that was received and indexed.
+    /// Returns true if a pack that was received and indexed lacks no object.
     pub(crate) fn are_complete(&self, tips: &[ObjectId]) -> bool {
         let is_here = |tip: &ObjectId| {
             let shard = locked(&self.shards[self.shard(self.seeds.hash_one(tip))]);
@@ -94,7 +97,7 @@ impl<'a> Links<'a> {
     }
 
     fn shard(&self, hash: u64) -> usize {
-        // The tables use the lowest and the highest bits.
+        // The hash tables use the lowest and the highest bits of the hash.
         (hash >> 24) as usize % SHARDS
     }
 
@@ -118,7 +121,7 @@ impl<'a> Links<'a> {
         self.shards.iter().for_each(|shard| *locked(shard) = HashMap::with_hasher(self.seeds));
     }
 
-    /// Returns `None` for an object that is malformed.
+    /// Records an object and its links. Returns `None` for a malformed object.
     fn take(&self, kind: Kind, oid: &ObjectId, content: &[u8]) -> Option<()> {
         let hex = |line: &[u8], key: &[u8]| ObjectId::from_hex(oid.kind(), line.strip_prefix(key)?);
         match kind {
@@ -150,8 +153,8 @@ impl<'a> Links<'a> {
         Some(())
     }
 
-    /// Takes what a tree names. This is the part that costs time, so it makes no [`ObjectId`] of a
-    /// name that is in the table.
+    /// Records the links of a tree. This is the hot path, so it creates no [`ObjectId`] for names
+    /// in the thread's cache.
     fn take_tree(&self, oid: &ObjectId, content: &[u8], recent: &mut [Recent]) -> Option<()> {
         let mut rest = content;
         while !rest.is_empty() {
@@ -163,7 +166,7 @@ impl<'a> Links<'a> {
                 b"40000" => named(Kind::Tree),
                 b"160000" => continue,
                 [b'1', b'0' | b'2', ..] => named(Kind::Blob),
-                // An odd mode is for the walk to judge.
+                // An invalid mode: leave the decision to the walk.
                 _ => return None,
             };
             let start = u64::from_le_bytes(raw[..8].try_into().expect("a name has more bytes"));
@@ -189,7 +192,7 @@ impl Observer for Links<'_> {
     fn large(&self, object: &Large) -> Wanted {
         match object.kind {
             Kind::Blob => self.mark(&object.oid, came(object.kind)),
-            // Its links are unknown.
+            // The object is not in memory, so its links are unknown.
             Kind::Commit | Kind::Tree | Kind::Tag => self.fail(),
         }
         Wanted::Name
@@ -197,12 +200,12 @@ impl Observer for Links<'_> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // After a panic the command ends.
+    // A panic ends the command, so a partial update does not matter.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hashes names, which are hashes already. The seeds are secret: whoever makes a pack chooses the
-/// names in its trees.
+/// Hashes object names with a secret seed, because the author of a pack can choose the names in its
+/// trees.
 #[derive(Clone, Copy)]
 struct Seeds(u64, u64);
 
@@ -236,11 +239,11 @@ impl Hasher for Fold {
     }
 
     fn write_usize(&mut self, _: usize) {
-        // The length of an array is no news.
+        // The length prefix is the same for all names.
     }
 
     fn write_isize(&mut self, _: isize) {
-        // All names are of one kind.
+        // The discriminant is the same for all names.
     }
 
     fn finish(&self) -> u64 {
@@ -263,7 +266,8 @@ mod tests {
         entries.iter().flat_map(entry).collect()
     }
 
-    /// A tag of a commit with a parent, and their trees; no other object is named.
+    /// Returns the objects of a small history: a tag of a commit with a parent, and their trees. No
+    /// other objects are referred to.
     fn history() -> Vec<(u8, Kind, Vec<u8>)> {
         let commit = |tree: u8, parent: &str| format!("tree {}\n{parent}author x\n\nx\n", oid(tree)).into();
         vec![
@@ -301,7 +305,7 @@ mod tests {
         }
         assert!(is_complete(&all[..6], 7, Some(Kind::Blob)));
         assert!(!is_complete(&all, 7, Some(Kind::Tree)));
-        // A pack with fewer objects than names lacks one.
+        // A pack with fewer objects than referred names is incomplete.
         assert!(!is_complete(&all, 6, None));
     }
 

@@ -1,12 +1,14 @@
-//! Checks that everything which new tips need is here: `git rev-list --objects --not --all`.
+//! Checks that all objects reachable from new tips exist locally: `git rev-list --objects --not
+//! --all`.
 //!
-//! Promise: history that a ref leads to counts as complete, as in Git; everything else that is
-//! reachable from the tips is looked for. Nothing is fetched, and nothing is replaced.
+//! Promise: history that is reachable from a ref counts as complete, as in Git. All other objects
+//! that are reachable from the tips are looked up. The check fetches no objects and ignores replace
+//! refs.
 //!
-//! Order: the commits that no ref leads to (`history.rs`, one thread), then their trees and blobs
-//! (all cores). A tree is compared with that of the first parent, and only differences are
-//! followed. A clone has no refs yet, so each tree is read once, unless `links.rs` has collected
-//! the links while the pack arrived.
+//! Order: find the commits that are not reachable from refs (`history.rs`, one thread), then check
+//! their trees and blobs (all cores). A tree is compared with that of the first parent, and only
+//! differences are followed. A clone has no refs yet, so each tree is read once, unless `links.rs`
+//! has collected the links while the pack arrived.
 
 mod history;
 mod links;
@@ -27,7 +29,7 @@ pub(crate) use self::links::Links;
 use self::history::Known;
 use crate::crew::Workers;
 
-/// The reason why the check gave no answer.
+/// The reason why the check has no result.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -37,25 +39,25 @@ pub enum Error {
     Repo(#[from] repo::Error),
 }
 
-/// The answer.
+/// The result of the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connected {
-    /// Everything is here.
+    /// All reachable objects exist.
     Complete,
     /// This object is missing or damaged.
     Missing(ObjectId),
 }
 
-/// How the check is done.
+/// The options of the check.
 #[derive(Clone, Copy)]
 pub struct Options<'a> {
     /// The number of threads that read trees.
     pub workers: Workers,
-    /// Set to stop.
+    /// Raised to stop the check.
     pub interrupt: &'a AtomicBool,
 }
 
-/// Checks all of `tips`. `repo` must know the present shallow commits.
+/// Checks all of `tips`. `repo` must have been opened after the last change of the file `shallow`.
 pub fn check(repo: &Repository, tips: &[ObjectId], options: Options<'_>) -> Result<Connected, Error> {
     let objects = repo.stored_objects();
     if let Some(missing) = tips.iter().find(|tip| !objects.contains(tip)) {
@@ -94,12 +96,13 @@ pub fn check(repo: &Repository, tips: &[ObjectId], options: Options<'_>) -> Resu
     }
 }
 
-/// The packs that came from promisor remotes: what their objects need is promised.
+/// Caches for each pack whether it is a promisor pack. Objects to which such a pack refers are
+/// promised.
 #[derive(Default)]
 pub(super) struct Promises(HashMap<PathBuf, bool>);
 
 impl Promises {
-    /// Returns true if the object is in such a pack.
+    /// Returns true if the object is in a promisor pack.
     pub(super) fn hold(&mut self, objects: &Objects, oid: &ObjectId) -> bool {
         let mut promises = |file: PathBuf| match self.0.get(&file) {
             Some(promises) => *promises,
@@ -114,15 +117,14 @@ impl Promises {
     }
 }
 
-/// Returns the objects of all refs and of HEAD, and those of the repositories that objects are
-/// borrowed from.
+/// Returns the objects of all refs, of HEAD, and of the refs in alternate repositories.
 fn known(repo: &Repository, objects: &Objects) -> Result<std::collections::HashSet<ObjectId>, Error> {
     let refs = repo.refs("refs/")?.into_iter().map(|(_, oid)| oid);
     let head = repo.head().ok().and_then(|head| head.oid());
     Ok(refs.chain(head).chain(repo.alternate_tips(objects)).filter(|oid| !oid.is_null()).collect())
 }
 
-/// The objects to which tips lead over tags.
+/// The objects to which the tips peel.
 #[derive(Default)]
 struct Roots {
     commits: Vec<ObjectId>,
@@ -130,7 +132,7 @@ struct Roots {
 }
 
 impl Roots {
-    /// Adds a tip. The error is the object that cannot be read.
+    /// Adds a tip, and peels tags. The error is the name of an object that cannot be read.
     fn add(&mut self, objects: &Objects, tip: &ObjectId) -> Result<(), ObjectId> {
         let (mut reader, mut oid) = (objects.reader(), *tip);
         loop {

@@ -1,4 +1,4 @@
-//! Histories made by Git, from which objects are taken.
+//! Checks of histories that Git created, with some objects removed.
 
 use std::sync::atomic::AtomicBool;
 
@@ -52,13 +52,13 @@ fn misses_each_object_that_no_ref_leads_to() {
         assert_eq!(answer(&repo, &["old"]), Connected::Complete);
         sys::by_path::rename(&aside, &file).expect("it goes back");
     }
-    // Objects that a ref leads to are not looked for.
+    // Objects that are reachable from a ref are not looked up.
     let blob =
         String::from_utf8_lossy(repo.git(&["rev-parse", "old:a"]).stdout.trim_ascii_end()).into_owned();
     sys::by_path::remove_file(&repo.path.join(".git/objects").join(&blob[..2]).join(&blob[2..]))
         .expect("there");
     assert_eq!(answer(&repo, &[&tip]), Connected::Complete);
-    // Without refs all are.
+    // Without refs all objects are looked up.
     repo.git(&["checkout", "-q", "--orphan", "empty"]);
     repo.git(&["update-ref", "-d", "refs/heads/old"]);
     assert!(matches!(answer(&repo, &[&tip]), Connected::Missing(_)));

@@ -1,4 +1,4 @@
-//! Looks for the trees and blobs of new commits, on all cores.
+//! Looks up the trees and blobs of new commits, on all cores.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,20 +15,21 @@ use repo::objects::{Kind, Objects, Reader};
 
 use crate::crew::{self, Tuning, Workers};
 
-/// The seen objects are in so many sets, so that threads rarely wait for each other.
+/// The number of shards of the set of visited objects, chosen so that threads rarely wait for each
+/// other.
 const SHARDS: usize = 64;
 
-/// A tree to look at.
+/// A tree to check.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     pub(super) tree: ObjectId,
-    /// A tree whose objects need no check.
+    /// The tree of the first parent at the same path. Its objects need no check.
     pub(super) base: Option<ObjectId>,
 }
 
 pub(super) struct Walk<'a> {
     objects: &'a Objects,
-    /// Missing objects are promised.
+    /// True in a partial clone: missing objects count as promised.
     is_partial: bool,
     interrupt: &'a AtomicBool,
     hasher: RandomState,
@@ -50,9 +51,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Looks for everything below `jobs`. Returns an object that is missing.
+    /// Checks all objects below `jobs`. Returns a missing object, if any.
     pub(super) fn run(self, mut jobs: Vec<Job>, workers: Workers) -> Option<ObjectId> {
-        // The newest job is done first, so the oldest commit comes last in the list.
+        // Workers take the last job first, so the newest commit has to be last.
         let ahead = jobs.len();
         jobs.reverse();
         crew::descend(
@@ -103,7 +104,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Returns true the first time.
+    /// Adds an object to the visited ones. Returns true if it was not visited before.
     fn is_new(&self, oid: &ObjectId) -> bool {
         let shard = self.hasher.hash_one(oid) as usize % SHARDS;
         self.seen[shard].lock().unwrap_or_else(PoisonError::into_inner).insert(*oid)
@@ -118,7 +119,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The entries of a tree that needs no check; none if it cannot be read.
+/// Returns the entries of a base tree; none if it cannot be read.
 fn entries(reader: &mut Reader<'_>, tree: &ObjectId) -> HashMap<BString, ObjectId> {
     let Ok((Kind::Tree, data)) = reader.read(tree) else { return HashMap::new() };
     let entries = TreeEntries::new(tree.kind(), data).filter_map(Result::ok);

@@ -1,4 +1,4 @@
-//! Offers each commit, until all that are left are common.
+//! Sends each commit as a have, until all remaining commits are common.
 
 use std::collections::HashMap;
 
@@ -9,15 +9,15 @@ use super::history::History;
 /// The state of a commit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
-    /// The server has it.
+    /// The server has the commit.
     common: bool,
-    /// It is the commit of a ref that both sides have. It is offered, and its ancestors are not.
+    /// The commit of a ref that both sides have. It is sent as a have, but its ancestors are not.
     common_ref: bool,
     seen: bool,
     popped: bool,
 }
 
-/// See the module.
+/// The negotiator of `fetch.negotiationAlgorithm=consecutive`.
 pub(super) struct Consecutive<'a> {
     history: History<'a>,
     marks: HashMap<ObjectId, Marks>,
@@ -38,7 +38,7 @@ impl<'a> Consecutive<'a> {
         self.marks.entry(*oid).or_default()
     }
 
-    /// Queues a commit that was not seen.
+    /// Queues a commit that was not seen before.
     fn push(&mut self, oid: &ObjectId) {
         let is_common = {
             let marks = self.marks(oid);
@@ -64,7 +64,8 @@ impl<'a> Consecutive<'a> {
         }
     }
 
-    /// Returns true if the commit was known to be common; `None` if it does not exist.
+    /// Marks a commit as common. Returns true if it was already marked, or `None` if it does not
+    /// exist.
     pub(super) fn acknowledge(&mut self, oid: &ObjectId) -> Option<bool> {
         if !self.history.exists(oid) {
             return None;
@@ -74,7 +75,7 @@ impl<'a> Consecutive<'a> {
         Some(known)
     }
 
-    /// Marks a commit, and those of its ancestors that were seen.
+    /// Marks a commit and its seen ancestors as common.
     pub(super) fn is_common(&mut self, oid: &ObjectId) {
         let mut pending = vec![*oid];
         while let Some(oid) = pending.pop() {
@@ -90,7 +91,7 @@ impl<'a> Consecutive<'a> {
             if !marks.popped {
                 self.open = self.open.saturating_sub(1);
             }
-            // The first parent is gone through first, with all its ancestors, as in Git.
+            // The stack processes the first parent first, with all its ancestors, as Git does.
             pending.extend(self.history.parents(&oid).into_iter().rev());
         }
     }
@@ -101,7 +102,7 @@ impl<'a> Consecutive<'a> {
         }
     }
 
-    /// The next commit to offer.
+    /// Returns the next have.
     pub(super) fn next(&mut self) -> Option<ObjectId> {
         loop {
             if self.open == 0 {
@@ -120,7 +121,7 @@ impl<'a> Consecutive<'a> {
                     self.marks(&parent).common |= passes_on;
                     self.push(&parent);
                 }
-                // A parent that was offered before is not marked itself.
+                // A parent that was sent as a have before is not marked. Its own parents are.
                 if passes_on && !self.marks(&parent).common {
                     self.ancestors_are_common(&parent);
                 }

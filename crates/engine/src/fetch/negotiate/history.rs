@@ -1,4 +1,4 @@
-//! Commits in a queue, the youngest first.
+//! A queue of commits, the youngest first.
 
 use std::{
     cmp::Reverse,
@@ -8,11 +8,11 @@ use std::{
 use format::ObjectId;
 use repo::{Commits, Links};
 
-/// A queue of commits, and the links of those that were looked up.
+/// A queue of commits, and a cache of their parents and dates.
 pub(super) struct History<'a> {
     commits: Commits<'a>,
     known: HashMap<ObjectId, Option<Links>>,
-    /// By date; of two with one date, the first that came.
+    /// Sorted by date. Among commits with the same date, the one pushed first comes first.
     queue: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
     pushed: usize,
 }
@@ -27,7 +27,7 @@ impl<'a> History<'a> {
         self.known.entry(*oid).or_insert_with(|| commits.get(oid)).as_ref()
     }
 
-    /// Puts a commit into the queue. Returns false if it cannot be read.
+    /// Pushes a commit to the queue. Returns false if it cannot be read.
     pub(super) fn push(&mut self, oid: &ObjectId) -> bool {
         let Some(date) = self.links(oid).map(|links| links.date) else { return false };
         self.queue.push((date, Reverse(self.pushed), *oid));
@@ -35,12 +35,12 @@ impl<'a> History<'a> {
         true
     }
 
-    /// Takes the youngest commit.
+    /// Pops the youngest commit, with its date.
     pub(super) fn pop(&mut self) -> Option<(ObjectId, i64)> {
         self.queue.pop().map(|(date, _, oid)| (oid, date))
     }
 
-    /// The parents of a commit; none if it cannot be read.
+    /// Returns the parents of a commit; none if it cannot be read.
     pub(super) fn parents(&mut self, oid: &ObjectId) -> Vec<ObjectId> {
         self.links(oid).map(|links| links.parents.clone()).unwrap_or_default()
     }

@@ -1,10 +1,10 @@
-//! The commits that a fetch offers to the server, in Git's order.
+//! The commits that a fetch sends to the server as haves, in Git's order.
 //!
-//! Order: refs of the server that are complete here become common first; then the tips of all refs,
-//! or the given ones, are added. Commits are offered youngest first. The two algorithms differ in
-//! the commits that they leave out. Source: `fetch.negotiationAlgorithm` in git-config(1).
+//! Order: mark the server's refs as common whose history is complete locally, then add the tips of
+//! all refs, or the given tips. Haves are sent youngest first. The two algorithms differ in the
+//! commits that they skip. Source: `fetch.negotiationAlgorithm` in git-config(1).
 //!
-//! Objects that cannot be read are left out. Nothing is fetched.
+//! Objects that cannot be read are skipped. Nothing is fetched.
 
 mod consecutive;
 mod history;
@@ -24,12 +24,12 @@ use self::{consecutive::Consecutive, history::History, skipping::Skipping};
 /// `fetch.negotiationAlgorithm`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Each commit.
+    /// All commits.
     #[default]
     Consecutive,
-    /// Some commits, with growing gaps.
+    /// A part of the commits, with growing gaps.
     Skipping,
-    /// None.
+    /// No commits.
     Noop,
 }
 
@@ -49,21 +49,21 @@ impl Algorithm {
     }
 }
 
-/// The refs that a negotiation is about.
+/// The refs to negotiate about.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tips<'a> {
     /// The objects of the server's refs.
     pub theirs: &'a [ObjectId],
-    /// `--negotiation-tip`: the commits to begin with, in place of all refs.
+    /// `--negotiation-tip`: the commits to start from, instead of all refs.
     pub given: Option<&'a [ObjectId]>,
-    /// The fetch changes the depth of the history, so refs do not tell what is complete.
+    /// True if the fetch changes the depth of the history. Then a ref's history may be incomplete.
     pub deepens: bool,
 }
 
-/// A negotiation.
+/// A negotiation with a server.
 pub struct Negotiation<'a> {
     chooser: Chooser<'a>,
-    /// `--negotiation-include`: the commits that are always offered.
+    /// `--negotiation-include`: the commits that are always sent as haves.
     included: Vec<ObjectId>,
     /// The commits that were added as tips.
     tips: Vec<ObjectId>,
@@ -77,7 +77,8 @@ enum Chooser<'a> {
 }
 
 impl<'a> Negotiation<'a> {
-    /// Prepares a negotiation. `objects` fetch nothing ([`Repository::stored_objects`]).
+    /// Prepares a negotiation. `objects` must not fetch missing objects
+    /// ([`Repository::stored_objects`]).
     pub fn new(
         repo: &'a Repository,
         objects: &'a Objects,
@@ -111,7 +112,7 @@ impl<'a> Negotiation<'a> {
 }
 
 impl Negotiation<'_> {
-    /// Offers these objects in each round. Those that are no commits are left out.
+    /// Sends these objects as haves in each round. Objects that are not commits are skipped.
     pub fn include(&mut self, objects: &[ObjectId], all: &Objects) {
         let is_commit = |oid: &&ObjectId| matches!(all.header(oid), Ok((Kind::Commit, _)));
         let mut seen = HashSet::new();
@@ -119,8 +120,9 @@ impl Negotiation<'_> {
     }
 }
 
-/// Returns the commits of the server's refs that are complete here: an own ref leads to them, as
-/// far as commits are younger than the youngest of `theirs` that is here.
+/// Returns the commits of the server's refs that are reachable from local refs, and thus complete
+/// locally. The walk visits only commits that are not older than the youngest local commit of
+/// `theirs`.
 fn complete_refs(mut commits: Commits<'_>, theirs: &[ObjectId], ours: &[ObjectId]) -> Vec<ObjectId> {
     let youngest =
         theirs.iter().filter_map(|oid| commits.get(oid)).map(|links| links.date).max().unwrap_or(0);
@@ -132,7 +134,7 @@ fn complete_refs(mut commits: Commits<'_>, theirs: &[ObjectId], ours: &[ObjectId
             history.push(&commit);
         }
     }
-    // As in Git, there is no walk if none of theirs is here.
+    // Like Git, skip the walk if no commit of `theirs` exists locally.
     let is_within = |date: i64| youngest > 0 && date >= youngest;
     while let Some((oid, _)) = history.pop().filter(|(_, date)| is_within(*date)) {
         for parent in history.parents(&oid) {
@@ -154,7 +156,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Adds the commit to which an object leads, and returns it.
+    /// Peels an object, adds its commit as a tip, and returns the commit.
     fn add_tip(&mut self, oid: &ObjectId) -> Option<ObjectId> {
         let history = self.history()?;
         let commit = history.peel(oid, &mut |_| ())?;

@@ -1,7 +1,8 @@
-//! Offers commits with growing gaps, so that few rounds find common commits in a long history.
+//! Sends haves with growing gaps, so that few rounds find common commits in a long history.
 //!
-//! A commit passes a countdown on to its parents. When it ends, the commit is offered, and the next
-//! gap is half as long again. A commit without other ways down is always offered.
+//! Each commit passes a countdown on to its parents. When the countdown reaches zero, the commit is
+//! sent as a have, and the next gap is longer by half. A commit is also sent if the walk cannot
+//! continue at any of its parents.
 
 use std::collections::HashMap;
 
@@ -12,18 +13,18 @@ use super::history::History;
 /// The state of a commit.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// The server has it.
+    /// The server has the commit.
     common: bool,
-    /// The server has a ref to it, as far as we know.
+    /// The server advertises the commit, as far as is known.
     advertised: bool,
     popped: bool,
-    /// The length of the present gap.
+    /// The length of the current gap.
     gap: u16,
-    /// The commits of the gap that are left.
+    /// The remaining commits of the gap.
     left: u16,
 }
 
-/// See the module.
+/// The negotiator of `fetch.negotiationAlgorithm=skipping`.
 pub(super) struct Skipping<'a> {
     history: History<'a>,
     /// The commits that were seen.
@@ -41,7 +42,7 @@ impl<'a> Skipping<'a> {
         &mut self.history
     }
 
-    /// Queues a commit, unless it was seen or does not exist.
+    /// Queues a commit, unless it was seen before or does not exist.
     fn push(&mut self, oid: &ObjectId, state: State) {
         if !self.states.contains_key(oid) && self.history.push(oid) {
             self.states.insert(*oid, state);
@@ -57,14 +58,15 @@ impl<'a> Skipping<'a> {
         self.push(oid, State { advertised: true, ..State::default() });
     }
 
-    /// Returns true if the commit was known to be common; `None` if it was not offered.
+    /// Marks a commit as common. Returns true if it was already marked, or `None` if it was never
+    /// queued.
     pub(super) fn acknowledge(&mut self, oid: &ObjectId) -> Option<bool> {
         let known = self.states.get(oid)?.common;
         self.is_common(oid);
         Some(known)
     }
 
-    /// Marks a commit, and those of its ancestors that were seen.
+    /// Marks a commit and its seen ancestors as common.
     pub(super) fn is_common(&mut self, oid: &ObjectId) {
         let mut pending = vec![*oid];
         while let Some(oid) = pending.pop() {
@@ -77,7 +79,7 @@ impl<'a> Skipping<'a> {
         }
     }
 
-    /// The next commit to offer.
+    /// Returns the next have.
     pub(super) fn next(&mut self) -> Option<ObjectId> {
         loop {
             if self.open == 0 {
@@ -101,7 +103,7 @@ impl<'a> Skipping<'a> {
     }
 
     /// Passes the countdown of a commit on to a parent. Returns false if the parent was popped
-    /// before it, because of wrong dates.
+    /// earlier, because of wrong dates.
     fn pass_on(&mut self, from: &State, parent: &ObjectId) -> bool {
         self.push(parent, State::default());
         let Some(state) = self.states.get_mut(parent).filter(|state| !state.popped) else { return false };

@@ -1,11 +1,11 @@
-//! The order of offers, on histories made by Git.
+//! The order of haves, on histories created by Git.
 
 use repo::{OpenOptions, Repository};
 use testkit::Sandbox;
 
 use super::*;
 
-/// A line of commits, the oldest first.
+/// Creates a linear history. Returns its commits, the oldest first.
 fn line(sandbox: &Sandbox, count: usize) -> (Repository, Vec<ObjectId>) {
     let made = sandbox.init("line");
     let mut names = Vec::new();
@@ -21,7 +21,8 @@ fn line(sandbox: &Sandbox, count: usize) -> (Repository, Vec<ObjectId>) {
     (Repository::open(&options).expect("a repository"), names)
 }
 
-/// The numbers of the commits that are offered, if the server has none, or that of `acknowledged`.
+/// Returns the numbers of the commits sent as haves. The server acknowledges only the commit with
+/// the number `acknowledged`.
 fn offers(
     repo: &Repository,
     names: &[ObjectId],

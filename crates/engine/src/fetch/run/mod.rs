@@ -1,4 +1,4 @@
-//! The fetch from one remote.
+//! A fetch from one remote.
 
 mod remote_head;
 
@@ -66,7 +66,7 @@ struct Fetch<'a> {
     local: LocalRefs,
     /// The lines for FETCH_HEAD.
     head_lines: Vec<u8>,
-    /// The edits, each with the number of its update.
+    /// The ref edits, each with the index of its update in the report.
     edits: Vec<(Edit, Option<usize>)>,
 }
 
@@ -96,13 +96,13 @@ impl<'a> Fetch<'a> {
         let depth = if follows_tags { Depth::FollowingTags } else { Depth::AsAsked };
         let done = self.transfer.take(repo, &mut refs, depth, &url)?;
         self.report.has_new_objects |= done.has_new_objects;
-        // Objects that have just arrived decide which tags are followed.
+        // Reopened, because the objects that have just arrived determine which tags are followed.
         let fresh = match done.reopened {
             None if follows_tags && done.has_new_objects => Some(repo.open_again()?),
             reopened => reopened,
         };
         self.update(fresh.as_ref().unwrap_or(repo), &refs)?;
-        // Git follows no tags once a ref is rejected.
+        // Like Git, follow no tags after a rejected ref.
         let is_rejected = self.report.updates.iter().any(|update| update.flag == Flag::Rejected);
         if follows_tags && !is_rejected {
             self.follow_tags(&theirs, fresh.as_ref().unwrap_or(repo))?;
@@ -125,7 +125,7 @@ impl<'a> Fetch<'a> {
         self.options.fetch_head != FetchHeadPolicy::Leave && !self.options.dry_run
     }
 
-    /// Returns true if the remote's HEAD is recorded.
+    /// Returns true if this fetch records the remote's HEAD.
     fn follows_head(&self) -> bool {
         self.options.refspecs.is_empty()
             && !self.remote.refspecs.is_empty()
@@ -133,7 +133,7 @@ impl<'a> Fetch<'a> {
             && self.remote.is_configured
     }
 
-    /// Returns the upstream of the current branch, if it is on this remote.
+    /// Returns the upstream of the current branch, if it belongs to this remote.
     fn merges(&self) -> Option<&Upstream> {
         self.upstream.as_ref().filter(|upstream| upstream.remote == self.remote.name)
     }
@@ -170,13 +170,13 @@ impl<'a> Fetch<'a> {
             }
             Ok::<_, Error>(ControlFlow::Continue(()))
         })?;
-        // They are sorted, and a map of sorted values is made without a search.
+        // The refs are sorted, so the map is built without searches.
         local.values = values.into_iter().collect();
         Ok(())
     }
 
-    /// Looks for symbolic refs that name no ref among those that would be new. Returns true if it
-    /// finds some.
+    /// Finds dangling symbolic refs among the new local refs, and adds them to the local refs.
+    /// Returns true if it finds any.
     fn find_dangling(&mut self, mapped: &Mapped) -> Result<bool, Error> {
         let before = self.local.symbolic.len();
         let new = mapped.refs.iter().filter_map(|mapping| mapping.local.as_ref());
@@ -216,7 +216,7 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// Returns an error if a branch that a worktree has checked out would change.
+    /// Returns an error if the fetch would update a branch that is checked out in a worktree.
     fn refuse_checked_out(&self, refs: &[Mapping]) -> Result<(), Error> {
         for ours in refs.iter().filter_map(|mapping| mapping.local.as_ref()) {
             if ours.name.starts_with(b"refs/heads/")
@@ -301,7 +301,7 @@ impl<'a> Fetch<'a> {
         }
     }
 
-    /// Judges each ref, and collects lines and edits.
+    /// Decides the update of each ref, and collects lines and edits.
     fn update(&mut self, repo: &Repository, refs: &[Mapping]) -> Result<(), Error> {
         let options = self.options;
         let policy = Policy {
@@ -318,7 +318,7 @@ impl<'a> Fetch<'a> {
             let text = format!("rejected {name} because shallow roots are not allowed to be updated");
             (self.context.events)(Event::Warning(text.as_str().into()));
         }
-        // Only a commit can be merged.
+        // Only commits can be merged.
         let merge = |mapping: &Mapping| match mapping.merge {
             Merge::Merged if repo.commit_if_there(mapping.oid)?.is_none() => Ok(Merge::NotMerged),
             merge => Ok::<_, Error>(merge),
@@ -366,7 +366,7 @@ impl<'a> Fetch<'a> {
         Ok(())
     }
 
-    /// Fetches the tags that lead to objects which have arrived.
+    /// Fetches the tags that point to objects which have just arrived.
     fn follow_tags(&mut self, theirs: &Advertisement, repo: &Repository) -> Result<(), Error> {
         let mut local = self.local.clone();
         let names = self.edits.iter().map(|(edit, _)| edit.name.clone());
@@ -382,8 +382,8 @@ impl<'a> Fetch<'a> {
         self.update(done.reopened.as_ref().unwrap_or(repo), &tags)
     }
 
-    /// Makes the edits. With `--atomic` all or none; otherwise an edit that fails is left out.
-    /// Returns false if none was made although some were wanted.
+    /// Commits the edits. With `--atomic`, either all edits are made or none. Otherwise a failed
+    /// edit is skipped. Returns false if no edit was made although there were some.
     fn commit(&mut self) -> Result<bool, Error> {
         let edits = std::mem::take(&mut self.edits);
         let failures = if self.options.atomic { Failures::EndAll } else { Failures::RejectOne };
@@ -428,16 +428,16 @@ impl<'a> Fetch<'a> {
     }
 }
 
-/// The warning if nobody looks for commits that an update loses.
+/// The warning if forced updates are not checked for lost commits.
 const UNCHECKED: &str = "fetch normally indicates which branches had a forced update,\n\
     but that check has been disabled; to re-enable, use '--show-forced-updates'\n\
     flag or run 'git config fetch.showForcedUpdates true'";
 
-/// Exit codes of a failed transaction: Git's negative numbers of the two kinds of errors.
+/// Exit codes of a failed transaction. Git uses the negative numbers of its two error kinds.
 const CONFLICT: u8 = 254;
 const OTHER: u8 = 253;
 
-/// Ends the fetch if the hook refused the transaction: Git dies at once, without a table.
+/// Ends the fetch if the hook vetoed the transaction. Git dies at once, without a table.
 fn vetoed<T>(done: Result<T, store::refs::Error>) -> Result<Result<T, store::refs::Error>, Error> {
     match done {
         Err(error @ store::refs::Error::Vetoed { .. }) => Err(error.into()),

@@ -1,4 +1,4 @@
-//! The local record of the branch that the remote's HEAD names.
+//! The local record of the remote's HEAD.
 
 use bstr::{BString, ByteSlice};
 use format::ObjectId;
@@ -11,7 +11,7 @@ use super::{
 };
 
 impl Fetch<'_> {
-    /// Makes `refs/remotes/<name>/HEAD` name the branch of the remote's HEAD; in a mirror, HEAD.
+    /// Points `refs/remotes/<name>/HEAD`, or in a mirror HEAD, to the branch of the remote's HEAD.
     pub(super) fn set_remote_head(&mut self, theirs: &Advertisement) -> Result<(), Error> {
         let repo = self.context.repo;
         let Some(branch) = branch_of_head(theirs) else { return Ok(()) };
@@ -37,13 +37,13 @@ impl Fetch<'_> {
                     ..Edit::set(head.as_bstr(), ObjectId::null(repo.hash()), "fetch".into())
                 };
                 let mut transaction = self.transaction(Failures::EndAll);
-                // A HEAD that cannot be recorded is no error of the fetch.
+                // A failure to record HEAD does not fail the fetch.
                 let _ = transaction.add(edit).and_then(|()| transaction.commit());
             }
             return Ok(());
         }
         if let Some(hook) = self.context.hook {
-            // The transaction of Git finds HEAD there only after it has asked the hook.
+            // Git's transaction finds the existing HEAD only after it has called the hook.
             let line = format!("{} ref:{target} {head}\n", ObjectId::null(repo.hash()));
             hook(Stage::Preparing, line.as_bytes());
         }
@@ -68,8 +68,9 @@ impl Fetch<'_> {
     }
 }
 
-/// Returns the branch of the server's HEAD, without `refs/heads/`. `None` if the server does not
-/// tell, and several branches have the value of HEAD.
+/// Returns the branch of the remote's HEAD, without `refs/heads/`. Without a symref in the
+/// advertisement, the branch is guessed by its value. Returns `None` if no branch or several
+/// branches have the value of HEAD.
 fn branch_of_head(theirs: &Advertisement) -> Option<BString> {
     let head = theirs.refs.iter().find(|theirs| theirs.name == "HEAD")?;
     let short = |name: &BString| Some(BString::from(name.strip_prefix(b"refs/heads/")?));
