@@ -3,10 +3,11 @@
 //! Three floors, whose imports only point downwards (a test in `tests/it/floors.rs` checks this):
 //!
 //! 1. [`crew`]: the number of workers, and the distribution of work among them;
-//! 2. [`look`]: reads what is there: stat data, trees, ignore rules, pathspecs, sparse patterns;
+//! 2. [`look`]: reads the state of the repository and the worktree: stat data, trees, ignore rules,
+//!    pathspecs, sparse patterns;
 //! 3. the operations: [`checkout`], [`status`], [`diff`], [`add`], [`stash`], [`clean`], [`clone`],
 //!    [`switch`], [`worktree`], [`workspace`], [`indexing`], [`fetch`], [`bundles`], [`fleet`], and
-//!    what they share ([`guard`], [`trash`]). They use each other without circles.
+//!    the modules that they share ([`guard`], [`trash`]). Their imports form no cycles.
 
 pub mod add;
 pub mod bundles;

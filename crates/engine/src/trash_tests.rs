@@ -109,7 +109,7 @@ fn removes_a_link_and_not_its_target() {
 #[test]
 fn reports_undeletable_files_and_never_discards_them() {
     if sys::user::effective_uid() == 0 {
-        // Permissions do not bind root.
+        // Permissions do not restrict root.
         return;
     }
     let fixture = Fixture::new();

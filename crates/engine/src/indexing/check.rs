@@ -1,4 +1,4 @@
-//! Compares an existing index with the one that its pack should have.
+//! Compares an existing index with the index that its pack should have.
 
 use std::io::{self, Read as _, Write};
 
@@ -9,20 +9,20 @@ use format::{
 use store::{HashWriter, Hashing};
 use sys::{File, by_path::uninterrupted};
 
-/// How a file differs from what it should be.
+/// The way in which a file differs from the expected content.
 #[derive(Debug)]
 pub enum Mismatch {
-    /// It cannot be read.
+    /// The file cannot be read.
     Io(io::Error),
-    /// It ends too early.
+    /// The file ends too early.
     Truncated,
-    /// Other bytes are in it.
+    /// The file contains different bytes.
     Differs,
-    /// It goes on.
+    /// The file has extra bytes at its end.
     Garbage,
 }
 
-/// Takes bytes and compares them with those of a file.
+/// A writer that compares the written bytes with those of a file.
 struct Comparison<'a> {
     file: &'a File,
     found: Option<Mismatch>,
@@ -57,7 +57,7 @@ fn read_fully(mut file: &File, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(len)
 }
 
-/// Compares the index in `file`.
+/// Compares the pack index in `file` with the expected one.
 pub fn check_index(
     file: &File,
     members: &dyn Members,
@@ -67,7 +67,7 @@ pub fn check_index(
     compare(file, checksum.kind(), |emit| idx_writer::write_index(members, checksum.as_bytes(), form, emit))
 }
 
-/// Compares the reverse index in `file`.
+/// Compares the reverse index in `file` with the expected one.
 pub fn check_reverse(file: &File, members: &dyn Members, checksum: &ObjectId) -> Result<(), Mismatch> {
     let kind = checksum.kind();
     compare(file, kind, |emit| idx_writer::write_reverse(members, checksum.as_bytes(), kind, emit))

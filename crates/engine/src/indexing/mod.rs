@@ -1,10 +1,10 @@
-//! Receives packs, and makes and checks the indices of packs that are there.
+//! Receives packs, and creates and checks the indexes of existing packs.
 //!
 //! Promise: files get their names only after the whole pack was read, every object was named, and
-//! the checksums were verified. After an error no file is left that was not there before.
+//! the checksums were verified. After an error no new file is left behind.
 //!
-//! [`receive`] writes a stream into a repository; [`index`] reads a pack where it is; [`salvage()`]
-//! publishes the beginning of a pack that broke off.
+//! [`receive`] writes a stream into a repository. [`index`] reads an existing pack. [`salvage()`]
+//! publishes the beginning of an incomplete pack.
 
 pub mod arrive;
 mod check;
@@ -27,7 +27,7 @@ use sys::{File, by_path};
 pub use check::{Mismatch, check_index, check_reverse};
 pub use salvage::{Salvaged, salvage};
 
-/// Why a pack was not indexed.
+/// The reason why a pack was not indexed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -41,34 +41,34 @@ pub enum Error {
     Io { what: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// The treatment of a received pack.
+/// The options for a received pack.
 pub struct Plan<'a> {
-    /// Where it is published.
+    /// The place where it is published.
     pub target: Target<'a>,
-    /// The files beside it.
+    /// The options for the files that accompany the pack.
     pub finish: &'a FinishOptions,
-    /// Missing bases are added to a thin pack, deflated at this level.
+    /// The deflate level of the bases that complete a thin pack. `None` rejects thin packs.
     pub complete: Option<i32>,
-    /// Files that are there before the pack: extension and content.
+    /// Files that are created before the pack, with the pack's name: their extension and content.
     pub marks: Vec<(&'static str, Vec<u8>)>,
-    /// Called when the whole pack has been read.
+    /// Called after the whole pack has been read.
     pub on_end: &'a dyn Fn(),
-    /// Called before the pack is published. An error leaves nothing behind.
+    /// Called before the pack is published. After an error no file is left behind.
     pub judge: &'a dyn Fn() -> Result<(), Error>,
-    /// Leave the temporary file after an error: [`salvage()`] takes what is in it.
+    /// True to keep the temporary file after an error. [`salvage()`] recovers its objects.
     pub keeps_beginning: bool,
 }
 
-/// A pack that was received.
+/// The result of receiving a pack.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// The trailer, which names the files.
+    /// The trailer of the pack, which is part of the file names.
     pub checksum: ObjectId,
-    /// The number of objects, without added ones.
+    /// The number of objects, without added bases.
     pub objects: u32,
     /// The number of bases that were added.
     pub added: u32,
-    /// The first of the marks was not there before. False without marks.
+    /// True if the first of [`Plan::marks`] did not exist before. False without marks.
     pub marked: bool,
     /// The bytes that were read after the pack.
     pub rest: Vec<u8>,
@@ -82,7 +82,7 @@ pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Res
     }
     let scanned = indexing::scan(source, options, &mut |bytes| staged.writer().write(bytes));
     let (mut pack, end) = scanned.inspect_err(|_| {
-        // A file without its last bytes is worth as much as one that broke off earlier.
+        // A failed flush only loses the last bytes, as if the stream had ended earlier.
         let _ = staged.writer().flush();
     })?;
     let hashed = staged.writer().checkpoint();
@@ -113,7 +113,8 @@ pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Res
     Ok(Received { checksum: complete.publish()?, objects, added, marked, rest: end.rest })
 }
 
-/// Reads the pack in `file`, which errors call `path`. Returns its objects and its trailer.
+/// Indexes the pack in `file`, without writing anything. `path` is its path in errors. Returns the
+/// index and the pack's trailer.
 pub fn index(file: &File, path: &Path, options: &Options<'_>) -> Result<(Indexed, ObjectId), Error> {
     let mut writer = HashWriter::new(io::sink(), options.hash, hashing(options));
     let source = Source { stream: &mut &*file, is_file: true, before: &[] };
@@ -130,7 +131,8 @@ fn hashing(options: &Options<'_>) -> Hashing {
     if options.threads > 1 { Hashing::Threaded } else { Hashing::Inline }
 }
 
-/// Compares the trailer with the checksum of all bytes before it.
+/// Compares the trailer with the checksum of all bytes before it. Also rejects bytes after the
+/// trailer.
 fn judge(end: &indexing::End, checksum: ObjectId) -> Result<(), indexing::Error> {
     if end.trailer != checksum.as_bytes() {
         return Err(indexing::Error::Checksum);

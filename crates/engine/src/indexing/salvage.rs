@@ -1,8 +1,8 @@
-//! The beginning of a pack that broke off becomes a pack of its own, where it is.
+//! Publishes the beginning of an incomplete pack as a pack of its own, in place.
 //!
-//! Promise: the new pack holds only objects that are whole and named, and each delta in it has its
-//! base. Nothing after the beginning is used. Until the pack is published its file stays, so the
-//! same call can be made again.
+//! Promise: the new pack contains only complete, named objects, and each delta's base is in the
+//! pack. Bytes after the beginning are not used. The incomplete file stays until the pack is
+//! published, so a failed call can be repeated.
 
 use std::path::Path;
 
@@ -13,20 +13,20 @@ use sys::by_path;
 
 use super::Error;
 
-/// The number of entries among which the first commits are looked for.
+/// The number of pack entries that are searched for the first commits.
 const FIRST: usize = 64;
 
-/// A pack that was salvaged.
+/// The result of a salvage.
 #[derive(Clone, Debug)]
 pub struct Salvaged {
     /// The number of objects.
     pub objects: u32,
-    /// The first commits of the pack: the refs for which it was sent lead to them.
+    /// The first commits of the pack. They are the tips of the refs for which the server sent it.
     pub first_commits: Vec<ObjectId>,
 }
 
-/// Publishes the beginning of the pack in `path`, which is a file in the directory of `target`. The
-/// file gets another name. Returns `None`, and removes the file, if it holds no whole object.
+/// Publishes the beginning of the pack in `path`, a file in the directory of `target`. The file is
+/// renamed. If it contains no complete object, it is removed and the result is `None`.
 pub fn salvage(
     path: &Path,
     target: Target<'_>,
@@ -48,7 +48,7 @@ pub fn salvage(
     let map = sys::Map::of(&file).map_err(failed("map"))?;
     pack.resolve(&map, None)?;
     drop((map, file));
-    // The first entry is never a delta against an offset, but it may be one against a name.
+    // The first entry cannot be an offset delta, but it may be a ref delta.
     pack.cut();
     if pack.count() == 0 {
         by_path::remove_file(path).map_err(failed("unlink"))?;

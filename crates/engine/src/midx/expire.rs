@@ -1,4 +1,4 @@
-//! Packs that a multi-pack-index leaves without a use: all their objects are in others.
+//! Unused packs of a multi-pack-index: it refers to none of their objects.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use sys::{Map, by_path};
 
 use super::{Error, Place, sibling};
 
-/// A pack without a use.
+/// An unused pack.
 #[derive(Clone, Debug)]
 pub struct Unused {
     /// The name of its index file.
@@ -16,12 +16,13 @@ pub struct Unused {
     dir: PathBuf,
 }
 
-/// The endings of a pack's files. A reader that has lost one of the first two looks again.
+/// The extensions of a pack's files. A reader that finds one of the first two missing reloads the
+/// list of packs.
 const ENDINGS: [&str; 6] = ["idx", "pack", "rev", "bitmap", "promisor", "mtimes"];
 
-/// Returns the packs of `midx` that it takes no object from, sorted by name. Packs that are kept,
-/// and packs of unreachable objects, are not among them. A name with a slash is not taken
-/// either: it may be another name of a pack in use, or lead out of the directory.
+/// Returns the packs of `midx` to which no object refers, sorted by name. Omits packs with a
+/// `.keep` file and cruft packs. Also omits names with a slash, because such a name may be an alias
+/// of a used pack or lead out of the directory.
 pub fn unused(place: &Place, midx: &Midx<Map>) -> Result<Vec<Unused>, Error> {
     let names: Vec<&[u8]> = midx.pack_names().collect();
     let mut is_used = vec![false; names.len()];
@@ -42,8 +43,8 @@ pub fn unused(place: &Place, midx: &Midx<Map>) -> Result<Vec<Unused>, Error> {
 }
 
 impl Unused {
-    /// Returns the name of an object that `midx` does not take from another pack. That is so only
-    /// if the multi-pack-index is wrong.
+    /// Returns the name of an object of this pack that `midx` does not find in another pack. It
+    /// exists only if the multi-pack-index is wrong.
     pub fn missing_elsewhere(&self, place: &Place, midx: &Midx<Map>) -> Option<format::ObjectId> {
         let index = place.open_index(&self.name).ok()?;
         let name_of = |pack: u32| midx.pack_names().nth(pack as usize);
@@ -54,7 +55,7 @@ impl Unused {
         (0..index.count()).find(|&n| !is_elsewhere(n)).map(|n| index.name(n))
     }
 
-    /// Removes the files of the pack. Like Git, goes on if some cannot be removed.
+    /// Removes the files of the pack. Like Git, it continues if a file cannot be removed.
     pub fn remove(&self) {
         for ending in ENDINGS {
             let _ = by_path::remove_file(&sibling(&self.dir, &self.name, ending));

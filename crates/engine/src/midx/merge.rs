@@ -1,7 +1,7 @@
-//! The objects of several packs, sorted by name, each once.
+//! Merges the objects of several packs, sorted by name and without duplicates.
 //!
-//! Names are merged in 256 parts by their first byte, on all cores. A row is the number of a source
-//! and a position there: names and offsets stay in the maps of the indexes.
+//! Names are merged in 256 buckets by their first byte, on all cores. A row consists of a source's
+//! index and a position in that source. Names and offsets stay in the memory-mapped indexes.
 
 use std::{
     cmp::Reverse,
@@ -17,10 +17,10 @@ use sys::Map;
 use super::{Error, Packs};
 use crate::crew::parallel;
 
-/// Sources of fewer objects are merged on the calling thread.
+/// Fewer objects than this are merged on the calling thread.
 const FEW: u64 = 20_000;
 
-/// The number of a pack that is not written.
+/// The pack number of a dropped pack.
 const DROPPED: u32 = u32::MAX;
 
 /// The objects of a new multi-pack-index.
@@ -29,13 +29,13 @@ pub struct Merged<'p> {
     packs: &'p Packs<'p>,
     sources: Vec<Source<'p>>,
     rows: Vec<Row>,
-    /// The numbers of the packs in the new file, by their numbers in `packs`.
+    /// For each pack in `packs`, its number in the new file.
     numbers: Vec<u32>,
-    /// The numbers of the packs in `packs`, in the order of the new file.
+    /// For each pack in the new file, its index in `packs`.
     order: Vec<usize>,
 }
 
-/// A sorted list of objects.
+/// A sorted list of objects: a pack index, or the old multi-pack-index.
 #[derive(Clone, Copy, Debug)]
 enum Source<'p> {
     Pack(usize, &'p Idx<Map>),
@@ -64,7 +64,7 @@ impl Source<'_> {
         }
     }
 
-    /// The number of an object's pack in `packs`, and its offset.
+    /// Returns the index in `packs` of an object's pack, and the object's offset.
     fn place(&self, at: u32, packs: &Packs<'_>) -> Result<(usize, u64), Error> {
         match self {
             Source::Pack(number, index) => {
@@ -84,8 +84,9 @@ impl Source<'_> {
 }
 
 impl<'p> Merged<'p> {
-    /// Merges the objects of `packs`, without the packs named `dropped`, which are needed by no
-    /// object of the old multi-pack-index. Fails once `interrupt` is set.
+    /// Merges the objects of `packs`. Packs named `dropped` are not in the new file, and no object
+    /// may need them ([`Merged::needed_but_dropped`]). Returns [`Error::Interrupted`] once
+    /// `interrupt` is set.
     pub fn new(packs: &'p Packs<'p>, dropped: &[&BStr], interrupt: &AtomicBool) -> Result<Merged<'p>, Error> {
         let sources = sources(packs);
         let total: u64 = sources.iter().map(|source| u64::from(count(source))).sum();
@@ -110,7 +111,7 @@ impl<'p> Merged<'p> {
         self.order.iter().map(|&number| self.packs.all[number].name.as_slice()).collect()
     }
 
-    /// Returns the path of a pack that an object is in although it was to be dropped.
+    /// Returns the path of a dropped pack that contains an object without another copy.
     pub fn needed_but_dropped(&self) -> Option<PathBuf> {
         let lost = (0..self.rows.len()).find(|&n| self.place(n).0 == DROPPED)?;
         let row = self.rows[lost];
@@ -126,7 +127,7 @@ fn count(source: &Source<'_>) -> u32 {
     }
 }
 
-/// Returns the sources. If several have an object, the first of them counts.
+/// Returns the sources in order of precedence: the first source with an object provides it.
 fn sources<'p>(packs: &'p Packs<'p>) -> Vec<Source<'p>> {
     let of_old = packs.old.map_or(0, |old| old.pack_names().len());
     let is_read = |number: usize| number >= of_old || packs.preferred == Some(number);
@@ -152,7 +153,7 @@ fn bucket(packs: &Packs<'_>, sources: &[Source<'_>], byte: u8) -> Result<Vec<Row
         };
         candidates.reserve(range.len());
         for at in range {
-            // The caller may rely on the place of each row.
+            // Checks each row here, so that `place` cannot fail later.
             let (pack, _) = source.place(at, packs)?;
             if matches!(source, Source::Old(_)) && packs.preferred == Some(pack) {
                 continue;
@@ -163,7 +164,7 @@ fn bucket(packs: &Packs<'_>, sources: &[Source<'_>], byte: u8) -> Result<Vec<Row
         }
     }
     let name = |row: Row| sources[row.source as usize].name(row.at);
-    // Stable, so that the first source wins. It finds the runs that the sources are.
+    // The sort is stable, so the first source wins. It exploits that each source is already sorted.
     candidates.sort_by(|one, two| one.prefix.cmp(&two.prefix).then_with(|| name(one.row).cmp(name(two.row))));
     let mut rows: Vec<Row> = Vec::with_capacity(candidates.len());
     let mut last: Option<Candidate> = None;

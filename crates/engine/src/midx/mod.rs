@@ -1,8 +1,8 @@
-//! Multi-pack-indexes: the packs and objects of a new one, and the packs that an old one leaves
-//! without a use.
+//! Multi-pack-indexes: the packs and objects of a new one, the unused packs of an existing one, and
+//! its verification.
 //!
-//! An object may have several copies. The one in the preferred pack counts, then the one in the
-//! youngest pack, then the one in the pack that was found first. The objects of an old
+//! An object may have several copies. The copy in the preferred pack is chosen, then the one in the
+//! most recently modified pack, then the one in the pack that was found first. Objects of an old
 //! multi-pack-index count as those of a pack older than all others.
 
 mod expire;
@@ -28,7 +28,7 @@ pub use expire::{Unused, unused};
 pub use merge::Merged;
 pub use verify::{Step, Verdict, verify};
 
-/// Why a multi-pack-index cannot be read or made. The message is Git's.
+/// The reason why a multi-pack-index cannot be read or created. The message is Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -48,12 +48,12 @@ pub enum Error {
     Interrupted,
 }
 
-/// The directory of packs of an object directory.
+/// The pack directory of an object directory.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Its path.
+    /// The path of the directory.
     pub dir: PathBuf,
-    /// Its path in messages.
+    /// The path of the directory in messages.
     pub shown: PathBuf,
     /// The hash of the objects.
     pub hash: HashKind,
@@ -76,13 +76,13 @@ impl Place {
         Midx::parse(map, self.hash).map(Some).map_err(Error::Midx)
     }
 
-    /// Returns a pack of an unfinished repack that `midx` names. Git enters such packs. An object
-    /// that `midx` takes from one is lost if that repack fails.
+    /// Returns a temporary pack of an unfinished repack that `midx` lists. Git lists such packs
+    /// too. If the repack fails, the objects that `midx` finds in the pack are lost.
     pub fn temporary_pack(midx: &Midx<Map>) -> Option<&BStr> {
         midx.pack_names().find(|name| is_temporary(name)).map(BStr::new)
     }
 
-    /// Returns true if there is something that belongs to a multi-pack-index: layers of an
+    /// Returns true if the directory contains files that belong to a multi-pack-index: layers of an
     /// incremental one, bitmaps, or reverse indexes.
     pub fn has_companions(&self) -> bool {
         let names = by_path::list(&self.dir).unwrap_or_default();
@@ -94,8 +94,8 @@ impl Place {
         })
     }
 
-    /// Returns the modification time of a pack, from the name of its index file. `None` if it is
-    /// not there.
+    /// Returns the modification time of a pack in seconds, given the name of its index file.
+    /// Returns `None` if the pack does not exist.
     pub(crate) fn modified(&self, name: &[u8]) -> Option<i64> {
         let pack = self.dir.join(sys::os_str(name)).with_extension("pack");
         let found = by_path::stat_followed(&pack).ok().flatten()?;
@@ -108,13 +108,13 @@ impl Place {
         Idx::parse(map, self.hash).map_err(BadIndex::Content)
     }
 
-    /// The path of a file of this directory in messages.
+    /// Returns the path in messages of a file in this directory.
     pub(crate) fn show(&self, name: &[u8]) -> PathBuf {
         self.shown.join(sys::os_str(name))
     }
 }
 
-/// Why the index of a pack cannot be used.
+/// The reason why the index of a pack is unusable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BadIndex {
     Unreadable,
@@ -122,7 +122,8 @@ pub(crate) enum BadIndex {
 }
 
 impl BadIndex {
-    /// Returns Git's message about the file, which messages call `shown`, if there is one.
+    /// Returns Git's message about the index file, if Git prints one. `shown` is the file's path in
+    /// messages.
     pub(crate) fn message(self, shown: &Path) -> Option<String> {
         match self {
             BadIndex::Unreadable => None,
@@ -131,7 +132,7 @@ impl BadIndex {
     }
 }
 
-/// A message that stops nothing.
+/// A message that does not stop the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Notice {
@@ -145,7 +146,7 @@ pub struct Pack {
     /// The name of its index file.
     pub name: BString,
     mtime: i64,
-    /// The index. An old multi-pack-index has the objects of its packs.
+    /// The pack's index; `None` if the old multi-pack-index provides its objects.
     index: Option<Idx<Map>>,
 }
 
@@ -159,9 +160,8 @@ pub struct Packs<'m> {
 }
 
 impl<'m> Packs<'m> {
-    /// Finds the packs: those of `old`, then the others in the directory, or only those of
-    /// `include`.
-    /// `tell` gets messages, `count` each pack of the directory.
+    /// Finds the packs: first those of `old`, then the other packs in the directory, or only those
+    /// in `include`. `tell` gets messages. `count` is called for each pack in the directory.
     pub fn find(
         place: &'m Place,
         old: Option<&'m Midx<Map>>,
@@ -232,7 +232,8 @@ impl<'m> Packs<'m> {
         ours == theirs
     }
 
-    /// Prefers the pack of this name, with `.pack` or `.idx`, if that is possible.
+    /// Makes the pack with this name the preferred one, if possible. `name` ends in `.pack` or
+    /// `.idx`.
     pub fn prefer(&mut self, name: &BStr) -> Preference {
         let same = |pack: &Pack| {
             let stem = name.strip_suffix(b".pack");
@@ -259,20 +260,20 @@ impl<'m> Packs<'m> {
     }
 }
 
-/// The outcome of a wish for a preferred pack.
+/// The result of [`Packs::prefer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preference {
-    /// Its copies of objects come before others.
+    /// The pack is preferred.
     Taken,
-    /// There is no such pack.
+    /// There is no pack with this name.
     Unknown,
-    /// Its index, which has this name, cannot be read.
+    /// The pack's index cannot be read. Contains the index's name.
     Unreadable(BString),
-    /// This pack has no objects.
+    /// The pack is empty. Contains its path in messages.
     Empty(PathBuf),
 }
 
-/// Returns the path of a pack's file with another ending, from the name of its index.
+/// Returns the path of a pack's file with another extension, given the name of its index.
 fn sibling(dir: &Path, index: &[u8], ending: &str) -> PathBuf {
     dir.join(OsStr::new(sys::os_str(index))).with_extension(ending)
 }

@@ -1,4 +1,4 @@
-//! Checks a multi-pack-index against the indexes of its packs, with Git's messages.
+//! Verifies a multi-pack-index against the indexes of its packs, with Git's messages.
 
 use std::{
     collections::HashMap,
@@ -11,32 +11,32 @@ use sys::{Map, by_path};
 
 use super::{Error, Place};
 
-/// The outcome of a check.
+/// The result of the verification.
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// Lines for standard error.
     pub lines: Vec<String>,
-    /// The error that ended the check.
+    /// The fatal error that ended the verification.
     pub fatal: Option<Error>,
-    /// A pack or its index cannot be used. Git's messages about that are its own.
+    /// True if a pack or its index is unusable. Git prints its own messages about that.
     pub unusable_pack: bool,
 }
 
-/// The parts of the check.
+/// The steps of the verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Looking for packs.
+    /// Checking that packs exist.
     Packs,
-    /// Looking at the order of names.
+    /// Checking the order of names.
     Order,
     /// Sorting objects by pack.
     Sort,
-    /// Looking at offsets.
+    /// Checking offsets.
     Offsets,
 }
 
-/// Checks `midx`. `show` gets what is done of each step, and how much there is to do. Once
-/// `interrupt` is set, the check ends early.
+/// Verifies `midx`. `show` gets the step, the number of finished items, and the total. Once
+/// `interrupt` is set, the verification ends early.
 pub fn verify(
     place: &Place,
     midx: &Midx<Map>,
@@ -74,7 +74,7 @@ pub fn verify(
     }
     show(Step::Order, total - 1, total - 1);
     let mut by_pack: Vec<(u32, u32)> = (0..midx.count()).map(|n| (midx.pack_of(n), n)).collect();
-    // The pack with the highest number first, as Git has it.
+    // Git starts with the highest pack number.
     by_pack.sort_by_key(|&(pack, _)| std::cmp::Reverse(pack));
     show(Step::Sort, total, total);
     let mut show = |step, done, total| {
@@ -85,10 +85,10 @@ pub fn verify(
     verdict
 }
 
-/// Progress is shown, and signals are looked for, after this many steps.
+/// The number of objects between two progress reports, which also check for an interrupt.
 const INTERVAL: u32 = 1 << 12;
 
-/// Checks the offsets. If `show` returns false, the rest is left.
+/// Checks the offsets. Stops when `show` returns false.
 fn offsets(
     place: &Place,
     midx: &Midx<Map>,
@@ -101,7 +101,7 @@ fn offsets(
     let mut indexes: HashMap<u32, Option<Idx<Map>>> = HashMap::new();
     for (done, &(_, n)) in by_pack.iter().enumerate() {
         let oid = midx.name(n);
-        // Names that are out of order lead to another object, or to none.
+        // If names are out of order, the lookup finds another object or none.
         let Some(at) = midx.find(&oid) else {
             verdict.lines.push(format!("failed to load pack entry for oid[{n}] = {oid}"));
             continue;
@@ -141,7 +141,7 @@ fn offsets(
     show(Step::Offsets, by_pack.len(), by_pack.len());
 }
 
-/// The offset of an object by its pack's index; 0 if the index does not have it.
+/// Returns the offset of an object in its pack's index, or 0 if the index does not contain it.
 fn in_index(place: &Place, index: &Idx<Map>, name: &[u8], oid: &ObjectId) -> Result<u64, Error> {
     match index.find(oid) {
         None => Ok(0),
@@ -149,7 +149,7 @@ fn in_index(place: &Place, index: &Idx<Map>, name: &[u8], oid: &ObjectId) -> Res
     }
 }
 
-/// Opens the index of a pack, if both belong together.
+/// Opens the index of a pack. Returns `None` if it does not match the pack.
 fn usable(place: &Place, name: &[u8]) -> Option<Idx<Map>> {
     let index = place.open_index(name).ok()?;
     let mut file = by_path::open(&super::sibling(&place.dir, name, "pack")).ok()?;

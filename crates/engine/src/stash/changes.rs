@@ -39,20 +39,20 @@ pub struct Changes {
     pub paths: Vec<Changed>,
     /// Untracked files, in order.
     pub untracked: Vec<(BString, Stat)>,
-    /// Stat data in the index were brought up to date.
+    /// True if outdated stat data in the index were refreshed.
     pub is_refreshed: bool,
 }
 
 /// The mode and the object of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// The mode.
+    /// The mode of the file.
     pub mode: Mode,
     /// The blob.
     pub oid: ObjectId,
 }
 
-/// A tracked path that is not the same in HEAD, the index and the worktree.
+/// A tracked path that differs between HEAD, the index and the worktree.
 #[derive(Clone, Debug)]
 pub struct Changed {
     /// The path.
@@ -61,23 +61,23 @@ pub struct Changed {
     pub head: Option<Content>,
     /// Its content in the index.
     pub index: Option<Content>,
-    /// Its file.
+    /// Its state in the worktree.
     pub file: File,
 }
 
-/// The file of a path.
+/// The state of a path in the worktree.
 #[derive(Clone, Debug)]
 pub enum File {
-    /// There is none.
+    /// The file is missing.
     Missing,
-    /// It has the content of the index.
+    /// The file has the content of the index.
     AsIndexed(Stat),
-    /// It differs from the index, and would have this mode there.
+    /// The file differs from the index. The mode is the one that it would have in the index.
     Other(Stat, Mode),
 }
 
 impl File {
-    /// Returns its stat data, if there is a file.
+    /// Returns the file's stat data, if it exists.
     pub fn stat(&self) -> Option<&Stat> {
         match self {
             File::Missing => None,
@@ -86,7 +86,8 @@ impl File {
     }
 }
 
-/// Finds the changes relative to the tree `head`, and brings stat data in `index` up to date.
+/// Finds the changes relative to the tree `head`, and refreshes stat data in `index`. Returns
+/// [`Error::Unserved`] for states that only Git supports.
 pub fn collect(
     repo: &Repository,
     root: &Dir,
@@ -147,7 +148,8 @@ pub fn collect(
     Ok(Changes { paths, untracked, is_refreshed })
 }
 
-/// Returns an error for an index with entries for which Git has rules of its own.
+/// Returns an error for an index with special entries: unmerged, sparse, intent-to-add or
+/// assume-unchanged ones.
 pub fn check_index(index: &Index) -> Result<(), Error> {
     if index.is_unmerged() {
         return Err(Error::Unserved("unmerged paths"));
@@ -170,7 +172,7 @@ fn content(side: Option<Side>) -> Result<Option<Content>, Error> {
     }
 }
 
-/// Looks at single files.
+/// Examines single files.
 struct Finder<'a> {
     probe: PathProbe<'a>,
     root: &'a Dir,
@@ -179,8 +181,9 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Returns the stat data of a file or link. Directories in its place, and files or links in the
-    /// place of its directories, are left to Git.
+    /// Returns the stat data of a file or link; `None` if the path is missing. Returns an error,
+    /// which leaves the stash to Git, if the path is a directory or a directory of the path is a
+    /// file or link.
     fn stat(&mut self, path: &BStr) -> Result<Option<Stat>, Error> {
         match self.probe.probe(path) {
             Found::Present(stat) if matches!(stat.file_type, FileType::File | FileType::Symlink) => {
@@ -193,13 +196,14 @@ impl Finder<'_> {
         }
     }
 
-    /// The file of an entry that was found to be clean.
+    /// Returns the state of a file that status found to be clean.
     fn as_indexed(&self, path: &BStr, stat: Stat) -> Result<File, Error> {
         let entry = self.index.entries_in(self.index.range_of(path)).next();
         match entry.is_some_and(|entry| entry.stat == index_stat(&stat)) {
             true => Ok(File::AsIndexed(stat)),
             false => {
-                // It was not examined as closely, or was changed since: it is stored once more.
+                // The stat data differ, because the file was only compared by content or has
+                // changed since. It is stored again.
                 let mode = self.rules.mode(entry.map(|entry| entry.mode), &stat);
                 Ok(File::Other(stat, mode))
             }

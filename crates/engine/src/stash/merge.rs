@@ -1,8 +1,8 @@
-//! The merge of a stash into the index and the worktree, as far as no content has to be merged.
+//! Merges a stash into the index and the worktree, unless file contents have to be merged.
 //!
-//! Git merges three trees: the base of the stash, the index, and the worktree of the stash. A path
-//! is served here if only the stash changed it, or if both sides made the same change. Renames do
-//! not matter then, unless both sides add or delete paths ([`renames_matter`]).
+//! Git merges three trees: the base of the stash, the index, and the worktree of the stash. sapwood
+//! merges a path if only the stash changed it, or if both sides made the same change. Renames do
+//! not affect such paths, unless both sides add or delete paths ([`renames_matter`]).
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,18 +25,18 @@ use crate::{
     },
 };
 
-/// The three trees.
+/// The three trees of the merge.
 #[derive(Clone, Copy, Debug)]
 pub struct Merge {
-    /// The tree that the stash was made from.
+    /// The tree of the commit on which the stash was made.
     pub base: ObjectId,
     /// The tree of the index.
     pub ours: ObjectId,
-    /// The tree of the stash.
+    /// The worktree's tree in the stash.
     pub theirs: ObjectId,
 }
 
-/// A path that the stash changes.
+/// A path that the stash changes relative to the index.
 #[derive(Clone, Debug)]
 pub struct Merged {
     /// The path.
@@ -45,7 +45,7 @@ pub struct Merged {
     pub ours: Option<Content>,
     /// Its content in the stash.
     pub theirs: Option<Content>,
-    /// The stat data of its file.
+    /// The stat data of its file; `None` if the file does not exist.
     file: Option<Stat>,
 }
 
@@ -57,7 +57,9 @@ struct Difference {
     new: Option<Content>,
 }
 
-/// Finds what the stash changes. `index` has the tree `ours`, and files must be as the index says.
+/// Finds the paths that the stash changes. `index` has the tree `ours`. `big` is
+/// `core.bigFileThreshold`. Returns [`Error::Unserved`] if contents have to be merged, or if a file
+/// differs from its index entry.
 pub fn merge(
     repo: &Repository,
     root: &Dir,
@@ -106,7 +108,7 @@ fn renames_matter(ours: &[Difference], theirs: &[Difference]) -> bool {
     both_delete || adds(ours) && adds(theirs) && (deletes(ours) || deletes(theirs))
 }
 
-/// Looks at the files of merged paths.
+/// Examines the files of merged paths.
 struct Files<'a> {
     probe: PathProbe<'a>,
     root: &'a Dir,
@@ -116,8 +118,8 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// Returns the file of a path that is as the index says. Everything else is left to Git, which
-    /// refuses it, or knows how to overwrite it.
+    /// Returns the stat data of a file that equals its index entry; `None` if neither exists.
+    /// Otherwise returns an error, and Git decides about the path.
     fn clean(&mut self, path: &BStr) -> Result<Option<Stat>, Error> {
         let entry = entry_of(self.index, path);
         match (self.probe.probe(path), entry) {
@@ -142,8 +144,8 @@ impl Files<'_> {
     }
 }
 
-/// Plans the change of the worktree. The index of the plan has the stash's content; [`unstage`]
-/// follows.
+/// Plans the changes of the worktree. The plan's index has the content of the stash. The caller
+/// then calls [`unstage`].
 pub fn plan(mut index: Index, merged: &[Merged]) -> Plan {
     let edit = |it: &Merged| {
         let entries = it.theirs.iter().map(|content| new_entry(*content, None)).collect();
@@ -163,7 +165,7 @@ pub fn plan(mut index: Index, merged: &[Merged]) -> Plan {
     Plan { writes, removals: removals.collect(), warnings: Vec::new(), index }
 }
 
-/// Takes the changes out of the index again, except new files.
+/// Resets the changed entries to their old content, except those of new files, which stay staged.
 pub fn unstage(repo: &Repository, index: &mut Index, merged: &[Merged]) {
     let edits = merged.iter().filter_map(|it| {
         let ours = it.ours?;
@@ -173,12 +175,12 @@ pub fn unstage(repo: &Repository, index: &mut Index, merged: &[Merged]) {
     cache_tree::complete(index, &|oid, _| repo.objects().contains(oid));
 }
 
-/// The index of a stash, brought back (`--index`).
+/// The staged changes of a stash, to be restored (`--index`).
 #[derive(Debug)]
 pub struct Staged(Vec<Difference>);
 
-/// Finds what the index of the stash, of the tree `staged`, changes. `merged` is the change of the
-/// worktree.
+/// Finds the changes in the index of the stash, whose tree is `staged`. `merged` are the changes of
+/// the worktree.
 pub fn staged(
     repo: &Repository,
     index: &Index,
@@ -192,7 +194,7 @@ pub fn staged(
         if content_of(index, path.as_bstr()) != old {
             return Err(Error::Unserved("merges of staged contents"));
         }
-        // Git compares the files of other paths with the index once more.
+        // Git compares the files of all other paths with the index again.
         if !written.contains(path.as_bstr()) {
             return Err(Error::Unserved("staged changes that the worktree lacks"));
         }
@@ -202,14 +204,14 @@ pub fn staged(
 }
 
 impl Staged {
-    /// Makes `index`, which has the content of the worktree, that of the stash: the staged changes,
-    /// and for all other paths what it was before.
+    /// Restores the staged changes in `index`, which has the content of the worktree. All other
+    /// paths get their old content.
     pub fn apply(&self, index: &mut Index, merged: &[Merged]) {
         let staged: HashMap<&BStr, Option<Content>> =
             self.0.iter().map(|it| (it.path.as_bstr(), it.new)).collect();
         let edits = merged.iter().filter_map(|it| {
             let wanted = staged.get(it.path.as_bstr()).copied().unwrap_or(it.ours);
-            // Its stat data are right already.
+            // The entry already has this content and current stat data.
             if wanted == it.theirs {
                 return None;
             }
@@ -220,7 +222,7 @@ impl Staged {
     }
 }
 
-/// Returns the paths in which two trees differ, in order.
+/// Returns the paths that differ between two trees, sorted.
 fn differences(repo: &Repository, one: ObjectId, other: ObjectId) -> Result<Vec<Difference>, Error> {
     let nothing = Index::empty(repo.hash());
     let kind = Kind::TwoWay { initial: false };

@@ -1,14 +1,15 @@
-//! Stash: the local changes as commits, and their return.
+//! Stash: stores local changes as commits, and restores them.
 //!
-//! Order of a push: `changes` finds every path in which HEAD, the index and the worktree differ,
-//! by one look at each; [`snapshot()`] stores the trees; the caller makes them durable and records
-//! the stash; then [`reset()`] plans the way back to HEAD, as a plan of [`crate::checkout`].
+//! Order of a push: `changes` finds every path that differs between HEAD, the index and the
+//! worktree, and examines each once; [`snapshot()`] stores the trees; the caller makes them durable
+//! and records the stash; then [`reset()`] plans the reset to HEAD, as a plan of
+//! [`crate::checkout`].
 //!
-//! Order of an apply: [`merge()`] plans a merge that no content decides; `untracked` plans the
-//! files that were not tracked; [`sync()`] makes the files durable before their stash is dropped.
+//! Order of an apply: [`merge()`] plans a merge without content merges; `untracked` plans the
+//! untracked files; [`sync()`] makes the files durable before the stash is dropped.
 //!
-//! A merge of contents, and rare states that have rules of their own in Git, are
-//! [`Error::Unserved`], before anything in the worktree is changed.
+//! Content merges, and rare states for which Git has special rules, return [`Error::Unserved`]
+//! before the worktree is changed.
 
 mod changes;
 mod merge;
@@ -26,11 +27,11 @@ pub use snapshot::{Snapshot, snapshot};
 pub use sync::sync;
 pub use untracked::{plan as plan_untracked, remove_empty_directories};
 
-/// Why the engine did not make a stash, or did not bring it back.
+/// The reason why a stash was not created or not restored.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
-    /// The real Git serves these.
+    /// A state that only the real Git supports.
     #[error("{0} are not supported")]
     Unserved(&'static str),
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! The way back of changed paths, once they are stashed.
+//! Resets changed paths after they are stashed.
 
 use bstr::ByteSlice as _;
 use format::index::{Edit, Index};
@@ -11,14 +11,14 @@ use crate::{
     look::cache_tree,
 };
 
-/// The content that changed paths get.
+/// The new content of changed paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// That of HEAD, in the index and the worktree.
+    /// The content in HEAD, for the index and the worktree.
     Head,
-    /// That of the index before the stash (`--keep-index`).
+    /// The content in the index before the stash (`--keep-index`).
     Index,
-    /// That of HEAD, where the index differs from it (`--staged`). All other paths stay.
+    /// The content in HEAD, where the index differs from HEAD (`--staged`). All other paths stay.
     Staged,
 }
 
@@ -31,9 +31,9 @@ impl Target {
     }
 }
 
-/// Plans the reset of all changed paths, and the removal of the untracked files. `index` is that of
-/// [`snapshot`](super::snapshot()). A file is replaced or removed only if it still is as it was
-/// when it was stored.
+/// Plans the reset of all changed paths, and the removal of the untracked files. `index` is the one
+/// that [`snapshot`](super::snapshot()) has updated. A file is replaced or removed only if it has
+/// not changed since it was stored.
 pub fn reset(repo: &Repository, mut index: Index, changes: &Changes, target: Target) -> Plan {
     let chosen = |changed: &&Changed| target != Target::Staged || changed.head != changed.index;
     let mut edits = Vec::new();

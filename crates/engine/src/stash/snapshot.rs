@@ -23,12 +23,12 @@ pub struct Snapshot {
     pub index: ObjectId,
     /// The tree of the worktree.
     pub worktree: ObjectId,
-    /// The tree of the untracked files, if they belong to the stash.
+    /// The tree of the untracked files, if the stash includes them.
     pub untracked: Option<ObjectId>,
 }
 
-/// Stores the trees. `index` then is as the worktree. `untracked` tells if untracked files belong
-/// to the stash, even if there are none.
+/// Stores the trees. Afterwards `index` has the content of the worktree. `untracked` is true if the
+/// stash includes untracked files, even if there are none. `big` is `core.bigFileThreshold`.
 pub fn snapshot(
     repo: &Repository,
     root: &Dir,
@@ -44,7 +44,7 @@ pub fn snapshot(
     for changed in &changes.paths {
         let entries = match &changed.file {
             File::AsIndexed(_) => continue,
-            // Git does not see that a new file is gone.
+            // Git does not detect that a newly added file was deleted.
             File::Missing if changed.index.is_none() || changed.head.is_none() => continue,
             File::Missing => Vec::new(),
             File::Other(stat, mode) => vec![hasher.entry(&changed.path, stat, *mode)?],
@@ -71,7 +71,7 @@ pub fn snapshot(
 struct Files<'a> {
     hasher: FileHasher<'a>,
     transaction: &'a Transaction<'a>,
-    /// Its attributes count where the worktree has none.
+    /// The index whose attributes apply where the worktree has none.
     index: &'a Index,
 }
 
@@ -96,7 +96,7 @@ impl Files<'_> {
     }
 }
 
-/// A merged entry. The stat data are those of its file, if that is known to match.
+/// Creates a merged entry. `stat` are the stat data of its file, if the file is known to match.
 pub(super) fn new_entry(content: Content, stat: Option<&Stat>) -> NewEntry {
     let stat = stat.map(index_stat).unwrap_or_default();
     NewEntry { stat, oid: content.oid, mode: content.mode, flags: Flags::empty(), stage: Stage::Normal }

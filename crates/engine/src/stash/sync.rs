@@ -1,12 +1,14 @@
-//! Durability of files that came back from a stash: the stash may be their last copy.
+//! Makes files durable that were restored from a stash, because the stash may contain their last
+//! copy.
 
 use std::{collections::BTreeSet, io};
 
 use bstr::{BStr, BString, ByteSlice as _};
 use sys::{Dir, FileType};
 
-/// Makes these files durable, with their names. First all files are handed to the disk, then each
-/// is flushed, so that the disk works on all of them at once. A path that is gone is skipped.
+/// Makes these files and their names durable. Starts writeback of all files before it waits for
+/// each, so that the disk writes them in parallel. Missing paths are skipped. The error contains
+/// the path that could not be synced.
 pub fn sync(root: &Dir, paths: &[BString]) -> Result<(), (BString, io::Error)> {
     let mut directories: BTreeSet<&BStr> = BTreeSet::new();
     let mut files = Vec::new();
@@ -20,13 +22,13 @@ pub fn sync(root: &Dir, paths: &[BString]) -> Result<(), (BString, io::Error)> {
         }
     }
     for (_, file) in &files {
-        // The flush below does it where the file system cannot.
+        // If the file system does not support this, the sync below starts the writeback.
         let _ = sys::request_writeback(file);
     }
     for (path, file) in files {
         sys::sync_file(&file).map_err(|error| (path.clone(), error))?;
     }
-    // The deepest come first: a name is durable once its directory is.
+    // Deepest directories first. Each sync makes the names in the directory durable.
     for directory in directories.into_iter().rev() {
         let opened = root.open_dir(directory).and_then(|dir| dir.sync());
         opened.map_err(|error| (directory.to_owned(), error))?;

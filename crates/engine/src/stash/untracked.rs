@@ -1,4 +1,5 @@
-//! The untracked files of a stash: their return, and the directories that they leave behind.
+//! The untracked files of a stash: restores them, and removes the empty directories that a push
+//! leaves behind.
 
 use std::{cell::Cell, path::Path};
 
@@ -13,8 +14,8 @@ use crate::{
     guard::{self, Guard},
 };
 
-/// Plans the return of the untracked files of `tree`. A path that is taken is left to Git, which
-/// refuses it.
+/// Plans the restoration of the untracked files of `tree`. Returns [`Error::Unserved`] if a path is
+/// occupied. Git then reports it.
 pub fn plan(repo: &Repository, root: &Dir, tree: ObjectId) -> Result<Plan, Error> {
     let mut plan = list(repo, root, tree)?;
     for (at, entry) in plan.index.entries().iter().enumerate() {
@@ -32,7 +33,7 @@ pub fn plan(repo: &Repository, root: &Dir, tree: ObjectId) -> Result<Plan, Error
     Ok(plan)
 }
 
-/// The files of a tree, as an index.
+/// Returns a plan without steps whose index contains the files of a tree.
 fn list(repo: &Repository, root: &Dir, tree: ObjectId) -> Result<Plan, Error> {
     let options = PlanOptions {
         merge: Merge::Overlay { trees: vec![tree] },
@@ -51,7 +52,7 @@ fn list(repo: &Repository, root: &Dir, tree: ObjectId) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// Returns an error if a file or a link is in the place of a directory of `path`.
+/// Returns an error if a directory of `path` is a file or a link.
 pub(super) fn check_directories(root: &Dir, path: &BStr) -> Result<(), Error> {
     for slash in path.find_iter("/") {
         let above = path[..slash].as_bstr();
@@ -65,9 +66,9 @@ pub(super) fn check_directories(root: &Dir, path: &BStr) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the empty directories among and below these untracked ones, and then those that became
-/// empty by that. `kept` is the directory in which the command was started: returns true if it
-/// would have been removed otherwise. Files stay.
+/// Removes these untracked directories and the directories below them, deepest first, if they are
+/// empty. Files and `.git` directories stay. `kept` is the command's current directory, which also
+/// stays. Returns true if it would have been removed otherwise.
 pub fn remove_empty_directories(
     repo: &Repository,
     top: &Path,
@@ -88,12 +89,12 @@ struct Cleaner<'a> {
     guard: Guard,
     root: &'a Dir,
     kept: Option<&'a BStr>,
-    /// That directory is empty, and stays.
+    /// True if `kept` is empty and was not removed.
     is_kept: Cell<bool>,
 }
 
 impl Cleaner<'_> {
-    /// Returns true if the directory is gone.
+    /// Returns true if the directory was removed.
     fn remove(&self, directory: &BStr) -> bool {
         let Ok(listed) = self.root.open_dir(directory).and_then(|dir| dir.list()) else { return false };
         let mut is_empty = true;

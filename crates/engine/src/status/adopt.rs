@@ -1,9 +1,9 @@
-//! Adoption of a worktree that came from elsewhere: restored by a cache, copied, or cloned by the
+//! Adoption of a worktree with foreign stat data: restored from a cache, copied, or cloned by the
 //! file system.
 //!
-//! Its files have other inodes and times than the index recorded, so every status would read all of
+//! Its files have other inodes and times than those in the index, so every status would read all of
 //! them. Adoption verifies each file, and records the stat data of those that match their entries.
-//! Files that differ keep stat data that do not match, so that status shows them. Nothing in the
+//! Files that differ keep stat data that do not match, so that status reports them. Nothing in the
 //! worktree is changed.
 //!
 //! Order: stat every file, in parallel. If some files were written in the current second, wait for
@@ -32,9 +32,9 @@ use crate::{
     },
 };
 
-/// Files with a time further in the future are not waited for. They stay racy, as in Git.
+/// The longest wait. Files with times further in the future stay racy, as in Git.
 const MAX_WAIT: Duration = Duration::from_secs(2);
-/// The granularity of the clock for file times, at most.
+/// An upper bound for the granularity of file times.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The result of an adoption.

@@ -1,4 +1,4 @@
-//! `examine` gives equal results with cold and warm caches, and reads no ignore file needlessly.
+//! `examine` returns equal results with cold and warm caches, and reads no ignore file needlessly.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
 use std::{
@@ -86,7 +86,7 @@ fn finds_the_same_on_any_disk() {
     assert_eq!(begun.into_inner(), 4);
 }
 
-/// The kernel's access times show the reads: after a write, the first read updates the access time.
+/// Reads are detected by access times: after a write, the first read updates the access time.
 #[test]
 fn reads_no_rules_for_a_clean_tree_with_cold_caches() {
     let sandbox = Sandbox::new();
@@ -104,7 +104,7 @@ fn reads_no_rules_for_a_clean_tree_with_cold_caches() {
     };
     rules.iter().for_each(|file| repo.write(file, "*.o\n"));
     forget();
-    // With ctime trusted, the files would be compared, and read for that.
+    // With `core.trustctime`, the changed ctime would cause a comparison, which reads the files.
     repo.git(&["config", "core.trustctime", "false"]);
     repo.git(&["add", "-fA"]);
     let read = |cold| {
@@ -118,7 +118,7 @@ fn reads_no_rules_for_a_clean_tree_with_cold_caches() {
         return;
     }
     assert_eq!([Cold::OneByOne, Cold::ManyAtOnce].map(|cold| read(Some(cold))), [0, 0]);
-    // A new untracked name causes a read of the rules that may apply to it, and of no others.
+    // A new untracked name causes reads of only those rules that may apply to it.
     repo.write("2/new.o", "x");
     assert_eq!([Cold::OneByOne, Cold::ManyAtOnce].map(|cold| read(Some(cold))), [2, 2]);
 }

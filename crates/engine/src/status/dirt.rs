@@ -1,5 +1,5 @@
-//! The kinds of changes that `git status --porcelain` would list. A superproject asks for them
-//! about a submodule, and a command before it removes a worktree.
+//! The kinds of changes that `git status --porcelain` would list. Used for the submodules of a
+//! superproject, and before a worktree is removed.
 
 use std::{collections::HashSet, sync::atomic::AtomicBool};
 
@@ -14,9 +14,9 @@ use crate::{
     look::{LookError, pathspec::Pathspecs, sparse, untracked},
 };
 
-/// The changes that count.
+/// Options that select the changes to count.
 pub(crate) struct CountedChanges {
-    /// The changes in submodules that count (`--ignore-submodules`). `None` means the policy of
+    /// The policy for changes in submodules (`--ignore-submodules`). `None` means the policy of
     /// `.gitmodules` and the configuration.
     pub(crate) submodules: Option<Ignore>,
     /// Count untracked files, also in submodules unless `submodules` says otherwise.
@@ -25,7 +25,7 @@ pub(crate) struct CountedChanges {
 
 /// Returns the kinds of changes in the worktree `root` of `repo`. `index` is its index, `head` the
 /// commit of its HEAD. Untracked files within nested submodules count as untracked files. The first
-/// path that cannot be examined is an error, because it may hold changes.
+/// path that cannot be examined is an error, because it may have changed.
 pub(crate) fn dirt(
     repo: &Repository,
     root: &Dir,
@@ -62,7 +62,7 @@ pub(crate) fn dirt(
             None => Ignore::None,
         };
         let staged = diff::staged(repo, root, index, tree, &pathspecs, Some(ignore), None)?;
-        // Git reads only from such a line that there are untracked files.
+        // For such a path Git's output shows only untracked files.
         dirt.modified = staged.iter().any(|pair| !only_within.contains::<BStr>(pair.path.as_ref()));
     }
     if counted.untracked && !dirt.untracked {

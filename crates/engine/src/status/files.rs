@@ -1,7 +1,8 @@
-//! The state of the files of single entries, with each stage of an unmerged path separately: for
+//! The state of the files of single entries, for each stage of an unmerged path separately. Serves
 //! `ls-files -d` and `-m`.
 //!
-//! Git's `ie_modified`: if the stat data do not decide, the content does. Nothing is changed.
+//! Follows Git's `ie_modified`: if the stat data do not decide, the content does. Nothing is
+//! changed.
 
 use std::{collections::HashMap, io, ops::Range, sync::atomic::AtomicBool};
 
@@ -59,7 +60,7 @@ pub fn changed(
         belongs_in_worktree
             && match entry.stage {
                 Stage::Normal => is_selected(entry),
-                // Each stage is checked, and may be of another kind.
+                // Each stage is examined, and stages may differ in type.
                 _ => index.entries_in(index.range_of(index.path(entry))).any(|entry| is_selected(&entry)),
             }
     };
@@ -68,7 +69,7 @@ pub fn changed(
         Scan::of(ScanTarget { root, index, rules, tuning: &tuning, interrupt, meter: None }, is_examined);
     scan.run(workers(repo)?);
     let mut states = Vec::new();
-    // Positions whose content has to be compared.
+    // The positions of entries whose content has to be compared.
     let mut unsure = Vec::new();
     for note in scan.into_notes() {
         let entries = match index.entry(note.at).stage {
@@ -78,8 +79,8 @@ pub fn changed(
         let Note { at: first, state, verdict } = note;
         let stat = match state {
             PathState::There(stat) => stat,
-            // `ls-files` is the only command that follows leading links, as the kernel does for
-            // Git.
+            // Only `ls-files` follows symbolic links in leading directories, because Git calls
+            // `lstat` with the whole path.
             PathState::Behind(stat) => {
                 for at in entries {
                     let entry = &index.entry(at);
@@ -137,8 +138,8 @@ pub fn changed(
 
 /// Returns the entries of `range` that no pathspec selects and whose files cannot be examined.
 /// Git's `ls-files` reports them too, because it examines a file before it matches the pathspecs.
-/// One readable file proves that its directory is readable, so the others are skipped, except those
-/// with too long a name.
+/// One readable file proves that its directory is readable, so the other files are skipped, except
+/// those whose path or name is too long.
 pub fn unreadable_unselected(
     root: &Dir,
     index: &Index,
@@ -172,7 +173,8 @@ pub fn unreadable_unselected(
     found
 }
 
-/// Returns true if the file at the path, with leading links followed, has the entry's content.
+/// Returns true if the file at the path has the entry's content. Symbolic links in leading
+/// directories are followed.
 fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Result<bool, LookError> {
     let path = index.path(entry);
     let (Some(top), Some(slash)) = (repo.work_tree(), path.rfind_byte(b'/')) else { return Ok(false) };
@@ -185,7 +187,7 @@ fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Res
     Ok(found? == Some(entry.oid))
 }
 
-/// Converts by the path of the entry instead of the file's name in its directory.
+/// Converts with the attributes of the entry's path instead of the file's name in its directory.
 struct PathConverter<'a> {
     path: &'a BStr,
     worker: Box<dyn CleaningWorker + 'a>,

@@ -1,7 +1,7 @@
 //! Status: the differences between index and worktree, and the untracked files.
 //!
-//! Nothing is changed, not even the index. The result holds the facts that a caller may write to
-//! it.
+//! Nothing is changed, not even the index. The result contains facts that the caller may write to
+//! the index.
 
 pub mod adopt;
 mod dirt;
@@ -60,8 +60,8 @@ pub struct Options<'a> {
     pub missing: Missing,
     /// Ignore untracked files within submodules that have no policy of their own (`-uno`).
     pub ignore_untracked_in_submodules: bool,
-    /// Called if tracked files have to be read from a local disk with cold caches, once the access
-    /// pattern of the disk is known. From then on other data are best read too.
+    /// Called once the access pattern of the disk is known, if tracked files have to be read from a
+    /// local disk with cold caches. The caller may then start to read other data in parallel.
     pub when_cold: &'a (dyn Fn() + Sync),
     /// Flag that stops the examination early.
     pub interrupt: &'a AtomicBool,
@@ -87,7 +87,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// The treatment of files whose stat data differ from the index while their content may be equal
+/// The treatment of files whose stat data differ from the index, but whose content may be equal
 /// ([`Match::Touched`]). Racy files are always compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touched {
@@ -95,7 +95,7 @@ pub enum Touched {
     Compared,
     /// The file counts as changed, as in Git's plumbing, which does not refresh.
     Changed,
-    /// Like `Changed`, and so do racy files: the caller stores all of them.
+    /// Like `Changed`, also for racy files, because the caller stores all of them.
     Suspected,
 }
 
@@ -121,7 +121,8 @@ pub struct Worktree {
     pub proven_clean: Vec<usize>,
     /// The untracked and ignored paths.
     pub found: Found,
-    /// The time spent on tracked files before that, if the caches were cold.
+    /// The time spent on tracked files before the search for untracked files, if the caches were
+    /// cold.
     pub swept: Duration,
     /// Entries that could not be examined, with the error; once for each stage of an unmerged path.
     /// Git prints the errors and treats the entries as unchanged.
@@ -133,11 +134,11 @@ pub struct Worktree {
 /// Examines the worktree `root` of `repo`.
 ///
 /// If the file system monitor was queried ([`Index::monitor_answer`]), entries that it vouches for
-/// ([`Index::is_fsmonitor_valid`]) are not examined: they are clean. So are files marked up to
+/// ([`Index::is_fsmonitor_valid`]) count as clean without an examination, as do files marked up to
 /// date ([`Flags::UPTODATE`]). With [`MonitorAnswer::Changes`], directories that the untracked
 /// cache holds as valid are not read either: [`crate::look::monitor::apply`] has invalidated the
-/// changed ones. The monitor has to be queried before this function starts. A file found clean
-/// here may then be vouched for, because the next query reports any later change.
+/// changed ones. The monitor has to be queried before this function starts. A file found clean here
+/// may then be vouched for, because the next query reports any later change.
 pub fn examine(
     repo: &Repository,
     root: &Dir,
@@ -190,7 +191,8 @@ fn examine_on(
     }
     let (found, swept) = match cold {
         None => (walk(Some(&scan), false, workers)?, Duration::ZERO),
-        // The untracked cache knows the content of directories from their stats.
+        // With an untracked cache, the walk stats directories instead of listing them. It then does
+        // not run beside the sweep.
         Some(Cold::ManyAtOnce) if options.untracked.is_some() && index.untracked.is_none() => {
             let sweep = || scan.sweep(workers, Cold::ManyAtOnce, false);
             let found = thread::scope(|scope| {
@@ -225,7 +227,7 @@ fn examine_on(
     Ok(worktree)
 }
 
-/// Turns the notes of a scan into differences.
+/// Converts the notes of a scan to differences.
 struct Classifier<'a> {
     repo: &'a Repository,
     root: &'a Dir,
@@ -240,7 +242,7 @@ impl Classifier<'_> {
         let mut worktree = Worktree::default();
         let examined = self.is_watched().then(|| scan.asked());
         let notes = scan.into_notes();
-        // Most entries are decided without reading the entry.
+        // This decides most notes without reading the index entry.
         let compared = |note: &Note| match note.verdict {
             Match::Racy => self.options.touched != Touched::Suspected,
             Match::Touched => self.options.touched == Touched::Compared,
@@ -275,7 +277,7 @@ impl Classifier<'_> {
             match note.state {
                 PathState::Unreadable(source) => {
                     let path = self.index.path(entry);
-                    // Git examines the file for each stage.
+                    // Git reports the error once for each stage.
                     let stages = self.index.range_of(path).len();
                     let errors = (0..stages).map(|_| (path.to_owned(), copy_error(&source)));
                     worktree.unreadable.extend(errors);
@@ -360,7 +362,7 @@ impl Classifier<'_> {
                 Pair { dirt, ..Pair::new(path.to_owned(), old, new) }
             }));
         }
-        // An intent-to-add entry is a new file, or is missing again.
+        // An intent-to-add entry is a new file, or has no file.
         let old = old.filter(|_| !is_intent_to_add || new.is_none());
         Ok(Some(Pair::new(path.to_owned(), old, new)))
     }
@@ -376,7 +378,7 @@ fn side(rules: &StatRules, entry: &Entry, stat: &sys::Stat) -> Option<Side> {
         FileType::File => Mode::FILE,
         FileType::Directory if entry.mode.is_gitlink() => Mode::GITLINK,
         FileType::Directory => return None,
-        // To Git any other kind of file is a regular file.
+        // Git treats any other kind of file as a regular file.
         FileType::Other if stat.mode & 0o100 != 0 => Mode::EXECUTABLE,
         FileType::Other => Mode::FILE,
     };

@@ -1,15 +1,14 @@
-//! Moves of HEAD and branches: the parts of `switch`, `checkout` and `reset` that concern refs, not
-//! the index or the worktree. Nothing is printed; the caller prints messages from the returned
-//! values.
+//! Moves HEAD and branches: the parts of `switch`, `checkout` and `reset` that change refs, not the
+//! index or the worktree. Nothing is printed. The caller prints messages from the returned values.
 //!
 //! - [`names`]: resolution of a command-line word to a branch;
 //! - [`tracking`]: the upstream of a new branch;
-//! - [`state`]: operations in progress, and their end;
+//! - [`state`]: operations in progress, and how to end them;
 //! - [`operations`]: operations in progress with the details that `status` prints.
 //!
 //! Order: first check if the refs can be moved (`check_*`), then bring the worktree and the index
 //! to the target, then move the refs. All refs are locked and checked before the first one changes,
-//! so a failure leaves HEAD as it was.
+//! so a failure leaves HEAD unchanged.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
@@ -78,8 +77,8 @@ fn head_change(target: Target<'_>, message: &BStr, new: Option<ObjectId>) -> Cha
             name: "HEAD".into(),
             target: name.to_owned(),
             message: Some(message),
-            // The old value is read when the change happens: the branch of HEAD may just have been
-            // reset.
+            // The old value is read at the time of the change, because HEAD's branch may have been
+            // reset since.
             old: None,
             new,
         },
@@ -88,7 +87,7 @@ fn head_change(target: Target<'_>, message: &BStr, new: Option<ObjectId>) -> Cha
 }
 
 /// Creates the branch `name` (full) at `oid`, or resets it if it `exists`. `start` is the starting
-/// point that the reflog names.
+/// point to record in the reflog.
 pub fn create_branch(
     refs: &store::refs::Options,
     name: &BStr,
@@ -130,8 +129,8 @@ pub fn reset_head(
     move_to(repo, refs, repo.head()?.oid(), new, reason)
 }
 
-/// Like [`reset_head`], to the commit that HEAD is at in this moment: another process may have
-/// moved it meanwhile, and its commit stays. Without a commit nothing happens.
+/// Like [`reset_head`], to the commit that HEAD has at the time of the call. If another process has
+/// moved HEAD since the command started, that move is kept. Does nothing if HEAD has no commit.
 pub fn reset_head_to_itself(
     repo: &repo::Repository,
     refs: &store::refs::Options,
@@ -169,14 +168,14 @@ pub fn check_reset(repo: &repo::Repository, refs: &store::refs::Options, new: Ob
     // A failure of ORIG_HEAD does not stop the reset.
     changes.retain(|change| change.name() != "ORIG_HEAD");
     if name != "HEAD" {
-        // HEAD's reflog gets a line too.
+        // HEAD's reflog also gets a line.
         changes.push(head_change(Target::Branch(name.as_bstr()), "".into(), Some(new)));
     }
     Ok(store::refs::preflight(refs, &changes).map_err(|error| name_head(error, &name))?)
 }
 
-/// Moves HEAD, or the branch that it points to now, from the commit `old` to `new`. `None` as `old`
-/// means that there is no commit yet.
+/// Moves HEAD, or the branch to which HEAD currently points, from the commit `old` to `new`. If
+/// `old` is `None`, the branch must not exist yet.
 pub fn advance_head(
     repo: &repo::Repository,
     refs: &store::refs::Options,
@@ -199,14 +198,14 @@ pub fn check_advance(
     Ok(store::refs::preflight(refs, &[change]).map_err(|error| name_head(error, &name))?)
 }
 
-/// Returns the name of the ref that is to move, and its change.
+/// Returns the name of the ref to move, and the change.
 fn advance_change(
     repo: &repo::Repository,
     old: Option<ObjectId>,
     new: ObjectId,
     message: &BStr,
 ) -> Result<(BString, Change), Error> {
-    // If it cannot be read, it must not become detached.
+    // An unreadable HEAD is an error. It must not be replaced by a detached one.
     let (name, _) = repo.readable_chain("HEAD".into(), true)?.ok_or_else(|| {
         let name = BString::from("HEAD");
         let reason = store::refs::Reason::Unresolved { name: name.clone() };
@@ -217,7 +216,7 @@ fn advance_change(
     Ok((name, change))
 }
 
-/// Replaces the branch's name by HEAD in a lock error, because the user asked to change HEAD.
+/// Replaces the branch's name by HEAD in a lock error, because the user's command changes HEAD.
 fn name_head(error: store::refs::Error, name: &BString) -> store::refs::Error {
     match error {
         store::refs::Error::CannotLock { name: locked, reason } if locked == *name => {
@@ -227,8 +226,8 @@ fn name_head(error: store::refs::Error, name: &BString) -> store::refs::Error {
     }
 }
 
-/// Returns the ref changes of a reset from the commit `old`. The last one changes HEAD or its
-/// branch; the name of that ref is returned first.
+/// Returns the ref changes of a reset from the commit `old`, preceded by the name of HEAD's branch,
+/// or HEAD if it is detached. The last change is that of this ref.
 fn reset_changes(
     repo: &repo::Repository,
     old: Option<ObjectId>,
@@ -263,7 +262,7 @@ fn reset_changes(
     Ok((name, changes))
 }
 
-/// The reason for a reset in the reflog.
+/// The reason for a reset, for the reflog.
 #[derive(Clone, Copy, Debug)]
 pub enum ResetReason<'a> {
     /// The value of `GIT_REFLOG_ACTION`.

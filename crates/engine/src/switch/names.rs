@@ -1,4 +1,5 @@
-//! Resolution of words to branches and refs. Source: gitrevisions(7), git-check-ref-format(1).
+//! Resolves command-line words to branches and refs. Source: gitrevisions(7),
+//! git-check-ref-format(1).
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{
@@ -9,11 +10,11 @@ use repo::Repository;
 
 use super::Error;
 
-/// The prefix of branches.
+/// The prefix of full branch names.
 pub const BRANCHES: &[u8] = b"refs/heads/";
 
-/// Returns every ref that `name` may stand for, in Git's order of preference: the full name of the
-/// ref at the end of its chain of symbolic refs, and its object.
+/// Returns every ref to which `name` may resolve, in Git's order of precedence: the full name at
+/// the end of its chain of symbolic refs, and its object.
 pub fn expand(repo: &Repository, name: &BStr) -> Result<Vec<(BString, ObjectId)>, Error> {
     let name = repo.interpret_branch_name(name)?;
     let rules: [(&[u8], &[u8]); 6] = [
@@ -37,9 +38,9 @@ pub fn expand(repo: &Repository, name: &BStr) -> Result<Vec<(BString, ObjectId)>
     Ok(found)
 }
 
-/// Returns the short name of the local branch that a word stands for. `@{-N}` becomes the branch
-/// that HEAD was on before, `x@{upstream}` the local branch that `x` follows; other words stay as
-/// they are. A lone `@` is a branch name, not HEAD.
+/// Returns the short name of the local branch to which a word resolves. `@{-N}` becomes the branch
+/// that was checked out before, `x@{upstream}` the local branch that `x` follows. Other words are
+/// returned unchanged. A lone `@` is a branch name, not HEAD.
 pub fn local_branch(repo: &Repository, word: &BStr) -> Result<BString, Error> {
     let word = match repo.expand_prior_checkout(word)? {
         Some((whole, _)) => whole,
@@ -54,8 +55,8 @@ pub fn local_branch(repo: &Repository, word: &BStr) -> Result<BString, Error> {
     }
 }
 
-/// Returns the full name of the branch that a word stands for, or `None` if no branch can have that
-/// name.
+/// Returns the full name of the branch to which a word resolves, or `None` if the word is not a
+/// valid branch name.
 pub fn branch_ref(repo: &Repository, word: &BStr) -> Result<Option<BString>, Error> {
     let short = local_branch(repo, word)?;
     let may_be_branch = !word.starts_with(b"-") && short != "HEAD";

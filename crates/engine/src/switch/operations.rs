@@ -21,9 +21,9 @@ pub struct Operations {
     pub am: Option<Am>,
     /// A rebase.
     pub rebase: Option<Rebase>,
-    /// A cherry-pick: of this commit, or `None` between two commits.
+    /// A cherry-pick with its commit, or `None` between two commits.
     pub cherry_pick: Option<Option<ObjectId>>,
-    /// A revert: of this commit, or `None` between two commits.
+    /// A revert with its commit, or `None` between two commits.
     pub revert: Option<Option<ObjectId>>,
     /// A bisection.
     pub bisect: Option<Bisect>,
@@ -52,7 +52,7 @@ pub struct Rebase {
 /// The state of a bisection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bisect {
-    /// The branch or commit on which it was started.
+    /// The branch or commit that was checked out when it started.
     pub from: Option<BString>,
 }
 
@@ -113,7 +113,7 @@ enum Sequence {
     Revert,
 }
 
-/// Returns the command on the first line of the sequencer's list, if it is a pick or a revert.
+/// Returns the command on the first line of the sequencer's todo list, if it is a pick or a revert.
 fn sequence(todo: &[u8]) -> Option<Sequence> {
     let line = todo.trim_start_with(|letter| " \t\r\n".contains(letter));
     let word = line.split(|byte| b" \t".contains(byte)).next().filter(|word| word.len() < line.len())?;
@@ -142,9 +142,9 @@ pub fn is_splitting(repo: &Repository, head: ObjectId) -> Result<bool, Error> {
     })
 }
 
-/// Returns the lines of an interactive rebase's list, `done` or `git-rebase-todo`, with abbreviated
-/// object names. Lines that begin with `comment` are skipped. Returns `None` if there is no such
-/// list.
+/// Returns the lines of an interactive rebase's list `name` (`done` or `git-rebase-todo`), with
+/// abbreviated object names. Lines that begin with `comment` are skipped. Returns `None` if the
+/// file does not exist.
 pub fn rebase_list(repo: &Repository, name: &str, comment: &BStr) -> Result<Option<Vec<BString>>, Error> {
     let Some(content) = read(&repo.git_dir().join("rebase-merge").join(name))? else { return Ok(None) };
     let lines = content.lines().filter(|line| !line.starts_with(comment)).map(|line| line.trim());

@@ -1,4 +1,4 @@
-//! Operations in progress, read from the files in the Git directory, and how a switch ends them.
+//! Operations in progress, read from the files in the Git directory. Ends them when HEAD moves.
 
 use std::{io, io::Read as _, os::unix::ffi::OsStrExt as _, path::Path};
 
@@ -22,9 +22,9 @@ pub enum Operation {
 /// The operations in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InProgress {
-    /// The operation that makes `switch` refuse: the first one in Git's order.
+    /// The operation that makes `switch` refuse: the first one in Git's order of checks.
     pub operation: Option<Operation>,
-    /// True during a bisection, which is only worth a warning.
+    /// True during a bisection, for which `switch` only warns.
     pub bisect: bool,
 }
 
@@ -52,8 +52,8 @@ pub fn is_merging(repo: &Repository) -> Result<bool, Error> {
     exists(&repo.git_dir().join("MERGE_HEAD"))
 }
 
-/// Removes the reflog of a branch (full name) that does not exist, if there is one. A directory of
-/// that name stays: it holds the reflogs of other branches.
+/// Removes the reflog of a branch (full name) that does not exist, if the reflog exists. A
+/// directory of that name stays, because it contains the reflogs of other branches.
 pub fn forget_reflog(repo: &Repository, branch: &bstr::BStr) -> Result<(), Error> {
     let path = repo.refs_dir().join("logs").join(sys::os_str(branch));
     match (path.parent(), path.file_name()) {
@@ -100,7 +100,7 @@ fn end_with(repo: &Repository, refs: &store::refs::Options, files: &[&str]) -> R
     let mut ended = Ended::default();
     let mut deletions = Vec::new();
     for name in ["CHERRY_PICK_HEAD", "REVERT_HEAD", "AUTO_MERGE"] {
-        // Git ends an operation only if its ref resolves. A file that names no object stays.
+        // Git ends an operation only if its ref resolves. A file without a valid object name stays.
         if exists(&git_dir.join(name))? && matches!(repo.find_ref(name.into()), Ok(Some(_))) {
             deletions.push(Change::Delete { name: name.into(), expected: Expected::Any });
             ended.cherry_pick |= name == "CHERRY_PICK_HEAD";
@@ -119,7 +119,7 @@ fn end_with(repo: &Repository, refs: &store::refs::Options, files: &[&str]) -> R
     Ok(ended)
 }
 
-/// Removes the sequencer's directory if the pick that was just ended was its last one.
+/// Removes the sequencer's directory if the pick that has just ended was the last one.
 fn end_sequence(git_dir: &Path) -> Result<(), Error> {
     let dir = git_dir.join("sequencer");
     let Some(todo) = read(&dir.join("todo"))? else { return Ok(()) };
@@ -144,7 +144,7 @@ fn remove(dir: &Path, name: impl AsRef<std::ffi::OsStr>) -> Result<(), Error> {
     let name = name.as_ref();
     let failed = |source| Error::Read { path: dir.join(name), source };
     match sys::Dir::open(dir).map_err(failed)?.remove_file(name.as_bytes()) {
-        // A directory of that name is not Git's, and stays.
+        // A directory of that name was not created by Git, and stays.
         Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => {
             Err(failed(error))
         }
@@ -157,7 +157,7 @@ pub(super) fn exists(path: &Path) -> Result<bool, Error> {
     found.map(|found| found.is_some()).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
-/// Reads a small file of the Git directory. Returns `None` if it is missing.
+/// Reads a small file of the Git directory. Returns `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<BString>, Error> {
     let missing =
         |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);

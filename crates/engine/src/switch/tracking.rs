@@ -5,12 +5,12 @@ use repo::Repository;
 
 use super::{Error, names};
 
-/// The rule by which a new branch gets its upstream (`--track`, `branch.autoSetupMerge`).
+/// The rule that selects the upstream of a new branch (`--track`, `branch.autoSetupMerge`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Track {
     Never,
-    /// The default: only if the start is a remote-tracking branch.
+    /// The default: the start is the upstream if it is a remote-tracking branch.
     Remote,
     /// `branch.autoSetupMerge=always`
     Always,
@@ -37,8 +37,8 @@ impl Track {
     }
 }
 
-/// Returns the remotes whose fetch refspecs write to the ref `name` (full), each with the ref's
-/// name on the remote.
+/// Returns the remotes whose fetch refspecs update the ref `name` (full), each with the ref's name
+/// on the remote.
 fn sources(repo: &Repository, name: &BStr) -> Vec<(BString, BString)> {
     let source = |remote: &BString| {
         let specs = repo.config_all(&format!("remote.{remote}.fetch"));
@@ -47,7 +47,7 @@ fn sources(repo: &Repository, name: &BStr) -> Vec<(BString, BString)> {
     repo.remotes().into_iter().filter_map(|remote| source(&remote).map(|name| (remote, name))).collect()
 }
 
-/// Returns the remote ref that one refspec fetches into `name`.
+/// Returns the remote ref that a refspec fetches into `name`.
 fn source_of(spec: &BStr, name: &BStr) -> Option<BString> {
     let (source, destination) = spec.strip_prefix(b"+").unwrap_or(spec).split_once_str(":")?;
     match (source.split_once_str("*"), destination.split_once_str("*")) {
@@ -68,9 +68,9 @@ pub fn is_tracking_ref(repo: &Repository, name: &BStr) -> bool {
 /// The new values of `branch.<name>.remote` and `branch.<name>.merge`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// The remote. `None` means this repository.
+    /// The remote; `None` for this repository.
     pub remote: Option<BString>,
-    /// The full names on the remote.
+    /// The full names of the refs on the remote.
     pub merge: Vec<BString>,
 }
 
@@ -78,15 +78,15 @@ pub struct Upstream {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum NoUpstream {
-    /// The start is no branch to follow. That is not an error.
+    /// The rule selects no upstream for this start. That is not an error.
     NotWanted,
-    /// With `--track=inherit`: the start follows no remote.
+    /// With `--track=inherit`: the start has no upstream remote.
     StartHasNoRemote,
-    /// With `--track=inherit`: the start merges no branch.
+    /// With `--track=inherit`: the start has no upstream branch.
     StartHasNoMerge,
-    /// These remotes all fetch into the start.
+    /// Several remotes, which are listed, fetch into the start.
     Ambiguous(Vec<BString>),
-    /// The branch would follow itself.
+    /// The branch would be its own upstream.
     Itself,
 }
 

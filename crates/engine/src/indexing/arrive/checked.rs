@@ -1,8 +1,9 @@
-//! Packs whose objects are checked (`fetch.fsckObjects`).
+//! Received packs whose objects are checked (`fetch.fsckObjects`).
 //!
-//! Git gives them to `index-pack --strict`, however few their objects are. Objects are checked
-//! while they are in memory. Files that came before the trees that name them are checked when the
-//! pack is there; if one is refused the pack stays, and no ref names its objects.
+//! Git indexes them with `index-pack --strict`, however few objects they have. Objects are checked
+//! while they are in memory. A blob such as `.gitmodules` may arrive before the tree that names it.
+//! Such blobs are checked after the pack is published. If one is rejected, the pack stays, but no
+//! ref points to its objects.
 
 use format::{Kind, ObjectId};
 use repo::{
@@ -13,7 +14,7 @@ use repo::{
 
 use super::{Arrival, Arrived, Error, Program, keep_pack, refused};
 
-/// Shows objects to two observers.
+/// Passes objects to two observers.
 struct Both<'a> {
     checker: &'a Checker,
     next: Option<&'a dyn Observer>,
@@ -46,7 +47,7 @@ pub(super) fn take(source: Source<'_>, arrival: &Arrival<'_>, count: u32) -> Res
     let options = indexing::Options { observer: Some(&both), ..arrival.options() };
     let say = arrival.say;
     let judge = || Ok(checker.verdict(&mut |line| say(line))?);
-    // Git asks for the name of a pack only to protect it.
+    // Git reads the pack's name from `index-pack` only if it keeps the pack under a `.keep` file.
     let is_kept = arrival.settings.keeping.keeps(count);
     let program = if is_kept { Program::IndexPack } else { Program::NamedPack };
     let arrived = keep_pack(source, arrival, count, &options, &judge)

@@ -1,11 +1,11 @@
-//! Takes the pack that a server sends into an object database.
+//! Stores a pack that a server sends in an object database.
 //!
 //! Promise: objects appear only after the whole pack was read, every object was named, and the
-//! trailer was compared; they are synced first, as the policy says. After an error nothing is left
-//! behind, unless the caller keeps the beginning of a pack.
+//! trailer was verified. They are synced before, if the policy requires it. After an error no file
+//! is left behind, unless the caller keeps the beginning of a pack.
 //!
-//! Order: the header decides between a pack and loose objects, as in Git. A pack goes through
-//! [`super::receive`]. Loose objects are one transaction (`unpack`).
+//! Order: the number of objects in the header decides between a pack and loose objects, as in Git.
+//! A pack is stored by [`super::receive`]. Loose objects are stored in one transaction (`unpack`).
 
 mod checked;
 mod settings;
@@ -30,42 +30,43 @@ pub use settings::{Keeping, Purpose, Settings, threads};
 
 use super::{Plan, receive};
 
-/// A pack that arrives.
+/// The inputs for storing a received pack.
 pub struct Arrival<'a> {
-    /// The object directory that gets the objects.
+    /// The object directory to store the objects in.
     pub objects: &'a Path,
-    /// The hash of the names.
+    /// The hash of the object names.
     pub hash: HashKind,
-    /// How packs are received.
+    /// The settings for received packs.
     pub settings: &'a Settings,
     /// The sync policy.
     pub fsync: &'a store::Fsync,
     /// `core.sharedRepository`
     pub shared: store::SharedRepository,
-    /// The objects that are there already. New ones are compared with them, and they complete a
-    /// thin pack. `None` for a new repository.
+    /// The existing objects. New objects are compared with them, and they provide the missing bases
+    /// of a thin pack. `None` for a new repository.
     pub existing: Option<&'a Objects>,
     /// The content of the pack's `.promisor` file, for a pack from a promisor remote. Such objects
-    /// always stay in their pack. If they would otherwise be loose, the file is empty and nothing
-    /// keeps the pack, as in Git.
+    /// always stay in their pack. If they would otherwise become loose, the file is empty and the
+    /// pack gets no `.keep` file, as in Git.
     pub promisor: Option<Vec<u8>>,
-    /// The content of the pack's `.keep` file, which protects the pack until refs name its objects.
+    /// The content of the pack's `.keep` file, which protects the pack until refs point to its
+    /// objects.
     pub keep: Option<Vec<u8>>,
-    /// Set to stop.
+    /// Raised to stop.
     pub interrupt: &'a AtomicBool,
     /// Counts the work done so far.
     pub meter: &'a Meter,
-    /// Sees the objects as they are named.
+    /// Gets each object after it is named.
     pub observer: Option<&'a dyn Observer>,
-    /// Objects are checked by these rules. They stay in the pack then.
+    /// The rules for checking objects. With rules, the objects stay in the pack.
     pub rules: Option<&'a Rules>,
-    /// Called with each flaw that is found.
+    /// Called with each message of the object checks.
     pub say: &'a dyn Fn(&Line),
-    /// Leave a pack that broke off in its temporary file.
+    /// True to keep the temporary file of an incomplete pack.
     pub keeps_beginning: bool,
 }
 
-/// The result of an arrival.
+/// The result of storing a pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrived {
     /// The pack had no objects. No file was written.
@@ -74,42 +75,44 @@ pub enum Arrived {
     Pack {
         /// The pack's trailer, which names its files.
         checksum: ObjectId,
-        /// The number of objects, without the bases that were added.
+        /// The number of objects, without the bases that complete a thin pack.
         objects: u32,
-        /// The `.keep` file is new. The caller removes it when refs name the objects.
+        /// True if the `.keep` file is new. The caller removes it when refs point to the objects.
         is_kept: bool,
     },
     /// The objects are loose.
     Loose {
-        /// The number of objects in the pack, of which some may have been there already.
+        /// The number of objects in the pack. Some may have existed before.
         objects: u32,
     },
 }
 
-/// The reason why nothing arrived. Messages are Git's.
+/// The reason why no objects were stored. Messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
     #[error("interrupted")]
     Interrupted,
-    /// The second line comes from the program that reads the pack in Git.
+    /// The pack or an object was rejected. The message's second line is that of the Git program
+    /// that would read the pack.
     #[error("{}{cause}\nfatal: {}", complaint(.cause), .program.epilogue())]
     Refused { program: Program, cause: super::Error },
 }
 
-/// The program to which Git gives a pack.
+/// The program that reads the pack in Git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// It keeps the pack.
+    /// `index-pack`, which keeps the pack.
     IndexPack,
-    /// Like `IndexPack`, after it has told the name of the pack, or if nobody asks for the name.
+    /// `index-pack` after it has printed the name of the pack, or when `fetch-pack` does not read
+    /// the name.
     NamedPack,
-    /// It writes loose objects.
+    /// `unpack-objects`, which writes loose objects.
     UnpackObjects,
 }
 
 impl Program {
-    /// Returns the words of Git's `fetch-pack` when the program failed.
+    /// Returns the message of Git's `fetch-pack` when the program failed.
     fn epilogue(self) -> &'static str {
         match self {
             Program::IndexPack => "fetch-pack: invalid index-pack output",
@@ -119,7 +122,7 @@ impl Program {
     }
 }
 
-/// Returns what Git prints before the error, up to the word `fatal`.
+/// Returns the text that Git prints before the error, up to `fatal: `.
 fn complaint(error: &super::Error) -> String {
     match error {
         super::Error::Pack(error) => {
@@ -130,13 +133,13 @@ fn complaint(error: &super::Error) -> String {
 }
 
 impl Error {
-    /// Returns true if the stream failed or ended early: another attempt may succeed.
+    /// Returns true if the stream failed or ended early, so that another attempt may succeed.
     pub fn is_cut(&self) -> bool {
         use indexing::Error::{Eof, Read};
         matches!(self, Error::Refused { cause: super::Error::Pack(Eof | Read(_)), .. })
     }
 
-    /// Returns true if the disk is full.
+    /// Returns true if the disk or the user's quota is full.
     pub fn is_full_disk(&self) -> bool {
         use super::Error::{Io, Pack, Store};
         let Error::Refused { cause, .. } = self else { return false };
@@ -149,13 +152,13 @@ impl Error {
     }
 }
 
-/// Reads one pack from `stream` and keeps its objects.
+/// Reads one pack from `stream` and stores its objects.
 pub fn take(stream: &mut dyn Read, arrival: &Arrival<'_>) -> Result<Arrived, Error> {
     let mut before = [0; pack::HEADER_LEN];
     let len = fill(stream, &mut before, arrival.interrupt);
     let failed = |program| move |cause| refused(arrival, program, cause);
     let before = &before[..len.map_err(failed(Program::IndexPack))?];
-    // The indexer finds the flaws of a header.
+    // An invalid header is reported by the indexer.
     let count = pack::parse_header(before).unwrap_or(u32::MAX);
     let source = Source { stream, is_file: false, before };
     if arrival.rules.is_some() {
@@ -206,7 +209,7 @@ fn keep_pack(
 }
 
 impl<'a> Arrival<'a> {
-    /// Returns true if a pack of `count` objects stays a pack.
+    /// Returns true if the objects of a pack of `count` objects stay in the pack.
     fn is_packed(&self, count: u32) -> bool {
         self.promisor.is_some() || self.settings.keeping.keeps(count)
     }
@@ -230,7 +233,7 @@ impl<'a> Arrival<'a> {
     }
 }
 
-/// Reads until `room` is full or the stream ends. Returns the number of bytes.
+/// Reads until `room` is full or the stream ends. Returns the number of bytes read.
 fn fill(stream: &mut dyn Read, room: &mut [u8], interrupt: &AtomicBool) -> Result<usize, super::Error> {
     let mut len = 0;
     while len < room.len() {

@@ -1,4 +1,4 @@
-//! The settings of packs that arrive.
+//! The settings for received packs.
 
 use format::idx_writer::Form;
 use repo::Repository;
@@ -7,16 +7,16 @@ use store::{objects::DEFAULT_LEVEL, pack::FinishOptions};
 /// Git's default of `transfer.unpackLimit`.
 const UNPACK_LIMIT: u32 = 100;
 
-/// The reason why a pack arrives.
+/// The command that receives a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A clone. The objects stay in the pack.
     Clone,
-    /// A fetch. Few objects become loose objects.
+    /// A fetch. The objects of small packs become loose objects.
     Fetch,
 }
 
-/// The form in which objects are kept.
+/// The form in which received objects are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
     /// In the pack.
@@ -28,7 +28,7 @@ pub enum Keeping {
 }
 
 impl Keeping {
-    /// Returns true if the objects of a pack of `count` objects stay in it.
+    /// Returns true if the objects of a pack of `count` objects stay in the pack.
     pub(super) fn keeps(self, count: u32) -> bool {
         match self {
             Keeping::Packed => true,
@@ -38,7 +38,7 @@ impl Keeping {
     }
 }
 
-/// How packs are received.
+/// The settings for received packs.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `fetch.unpackLimit`, `transfer.unpackLimit`
@@ -56,12 +56,12 @@ pub struct Settings {
     /// `core.looseCompression`, `core.compression`: for loose objects, and for the bases that
     /// complete a thin pack.
     pub level: i32,
-    /// The most bytes that a pack may have.
+    /// The maximum size of a pack, in bytes.
     pub limit: Option<u64>,
 }
 
 impl Settings {
-    /// Returns the files beside a pack.
+    /// Returns the options for the files that accompany a pack.
     pub(crate) fn finish(&self) -> FinishOptions {
         FinishOptions { index: self.index.clone(), reverse_index: self.reverse_index }
     }
@@ -96,13 +96,14 @@ fn keeping(repo: &Repository, purpose: Purpose) -> Result<Keeping, repo::Error> 
     let limit = |key| Ok::<_, repo::Error>(repo.config_int(key)?.and_then(|limit| u32::try_from(limit).ok()));
     let limit = limit("fetch.unpackLimit")?.or(limit("transfer.unpackLimit")?);
     Ok(match limit.unwrap_or(UNPACK_LIMIT) {
-        // Git does not look at the number of objects then.
+        // With a limit of 0, Git ignores the number of objects.
         0 => Keeping::Loose,
         limit => Keeping::LooseBelow(limit),
     })
 }
 
-/// `core.looseCompression`, else `core.compression`. A level that does not exist counts as unset.
+/// Returns the level from `core.looseCompression`, otherwise from `core.compression`. An invalid
+/// level counts as unset.
 fn level(repo: &Repository) -> Result<i32, repo::Error> {
     // The default level of zlib.
     const ZLIBS: i32 = 6;
@@ -117,7 +118,7 @@ fn level(repo: &Repository) -> Result<i32, repo::Error> {
     })
 }
 
-/// The number of threads that Git takes to index a pack: more are of little use.
+/// Returns the number of threads that Git uses to index a pack. More threads hardly help.
 pub fn threads() -> usize {
     match sys::cores() {
         cores @ ..4 => cores,

@@ -1,8 +1,8 @@
-//! The objects of a small pack as loose objects, in one transaction.
+//! Stores the objects of a small pack as loose objects, in one transaction.
 //!
-//! Order: the pack goes into a temporary file, as always; each object is staged when it is named;
-//! then all are published. An object that is there already is not written again, and its file is
-//! made younger, so that `gc` does not remove it.
+//! Order: write the pack to a temporary file; stage each object when it is named; publish all of
+//! them. An object that already exists is not written again. The modification time of its file is
+//! updated instead, so that `gc` does not prune it.
 
 use std::{
     io::Read,
@@ -23,7 +23,7 @@ use store::{
 use super::{Arrival, Arrived};
 use crate::indexing::{Error, judge};
 
-/// Stages the objects that it sees.
+/// An observer that stages all objects.
 struct Unpacker<'a> {
     transaction: Transaction<'a>,
     existing: Option<&'a Objects>,
@@ -32,7 +32,7 @@ struct Unpacker<'a> {
 }
 
 impl Unpacker<'_> {
-    /// Returns true if the object is there. Its files are made younger.
+    /// Returns true if the object exists and the modification time of its file could be updated.
     fn is_here(&self, oid: &ObjectId) -> bool {
         let Some(objects) = self.existing.filter(|objects| objects.contains_listed(oid)) else {
             return false;
@@ -59,7 +59,7 @@ impl Observer for Unpacker<'_> {
     }
 }
 
-/// Reads a pack and publishes its objects.
+/// Reads a pack, and publishes its objects as loose objects.
 pub(super) fn unpack(source: Source<'_>, arrival: &Arrival<'_>) -> Result<Arrived, Error> {
     let unpacker = Unpacker {
         transaction: Transaction::new(Options {
@@ -83,7 +83,7 @@ pub(super) fn unpack(source: Source<'_>, arrival: &Arrival<'_>) -> Result<Arrive
     pack.resolve(&map, None)?;
     let objects = pack.count();
     if pack.unresolved() > 0 {
-        // The bases are there already, so they are not unpacked.
+        // The missing bases exist locally, so they are not unpacked.
         pack.complete(&map, 0, &mut |_| Ok(()))?;
     }
     pack.each_large(&map, &mut |oid, kind, size, content| unpacker.large(oid, kind, size, content))?;
@@ -97,7 +97,7 @@ pub(super) fn unpack(source: Source<'_>, arrival: &Arrival<'_>) -> Result<Arrive
 }
 
 impl Unpacker<'_> {
-    /// Stages an object that the first pass did not hold.
+    /// Stages an object that the first pass did not keep in memory.
     fn large(&self, oid: &ObjectId, kind: Kind, size: u64, content: &mut dyn Read) -> Result<(), Error> {
         if kind != Kind::Blob {
             let mut held = Vec::new();
