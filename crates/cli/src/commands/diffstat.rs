@@ -1,7 +1,8 @@
-//! The changes between two commits, as `diff --stat --summary -M` prints it. Layout: Git's
+//! The changes between two commits, as `diff --stat --summary -M` prints them. Layout: Git's
 //! `show_stats`.
 //!
-//! Settings and names that need rules not known here are left to the real Git. Without one, nothing
+//! Settings and names that need unsupported rules are left to the real Git. Without a real Git,
+//! nothing is printed in that case.
 //! is printed then.
 
 use std::process::Stdio;
@@ -20,7 +21,7 @@ use crate::{
     },
 };
 
-/// Settings that change the pairs, the numbers or the layout in a way that is not known here.
+/// Settings that change the pairs, the numbers or the layout in an unsupported way.
 const UNKNOWN: [&str; 6] = [
     "diff.algorithm",
     "diff.orderFile",
@@ -63,7 +64,7 @@ fn by_git(session: Session<'_>, old: ObjectId, new: ObjectId, form: Form) -> Res
     Ok(())
 }
 
-/// `None`: the report needs the real Git.
+/// Returns the report, or `None` if it needs the real Git.
 fn native(
     session: Session<'_>,
     old: ObjectId,
@@ -105,8 +106,8 @@ fn native(
     Ok(Some(told))
 }
 
-/// Finds renames among changes, as `-M` does. `None`: there are submodules, or too many files to
-/// compare.
+/// Finds renames among changes, as `-M` does. Returns `None` if there are submodules, or too many
+/// files to compare.
 pub(crate) fn with_renames(repo: &Repository, pairs: Vec<Pair>) -> Result<Option<Vec<Pair>>, Failure> {
     if pairs.iter().any(|pair| [pair.old, pair.new].iter().flatten().any(|side| side.mode.is_gitlink())) {
         return Ok(None);
@@ -122,7 +123,7 @@ pub(crate) fn with_renames(repo: &Repository, pairs: Vec<Pair>) -> Result<Option
     Ok(found.skipped.is_none().then(|| found.resolved()))
 }
 
-/// The change of mode or existence, as `--compact-summary` writes it behind a name.
+/// Returns the change of mode or existence that `--compact-summary` prints after a name.
 fn comment(pair: &Pair) -> Option<&'static str> {
     let mode = |side: Option<diff::Side>| side.map(|side| side.mode);
     let is_link = |side: Option<diff::Side>| mode(side).is_some_and(|mode| mode.is_symlink());
@@ -150,7 +151,7 @@ struct Row {
 }
 
 impl Row {
-    /// The number that the graph shows.
+    /// Returns the number that the graph shows.
     fn lines(&self) -> usize {
         match self.change {
             Change::Lines { added, removed } => added + removed,
@@ -191,12 +192,12 @@ impl Widths {
         Widths { name, number, graph, most }
     }
 
-    /// Scales a number of lines to the graph. Every change is at least one column.
+    /// Scales a number of lines to graph columns. Every change gets at least one column.
     fn scale(&self, lines: usize) -> usize {
         if lines == 0 { 0 } else { 1 + lines * (self.graph - 1) / self.most }
     }
 
-    /// The columns of added and removed lines.
+    /// Returns the graph columns of added and removed lines.
     fn bars(&self, added: usize, removed: usize) -> (usize, usize) {
         if self.graph > self.most {
             return (added, removed);
@@ -212,7 +213,7 @@ impl Widths {
         }
     }
 
-    /// A name, cut at the front to fit, and the blanks behind it.
+    /// Formats a name, cut at the front to fit, and the padding after it.
     fn name(&self, name: &BStr) -> BString {
         let mut shown = BString::default();
         let (mut name, mut room) = (name, self.name);
@@ -256,7 +257,7 @@ fn table(rows: &[Row], columns: usize) -> BString {
     told
 }
 
-/// The line of totals. There are some files.
+/// Returns the line of totals. `files` is not zero.
 pub(crate) fn totals(files: usize, added: usize, removed: usize) -> String {
     let some = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let mut told = format!(" {} changed", some(files, "file"));
@@ -269,7 +270,7 @@ pub(crate) fn totals(files: usize, added: usize, removed: usize) -> String {
     told + "\n"
 }
 
-/// The line about a path that came, went, moved or got another mode.
+/// Returns the summary line of a path that was added, deleted, renamed or changed its mode.
 pub(crate) fn line(pair: &Pair, quote_path: bool) -> BString {
     let path = |path: &BString| format::quote(path.as_bstr(), quote_path);
     let mode = |side: Option<diff::Side>| side.map_or(0, |side| side.mode.bits());
@@ -296,7 +297,7 @@ pub(crate) fn line(pair: &Pair, quote_path: bool) -> BString {
     }
 }
 
-/// Two names, of which what they share stands once.
+/// Formats a rename; the common parts of the two names are printed once.
 fn moved(old: &BStr, new: &BStr, quote_path: bool) -> BString {
     let quote = |name: &BStr| format::quote(name, quote_path);
     if quote(old) != old || quote(new) != new {
@@ -304,7 +305,7 @@ fn moved(old: &BStr, new: &BStr, quote_path: bool) -> BString {
     }
     let shared = old.iter().zip(new.iter()).take_while(|(one, other)| one == other).count();
     let lead = old[..shared].rfind_byte(b'/').map_or(0, |slash| slash + 1);
-    // The slash after the shared directories may also begin what the names share at the end.
+    // The slash after the common directories may also begin the common end of the names.
     let least = lead.saturating_sub(usize::from(lead > 0));
     let limit = (old.len() - least).min(new.len() - least);
     let pairs = old.iter().rev().zip(new.iter().rev()).take(limit);

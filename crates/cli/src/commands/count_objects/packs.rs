@@ -1,4 +1,4 @@
-//! The directory of packs: how much the packs hold, and files that do not belong there.
+//! The pack directory: the contents of the packs, and files that do not belong there.
 
 use std::{ffi::OsString, path::Path};
 
@@ -10,7 +10,7 @@ use sys::by_path;
 use super::Counts;
 use crate::term::{console, text::os_error};
 
-/// Files beside a pack that share its name.
+/// The suffixes of a pack and its companion files.
 const SUFFIXES: &[&str] = &[".idx", ".rev", ".pack", ".bitmap", ".keep", ".promisor", ".mtimes"];
 
 /// Counts the packs in `dir`, which messages call `shown`.
@@ -47,7 +47,7 @@ fn is_multi_pack_index(name: &[u8]) -> bool {
         || name.starts_with(b"multi-pack-index") && (name.ends_with(b".bitmap") || name.ends_with(b".rev"))
 }
 
-/// The name without its suffix.
+/// Returns the name without its suffix.
 fn stem(name: &OsString) -> &[u8] {
     let name = name.as_encoded_bytes();
     &name[..name.rfind_byte(b'.').unwrap_or(name.len())]

@@ -1,4 +1,4 @@
-//! `sapwood diff-files` and `sapwood diff-index`: the plumbing's lists of differences.
+//! `sapwood diff-files` and `sapwood diff-index`: the plumbing for lists of differences.
 //!
 //! Order: arguments; index; differences; renames among them; their order; output. Nothing is
 //! written, and no lock is taken. The index is not refreshed, so a touched file is listed until
@@ -89,7 +89,7 @@ pub(super) const INDEX: Command = Command {
     ..FILES
 };
 
-/// Settings that change what Git takes for binary, and settings in which Git may find a mistake.
+/// Settings that change which files are binary for Git, and settings whose values Git may reject.
 const SETTINGS: &[Setting] = &[
     ("diff.*.binary", When::Set),
     ("diff.color.*", When::Set),
@@ -97,7 +97,7 @@ const SETTINGS: &[Setting] = &[
     ("diff.wserrorhighlight", When::Set),
 ];
 
-/// `diff-files`. Returns the exit code.
+/// Runs `diff-files`. Returns the exit code.
 fn files(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::parse(Variant::Files, args)?;
     let repo = run.open()?;
@@ -116,14 +116,14 @@ fn files(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if request.unchanged == Unchanged::Listed {
         let scope = scope(&request, &specs);
         let unreadable = &worktree.unreadable;
-        // Git has the directories of a sparse index there as they are.
+        // Here Git lists collapsed directories of a sparse index as single entries.
         let index = before.as_ref().unwrap_or(&index);
         pairs = diff::with_unchanged(&repo, index, pairs, unreadable, &scope, request.stage)?;
     }
     finish(run, &repo, &settings, &request, WorktreeFiles { root: &root, index: &index }, pairs)
 }
 
-/// `diff-index`. Returns the exit code.
+/// Runs `diff-index`. Returns the exit code.
 fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::parse(Variant::Index, args)?;
     let repo = run.open()?;
@@ -145,7 +145,7 @@ fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     console::complaints(&repo);
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
-    // Unchanged entries are needed file by file too.
+    // Listing unchanged entries needs each file.
     let fill = if request.unchanged == Unchanged::Listed { Fill::AtOnce } else { Fill::Later };
     let Read { mut index, before, .. } = load(run, &repo, &settings, &root, fill)?;
     sparse_index::settle(&repo, &mut index, &|_| Purpose::Compare(tree))?;
@@ -164,7 +164,7 @@ fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         },
     };
     let found = diff::tree(&repo, &root, &index, Some(tree), against, &scope(&request, &specs))?;
-    // Git reads it once.
+    // Git reads `.gitmodules` once, so its warnings are printed once.
     if worktree.warnings.is_empty() {
         found.warnings.iter().for_each(console::warning);
     }
@@ -183,7 +183,7 @@ fn must_agree(request: &Request) -> Result<(), Failure> {
     request.clash.map_or(Ok(()), |clash| Err(Failure::fatal(clash)))
 }
 
-/// Finds what `--find-object` names: before any word that is no option.
+/// Resolves the arguments of `--find-object`, which Git does before all other arguments.
 fn resolve_objects(repo: &Repository, settings: &Settings, request: &mut Request) -> Result<(), Failure> {
     for word in &request.object_words {
         let missing = || Failure::Error(text!("unable to resolve '", word, "'"), 129);
@@ -199,7 +199,7 @@ fn scope<'a>(request: &Request, pathspecs: &'a Pathspecs) -> diff::Scope<'a> {
     diff::Scope { pathspecs, submodules, unchanged: request.unchanged }
 }
 
-/// The index as it is, which may be sparse, with what the file system monitor has to say.
+/// Reads the index, which may be sparse, and applies the response of the file system monitor.
 fn load(
     run: &Invocation,
     repo: &Repository,
@@ -212,8 +212,8 @@ fn load(
     Ok(read)
 }
 
-/// Finds the differences between index and worktree; of `unmerged` paths from that stage too. Stat
-/// data that differ from the file's are a difference.
+/// Finds the differences between index and worktree; for unmerged paths also those from the stage
+/// `unmerged`. Stat data that differ from the file's count as a difference.
 fn examine(
     run: &Invocation,
     repo: &Repository,
@@ -240,7 +240,7 @@ fn examine(
     Ok(worktree)
 }
 
-/// The object that `word` names.
+/// Returns the object that `word` names.
 fn named(
     run: &Invocation,
     repo: &Repository,
@@ -261,7 +261,7 @@ fn named(
     Ok(oid)
 }
 
-/// The tree of the object that `word` names, or of what is the base of it.
+/// Returns the tree of the object that `word` names, or of its merge base with HEAD.
 fn tree(repo: &Repository, request: &Request, word: &BStr, oid: ObjectId) -> Result<ObjectId, Failure> {
     let oid = if request.merge_base { base(repo, oid)? } else { oid };
     repo.tree_of(oid).map_err(|error| match error.is_unreadable() {
@@ -274,7 +274,7 @@ fn tree(repo: &Repository, request: &Request, word: &BStr, oid: ObjectId) -> Res
     })
 }
 
-/// The merge base of a commit and HEAD.
+/// Returns the merge base of a commit and HEAD.
 fn base(repo: &Repository, oid: ObjectId) -> Result<ObjectId, Failure> {
     let (untagged, kind) = repo.peel_object(oid)?;
     let is_commit = kind == objects::Kind::Commit;
@@ -294,7 +294,7 @@ fn is_a_range(word: &BStr) -> bool {
     word.starts_with(b"^") || [&b".."[..], b"^@", b"^!", b"^-"].iter().any(|mark| word.contains_str(mark))
 }
 
-/// Parses the words after `--`, or the words that are no revisions.
+/// Parses the words after `--`, or the words that are not revisions.
 fn pathspecs(
     run: &Invocation,
     repo: &Repository,
@@ -318,12 +318,12 @@ fn pathspecs(
     paths::parse(run, repo, words)
 }
 
-/// Words that may be no tree, no object or no path in `diff-files`.
+/// Detects words of `diff-files` that may not be a tree, an object or a path.
 fn words_of_files(candidate: &Candidate<'_>) -> Vec<Reason> {
     words(candidate, Variant::Files)
 }
 
-/// Words that may be no tree, no object or no path in `diff-index`.
+/// Detects words of `diff-index` that may not be a tree, an object or a path.
 fn words_of_index(candidate: &Candidate<'_>) -> Vec<Reason> {
     words(candidate, Variant::Index)
 }
@@ -336,8 +336,8 @@ fn words(candidate: &Candidate<'_>, variant: Variant) -> Vec<Reason> {
     found.map(Reason::command_line).into_iter().collect()
 }
 
-/// Finds an argument that should be a tree and is none, or a path that does not exist or is a
-/// revision too.
+/// Returns a reason if an argument that should be a tree is not one, or if a path does not exist or
+/// may also be a revision.
 fn obstacle(run: &Invocation, repo: &Repository, variant: Variant, args: &[BString]) -> Option<&'static str> {
     let Ok(request) = Request::parse(variant, args) else {
         return Some("options or arguments that do not go together");
@@ -347,7 +347,7 @@ fn obstacle(run: &Invocation, repo: &Repository, variant: Variant, args: &[BStri
     if !request.object_words.iter().all(|word| is_plain(word) && is_clear(word)) {
         return Some("an argument that may be no object");
     }
-    // Git warns of line ends that would not come back.
+    // Git warns of line endings that a conversion would not restore.
     let has_text = !matches!(request.needle, None | Some(options::Needle::Objects));
     let reads_again = request.detect.is_some() && (has_text || request.rewrites.is_some());
     let looks_into_files = !request.cached && reads_again;
@@ -371,7 +371,7 @@ fn obstacle(run: &Invocation, repo: &Repository, variant: Variant, args: &[BStri
     (is_revision || !words.iter().all(is_path)).then_some("an argument that may be no path")
 }
 
-/// Finds renames, and shows what there is.
+/// Finds renames, and prints the pairs.
 fn finish(
     run: &Invocation,
     repo: &Repository,
@@ -454,8 +454,8 @@ fn finish(
     Ok(u8::from(request.exit_code && !pairs.is_empty()))
 }
 
-/// Keeps the pair that Git has found when it stops at the first difference. Between a tree and the
-/// worktree it looks at the paths of the tree first.
+/// Keeps the pairs that Git has found when it stops at the first difference. Between a tree and the
+/// worktree, Git compares the paths of the tree first.
 fn leave_the_first(pairs: &mut Vec<Pair>, is_of_trees_first: bool) {
     if is_of_trees_first {
         pairs.sort_by_key(|pair| pair.old.is_none());
@@ -464,7 +464,7 @@ fn leave_the_first(pairs: &mut Vec<Pair>, is_of_trees_first: bool) {
     pairs.truncate(first.map_or(pairs.len(), |first| first + 1));
 }
 
-/// Leaves what has to do with what is looked for, or everything (`--pickaxe-all`) if anything has.
+/// Keeps the pairs that match the search, or all pairs (`--pickaxe-all`) if any pair matches.
 fn search(
     repo: &Repository,
     request: &Request,

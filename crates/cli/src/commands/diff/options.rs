@@ -1,7 +1,7 @@
 //! The native options of `diff-files` and `diff-index`, and their grammar.
 //!
-//! Git reads some of these options as whole words and others in clusters. None is abbreviated, and
-//! none follows the first path.
+//! Git reads some of these options as whole words and others in clusters. No option may be
+//! abbreviated or follow the first path.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::diff::{
@@ -22,7 +22,7 @@ use crate::term::{
     failure::Failure,
 };
 
-/// Which of the two commands.
+/// One of the two commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variant {
     Files,
@@ -35,7 +35,7 @@ const fn foreign(spelling: &'static str) -> Opt<Set<Line>> {
         .hidden()
 }
 
-/// An option that changes nothing in the formats that sapwood serves.
+/// An option without effect in the formats that sapwood serves.
 const fn idle(spelling: &'static str, help: &'static str) -> Opt<Set<Line>> {
     Opt::new(spelling, help, |_: &mut Line, _| Ok(())).only().native(On)
 }
@@ -326,7 +326,7 @@ pub(super) const INDEX: Table<Set<Line>> = Table {
 };
 
 impl Variant {
-    /// How many it takes.
+    /// Returns the number of revisions that the command takes.
     fn revisions(self) -> usize {
         usize::from(self == Variant::Index)
     }
@@ -348,24 +348,24 @@ pub(super) enum Kind {
     Nothing,
 }
 
-/// Classes of changes.
+/// Classes of changes (`--diff-filter`).
 #[derive(Debug, Default)]
 pub(super) struct Filter {
-    /// Letters of what is shown; empty: of all but `without`.
+    /// Letters of the classes to show; if empty, all classes except `without`.
     only: Vec<u8>,
     without: Vec<u8>,
-    /// `*`: all is shown if anything would be.
+    /// `*`: all changes are shown if any change is selected.
     all_or_none: bool,
 }
 
 impl Filter {
-    /// Returns true if a change of this letter is shown, or causes all to be shown.
+    /// Returns true if a change of this class is shown, or makes all changes shown.
     pub(super) fn takes(&self, letter: u8) -> bool {
         let is_wanted = self.only.is_empty() && !self.all_or_none || self.only.contains(&letter);
         is_wanted && !self.without.contains(&letter) || self.is_undone()
     }
 
-    /// Returns true if the letters exclude everything that they include: then no filter applies.
+    /// Returns true if the letters exclude every class that they include: then no filter applies.
     fn is_undone(&self) -> bool {
         let is_excluded = |letter| self.without.contains(letter);
         !self.all_or_none && !self.only.is_empty() && self.only.iter().all(is_excluded)
@@ -380,7 +380,7 @@ impl Filter {
         self.all_or_none
     }
 
-    /// Takes some more, up to the first that is none, which is the error.
+    /// Adds classes. The error is the first unknown letter; the letters before it are added.
     fn add(&mut self, classes: &[u8]) -> Result<(), u8> {
         for &class in classes {
             match class {
@@ -396,16 +396,16 @@ impl Filter {
     }
 }
 
-/// The treatment of pairs before the path to show first.
+/// How to treat the pairs before the path to show first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum From {
-    /// It comes last.
+    /// Show them last (`--rotate-to`).
     First,
-    /// It is left out.
+    /// Omit them (`--skip-to`).
     Only,
 }
 
-/// Tells if a file has to exist.
+/// Says if a file must exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Needed,
@@ -415,13 +415,13 @@ pub(super) enum Presence {
 /// The text or object to search for in the pairs.
 #[derive(Debug)]
 pub(super) enum Needle {
-    /// It is not as often on both sides.
+    /// A text whose number of occurrences differs between the sides (`-S`).
     Text(BString),
-    /// Places that match, counted on both sides.
+    /// A regular expression whose number of matches differs between the sides.
     Matches(BString),
-    /// A line that matches was removed or added.
+    /// A regular expression that matches a removed or added line (`-G`).
     Lines(BString),
-    /// Objects.
+    /// Objects (`--find-object`).
     Objects,
 }
 
@@ -430,45 +430,46 @@ pub(super) enum Needle {
 pub(super) struct Request {
     pub(super) kind: Kind,
     pub(super) nul: bool,
-    /// The least number of digits of object names; `Some(None)`: as configured; `None`: all digits.
+    /// The minimum number of digits of object names; `Some(None)`: as configured; `None`: all
+    /// digits.
     pub(super) abbrev: Option<Option<usize>>,
     pub(super) line_prefix: BString,
     pub(super) rewrites: Option<rewrites::Scores>,
     pub(super) detect: Option<Detect>,
-    /// Listed for copies to be found of it.
+    /// Says if unchanged files are listed, as sources of copies.
     pub(super) unchanged: Unchanged,
     pub(super) empty: Empty,
     pub(super) minimum: u32,
     pub(super) limit: Option<usize>,
-    /// The directory; `Some(None)` is where we are.
+    /// The directory; `Some(None)` is the current directory.
     pub(super) relative: Option<Option<BString>>,
-    /// The depth in directories that are one entry of the index.
+    /// The depth in collapsed directories.
     pub(super) depth: Depth,
     pub(super) reverse: bool,
     pub(super) exit_code: bool,
     pub(super) is_quiet: bool,
-    /// A tree is compared with the worktree.
+    /// True if a tree is compared with the worktree.
     pub(super) is_of_trees_first: bool,
     pub(super) filter: Filter,
     pub(super) needle: Option<Needle>,
-    /// How objects that are looked for were named, and what they are once that is known.
+    /// The names of the objects to find, and the objects once they are resolved.
     pub(super) object_words: Vec<BString>,
     pub(super) objects: Vec<ObjectId>,
-    /// If anything has to do with it, all is shown.
+    /// Show all pairs if any pair matches the search.
     pub(super) all_if_any: bool,
-    /// The last that is there or has to be.
+    /// The files of `-O`, of which the last one that exists or must exist is used.
     pub(super) order_files: Vec<(BString, Presence)>,
     pub(super) from: Option<(From, BString)>,
     pub(super) ignore_submodules: Option<Ignore>,
     pub(super) intended: Option<IntentToAdd>,
-    /// With what the file of an unmerged path is compared.
+    /// The stage to compare the file of an unmerged path with.
     pub(super) stage: Option<Stage>,
     pub(super) cached: bool,
     pub(super) merge_base: bool,
     pub(super) missing: Missing,
-    /// Options that do not go together. Git finds that out after it knows revisions and paths.
+    /// Conflicting options. Git reports them after it has resolved revisions and paths.
     pub(super) clash: Option<&'static str>,
-    /// Words that are no options, before a `--` and after it.
+    /// Words that are not options, before `--` and after it.
     pub(super) words: Vec<BString>,
     pub(super) paths: Option<Vec<BString>>,
 }
@@ -487,8 +488,8 @@ impl Request {
         self.is_quiet && self.filter.is_none()
     }
 
-    /// Returns true if sapwood knows how often Git reads a file, and so warns of its line ends: not
-    /// while searching for renames.
+    /// Returns true if sapwood knows how often Git reads a file, and so how often Git warns of its
+    /// line endings. During a search for renames that is unknown.
     pub(super) fn tells_of_line_ends(&self) -> bool {
         self.detect.is_none()
     }
@@ -558,7 +559,7 @@ const REGEX_CLASH: &str =
     "options '-G' and '--pickaxe-regex' cannot be used together, use '--pickaxe-regex' with '-S'";
 const ALL_CLASH: &str = "options '--pickaxe-all' and '--find-object' cannot be used together, use '--pickaxe-all' with '-G' and '-S'";
 
-/// A request while its options are read: later options change what earlier ones mean.
+/// A request during parsing: a later option changes the meaning of earlier ones.
 pub(super) struct Line {
     request: Request,
     /// The option that is being stored.
@@ -617,7 +618,7 @@ fn rename_limit(line: &mut Line, value: Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Without a directory, the one given before stays.
+/// `--relative` without a directory keeps the one given before.
 fn relative(line: &mut Line, value: Value) -> Result<(), Failure> {
     line.relative_to = value.text.or(line.relative_to.take());
     line.request.relative = value.on.then(|| line.relative_to.clone());
@@ -728,11 +729,11 @@ impl Line {
             Some(Needle::Objects) => request.depth = Depth::Both,
             _ => {}
         }
-        // Git stops at what it takes for a mistake of its own.
+        // Git ends this combination with an internal error.
         if self.is_regex && matches!(request.needle, Some(Needle::Objects)) && request.clash.is_none() {
             return Err(unserved("'--pickaxe-regex' with '--find-object'").into());
         }
-        // Whatever else is said of renames.
+        // This overrides all options about renames.
         if request.unchanged == Unchanged::Listed {
             request.detect = Some(Detect::Copies);
         }

@@ -47,14 +47,14 @@ pub(super) fn arrange(
     Ok(())
 }
 
-/// How Git names a file that was given, and where it is.
+/// Returns Git's name for a file of `-O`, and the file's path.
 fn place_of(
     run: &Invocation,
     repo: &Repository,
     request: &Request,
     file: &BStr,
 ) -> (BString, Result<PathBuf, Refused>) {
-    // Git is at the top of the worktree and names the file from there. `-` is a file there, not
+    // Git works at the root of the worktree and names the file from there. `-` is a file, not
     // standard input.
     let is_from_top = file.starts_with(b"/") || file == "-";
     let prefix = if is_from_top { BStr::new("") } else { repo.prefix() };
@@ -75,14 +75,14 @@ fn read(run: &Invocation, repo: &Repository, request: &Request, file: &BStr) -> 
     Ok(content)
 }
 
-/// One a line, but for empty lines and comments.
+/// Returns the patterns, one per line, without empty lines and comments.
 fn patterns(content: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = content.split(|&byte| byte == b'\n');
     let kept = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
     kept.map(|line| line.split(|&byte| byte == 0).next().unwrap_or_default())
 }
 
-/// The number of the first pattern that a path, or a directory it is in, matches.
+/// Returns the index of the first pattern that matches a path or one of its parent directories.
 fn place(patterns: &[&[u8]], path: &BStr) -> usize {
     let is_match = |pattern: &&[u8]| {
         let slashes = path.rfind_iter(b"/");

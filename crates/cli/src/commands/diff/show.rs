@@ -1,4 +1,4 @@
-//! Pairs as lines: Git's raw format, and names with and without what became of them.
+//! Printing pairs: Git's raw format, and names with or without the status letter.
 
 use std::{collections::HashMap, io::Write as _};
 
@@ -10,36 +10,35 @@ use repo::Repository;
 use super::options::Kind;
 use crate::term::failure::Failure;
 
-/// How they look.
+/// The format of the lines.
 pub(super) struct Format {
     pub(super) kind: Kind,
-    /// Fields end with NUL, and names are as they are.
+    /// Fields end with NUL, and names are not quoted.
     pub(super) nul: bool,
     /// `core.quotePath`
     pub(super) quote_path: bool,
-    /// The least number of digits; `None`: all.
+    /// The minimum number of digits; `None` for all.
     pub(super) digits: Option<usize>,
-    /// Dots follow an abbreviated name (`GIT_PRINT_SHA1_ELLIPSIS`): by the requested digits, or by
-    /// the digits that make it unique.
+    /// Dots follow an abbreviated name (`GIT_PRINT_SHA1_ELLIPSIS`). `None` prints no dots.
     pub(super) ellipsis: Option<Dots>,
-    /// Before each line.
+    /// The text before each line.
     pub(super) lead: BString,
-    /// The prefix that is cut off paths.
+    /// The prefix that is removed from paths.
     pub(super) base: BString,
 }
 
-/// How many dots.
+/// The number of dots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dots {
-    /// Names and dots are aligned where a name had to be longer.
+    /// A name that needs more digits than requested gets fewer dots, which keeps columns aligned.
     Aligned,
-    /// Three.
+    /// Three dots.
     Three,
 }
 
 const IN_MEMORY: &str = "memory takes what is written";
 
-/// All of it.
+/// Formats all pairs.
 pub(super) fn lines(repo: &Repository, pairs: &[Pair], format: &Format) -> Result<BString, Failure> {
     let mut out = BString::default();
     let mut names = Names { repo, format, known: HashMap::new() };
@@ -79,7 +78,7 @@ pub(super) fn lines(repo: &Repository, pairs: &[Pair], format: &Format) -> Resul
     Ok(out)
 }
 
-/// In octal, six digits at least.
+/// Appends a mode in octal, with at least six digits.
 fn push_mode(out: &mut BString, mode: u32) {
     if mode >> 18 != 0 {
         write!(**out, "{mode:o}").expect(IN_MEMORY);
@@ -101,7 +100,7 @@ fn push(out: &mut BString, path: &BStr, format: &Format, end: u8) {
     out.push(end);
 }
 
-/// Objects' names as they are shown.
+/// Caches abbreviated object names.
 struct Names<'a> {
     repo: &'a Repository,
     format: &'a Format,

@@ -1,4 +1,4 @@
-//! `fetch.bundleURI`: bundles that are downloaded before a remote is asked.
+//! `fetch.bundleURI`: bundles that are downloaded before the remote is contacted.
 
 use bstr::ByteSlice as _;
 use engine::{
@@ -13,7 +13,7 @@ use crate::term::{
 };
 
 impl Desk<'_> {
-    /// Takes the bundles. Returns true if there may be new objects and refs.
+    /// Fetches the bundles. Returns true if there may be new objects and refs.
     pub(super) fn fetch_bundles(&self) -> Result<bool, Failure> {
         let Some(uri) = self.repo.config_str("fetch.bundleURI").filter(|uri| !uri.is_empty()) else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! The parts that each form of the command works with.
+//! The values that all forms of the command share.
 
 use bstr::BString;
 
@@ -13,7 +13,7 @@ use crate::{
     term::failure::Failure,
 };
 
-/// The parts that each form of the command works with.
+/// The values that all forms of the command share.
 pub(super) struct Desk<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: &'a repo::Repository,
@@ -25,7 +25,7 @@ pub(super) struct Desk<'a> {
 
 impl Desk<'_> {
     /// `--write-commit-graph`, `fetch.writeCommitGraph`: writes a layer with the new commits. A
-    /// failure is reported, and the fetch has succeeded all the same.
+    /// failure is printed, and does not fail the fetch.
     pub(super) fn write_commit_graph(&self) -> Result<(), Failure> {
         let wanted = match self.request.commit_graph {
             Some(wanted) => wanted,
@@ -43,8 +43,8 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// Returns the settings for the maintenance after `--refetch`, which leaves much twice: it is
-    /// to repack, unless the configuration forbids that.
+    /// Returns the settings for the maintenance after `--refetch`, which leaves many duplicate
+    /// objects: they make it repack, unless the configuration forbids that.
     fn hints(&self) -> Result<Vec<BString>, Failure> {
         let mut hints = Vec::new();
         for (key, value) in [("gc.autoPackLimit", "1"), ("maintenance.incremental-repack.auto", "-1")] {

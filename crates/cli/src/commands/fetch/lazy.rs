@@ -1,9 +1,9 @@
 //! Fetches objects that a partial clone lacks, when another command reads them.
 //!
-//! Git runs `git fetch` for that, with the names of the objects on its standard input. Sapwood does
-//! it in this process: the objects are one request to the server, the messages are those of that
-//! command, and `maintenance run --auto` follows. Traces report the command, because scripts count
-//! it.
+//! Git runs `git fetch` for that, with the names of the objects on its standard input. sapwood does
+//! it in this process: the objects are one request to the server, the messages equal that
+//! command's, and `maintenance run --auto` follows. Traces report the command, because scripts
+//! count it.
 
 use std::cell::Cell;
 
@@ -33,12 +33,12 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    /// Returns the fetcher of a run.
+    /// Returns the fetcher for a run.
     pub(crate) fn of(run: &Invocation) -> Fetcher {
         Fetcher { program: run.program, interrupt: run.interrupt.clone() }
     }
 
-    /// Returns the run of a `fetch` in the repository that is opened so.
+    /// Returns an invocation of `fetch` in the repository of `open`.
     fn invocation(&self, open: &OpenOptions) -> Invocation {
         Invocation {
             program: self.program,

@@ -1,8 +1,8 @@
 //! Several remotes: each in a process of its own, as in Git.
 //!
 //! Each process gets the options of this one and appends to FETCH_HEAD. Several run at once with
-//! `--jobs`. The output of the first one that still runs is shown as it comes, that of the others
-//! when they have ended. A remote that fails hinders no other.
+//! `--jobs`. The output of the oldest running process is printed as it arrives, that of the others
+//! when they have ended. A remote that fails does not affect the others.
 
 use std::{
     os::unix::process::{CommandExt as _, ExitStatusExt as _},
@@ -105,7 +105,7 @@ impl Desk<'_> {
         console::flush();
     }
 
-    /// The command that fetches from one remote. `end` comes before the remote, as in Git.
+    /// Returns the command that fetches from one remote. `end` precedes the remote, as in Git.
     fn command(&self, remote: &BStr, end: &[&str]) -> Result<Command, Failure> {
         let program = std::env::current_exe().map_err(|error| not_started(&error))?;
         let mut command = Command::new(program);
@@ -113,7 +113,7 @@ impl Desk<'_> {
         for setting in &self.run.config {
             command.arg("-c").arg(sys::os_str(setting));
         }
-        // The bundles are here already.
+        // This process has already fetched the bundles.
         command.args(["-c", "fetch.bundleURI="]);
         command.args(["fetch", "--append", "--no-auto-gc", "--no-write-commit-graph"]);
         for option in &self.request.server_options {
@@ -123,7 +123,7 @@ impl Desk<'_> {
         Ok(command)
     }
 
-    /// The options that Git passes on.
+    /// Returns the options that Git passes on to each process.
     fn passed_on(&self) -> Vec<&'static str> {
         let request = self.request;
         let mut options = Vec::new();
@@ -162,10 +162,10 @@ fn not_started(error: &std::io::Error) -> Failure {
     Failure::fatal(format!("cannot run fetch: {}", os_error(error)))
 }
 
-/// A process whose output is kept until its turn comes.
+/// A process whose output is kept until it may be printed.
 struct Output {
     child: Child,
-    /// Read by threads, so that no process waits for its turn with a full pipe.
+    /// Threads read the streams, so that no process blocks on a full pipe while it waits.
     streams: [Option<std::thread::JoinHandle<Vec<u8>>>; 2],
 }
 
@@ -177,7 +177,7 @@ impl Output {
             let mut stream = stream?;
             let read = move || {
                 let mut bytes = Vec::new();
-                // Output that came before an error is shown.
+                // Output before a read error is still printed.
                 let _ = stream.read_to_end(&mut bytes);
                 bytes
             };
@@ -187,7 +187,7 @@ impl Output {
         Output { child, streams }
     }
 
-    /// Waits for the end, and prints everything.
+    /// Waits for the process, and prints its output.
     fn finish(mut self) -> std::io::Result<ExitStatus> {
         let mut texts = self
             .streams

@@ -1,9 +1,9 @@
 //! `sapwood fetch`.
 //!
-//! Order: options and configuration; bundles (`bundles.rs`); which remotes (`which.rs`); one remote
-//! in this process (`one.rs`), or each of several in a process of its own (`many.rs`); the
-//! commit-graph, if it is wanted; `maintenance run --auto`. Other commands fetch missing objects by
-//! `lazy.rs`.
+//! Order: options and configuration; bundles (`bundles.rs`); the choice of remotes (`which.rs`);
+//! one remote in this process (`one.rs`), or each of several in a separate process (`many.rs`); the
+//! commit-graph, if requested; `maintenance run --auto`. Other commands fetch missing objects
+//! through `lazy.rs`.
 
 mod bundles;
 mod desk;
@@ -70,13 +70,13 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     refused::check(&repo, &[Reader::Refs])?;
     request.check(&repo)?;
     let form = Form::load(&repo, request.porcelain)?;
-    // Git refuses a wrong value before it looks for the remote.
+    // Git rejects an invalid value before it looks up the remote.
     Algorithm::load(&repo)?;
     let action = action(run, args);
     let desk =
         Desk { run, repo: &repo, settings: &settings, request: &request, action: action.clone(), form };
     let repo = match desk.fetch_bundles()? {
-        // The objects and refs that came count from now on.
+        // The bundles' objects and refs count from now on.
         true => &repo.open_again()?,
         false => &repo,
     };
@@ -94,7 +94,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// The message of reflogs: `GIT_REFLOG_ACTION`, or the command line without passwords.
+/// Returns the reflog message: `GIT_REFLOG_ACTION`, or the command line without passwords.
 fn action(run: &Invocation, args: &[BString]) -> BString {
     if let Some(action) = run.variable("GIT_REFLOG_ACTION") {
         return action.into();

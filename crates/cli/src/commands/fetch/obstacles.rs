@@ -1,4 +1,4 @@
-//! Reasons for which a fetch is left to the real Git.
+//! Reasons to leave a fetch to the real Git.
 
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::remote::Remote;
@@ -11,7 +11,7 @@ use crate::commands::{
     rules::{Setting, Variable, When},
 };
 
-/// Settings that matter to a fetch.
+/// Settings that affect a fetch and are not native.
 pub(super) const SETTINGS: &[Setting] = &[
     ("fetch.uriprotocols", When::Set),
     ("remote.*.proxy", When::Set),
@@ -20,7 +20,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     ("transfer.credentialsinurl", When::Not(&["allow"])),
 ];
 
-/// Variables that matter to a fetch.
+/// Variables that affect a fetch and are not native.
 pub(super) const VARIABLES: &[Variable] = &[
     ("GIT_REF_PARANOIA", When::Set),
     ("GIT_TRACE", When::Set),
@@ -28,7 +28,7 @@ pub(super) const VARIABLES: &[Variable] = &[
     ("GIT_TRACE2_PERF", When::Set),
 ];
 
-/// States of the repository that are not native.
+/// Detects states of the repository that are not native.
 pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let mut found: Vec<Reason> = obstacles::grafts(repo).into_iter().collect();
@@ -41,7 +41,7 @@ pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
     found
 }
 
-/// Remotes that are not native: those in files of their own.
+/// Detects remotes that are not native: those in files of their own.
 pub(super) fn remote(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     let repo = candidate.repo();
@@ -50,7 +50,7 @@ pub(super) fn remote(candidate: &Candidate<'_>) -> Vec<Reason> {
     let is_group = names.iter().any(|name| !repo.config_all(&format!("remotes.{name}")).is_empty());
     let is_all = names.is_empty() && matches!(repo.config_bool("fetch.all"), Ok(Some(true)));
     if is_many || is_group || is_all {
-        // Each remote gets a process of its own, which decides for itself.
+        // Each remote gets its own process, which decides itself.
         return Vec::new();
     }
     if names.is_empty() {

@@ -22,10 +22,10 @@ use crate::{
     term::{console, failure::Failure, progress},
 };
 
-/// The depth that means the whole history.
+/// The depth that stands for the whole history.
 const WHOLE: u32 = 0x7fff_ffff;
 
-/// Git's exit code if a server does not negotiate without a fetch: -1.
+/// Git's exit code (-1) if a server does not support negotiation without a fetch.
 const NOT_NEGOTIATED: u8 = 255;
 
 impl Desk<'_> {
@@ -78,7 +78,7 @@ impl Desk<'_> {
         })
     }
 
-    /// `--negotiate-only`: prints the commits that both sides have.
+    /// `--negotiate-only`: prints the common commits.
     pub(super) fn negotiate_only(&self, name: &BString) -> Result<u8, Failure> {
         let remote = Remote::load(self.repo, name.as_bstr()).map_err(report::of_remote)?;
         let negotiation_tips = self.negotiation_tips(&remote)?;
@@ -105,7 +105,7 @@ impl Desk<'_> {
         })
     }
 
-    /// Runs a part of a fetch, and shows its progress.
+    /// Runs a part of a fetch, and displays its progress.
     pub(super) fn with_context<T>(
         &self,
         remote: &Remote,

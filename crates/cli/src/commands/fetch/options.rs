@@ -14,10 +14,10 @@ use crate::term::{
     failure::Failure,
 };
 
-/// Where submodules are fetched.
+/// Which submodules are fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Recurse {
-    /// As the configuration says.
+    /// As configured.
     #[default]
     Default,
     Off,
@@ -347,7 +347,7 @@ fn number(name: &str, value: Value) -> Result<Option<i32>, Failure> {
 }
 
 impl Request {
-    /// Refuses options that contradict each other, in Git's words.
+    /// Returns Git's error for options that contradict each other.
     pub(super) fn check(&self, repo: &repo::Repository) -> Result<(), Failure> {
         let together = |one: &str, other: &str| {
             Failure::fatal(format!("options '{one}' and '{other}' cannot be used together"))

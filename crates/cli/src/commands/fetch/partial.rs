@@ -1,4 +1,4 @@
-//! The filter of a fetch, and how a repository becomes a partial clone.
+//! The filter of a fetch, and turning a repository into a partial clone.
 
 use bstr::{BString, ByteSlice as _};
 use engine::clone::Filter;
@@ -8,9 +8,9 @@ use super::desk::Desk;
 use crate::term::{console, failure::Failure};
 
 impl Desk<'_> {
-    /// Returns the filter for a remote, in the form that a server gets: that of the command line,
-    /// else that of the first fetch with a filter. A configured text that is no filter counts as
-    /// none.
+    /// Returns the filter for a remote in the form of the protocol: that of the command line, else
+    /// the configured one of an earlier fetch with a filter. A configured value that is not a
+    /// filter counts as none.
     pub(super) fn filter(&self, remote: &BString) -> Option<BString> {
         if let Some(filter) = &self.request.filter {
             return Some(filter.expanded().to_owned());
@@ -22,8 +22,8 @@ impl Desk<'_> {
         Some(Filter::parse(configured.as_bstr()).ok()?.expanded().to_owned())
     }
 
-    /// With `--filter`, makes the remote a promisor and records the filter, unless both is done
-    /// already. Returns true if the configuration has changed.
+    /// With `--filter`, makes the remote a promisor remote and records the filter, unless both is
+    /// configured already. Returns true if the configuration has changed.
     pub(super) fn become_partial(&self, remote: &BString) -> Result<bool, Failure> {
         let repo = self.repo;
         let Some(filter) = self.request.filter.as_ref().filter(|_| !self.request.no_filter) else {

@@ -1,4 +1,4 @@
-//! The messages of a fetch: events, the table, and errors in Git's words.
+//! The messages of a fetch: events, the table, and errors in Git's wording.
 
 use std::{
     io,
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// Prints events as they come, from any thread.
+/// Prints events as they arrive, from any thread.
 pub(super) struct Reporter<'a> {
     repo: &'a Repository,
     settings: &'a Settings,
@@ -129,7 +129,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Ends the lines that are open.
+    /// Ends incomplete lines.
     pub(super) fn finish(&self) {
         console::raw(&lock(&self.sideband).finish());
     }
@@ -150,7 +150,7 @@ impl<'a> Reporter<'a> {
     }
 }
 
-/// How an error in the configuration of a remote ends the command.
+/// Converts an error in the configuration of a remote to a failure.
 pub(super) fn of_remote(error: remote::Error) -> Failure {
     match error {
         remote::Error::Repo(error) => error.into(),
@@ -158,7 +158,7 @@ pub(super) fn of_remote(error: remote::Error) -> Failure {
     }
 }
 
-/// How an error ends the command.
+/// Converts an error to a failure.
 pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
     if run.interrupt.check().is_err() {
         return run.interrupt.failure();
@@ -179,7 +179,7 @@ pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
         | Error::Unadvertised(_)
         | Error::Prerequisites(_)
         | Error::Unconnected => Failure::Error(message.into(), 1),
-        // The helper has said why.
+        // The remote helper has printed its error.
         Error::Wire(repo::wire::Error::HelperFailed) => Failure::Said(128),
         Error::Refs(error) => Failure::fatal(message).advised(error.advice()).plain(),
         _ => Failure::fatal(message),

@@ -1,5 +1,5 @@
-//! `--negotiation-restrict`, `--negotiation-include`: the objects whose history is offered to the
-//! server, and those that are offered in any case.
+//! `--negotiation-restrict`, `--negotiation-include`: the objects whose history the negotiation
+//! offers to the server, and those that are always offered.
 
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::remote::Remote;
@@ -44,7 +44,7 @@ impl Desk<'_> {
         Ok(found)
     }
 
-    /// A name that leads nowhere is left out.
+    /// Adds the object that `name` resolves to. A name that does not resolve is left out.
     fn add_object(&self, name: &BString, tips: &mut Vec<ObjectId>) -> Result<(), Failure> {
         let Ok(Some(oid)) = self.repo.resolve(name.as_bstr()) else { return Ok(()) };
         if !self.repo.stored_objects().contains(&oid) {

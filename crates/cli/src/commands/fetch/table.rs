@@ -26,7 +26,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Reads `fetch.output`, which `--porcelain` replaces.
+    /// Reads `fetch.output`, which `--porcelain` overrides.
     pub(super) fn load(repo: &Repository, is_porcelain: bool) -> Result<Form, Failure> {
         let configured = match repo.config_str_required("fetch.output")? {
             None => Form::Full,
@@ -50,7 +50,7 @@ pub(super) struct Table {
     is_begun: bool,
 }
 
-/// The part of a line that is not the ref of the server: flag, summary, arrow.
+/// The width of a line without the names of the refs: flag, summary, arrow.
 const AROUND: usize = 21 + 4;
 
 impl Table {
@@ -58,7 +58,7 @@ impl Table {
         Table { form, url, refs: 10, verbosity, is_begun: false }
     }
 
-    /// Fits the column of remote refs to the refs that may be shown on a line of `columns`.
+    /// Fits the column of remote refs to the refs that fit on a line of `columns`.
     pub(super) fn fit(&mut self, refs: &[Mapping], columns: usize) {
         let is_compact = self.form == Form::Compact;
         for mapping in refs {
@@ -139,7 +139,7 @@ fn pretty(name: &BStr) -> &BStr {
     short.map_or(name, |short| short.as_bstr())
 }
 
-/// Writes a name that both columns end in as `*` in one of them.
+/// Replaces the common end of both names by `*` in one of them.
 fn compact(theirs: &BStr, ours: &BStr) -> (BString, BString) {
     if theirs == ours {
         return (theirs.to_owned(), "*".into());
@@ -147,7 +147,7 @@ fn compact(theirs: &BStr, ours: &BStr) -> (BString, BString) {
     let replaced = |long: &BStr, part: &BStr| -> Option<BString> {
         let at = if long.ends_with(part) { long.len() - part.len() } else { long.find(part)? };
         let (before, after) = (&long[..at], &long[at + part.len()..]);
-        // The part must be whole components of the name.
+        // The common part must consist of whole components of the name.
         let is_whole =
             (before.is_empty() || before.ends_with(b"/")) && (after.is_empty() || after.starts_with(b"/"));
         is_whole.then(|| text!(before, "*", after))

@@ -1,4 +1,4 @@
-//! `--set-upstream`: the current branch follows the branch that was fetched.
+//! `--set-upstream`: makes the fetched branch the upstream of the current branch.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Desk<'_> {
-    /// Makes the current branch follow the one branch that was fetched to be merged.
+    /// Makes the fetched branch that is marked for merging the upstream of the current branch.
     pub(super) fn set_upstream(&self, remote: &Remote, done: &Report) -> Result<(), Failure> {
         let mut merged =
             done.mapped.iter().filter(|mapping| mapping.merge == Merge::Merged && mapping.local.is_none());

@@ -11,7 +11,7 @@ use crate::term::{console::text, failure::Failure};
 
 /// The remotes to fetch from.
 pub(super) enum Which {
-    /// One, with the refspecs of the command line as they were given.
+    /// One remote, with the refspecs of the command line as given.
     One(BString, Words),
     /// Several, by name.
     Many(Vec<BString>),
@@ -22,11 +22,11 @@ pub(super) enum Which {
 pub(super) struct Words {
     /// Refspecs, and `tag <name>`.
     pub(super) refspecs: Vec<BString>,
-    /// A repository was named, and nothing after it; or nothing was named.
+    /// True if no refspec was given.
     pub(super) may_prune_tags: bool,
 }
 
-/// Finds them.
+/// Determines the remotes.
 pub(super) fn which(desk: &Desk<'_>, words: &[BString]) -> Result<Which, Failure> {
     let (repo, request) = (desk.repo, desk.request);
     let all = match request.all {
@@ -97,7 +97,7 @@ fn many(desk: &Desk<'_>, remotes: Vec<BString>) -> Result<Which, Failure> {
     Ok(Which::Many(remotes))
 }
 
-/// Returns all remotes but those with `skipFetchAll` or `skipDefaultUpdate`.
+/// Returns all remotes except those with `skipFetchAll` or `skipDefaultUpdate`.
 fn all_remotes(repo: &Repository) -> Result<Vec<BString>, Failure> {
     let mut remotes = Vec::new();
     for name in repo.remotes() {
@@ -113,7 +113,7 @@ fn all_remotes(repo: &Repository) -> Result<Vec<BString>, Failure> {
     Ok(remotes)
 }
 
-/// Returns the members of a group, or the one remote of this name. Empty if there is none.
+/// Returns the members of a group, or the one remote of this name. Empty if neither exists.
 fn remotes_of(repo: &Repository, name: &BStr) -> Result<Vec<BString>, Failure> {
     let group = repo.config_all(&format!("remotes.{name}"));
     if !group.is_empty() {

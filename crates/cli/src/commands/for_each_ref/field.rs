@@ -1,7 +1,7 @@
-//! Fields of a format, and how they are written. Source: git-for-each-ref(1), "FIELD NAMES".
+//! The fields of a format, and their syntax. Source: git-for-each-ref(1), "FIELD NAMES".
 //!
-//! Everything that is not written here is left to Git, mistakes too: an unknown field, a field with
-//! an argument that Git ignores, a mailmap.
+//! Any other field is left to Git, including errors: an unknown field, a field with an argument
+//! that Git ignores, a mailmap.
 
 use bstr::{BStr, BString, ByteSlice as _};
 
@@ -10,20 +10,20 @@ use crate::term::text::{color, date::DateFormat};
 /// A field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Field {
-    /// The field is about the object that a tag finally points to (`*`).
+    /// The field describes the object that a tag finally points to (`*`).
     pub(super) peeled: bool,
     pub(super) kind: FieldKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FieldKind {
-    /// Something about the ref.
+    /// A field of the ref.
     Ref(RefField),
-    /// Something that any object has.
+    /// A field that any object has.
     Object(ObjectField),
-    /// Something in the text of a commit or a tag.
+    /// A field of the text of a commit or a tag.
     Text(TextField),
-    /// A part of the format.
+    /// Part of the format itself.
     Control(Control),
 }
 
@@ -41,7 +41,7 @@ pub(super) enum RefField {
 pub(super) enum NameForm {
     Full,
     Short,
-    /// The number of components to remove at the front; a negative one is that of those that stay.
+    /// The number of components to remove at the front; a negative number is the number to keep.
     StripLeft(i32),
     StripRight(i32),
 }
@@ -65,9 +65,9 @@ pub(super) enum ObjectField {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum IdForm {
     Full,
-    /// As `core.abbrev` says.
+    /// The number of digits that `core.abbrev` sets.
     Short,
-    /// At least so many digits.
+    /// At least this number of digits.
     Digits(usize),
 }
 
@@ -78,13 +78,13 @@ pub(super) enum TextField {
     NumParent,
     /// The target of a tag.
     Object,
-    /// Its type.
+    /// The type of the target.
     Type,
     Tag,
     Person(Person, PersonPart),
     Subject,
     SanitizedSubject,
-    /// The body with the signature.
+    /// The body including the signature.
     WholeBody,
     Contents,
     ContentsBody,
@@ -108,7 +108,7 @@ pub(super) enum PersonPart {
     Name,
     Mail(MailForm),
     Date(DateFormat),
-    /// As `Date` in Git's default format. It sorts by time.
+    /// Like `Date` in Git's default format, but sorted by time.
     PlainDate,
 }
 
@@ -144,7 +144,7 @@ pub(super) enum Condition {
 }
 
 impl Field {
-    /// Parses a field without `%(` and `)`. `None` if it is left to Git.
+    /// Parses a field without `%(` and `)`. Returns `None` if it is left to Git.
     pub(super) fn parse(text: &BStr) -> Option<Field> {
         let (peeled, text) = match text.strip_prefix(b"*") {
             Some(rest) => (true, rest.as_bstr()),
@@ -154,7 +154,7 @@ impl Field {
             Some((name, argument)) => (name, Some(argument.as_bstr())),
             None => (text.as_bytes(), None),
         };
-        // For most fields, an empty argument is none.
+        // For most fields, an empty argument counts as none.
         let given = argument.filter(|argument| !argument.is_empty());
         let kind = ref_field(name, given)
             .map(FieldKind::Ref)
@@ -210,13 +210,13 @@ fn remote_form(argument: Option<&BStr>) -> Option<RemoteForm> {
     }
     match form? {
         RemoteForm::Track { .. } => Some(RemoteForm::Track { bracket }),
-        // Git remembers that one of several words was about the remote.
+        // Git keeps state from an earlier remote argument in the list.
         form if argument?.contains(&b',') && !matches!(form, RemoteForm::TrackShort) => None,
         form => Some(form),
     }
 }
 
-/// Parses a small number as it is usually written.
+/// Parses an integer of up to six digits in canonical form.
 fn plain_number(text: &BStr) -> Option<i32> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let is_plain = (1..=6).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);

@@ -1,4 +1,4 @@
-//! The choice of refs: patterns, and commits that they contain or are merged into.
+//! Selecting refs: by patterns, and by commits that they contain or are merged into.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ use repo::{
 
 use crate::term::failure::Failure;
 
-/// The names that are wanted.
+/// The selected names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     pub(super) patterns: Vec<BString>,
@@ -23,7 +23,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Returns prefixes that cover all patterns, in order. None begins with another.
+    /// Returns sorted prefixes that cover all patterns. No prefix begins with another one.
     pub(super) fn prefixes(&self) -> Vec<BString> {
         if self.icase || self.patterns.is_empty() {
             return vec![BString::default()];
@@ -46,7 +46,7 @@ impl Names {
         is_chosen && !self.excluded.iter().any(matches)
     }
 
-    /// A pattern is a name, the beginning of one up to a slash, or has wildcards.
+    /// A pattern is a whole name, a prefix of a name up to a slash, or has wildcards.
     fn matches(&self, pattern: &BString, name: &BStr) -> bool {
         let begins = name
             .strip_prefix(pattern.as_slice())
@@ -63,7 +63,7 @@ pub(super) struct Commits {
     pub(super) not_contained: Vec<ObjectId>,
     pub(super) merged: Vec<ObjectId>,
     pub(super) not_merged: Vec<ObjectId>,
-    /// Refs that were judged, by their objects: many point to the same one.
+    /// The results for refs that were checked, by object: many refs point to the same one.
     pub(super) judged: HashMap<ObjectId, Option<ObjectId>>,
 }
 
@@ -73,13 +73,13 @@ impl Commits {
         !self.merged.is_empty() || !self.not_merged.is_empty()
     }
 
-    /// Returns true if only refs with a commit are wanted.
+    /// Returns true if only refs that lead to a commit can match.
     fn needs_commit(&self) -> bool {
         self.needs_all() || !self.contained.is_empty() || !self.not_contained.is_empty()
     }
 
-    /// Judges one ref, except by merges. Returns its commit if that was needed; `None` if the ref
-    /// is not wanted.
+    /// Checks one ref, except for merges. Returns `None` if the ref does not match, else the ref's
+    /// commit if it was read.
     pub(super) fn wants(
         &mut self,
         repo: &Repository,
@@ -105,7 +105,7 @@ impl Commits {
         Ok(commit.map(Some))
     }
 
-    /// Judges a commit by the commits that it must and must not contain.
+    /// Checks that a commit contains one of `contained`, and none of `not_contained`.
     fn contains_what_it_should(&self, repo: &Repository, commit: ObjectId) -> Result<bool, Failure> {
         let contains = |all: &[ObjectId]| -> Result<bool, Failure> {
             for sought in all {
@@ -132,7 +132,7 @@ impl Commits {
             if self.points_at.contains(&id) {
                 return Ok(true);
             }
-            // Git reads every object, and dies of a missing one.
+            // Git reads every object, and fails at a missing one.
             if reader.header(&id).map_err(|_| malformed())?.0 != Kind::Tag {
                 return Ok(false);
             }
@@ -141,7 +141,8 @@ impl Commits {
         }
     }
 
-    /// Removes the refs that the merges do not want. `commit` is that of a ref.
+    /// Removes the refs that fail `--merged` or `--no-merged`. `commit` returns the commit of a
+    /// ref.
     pub(super) fn retain_merged<T>(
         &self,
         repo: &Repository,

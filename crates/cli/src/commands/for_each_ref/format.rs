@@ -14,8 +14,8 @@ pub(super) enum Piece {
 /// Git's format without `--format`.
 pub(super) const DEFAULT: &str = "%(objectname) %(objecttype)\t%(refname)";
 
-/// Parses a format. `None` if it is left to Git: it has an unknown field, or Git would find a
-/// mistake in its conditions and alignments.
+/// Parses a format. Returns `None` if it is left to Git: it has an unknown field, or invalid
+/// conditions or alignments.
 pub(super) fn parse(format: &BStr) -> Option<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut rest = format.as_bytes();
@@ -33,7 +33,7 @@ pub(super) fn parse(format: &BStr) -> Option<Vec<Piece>> {
     is_well_formed(&pieces).then_some(pieces)
 }
 
-/// Finds the next `%(`. The second sign of `%%` begins nothing.
+/// Finds the next `%(`. The second `%` of `%%` does not start a field.
 fn next_field(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(found) = text[at..].find_byte(b'%') {
@@ -47,7 +47,7 @@ fn next_field(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Replaces `%%` and `%xx`. Other signs stand for themselves.
+/// Expands `%%` and `%xx`. Other characters are literal.
 fn literal(text: &[u8]) -> BString {
     let mut plain = BString::default();
     let mut at = 0;

@@ -1,9 +1,9 @@
 //! `sapwood for-each-ref`: lists refs in a format.
 //!
-//! Order: arguments; refs, which are judged one after the other; values; the order; output. If the
-//! order is that of the names, each ref is written as it is found. Nothing is printed before the
-//! end, so anything that only Git knows how to print can still be left to it.
-//! docs/design/for-each-ref.md has the rules for reading objects.
+//! Order: arguments; refs, which are checked one after the other; values; sorting; output. Refs in
+//! name order are formatted as they are found. Nothing is printed before the end, so a value that
+//! only Git can print can still be left to it. docs/design/for-each-ref.md has the rules for
+//! reading objects.
 
 mod field;
 mod filter;
@@ -73,7 +73,7 @@ const SETTINGS: &[Setting] = &[("trace2.*", When::Set), ("versionsort.*", When::
 /// The options whose values are objects.
 const OBJECTS: [&str; 5] = ["--points-at", "--merged", "--no-merged", "--contains", "--no-contains"];
 
-/// Grafts, and objects that may be fetched.
+/// Detects grafts and partial clones, whose objects may have to be fetched.
 fn files(candidate: &Candidate<'_>) -> Vec<Reason> {
     let mut found = obstacles::partial(candidate.repo());
     if !matches!(by_path::stat(&candidate.repo().common_dir().join("info/grafts")), Ok(None)) {
@@ -82,7 +82,7 @@ fn files(candidate: &Candidate<'_>) -> Vec<Reason> {
     found
 }
 
-/// Values of options that may name no object, or several.
+/// Detects option values that may not name an object, or name several.
 fn objects(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     let repo = candidate.repo();
@@ -104,14 +104,14 @@ fn objects(candidate: &Candidate<'_>) -> Vec<Reason> {
     survey.options.iter().filter_map(judge).collect()
 }
 
-/// Git warns of a name with several meanings.
+/// Detects an ambiguous name, of which Git warns.
 fn warned(repo: &Repository, word: &BStr) -> Option<Reason> {
     let names = repo.ambiguous_names(word);
     let is_plain = names.is_ok_and(|names| names.is_empty()) && repo.ignored_refs(word).is_empty();
     (!is_plain).then(|| Reason::repository(format!("'{word}' may be several objects")))
 }
 
-/// A ref that waits for its turn.
+/// A ref to be sorted.
 struct Item {
     name: BString,
     id: ObjectId,
@@ -119,7 +119,7 @@ struct Item {
     peeled: Option<ObjectId>,
     commit: Option<ObjectId>,
     keys: Vec<SortValue>,
-    /// The finished line, if all are printed.
+    /// The formatted line, if all refs are printed.
     shown: Option<Vec<u8>>,
 }
 
@@ -179,7 +179,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return done.map(|()| 0);
     }
     show.warnings.iter().for_each(console::warning);
-    // The refs before a bad one are printed.
+    // The refs before an error are printed.
     let written = show.listing.write("standard output");
     done.and(written).map(|()| 0)
 }
@@ -194,7 +194,7 @@ fn wants_colors(run: &Invocation, when: ColorWhen) -> bool {
     }
 }
 
-/// Returns the time that relative dates count from.
+/// Returns the current time for relative dates, in seconds since 1970.
 fn now(run: &Invocation) -> u64 {
     let given = run.variable("GIT_TEST_DATE_NOW").and_then(|value| value.to_str().ok()?.parse().ok());
     given.unwrap_or_else(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
@@ -236,7 +236,7 @@ struct Show<'a> {
     warnings: Vec<BString>,
 }
 
-/// Takes a ref that is wanted, and its commit if that was needed.
+/// Called with a selected ref, and its commit if that was read.
 type Visit<'a, 'v> =
     dyn FnMut(&mut Show<'a>, &ListedRef<'_>, Option<ObjectId>) -> Result<ControlFlow<()>, Failure> + 'v;
 
@@ -252,7 +252,7 @@ impl<'a> Show<'a> {
         is_natural && !self.commits.needs_all()
     }
 
-    /// Visits the refs that are wanted.
+    /// Visits the selected refs.
     fn each(&mut self, visit: &mut Visit<'a, '_>) -> Result<(), Failure> {
         let (repo, request) = (self.repo, self.request);
         let prefixes = self.names.prefixes();
@@ -316,7 +316,7 @@ impl<'a> Show<'a> {
             count => count.min(items.len()),
         };
         let shows_all = count == items.len();
-        // Without a second ref, nothing is compared and nothing is read yet.
+        // With a single ref, nothing is compared and nothing needs to be read yet.
         if items.len() > 1 {
             for item in &mut items {
                 let objects = self.values.load(&item.listed())?;
@@ -345,7 +345,7 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// Appends the line of a ref to the output.
+    /// Appends the line of a ref to the listing.
     fn write(&mut self, listed: &ListedRef<'_>) -> Result<(), Failure> {
         let objects = self.values.load(listed)?;
         self.line.clear();
@@ -364,7 +364,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Appends the format to `line`.
+    /// Appends the formatted ref to `line`.
     fn render(&mut self, listed: &ListedRef<'_>, objects: &value::Objects) -> Result<(), Failure> {
         let (format, values, line) = (&self.format, &mut self.values, &mut self.line);
         format.render(line, &mut |field, out| values.append(listed, objects, field, out))

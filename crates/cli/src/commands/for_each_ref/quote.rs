@@ -16,7 +16,7 @@ pub(super) enum Quoting {
 impl Quoting {
     /// Appends `text` as a literal.
     pub(super) fn append(self, out: &mut Vec<u8>, text: &[u8]) {
-        // Git takes the text for a string of C, except where the literal can hold any byte.
+        // Git treats the text as a C string, except where the literal can contain any byte.
         let text = if matches!(self, Quoting::None | Quoting::Perl) { text } else { until_nul(text) };
         match self {
             Quoting::None => out.extend_from_slice(text),

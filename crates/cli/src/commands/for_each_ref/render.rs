@@ -13,7 +13,7 @@ use crate::term::{failure::Failure, text::color::RESET};
 pub(super) struct Format {
     pub(super) pieces: Vec<Piece>,
     pub(super) quoting: Quoting,
-    /// Colours are wanted.
+    /// True if colours are enabled.
     pub(super) colors: bool,
 }
 
@@ -48,7 +48,7 @@ impl Format {
                 (FieldKind::Control(control), _) if !matches!(control, Control::Color { .. }) => {
                     self.control(out, &mut frames, control)?;
                 }
-                // Inside, the whole text is quoted at its end.
+                // The whole text of a frame is quoted at its end.
                 (_, Some(frame)) => self.value(field, &mut frame.text, value)?,
                 (_, None) if self.quoting == Quoting::None => self.value(field, out, value)?,
                 (_, None) => {
@@ -76,7 +76,7 @@ impl Format {
         }
     }
 
-    /// Returns true if the last colour is still on at the end.
+    /// Returns true if a colour is still active at the end.
     fn needs_reset(&self) -> bool {
         let colors = self.pieces.iter().rev().filter_map(|piece| match piece {
             Piece::Field(Field { kind: FieldKind::Control(Control::Color { is_reset, .. }), .. }) => {
@@ -146,7 +146,7 @@ impl Frame<'_> {
     }
 }
 
-/// Pads a text with blanks. Only the real Git knows the width of letters that are not ASCII.
+/// Pads a text with spaces. Only the real Git knows the width of non-ASCII characters.
 fn align(text: &[u8], position: Position, width: usize) -> Result<Vec<u8>, Failure> {
     let text = until_nul(text);
     if !text.iter().all(|byte| (b' '..=b'~').contains(byte)) {

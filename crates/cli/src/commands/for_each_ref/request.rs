@@ -129,7 +129,7 @@ pub(super) struct Request {
     pub(super) color: When,
     pub(super) exclude: Vec<BString>,
     sort: Vec<BString>,
-    /// `--no-sort` took Git's own key away.
+    /// `--no-sort` removed Git's default key.
     no_sort: bool,
     pub(super) points_at: Vec<BString>,
     pub(super) merged: Vec<BString>,
@@ -150,7 +150,7 @@ pub(super) enum When {
     Auto,
 }
 
-/// The failure of a command line that [`line()`] leaves to Git.
+/// Returns the failure for a command line that [`line()`] leaves to Git.
 fn unserved() -> Failure {
     Failure::unsupported("this format, key or value")
 }
@@ -191,19 +191,19 @@ impl Request {
         Ok(())
     }
 
-    /// The parts of the format.
+    /// Parses the format.
     pub(super) fn pieces(&self) -> Result<Vec<Piece>, Failure> {
         let given = self.format.as_ref().map_or(format::DEFAULT.into(), |format| format.as_bstr());
         format::parse(given).ok_or_else(unserved)
     }
 
-    /// The keys of the order, the most significant one first.
+    /// Returns the sort keys, the most significant one first.
     pub(super) fn keys(&self) -> Result<Vec<SortKey>, Failure> {
         let keys = self.sort.iter().rev().map(|key| SortKey::parse(key.as_bstr()));
         keys.collect::<Option<_>>().ok_or_else(unserved)
     }
 
-    /// Returns true if the order is that in which refs are found, whatever the case of letters.
+    /// Returns true if refs are not sorted, even with `--ignore-case`.
     pub(super) fn sorts_nothing(&self) -> bool {
         self.no_sort && self.sort.is_empty()
     }
@@ -214,7 +214,7 @@ impl Request {
     }
 }
 
-/// A command line that has something that only Git knows.
+/// Detects a command line with elements that only Git supports.
 pub(super) fn line(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let values = |name: &'static str| {
         survey.options.iter().filter(move |given| given.name == name).filter_map(|given| given.value.as_ref())

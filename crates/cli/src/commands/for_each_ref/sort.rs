@@ -1,4 +1,4 @@
-//! The order of refs. Source: git-for-each-ref(1), `--sort`.
+//! Sorting refs. Source: git-for-each-ref(1), `--sort`.
 
 use std::cmp::Ordering;
 
@@ -6,16 +6,16 @@ use bstr::{BStr, BString, ByteSlice as _};
 
 use super::field::{Field, FieldKind, NameForm, ObjectField, PersonPart, RefField, TextField};
 
-/// One key of the order.
+/// One sort key.
 #[derive(Clone, Debug)]
 pub(super) struct SortKey {
     pub(super) field: Field,
     reverse: bool,
-    /// Numbers in the text count as numbers.
+    /// Numbers in the text are compared as numbers.
     version: bool,
 }
 
-/// The value of a key.
+/// The value of a sort key.
 #[derive(Clone, Debug)]
 pub(super) enum SortValue {
     Text(BString),
@@ -23,7 +23,7 @@ pub(super) enum SortValue {
 }
 
 impl SortKey {
-    /// Parses a key. `None` if it is left to Git.
+    /// Parses a key. Returns `None` if it is left to Git.
     pub(super) fn parse(text: &BStr) -> Option<SortKey> {
         let (reverse, text) = match text.strip_prefix(b"-") {
             Some(rest) => (true, rest.as_bstr()),
@@ -31,7 +31,7 @@ impl SortKey {
         };
         let stem = text.strip_prefix(b"version:").or_else(|| text.strip_prefix(b"v:"));
         let field = Field::parse(stem.map_or(text, |stem| stem.as_bstr()))?;
-        // Git's first comparison of formatted dates is by time, all others are by text.
+        // Git compares formatted dates by time in its first comparison, and by text in all others.
         let is_value = !matches!(
             field.kind,
             FieldKind::Control(_) | FieldKind::Text(TextField::Person(_, PersonPart::Date(_)))
@@ -39,7 +39,7 @@ impl SortKey {
         is_value.then_some(SortKey { field, reverse, version: stem.is_some() })
     }
 
-    /// Returns true if the key is the order in which refs are found.
+    /// Returns true if the key is the order in which refs are listed.
     pub(super) fn is_natural(&self) -> bool {
         let is_name = matches!(self.field.kind, FieldKind::Ref(RefField::Name(NameForm::Full)));
         is_name && !self.field.peeled && !self.reverse && !self.version
@@ -70,7 +70,7 @@ impl SortKey {
     }
 }
 
-/// Compares two refs by their values for each key, and last by their names.
+/// Compares two refs by their values for each key, and finally by their names.
 pub(super) fn compare(
     keys: &[SortKey],
     icase: bool,
@@ -90,7 +90,7 @@ fn compare_texts(left: &[u8], right: &[u8], icase: bool) -> Ordering {
     }
 }
 
-/// Compares as C's `strverscmp`: a number is larger if it has more digits, unless it begins with a
+/// Compares like C's `strverscmp`: a number with more digits is larger, unless it begins with a
 /// zero, which makes it a fraction.
 fn compare_versions(left: &[u8], right: &[u8]) -> Ordering {
     let at = |text: &[u8], place: usize| text.get(place).copied().unwrap_or(0);
@@ -98,7 +98,7 @@ fn compare_versions(left: &[u8], right: &[u8]) -> Ordering {
     else {
         return Ordering::Equal;
     };
-    // The digits that both share directly before they differ.
+    // The common digits directly before the first difference.
     let shared = left[..split].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let start = split - shared;
     let is_integer = |text: &[u8]| (b'1'..=b'9').contains(&at(text, start));
@@ -111,7 +111,8 @@ fn compare_versions(left: &[u8], right: &[u8]) -> Ordering {
     }
     let is_fraction = shared > 0 && left[start..split].iter().all(|byte| *byte == b'0');
     if is_fraction && (digits(left) > 0 || digits(right) > 0) {
-        // In a fraction, a digit comes before anything else, and the end before no digit.
+        // In a fraction, a digit sorts before any other character, and the end before a character
+        // that is not a digit.
         let rank = |byte: u8| byte.wrapping_sub(b'0');
         return rank(at(left, split)).cmp(&rank(at(right, split)));
     }

@@ -1,7 +1,7 @@
-//! `sapwood hash-object`: names of contents, and with `-w` their objects.
+//! `sapwood hash-object`: object names of contents, and with `-w` the objects.
 //!
-//! An object is published before its name is printed. Names are collected while more input is at
-//! hand, so that one flush serves many objects.
+//! An object is published before its name is printed. Names are collected while more input is
+//! buffered, so that one flush serves many objects.
 
 use std::io;
 
@@ -105,8 +105,8 @@ struct Request {
     path: Option<BString>,
 }
 
-/// Git checks objects that are no blobs, and resolves attributes of paths in a way of its own if
-/// they are not plain.
+/// Git validates objects that are not blobs, and has its own rules for the attributes of a path
+/// that has empty, `.` or `..` components.
 fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let last = |name: &str| survey.options.iter().rev().find(|given| given.name == name);
     let is_on = |name: &str| last(name).is_some_and(|given| given.on);
@@ -121,7 +121,7 @@ fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
     None
 }
 
-/// Returns true for a path below the current directory, without detours.
+/// Returns true for a path below the current directory, without `.` and `..`.
 fn is_plain(path: &BStr) -> bool {
     !path.is_empty() && path.split_str("/").all(|name| !matches!(name, b"" | b"." | b".."))
 }
@@ -166,7 +166,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     hashed.and(told).map(|()| 0)
 }
 
-/// The run so far.
+/// The state of a run.
 struct Hashing<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
@@ -176,7 +176,7 @@ struct Hashing<'a> {
     index: &'a Index,
     worker: Option<Worker>,
     objects: Option<Transaction<'a>>,
-    /// Names that are not printed yet.
+    /// Names that were not printed yet.
     names: Vec<ObjectId>,
 }
 
@@ -253,7 +253,7 @@ impl Hashing<'_> {
         self.content(read.map(|content| (content, is_file.then_some(stat.size))), path)
     }
 
-    /// Takes one content: what was read, and the size that it should have.
+    /// Hashes one content: the bytes that were read, and the size that they should have.
     fn content(
         &mut self,
         read: io::Result<(Vec<u8>, Option<u64>)>,
@@ -337,7 +337,7 @@ impl Hashing<'_> {
         self.objects.get_or_insert_with(|| Transaction::new(settings.objects(repo)))
     }
 
-    /// The end of a command that could not take a content.
+    /// Returns the failure for a content that could not be hashed.
     fn failed(&self, path: Option<&BString>) -> Failure {
         let path = path.map_or_else(|| "(null)".into(), BString::clone);
         Failure::Fatal(match self.request.write {
@@ -359,7 +359,7 @@ impl Hashing<'_> {
     }
 }
 
-/// The name of a content that is not written.
+/// Returns the name of a content that is not written.
 fn name(hash: HashKind, kind: Kind, content: &[u8]) -> Result<ObjectId, Failure> {
     let mut hasher = Hasher::object(hash, &kind.to_string(), content.len() as u64);
     hasher.update(content);

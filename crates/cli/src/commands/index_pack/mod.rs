@@ -1,7 +1,7 @@
-//! `sapwood index-pack`: the index of a pack that arrives on standard input or is there already.
+//! `sapwood index-pack`: the index of a pack from standard input or from a file.
 //!
-//! Order: the words; the configuration; the pack, all of it; then the files are written and named,
-//! the index last; then the trailer is printed. After an error nothing is left behind.
+//! Order: the words; the configuration; the whole pack; then the files are written and renamed, the
+//! index last; then the trailer is printed. After an error no file is left behind.
 
 mod verify;
 mod words;
@@ -63,7 +63,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// The options, for the help: [`words`] reads them.
+/// The options, for the help: [`words`] parses them.
 const TABLE: Table<Set<()>> = Table {
     usage: &[
         "sapwood index-pack [-v] [-o <index-file>] [--keep[=<text>]] [--verify] <pack-file>",
@@ -96,7 +96,7 @@ const fn word(spelling: &'static str, help: &'static str) -> Opt<Set<()>> {
     Opt::new(spelling, help, |_, _| Ok(())).only().native(On)
 }
 
-/// Finds a word that sapwood does not serve.
+/// Detects a word that sapwood does not serve.
 fn unserved_words(_: &Survey, args: &[BString]) -> Option<Reason> {
     words::parse(args).err()
 }
@@ -109,10 +109,10 @@ fn partial(candidate: &Candidate<'_>) -> Vec<Reason> {
     }
 }
 
-/// Leaves the command to the real Git.
+/// The failure that leaves the command to the real Git.
 const UNSERVED: Failure = Failure::Unserved("these words of index-pack");
 
-/// The settings of the command.
+/// The values that all steps share.
 struct Desk<'a> {
     run: &'a Invocation,
     place: &'a Place,
@@ -204,7 +204,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// Receives a pack from standard input.
+    /// Receives a pack on standard input.
     fn stdin(&self) -> Result<u8, Failure> {
         let Place::Repository(repo) = self.place else {
             return Err(Failure::fatal("--stdin requires a git repository"));
@@ -257,7 +257,7 @@ impl<'a> Desk<'a> {
         Ok(0)
     }
 
-    /// Makes or checks the index of a file.
+    /// Writes or verifies the index of a pack file.
     fn file(&self, pack: &BString) -> Result<u8, Failure> {
         let index = match &self.request.index {
             Some(index) => index.clone(),
@@ -312,15 +312,15 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Says what is wrong with the objects, before any file is written.
+    /// Reports flaws of the objects, before any file is written.
     fn judge(&self) -> Result<(), indexing::Error> {
         let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
         checker.verdict(&mut say)?;
         Ok(checker.links(&repo.stored_objects())?)
     }
 
-    /// Checks the files that came before the trees that name them, if the pack is not one of the
-    /// repository's.
+    /// Checks the blobs that preceded the trees that name them, if the pack is not in the
+    /// repository.
     fn check_early_files(&self, pack: &Path) -> Result<(), Failure> {
         let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
         let existing = repo.stored_objects();
@@ -334,7 +334,7 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    /// Checks what could not be checked before the pack was there.
+    /// Runs the checks that need the finished pack.
     fn finish_checks(&self) -> Result<(), Failure> {
         let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
         let missing = checker.finish(&repo.stored_objects(), Absent::Reported, &mut say);
@@ -350,8 +350,8 @@ impl<'a> Desk<'a> {
             None if request.stdin => "Receiving objects".into(),
             None => "Indexing objects".into(),
         };
-        // Git counts the bytes from its second read on. The first one fills its buffer, or takes
-        // all that a pipe holds.
+        // Git counts bytes from its second read on. The first read fills its buffer, or takes all
+        // that a pipe holds.
         let first = if sys::stdin_is_file() { 128 << 10 } else { 64 << 10 };
         let form = receiving::Form {
             title,
@@ -397,7 +397,7 @@ fn say(line: &Line) {
     }
 }
 
-/// Writes a NUL to standard error: the whole pack has been read.
+/// Writes a NUL to standard error to report that the whole pack was read.
 fn report_end() {
     let _ = std::io::stderr().lock().write_all(b"\0");
 }
@@ -406,7 +406,7 @@ fn kept(text: &BString) -> Vec<u8> {
     if text.is_empty() { Vec::new() } else { [text.as_bytes(), b"\n"].concat() }
 }
 
-/// The name with another ending.
+/// Returns `name` with another suffix.
 fn derived(name: &BString, from: &str, to: &str) -> Result<BString, Failure> {
     let stem = name.strip_suffix(from.as_bytes()).filter(|stem| stem.ends_with(b"."));
     let wrong = || Failure::Fatal(text!("packfile name '", name, "' does not end with '.", from, "'"));

@@ -1,4 +1,4 @@
-//! `--verify`: the index on disk is the one that the pack should have.
+//! `--verify`: checks that the index on disk is the right one for its pack.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::term::{
     text::os_error,
 };
 
-/// The form of the existing index, whose limit of short offsets is `asked`.
+/// Returns the form of the existing index, with the limit of short offsets from `asked`.
 pub(super) fn form(index: &BString, hash: HashKind, asked: &Form) -> Result<Form, Failure> {
     let no_pack = || Failure::Fatal(text!("Cannot open existing pack file '", index, "'"));
     if !index.ends_with(b".idx") {
@@ -38,7 +38,7 @@ pub(super) fn form(index: &BString, hash: HashKind, asked: &Form) -> Result<Form
     Ok(Form { largest_short: asked.largest_short, ..form })
 }
 
-/// Compares the files with what `objects` give.
+/// Compares the files with those that `objects` would result in.
 pub(super) fn check(
     index: &Path,
     reverse: Option<&Path>,

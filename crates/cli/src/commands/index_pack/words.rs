@@ -5,7 +5,7 @@ use format::HashKind;
 
 use crate::commands::reason::Reason;
 
-/// The request of a command line. A line that Git refuses is left to it.
+/// The parsed command line. A command line that Git refuses is left to it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) pack: Option<BString>,
@@ -20,7 +20,7 @@ pub(super) struct Request {
     pub(super) version: Option<u32>,
     pub(super) largest_short: Option<u64>,
     pub(super) limit: Option<u64>,
-    /// The header of the pack, which somebody else has read.
+    /// The header of the pack, if another process has read it already.
     pub(super) header: Option<[u8; 12]>,
     pub(super) hash: Option<HashKind>,
     pub(super) title: Option<BString>,
@@ -33,7 +33,7 @@ pub(super) struct Request {
     pub(super) strict: bool,
 }
 
-/// Parses the words. The error names one that sapwood does not serve.
+/// Parses the words. The error names a word that sapwood does not serve.
 pub(super) fn parse(args: &[BString]) -> Result<Request, Reason> {
     let mut request = Request::default();
     let mut words = args.iter();
@@ -72,7 +72,7 @@ impl Request {
         self.checks.get_or_insert_default().push(words.into());
     }
 
-    /// Reads a word of the form `--name=value`.
+    /// Parses a word of the form `--name=value`.
     fn with_value(&mut self, word: &BStr) -> Option<()> {
         let (name, value) = word.split_once_str("=")?;
         let value = value.as_bstr();
@@ -112,7 +112,7 @@ impl Request {
         Some(())
     }
 
-    /// Leaves combinations to Git that it refuses, or that hardly anybody uses.
+    /// Leaves combinations to Git that it refuses, or that are rarely used.
     fn judge(self) -> Result<Request, Reason> {
         let rare = match &self {
             Request { pack: None, stdin: false, .. } => "no pack",
@@ -127,13 +127,13 @@ impl Request {
     }
 }
 
-/// A decimal number as it is usually written. Git takes others too.
+/// Parses a decimal number in canonical form. Git accepts other forms too.
 fn number<N: std::str::FromStr>(text: &BStr) -> Option<N> {
     let is_plain = text == "0" || (!text.starts_with(b"0") && text.iter().all(u8::is_ascii_digit));
     if is_plain { text.to_str().ok()?.parse().ok() } else { None }
 }
 
-/// An offset below 2^31, decimal or hexadecimal.
+/// Parses an offset below 2^31, decimal or hexadecimal.
 fn offset(text: &BStr) -> Option<u64> {
     let value = match text.strip_prefix(b"0x") {
         Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => {

@@ -1,7 +1,7 @@
 //! `sapwood init`: a new, empty repository.
 //!
 //! Order: arguments; configuration; the directory and its skeleton; the message. A directory that
-//! holds a repository already, shared permissions and other formats are left to the real Git.
+//! already contains a repository, shared permissions and other formats are left to the real Git.
 
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,7 @@ const TABLE: Table<Set<Request>> = Table {
 
 /// Settings that change the format, the place or the permissions of the repository.
 const SETTINGS: &[Setting] = &[
-    // Git then does not say how to turn the hint off.
+    // With this setting, Git omits how to turn the hint off.
     ("advice.defaultbranchname", When::True),
     ("color.advice*", When::Set),
     ("core.bare", When::Set),
@@ -143,11 +143,11 @@ fn several_directories(survey: &Survey, _: &[BString]) -> Option<Reason> {
     (survey.rest.len() > 1).then(|| Reason::command_line("several directories"))
 }
 
-/// Finds a directory that is not free, templates that bring more than files, and a name that no
-/// branch can have.
+/// Detects a directory that already exists as a repository, templates with more than files, and an
+/// invalid branch name.
 fn place_and_templates(candidate: &Candidate<'_>) -> Vec<Reason> {
     let (Some(_), Home::Outside(outside)) = (candidate.survey, candidate.home) else { return Vec::new() };
-    // Git refuses a setting after it has made a part of the repository.
+    // Git rejects such a setting after it has created a part of the repository.
     if let Err(failure) = refused::check_outside(outside, &[Reader::Every]) {
         return vec![Reason::refused(&failure)];
     }
@@ -163,9 +163,9 @@ struct New {
     directory: PathBuf,
     /// The full name of the first branch.
     branch: BString,
-    /// True if neither the user nor a setting named the branch.
+    /// True if neither the user nor a setting names the branch.
     is_default: bool,
-    /// The directory of templates, and its path as the user gave it.
+    /// The template directory, and its path as the user gave it.
     template: Option<(PathBuf, PathBuf)>,
 }
 
@@ -189,7 +189,7 @@ impl New {
         Ok(New { request, directory, branch, is_default, template })
     }
 
-    /// Returns the reason why this is no plain new repository.
+    /// Returns the reason why this repository is left to the real Git.
     fn obstacle(&self) -> Option<&'static str> {
         let is_missing = |path: &Path| matches!(by_path::stat(path), Ok(None));
         let is_directory = |path: &Path| matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == FileType::Directory);
@@ -217,8 +217,8 @@ impl New {
     }
 }
 
-/// Returns the directory of templates: `--template`, `GIT_TEMPLATE_DIR`, `init.templateDir`, or
-/// Git's own. An empty path means none.
+/// Returns the template directory: `--template`, `GIT_TEMPLATE_DIR`, `init.templateDir`, or Git's
+/// own. An empty path means none.
 fn template(
     run: &Invocation,
     outside: &StandaloneConfig,

@@ -1,4 +1,4 @@
-//! `ls-files --format`: one line for an entry.
+//! `ls-files --format`: one line per entry.
 
 use std::io::Write as _;
 
@@ -11,7 +11,7 @@ use crate::term::{console::text, failure::Failure};
 /// The width of `%(objectsize:padded)`.
 const SIZE_WIDTH: usize = 7;
 
-/// Appends the line for `entry`, without its end.
+/// Appends the line for `entry`, without its terminator.
 pub(super) fn line(
     show: &mut Show<'_>,
     form: &BStr,
@@ -67,7 +67,7 @@ pub(super) fn line(
     Ok(out)
 }
 
-/// `%%`, `%n` and `%x0a`: the byte, and how long that is.
+/// Parses the rest of `%%`, `%n` or `%x0a`. Returns the byte, and the length of the rest.
 fn literal(rest: &[u8]) -> Option<(u8, usize)> {
     match rest {
         [b'%', ..] => Some((b'%', 1)),

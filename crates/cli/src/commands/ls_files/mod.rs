@@ -1,8 +1,8 @@
-//! `sapwood ls-files`: the paths in the index, and those outside.
+//! `sapwood ls-files`: the paths in the index, and other paths of the worktree.
 //!
 //! Order: arguments; the index; untracked paths, killed paths, then entry by entry, then resolved
-//! conflicts. Nothing is changed. A sparse index is expanded where Git's would be: when a directory
-//! that is one entry would be shown.
+//! conflicts. Nothing is changed. A sparse index is expanded where Git's would be: when a collapsed
+//! directory would be listed.
 
 mod format;
 mod prune;
@@ -64,13 +64,13 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// A repository without worktree.
+/// Detects a repository without a worktree.
 fn worktree(candidate: &Candidate<'_>) -> Vec<Reason> {
     let missing = candidate.repo().work_tree().is_none();
     missing.then(|| Reason::repository("there is no worktree")).into_iter().collect()
 }
 
-/// Submodules and trees that the command lists beside the index.
+/// Detects submodules and trees that the command lists in addition to the index.
 fn other_sources(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let asked = candidate.survey.and_then(|survey| submodules::asked(survey).ok().flatten());
@@ -93,7 +93,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let top = repo.work_tree().unwrap_or(repo.git_dir());
     let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
     let Read { mut index, .. } = apply::read_index(&repo, &settings, &root, Tell::Hint, Fill::Asked)?;
-    // One that was never asked has nothing to say.
+    // Without monitor data in the index, a query has no use.
     if request.asks_monitor() && index.fsmonitor.is_some() {
         monitor::refresh(run, &repo, &settings, &mut index)?;
     }
@@ -151,12 +151,12 @@ struct List<'a> {
     request: &'a Request,
     index: Index,
     specs: &'a Pathspecs,
-    /// Which pathspecs were of use.
+    /// The pathspecs that matched.
     seen: Seen,
 }
 
 impl List<'_> {
-    /// Adds what the index does not have of a tree.
+    /// Adds the entries of a tree that the index lacks.
     fn lay_under(&mut self, name: &BString) -> Result<(), Failure> {
         let missing = || Failure::Fatal(text!("tree-ish ", name, " not found."));
         let oid = self.repo.rev_parse(name.as_bstr()).map_err(|error| Failure::of_name(error, missing()))?;
@@ -166,7 +166,7 @@ impl List<'_> {
         Ok(engine::diff::overlay(self.repo, &mut self.index, tree)?)
     }
 
-    /// Makes a sparse index full, as Git's is then.
+    /// Expands a sparse index, where Git's is expanded.
     fn fill(&mut self) -> Result<(), Failure> {
         if self.index.sparse {
             sparse_index::expanded(self.repo, self.settings, &self.index, Tell::Hint)?;
@@ -175,8 +175,8 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Expands a sparse index if a directory in `range` that is one entry must not be listed as
-    /// such.
+    /// Expands a sparse index if `range` has a collapsed directory that must not be listed as one
+    /// entry.
     fn fill_to_list(&mut self, range: Range<usize>) -> Result<(), Failure> {
         let is_collapsed = |index: &Index| range.clone().any(|at| index.mode_at(at).is_tree());
         match !self.request.sparse && self.index.sparse && is_collapsed(&self.index) {
@@ -220,7 +220,7 @@ impl List<'_> {
         Ok(self.request.ignored.then(checker).transpose()?)
     }
 
-    /// Lists the paths that are not in the index.
+    /// Lists paths that are not in the index.
     fn outside(&mut self, sources: &Sources, show: &mut Show<'_>) -> Result<(), Failure> {
         let options = untracked::Options {
             directories: self.request.directories(),
@@ -238,7 +238,7 @@ impl List<'_> {
         self.run.interrupt.check()?;
         let goes = |warning: &&Warning| {
             let path = warning.path();
-            // The common directory of all pathspecs is examined first.
+            // Git examines the common directory of all pathspecs first.
             let path =
                 path.strip_suffix(b"/").filter(|_| path == self.specs.common_directory()).unwrap_or(path);
             self.request.others || leads_to_killed(&self.index, &self.range(), path.as_bstr())
@@ -270,14 +270,15 @@ impl List<'_> {
         Ok(())
     }
 
-    /// A path is to be shown. Git gives up where that is a directory above all that was asked for.
+    /// Records a path that is about to be listed. Git fails if it is a directory above the common
+    /// directory of the pathspecs.
     fn matched(&mut self, path: &BStr) -> Result<(), Failure> {
         if prune::is_above(self.specs, path) {
             let words = "git ls-files: internal error - directory entry not superset of prefix";
             return Err(Failure::fatal(words));
         }
         if self.request.error_unmatch {
-            // Shown it is, whatever the answer.
+            // The path is listed in any case; only the match is recorded.
             let (path, mode) = match path.strip_suffix(b"/") {
                 Some(dir) => (dir.as_bstr(), Mode::TREE),
                 None => (path, Mode::FILE),
@@ -290,7 +291,7 @@ impl List<'_> {
     fn entries(&mut self, sources: Sources, show: &mut Show<'_>) -> Result<(), Failure> {
         let request = self.request;
         self.fill_to_list(self.range())?;
-        // A pathspec matched if something that it selects would be listed without the exclusions.
+        // A pathspec matched if it selects a path that would be listed without the exclusions.
         let asked = match request.error_unmatch {
             true => &self.specs.without_exclusions(),
             false => self.specs,
@@ -302,7 +303,7 @@ impl List<'_> {
             }
             false => Vec::new(),
         };
-        // With a single pathspec Git asks first whether an entry is meant.
+        // With a single pathspec, Git checks first whether it selects the entry.
         let beside = match (request.deleted || request.modified) && !self.specs.is_single() {
             true => files::unreadable_unselected(self.root, &self.index, self.range(), asked),
             false => Vec::new(),
@@ -318,7 +319,7 @@ impl List<'_> {
         };
         let mut done: Option<&BStr> = None;
         let mut compared = Seen::default();
-        // Files that cannot be looked at are told of wherever they are.
+        // Errors of files that cannot be examined are reported even outside the pathspecs.
         let meant = match request.deleted || request.modified {
             true => 0..index.len(),
             false => asked.bounds(index),
@@ -339,7 +340,7 @@ impl List<'_> {
             let entry = &index.entry(at);
             let is_shown = request.shows_cached() && (!request.unmerged || entry.stage != Stage::Normal);
             if let Some(checker) = &mut checker {
-                // The worktree decides if a path is a directory, not the entry.
+                // The worktree, not the entry, determines if the path is a directory.
                 let ignored = checker.find(path, None).is_some_and(|found| !found.negative);
                 checker.take_warnings().iter().for_each(console::warning);
                 if !ignored {
@@ -348,7 +349,8 @@ impl List<'_> {
             }
             let missing = matches!(state, Some(State::Missing | State::Unreadable(_)));
             if is_beside {
-                // A stage that no pathspec means stands for the others as if it were shown.
+                // A stage that no pathspec selects hides the path's other stages, as if it were
+                // listed.
                 let differs = missing && request.deleted || state.is_some() && request.modified;
                 if is_shown || differs && !specs.is_single() {
                     done = Some(path);
@@ -400,7 +402,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Lists the conflicts before their resolution.
+    /// Lists the stages of resolved conflicts.
     fn resolved(&mut self, show: &mut Show<'_>) -> Result<(), Failure> {
         let Some(undo) = &self.index.resolve_undo else { return Ok(()) };
         for (path, stages) in &undo.paths {
@@ -425,14 +427,14 @@ impl List<'_> {
         prune::range(&self.index, self.specs)
     }
 
-    /// The pathspecs that matched nothing; one that is given twice is as good as the other.
+    /// Returns the pathspecs that matched nothing. A duplicate counts as matched with the other.
     fn unmatched(&self) -> Vec<BString> {
         self.specs.unseen(&self.seen).map(BStr::to_owned).collect()
     }
 }
 
-/// Returns true if an entry that pathspecs select is shown in another list. To find pathspecs that
-/// match nothing, each is tried only until it matched a whole path.
+/// Returns true if a pathspec selects an entry of another list. If unmatched pathspecs are an
+/// error, each pathspec is tried only until it has matched a whole path.
 fn has_its_turn(request: &Request, specs: &Pathspecs, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
     !request.error_unmatch || specs.is_empty() || specs.matches_in_turn(path, mode, seen)
 }
@@ -441,22 +443,22 @@ fn cannot_lstat(path: &BStr, error: &std::io::Error) {
     console::error(text!("cannot lstat '", path, "': ", crate::term::text::os_error(error)));
 }
 
-/// Returns true if the file at `path` has to go when the entries `within` are checked out: a
-/// directory above it is a file there, or it is a directory there.
+/// Returns true if a checkout of the entries `within` would remove the file at `path`: one of its
+/// parent directories is a file in the index, or `path` is a directory in the index.
 fn is_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
     let is_file = |path: &BStr| index.position(path, Stage::Normal).is_ok_and(|at| within.contains(&at));
     let above = path.find_iter("/").any(|slash| is_file(path[..slash].as_bstr()));
     if above || path.ends_with(b"/") {
         return above;
     }
-    // Git compares with the next merged entry only, even if it has another name.
+    // Git compares with the next merged entry only, even if that has another name.
     let next = (index.seek(0, path)..index.len()).find(|&at| index.stage_at(at) == Stage::Normal);
     let rest = next.and_then(|next| index.path_at(next).strip_prefix(path.as_bytes()));
     rest.is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// Returns true if Git enters `path` while it looks for killed files only: a directory that is a
-/// file among the entries `within`, or holds an entry.
+/// Returns true if Git enters `path` when it searches for killed files only: a directory that is a
+/// file among the entries `within`, or contains an entry.
 fn leads_to_killed(index: &Index, within: &Range<usize>, path: &BStr) -> bool {
     let meets = |range: Range<usize>| range.start.max(within.start) < range.end.min(within.end);
     let mut dirs = path.find_iter("/").map(|slash| path[..slash].as_bstr());

@@ -1,6 +1,6 @@
 //! The part of the index that Git keeps before it lists anything: the entries that begin with the
 //! common directory of all pathspecs, without the slash at its end. Paths above that directory are
-//! then judged as if the index did not know them.
+//! then treated as if the index did not contain them.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ fn beginning(specs: &Pathspecs) -> &BStr {
     dir.strip_suffix(b"/").unwrap_or(dir).as_bstr()
 }
 
-/// The entries that are left.
+/// Returns the entries that Git keeps.
 pub(super) fn range(index: &Index, specs: &Pathspecs) -> Range<usize> {
     let dir = beginning(specs);
     let start = index.seek(0, dir);
@@ -23,7 +23,7 @@ pub(super) fn range(index: &Index, specs: &Pathspecs) -> Range<usize> {
     }
 }
 
-/// Returns the part of an index that is left for attributes: they come from the index if the
+/// Returns the part of an index that Git keeps for attributes: they come from the index if the
 /// worktree has no attribute file.
 pub(super) fn for_attributes(mut index: Index, specs: &Pathspecs) -> Index {
     let left = range(&index, specs);
@@ -40,14 +40,14 @@ pub(super) fn is_above(specs: &Pathspecs, path: &BStr) -> bool {
     path.len() < beginning(specs).len()
 }
 
-/// Returns true if Git finds the paths only in a full index.
+/// Returns true if Git needs a full index to find the paths.
 pub(super) fn needs_full_index(index: &Index, specs: &Pathspecs) -> bool {
     index.sparse && sparse::is_inside(index, beginning(specs))
 }
 
 /// Returns the index for a walk of the worktree without the entries above, or `None` if they make
-/// no difference. `rules` is the name of the ignore file in each directory; one that is only in the
-/// index is dropped too.
+/// no difference. `rules` is the name of the ignore file in each directory; an ignore file that is
+/// only in the index is dropped too.
 pub(super) fn for_the_worktree(index: &Index, specs: &Pathspecs, rules: Option<&BStr>) -> Option<Index> {
     let dir = specs.common_directory().strip_suffix(b"/")?.as_bstr();
     if range(index, specs).is_empty() {

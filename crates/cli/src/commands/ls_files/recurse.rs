@@ -1,12 +1,12 @@
 //! `--recurse-submodules`: the entries of an active submodule's index replace the submodule.
 //!
 //! Pathspecs select whole paths, so every such submodule is opened. A submodule that is not checked
-//! out is listed if its repository is kept in that of its superproject. A submodule without a
-//! repository is not listed, as by Git.
+//! out is listed if its repository is kept in the superproject's. A submodule without a repository
+//! is not listed, as in Git.
 //!
-//! Rules, attributes, files and the length of abbreviations are the superproject's, by whole paths.
-//! Objects, and the uniqueness of their names, are the submodule's own, except names in a
-//! `--format` and line ends in the index.
+//! Rules, attributes, files and the length of abbreviations come from the superproject, by whole
+//! paths. Objects, and the uniqueness of their names, come from the submodule, except names in a
+//! `--format` and line endings in the index.
 
 use std::path::PathBuf;
 
@@ -43,12 +43,12 @@ pub(super) struct Recursion<'a> {
     pub(super) specs: &'a Pathspecs,
     /// The superproject, its settings and its index.
     pub(super) top: (&'a Repository, &'a Settings, &'a Index),
-    /// Where only what is ignored is listed.
+    /// The ignore rules, if only ignored paths are listed.
     pub(super) checker: Option<Checker<'a>>,
 }
 
 impl Recursion<'_> {
-    /// Lists `index`, that of `repo`; `lead` is where it is (with a slash at its end).
+    /// Lists `index` of the repository `repo`; `lead` is its path, with a slash at its end.
     pub(super) fn list(
         &mut self,
         (repo, settings): (&Repository, &Settings),
@@ -98,17 +98,18 @@ impl Recursion<'_> {
         Ok(())
     }
 
-    /// Returns true if no rule excludes the path.
+    /// Returns true if the path may be listed: a rule ignores it, or not only ignored paths are
+    /// listed.
     fn goes_by_rules(&mut self, path: &BStr) -> bool {
         let Some(checker) = &mut self.checker else { return true };
-        // The worktree decides if a path is a directory, not the entry.
+        // The worktree, not the entry, determines if the path is a directory.
         let ignored = checker.find(path, None).is_some_and(|found| !found.negative);
         checker.take_warnings().iter().for_each(console::warning);
         ignored
     }
 
     fn enter(&mut self, submodule: &Repository, lead: &BStr, show: &mut Show<'_>) -> Result<(), Failure> {
-        // Git reads it with the index, whatever it holds.
+        // Git reads this setting with every index, and fails if it is invalid.
         submodule.config_bool("index.sparse")?;
         let settings = Settings::read(self.run, submodule)?;
         let top = submodule.work_tree().unwrap_or(submodule.git_dir());

@@ -1,4 +1,4 @@
-//! The request: the options of `ls-files`, as values.
+//! The options of `ls-files` as values.
 
 use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
@@ -183,7 +183,7 @@ pub(super) enum Abbrev {
     To(usize),
 }
 
-/// Where ignore rules come from, in the order in which that was said.
+/// A source of ignore rules. Their order on the command line matters.
 enum Rule {
     From(BString),
     PerDirectory(Option<BString>),
@@ -222,7 +222,7 @@ pub(super) struct Request {
     pub(super) paths: Vec<BString>,
 }
 
-/// Options that are wrong together, or with their values.
+/// Detects conflicting options, or invalid values.
 pub(super) fn wrong_together(_: &Survey, args: &[BString]) -> Option<Reason> {
     Request::parse(args).is_err().then(|| Reason::command_line("options or values that do not go together"))
 }
@@ -264,7 +264,7 @@ impl Request {
         self.modified || self.others || self.deleted || self.ignored || self.killed
     }
 
-    /// Returns true if the answer of the file system monitor makes a difference.
+    /// Returns true if data of the file system monitor affect the output.
     pub(super) fn asks_monitor(&self) -> bool {
         self.modified || self.fsmonitor_bit || self.debug
     }
@@ -285,7 +285,7 @@ impl Request {
         Ok(())
     }
 
-    /// The rules that were asked for. Names of files are from `top`, where Git is by then.
+    /// Returns the ignore rules. File names are relative to `top`, where Git is by then.
     pub(super) fn sources(&self, repo: &Repository, top: &Path) -> Result<Sources, Failure> {
         let icase = check::folds_case(repo)?;
         let mut sources = Sources {
@@ -321,7 +321,7 @@ impl Request {
         self.tag || self.valid_bit || self.fsmonitor_bit
     }
 
-    /// Entries as such, whatever their files are.
+    /// Returns true if entries are listed regardless of their files.
     pub(super) fn shows_cached(&self) -> bool {
         let others = self.deleted || self.others || self.killed || self.modified || self.resolve_undo;
         self.cached || self.stage || !others
@@ -336,7 +336,7 @@ impl Request {
     }
 }
 
-/// Numbers are read as C does.
+/// Parses `--abbrev`. Zero means all digits; the minimum is four.
 fn abbrev(on: bool, value: Option<BString>) -> Result<Abbrev, Failure> {
     const LEAST: usize = 4;
     match (on, value) {

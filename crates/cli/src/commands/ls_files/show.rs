@@ -24,27 +24,27 @@ use crate::{
 /// The name of the output in an error.
 const OUTPUT: &str = "standard output";
 
-/// Where an entry is: in the superproject, or in a submodule of it.
+/// The location of an entry: in the superproject, or in one of its submodules.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
-    /// The repository that holds the object.
+    /// The repository that contains the object.
     pub(super) repo: &'a Repository,
     pub(super) index: &'a Index,
-    /// That of the superproject: its attributes are those of the paths in submodules, too.
+    /// The superproject's index, which also has the attributes of paths in submodules.
     pub(super) top: &'a Index,
-    /// From the top of the superproject.
+    /// Relative to the root of the superproject.
     pub(super) path: &'a BStr,
 }
 
 pub(super) struct Show<'a> {
-    /// The superproject, if there are several.
+    /// The superproject, with `--recurse-submodules`.
     repo: &'a Repository,
     pub(super) request: &'a Request,
     quote_path: bool,
-    /// Where names are seen from; empty with `--full-name`.
+    /// The directory that listed names are relative to; empty with `--full-name`.
     prefix: &'a BStr,
     listing: Listing,
-    /// Made when it is first needed.
+    /// Created on first use.
     worker: Option<convert::Worker>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Show<'a> {
         self.listing.write(OUTPUT)
     }
 
-    /// A path that is not in the index.
+    /// Lists a path that is not in the index.
     pub(super) fn other(&mut self, tag: &str, index: &Index, path: &BStr) -> Result<(), Failure> {
         if self.request.tags() {
             self.listing.buffer().extend_from_slice(tag.as_bytes());
@@ -96,7 +96,7 @@ impl<'a> Show<'a> {
         self.listing.relieve()
     }
 
-    /// A stage of a conflict that was resolved.
+    /// Lists a stage of a resolved conflict.
     pub(super) fn resolved(
         &mut self,
         path: &BStr,
@@ -113,8 +113,8 @@ impl<'a> Show<'a> {
         self.listing.relieve()
     }
 
-    /// Appends the tag, in lower case if the entry is assumed unchanged, or valid for the monitor,
-    /// and the user asked for that.
+    /// Appends the tag. It is in lower case if the entry is assumed unchanged, or valid for the
+    /// monitor, and the user selected that display.
     fn tag(&mut self, tag: &str, entry: &Entry) {
         if !self.request.tags() {
             return;
@@ -136,8 +136,8 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// Returns the name that is unique among the objects of `home`, with the digits that the
-    /// superproject configures.
+    /// Returns a name that is unique among the objects of `home`, with the number of digits that
+    /// the superproject configures.
     fn object_name(&self, home: &Repository, oid: ObjectId) -> Result<String, Failure> {
         Ok(match self.request.abbrev {
             Abbrev::Full => oid.to_string(),
@@ -146,7 +146,7 @@ impl<'a> Show<'a> {
         })
     }
 
-    /// Returns the name that is unique in the superproject, wherever the object is.
+    /// Returns a name that is unique in the superproject, which need not contain the object.
     pub(super) fn object_name_at_top(&self, oid: ObjectId) -> Result<String, Failure> {
         self.object_name(self.repo, oid)
     }
@@ -174,7 +174,7 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// Returns the line ends of the blob of a path; of an unmerged one, of our side. Like Git,
+    /// Returns the line endings of the blob of a path; for an unmerged path, of our side. Like Git,
     /// looks for the blobs of submodules in the superproject.
     pub(super) fn of_index(&self, place: &Place<'_>, entry: &Entry) -> &'static str {
         if !entry.mode.is_file() {

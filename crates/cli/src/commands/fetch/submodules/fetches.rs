@@ -1,4 +1,4 @@
-//! A process for each submodule: which is next, and what its end means.
+//! A process for each submodule: the choice of the next one, and handling the end of each.
 
 use std::{collections::HashSet, os::unix::process::CommandExt as _, path::PathBuf, process::Command};
 
@@ -32,11 +32,11 @@ pub(super) struct Job {
     name: BString,
     path: BString,
     git_dir: PathBuf,
-    /// It fetches commits by name.
+    /// True for the second fetch, which requests commits by name.
     is_second: bool,
 }
 
-/// A submodule that is to be fetched, and the default for submodules within it.
+/// A submodule to fetch, and the default for submodules within it.
 struct Chosen {
     job: Option<Job>,
     default: &'static str,
@@ -54,14 +54,14 @@ pub(super) struct Fetches<'a> {
     /// The names of submodules that were fetched.
     seen: HashSet<BString>,
     again: Vec<(Job, Vec<ObjectId>)>,
-    /// The names of submodules whose fetch failed, a line each.
+    /// The names of submodules whose fetch failed, one per line.
     failed: BString,
     code: u8,
 }
 
 impl<'a> Fetches<'a> {
-    /// Prepares the fetches of the submodules at `links`. The scene says what is known of them, and
-    /// how they are fetched.
+    /// Prepares the fetches of the submodules at `links`. `scene` provides the submodules of the
+    /// index, and the default of how they are fetched.
     pub(super) fn new(
         desk: &'a Desk<'a>,
         repo: &'a Repository,
@@ -85,7 +85,7 @@ impl<'a> Fetches<'a> {
         }
     }
 
-    /// Adds a submodule that fetched commits change, unless nothing of it is missing.
+    /// Adds a submodule that fetched commits change, unless it has all the commits.
     pub(super) fn add(&mut self, changed: Changed) -> Result<(), Failure> {
         if !self.has_all(&changed)? {
             self.changed.push(changed);
@@ -93,7 +93,7 @@ impl<'a> Fetches<'a> {
         Ok(())
     }
 
-    /// Tells which fetches failed. Returns the exit code.
+    /// Reports the failed fetches. Returns the exit code.
     pub(super) fn finish(self) -> u8 {
         if !self.failed.is_empty() {
             console::raw(&text!("Errors during submodule fetch:\n", self.failed));
@@ -159,7 +159,7 @@ impl Work for Fetches<'_> {
         }
         let changed = self.changed.iter().find(|changed| changed.name == job.name);
         if let Some(changed) = changed.filter(|_| !job.is_second) {
-            // A submodule whose worktree is gone is no repository to work in, but has objects.
+            // A submodule whose worktree is missing cannot be opened as usual, but has objects.
             let repo = Repository::open(&self.options_of(&job)).ok();
             let place =
                 repo.as_ref().map_or(job.git_dir.join("objects"), |repo| repo.objects_dir().to_owned());
@@ -175,13 +175,13 @@ impl Work for Fetches<'_> {
 }
 
 impl Fetches<'_> {
-    /// Decides about one submodule. `None`: it is not fetched.
+    /// Decides about one submodule. Returns `None` if it is not fetched.
     fn choose(&mut self, path: &BStr, module: Option<Module>) -> Result<Option<Chosen>, Failure> {
         self.scene.validate(path)?;
         let is_listed = module.is_some();
         let module = match module {
             Some(module) => module,
-            // A repository in the place of a submodule counts as one.
+            // An unlisted repository in the place of a submodule counts as one.
             None if self.repo.has_submodule(path).unwrap_or(false) => {
                 Module { name: path.to_owned(), fetch_recurse: Some("false".into()), ..Module::default() }
             }
@@ -245,7 +245,7 @@ impl Fetches<'_> {
         Task { key: job, what: Start::Process(Box::new(command)) }
     }
 
-    /// This program in the repository of a submodule.
+    /// Returns a command that runs this program in the repository of a submodule.
     fn command(&self, job: &Job) -> Command {
         let mut command = own::in_submodule(self.desk.run, &job.git_dir);
         command.env("GIT_DIR", ".");
@@ -264,7 +264,7 @@ impl Fetches<'_> {
         }
     }
 
-    /// Returns true if the submodule has all commits, and its refs lead to them.
+    /// Returns true if the submodule has all commits, and they are reachable from its refs.
     fn has_all(&self, changed: &Changed) -> Result<bool, Failure> {
         let current = self.scene.modules().into_iter().find(|module| module.name == changed.name);
         let path = match current {
@@ -273,7 +273,7 @@ impl Fetches<'_> {
                 self.repo.has_submodule(changed.name.as_bstr()).unwrap_or(false).then(|| changed.name.clone())
             }
         };
-        // Git keeps a submodule whose path it does not know.
+        // Git fetches a submodule whose path is unknown.
         let Some(path) = path else { return Ok(false) };
         let Ok(Some(repo)) = self.repo.submodule(path.as_bstr()) else { return Ok(false) };
         for oid in &changed.wanted {

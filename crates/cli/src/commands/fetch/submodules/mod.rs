@@ -1,7 +1,7 @@
-//! The fetch in submodules: those that the index has, then those that only fetched commits have.
+//! Fetching submodules: those in the index, then those that only fetched commits contain.
 //!
-//! Each is a process in the submodule's repository, several side by side. A submodule that lacks a
-//! commit after its fetch is asked for that commit by name.
+//! Each is a process in the submodule's repository; several run in parallel. If a submodule lacks a
+//! commit after its fetch, a second fetch requests that commit by name.
 
 mod fetches;
 
@@ -19,12 +19,12 @@ use crate::{
 /// The state before the fetch.
 pub(super) struct Before {
     how: Recurse,
-    /// The values of all refs. `None`: there are no submodules.
+    /// The values of all refs; `None` without submodules.
     tips: Option<Vec<ObjectId>>,
 }
 
 impl Desk<'_> {
-    /// Reads how submodules are fetched, and what the fetch may change.
+    /// Reads how submodules are fetched, and the refs that the fetch may change.
     pub(super) fn before(&self) -> Result<Before, Failure> {
         let how = self.recursion()?;
         let repo = self.repo;
@@ -60,7 +60,7 @@ impl Desk<'_> {
         })
     }
 
-    /// Fetches in submodules. Returns the exit code.
+    /// Fetches submodules. Returns the exit code.
     pub(super) fn submodules(&self, before: Before, done: &Report) -> Result<u8, Failure> {
         let has_some = before.tips.is_some() || before.how == Recurse::On;
         if before.how == Recurse::Off || self.repo.work_tree().is_none() || !has_some {
@@ -116,7 +116,7 @@ impl Desk<'_> {
         })
     }
 
-    /// The options that Git passes on.
+    /// Returns the options that Git passes on to each process.
     fn options_of_submodules(&self, how: Recurse) -> Vec<&'static str> {
         let request = self.request;
         let choice = |choice: Option<bool>, on: &'static str, off: &'static str| {
@@ -146,7 +146,7 @@ impl Desk<'_> {
     }
 }
 
-/// Returns true if a ref brought commits that its local ref did not have.
+/// Returns true if a ref brings commits that its local ref did not have.
 fn is_new(mapping: &engine::fetch::map::Mapping) -> bool {
     let old = mapping.local.as_ref().map(|local| local.old);
     !mapping.rejected_shallow && old.is_none_or(|old| old != Some(mapping.oid))

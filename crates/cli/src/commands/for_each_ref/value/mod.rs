@@ -1,7 +1,7 @@
-//! The values of fields for one ref after the other.
+//! The values of fields, for one ref after the other.
 //!
-//! An object is read at most once for each ref, and only as far as the fields need it: nothing, its
-//! type and size, or its content. The object that a tag points to is read if a field is about it.
+//! An object is read at most once per ref, and only as far as the fields need it: not at all, its
+//! type and size, or its content. The object that a tag points to is read if a field needs it.
 
 mod name;
 mod object;
@@ -24,26 +24,25 @@ use super::{
 };
 use crate::term::failure::Failure;
 
-/// Finds values of fields.
+/// Computes the values of fields.
 pub(super) struct Values<'a> {
     repo: &'a Repository,
     reader: Reader<'a>,
-    /// The parts that the fields need of the object of a ref, and of that which it points to as a
-    /// tag.
+    /// The parts that the fields need of a ref's object, and of the object that a tag points to.
     own: Need,
     peeled: Need,
-    /// The ref that HEAD leads to, or HEAD.
+    /// The ref that HEAD points to, or HEAD if it is detached.
     head: Option<BString>,
     shortener: RefCell<Shortener<'a>>,
     /// The length of short object names.
     abbrev: OnceCell<usize>,
     /// The paths of worktrees by the full names of their branches.
     worktrees: OnceCell<HashMap<BString, BString>>,
-    /// The current time.
+    /// The current time, in seconds since 1970.
     now: u64,
 }
 
-/// The objects of one ref, as far as they were needed.
+/// The objects of one ref, as far as the fields need them.
 #[derive(Default)]
 pub(super) struct Objects {
     own: Option<Loaded>,
@@ -51,14 +50,14 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Returns true if nothing was needed.
+    /// Returns true if no object was read.
     pub(super) fn is_empty(&self) -> bool {
         self.own.is_none()
     }
 }
 
 impl<'a> Values<'a> {
-    /// Prepares for these fields. `now` is the current time.
+    /// Prepares for `fields`. `now` is the current time, in seconds since 1970.
     pub(super) fn new<'f>(
         repo: &'a Repository,
         fields: impl Iterator<Item = &'f Field>,
@@ -153,7 +152,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns the value of a key of the order.
+    /// Returns the value of a sort key.
     pub(super) fn sort_value(
         &mut self,
         listed: &ListedRef<'_>,
@@ -171,7 +170,7 @@ impl<'a> Values<'a> {
         Ok(SortValue::Text(text.into()))
     }
 
-    /// Returns the number that a field stands for.
+    /// Returns the number that a field sorts by.
     fn number(&self, object: &Loaded, field: &Field) -> u64 {
         match &field.kind {
             FieldKind::Object(ObjectField::Size) => object.size,

@@ -79,7 +79,8 @@ impl Values<'_> {
     }
 }
 
-/// Returns the number of components to remove. A negative number says how many are to stay.
+/// Returns the number of components to remove. A negative `count` is the number of components to
+/// keep.
 fn stripped(name: &BStr, count: i32) -> usize {
     let components = name.split_str("/").count();
     match usize::try_from(count) {

@@ -27,7 +27,7 @@ pub(super) struct Loaded {
     pub(super) id: ObjectId,
     pub(super) kind: Kind,
     pub(super) size: u64,
-    /// Empty if it was not needed.
+    /// Empty unless the fields need the content.
     pub(super) content: Vec<u8>,
 }
 
@@ -56,7 +56,7 @@ impl Values<'_> {
             Error::Missing(_) => no_such_object(name, id),
             _ => Failure::Unserved("damaged objects"),
         })?;
-        // Git parses commits and tags, and dies of malformed ones.
+        // Git parses commits and tags, and fails at malformed ones.
         let is_sound = need != Need::Content
             || match loaded.kind {
                 Kind::Commit => loaded.commit().is_some(),
@@ -81,7 +81,7 @@ impl Values<'_> {
         };
         let mut target = target;
         loop {
-            // Git checks the type that the tag gives.
+            // Git verifies the type that the tag states.
             match self.reader.header(&target.id) {
                 Ok((kind, _)) if kind == target.kind => {}
                 _ => return Err(wrong()),
@@ -132,7 +132,7 @@ impl Values<'_> {
 /// The headers of a commit.
 pub(super) struct Commit {
     pub(super) tree: ObjectId,
-    /// As they are written.
+    /// In the order of the headers.
     pub(super) parents: Vec<ObjectId>,
 }
 

@@ -12,7 +12,7 @@ use crate::{
     term::{failure::Failure, text::date::DateFormat},
 };
 
-/// A date as an object holds it.
+/// A date as an object stores it.
 pub(super) struct Date {
     pub(super) seconds: u64,
     /// Hours and minutes, as one decimal number.
@@ -20,8 +20,8 @@ pub(super) struct Date {
 }
 
 impl Loaded {
-    /// Returns the text from a person on, to the end of the object: Git looks for the parts of a
-    /// person in all of it. `None` if objects of this type have no such person.
+    /// Returns the text from a person's line to the end of the object: Git searches all of it for
+    /// the parts of a person. `None` if objects of this type have no such person.
     pub(super) fn person_line(&self, who: Person) -> Option<&BStr> {
         let header: &[u8] = match (who, self.kind) {
             (Person::Author, Kind::Commit) => b"author ",
@@ -90,7 +90,7 @@ impl Date {
     }
 }
 
-/// Splits a number off, as C reads it: white space comes before it. Returns no digits as zero.
+/// Splits off a number like C's `strtoul`, after white space. Returns zero if there are no digits.
 fn number(text: &[u8], signed: bool) -> Option<(String, &[u8])> {
     let start = text.iter().position(|byte| !matches!(byte, b' ' | b'\t'..=b'\r')).unwrap_or(text.len());
     let text = &text[start..];

@@ -84,7 +84,7 @@ impl Values<'_> {
         let commit = |name: &BStr| -> Result<_, Failure> {
             let Some(id) = self.repo.value_of_ref(name)? else { return Ok(None) };
             let commit = self.repo.commit_if_there(id).map_err(|_| Failure::Unserved("damaged objects"))?;
-            // Git complains of an object that is no commit.
+            // Git reports an error for an object that is not a commit.
             commit.map(Some).ok_or(Failure::Unserved("branches without a commit"))
         };
         let (Some(theirs), Some(ours)) = (commit(theirs)?, commit(ours)?) else { return Ok(None) };

@@ -25,7 +25,7 @@ const SIGNATURES: [&[u8]; 4] = [
 pub(super) struct Message<'a> {
     /// Everything after the headers and blank lines.
     pub(super) whole: &'a BStr,
-    /// The lines before the first blank one.
+    /// The lines before the first blank line.
     subject: &'a [u8],
     /// The text after the subject, with the signature.
     body: &'a [u8],
@@ -106,7 +106,7 @@ impl Values<'_> {
 
     /// Returns the parents of a commit; none at the boundary of a shallow clone.
     pub(super) fn parents<'c>(&self, id: ObjectId, commit: &'c Commit) -> &'c [ObjectId] {
-        // Reading history reports a list of shallow commits that cannot be read.
+        // An unreadable list of shallow commits is reported by the code that walks the history.
         match self.repo.is_shallow(&id) {
             Ok(true) => &[],
             _ => &commit.parents,
@@ -174,8 +174,8 @@ fn append_subject(subject: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a subject as the name of a file: letters, digits, dots and underscores, and a dash for
-/// everything between them.
+/// Appends a subject as a file name: letters, digits, dots and underscores are kept, and a dash
+/// replaces the characters between them.
 fn append_sanitized(subject: &[u8], out: &mut Vec<u8>) {
     let is_kept = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
     let start = out.len();
