@@ -44,7 +44,7 @@ impl Branch {
         self.commits.truncate(MAX);
     }
 
-    /// Returns the bytes.
+    /// Returns the record as JSON.
     pub fn to_bytes(&self) -> Vec<u8> {
         let commits = joined(self.commits.iter().map(|oid| format!("\"{oid}\"")), ",\n    ");
         let hash = self.hash.name();

@@ -1,9 +1,9 @@
 //! Bundle lists: the bundles of a branch, for `git clone --bundle-uri`.
 //!
-//! A list is a file in Git's configuration format, as gitdocs' `bundle-uri` defines it. Each bundle
-//! continues where the one before it ends; its token is larger. Git ignores the keys `tip` and
-//! `size`, which are for the next writer. Addresses are relative to the list, so a copy of a remote
-//! works at another place.
+//! A list is a file in Git's configuration format, as Git's `bundle-uri` document defines it. Each
+//! bundle continues where the previous one ends, and has a larger token. Git ignores the keys `tip`
+//! and `size`, which are for the next writer. URIs are relative to the list, so a copy of a remote
+//! works at another location.
 
 use crate::{HashKind, ObjectId};
 
@@ -27,7 +27,7 @@ pub struct BundleList {
     pub bundles: Vec<Bundle>,
 }
 
-/// The bytes are no list that [`BundleList::to_bytes`] wrote.
+/// The bytes are not a list that [`BundleList::to_bytes`] wrote.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {0} is not one that sapwood writes")]
 pub struct BadList(usize);
@@ -49,7 +49,7 @@ impl BundleList {
         Ok(BundleList { bundles })
     }
 
-    /// Returns the bytes.
+    /// Returns the list in its file format.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = HEAD.to_owned();
         for Bundle { token, tip, file } in &self.bundles {

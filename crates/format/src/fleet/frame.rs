@@ -1,27 +1,27 @@
 //! Frames: contents of a segment, compressed together with zstd.
 //!
-//! A segment is a row of frames and nothing else, so `zstd -dc` prints its contents. A frame is
-//! independent of all others. Its length before compression is known from the table; a frame that
+//! A segment is a sequence of frames and nothing else, so `zstd -dc` prints its contents. A frame
+//! is independent of all others. The table contains its length before compression; a frame that
 //! inflates to another length is damaged.
 //!
 //! Source: RFC 8878.
 
 use zstd::bulk;
 
-/// The length of a frame before compression at which a writer ends it, in bytes.
+/// The uncompressed length at which a writer ends a frame, in bytes.
 pub const TARGET: usize = 1 << 20;
-/// The most bytes of a frame before compression. A reader needs room for one.
+/// The maximum uncompressed length of a frame, in bytes. A reader needs a buffer of this size.
 pub const MAX_RAW: u32 = 8 << 20;
 /// The default level of compression.
 pub const DEFAULT_LEVEL: i32 = 9;
 
-/// Returns the most bytes that a frame of `raw` bytes may have.
+/// Returns the maximum compressed length of a frame of `raw` uncompressed bytes.
 pub const fn max_compressed(raw: u32) -> u32 {
-    // zstd's own bound for data that cannot be compressed is below this.
+    // zstd's own bound for incompressible data is lower.
     raw + (raw >> 7) + 1024
 }
 
-/// A frame cannot be made or read.
+/// The reason why a frame could not be compressed or inflated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -43,8 +43,8 @@ impl Compressor {
         made.map(Compressor).map_err(|error| Error::Zstd(error.to_string()))
     }
 
-    /// Returns a frame with `raw`, which has at most [`MAX_RAW`] bytes. The frame depends on the
-    /// bytes and the level alone.
+    /// Returns a frame with `raw`, which has at most [`MAX_RAW`] bytes. The frame depends only on
+    /// these bytes and the level.
     pub fn compress(&mut self, raw: &[u8]) -> Result<Vec<u8>, Error> {
         self.0.compress(raw).map_err(|error| Error::Zstd(error.to_string()))
     }
@@ -57,14 +57,14 @@ pub struct Inflater {
 }
 
 impl Inflater {
-    /// Creates an inflater. It takes memory when the first frame comes.
+    /// Creates an inflater. It allocates its buffer for the first frame.
     pub fn new() -> Result<Inflater, Error> {
         let inner = bulk::Decompressor::new().map_err(|error| Error::Zstd(error.to_string()))?;
         Ok(Inflater { inner, room: Vec::new() })
     }
 
-    /// Inflates a frame into the inflater's memory. Never writes more than `expected` bytes,
-    /// whatever the frame says about itself.
+    /// Inflates a frame into the inflater's buffer. Never writes more than `expected` bytes,
+    /// whatever size the frame states.
     pub fn inflate(&mut self, frame: &[u8], expected: u32) -> Result<&[u8], Error> {
         if expected > MAX_RAW {
             return Err(Error::Length { expected: MAX_RAW, found: expected as usize });
@@ -124,7 +124,7 @@ mod tests {
         let mut inflater = Inflater::new().expect("made");
         inflater.inflate(&bomb, 1000).expect_err("longer than its table says");
         assert!(inflater.room.capacity() < 10_000);
-        // Two frames in a row are no frame of a table either.
+        // Two concatenated frames are not a valid frame either.
         let twice = [compressed(b"one"), compressed(b"two")].concat();
         inflater.inflate(&twice, 3).expect_err("more than one");
         inflater.inflate(&bomb, u32::MAX).expect_err("no table allows it");

@@ -1,4 +1,4 @@
-//! Members of JSON objects, with the errors of all records.
+//! Members of JSON objects, with the errors that all records share.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use super::DataFile;
 /// The version of all records.
 const VERSION: u64 = 1;
 
-/// The bytes are no record of this kind.
+/// The reason why the bytes are not a record of this kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Malformed {
@@ -34,7 +34,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Value, Malformed> {
 }
 
 impl<'v> Object<'v> {
-    /// Returns the record in `value`, whose member `sapwood` names the kind.
+    /// Returns the record in `value`. Its member `sapwood` must be `kind`.
     pub(super) fn record(value: &'v Value, kind: &'static str) -> Result<Object<'v>, Malformed> {
         let object = Object(value.as_object().ok_or(Malformed::Kind(kind))?);
         if object.0.get("sapwood").and_then(Value::as_str) != Some(kind) {
@@ -76,13 +76,13 @@ impl<'v> Object<'v> {
         Ok(self.values(key)?.iter().map(object))
     }
 
-    /// Returns a data file: an object with `digest` and `size`.
+    /// Returns the data file in the member `key`: an object with `digest` and `size`.
     pub(super) fn file(&self, key: &'static str) -> Result<DataFile, Malformed> {
         let object = self.0.get(key).and_then(Value::as_object).ok_or(Malformed::Member(key))?;
         Object(object).own_file().map_err(|_| Malformed::Member(key))
     }
 
-    /// Returns the data file whose members are here.
+    /// Returns the data file whose `digest` and `size` are members of this object.
     pub(super) fn own_file(&self) -> Result<DataFile, Malformed> {
         let digest = self.text("digest")?.parse().map_err(|_| Malformed::Member("digest"))?;
         Ok(DataFile { digest, size: self.number("size")? })

@@ -12,9 +12,9 @@ use super::json::{self, Malformed, Object};
 pub struct Lease {
     /// The commit.
     pub commit: ObjectId,
-    /// The host, job or person that holds it.
+    /// The host, job or person that holds the lease.
     pub holder: String,
-    /// When it ends, in seconds since the epoch.
+    /// The time at which it ends, in seconds since the epoch.
     pub end: u64,
 }
 
@@ -28,7 +28,7 @@ impl Lease {
         Ok(Lease { commit, holder, end: object.number("end")? })
     }
 
-    /// Returns the bytes.
+    /// Returns the record as JSON.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (hash, holder) = (self.commit.kind().name(), serde_json::Value::from(self.holder.as_str()));
         format!(

@@ -1,15 +1,15 @@
-//! Lists: the names of the objects of a pack, in order.
+//! Lists: the names of the objects of a pack, sorted.
 //!
-//! A writer reads them to leave out of its pack what the packs before have. Layout: `SWLIST01`, the
-//! kind of hash (4 bytes in network order: 1 for SHA-1, 2 for SHA-256), then the raw names,
-//! ascending.
+//! A writer reads the lists of earlier packs to leave their objects out of its pack. Layout:
+//! `SWLIST01`, the kind of hash (4 bytes in network order: 1 for SHA-1, 2 for SHA-256), then the
+//! raw names, ascending.
 
 use crate::{HashKind, ObjectId};
 
 const MAGIC: &[u8; 8] = b"SWLIST01";
 const HEADER: usize = 12;
 
-/// The bytes are no list.
+/// The bytes are not a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is no list of objects of this version")]
 pub struct Malformed;

@@ -1,4 +1,4 @@
-//! Manifests: the data files from which a commit's base is made.
+//! Manifests: the data files that make up the base of a commit.
 //!
 //! JSON. An SSH signature may follow ([`split_signature`]); it covers all bytes before it, as in a
 //! signed tag.
@@ -27,7 +27,8 @@ use super::{
     json::{self, Malformed, Object},
 };
 
-/// The most bytes of a record that a reader takes. A manifest of 75 GB in segments has 400 KB.
+/// The maximum length of a record that a reader accepts, in bytes. A manifest for 75 GB of segments
+/// has 400 KB.
 pub const MAX_LEN: usize = 64 << 20;
 
 /// The line with which a signature begins.
@@ -42,13 +43,13 @@ pub struct Manifest {
     pub commit: ObjectId,
     /// Its tree.
     pub tree: ObjectId,
-    /// The commits in the packs whose parents are not.
+    /// The commits in the packs whose parents are not in the packs.
     pub shallow: Vec<ObjectId>,
-    /// Commits, trees, and blobs of files that are not made from contents.
+    /// Packs of commits, trees, and the blobs of files that are not in tables.
     pub packs: Vec<Pack>,
-    /// The contents of the files.
+    /// Tables with the contents of files.
     pub tables: Vec<Table>,
-    /// When it was made, in seconds since the epoch.
+    /// The time of its creation, in seconds since the epoch.
     pub time: u64,
 }
 
@@ -59,7 +60,7 @@ pub struct Pack {
     pub file: DataFile,
     /// The names of its objects ([`super::list`]).
     pub list: DataFile,
-    /// When both were written or renewed, in seconds since the epoch.
+    /// The time at which both were written or renewed, in seconds since the epoch.
     pub renewed: u64,
 }
 
@@ -70,7 +71,7 @@ pub struct Table {
     pub file: DataFile,
     /// The segment.
     pub segment: DataFile,
-    /// When both were written or renewed, in seconds since the epoch.
+    /// The time at which both were written or renewed, in seconds since the epoch.
     pub renewed: u64,
 }
 
@@ -121,7 +122,7 @@ impl Manifest {
         packs.chain(self.tables.iter().flat_map(|table| [table.file, table.segment]))
     }
 
-    /// Returns the bytes, without a signature. They end with a line end.
+    /// Returns the manifest as JSON, without a signature. It ends with a line end.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = format!(
             "{{\n  \"sapwood\": \"base\", \"version\": 1, \"hash\": \"{}\", \"time\": {},\n  \"commit\": \
@@ -153,7 +154,7 @@ pub(super) fn joined(parts: impl Iterator<Item = String>, between: &str) -> Stri
     parts.collect::<Vec<_>>().join(between)
 }
 
-/// Divides the bytes of a record into those that are signed and the signature.
+/// Splits the bytes of a record into the signed part and the signature.
 pub fn split_signature(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     let begins = |at: &usize| *at == 0 || bytes[at - 1] == b'\n';
     match bytes.find_iter(SIGNATURE).find(begins) {

@@ -1,13 +1,14 @@
-//! Names of records: the files of a remote that are not named by what they hold.
+//! Names of records: the files of a remote that are not named by the hash of their content.
 
 use std::fmt;
 
 use super::Digest;
 
-/// The longest id. A registry's tags have at most 128 characters, the prefix of the kind included.
+/// The maximum length of an id. A registry's tags have at most 128 characters, including the prefix
+/// of the kind.
 const LONGEST: usize = 120;
 
-/// A data file as others name it.
+/// A reference to a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataFile {
     /// Its name.
@@ -23,7 +24,7 @@ pub enum RecordKind {
     Commit,
     /// The newest commits of a branch that have manifests.
     Branch,
-    /// A promise not to prune; the id is `<commit id>.<holder>`.
+    /// A promise not to prune a base; the id is `<commit id>.<holder>`.
     Lease,
     /// A bundle list in Git's format.
     Bundles,
@@ -46,14 +47,14 @@ impl RecordKind {
 }
 
 /// The name of a record: its kind, and an id of 1 to 120 ASCII letters, digits, `.`, `_` and `-`.
-/// An id begins with no dot, so it is neither hidden nor a relative path.
+/// An id does not begin with a dot, so it is neither hidden nor a relative path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordName {
     kind: RecordKind,
     id: String,
 }
 
-/// An id that no record may have.
+/// The id is not valid for a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("bad id of a record: '{0}'")]
 pub struct BadId(String);

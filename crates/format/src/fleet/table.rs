@@ -12,9 +12,9 @@
 //! | 40 each | frame: lengths in the segment (4) and inflated (4), SHA-256 in the segment (32) |
 //! | 20 or 32, and 8 each | content: object id, size |
 //!
-//! Frames lie one after the other in the segment, so offsets follow from lengths, and no two
-//! overlap. Contents lie one after the other in the inflated frames. A frame holds whole contents,
-//! or a part of one content that has all its frames for itself.
+//! Frames are consecutive in the segment, so offsets follow from lengths, and no two frames
+//! overlap. Contents are consecutive in the inflated frames. A frame contains whole contents, or a
+//! part of one content; the frames of such a content contain nothing else.
 
 use std::{collections::HashSet, ops::Range};
 
@@ -53,13 +53,13 @@ pub struct Content {
 /// one content in several frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Numbers of frames.
+    /// The range of frame numbers.
     pub frames: Range<usize>,
-    /// Numbers of contents.
+    /// The range of content numbers.
     pub contents: Range<usize>,
-    /// The place of the first frame in the segment.
+    /// The offset of the first frame in the segment, in bytes.
     pub offset: u64,
-    /// The length of all frames in the segment.
+    /// The length of all frames in the segment, in bytes.
     pub len: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct Table {
     segment: u64,
 }
 
-/// The bytes are no table.
+/// The reason why the bytes are not a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -90,7 +90,7 @@ pub enum Error {
 }
 
 impl Table {
-    /// Makes a table. Fails if frames and contents do not belong together.
+    /// Creates a table. Returns an error if frames and contents do not match.
     pub fn new(hash: HashKind, frames: Vec<Frame>, contents: Vec<Content>) -> Result<Table, Error> {
         let mut segment = 0;
         for (at, frame) in frames.iter().enumerate() {
@@ -148,7 +148,7 @@ impl Table {
         Table::new(hash, frames, contents.chunks_exact(width).map(content).collect())
     }
 
-    /// Returns the bytes.
+    /// Returns the table in its file format.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         let kind: u32 = match self.hash {
@@ -197,7 +197,7 @@ impl Table {
     }
 }
 
-/// Divides frames and contents into groups, and so checks that they belong together.
+/// Divides frames and contents into groups, and thereby checks that they match.
 fn groups(frames: &[Frame], contents: &[Content]) -> Result<Vec<Group>, Error> {
     let mut groups = Vec::new();
     let (mut frame, mut content, mut offset) = (0, 0, 0);
@@ -207,7 +207,8 @@ fn groups(frames: &[Frame], contents: &[Content]) -> Result<Vec<Group>, Error> {
         let mut room = u64::from(frames[frame].raw);
         frame += 1;
         if one.size > room {
-            // No sum overflows: a frame has less than 2^32 bytes, and there are as many at most.
+            // The sum cannot overflow: there are fewer than 2^32 frames, each of fewer than 2^32
+            // bytes.
             while room < one.size {
                 room += u64::from(frames.get(frame).ok_or(Error::Boundary(content))?.raw);
                 frame += 1;
@@ -246,7 +247,8 @@ mod tests {
         Frame { compressed, raw, digest: Digest::from_bytes([3; 32]) }
     }
 
-    /// Each element is a group: sizes of contents in one frame, or lengths of the frames of one.
+    /// Builds a table. Each element is a group: `Ok` with the sizes of the contents in one frame,
+    /// or `Err` with the lengths of the frames of one content.
     fn table(hash: HashKind, parts: &[Result<Vec<u32>, Vec<u32>>]) -> Table {
         let (mut frames, mut contents) = (Vec::new(), Vec::new());
         let content = |contents: &mut Vec<Content>, size| {
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!(refused(&[frame(5000, 5)], &[content(1, 5)]), Error::Frame(0));
         assert_eq!(refused(&[frame(0, 5)], &[content(1, 5)]), Error::Frame(0));
         assert_eq!(refused(&[frame(1, 0)], &[content(1, 5)]), Error::Frame(0));
-        // Counts that do not fit the bytes cost no memory.
+        // Counts that exceed the file must not allocate memory.
         let mut bytes = table(hash, &[Ok(vec![1])]).to_bytes();
         bytes[12..20].fill(0xff);
         assert_eq!(Table::parse(&bytes), Err(Error::Length));
