@@ -95,8 +95,8 @@ pub(super) fn write_stat(out: &mut Vec<u8>, stat: &Stat) {
 /// page.
 const AHEAD: usize = 4096;
 
-/// Prefetches memory of a large file that is read soon. A cache miss takes as long as reading
-/// several entries, and the position of an entry is known only after the one before it is read.
+/// Prefetches the part of a large file that is read next. A cache miss takes as long as reading
+/// several entries, and the position of an entry is known only after the previous entry was read.
 #[inline]
 pub(super) fn prefetch_ahead(data: &[u8], offset: usize) {
     std::hint::black_box(data.get(offset + AHEAD).copied());

@@ -10,10 +10,10 @@ use bstr::{BStr, BString, ByteSlice};
 
 use crate::{HashKind, ObjectId};
 
-/// A node: a directory whose index entries may be known to equal a tree object.
+/// A node: a directory, and the tree object that its index entries equal, if that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheTree {
-    /// Name of the directory; empty for the root.
+    /// The last component of the directory's path; empty for the root.
     pub name: BString,
     /// The tree's name and the number of its index entries; `None` if invalid.
     pub valid: Option<(ObjectId, u32)>,
@@ -58,7 +58,7 @@ impl CacheTree {
     }
 
     /// Invalidates every directory on the way to `path` (relative to this node), and removes a
-    /// subdirectory of that very name. Returns true if a change of any other file in the same
+    /// subdirectory with exactly this name. Returns true if a change of any other file in the same
     /// directory would invalidate nothing more.
     pub fn invalidate(&mut self, path: &BStr) -> bool {
         let mut node = self;
@@ -110,8 +110,8 @@ impl CacheTree {
         self.children.retain(|child| keep(child.name.as_bstr()));
     }
 
-    /// Reads the payload of a TREE extension. Returns `None` if it is malformed, which only costs
-    /// time.
+    /// Reads the payload of a TREE extension. Returns `None` if it is malformed; the cache is then
+    /// rebuilt, which costs only time.
     pub(super) fn read(data: &[u8], hash: HashKind) -> Option<CacheTree> {
         let (root, mut rest) = NodeHeader::read(data, hash)?;
         if !root.node.name.is_empty() {
@@ -167,7 +167,7 @@ impl Default for CacheTree {
     }
 }
 
-/// A node whose children are still to be read.
+/// A node whose children were not read yet.
 struct NodeHeader {
     node: CacheTree,
     missing: u32,

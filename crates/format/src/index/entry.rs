@@ -23,7 +23,7 @@ const LENGTH_MASK: u16 = 0x0fff;
 const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
-/// The number of entries that a thread reads in about a tenth of a millisecond.
+/// The number of entries that a thread reads in about 0.1 ms.
 const TICK_INTERVAL: usize = 1024;
 /// Offsets of the device and of the inode number that follows it.
 const DEVICE: usize = 16;
@@ -57,8 +57,8 @@ pub(super) struct Head {
 #[derive(Debug)]
 pub(super) struct Paths {
     pub(super) bytes: Vec<u8>,
-    /// The first pair that is out of order. It is no error yet: a split index is unsorted until it
-    /// is merged.
+    /// The first pair that is out of order. It is not an error yet: a split index is unsorted until
+    /// it is merged.
     pub(super) disorder: Option<Error>,
 }
 
@@ -187,9 +187,9 @@ impl Codec {
         Ok((Paths { bytes, disorder: found }, offset))
     }
 
-    /// Reads the path of the entry at `offset`. `previous` is the length of the path before it. The
-    /// first entry shares nothing, whatever its prefix says. [`Codec::read_paths`] checks for a NUL
-    /// in the path.
+    /// Reads the path of the entry at `offset`. `previous` is the length of the previous path. The
+    /// first entry shares no prefix, whatever its prefix length states. [`Codec::read_paths`]
+    /// checks for a NUL in the path.
     fn name(self, data: &[u8], offset: usize, previous: Option<usize>) -> Result<Name<'_>, Error> {
         let short = || Error::Truncated { offset };
         let malformed = || Error::Name { near: BString::default() };
@@ -272,19 +272,20 @@ impl Codec {
         })
     }
 
-    /// Returns the stage of such an entry.
+    /// Returns the stage of an entry whose location is known to be valid.
     #[inline]
     pub(super) fn stage(self, data: &[u8], offset: usize) -> Stage {
         stage(u16_at(data, offset + FIELDS + self.hash.len()).unwrap_or_default())
     }
 
-    /// Returns the mode of such an entry.
+    /// Returns the mode of an entry whose location is known to be valid.
     pub(super) fn mode(self, data: &[u8], offset: usize) -> Mode {
         let bytes = data.get(offset + MODE..).and_then(|data| data.first_chunk());
         Mode::from_raw(bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes)))
     }
 
-    /// Implements [`super::Index::has_mode_and_stat`] for such an entry.
+    /// Implements [`super::Index::has_mode_and_stat`] for an entry whose location is known to be
+    /// valid.
     #[inline]
     pub(super) fn has_mode_and_stat(self, data: &[u8], offset: usize, mode: Mode, stat: &Stat) -> bool {
         let Some(fixed) = data.get(offset..offset + self.before_path(false)) else { return false };
@@ -378,7 +379,7 @@ fn fields(stat: &Stat, mode: Mode) -> [u8; FIELDS] {
     fields
 }
 
-/// The previous path, as far as [`Codec::write`] may refer to it.
+/// The part of the previous path that [`Codec::write`] may refer to.
 #[derive(Clone, Copy)]
 pub(super) enum Previous<'a> {
     /// The whole path.

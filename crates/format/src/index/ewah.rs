@@ -7,7 +7,7 @@
 
 use super::bytes::Reader;
 
-/// A bitmap as read. Its claims are checked when its bits are visited.
+/// A bitmap as stored. Its numbers are checked when its bits are visited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bitmap {
     words: Vec<u64>,

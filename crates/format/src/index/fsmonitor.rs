@@ -11,16 +11,16 @@ use super::{
     ewah::{self, Bitmap},
 };
 
-/// The last answer of the monitor.
+/// The last response of the monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fsmonitor {
-    /// The monitor's name for the time of the answer.
+    /// The monitor's token for the time of the response.
     pub token: BString,
-    /// In memory: the answer to the query of this run.
+    /// In memory: the response to the query of this run.
     pub answer: MonitorAnswer,
 }
 
-/// The monitor's answer since the index was read.
+/// The monitor's response since the index was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MonitorAnswer {
     /// The monitor was not queried. [`Flags::FSMONITOR_VALID`] is kept, but means nothing.
@@ -29,8 +29,8 @@ pub enum MonitorAnswer {
     /// The monitor listed all changes since the last query. Marked entries are unchanged, and so is
     /// every directory that the untracked cache marks as valid.
     Changes,
-    /// The monitor cannot tell what changed. Only entries that were checked since are marked, and
-    /// directories must be read.
+    /// The monitor cannot report the changes. Only entries that were checked since then are marked,
+    /// and all directories must be read.
     Everything,
 }
 
@@ -82,14 +82,13 @@ impl Pending {
 }
 
 impl Index {
-    /// Returns the monitor's answer in this run.
+    /// Returns the monitor's response in this run.
     pub fn monitor_answer(&self) -> MonitorAnswer {
         self.fsmonitor.as_ref().map_or(MonitorAnswer::NotAsked, |monitor| monitor.answer)
     }
 
     /// Returns true if the monitor reports the entry's file as unchanged since it last matched the
-    /// entry. This is enough to show a file or to leave it alone, but never to overwrite or remove
-    /// it.
+    /// entry. A command may then show the file or skip it, but must never overwrite or remove it.
     pub fn is_fsmonitor_valid(&self, entry: &Entry) -> bool {
         self.monitor_answer() != MonitorAnswer::NotAsked && entry.flags.contains(Flags::FSMONITOR_VALID)
     }

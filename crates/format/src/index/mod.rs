@@ -2,7 +2,7 @@
 //!
 //! Format: Git's `gitformat-index(5)`. [`read`] and [`mod@write`] convert between bytes and an
 //! [`Index`]. [`Index::apply`] changes an index and keeps its extensions valid. The crate `store`
-//! handles files and locks. This module does no input or output, and no input makes it panic.
+//! handles files and locks. This module does no I/O, and no input makes it panic.
 
 use std::{ffi::CStr, ops::Range};
 
@@ -99,15 +99,15 @@ pub enum Stage {
 pub enum Version {
     /// Plain entries.
     V2 = 2,
-    /// Like 2, with extended flags. The writer uses it instead of 2 exactly if an entry needs
-    /// extended flags.
+    /// Like 2, with extended flags. The writer uses it instead of 2 only if an entry needs extended
+    /// flags.
     V3 = 3,
     /// Paths share a prefix with their predecessor, and entries are not padded.
     V4 = 4,
 }
 
 impl Version {
-    /// Returns the version of this number, if there is one.
+    /// Returns the version with this number; `None` for an unknown number.
     pub const fn from_number(number: u32) -> Option<Version> {
         match number {
             2 => Some(Version::V2),
@@ -135,7 +135,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns the entry without its path, for use at another path.
+    /// Returns the entry without its path, to be stored at another path.
     pub fn content(&self) -> NewEntry {
         let Entry { stat, oid, mode, flags, stage, path: _ } = *self;
         NewEntry { stat, oid, mode, flags, stage }
@@ -148,14 +148,14 @@ impl Entry {
     }
 }
 
-/// The place of a path in an index's path storage: offset and length in bytes.
+/// The location of a path in an index's path storage: offset and length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathSpan {
     pub(crate) start: u32,
     pub(crate) len: u32,
 }
 
-/// An extension that is kept as bytes.
+/// An extension that is kept as raw bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawExtension {
     /// The four-byte signature.
@@ -170,13 +170,13 @@ const HEADER: usize = 12;
 /// A whole index.
 #[derive(Clone, Debug)]
 pub struct Index {
-    /// The version in which it was stored. `None` for an index that was never stored;
-    /// `index.version` then decides.
+    /// The version in which it was stored. `None` for an index that was never stored; the setting
+    /// `index.version` then selects the version.
     pub version: Option<Version>,
     /// The repository's hash.
     pub hash: HashKind,
-    /// The modification time of the file that it was read from (seconds, nanoseconds). It decides
-    /// which entries are racy. Zero if there was no file.
+    /// The modification time of the file that it was read from (seconds, nanoseconds), which
+    /// determines the racy entries. Zero if there was no file.
     pub timestamp: (u32, u32),
     /// The cache-tree (TREE), if present.
     pub cache_tree: Option<CacheTree>,
@@ -184,22 +184,22 @@ pub struct Index {
     pub resolve_undo: Option<ResolveUndo>,
     /// The untracked cache (UNTR).
     pub untracked: Option<UntrackedCache>,
-    /// The last answer of the file system monitor (FSMN); see [`Flags::FSMONITOR_VALID`].
+    /// The last response of the file system monitor (FSMN); see [`Flags::FSMONITOR_VALID`].
     pub fsmonitor: Option<Fsmonitor>,
     /// True for a sparse index (sdir), in which a tree entry may stand for a whole directory.
     pub sparse: bool,
     /// The name of the shared index that this one is split from (link): the file is
     /// `sharedindex.<name>`, and the name is the checksum of its content.
     pub base: Option<ObjectId>,
-    /// Optional extensions that sapwood does not know, kept byte for byte.
+    /// Optional extensions that sapwood does not support, kept byte for byte.
     pub unknown: Vec<RawExtension>,
     table: Table,
     /// Present until the entries change after reading.
     overview: Option<Overview>,
 }
 
-/// A summary of all entries of a file. It saves a pass over the entries in searches that would find
-/// nothing.
+/// A summary of all entries of a file. It avoids a pass over the entries in searches that would
+/// find nothing.
 #[derive(Clone, Copy, Debug, Default)]
 struct Overview {
     /// The union of all entries' flags.
@@ -402,7 +402,7 @@ impl Index {
             && (0..self.len()).any(|at| self.is_racy(&self.entry(at)))
     }
 
-    /// Returns true if any entry has one of these flags. Works only for flags that are stored.
+    /// Returns true if any entry has one of these flags. Only for flags that are stored.
     pub fn has_any(&self, flags: Flags) -> bool {
         self.overview.is_none_or(|all| all.flags.intersects(flags))
             && (0..self.len()).any(|at| self.entry(at).flags.intersects(flags))
@@ -419,16 +419,16 @@ impl Index {
         (0..self.len()).filter(move |&at| self.table.is_named(at, name))
     }
 
-    /// Returns true if it is known that all entries are merged files without the skip-worktree and
-    /// assume-valid flags. Returns false also if that is unknown.
+    /// Returns true if all entries are known to be merged files without the skip-worktree and
+    /// assume-valid flags. Returns false also if this is unknown.
     pub fn is_plain(&self) -> bool {
         let marks = Flags::SKIP_WORKTREE | Flags::ASSUME_VALID;
         self.overview.is_some_and(|all| !all.unusual && !all.flags.intersects(marks))
     }
 }
 
-/// Returns the first position for which `is_before` is false. It must be true for all earlier
-/// positions and false for all later ones.
+/// Returns the first position for which `is_before` is false. `is_before` must be true for all
+/// earlier positions and false for all later ones.
 fn partition_point(Range { mut start, mut end }: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     while start < end {
         let middle = start + (end - start) / 2;
@@ -437,7 +437,7 @@ fn partition_point(Range { mut start, mut end }: Range<usize>, is_before: impl F
     start
 }
 
-/// Returns true if `path` sorts before everything below directory `dir`.
+/// Returns true if `path` sorts before all paths below directory `dir`.
 fn before_children(path: &BStr, dir: &BStr) -> bool {
     let shared = path.len().min(dir.len());
     match path[..shared].cmp(&dir[..shared]) {

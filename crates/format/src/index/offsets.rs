@@ -1,6 +1,6 @@
 //! Two extensions that let a reader start in the middle: the end of the entries (EOIE), and the
-//! offsets of blocks of entries (IEOT). sapwood writes them for Git. Its own reader divides the
-//! work differently (see [`super::read`]) and needs neither.
+//! offsets of blocks of entries (IEOT). sapwood writes them for Git. Its own reader splits the work
+//! in another way (see [`super::read`]) and needs neither.
 
 /// The signature of the end-of-entries extension.
 pub(super) const END: [u8; 4] = *b"EOIE";

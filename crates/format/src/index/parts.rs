@@ -1,7 +1,7 @@
-//! The small half of a split index without entries, as bytes: changes of single extensions.
+//! The small file of a split index without entries, as bytes: changes of single extensions.
 //!
-//! Decoding an index to change the place of its untracked cache would need both halves and all
-//! entries. This module replaces the extension and leaves the others byte for byte.
+//! Changing the location in the untracked cache would otherwise require decoding both files with
+//! all entries. This module replaces the extension and leaves the others byte for byte.
 
 use bstr::{BStr, ByteSlice as _};
 
@@ -14,7 +14,7 @@ use crate::{HashKind, ObjectId, hash::Hasher};
 const UNTRACKED: [u8; 4] = *b"UNTR";
 const MONITOR: [u8; 4] = *b"FSMN";
 
-/// An index file that holds no entry itself.
+/// An index file that contains no entries itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Small<'a> {
     header: &'a [u8],
@@ -23,7 +23,7 @@ pub struct Small<'a> {
 }
 
 impl<'a> Small<'a> {
-    /// Parses the file. Returns `None` if it is damaged or holds entries.
+    /// Parses the file. Returns `None` if it is damaged or contains entries.
     pub fn parse(bytes: &'a [u8], hash: HashKind) -> Option<Small<'a>> {
         let end = bytes.len().checked_sub(hash.len()).filter(|end| *end >= HEADER)?;
         let (header, rest) = bytes[..end].split_at(HEADER);
@@ -38,7 +38,7 @@ impl<'a> Small<'a> {
         has_no_entries.then_some(Small { header, extensions, hash })
     }
 
-    /// Changes the place where the untracked cache is valid, if there is a cache.
+    /// Changes the location (`ident`) for which the untracked cache is valid, if there is a cache.
     pub fn set_ident(&mut self, ident: &BStr) {
         for (signature, data) in &mut self.extensions {
             if *signature == UNTRACKED
@@ -54,10 +54,10 @@ impl<'a> Small<'a> {
         }
     }
 
-    /// Changes the names of `info/exclude` and `core.excludesFile` in the untracked cache, if there
-    /// is a cache. Git hashes the files when it first needs them.
+    /// Changes the blob names of `info/exclude` and `core.excludesFile` in the untracked cache, if
+    /// there is a cache. Git hashes the files at their first use.
     pub fn set_excludes(&mut self, names: [&ObjectId; 2]) {
-        // Before the names: the stat fields of both files, and the flags.
+        // The stat fields of both files and the flags precede the names.
         let stats = 2 * STAT_SIZE;
         let at = stats + 4;
         let length = self.hash.len();
@@ -71,7 +71,7 @@ impl<'a> Small<'a> {
         }
     }
 
-    /// Removes the data of the file system monitor, and the untracked cache that relies on them.
+    /// Removes the data of the file system monitor, and the untracked cache that depends on them.
     pub fn remove_monitor(&mut self) {
         self.extensions.retain(|(signature, _)| ![MONITOR, UNTRACKED].contains(signature));
     }
@@ -93,7 +93,7 @@ impl<'a> Small<'a> {
     }
 }
 
-/// Returns the data of the untracked cache after its place.
+/// Returns the data of the untracked cache after its location.
 fn after_ident(data: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader(data);
     let length = usize::try_from(reader.varint()?).ok()?;

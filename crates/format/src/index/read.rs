@@ -1,13 +1,13 @@
 //! Reads an [`Index`] from bytes.
 //!
 //! Order: header, entries, extensions, order of the entries. One thread reads the paths of the
-//! entries, the cache-tree and the untracked cache; another reads the rest. Everything is read
-//! straight into its final place: a copy would touch more memory for the first time, which costs
+//! entries, the cache-tree and the untracked cache; another reads the rest. All data are read
+//! directly into their final memory: a copy would touch more memory for the first time, which costs
 //! more than reading. As in Git, the file's trailer is verified only on request; a trailer of zeros
 //! is always valid. The error messages are Git's.
 //!
 //! [`decode_stored`] keeps the entries of an ordinary file in place, without decoding them. For any
-//! other file it falls back to [`decode`]. So both accept and refuse the same files.
+//! other file it falls back to [`decode`]. Therefore both accept and refuse the same files.
 //!
 //! The file of a split index holds only one part. [`Decoded::base`] names the file with the other
 //! part, and [`Decoded::merge`] combines them.
@@ -34,7 +34,7 @@ use crate::{HashKind, ObjectId, hash::Hasher};
 /// Below this number of entries, a thread costs more than it saves (Git's threshold).
 const WORTH_A_THREAD: usize = 10_000;
 
-/// How to read an index.
+/// Options for reading an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The maximum number of threads; 0 counts as 1.
@@ -48,8 +48,8 @@ pub struct Options {
     pub in_parallel: RunInParallel,
 }
 
-/// Runs both closures, at the same time if possible. The second one calls its argument now and
-/// then, at least every tenth of a millisecond or so.
+/// Runs both closures, in parallel if possible. The second closure calls its argument at least
+/// about every 0.1 ms.
 pub type RunInParallel = fn(&mut (dyn FnMut() + Send), &mut dyn FnMut(&dyn Fn()));
 
 impl Options {
@@ -66,7 +66,7 @@ fn in_sequence(in_thread: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn F
     });
 }
 
-/// Why the bytes are no index.
+/// The reason why the bytes are not a valid index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -108,8 +108,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns true if Git reports this error and then dies with "index file corrupt". For other
-    /// errors, Git dies with the error itself.
+    /// Returns true if Git reports this error and then exits with "index file corrupt". For other
+    /// errors, Git exits with the error itself.
     pub fn is_corruption(&self) -> bool {
         matches!(
             self,
@@ -130,9 +130,9 @@ pub struct Decoded {
 }
 
 /// Reads a file's content and keeps the entries as stored in `file`, if possible. It is not
-/// possible for version 4, a part of a split index, a sparse index, or a file with anything
-/// unusual. If the caller needs all entries or changes them, [`decode`] is faster. Only [`decode`]
-/// verifies the checksum; with `options.verify` this function falls back to it.
+/// possible for version 4, a part of a split index, a sparse index, or a file with unusual entries.
+/// If the caller needs all entries or changes them, [`decode`] is faster. Only [`decode`] verifies
+/// the checksum; with `options.verify` this function falls back to it.
 pub fn decode_stored(file: Bytes, hash: HashKind, options: Options) -> Result<Decoded, Error> {
     match stored(&file, hash, options) {
         Some(decoded) => Ok(decoded),
@@ -140,7 +140,8 @@ pub fn decode_stored(file: Bytes, hash: HashKind, options: Options) -> Result<De
     }
 }
 
-/// Returns `None` if the entries cannot stay as stored. [`decode`] then reports the errors, if any.
+/// Returns `None` if the entries cannot be kept as stored. [`decode`] then reports the errors, if
+/// any.
 fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
     let Header { content, version, count, checksum } = Header::read(file, hash).ok()?;
     let codec = Codec { hash, compressed: false };
@@ -169,7 +170,7 @@ fn stored(file: &Bytes, hash: HashKind, options: Options) -> Option<Decoded> {
             let (one, (two, caches)) = (one?, two?);
             let from = two.end;
             let found = one.join(codec, content, two, count)?;
-            // The scan may have taken an extension for an entry.
+            // The scan may have read an extension as an entry.
             let caches = if found.end == from { caches } else { Caches::read(content, found.end, hash) };
             (found, caches)
         }
@@ -260,8 +261,7 @@ impl Header<'_> {
     }
 }
 
-/// The extensions without the expensive ones ([`Caches`]). They are stored in an index without
-/// entries.
+/// The extensions without the expensive ones ([`Caches`]), stored in an index without entries.
 struct Extensions {
     index: Index,
     link: Option<Link>,
@@ -333,8 +333,8 @@ impl Extensions {
 const TREE: [u8; 4] = *b"TREE";
 const UNTRACKED: [u8; 4] = *b"UNTR";
 
-/// The caches among the extensions, if present and valid. The last of several counts,
-/// as with other extensions.
+/// The caches among the extensions, if present and valid. If an extension is repeated, the last one
+/// is used, as for other extensions.
 struct Caches {
     tree: Option<CacheTree>,
     untracked: Option<UntrackedCache>,
@@ -448,7 +448,7 @@ impl Entries<'_> {
         } else {
             (read_entries(&|| ()), read_paths())
         };
-        // If both found an error, the one from the paths says where.
+        // If both threads found an error, the error from the paths has the offset.
         let (paths, caches) = paths?;
         let (entries, overview, extensions) = entries?;
         Ok(Read { entries, overview, extensions, paths, caches })

@@ -1,12 +1,12 @@
 //! Finds the entries of a file of version 2 or 3 without decoding them, for tables that keep
 //! entries as stored.
 //!
-//! Anything unusual ends a scan. [`super::read`] then reports what is wrong.
+//! Any unusual data ends a scan. [`super::read`] then reports the error.
 //!
-//! Two threads can share a scan. The file does not say where its middle is: each entry is as long
-//! as its path, so finding one requires passing all entries before it. The second thread begins
-//! where the bytes look like an entry. Its result counts only if the first thread arrives at that
-//! very place.
+//! Two threads can share a scan. The file does not contain the offset of its middle: each entry is
+//! as long as its path, so finding one requires a pass over all previous entries. The second thread
+//! begins where the bytes look like an entry. Its result is used only if the first thread arrives
+//! at exactly this offset.
 
 use std::ops::Range;
 
@@ -18,11 +18,11 @@ use super::{
     entry::{Codec, Head},
 };
 
-/// The number of entries that a thread scans in about a tenth of a millisecond.
+/// The number of entries that a thread scans in about 0.1 ms.
 const TICK_INTERVAL: usize = 4096;
-/// This many valid entries in a row are taken for entries.
+/// The number of consecutive valid entries after which a guessed start is accepted.
 const ENTRIES_TO_TRUST: usize = 3;
-/// The maximum distance in bytes to search for an entry. Hardly any path is longer.
+/// The maximum distance in bytes to search for an entry. Nearly all paths are shorter.
 const MAX_SEARCH: usize = 8192;
 
 /// The location of an entry.
@@ -32,7 +32,7 @@ pub(super) struct EntryPlace {
     start: u32,
     /// Packed bits: the length of the path and the length of its directory part, trailing slash
     /// included (twelve bits each, as in an entry); a bit for extended flags; and a bit that is set
-    /// if the entry before it is known to be in the same directory.
+    /// if the previous entry is known to be in the same directory.
     rest: u32,
 }
 
@@ -47,7 +47,7 @@ impl EntryPlace {
         EntryPlace { start: start as u32, rest: length as u32 | (directory as u32) << LENGTH_BITS | extended }
     }
 
-    /// Marks the entry before it as one in the same directory.
+    /// Marks the previous entry as one in the same directory.
     fn with_sibling(self) -> EntryPlace {
         EntryPlace { rest: self.rest | SIBLING, ..self }
     }
@@ -57,7 +57,7 @@ impl EntryPlace {
         EntryPlace { rest: self.rest & !SIBLING, ..self }
     }
 
-    /// Returns true if the entry before it is known to be in the same directory.
+    /// Returns true if the previous entry is known to be in the same directory.
     #[inline]
     pub(super) fn follows_sibling(self) -> bool {
         self.rest & SIBLING != 0
@@ -100,7 +100,7 @@ pub(super) struct Scan {
 
 impl Scan {
     /// Scans at most `count` entries from the start of `range` on, up to its end or to the first
-    /// bytes that are no valid entry.
+    /// bytes that are not a valid entry.
     pub(super) fn of(codec: Codec, data: &[u8], range: Range<usize>, count: usize, tick: &dyn Fn()) -> Scan {
         let (places, overview) = (Vec::with_capacity(count), Overview::default());
         let mut scan = Scan { places, overview, end: range.start, start: range.start };
@@ -124,7 +124,7 @@ impl Scan {
     }
 
     /// Joins two scans into one of exactly `count` entries. `next` has the rest of them. It may
-    /// have taken an extension for further entries, which are dropped.
+    /// contain further entries that were read from extensions; they are dropped.
     pub(super) fn join(mut self, codec: Codec, data: &[u8], mut next: Scan, count: usize) -> Option<Scan> {
         let rest = count.checked_sub(self.places.len())?;
         if self.end != next.start || rest > next.places.len() {
@@ -160,7 +160,7 @@ struct Found<'a> {
     end: usize,
 }
 
-/// The entry before it.
+/// The previous entry.
 struct Previous<'a> {
     name: &'a [u8],
     stage: Stage,

@@ -66,7 +66,7 @@ enum Piece {
 
 impl Decoded {
     /// Merges the two files of a split index. `base` is the file that [`Decoded::base`] names. If
-    /// its entries are kept as stored, they stay so.
+    /// its entries are kept as stored, the merged index keeps them so.
     pub fn merge(mut self, base: Decoded) -> Result<Index, Error> {
         let (oid, prepare_memory) = (base.checksum(), base.prepare_memory);
         let base = base.finish()?;
@@ -106,7 +106,7 @@ impl Changes {
         if let Some((&position, _)) = replaced.iter().zip(&entries).find(|(_, new)| new.path.len != 0) {
             return Err(Error::LinkName { position, what: "zero length" });
         }
-        // Both lists ascend.
+        // Both lists are in ascending order.
         if let Some(both) = deleted.iter().find(|position| replaced.binary_search(position).is_ok()) {
             return Err(Error::ReplacedAndDeleted(*both));
         }
@@ -217,7 +217,7 @@ impl Changes {
     }
 
     /// Returns the merged entries, with those of the shared index as stored. Returns `None` if that
-    /// is impossible.
+    /// is not possible.
     fn overlaid(&self, base: &Stored, pieces: &[Piece]) -> Option<Stored> {
         let replaced = self.replaced.iter().map(|&of| base.path_at(of));
         let new = (self.replaced.len()..self.entries.len()).map(|at| self.name(at));
@@ -293,8 +293,8 @@ impl Delta {
         Ok(delta)
     }
 
-    /// Returns true if so many entries were added that a new shared index is due: more than
-    /// `percent` of all entries (`splitIndex.maxPercentChange`; 0 means always, 100 never).
+    /// Returns true if enough entries were added to require a new shared index: more than `percent`
+    /// of all entries (`splitIndex.maxPercentChange`; 0 means always, 100 never).
     pub fn exceeds(&self, entries: usize, percent: u8) -> bool {
         match percent {
             0 => true,

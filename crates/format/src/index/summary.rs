@@ -1,5 +1,5 @@
-//! Summarizes an index from its bytes without decoding paths: one pass over the entries' modes,
-//! then over the names of the extensions.
+//! Summarizes an index from its bytes without decoding paths: one pass over the modes of the
+//! entries, and one over the names of the extensions.
 //!
 //! Nothing is verified. The result is `None` if the bytes do not look like an index.
 
@@ -49,8 +49,8 @@ pub fn summarize(data: &[u8], hash: HashKind) -> Option<IndexSummary> {
     (at == content.len()).then_some(found)
 }
 
-/// Returns true if an entry of this file is below the directory `dir`. Returns `None` if the
-/// entries have to be decoded to know it.
+/// Returns true if an entry of this file is below the directory `dir`. Returns `None` if this
+/// requires decoding the entries.
 ///
 /// The shared index of a split index is another file. An entry of it may be deleted in this one.
 pub fn has_entry_below(data: &[u8], hash: HashKind, dir: &BStr) -> Option<bool> {
@@ -65,7 +65,7 @@ pub fn has_entry_below(data: &[u8], hash: HashKind, dir: &BStr) -> Option<bool> 
     for _ in 0..count {
         let (end, _) = entry(content, at, hash, version)?;
         let name = content.get(at + STAT + hash.len() + 2..end)?;
-        // An entry with more flags has them before its name.
+        // Extended flags precede the name.
         let is_below =
             |name: &[u8]| name.strip_prefix(dir.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'));
         if is_below(name) || version == 3 && name.get(2..).is_some_and(is_below) {

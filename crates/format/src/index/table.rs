@@ -1,12 +1,13 @@
 //! The entries of an index and their paths, either decoded in memory or as stored in the file.
 //!
-//! A stored table decodes an entry only when it is requested, and copies no paths. So a lookup of a
-//! few entries costs little, and a pass over all entries can be spread over threads. Callers get an
+//! A stored table decodes an entry only on demand, and copies no paths. So a lookup of a few
+//! entries costs little, and a pass over all entries can be spread over threads. Callers get an
 //! entry as a value in both cases. If a caller needs all entries as a slice, or changes them, the
 //! table decodes all of them first.
 //!
-//! Another process may change a mapped file against all conventions, or the file may become
-//! unreadable. Entries are then arbitrary, but access stays within the file and does not panic.
+//! Another process may change a mapped file in place, against all conventions, or the file may
+//! become unreadable. Entries are then arbitrary, but access stays within the file and does not
+//! panic.
 
 use std::{
     ops::Range,
@@ -35,7 +36,7 @@ pub(super) enum Table {
 /// Well-formed, sorted entries of version 2 or 3.
 #[derive(Clone, Debug)]
 pub(super) struct Stored {
-    /// The file. Paths are spans of it and of `overlay`.
+    /// The file. Paths are spans of the file and of `overlay`.
     file: Bytes,
     /// Entries that a split index adds to those of the shared index. Their offsets follow those of
     /// the file.
@@ -48,8 +49,8 @@ pub(super) struct Stored {
     /// A bit for each entry: set if the file system monitor reports it as unchanged. Empty if no
     /// bit is set.
     fsmonitor_valid: Vec<u64>,
-    /// The decoded entries, once they were requested. Everything but their paths may have changed
-    /// since.
+    /// The decoded entries, once they were requested. All their fields except paths may have
+    /// changed since then.
     entries: OnceLock<Vec<Entry>>,
 }
 
@@ -251,7 +252,7 @@ impl Table {
         flags.contains(Flags::FSMONITOR_VALID)
     }
 
-    /// Sets or clears that mark.
+    /// Sets or clears the monitor's mark for the entry.
     pub(super) fn set_fsmonitor_valid(&mut self, at: usize, is_fsmonitor_valid: bool) {
         let entries = match self {
             Table::Owned { entries, .. } => entries,
@@ -361,7 +362,7 @@ impl Table {
         if let Table::Stored(stored) = self {
             stored.entries();
             let entries = stored.entries.take().expect("they were just read");
-            // Copies all of the file, so that an entry handed out before still has its path.
+            // Copies the complete file, so that an entry returned earlier still has its path.
             *self = Table::Owned { entries, paths: [&stored.file[..], &stored.overlay].concat() };
         }
         match self {

@@ -83,7 +83,7 @@ fn content(index: &Index) -> Vec<(BString, NewEntry)> {
     index.entries().iter().map(|entry| (index.path(entry).to_owned(), whole(entry))).collect()
 }
 
-/// Everything that must survive a round trip, in a form that shows differences.
+/// The properties that must survive a round trip, in a form that shows differences.
 fn visible(index: &Index) -> impl PartialEq + std::fmt::Debug + use<> {
     (
         content(index),
@@ -97,7 +97,7 @@ fn visible(index: &Index) -> impl PartialEq + std::fmt::Debug + use<> {
     )
 }
 
-/// Checks that both give the same answer to every query.
+/// Checks that both indices return the same result for every query.
 fn assert_same_answers(stored: &Index, read: &Index) {
     for at in 0..read.len() {
         let path = read.path_at(at);
@@ -195,7 +195,7 @@ proptest! {
         let file = to_vec(&index, Part::Whole, &options).expect("no entry without an object");
         let back = read_back(&file, index.hash).finish().expect("in order");
         prop_assert_eq!(visible(&back), visible(&index));
-        // The writer chooses between versions 2 and 3 by need alone.
+        // The writer chooses between versions 2 and 3 only by need.
         let extended = index.entries().iter().any(|entry| {
             entry.flags.intersects(Flags::INTENT_TO_ADD | Flags::SKIP_WORKTREE)
         });

@@ -16,7 +16,7 @@ use super::{
 use crate::{HashKind, ObjectId};
 pub use dirs::{Directories, Listed, Recorded};
 
-/// Git's `DIR_SHOW_OTHER_DIRECTORIES`: an untracked directory is shown by its name alone, so a
+/// Git's `DIR_SHOW_OTHER_DIRECTORIES`: only the name of an untracked directory is shown, so a
 /// directory's result depends on everything below it.
 const SHOW_OTHER_DIRECTORIES: u32 = 1 << 1;
 
@@ -57,7 +57,7 @@ struct Dir {
 }
 
 impl Dir {
-    /// Forgets everything but the directory's place in the tree.
+    /// Clears all data except the directory's place in the tree.
     fn invalidate(&mut self) {
         self.valid = None;
         self.check_only = false;
@@ -69,8 +69,8 @@ impl UntrackedCache {
     /// The flags for every value of `status.showUntrackedFiles` but `all`, whose flags are 0.
     pub const NORMAL: u32 = SHOW_OTHER_DIRECTORIES | HIDE_EMPTY_DIRECTORIES;
 
-    /// Creates a cache without directories. `ident` says where it may be used; `dir_flags` are
-    /// Git's flags of the walks that fill it.
+    /// Creates a cache without directories. `ident` identifies the host and worktree where it may
+    /// be used; `dir_flags` are Git's flags of the walks that fill it.
     pub fn new(ident: &BStr, dir_flags: u32, hash: HashKind) -> UntrackedCache {
         let exclude = PatternFile { stat: Stat::default(), oid: ObjectId::null(hash) };
         UntrackedCache {
@@ -83,8 +83,8 @@ impl UntrackedCache {
         }
     }
 
-    /// Returns where the cache may be used. Older versions of Git wrote several places; only the
-    /// first counts.
+    /// Returns the location where the cache may be used. Older versions of Git wrote several
+    /// locations; only the first one is used.
     pub fn ident(&self) -> &BStr {
         self.ident.split(|&byte| byte == 0).next().unwrap_or_default().as_bstr()
     }
@@ -166,7 +166,7 @@ impl UntrackedCache {
     }
 
     /// Reads the payload of an UNTR extension. Returns `None` if it is malformed; the cache is then
-    /// built again.
+    /// rebuilt.
     pub(super) fn read(data: &[u8], hash: HashKind) -> Option<UntrackedCache> {
         let (0, data) = data.split_last().map(|(last, rest)| (*last, rest))? else {
             return None;
@@ -202,7 +202,7 @@ impl UntrackedCache {
         out.push(0);
         write_varint(out, self.dirs.len() as u64);
         if self.dirs.is_empty() {
-            // The NUL of the number also is the NUL that ends every such extension.
+            // The NUL of the number is also the NUL that ends every such extension.
             return;
         }
         for dir in &self.dirs {

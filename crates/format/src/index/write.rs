@@ -1,6 +1,6 @@
 //! Writes an [`Index`] as bytes.
 //!
-//! The file is produced in pieces, in order. Each piece goes to the caller as soon as it is
+//! The file is produced in pieces, in order. Each piece is passed to the caller as soon as it is
 //! complete. So memory stays bounded for any size of index, and the caller can hash and write one
 //! piece while the next is produced. The caller appends the trailer: the hash of all pieces, or
 //! zeros (`index.skipHash`).
@@ -20,7 +20,7 @@ use crate::{ObjectId, hash::Hasher};
 /// The size of a piece in bytes: large enough for a system call, and small enough for the L1 cache.
 const PIECE: usize = 32 * 1024;
 
-/// How to write an index.
+/// Options for writing an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The version for an index that has none yet.
@@ -31,7 +31,7 @@ pub struct Options {
     pub blocks: usize,
 }
 
-/// The file of an index to write.
+/// The part of an index to write into a file.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a> {
     /// The whole index, in one file.
@@ -47,7 +47,7 @@ pub enum Part<'a> {
     },
 }
 
-/// Why an index was not written. `E` is the caller's error type.
+/// The reason why an index was not written. `E` is the caller's error type.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error<E> {

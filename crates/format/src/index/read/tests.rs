@@ -93,7 +93,7 @@ fn two_scans_join_wherever_the_second_begins() {
         let both = scan_part(HEADER, start).join(codec, content, scan_part(start, content.len()), count);
         let both = both.expect("it is where an entry is");
         assert_eq!((both.end, both.places.len()), (whole.end, count));
-        // The first part does not end there, because no entry begins there.
+        // The first part does not end at the start of an entry.
         let wrong =
             scan_part(HEADER, start + 8).join(codec, content, scan_part(start + 8, content.len()), count);
         assert!(wrong.is_none());
@@ -133,7 +133,7 @@ fn an_extension_that_looks_like_an_entry_is_no_entry() {
     let codec = Codec { hash: HashKind::Sha1, compressed: false };
     let end = Scan::of(codec, content, HEADER..content.len(), index.len(), &|| ()).end;
     let (entries, extensions) = content.split_at(end);
-    // The scan goes on after it.
+    // The scan continues after it.
     let mut odd = [[0; 72], [0xff; 72]].concat();
     odd[..4].copy_from_slice(b"ZZZZ");
     odd[4..8].copy_from_slice(&136u32.to_be_bytes());

@@ -8,7 +8,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use super::{Dir, PatternFile, UntrackedCache};
 use crate::{ObjectId, index::Stat};
 
-/// The directories of a cache. Each is identified by its number.
+/// The directories of a cache, each identified by its number.
 #[derive(Debug)]
 pub struct Directories<'c> {
     dirs: &'c [Dir],
@@ -24,7 +24,7 @@ pub struct Recorded<'c> {
     /// Untracked names in it; directories have a trailing slash. A directory that has its own
     /// record may be empty by now.
     pub untracked: &'c [BString],
-    /// True if the walk only checked for the existence of untracked files.
+    /// True if the walk only checked whether untracked files exist.
     pub check_only: bool,
     /// The blob name of its `.gitignore`, if there is one.
     pub exclude: Option<&'c ObjectId>,
@@ -51,7 +51,7 @@ pub struct Listed {
 impl<'c> Directories<'c> {
     fn of(dirs: &'c [Dir]) -> Self {
         let mut ends = vec![dirs.len(); dirs.len()];
-        // The open directories, with the number of their subdirectories still to come.
+        // The open directories, each with the number of its subdirectories that are still to come.
         let mut open: Vec<(usize, usize)> = Vec::new();
         for (at, dir) in dirs.iter().enumerate() {
             while open.last().is_some_and(|&(_, left)| left == 0) {
@@ -66,7 +66,7 @@ impl<'c> Directories<'c> {
         Directories { dirs, ends }
     }
 
-    /// Returns the worktree's root, if anything is recorded.
+    /// Returns the worktree's root, if the cache contains any directory.
     pub fn root(&self) -> Option<usize> {
         (!self.dirs.is_empty()).then_some(0)
     }
@@ -167,7 +167,8 @@ fn emit(
             old.dirs[at].clone(),
             old.below(at).map(|below| (old.name(below).to_owned(), Some(below))).collect(),
         ),
-        // A directory below has a result, but this one has none, so the result has no place.
+        // Without a result or a record for this directory, results for its subdirectories cannot be
+        // stored.
         (None, None) => return false,
     };
     out.push(dir);
@@ -260,7 +261,7 @@ mod tests {
         let after =
             [before[0].clone(), before[1].clone(), entry("/a/c", true, 1), with_new, before[3].clone()];
         assert_eq!(all(&cache), after);
-        // A removed directory takes its subdirectories with it. Changed rules drop the records of
+        // Removing a directory removes its subdirectories. Changed rules drop the records of
         // subdirectories without new results.
         record(&mut cache, vec![("a", listed(&[], &[]))]);
         assert_eq!(all(&cache), [before[0].clone(), before[1].clone(), before[3].clone()]);
