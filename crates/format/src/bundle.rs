@@ -14,7 +14,8 @@ pub struct Header {
     pub version: u32,
     /// `@object-format=`; SHA-1 by default.
     pub hash: HashKind,
-    /// `@filter=`: the object filter whose omitted objects the pack lacks.
+    /// `@filter=`: the filter of a partial bundle. The pack lacks the objects that the filter
+    /// omits.
     pub filter: Option<BString>,
     /// Commits that the receiver must already have.
     pub prerequisites: Vec<ObjectId>,
@@ -24,7 +25,7 @@ pub struct Header {
     pub pack_offset: usize,
 }
 
-/// Why a header was refused. The messages are Git's.
+/// The reason why a header was refused. The messages are Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -41,7 +42,7 @@ pub enum Error {
     Truncated,
 }
 
-/// Parses the header at the start of `data`, which may go on after it.
+/// Parses the header at the start of `data`, which may contain more after the header.
 pub fn parse(data: &[u8]) -> Result<Header, Error> {
     let version = match data.get(..16) {
         Some(b"# v2 git bundle\n") => 2,

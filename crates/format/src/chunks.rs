@@ -13,7 +13,7 @@ pub type Id = [u8; 4];
 /// The length of an entry of the table of contents: an identifier and an offset.
 const ENTRY_LEN: usize = 12;
 
-/// Why a table of contents cannot be used.
+/// The reason why a table of contents cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -44,7 +44,7 @@ impl Chunks {
         alignment: u64,
         hash: HashKind,
     ) -> Result<Chunks, Error> {
-        // A table that is longer than its file ends in zeros.
+        // A table that is longer than its file counts as padded with zeros.
         let byte = |at: usize| u64::from(data.get(at).copied().unwrap_or(0));
         let number = |at: usize, len: usize| (at..at + len).fold(0, |number, at| number << 8 | byte(at));
         let end = (data.len() - hash.len()) as u64;
@@ -73,7 +73,7 @@ impl Chunks {
         }
     }
 
-    /// Returns the place of a chunk.
+    /// Returns the byte range of a chunk.
     pub fn find(&self, id: &Id) -> Option<Range<usize>> {
         self.0.iter().find(|(found, _)| found == id).map(|(_, range)| range.clone())
     }

@@ -53,7 +53,7 @@ pub fn of_sorted<'a>(names: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 /// `names[0]`.
 ///
 /// The caller has checked `fanout` with [`count`], and `names` has that many entries. In a damaged
-/// table that is out of order, names may not be found; nothing worse happens.
+/// table that is out of order, names may not be found; there is no other harm.
 pub(crate) fn find(fanout: &[u8], names: &[u8], stride: usize, oid: &ObjectId) -> Option<u32> {
     let key = oid.as_bytes();
     let at = first_from(fanout, names, stride, oid);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     proptest! {
-        // The names have few distinct bytes, so they cluster and the guess is far off.
+        // Names of few distinct bytes cluster, so the guess is far off.
         #[test]
         fn finds_present_names_only(
             names in prop::collection::vec(

@@ -1,14 +1,14 @@
 //! Object names and hash functions.
 //!
 //! There are two SHA-1 implementations, which are not interchangeable. Object names use the one
-//! that detects collision attacks ([`Hasher::object`]). Trailers of files that Git wrote itself use
-//! the faster plain one ([`Hasher::checksum`]).
+//! that detects collision attacks ([`Hasher::object`]). File trailers use the faster plain one
+//! ([`Hasher::checksum`]).
 
 use std::fmt;
 
 use sha1::Digest as _;
 
-/// The hash that a repository names its objects with (`extensions.objectFormat`).
+/// The hash algorithm of a repository's object names (`extensions.objectFormat`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HashKind {
     /// 20 bytes; the default.
@@ -73,7 +73,7 @@ impl ObjectId {
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(hex.as_chunks::<2>().0) {
             let [high, low] = pair.map(|digit| DIGIT_VALUES[usize::from(digit)]);
-            // Only the value of something else has the upper half.
+            // Only the value 255, of a byte that is not a digit, has high bits.
             if (high | low) > 15 {
                 return None;
             }
@@ -205,7 +205,7 @@ impl fmt::Display for Prefix {
 #[error("SHA-1 collision attack detected")]
 pub struct CollisionDetected;
 
-/// A running hash. Its clone continues on its own, which is how a writer can go back.
+/// A running hash. Its clone is independent, so a writer can return to an earlier state.
 #[derive(Clone)]
 pub struct Hasher(Inner);
 
@@ -229,7 +229,7 @@ impl Hasher {
         hasher
     }
 
-    /// Starts a file's trailing checksum.
+    /// Starts the hash for a file's trailing checksum.
     pub fn checksum(kind: HashKind) -> Self {
         Hasher(match kind {
             HashKind::Sha1 => Inner::Sha1(sha1::Sha1::new()),

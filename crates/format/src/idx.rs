@@ -10,7 +10,7 @@ use std::ops::{Deref, Range};
 use crate::fanout::{self, FANOUT_LEN, be32, be64};
 use crate::{HashKind, ObjectId, hash::Prefix, idx_writer::Form};
 
-/// Why an index cannot be used.
+/// The reason why an index cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The file is shorter than the smallest index.
@@ -51,7 +51,7 @@ pub struct Idx<D> {
     version_2: bool,
 }
 
-/// The tables of an index that a search by name reads.
+/// The tables of an index for a search by name.
 struct Tables<'a> {
     fanout: &'a [u8],
     names: &'a [u8],
@@ -88,13 +88,13 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         Ok(Idx { data, hash, count, version_2 })
     }
 
-    /// Returns the bytes that it was parsed from.
+    /// Returns the bytes of the index.
     pub fn data(&self) -> &D {
         &self.data
     }
 
-    /// Returns the form with which the same index is written again. Returns `None` if an offset of
-    /// 64 bits would lie at the end of the file or after it.
+    /// Returns the form that reproduces this index when it is written again. Returns `None` if an
+    /// offset of 64 bits is at the end of the file or after it.
     pub fn form(&self) -> Option<Form> {
         if !self.version_2 {
             return Some(Form { version: 1, ..Form::default() });
@@ -150,7 +150,7 @@ impl<D: Deref<Target = [u8]>> Idx<D> {
         (first..self.count).map(|n| self.name(n)).take_while(move |name| prefix.matches(name))
     }
 
-    /// Returns the tables that a search by name reads.
+    /// Returns the tables for a search by name.
     fn tables(&self) -> Tables<'_> {
         match self.version_2 {
             true => Tables {

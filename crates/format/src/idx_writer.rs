@@ -17,15 +17,15 @@ pub trait Members {
     fn crc32(&self, n: u32) -> u32;
 }
 
-/// The form of an index.
+/// The variable aspects of the format of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// 1 or 2. An index with large offsets has version 2 in any case.
+    /// 1 or 2. With large offsets the index always has version 2.
     pub version: u32,
     /// Offsets above this one are stored with 64 bits. At most 2^31 - 1.
     pub largest_short: u64,
-    /// Smaller offsets that are stored with 64 bits too, sorted: an existing index that has them is
-    /// checked by writing it once more.
+    /// Smaller offsets that are also stored with 64 bits, sorted. They allow an exact copy of an
+    /// existing index with such offsets, which is checked by writing it again.
     pub also_long: Vec<u64>,
 }
 
@@ -43,7 +43,7 @@ impl Form {
     }
 }
 
-/// A piece of a file has at most so many bytes, and one more value.
+/// The length of a piece of the output, in bytes. It may be exceeded by one value.
 const PIECE: usize = 32 << 10;
 
 /// Collects small values, and passes them on in pieces.
@@ -92,7 +92,7 @@ pub fn write_index<E>(
     }
     for n in 0..count {
         if !is_second {
-            // No offset is long here, so it fits.
+            // No offset needs 64 bits in this version, so it fits.
             out.put(&(members.offset(n) as u32).to_be_bytes())?;
         }
         out.put(members.name(n))?;
@@ -189,7 +189,7 @@ mod tests {
         ) {
             let few = Few(objects.into_iter().map(|(name, (offset, crc))| (name, offset, crc)).collect());
             let bytes = written(&few, &Form { version, largest_short, also_long: Vec::new() });
-            // Every object of a real pack but the first may have a long offset.
+            // In a real pack, every object but the first may have a large offset.
             if few.0.iter().all(|object| object.1 > largest_short) && !few.0.is_empty() {
                 return Ok(());
             }

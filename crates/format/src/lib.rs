@@ -1,5 +1,4 @@
-//! Git's formats as types: parses bytes into values and writes values as bytes, without input or
-//! output.
+//! Git's formats as types: parses bytes into values and writes values as bytes, without I/O.
 //!
 //! Each module names the document that defines its format. Parsers treat their input as hostile:
 //! for any bytes, the result is a value or an error, never a panic or an unbounded allocation.

@@ -17,8 +17,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the type's name, as it stands in the header of a loose object and in the hashed
-    /// data.
+    /// Returns the type's name, as in the header of a loose object and in the hashed data.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Commit => "commit",
@@ -46,7 +45,7 @@ impl std::fmt::Display for Kind {
     }
 }
 
-/// The number of bytes within which a header must end. Git reads no further either.
+/// The maximum length of a header in bytes, which is also Git's limit.
 pub const MAX_HEADER_LEN: usize = 32;
 
 /// A loose object's header.

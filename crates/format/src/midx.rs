@@ -13,7 +13,7 @@ use crate::chunks::{self, Chunks, Id};
 use crate::fanout::{self, FANOUT_LEN, be32, be64};
 use crate::{HashKind, ObjectId, hash::Prefix};
 
-/// Why a multi-pack-index cannot be used. The text is Git's.
+/// The reason why a multi-pack-index cannot be used. The text is Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The file is shorter than the smallest one.
@@ -36,15 +36,15 @@ pub enum Error {
     #[error("multi-pack-index required {name} chunk missing or corrupted")]
     #[allow(missing_docs)]
     Chunk { name: &'static str, why: Option<BadChunk> },
-    /// The last pack name does not end.
+    /// The last pack name is not terminated.
     #[error("multi-pack-index pack-name chunk is too short")]
     Names,
-    /// Names that have to be sorted are not.
+    /// Two names are not in ascending order.
     #[error("multi-pack-index pack names out of order: '{0}' before '{1}'")]
     Order(BString, BString),
 }
 
-/// The fault of a chunk.
+/// The defect of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum BadChunk {
@@ -59,7 +59,8 @@ pub enum BadChunk {
 }
 
 impl Error {
-    /// Returns true if Git dies of it. Git prints other errors, and goes on without the file.
+    /// Returns true if Git exits with this error. Git prints other errors, and continues without
+    /// the file.
     pub fn is_fatal(&self) -> bool {
         !matches!(self, Error::TooSmall | Error::Hash { .. } | Error::Table(_))
     }
@@ -180,7 +181,7 @@ impl<D: Deref<Target = [u8]>> Midx<D> {
     }
 
     /// Returns pack and offset of the `n`th object; `n` is below [`Midx::count`]. Returns `None` if
-    /// they are outside the tables.
+    /// the pack or the offset is outside the tables.
     pub fn locate(&self, n: u32) -> Option<(u32, u64)> {
         let pack = self.pack_of(n);
         if pack as usize >= self.pack_names.len() {
@@ -237,8 +238,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Lays out a file of `count` objects in packs of these names, with `large` large offsets.
-    /// Without large offsets, `large` is 0.
+    /// Lays out a file of `count` objects in packs with these names. `large` is the number of large
+    /// offsets, or 0.
     pub fn new<'a>(
         version: u8,
         hash: HashKind,
@@ -267,7 +268,7 @@ impl Layout {
 }
 
 /// Parses the `multi-pack-index-chain` file: the layers of an incremental multi-pack-index, the
-/// base first, one hexadecimal checksum per line. Stops at the first line that is no checksum.
+/// base first, one hexadecimal checksum per line. Stops at the first line that is not a checksum.
 pub fn parse_chain(list: &[u8], hash: HashKind) -> impl Iterator<Item = ObjectId> {
     list.split(|&byte| byte == b'\n').map_while(move |line| ObjectId::from_hex(hash, line))
 }

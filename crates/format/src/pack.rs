@@ -1,6 +1,6 @@
 //! Packs: the file's header, the header of each entry, and deltas.
 //!
-//! Source: gitformat-pack(5). Inflating happens elsewhere.
+//! Source: gitformat-pack(5). Other code inflates the data.
 
 use crate::HashKind;
 use crate::loose::Kind;
@@ -10,13 +10,13 @@ pub const HEADER_LEN: usize = 12;
 
 /// Returns true if a file in a directory of packs belongs to a pack of an unfinished repack.
 ///
-/// Git builds packs as `.tmp-<pid>-pack-<name>` and removes them if the repack fails. Nobody may
-/// rely on them: their objects are elsewhere until the packs get their names.
+/// Git builds packs as `.tmp-<pid>-pack-<name>` and removes them if the repack fails. Readers must
+/// not depend on them: their objects have another copy until the packs are renamed.
 pub fn is_temporary(name: &[u8]) -> bool {
     name.starts_with(b".")
 }
 
-/// Why the bytes of a pack or an entry are invalid.
+/// The reason why the bytes of a pack or an entry are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The file does not begin with `PACK`, or is too short.
@@ -64,7 +64,7 @@ pub enum Stored {
 pub struct Entry {
     /// The storage form of the object.
     pub stored: Stored,
-    /// The size of the inflated data after the header: the object or the delta.
+    /// The inflated size of the data after the header, in bytes: the object or the delta.
     pub size: u64,
     /// The length of the header, including the reference to the base.
     pub len: usize,
@@ -143,7 +143,7 @@ pub fn encode_entry(kind: Kind, size: u64, out: &mut Vec<u8>) {
     out.push(byte);
 }
 
-/// The delta does not turn the given base into the promised object.
+/// The delta does not produce the stated result from this base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("delta replay has gone wild")]
 pub struct BadDelta;
@@ -204,7 +204,7 @@ fn next_instruction<'a>(rest: &mut &'a [u8]) -> Result<Instruction<'a>, BadDelta
     }
     let (mut offset, mut len) = (0u32, 0u32);
     if let Some((window, _)) = after.split_first_chunk::<8>() {
-        // All operands are within the window, so no byte needs a check for the end.
+        // All operands are within the window, so no byte needs a bounds check.
         let mut at = 0;
         for bit in 0..4 {
             if command & (1 << bit) != 0 {
@@ -241,7 +241,7 @@ fn next_instruction<'a>(rest: &mut &'a [u8]) -> Result<Instruction<'a>, BadDelta
 }
 
 /// Returns the size that the instructions after a delta's header produce. Callers compare it with
-/// the promised size before they allocate memory.
+/// the stated size before they allocate memory.
 pub fn delta_output_size(mut instructions: &[u8]) -> Result<u64, BadDelta> {
     let mut size = 0u64;
     while !instructions.is_empty() {

@@ -2,9 +2,9 @@
 //! tag, a line `^<object name>` follows with the object that the tag finally points to. A header
 //! line lists traits of the file.
 //!
-//! Promise: a lookup touches a few pages of a file whose header says that it is sorted. So only the
-//! lines that are read are checked, and the end of the file, as in Git. Skipped lines may hold
-//! anything. A file without that trait is sorted here. Source: `refs/packed-backend.c`, because
+//! Promise: a lookup touches a few pages of a file whose header states that it is sorted. So only
+//! the lines that are read are checked, and the end of the file, as in Git. Skipped lines are not
+//! validated. A file without that trait is sorted here. Source: `refs/packed-backend.c`, because
 //! there is no document.
 
 use std::{ops::Deref, path::Path};
@@ -19,15 +19,15 @@ use crate::{
 /// The beginning of the header line.
 pub const HEADER: &[u8] = b"# pack-refs with:";
 
-/// Git shows this much of a line that is not shorter than [`LONGEST_SHOWN`].
+/// The number of bytes that Git prints of a line of at least [`LONGEST_SHOWN`] bytes.
 const SHOWN: usize = 75;
 const LONGEST_SHOWN: usize = 80;
 
-/// Why a file is malformed.
+/// The reason why a file is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Malformed {
-    /// A line that is not valid at its place.
+    /// A line that is not valid at its position.
     Unexpected(BString),
     /// A last line without a newline.
     Unterminated(BString),
@@ -94,7 +94,7 @@ enum Content<D> {
 
 impl<D: Deref<Target = [u8]>> PackedRefs<D> {
     /// Reads the header, checks the end of the file, and sorts the records if the header does not
-    /// say that they are sorted.
+    /// state that they are sorted.
     pub fn parse(bytes: D, hash: HashKind) -> Result<Self, Malformed> {
         let mut packed = PackedRefs { content: Content::Given(bytes), hash, start: 0, traits: None };
         if packed.bytes().starts_with(b"#") {
@@ -123,7 +123,7 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         self.bytes().len()
     }
 
-    /// Returns true if there is nothing at all, not even a header.
+    /// Returns true if the file is empty, without a header.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -157,7 +157,7 @@ impl<D: Deref<Target = [u8]>> PackedRefs<D> {
         }
     }
 
-    /// Sorts the records. Files of Git before 2.15 promise no order.
+    /// Sorts the records. Files from Git before 2.15 may be unsorted.
     fn sort(&mut self) -> Result<(), Malformed> {
         let bytes = self.bytes();
         let mut records = Vec::new();

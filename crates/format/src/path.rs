@@ -1,10 +1,10 @@
 //! Git's rules for paths in a repository (Git's `verify_path`).
 //!
 //! A valid path can be written beneath a worktree without leaving it and without touching its
-//! `.git`, on any file system that the [`Protect`] flags name. The rules refuse empty components,
+//! `.git`, on any file system that the [`Protect`] flags select. The rules refuse empty components,
 //! `.`, `..`, and `.git` in every spelling: other case, backslashes, NTFS short names (`git~1`),
 //! streams (`.git::$INDEX_ALLOCATION`), trailing dots and spaces, and the code points that HFS+
-//! ignores. A symbolic link must not be called `.gitmodules`, in the same spellings.
+//! ignores. A symbolic link must not be named `.gitmodules`, in the same spellings.
 //!
 //! Source: the behaviour of Git's `update-index --cacheinfo`, `read-tree` and `fsck`;
 //! `core.protectHFS` and `core.protectNTFS` in `git-config(1)`.
@@ -29,13 +29,13 @@ impl Default for Protect {
     }
 }
 
-/// The path must not be in the index or the worktree.
+/// The path is not allowed in the index or the worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid path")]
 pub struct InvalidPath;
 
-/// Checks a whole path with slashes, as it would stand in the index with `mode`. Only the path of a
-/// (sparse) directory may end in a slash.
+/// Checks a complete path with slashes, as it would be stored in the index with `mode`. Only the
+/// path of a (sparse) directory may end in a slash.
 pub fn verify(path: &BStr, mode: Mode, protect: Protect) -> Result<(), InvalidPath> {
     let path: &[u8] = path;
     let mut start = 0;
@@ -81,7 +81,7 @@ fn verify_component(
             if is_ntfs_dot_git(&path[at..]) || link && is_ntfs_dot(&path[at..], Dot::Modules) {
                 return Err(InvalidPath);
             }
-            // Git does not look behind a backslash at the start of a component.
+            // Git does not check the text after a backslash at the start of a component.
             let from = at.max(start + 1);
             match path[from..end].iter().position(|&byte| byte == b'\\') {
                 Some(backslash) => at = from + backslash + 1,
@@ -177,7 +177,7 @@ pub fn is_hfs_dot(name: &[u8], word: &[u8]) -> bool {
             _ => return false,
         }
     }
-    // Malformed UTF-8 counts as the end of the name, because the file system's escape for it is
+    // Malformed UTF-8 is treated as the end of the name, because the file system's escape for it is
     // unknown.
     next_hfs_char(&mut rest).is_none()
 }
@@ -190,7 +190,7 @@ fn next_hfs_char(rest: &mut &[u8]) -> Option<char> {
         *rest = &rest[len..];
         match c? {
             '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}' => {}
-            // These are no characters, and Git treats them as malformed.
+            // These are not characters, and Git treats them as malformed.
             '\u{fffe}' | '\u{ffff}' => return None,
             c => return Some(c),
         }
@@ -248,7 +248,7 @@ mod tests {
         assert!(!refused("a/", Mode::TREE, none));
     }
 
-    /// Generates paths from the parts that the rules look for.
+    /// Generates paths from the parts that the rules test for.
     fn paths() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec![
             ".git",

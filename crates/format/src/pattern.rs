@@ -12,18 +12,18 @@ pub struct Pattern {
     text: BString,
     /// The number of leading bytes that are not compared: a slash, or the star of a suffix.
     skipped: u8,
-    /// The pattern ends in a slash, so only directories match.
+    /// True if the pattern ends in a slash, so that only directories match.
     directory: bool,
-    /// The pattern has no slash, so it is compared with the last component of a path.
+    /// True if the pattern has no slash, so that it is compared with the last component of a path.
     is_name: bool,
     shape: Shape,
 }
 
-/// The way in which the text is compared. Most patterns need no wildcards.
+/// The comparison method for the text. Most patterns need no wildcards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Literal,
-    /// `*` and a literal.
+    /// `*` followed by a literal.
     Suffix,
     Wild,
 }
@@ -66,8 +66,8 @@ impl Pattern {
         let pattern = &self.text[usize::from(self.skipped)..];
         let is_same = |text: &[u8]| if icase { pattern.eq_ignore_ascii_case(text) } else { pattern == text };
         match self.shape {
-            // The empty path is the directory of the pattern's file. Git matches no pattern with
-            // it.
+            // The empty path is the directory of the pattern's file. As in Git, it matches no
+            // pattern.
             _ if !self.is_name && path.is_empty() => false,
             Shape::Literal => is_same(text),
             Shape::Suffix => text.len() >= pattern.len() && is_same(&text[text.len() - pattern.len()..]),

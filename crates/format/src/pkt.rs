@@ -3,7 +3,7 @@
 /// The maximum payload of a line in bytes.
 pub const MAX_PAYLOAD: usize = 65516;
 
-/// The meaning of the four digits that begin a line.
+/// The meaning of the four digits at the start of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
     /// `0000`
@@ -16,7 +16,7 @@ pub enum Header {
     Data(usize),
 }
 
-/// Parses the four digits. Returns `None` if they are no valid length.
+/// Parses the four digits. Returns `None` if they are not a valid length.
 pub fn parse_header(digits: [u8; 4]) -> Option<Header> {
     let mut length = 0;
     for digit in digits {

@@ -1,5 +1,5 @@
-//! The content of a loose ref's file: `ref: <name>`, or an object name. A symbolic link can stand
-//! for a symbolic ref. Source: gitrepository-layout(5).
+//! The content of a loose ref's file: `ref: <name>`, or an object name. A symbolic link can
+//! represent a symbolic ref. Source: gitrepository-layout(5).
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -17,7 +17,7 @@ pub enum Value {
     Symbolic(BString),
 }
 
-/// Parses the content. Returns `None` if it holds neither form. Anything may follow an object name
+/// Parses the content. Returns `None` if it has neither form. Any text may follow an object name
 /// and white space; FETCH_HEAD uses this.
 pub fn parse(hash: HashKind, content: &[u8]) -> Option<Value> {
     let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\n' | '\r');
@@ -30,7 +30,7 @@ pub fn parse(hash: HashKind, content: &[u8]) -> Option<Value> {
     ObjectId::from_hex(hash, name).filter(|_| ends).map(Value::Id)
 }
 
-/// Returns true if a symbolic link to `target` is a symbolic ref. Any other link stands for the
+/// Returns true if a symbolic link to `target` is a symbolic ref. Any other link is read as the
 /// file that it leads to.
 pub fn is_symbolic_link(target: &BStr) -> bool {
     target.starts_with(b"refs/") && refname::check(target, Levels::Two).is_ok()

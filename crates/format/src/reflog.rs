@@ -38,7 +38,7 @@ pub fn parse(hash: HashKind, line: &[u8]) -> Option<Entry<'_>> {
     let end = rest.find_byte(b'>')? + 1;
     let date = rest[end..].strip_prefix(b" ")?;
     let digits = date.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    // Git takes a time of zero for a mistake.
+    // Git treats a time of zero as malformed.
     let time = date[..digits].to_str().ok()?.parse().ok().filter(|time| *time != 0)?;
     let zone = date[digits..].strip_prefix(b" ")?;
     let (sign, number) = zone.get(..5)?.split_first()?;

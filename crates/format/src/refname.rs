@@ -1,4 +1,4 @@
-//! Rules for ref names (`git-check-ref-format(1)`), and the files that refs live in.
+//! Rules for ref names (`git-check-ref-format(1)`), and the files of refs.
 
 use std::{
     borrow::Cow,
@@ -9,7 +9,7 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice};
 
-/// The number of components that a name must have.
+/// The minimum number of components of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Levels {
     /// At least one: for names of branches and tags, and for `HEAD` and similar refs.
@@ -27,7 +27,7 @@ pub struct InvalidRefName;
 /// must not contain `..`, `@{`, a control character, a space or one of `~^:?*[\`. It must not end
 /// with a dot, and must not be `@`.
 pub fn check(name: &BStr, levels: Levels) -> Result<(), InvalidRefName> {
-    // A listing checks every name, so this is one pass.
+    // A listing checks every name, so this is a single pass.
     let bytes = name.as_bytes();
     let (mut start, mut slashes, mut last) = (0, 0, b'/');
     for (at, &byte) in bytes.iter().enumerate() {
@@ -55,7 +55,7 @@ pub fn check(name: &BStr, levels: Levels) -> Result<(), InvalidRefName> {
     if valid { Ok(()) } else { Err(InvalidRefName) }
 }
 
-/// Returns true if a name can end or go on after this component.
+/// Returns true if a name can end or continue after this component.
 fn is_end_of_component(component: &[u8]) -> bool {
     !component.is_empty() && !component.ends_with(b".lock")
 }
@@ -64,7 +64,7 @@ fn is_forbidden(byte: u8) -> bool {
     matches!(byte, 0..=b' ' | 127 | b'~' | b'^' | b':' | b'?' | b'*' | b'[' | b'\\')
 }
 
-/// Returns true if a name that fails [`check`] is still safe to use: it stays below `refs/`, or
+/// Returns true if a name that fails [`check`] can still be used safely: it stays below `refs/`, or
 /// consists of capitals and underscores.
 pub fn is_safe(name: &BStr) -> bool {
     match name.strip_prefix(b"refs/") {
@@ -98,7 +98,7 @@ pub fn is_listed_root(name: &BStr) -> bool {
 /// The directories of refs that are separate for each worktree.
 pub const PER_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 
-/// Returns true if each worktree has its own ref of this name.
+/// Returns true if each worktree has its own ref with this name.
 pub fn is_per_worktree(name: &BStr) -> bool {
     is_root(name) || PER_WORKTREE.iter().any(|dir| name.starts_with(dir.as_bytes()))
 }
@@ -131,7 +131,7 @@ impl<'a> RefScope<'a> {
         }
     }
 
-    /// Returns the directory of such refs. Their reflogs are below its `logs/`.
+    /// Returns the directory of refs in this scope. Their reflogs are below its `logs/`.
     pub fn dir<'d>(self, git_dir: &'d Path, common_dir: &'d Path) -> Cow<'d, Path> {
         match self {
             RefScope::ThisWorktree => Cow::Borrowed(git_dir),
@@ -147,14 +147,14 @@ pub fn file(git_dir: &Path, common_dir: &Path, name: &BStr) -> PathBuf {
     scope.dir(git_dir, common_dir).join(os_str(name))
 }
 
-/// Returns the path of its reflog.
+/// Returns the path of the reflog of `name`.
 pub fn log_file(git_dir: &Path, common_dir: &Path, name: &BStr) -> PathBuf {
     let (scope, name) = RefScope::of(name);
     scope.dir(git_dir, common_dir).join("logs").join(os_str(name))
 }
 
-/// Turns `name` into a valid ref name component: removes slashes and replaces invalid bytes by
-/// dashes. Git names the directories of worktrees this way.
+/// Converts `name` to a valid ref name component: removes slashes and replaces invalid bytes by
+/// dashes. Git names the administrative directories of worktrees this way.
 pub fn sanitized(name: &BStr) -> BString {
     if name == "@" {
         return BString::from("-");
@@ -181,7 +181,7 @@ pub fn sanitized(name: &BStr) -> BString {
     clean
 }
 
-/// Converts a name that the repository holds to the system's string type.
+/// Converts a name from the repository to the system's string type.
 #[expect(clippy::disallowed_methods, reason = "names of refs and worktrees, no paths that a user wrote")]
 fn os_str(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)

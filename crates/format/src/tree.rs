@@ -16,7 +16,7 @@ pub struct TreeEntry<'a> {
     pub oid: ObjectId,
 }
 
-/// The bytes are no tree.
+/// The bytes are not a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed tree object")]
 pub struct Malformed;

@@ -55,17 +55,17 @@ struct Matcher<'a> {
     at: usize,
     /// The last star that stops at slashes.
     within: Option<Star>,
-    /// The last star that crosses slashes.
+    /// The last star that may cross slashes.
     across: Option<Star>,
 }
 
-/// A star that may match more than it does so far.
+/// A star that can be extended to match more text.
 struct Star {
     /// The position in the pattern after the star.
     behind: usize,
     /// The first position in the text where the rest of the pattern may match.
     from: usize,
-    /// The last such position.
+    /// The last position in the text where the rest of the pattern may match.
     limit: usize,
 }
 
@@ -84,7 +84,7 @@ impl Matcher<'_> {
         if wanted == b'*' {
             return self.star();
         }
-        // If the star matched more, even less text would remain.
+        // If the star matched more, even less text would be left.
         let Some(&byte) = self.text.get(self.at) else { return Step::End(false) };
         let byte = self.fold(byte);
         self.place += 1;
@@ -100,7 +100,7 @@ impl Matcher<'_> {
                 // The class is malformed, and every match would have to pass it.
                 None => return Step::End(false),
             },
-            // Git does not fold the case of an escaped letter.
+            // Git does not ignore the case of an escaped letter.
             b'\\' => {
                 let escaped = self.pattern.get(self.place).copied();
                 self.place += 1;
@@ -214,7 +214,7 @@ struct Members<'a> {
     rest: &'a [u8],
     byte: u8,
     icase: bool,
-    /// True if `byte` is among the members so far.
+    /// True if one of the previous members matches `byte`.
     found: bool,
 }
 
@@ -225,7 +225,7 @@ impl Members<'_> {
         Some(next)
     }
 
-    /// A byte that stands for itself, even as the start of a range.
+    /// A literal byte, even as the start of a range.
     fn single(&mut self, member: u8) -> u8 {
         self.found |= member == self.byte;
         member

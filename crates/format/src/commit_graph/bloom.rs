@@ -6,10 +6,10 @@
 /// The seeds of both hashes.
 const SEEDS: [u32; 2] = [0x293a_e76f, 0x7e64_6e2c];
 
-/// How filters are computed.
+/// Parameters of the filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// 1: bytes above 127 are hashed as signed numbers. 2: as they are.
+    /// 1: bytes above 127 are hashed as signed numbers. 2: as unsigned numbers.
     pub version: u32,
     /// The number of bits that a path sets.
     pub hashes: u32,
@@ -27,7 +27,7 @@ impl Default for Settings {
 pub const TOO_LARGE: [u8; 1] = [0xff];
 
 impl Settings {
-    /// Returns the filter of these paths, which are different.
+    /// Returns the filter of these paths, which must be distinct.
     pub fn filter<'p>(&self, paths: impl ExactSizeIterator<Item = &'p [u8]>) -> Vec<u8> {
         let bits = paths.len() as u64 * u64::from(self.bits);
         let mut filter = vec![0; (bits.div_ceil(8) as usize).max(1)];
@@ -44,7 +44,8 @@ impl Settings {
     }
 }
 
-/// Murmur3 of 32 bits, with the error of version 1 if that is asked for.
+/// Computes 32-bit Murmur3. Version 1 treats bytes as signed, which is a known error of that
+/// version.
 fn murmur3(seed: u32, data: &[u8], version: u32) -> u32 {
     let byte = |byte: u8| if version == 2 { u32::from(byte) } else { i32::from(byte as i8) as u32 };
     let mix = |word: u32| word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);

@@ -1,5 +1,5 @@
 //! Commit-graph files: the parents, tree, date and generation of commits, sorted by name, and the
-//! filters of the paths that they change. A file may be a layer upon others.
+//! filters of the paths that they change. A file may be a layer on top of others.
 //!
 //! Source: gitformat-commit-graph(5), gitformat-chunk(5). [`Graph::parse`] checks what Git checks:
 //! signature, version, hash, and the sizes of the chunks. Positions inside are checked when they
@@ -13,7 +13,7 @@ use crate::chunks::{self, Chunks, Id};
 use crate::fanout::{self, FANOUT_LEN, be32, be64};
 use crate::{HashKind, ObjectId};
 
-/// Why a commit-graph cannot be used. The text is Git's.
+/// The reason why a commit-graph cannot be used. The text is Git's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The file is shorter than the smallest one.
@@ -41,7 +41,7 @@ pub enum Error {
     Chunk { name: &'static str, why: Option<&'static str> },
 }
 
-/// The fault of a chunk that is not needed. The file is used without it.
+/// A defect of an optional chunk. The file is used without the chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Complaint {
     /// Git prints an error.
@@ -50,7 +50,7 @@ pub enum Complaint {
     Warning(String),
 }
 
-/// The chunks to be used.
+/// The optional chunks to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
     /// Generations of version 2.
@@ -59,13 +59,13 @@ pub struct Use {
     pub filters: bool,
 }
 
-/// The value of a parent that is not there.
+/// The value of a missing parent.
 pub const NO_PARENT: u32 = 0x7000_0000;
-/// The second parent is a place in the list of further parents.
+/// A flag of the second parent: the rest is a position in the list of further parents.
 pub const MORE_PARENTS: u32 = 0x8000_0000;
-/// The last of further parents.
+/// A flag that marks the last of the further parents.
 pub const LAST_PARENT: u32 = 0x8000_0000;
-/// The offset is a place in the chunk of large offsets.
+/// A flag of a generation offset: the rest is a position in the chunk of large offsets.
 pub const LARGE_OFFSET: u32 = 0x8000_0000;
 
 const SIGNATURE: u32 = 0x4347_5048;
@@ -103,9 +103,10 @@ struct Filters {
 pub struct Commit {
     /// Its tree.
     pub tree: ObjectId,
-    /// Its parents: a position, [`NO_PARENT`], or for the second [`MORE_PARENTS`] with a place.
+    /// Its parents: a position, [`NO_PARENT`], or for the second parent [`MORE_PARENTS`] with a
+    /// position in the list of further parents.
     pub parents: [u32; 2],
-    /// The number of commits on the longest way to a root; 0 if it is not known.
+    /// The topological level: the number of commits on the longest path to a root; 0 if unknown.
     pub level: u32,
     /// The low 34 bits of the committer's date.
     pub date: u64,
@@ -116,13 +117,14 @@ pub struct Commit {
 pub enum Filter<'g> {
     /// The filter, which is empty if it was not computed.
     Bytes(&'g [u8]),
-    /// The file has none that can be used; the warning is Git's, without the name of the file.
+    /// The file has no usable filter for the commit. The warning is Git's, without the name of the
+    /// file.
     Bad(BadFilter),
     /// The file has no filters.
     None,
 }
 
-/// The fault of the place of a filter.
+/// The defect of the location of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum BadFilter {
@@ -131,8 +133,8 @@ pub enum BadFilter {
 }
 
 impl<D: Deref<Target = [u8]>> Graph<D> {
-    /// Checks the structure of a commit-graph and takes its bytes. Returns complaints about chunks
-    /// that are not used.
+    /// Checks the structure of a commit-graph and takes its bytes. Also returns the defects of
+    /// optional chunks that are not used.
     pub fn parse(data: D, hash: HashKind, used: Use) -> Result<(Self, Vec<Complaint>), Error> {
         if data.len() < HEADER_LEN + 4 * 12 + FANOUT_LEN + hash.len() {
             return Err(Error::TooSmall);
@@ -203,7 +205,7 @@ impl<D: Deref<Target = [u8]>> Graph<D> {
         self.count
     }
 
-    /// Returns the number of commits whose names begin with `byte` or a smaller one.
+    /// Returns the number of commits whose names begin with a byte up to `byte`.
     pub fn upto(&self, byte: u8) -> u32 {
         be32(&self.data, self.fanout + usize::from(byte) * 4)
     }
@@ -248,19 +250,19 @@ impl<D: Deref<Target = [u8]>> Graph<D> {
         }
     }
 
-    /// Returns the further parent at a place: a position, perhaps with [`LAST_PARENT`]. `None` if
-    /// the place is outside of the list.
+    /// Returns the further parent at a position of the list: a commit's position, possibly with
+    /// [`LAST_PARENT`]. Returns `None` if the position is outside of the list.
     pub fn edge(&self, place: u32) -> Option<u32> {
         let at = place as usize * 4;
         self.data[self.edges.clone()].get(at..at + 4).map(|edge| be32(edge, 0))
     }
 
-    /// Returns true if the file has generations of version 2 that are used.
+    /// Returns true if the file has generations of version 2 and they are used.
     pub fn has_generations(&self) -> bool {
         self.generations.is_some()
     }
 
-    /// Returns the difference between generation and date of the `n`th commit, perhaps with
+    /// Returns the difference between generation and date of the `n`th commit, possibly with
     /// [`LARGE_OFFSET`]. Only for files with generations.
     pub fn generation_offset(&self, n: u32) -> Option<u32> {
         self.generations.map(|at| be32(&self.data, at + n as usize * 4))
@@ -275,12 +277,12 @@ impl<D: Deref<Target = [u8]>> Graph<D> {
         offset.map(|offset| be64(offset, 0)).ok_or("commit-graph overflow generation data is too small")
     }
 
-    /// Returns true if the file has the chunk of its bases.
+    /// Returns true if the file has the chunk that lists its base graphs.
     pub fn has_bases(&self) -> bool {
         self.bases.is_some()
     }
 
-    /// Returns the number of base graphs that the file names.
+    /// Returns the number of base graphs that the file requires.
     pub fn base_count(&self) -> usize {
         self.bases.as_ref().map_or(0, |bases| bases.len() / self.hash.len())
     }
@@ -292,12 +294,12 @@ impl<D: Deref<Target = [u8]>> Graph<D> {
         Some(self.id_at(bases.start + n * self.hash.len()))
     }
 
-    /// Returns how the filters were computed, if the file has some.
+    /// Returns the parameters of the filters, if the file has filters.
     pub fn filter_settings(&self) -> Option<bloom::Settings> {
         self.filters.as_ref().map(|filters| filters.settings)
     }
 
-    /// Forgets the filters.
+    /// Drops the filters.
     pub fn drop_filters(&mut self) {
         self.filters = None;
     }

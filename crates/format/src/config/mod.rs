@@ -5,7 +5,7 @@
 //! value where it stands, adds a new value after the last one of its section, and adds a new
 //! section at the end.
 //!
-//! Reading values for use, with includes and scopes, happens elsewhere.
+//! Another crate reads values, with includes and scopes.
 
 mod rewrite;
 mod scan;
@@ -64,7 +64,7 @@ pub struct Change<'a> {
     pub all: bool,
 }
 
-/// Why nothing was changed. The messages are Git's.
+/// The reason why nothing was changed. The messages are Git's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {

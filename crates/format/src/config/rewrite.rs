@@ -30,7 +30,7 @@ pub fn change(
     }
 }
 
-/// A copy of a file, up to some place.
+/// A partial copy of a file.
 struct Copy<'a> {
     content: &'a [u8],
     out: Vec<u8>,
@@ -38,7 +38,7 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Copies what is left before `end`, and goes on at `next`. A copied part ends in a newline.
+    /// Copies the content up to `end`, and continues at `next`. A copied part ends in a newline.
     fn up_to(&mut self, end: usize, next: usize) {
         if end > self.from {
             self.out.extend_from_slice(&self.content[self.from..end]);
@@ -90,7 +90,7 @@ fn inserted(
 }
 
 /// Copies the file up to the last of `found`, and leaves all of them out. With `sections`, a
-/// section that becomes empty goes too.
+/// section that becomes empty is left out too.
 fn without<'a>(content: &'a [u8], pieces: &[Piece], found: &[usize], sections: bool) -> Copy<'a> {
     let mut copy = Copy { content, out: Vec::with_capacity(content.len() + 64), from: 0 };
     let mut left = found;

@@ -1,4 +1,4 @@
-//! Takes a configuration file apart: where its sections, entries and comments are.
+//! Splits a configuration file into sections, entries and comments.
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -29,8 +29,8 @@ pub(super) struct Piece {
     pub(super) end: usize,
 }
 
-/// Returns the parts of the file in order. `select` decides by its value if an entry of the key is
-/// selected.
+/// Returns the parts of the file in order. `select` receives the value of an entry of the key and
+/// returns true if the entry is selected.
 pub(super) fn scan(
     content: &[u8],
     key: &Key<'_>,
@@ -101,8 +101,8 @@ fn header_end(content: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// Parses the text between the brackets. Returns two flags: if it names the key's section, and if
-/// entries below it can belong to the key. Returns `None` if it is malformed.
+/// Parses the text between the brackets. Returns two flags: the header is that of the key's
+/// section, and entries below it can belong to the key. Returns `None` if it is malformed.
 fn header_of(header: &[u8], key: &Key<'_>) -> Option<(bool, bool)> {
     let name_end =
         header.iter().position(|&byte| !is_name_byte(byte) && byte != b'.').unwrap_or(header.len());
@@ -112,8 +112,8 @@ fn header_of(header: &[u8], key: &Key<'_>) -> Option<(bool, bool)> {
     }
     let rest = rest.trim_ascii_start();
     if rest.is_empty() {
-        // `[section.subsection]` is an old form. Git compares it without case when it looks for a
-        // section, and as lower case when it looks for a key.
+        // `[section.subsection]` is an old form. Git ignores its case when it looks for a section,
+        // and reads it as lower case when it looks for a key.
         let (section, subsection) = match name.split_once_str(".") {
             Some((section, subsection)) => (section, Some(subsection)),
             None => (name, None),

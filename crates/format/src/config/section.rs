@@ -1,19 +1,19 @@
 //! Renames and removes sections.
 //!
-//! Git works on lines here, not on the grammar: a header counts if it is the first thing on its
-//! line, and it is compared byte by byte.
+//! Git works on lines here, not on the grammar: a header must be the first text on its line, and it
+//! is compared byte by byte.
 
 use bstr::{BStr, ByteSlice};
 
 use super::rewrite::write_header;
 
-/// Why no section was renamed.
+/// The reason why no section was renamed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SectionError {
     #[error("invalid section name: {0}")]
     Name(bstr::BString),
-    /// The content has a NUL or a line that is too long. Git treats such files in its own way.
+    /// The content has a NUL or a line that is too long. Git has special rules for such files.
     #[error("a line that is no text")]
     NotText,
 }
@@ -68,7 +68,7 @@ pub fn rename_section(
     Ok((out, found))
 }
 
-/// Returns true for a name that is not empty and is plain before the first dot.
+/// Returns true for a name that is not empty and has only name characters before the first dot.
 fn is_section_name(name: &[u8]) -> bool {
     let section = name.split(|&byte| byte == b'.').next().unwrap_or_default();
     !name.is_empty() && section.iter().all(|&byte| super::is_name_byte(byte))
@@ -79,8 +79,8 @@ fn is_blank(letter: char) -> bool {
 }
 
 /// Returns the text after the header and the blanks that follow it, if the line begins with the
-/// header of the section `name`. Blanks before the subsection may follow each other; an unquoted
-/// subsection (`[section.sub]`) is compared as it is written.
+/// header of the section `name`. Several blanks may precede the subsection; an unquoted subsection
+/// (`[section.sub]`) is compared as written.
 fn after_header<'a>(line: &'a [u8], name: &BStr) -> Option<&'a [u8]> {
     let mut rest = line.strip_prefix(b"[")?;
     let mut name = name.as_bytes();

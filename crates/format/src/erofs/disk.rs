@@ -1,4 +1,4 @@
-//! The numbers of the format.
+//! The constants of the format.
 
 /// Offset of the superblock.
 pub(super) const SUPER_OFFSET: usize = 1024;
@@ -19,7 +19,7 @@ pub(super) const EXTENDED: usize = 64;
 pub(super) const DIRENT: usize = 12;
 /// The size of a chunk index.
 pub(super) const CHUNK_INDEX: usize = 8;
-/// In the format of chunks: there are indexes with devices.
+/// Chunk format flag: the file has chunk indexes, which name a device.
 pub(super) const CHUNK_HAS_INDEXES: u16 = 0x20;
 /// A chunk has at most 1 GiB: fewer bits than any reader's arithmetic.
 pub(super) const MAX_CHUNK_BITS: u32 = 30;

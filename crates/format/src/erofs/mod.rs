@@ -1,7 +1,7 @@
 //! EROFS images with metadata only: directories, symbolic links, and regular files whose contents
-//! lie in other files, the extra devices. No input or output happens here.
+//! are in other files, the extra devices. This module does no I/O.
 //!
-//! - [`mod@write`]: collects a tree, assigns a place to each inode, and produces the bytes;
+//! - [`mod@write`]: collects a tree, assigns an offset to each inode, and produces the bytes;
 //! - [`read`]: reads an image back, and refuses everything that the writer does not produce.
 //!
 //! # Layout
@@ -16,8 +16,8 @@
 //!
 //! The number of an inode (nid) is its offset divided by 32. It is also its inode number in
 //! `stat(2)`. Blocks of the extra devices follow those of the image in one space of block numbers,
-//! so a regular file takes 32 bytes. If the devices are too large for that, files name the device
-//! and the block in chunk indexes, which takes 64 bytes.
+//! so a regular file takes 32 bytes. If the devices are too large for that, files refer to the
+//! device and the block in chunk indexes, which takes 64 bytes.
 //!
 //! Source: Linux, `Documentation/filesystems/erofs.rst`, and "Core on-disk format" at
 //! erofs.docs.kernel.org. Numbers are little-endian.

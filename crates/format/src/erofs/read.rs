@@ -1,9 +1,9 @@
 //! Reads an image that [`super::write`] produced, for verification.
 //!
-//! Promise: for any bytes, the answer is the tree or an error. Each inode is visited once, memory
-//! is proportional to the image, and no recursion depends on it. Everything that the writer does
-//! not produce is an error: other features, unsorted or repeated names, inodes that are reached
-//! twice, and data outside of the image.
+//! Promise: for any bytes, the result is the tree or an error. Each inode is visited once, memory
+//! is proportional to the image, and no recursion depends on it. Anything that the writer does not
+//! produce is an error: other features, unsorted or repeated names, inodes that are reached twice,
+//! and data outside of the image.
 
 use bstr::{BStr, BString};
 
@@ -16,16 +16,16 @@ use super::{
     },
 };
 
-/// Why the bytes are no image.
+/// The reason why the bytes are not a valid image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The image ends too early.
     #[error("the image is too short")]
     TooShort,
-    /// The superblock.
+    /// The superblock is invalid.
     #[error("the superblock is damaged: {0}")]
     Superblock(&'static str),
-    /// An inode or the content of a directory or link.
+    /// An inode, or the content of a directory or link, is invalid.
     #[error("'{path}' is damaged: {what}")]
     Inode {
         /// The path; empty for the root.
@@ -44,7 +44,7 @@ pub struct Image<'a> {
     chunked: bool,
     /// The number of inodes.
     pub inodes: u64,
-    /// The name of the image.
+    /// The UUID of the image.
     pub uuid: [u8; 16],
     /// Modification and change time of all files: seconds and nanoseconds.
     pub time: (u64, u32),
@@ -61,7 +61,7 @@ pub enum Content<'a> {
     Directory,
     /// A symbolic link, and its target.
     Symlink(&'a BStr),
-    /// A regular file. An empty one has no place.
+    /// A regular file. An empty file has no location.
     File(Option<Place>),
 }
 
@@ -89,11 +89,11 @@ struct Raw<'a> {
     inode: Inode<'a>,
     layout: u16,
     union: u32,
-    /// The offset behind the inode.
+    /// The offset after the inode.
     end: usize,
 }
 
-/// A directory that is being read.
+/// A directory whose entries are being read.
 struct Open {
     nid: u64,
     parent: u64,
@@ -101,9 +101,9 @@ struct Open {
     path: usize,
     /// The offsets and lengths of its blocks, the last one first.
     blocks: Vec<(usize, usize)>,
-    /// The next entry of the last block.
+    /// The number of the next entry of the current block.
     next: usize,
-    /// The last name.
+    /// The previous name.
     last: Vec<u8>,
     /// The number of `.` and `..` found, and of subdirectories.
     dots: u32,
@@ -421,7 +421,7 @@ impl<'a> Image<'a> {
             };
             let name = block.get(name_at..end)?;
             let name = match is_last {
-                // Zeros fill the block.
+                // Zeros pad the block after the last name.
                 true => &name[..name.iter().position(|&byte| byte == 0).unwrap_or(name.len())],
                 false => name,
             };

@@ -47,7 +47,7 @@ fn read_back(bytes: &[u8]) -> Result<Tree, read::Error> {
     Ok(tree)
 }
 
-/// Builds an image of a list of paths, and returns it with the tree that a reader must find.
+/// Builds an image of a list of paths, and returns it with the expected tree.
 fn build(options: Options, paths: &BTreeMap<BString, Kind>) -> (Layout, Tree) {
     let mut image = Image::new(options, 0o755);
     let mut nodes = BTreeMap::from([(BString::default(), 0)]);
@@ -80,7 +80,7 @@ fn build(options: Options, paths: &BTreeMap<BString, Kind>) -> (Layout, Tree) {
     (layout, expected)
 }
 
-/// Paths whose directories all exist.
+/// Generates lists of paths that include all parent directories.
 fn trees() -> impl Strategy<Value = BTreeMap<BString, Kind>> {
     let name = prop_oneof![
         "[-!.a-c]{1,4}".prop_map(BString::from),
@@ -141,7 +141,7 @@ proptest! {
     }
 }
 
-/// Makes the superblock's checksum match.
+/// Updates the superblock's checksum.
 fn seal(image: &mut [u8]) {
     image[1028..1032].fill(0);
     let checksum = super::crc32c(!0, &image[1024..1536]);

@@ -1,6 +1,6 @@
 //! Writes an image.
 //!
-//! Order: nodes are added, each after its directory; [`Image::lay_out`] assigns the places; then
+//! Order: nodes are added, each after its directory; [`Image::lay_out`] assigns the offsets; then
 //! [`Layout::nid`] gives inode numbers and [`Layout::emit`] the bytes, in order.
 
 use bstr::BStr;
@@ -14,12 +14,12 @@ use super::{
     },
 };
 
-/// The facts about a whole image.
+/// Options that apply to a whole image.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The binary logarithm of the block size: 9 to 16.
     pub block_bits: u32,
-    /// The name of the image. A kernel takes two images with one name for the same.
+    /// The UUID of the image. A kernel treats two images with the same UUID as the same image.
     pub uuid: [u8; 16],
     /// Modification and change time of all files: seconds and nanoseconds.
     pub time: (u64, u32),
@@ -31,19 +31,19 @@ pub struct Options {
     pub devices: Vec<u32>,
 }
 
-/// Why a tree does not fit into an image.
+/// The reason why a tree cannot be stored in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A name is empty, too long, or holds a byte that no name may hold.
+    /// A name is empty, too long, or contains a byte that is not allowed in names.
     #[error("a file name is empty, or longer than 255 bytes")]
     Name,
-    /// A directory holds a name twice.
+    /// A directory contains a name twice.
     #[error("a directory holds a name twice")]
     Duplicate,
-    /// The target of a link is empty, or longer than a path may be.
+    /// The target of a link is empty or too long for a path.
     #[error("the target of a symbolic link is empty, or longer than 4,095 bytes")]
     Target,
-    /// A content lies outside of its device.
+    /// The content of a file is outside of its device.
     #[error("a content lies outside of its device")]
     Place,
     /// There are more than 2^32 blocks, inodes, or bytes of names.
@@ -67,12 +67,12 @@ enum Content {
 #[derive(Clone, Copy, Debug)]
 struct Inode {
     parent: Node,
-    /// The name's place in [`Image::bytes`].
+    /// The offset of the name in [`Image::bytes`].
     name: u32,
     name_len: u8,
     permissions: u16,
     content: Content,
-    /// A directory's size is known when it is laid out.
+    /// The size in bytes. That of a directory is set by the layout.
     size: u64,
 }
 
@@ -113,7 +113,7 @@ impl Image {
         self.add(parent, name, 0o777, Content::Symlink { start }, target.len() as u64)
     }
 
-    /// Adds a regular file of `size` bytes. An empty file has no place.
+    /// Adds a regular file of `size` bytes. An empty file has no location.
     pub fn add_file(
         &mut self,
         parent: Node,
@@ -170,7 +170,7 @@ impl Image {
         1 << self.options.block_bits
     }
 
-    /// Assigns a place to each inode and to each full block.
+    /// Assigns an offset to each inode, and block numbers to contents outside of inodes.
     pub fn lay_out(self) -> Result<Layout, Error> {
         let children = Children::of(&self)?;
         let mut layout = Layout {
@@ -233,10 +233,10 @@ impl Children {
     }
 }
 
-/// The place of an inode.
+/// The location of an inode.
 #[derive(Clone, Copy, Debug, Default)]
 struct InodePlace {
-    /// Divided by 32, the inode's number.
+    /// The offset in bytes. The inode's number is the offset divided by 32.
     offset: u64,
     /// Bytes after the inode that belong to its content.
     inline: u32,
@@ -245,7 +245,7 @@ struct InodePlace {
     blocks: u32,
 }
 
-/// An image whose inodes have their places.
+/// An image with the location of each inode.
 #[derive(Debug)]
 pub struct Layout {
     image: Image,
@@ -255,7 +255,7 @@ pub struct Layout {
     data_start: u32,
     /// The number of blocks of the image.
     blocks: u32,
-    /// Files name a device and a block in chunk indexes.
+    /// True if files refer to a device and a block in chunk indexes.
     chunked: bool,
 }
 
@@ -280,15 +280,15 @@ impl Layout {
         false
     }
 
-    /// Returns the first byte behind the device table.
+    /// Returns the offset after the device table, rounded up to a block.
     fn inodes_start(&self) -> usize {
         let devices = self.image.options.devices.len();
         let end = SUPER_OFFSET + SLOT + devices * SLOT;
         end.max(SUPER_OFFSET + checksummed(self.image.block_size())).next_multiple_of(self.image.block_size())
     }
 
-    /// Assigns places in the order of the nodes. An inode and its inline data lie in one block. The
-    /// rest of a block that is too small for the next inode takes later ones that fit.
+    /// Assigns locations in the order of the nodes. An inode and its inline data are in one block.
+    /// If the rest of a block is too small for the next inode, later inodes that fit fill it.
     fn assign(&mut self) -> Result<(), Error> {
         let block_size = self.image.block_size();
         let (mut next, mut gap) = (self.inodes_start(), 0..0);
@@ -296,7 +296,7 @@ impl Layout {
         for node in 0..self.image.inodes.len() as Node {
             let (inline, blocks) = self.measure(node);
             let need = (self.inode_size(node) + inline).next_multiple_of(UNIT);
-            // Only chunk indexes may exceed a block. They are no inline data.
+            // Only chunk indexes may cross a block boundary. They are not inline data.
             let is_fixed = need <= block_size;
             let offset = if need <= gap.len() {
                 gap.start += need;
@@ -465,7 +465,8 @@ impl Layout {
         header
     }
 
-    /// Returns the number of a device's first block in the common space; 0 if there is none.
+    /// Returns the number of a device's first block in the common space; 0 if there is no common
+    /// space.
     fn first_block(&self, device: usize) -> u32 {
         if self.chunked {
             return 0;
@@ -522,7 +523,7 @@ impl Layout {
         }
     }
 
-    /// Appends what lies right behind the inode.
+    /// Appends the data that directly follow the inode.
     fn inline(&self, node: Node, out: &mut Vec<u8>) {
         let (inode, place) = (&self.image.inodes[node as usize], &self.places[node as usize]);
         if place.inline == 0 {
@@ -554,7 +555,7 @@ impl Layout {
         }
     }
 
-    /// Writes the blocks of a node's content that lie outside of its inode.
+    /// Writes the blocks of a node's content that are outside of its inode.
     fn blocks_of<E>(&self, node: Node, piece: &mut Piece<'_, E>) -> Result<(), E> {
         let (inode, place) = (&self.image.inodes[node as usize], &self.places[node as usize]);
         let block_bits = self.image.options.block_bits;
@@ -614,7 +615,7 @@ struct Piece<'a, E> {
 }
 
 impl<E> Piece<'_, E> {
-    /// Fills up with zeros to the offset.
+    /// Pads with zeros up to the offset.
     fn pad_to(&mut self, offset: u64) -> Result<(), E> {
         self.flush_if_full()?;
         let missing = offset - self.written - self.bytes.len() as u64;

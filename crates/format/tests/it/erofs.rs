@@ -23,7 +23,7 @@ use testkit::ErofsImage;
 
 const TIME: (u64, u32) = (1_700_000_000, 123_456_789);
 
-/// The facts of `lstat`, and the target or the content.
+/// The result of `lstat`, and the target or the content.
 #[derive(Debug, PartialEq)]
 struct Facts {
     ino: u64,
@@ -36,11 +36,12 @@ struct Facts {
     content: Vec<u8>,
 }
 
-/// A tree with everything that is hard, on two devices.
+/// A tree with all difficult cases, on two devices.
 struct Case {
     block_bits: u32,
     owner: (u32, u32),
-    /// Lie about the size of a device, so that its blocks do not fit into one space of numbers.
+    /// State a wrong size of a device, so that its blocks do not fit into one space of block
+    /// numbers.
     chunked: bool,
     huge_directory: usize,
 }
@@ -53,7 +54,7 @@ struct Built {
 }
 
 fn build(case: &Case) -> Built {
-    // The kernel mounts no image that lies on tmpfs.
+    // The kernel does not mount an image on tmpfs.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory for tests");
     let block = 1u64 << case.block_bits;
     let devices: Vec<PathBuf> = ["one", "two"].map(|name| dir.path().join(name)).into();
@@ -85,7 +86,7 @@ fn build(case: &Case) -> Built {
         let node = image.add_directory(0, name.into(), 0o750).expect("added");
         nodes.insert(name.into(), (node, 0o40750, Vec::new()));
     }
-    // Names that sort around `.` and `..`, and bytes that are no UTF-8.
+    // Names that sort around `.` and `..`, and bytes that are not UTF-8.
     for name in [&b"!"[..], b"-", b"...", b".a", b"\xff\x01", b"a b,c\\d\n"] {
         let node = image.add_file(nodes[BStr::new("dir")].0, name.into(), 0o644, 0, None).expect("added");
         nodes.insert(join("dir".into(), name), (node, 0o100644, Vec::new()));
@@ -96,7 +97,7 @@ fn build(case: &Case) -> Built {
         let node = image.add_symlink(0, name.as_bytes().into(), target.as_bstr()).expect("added");
         nodes.insert(name.into(), (node, 0o120777, target));
     }
-    // Contents of all sizes around a block, on both devices, at odd places.
+    // Contents of all sizes around a block, on both devices, at odd offsets.
     let mut next = [3u32, 7];
     for (number, size) in [1u64, 511, 512, 513, 4095, 4096, 4097, 100_000].into_iter().enumerate() {
         let device = number % 2;
@@ -165,7 +166,7 @@ fn examine(point: &Path, path: &Path, found: &mut BTreeMap<BString, Facts>) {
         content,
     };
     found.insert(relative.into(), facts);
-    // Paths that are too long for a system call are found by `fsck.erofs`.
+    // Paths that are too long for a system call are checked by `fsck.erofs`.
     if stat.is_dir() && path.as_os_str().len() < 3800 {
         let names: Vec<_> =
             fs::read_dir(path).expect("listed").map(|entry| entry.expect("an entry")).collect();
@@ -235,7 +236,7 @@ fn the_kernel_finds_every_file_of_a_huge_directory() {
     check(&Case { block_bits: 9, owner: (0, 0), chunked: false, huge_directory: 100_000 });
 }
 
-/// Debian's `fsck.erofs` 1.5 only knows blocks of 4,096 bytes.
+/// Debian's `fsck.erofs` 1.5 supports only blocks of 4,096 bytes.
 #[test]
 fn fsck_finds_no_flaw() {
     if Command::new("fsck.erofs").arg("-V").output().is_err() {

@@ -1,5 +1,5 @@
-//! Reads and rewrites indices made by Git. Git must see the same index, and where the format leaves
-//! no choice, the bytes must be equal.
+//! Reads and rewrites indices made by Git. Git must read the same index, and where the format
+//! allows no choice, the bytes must be equal.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -38,7 +38,7 @@ fn save(repo: &Repo<'_>, index: &Index, options: &write::Options) {
     fs::write(repo.join(".git/index"), file).expect("the repository is ours");
 }
 
-/// Everything that Git shows of an index.
+/// Returns everything that Git prints about an index.
 fn shown(repo: &Repo<'_>) -> Vec<BString> {
     let commands: [&[&str]; 5] = [
         &["ls-files", "-s", "-v", "--debug"],
@@ -122,7 +122,7 @@ fn keeps_conflicts_and_resolved_stages() {
     let (before, after) = rewrite(&repo, HashKind::Sha1, &WRITE);
     assert_eq!(before, after);
 
-    // Git resolves one conflict and the test the other; both can be unresolved again.
+    // Git resolves one conflict and the test the other; both can be restored.
     repo.git(&["add", "a"]);
     let (before, after) = rewrite(&repo, HashKind::Sha1, &WRITE);
     assert_eq!(before, after);
@@ -259,7 +259,8 @@ fn merges_a_split_index_and_splits_it_again() {
     let part = Part::Split { base, delta: &delta };
     let file = write::to_vec(&index, part, &WRITE).expect("Git wrote no null object");
     fs::write(repo.join(".git/index"), file).expect("the repository is ours");
-    // Git's --debug also shows which file an entry comes from, and moves racy entries without need.
+    // Git's --debug also prints the file that an entry comes from, and moves racy entries
+    // unnecessarily.
     assert_eq!(shown(&repo)[1..], before[1..]);
 
     // Repeats this with the index in one file.

@@ -9,7 +9,7 @@ enum Token {
         folds: bool,
     },
     Any,
-    /// The members, and separately those that also match a letter of the other case.
+    /// The members, and those that also match a letter of the other case.
     Class {
         members: BTreeSet<u8>,
         either_case: BTreeSet<u8>,

@@ -1,5 +1,5 @@
-//! Compares the matcher with its definition ([`reference`]) and with Git: `check-attr` answers many
-//! patterns for many paths at once, `test-tool wildmatch` one at a time.
+//! Compares the matcher with its definition ([`reference`]) and with Git: `check-attr` matches many
+//! patterns against many paths at once, `test-tool wildmatch` one at a time.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -24,7 +24,7 @@ use testkit::{Repo, Sandbox, wildcards::Dice};
 
 use crate::reference;
 
-/// The Git version whose matcher is the rule. Older versions (2.47) let `b**//?` match `b/c`.
+/// The Git version whose matcher is the oracle. Older versions (2.47) let `b**//?` match `b/c`.
 const MATCHER_OF: (u32, u32) = (2, 55);
 
 const MODES: [Mode; 4] = [
@@ -100,12 +100,12 @@ fn long_patterns_match_in_bounded_time() {
         let begin = Instant::now();
         assert!(!wildmatch(&pattern, &text, mode), "{}", pattern.as_bstr());
         let took = begin.elapsed();
-        // Without a bound it would take years; a busy machine takes a second.
+        // An exponential matcher would take years; the limit allows for a busy machine.
         assert!(took < Duration::from_secs(60), "{}: {took:?}", pattern[..12].as_bstr());
     }
 }
 
-/// Returns Git's answer for each of `paths`: for each pattern, if it matches.
+/// Returns Git's result for each of `paths`: for each pattern, true if it matches.
 fn git_attributes(repo: &Repo<'_>, patterns: &[BString], paths: &[BString], icase: bool) -> Vec<Vec<bool>> {
     let mut lines = Vec::new();
     for (number, pattern) in patterns.iter().enumerate() {
