@@ -159,7 +159,7 @@ fn store(at: &Repo<'_>, content: &[u8]) -> ObjectId {
     oid
 }
 
-/// Returns the index in Git's file and as a value.
+/// Returns the index as Git's file and as a value.
 fn index(at: &Repo<'_>, files: &[(&str, &[u8])]) -> Index {
     let mut files = files.to_vec();
     files.sort();

@@ -8,8 +8,8 @@ use testkit::{FILTER_PROTOCOL, Repo, Sandbox};
 
 use crate::{git_output, open};
 
-/// A filter that writes upper case to the worktree and lower case to Git, and logs its requests. A
-/// path with `late` is delayed, with `fail` refused, with `abort` ends the filter.
+/// A filter that writes upper case to the worktree and lower case to Git, and logs its requests. It
+/// delays a path that contains `late`, refuses one with `fail`, and aborts at one with `abort`.
 const FILTER: &str = r#"
 my (%kept, $rounds);
 open(my $log, '>>', $ARGV[0]); $log->autoflush(1);
@@ -166,7 +166,7 @@ fn fetches_files_delayed_by_a_process() {
     let command = process(&sandbox);
     at.git(&["config", "filter.proc.process", &command]);
     same_as_git(&at, &index);
-    // Git sends the same requests to its own process.
+    // Git sends the same requests to its own filter process.
     let log = at.read("../log").to_string();
     let lines: Vec<_> = log.lines().collect();
     let (ours, theirs) = lines.split_at(lines.len() / 2);

@@ -166,7 +166,7 @@ fn refuses_dubious_ownership() {
     let assume = ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
     opened(&[]);
     opened(&[assume]);
-    // Older versions know neither the pattern nor the dot.
+    // Older versions support neither the pattern nor the dot.
     let newer: &[&str] = if sandbox.git_version() >= (2, 48) { &[&parent, "."] } else { &[] };
     for value in [&*path, "*", "/elsewhere", ""].iter().chain(newer).copied() {
         opened(&[
@@ -176,7 +176,7 @@ fn refuses_dubious_ownership() {
             ("GIT_CONFIG_VALUE_0", value),
         ]);
     }
-    // The repository's own configuration does not count.
+    // The repository's own configuration is ignored.
     at.git(&["config", "safe.directory", "*"]);
     opened(&[assume]);
 }

@@ -106,7 +106,7 @@ const NAMES: [&str; 40] = [
 
 fn listed(repo: &Repository, prefix: &str) -> String {
     let all = repo.refs(prefix).expect("readable");
-    // Git calls refs with the null name broken.
+    // Git reports refs with the null name as broken.
     let sound = all.iter().filter(|(_, id)| !id.is_null());
     sound.map(|(name, id)| format!("{name} {id}")).collect::<Vec<_>>().join("\n")
 }

@@ -1,5 +1,5 @@
-//! The dialogue with Git's `upload-pack`, in every version of the protocol: the pack holds what the
-//! client lacks, and no more.
+//! Connections to Git's `upload-pack`, in every version of the protocol: the pack contains the
+//! objects that the client lacks, and no others.
 
 use std::{collections::VecDeque, io::Read};
 
@@ -32,7 +32,7 @@ impl Negotiator for Offer {
     fn acknowledge(&mut self, commit: &ObjectId) -> Result<bool, Error> {
         let known = self.common.contains(commit);
         self.common.push(*commit);
-        // Everything behind a common commit is common too.
+        // All ancestors of a common commit are common too.
         self.commits.clear();
         Ok(known)
     }

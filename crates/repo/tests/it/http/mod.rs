@@ -1,4 +1,4 @@
-//! sapwood's own HTTP client, with a real server.
+//! sapwood's own HTTP client against a real server.
 
 mod packs;
 mod tunnel;
@@ -49,8 +49,8 @@ impl Ground {
         self.client().git(&["config", "--add", key, value]);
     }
 
-    /// Lists refs by sapwood, with more variables in the environment. The result is in the format
-    /// of `git ls-remote`, or the error's text.
+    /// Lists refs with sapwood, with more variables in the environment. Returns the output in the
+    /// format of `git ls-remote`, or the error's text.
     fn list_with(&self, url: &str, variables: &[(&str, &str)]) -> Result<String, String> {
         let options = options(&self.client());
         let mut env: HashMap<_, _> = options.env.clone();
@@ -96,7 +96,7 @@ impl Ground {
         assert_eq!(self.list(url), Ok(expected), "{url}");
     }
 
-    /// Compares the errors; Git has `fatal: ` before it.
+    /// Compares the error messages; Git's begin with `fatal: `.
     #[track_caller]
     fn same_error(&self, url: &str) {
         let run = self.client().try_git(&["ls-remote", url]);
@@ -134,9 +134,9 @@ fn failures_have_gits_words() {
     for path in ["git/missing", "status/403/x", "status/404/x", "status/500/x", "status/503/x"] {
         ground.same_error(&ground.server.url(path));
     }
-    // The server's file says nothing of refs.
+    // The server's file contains no refs.
     ground.same_error(&ground.server.url("files/a/.git/HEAD?"));
-    // Nobody listens on the first port.
+    // No process listens on port 1.
     let url = "http://127.0.0.1:1/a";
     let options = options(&ground.sandbox.repo("client"));
     let repo = Repository::open(&options).expect("a repository");
@@ -211,7 +211,7 @@ fn headers_are_sent_as_git_sends_them() {
     ground.set(&format!("http.http://127.0.0.1:{}/git.userAgent", ground.server.port()), "own/1");
     let seen = |server: &Nginx| -> Vec<String> {
         let lines = server.requests();
-        // Method, address, status, size, version, authorization, agent, cookie, ..., X-Test, type.
+        // Method, URL, status, size, version, authorization, agent, cookie, ..., X-Test, type.
         let columns = |line: &String| {
             let fields: Vec<&str> = line.split('|').collect();
             [0, 1, 2, 4, 5, 6, 7, 10, 14].map(|at| fields[at]).join("|")
@@ -226,7 +226,7 @@ fn headers_are_sent_as_git_sends_them() {
     assert!(git[0].contains("|own/1|name=value|second|"), "{git:?}");
 }
 
-/// A helper that logs its questions and answers with the given lines.
+/// Creates a helper that logs its input and prints the given lines.
 fn helper(ground: &Ground, answer: &str) {
     let log = ground.client().join("log").display().to_string();
     let script =
@@ -247,7 +247,8 @@ fn take_log(ground: &Ground) -> String {
     log
 }
 
-/// Lists refs by Git and by sapwood with the same helper; compares results and questions.
+/// Lists refs with Git and with sapwood and the same helper; compares results and the helper's
+/// input.
 #[track_caller]
 fn same_with_helper(ground: &Ground, path: &str, user: &str, answer: &str) -> String {
     helper(ground, answer);
@@ -361,7 +362,7 @@ fn older_versions_are_spoken() {
 #[test]
 fn plain_http_goes_through_a_proxy() {
     let ground = Ground::with(NginxOptions {
-        // A server for every name: a proxy's view of the request.
+        // One server for every host name, to see the requests that a proxy receives.
         directives: "location /proxied/ { if ($http_proxy_authorization = '') { return 407; } return 204; }",
         ..NginxOptions::default()
     });
@@ -377,7 +378,7 @@ fn plain_http_goes_through_a_proxy() {
     assert!(ground.list_with("http://unknown.invalid/proxied/a", &[("http_proxy", &with_user)]).is_err());
 }
 
-/// Downloads the rest of a file; returns the beginning and the bytes that came.
+/// Downloads the rest of a file; returns the start and the downloaded bytes.
 fn download(ground: &Ground, url: &str, resume: &Resume) -> Result<(Beginning, Vec<u8>), String> {
     let repo = Repository::open(&options(&ground.client())).expect("a repository");
     let (mut begun, mut bytes) = (None, Vec::new());

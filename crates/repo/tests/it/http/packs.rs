@@ -12,7 +12,7 @@ use testkit::Repo;
 use super::Ground;
 use crate::options;
 
-/// Offers commits in order, and remembers those that the server has.
+/// Offers commits in order, and records those that the server has.
 #[derive(Default)]
 struct Offers {
     left: Vec<ObjectId>,
@@ -36,7 +36,7 @@ fn commits(repo: &Repo<'_>, range: &str) -> Vec<ObjectId> {
     list.lines().map(|hex| ObjectId::from_hex(HashKind::Sha1, hex.as_bytes()).expect("a name")).collect()
 }
 
-/// Fetches everything, and returns the pack.
+/// Fetches all refs, and returns the pack.
 fn fetch(ground: &Ground, url: &str, offers: &mut Offers) -> Vec<u8> {
     let repo = Repository::open(&options(&ground.client())).expect("a repository");
     let client = Client::of(&repo);
@@ -63,7 +63,7 @@ fn fetch(ground: &Ground, url: &str, offers: &mut Offers) -> Vec<u8> {
     pack
 }
 
-/// Gives the pack to Git and checks that everything of the server is here now.
+/// Passes the pack to Git and checks that all objects of the server are now here.
 fn take(ground: &Ground, pack: &[u8]) {
     let client = ground.client();
     client.write("pack", pack);

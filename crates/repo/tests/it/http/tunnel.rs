@@ -1,4 +1,4 @@
-//! https through a proxy that wants a password.
+//! https through a proxy that requires a password.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -12,8 +12,8 @@ use super::{Ground, helper};
 /// The requests to the proxy.
 type Seen = Arc<Mutex<Vec<String>>>;
 
-/// Starts a proxy with the user `u` and the password `p`; returns its port. It ends with the
-/// process.
+/// Starts a proxy with the user `u` and the password `p`; returns its port. It runs until the
+/// process ends.
 fn proxy(seen: &Seen) -> u16 {
     let socket = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = socket.local_addr().expect("bound").port();
