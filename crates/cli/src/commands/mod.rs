@@ -1,4 +1,4 @@
-//! The commands: a folder and a record each. [`COMMANDS`] is the table.
+//! The commands: a folder and a record for each. [`COMMANDS`] is the table.
 
 use bstr::BStr;
 
@@ -67,7 +67,7 @@ pub(crate) mod workspace;
 pub(crate) mod worktree;
 mod write_tree;
 
-/// Every command but those of the shim, in the order of `help`.
+/// All commands except those of the shim, in the order of `help`.
 pub(crate) const COMMANDS: &[Command] = &[
     status::COMMAND,
     init::COMMAND,
@@ -123,7 +123,7 @@ pub(crate) fn lazy_fetch(run: &Invocation) -> std::sync::Arc<dyn repo::LazyFetch
     std::sync::Arc::new(fetch::Fetcher::of(run))
 }
 
-/// The command of this name.
+/// Returns the command called `name`.
 pub(crate) fn find(name: &BStr) -> Option<&'static Command> {
     COMMANDS.iter().find(|command| name == command.name)
 }
@@ -131,14 +131,14 @@ pub(crate) fn find(name: &BStr) -> Option<&'static Command> {
 /// Runs `command`. Returns its exit code.
 pub(crate) fn start(run: &Invocation, command: &'static Command) -> Result<u8, Failure> {
     let result = command.start(run);
-    // A command that is to be handed over has printed nothing.
+    // A command that will be handed over has printed nothing.
     if let (Some(objects), false) = (run.objects.get(), matches!(result, Err(Failure::Unserved(_)))) {
         console::late_complaints(objects);
     }
     result
 }
 
-/// The failure of a command that sapwood does not have. Its first line is printed.
+/// Prints the message for an unknown command, and returns its failure.
 pub(crate) fn unknown(name: &BStr) -> Failure {
     console::note(text!("sapwood: '", name, "' is not a sapwood command. See 'sapwood --help'."));
     Failure::Said(1)

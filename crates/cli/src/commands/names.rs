@@ -1,4 +1,4 @@
-//! Names on standard input. Each is handled before the next is read, so that another program can
+//! Names on standard input. Each is processed before the next is read, so that another program can
 //! send one at a time.
 
 use std::io::BufRead as _;
@@ -10,20 +10,20 @@ use crate::{
     term::{console::Listing, failure::Failure},
 };
 
-/// The names that are still to come.
+/// The names that were not read yet.
 pub(crate) struct Names {
     input: Input,
-    /// They end in NUL and are not quoted.
+    /// Names end in NUL and are not quoted.
     nul: bool,
 }
 
 impl Names {
-    /// `nul`: `-z`.
+    /// `nul` is true for `-z`.
     pub(crate) fn new(run: &Invocation, nul: bool) -> Result<Names, Failure> {
         Ok(Names { input: Input::new(run)?, nul })
     }
 
-    /// Returns the next name. Before it waits, writes `results`, which an error calls `what`.
+    /// Returns the next name. Before it waits, it writes `results`, which errors call `what`.
     pub(crate) fn next(&mut self, results: &mut Listing, what: &str) -> Result<Option<BString>, Failure> {
         let end = if self.nul { b'\0' } else { b'\n' };
         let mut line = BString::default();
@@ -48,7 +48,7 @@ impl Names {
         if self.nul {
             return Ok(Some(line));
         }
-        // Git's lines are C strings.
+        // In Git the line is a C string.
         let length = line.find_byte(0).unwrap_or(line.len());
         line.truncate(length);
         match line.first() {

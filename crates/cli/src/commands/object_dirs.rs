@@ -1,5 +1,5 @@
-//! Parts of commands that write files for a whole object directory: a subcommand that options
-//! may come before, and `--object-dir`.
+//! Shared code of commands that write files for a whole object directory: a subcommand that options
+//! may precede, and `--object-dir`.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{session::invocation::Invocation, term::args::Survey, term::failure::Failure};
 
-/// Refuses what is no subcommand of `served`, and options that Git reads only after another word.
-/// Options of all subcommands may come before it.
+/// Returns a reason for a word that is not a subcommand in `served`, and for options of another
+/// subcommand. Options that all subcommands share may precede the word.
 pub(super) fn subcommand(
     survey: &Survey,
     args: &[BString],
@@ -40,12 +40,12 @@ pub(super) fn subcommand(
     foreign.map(|given| Reason::Option(given.name.to_owned()))
 }
 
-/// The subcommand of a command line that [`subcommand`] accepts.
+/// Returns the subcommand of a command line that [`subcommand`] accepts.
 fn name_of(survey: &Survey) -> &str {
     survey.rest.first().and_then(|name| name.to_str().ok()).unwrap_or_default()
 }
 
-/// Finds states of the repository in which objects are not what they seem.
+/// Detects partial clones and grafts.
 pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
     let mut found = partial(candidate.repo());
     found.extend(grafts(candidate.repo()));
@@ -55,11 +55,11 @@ pub(super) fn repository(candidate: &Candidate<'_>) -> Vec<Reason> {
 /// An object directory.
 #[derive(Clone, Debug)]
 pub(super) struct ObjectDir {
-    /// Its path, absolute.
+    /// The absolute path.
     pub(super) path: PathBuf,
     /// Its path in messages.
     pub(super) shown: PathBuf,
-    /// It is the repository's, or one of its alternates.
+    /// True for the repository's own directory, or one of its alternates.
     pub(super) is_of_repository: bool,
 }
 

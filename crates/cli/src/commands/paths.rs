@@ -20,12 +20,12 @@ use crate::{
     },
 };
 
-/// The arguments as pathspecs, relative to where we are.
+/// Parses the arguments as pathspecs, relative to the current directory.
 pub(crate) fn parse(run: &Invocation, repo: &Repository, args: &[BString]) -> Result<Pathspecs, Failure> {
     parse_by(run, repo, args, Pathspecs::parse, None)
 }
 
-/// As [`parse`]; without any, where we are is meant.
+/// Like [`parse`]; without arguments, the current directory is selected.
 pub(crate) fn parse_or_here(
     run: &Invocation,
     repo: &Repository,
@@ -34,7 +34,7 @@ pub(crate) fn parse_or_here(
     parse_by(run, repo, args, Pathspecs::parse_or_here, None)
 }
 
-/// As [`parse_or_here`]; where the worktree has no file of attributes, that of this index counts.
+/// Like [`parse_or_here`]; where the worktree has no attribute file, the one in this index applies.
 pub(crate) fn parse_or_here_by(
     run: &Invocation,
     repo: &Repository,
@@ -44,7 +44,7 @@ pub(crate) fn parse_or_here_by(
     parse_by(run, repo, args, Pathspecs::parse_or_here, Some(index))
 }
 
-/// An argument as a path: of all magic only `:/` is known.
+/// Parses an argument as a path: of all pathspec magic only `:/` is supported.
 pub(crate) fn parse_path(run: &Invocation, repo: &Repository, arg: &BString) -> Result<Pathspecs, Failure> {
     parse_by(run, repo, std::slice::from_ref(arg), Pathspecs::parse_paths, None)
 }
@@ -70,7 +70,7 @@ fn parse_by(
     parser(args, repo.prefix(), root.as_bstr(), defaults).map_err(|error| Failure::Fatal(error.message))
 }
 
-/// Returns the attributes, if a pathspec may ask for them.
+/// Returns the attributes, if a pathspec may need them.
 fn attributes(
     run: &Invocation,
     args: &[BString],
@@ -88,7 +88,7 @@ fn attributes(
     Ok(Some(Arc::new(pathspec::Attributes::new(repo, index, |line| console::note(line))?)))
 }
 
-/// Returns true if a word names something in the worktree, by Git's rule for telling revisions from
+/// Returns true if a word names a file in the worktree, by Git's rule to distinguish revisions from
 /// paths.
 pub(crate) fn is_a_file(repo: &Repository, word: &BStr) -> Result<bool, Failure> {
     let Some(root) = repo.work_tree() else { return Ok(false) };
@@ -127,9 +127,8 @@ fn use_dashes(run: &Invocation) -> String {
     )
 }
 
-/// Returns true if a word that is a revision may be a file, too: Git does not look within a Git
-/// directory, nor outside of the worktree, where some commands still are when they read their
-/// arguments.
+/// Returns true if a revision may also be a file: Git does not search within a Git directory, or
+/// outside the worktree, where some commands still are when they parse their arguments.
 fn looks_for_files(run: &Invocation, repo: &Repository) -> bool {
     let Some(root) = repo.work_tree() else { return false };
     let git_dir = sys::by_path::canonical(repo.git_dir()).unwrap_or_else(|_| repo.git_dir().to_owned());
@@ -138,7 +137,7 @@ fn looks_for_files(run: &Invocation, repo: &Repository) -> bool {
     !(root.starts_with(git_dir) || stays && is_outside())
 }
 
-/// A revision that is a file too is ambiguous without `--`.
+/// Returns an error for a revision that is also a file, which is ambiguous without `--`.
 pub(crate) fn must_not_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
     if word.starts_with(b"-") || !looks_for_files(run, repo) || !is_a_file(repo, word)? {
         return Ok(());
@@ -151,12 +150,12 @@ pub(crate) fn must_not_be_a_file(run: &Invocation, repo: &Repository, word: &BSt
     )))
 }
 
-/// Says which refs that `word` may mean lead nowhere, and were passed over.
+/// Prints the broken refs that `word` may mean and that were skipped.
 pub(crate) fn warn_ignored(repo: &Repository, word: &BStr) {
     repo.ignored_refs(word).iter().for_each(console::warning);
 }
 
-/// A path given without `--` must be there, or look like a pattern.
+/// Returns an error unless a path without `--` exists, or looks like a pattern.
 pub(crate) fn must_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
     if word.starts_with(b"-") {
         return Err(Failure::Fatal(text!("option '", word, "' must come before non-option arguments")));
@@ -173,7 +172,7 @@ pub(crate) fn must_be_a_file(run: &Invocation, repo: &Repository, word: &BStr) -
     )))
 }
 
-/// As [`must_be_a_file`], for what comes behind a path, and so is no revision.
+/// Like [`must_be_a_file`], for a word after a path, which therefore is not a revision.
 pub(crate) fn must_be_another_file(run: &Invocation, repo: &Repository, word: &BStr) -> Result<(), Failure> {
     if looks_like_a_path(repo, word)? {
         return Ok(());

@@ -1,5 +1,5 @@
-//! `--pathspec-from-file`: pathspecs from a file or standard input, one a line and quoted if need
-//! be, or each ended by NUL. An empty file counts as no paths.
+//! `--pathspec-from-file`: pathspecs from a file or standard input, one per line and quoted if
+//! necessary, or each terminated by NUL. An empty file counts as no paths.
 
 use std::io::Read as _;
 
@@ -14,19 +14,19 @@ use crate::{
     term::{console::text, failure::Failure},
 };
 
-/// The two options as they were given.
+/// The two options as given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathspecFile {
-    /// `--pathspec-from-file`; `-` is standard input. A missing file that is `:(optional)` leaves
-    /// the one before it; `--no-pathspec-from-file` has no effect, as in Git.
+    /// `--pathspec-from-file`; `-` is standard input. If a file with `:(optional)` is missing, the
+    /// previous file applies. `--no-pathspec-from-file` has no effect, as in Git.
     pub(crate) files: Vec<BString>,
     /// `--pathspec-file-nul`
     pub(crate) nul: bool,
 }
 
 impl PathspecFile {
-    /// Returns the paths: those `given` as arguments, or those in the file. Both is a mistake, and
-    /// so is the file with the option `apart`.
+    /// Returns the paths: those `given` as arguments, or those in the file. It is an error to give
+    /// both, or the file together with the option `apart`.
     pub(crate) fn or(
         &self,
         given: Pathspecs,
@@ -59,7 +59,7 @@ impl PathspecFile {
             Some(file) => at(run, file).is_ok_and(|path| path.exists()).then_some(file.as_bstr()),
             None => Some(file.as_bstr()),
         });
-        // To Git the empty string is no file at all.
+        // For Git the empty string means no file.
         last.filter(|file| !file.is_empty())
     }
 }
@@ -77,7 +77,7 @@ fn read(file: &BStr, run: &Invocation, repo: &Repository) -> Result<Vec<u8>, Fai
         }),
     };
     read.map_err(|error| {
-        // Git is at the top of the worktree and names the file from there.
+        // Git works at the root of the worktree and names the file relative to that.
         let prefix = if file.starts_with(b"/") || file == "-" { BStr::new("") } else { repo.prefix() };
         let reason = crate::term::text::os_error(&error);
         Failure::Fatal(text!("could not open '", prefix, file, "' for reading: ", reason))

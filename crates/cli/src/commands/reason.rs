@@ -1,10 +1,10 @@
-//! The reason for which an invocation is left to the real Git.
+//! The reason to leave an invocation to the real Git.
 
 use bstr::ByteSlice as _;
 
 use crate::term::failure::Failure;
 
-/// Why an invocation is the real Git's.
+/// Why an invocation is left to the real Git.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Reason {
     /// sapwood has no such command.
@@ -13,13 +13,13 @@ pub(crate) enum Reason {
     /// An option, before or after the command's name, that is not native.
     #[error("option '{0}'")]
     Option(String),
-    /// Something else about the command line.
+    /// Another property of the command line.
     #[error("{0}")]
     CommandLine(String),
     /// A setting, by name.
     #[error("{0} is set")]
     Setting(String),
-    /// A variable that stands for a setting.
+    /// A variable that replaces a setting.
     #[error("{0} is set")]
     Variable(&'static str),
     /// The state of the repository.
@@ -39,7 +39,7 @@ impl Reason {
         Reason::Repository(what.into())
     }
 
-    /// The first line of a failure, without where to read more.
+    /// Returns the first line of a failure, without its reference to documentation.
     pub(crate) fn refused(failure: &Failure) -> Reason {
         match failure {
             Failure::Fatal(message) | Failure::Error(message, _) => {

@@ -1,7 +1,7 @@
-//! The record of a command: everything the program knows of it before it runs.
+//! The record of a command: all its properties that the program uses before it runs.
 //!
 //! Dispatch, `-h`, `help`, shell completion, the shim's decision and `doctor` read records. A
-//! command's name stands in its record and nowhere else.
+//! command's name is in its record and nowhere else.
 
 use bstr::{BStr, BString};
 
@@ -23,14 +23,14 @@ use crate::{
 pub(crate) struct Candidate<'a> {
     pub(crate) run: &'a Invocation,
     pub(crate) command: &'static Command,
-    /// The command line, parsed without a mistake. `None`: any command line.
+    /// The parsed, valid command line. `None` stands for any command line.
     pub(crate) survey: Option<&'a Survey>,
     /// The arguments of the command line.
     pub(crate) args: &'a [BString],
     pub(crate) home: Home<'a>,
 }
 
-/// The place that a command works in.
+/// The configuration that a command works with.
 #[derive(Clone, Copy)]
 pub(crate) enum Home<'a> {
     Repository(&'a Repository),
@@ -38,7 +38,7 @@ pub(crate) enum Home<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// The repository. Only commands that run in one have checks that call this.
+    /// Returns the repository. Only commands that run in one have checks that call this.
     pub(crate) fn repo(&self) -> &'a Repository {
         match self.home {
             Home::Repository(repo) => repo,
@@ -46,7 +46,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub(crate) fn config(&self) -> &'a dyn Config {
         match self.home {
             Home::Repository(repo) => repo,
@@ -54,7 +54,7 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// The reasons, found one check after the other.
+    /// Returns the reasons, and runs one check after the other.
     pub(crate) fn reasons(&self) -> impl Iterator<Item = Reason> {
         self.command.checks.iter().flat_map(|checks| checks.iter()).flat_map(|check| check(self))
     }
@@ -65,11 +65,10 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Finds reasons in the settings, the environment and the state of the repository.
+/// Returns the reasons in the settings, the environment and the state of the repository.
 pub(crate) type Check = fn(&Candidate<'_>) -> Vec<Reason>;
 
-/// Finds a reason in a command line that was parsed without a mistake. The arguments are as the
-/// user gave them.
+/// Returns a reason in a valid command line. The arguments are as the user gave them.
 pub(crate) type LineCheck = fn(&Survey, &[BString]) -> Option<Reason>;
 
 /// One command, or one subcommand.
@@ -91,25 +90,25 @@ pub(crate) struct Command {
     pub(crate) settings: &'static [&'static [Setting]],
     /// Environment variables that leave the command to the real Git.
     pub(crate) variables: &'static [&'static [Variable]],
-    /// Reasons that the command line alone gives.
+    /// Checks of the command line alone.
     pub(crate) line: &'static [LineCheck],
-    /// Reasons that the state of the repository gives, in order of their cost.
+    /// Checks of the repository's state, in the order of their cost.
     pub(crate) checks: &'static [&'static [Check]],
     /// Runs the command with the arguments after its name. Returns the exit code.
     pub(crate) run: fn(&Invocation, &[BString]) -> Result<u8, Failure>,
-    /// If there are some, the first argument names one of them.
+    /// If it is not empty, the first argument names one of them.
     pub(crate) subcommands: &'static [Command],
-    /// The record that runs if there are no arguments, or if the first one is an option. `None`: a
-    /// subcommand must be named.
+    /// The record that runs without arguments, or if the first one is an option. With `None`, a
+    /// subcommand is required.
     pub(crate) assumed: Option<&'static Command>,
 }
 
 /// The part of `help` that lists a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
-    /// Git's commands that make a repository.
+    /// Git's commands that create a repository.
     Starts,
-    /// Git's commands that only look.
+    /// Git's commands that only read.
     Looks,
     /// Git's commands that change a worktree.
     Changes,
@@ -119,9 +118,9 @@ pub(crate) enum Group {
     Scripts,
     /// Commands that Git does not have.
     Own,
-    /// Commands that sapwood starts itself. No list shows them.
+    /// Commands that sapwood starts itself. They are not listed.
     Internal,
-    /// Git's commands that only Git and sapwood start. No list shows them.
+    /// Git's commands that only Git and sapwood start. They are not listed.
     Hidden,
 }
 
@@ -136,22 +135,23 @@ pub(crate) enum Revisions {
     AfterFirst,
 }
 
-/// Properties by which the shared path tells commands apart.
+/// Properties that shared code uses to distinguish commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traits {
-    /// The command runs outside of any repository.
+    /// The command runs without a repository.
     pub(crate) outside: bool,
-    /// The command runs in a repository if there is one, and outside of any otherwise.
+    /// The command runs in a repository if there is one, and without one otherwise.
     pub(crate) anywhere: bool,
-    /// The command changes nothing before its plan stands: if the plan needs the real Git, the shim
-    /// can still hand over.
+    /// The command changes nothing before its plan is complete: if the plan needs the real Git, the
+    /// shim can still hand over.
     pub(crate) plans_first: bool,
-    /// The command starts no hook, filter or other program, so it needs no place of the real Git.
+    /// The command starts no hook, filter or other program, so it does not need to find the real
+    /// Git.
     pub(crate) starts_no_program: bool,
 }
 
 impl Command {
-    /// The values that most records share. A record names the fields in which it differs.
+    /// The values that most records share. A record sets only the fields that differ.
     pub(crate) const BASE: Command = Command {
         name: "",
         summary: "",
@@ -169,22 +169,22 @@ impl Command {
         assumed: None,
     };
 
-    /// Returns true for a command of Git's.
+    /// Returns true for a command that Git has.
     pub(crate) fn is_gits(&self) -> bool {
         !matches!(self.group, Group::Own | Group::Internal)
     }
 
-    /// The word by which `command` or its subcommand is called.
+    /// Returns the last word of the command's name.
     pub(crate) fn word(&self) -> &'static str {
         self.name.rsplit(' ').next().unwrap_or(self.name)
     }
 
-    /// The command's name without that of the subcommand.
+    /// Returns the first word of the command's name, without a subcommand.
     pub(crate) fn family(&self) -> &'static str {
         self.name.split(' ').next().unwrap_or(self.name)
     }
 
-    /// The commands that run: this one, or its subcommands.
+    /// Returns the commands that run: this one, or its subcommands.
     pub(crate) fn leaves(&'static self) -> &'static [Command] {
         match self.subcommands {
             [] => std::slice::from_ref(self),
@@ -192,7 +192,7 @@ impl Command {
         }
     }
 
-    /// The text that `-h` prints. A command with subcommands lists their usage lines.
+    /// Returns the text that `-h` prints. A command with subcommands lists their usage lines.
     pub(crate) fn help(&self) -> String {
         let lines = self.subcommands.iter().flat_map(|subcommand| subcommand.syntax.usage());
         if self.subcommands.is_empty() || !self.syntax.usage().is_empty() {
@@ -202,7 +202,7 @@ impl Command {
         lines.enumerate().map(line).collect::<String>() + "\n"
     }
 
-    /// The record that runs for `args`, and the arguments that are left for it.
+    /// Returns the record that runs for `args`, and the remaining arguments.
     pub(crate) fn leaf<'a>(
         &'static self,
         args: &'a [BString],
@@ -238,7 +238,7 @@ impl Command {
         (leaf.run)(run, args)
     }
 
-    /// Returns the first reason for which a command line, parsed without a mistake, is not native.
+    /// Returns the first reason why a valid command line is not native.
     pub(crate) fn line_obstacle(&self, survey: &Survey, args: &[BString]) -> Option<Reason> {
         let specs = self.syntax.specs();
         for given in &survey.options {
@@ -254,7 +254,7 @@ impl Command {
         self.line.iter().find_map(|check| check(survey, args))
     }
 
-    /// The words of a command line that may be revisions.
+    /// Returns the words of a command line that may be revisions.
     pub(crate) fn words<'a>(&self, survey: &'a Survey) -> impl Iterator<Item = &'a BStr> {
         use bstr::ByteSlice as _;
         let arguments = match self.revisions {

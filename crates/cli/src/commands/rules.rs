@@ -1,4 +1,4 @@
-//! Rules about settings and variables, as data in the records of commands.
+//! Rules for settings and variables, as data in the records of commands.
 
 use bstr::BStr;
 
@@ -11,14 +11,14 @@ pub(crate) enum When {
     Set,
     /// Every value but false.
     True,
-    /// A value that is no boolean.
+    /// A value that is not a boolean.
     NotBoolean,
     /// Every value but these.
     Not(&'static [&'static str]),
 }
 
 impl When {
-    /// Returns true if `value` is an obstacle. `None` is a name without `=`, which means true.
+    /// Returns true if `value` is an obstacle. `None` is a key without `=`, which means true.
     pub(crate) fn applies(self, value: Option<&BStr>) -> bool {
         match self {
             When::Never => false,
@@ -33,7 +33,7 @@ impl When {
     }
 }
 
-/// A setting (lower case; `*` stands for anything, once), and the values that are an obstacle.
+/// A setting (lower case; one `*` matches any text), and the values that are an obstacle.
 pub(crate) type Setting = (&'static str, When);
 
 /// An environment variable, and the values that are an obstacle. An empty value counts as unset.

@@ -1,7 +1,7 @@
 //! `sapwood ls-remote`: the refs of a server.
 //!
-//! Order: arguments; the address; one connection; the answer. No repository is needed, and nothing
-//! is changed. A remote helper that lists refs itself serves too.
+//! Order: arguments; the URL; one connection; the output. No repository is needed, and nothing is
+//! changed. A remote helper that lists refs itself is served too.
 
 mod remote;
 
@@ -48,7 +48,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// Git warns of passwords in addresses.
+/// Git warns of passwords in URLs.
 const SETTINGS: &[Setting] = &[("transfer.credentialsinurl", When::Not(&["allow"]))];
 
 const TABLE: Table<Set<Request>> = Table {
@@ -123,7 +123,7 @@ struct Request {
     server_options: Vec<BString>,
 }
 
-/// A key of the order. Only names are compared without Git.
+/// A sort key. Without Git only names can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Name,
@@ -153,14 +153,14 @@ impl Request {
     }
 }
 
-/// Keys that need objects, or that compare numbers in names.
+/// Detects sort keys that need objects, or that compare numbers in names.
 fn sort_keys(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let mut keys = survey.options.iter().filter(|given| given.name == "--sort");
     let unknown = keys.any(|given| given.value.as_ref().is_some_and(|key| Key::parse(key).is_none()));
     unknown.then(|| Reason::command_line("a key that only Git knows"))
 }
 
-/// One line of the answer.
+/// One line of the output.
 struct Line {
     oid: ObjectId,
     name: BString,
@@ -224,7 +224,7 @@ fn refs(
     Ok(found)
 }
 
-/// Selects and orders the lines of the answer.
+/// Selects and sorts the lines of the output.
 fn lines(found: Vec<RemoteRef>, request: &Request, patterns: &[BString]) -> Vec<Line> {
     let patterns: Vec<BString> = patterns.iter().map(|pattern| text!("*/", pattern)).collect();
     let mut lines = Vec::new();
@@ -237,7 +237,7 @@ fn lines(found: Vec<RemoteRef>, request: &Request, patterns: &[BString]) -> Vec<
             request.wants(line.name.as_bstr()) && (patterns.is_empty() || patterns.iter().any(matches))
         }));
     }
-    // The last key is the first one to compare, and another key of names decides nothing more.
+    // The last key is compared first; names are unique, so a further key by name has no effect.
     match request.sort.last() {
         Some(Key::Name) => lines.sort_by(|left, right| left.name.cmp(&right.name)),
         Some(Key::NameReversed) => lines.sort_by(|left, right| right.name.cmp(&left.name)),

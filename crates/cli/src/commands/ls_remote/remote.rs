@@ -19,7 +19,7 @@ use crate::{
     term::{console::text, failure::Failure, text::os_error},
 };
 
-/// A remote, or an address.
+/// A configured remote, or a URL.
 pub(super) struct Remote {
     pub(super) name: BString,
     pub(super) url: BString,
@@ -28,7 +28,7 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// Finds the remote of this name. A name that is not configured is an address.
+    /// Returns the remote called `name`. A name that is not configured is a URL.
     pub(super) fn find(
         config: &dyn Config,
         repo: Option<&Repository>,
@@ -76,7 +76,7 @@ impl Remote {
     }
 }
 
-/// Refuses a remote with refspecs that Git refuses, although nothing is fetched or pushed.
+/// Returns an error for refspecs that Git rejects, although nothing is fetched or pushed.
 fn check_refspecs(fetch: &[BString], push: &[BString]) -> Result<(), Failure> {
     let fetch = fetch.iter().map(|text| Refspec::parse(text.as_bstr(), HashKind::Sha1).map(drop));
     let push = push.iter().map(|text| Refspec::check_for_push(text.as_bstr(), HashKind::Sha1));
@@ -87,7 +87,7 @@ fn is_file(path: &Path) -> bool {
     matches!(by_path::stat_followed(path), Ok(Some(stat)) if stat.file_type == sys::FileType::File)
 }
 
-/// Leaves bundles to Git.
+/// Returns an error that leaves bundles to Git.
 pub(super) fn refuse_bundle(url: &Url, dir: &Path) -> Result<(), Failure> {
     let Some(path) =
         (url.scheme == Scheme::File).then(|| UserPath::new(url.path.as_bstr()).resolve(dir).ok()).flatten()
@@ -100,7 +100,7 @@ pub(super) fn refuse_bundle(url: &Url, dir: &Path) -> Result<(), Failure> {
     if is_bundle { Err(Failure::Unserved("bundles")) } else { Ok(()) }
 }
 
-/// Returns the failure that ends the command.
+/// Converts an error to the failure that ends the command.
 pub(super) fn failure(run: &Invocation, error: wire::Error) -> Failure {
     if run.interrupt.check().is_err() {
         return run.interrupt.failure();

@@ -1,7 +1,7 @@
 //! `sapwood mktree`: trees from lists of entries.
 //!
-//! A tree is published before its name is printed. With `--batch`, the reader of the names may use
-//! each tree at once.
+//! A tree is published before its name is printed, so with `--batch` the reader of the names may
+//! use each tree at once.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{Mode, ObjectId, loose::Kind};
@@ -59,7 +59,7 @@ struct Request {
     batch: bool,
 }
 
-/// An entry of the tree that is being read.
+/// An entry of the tree to write.
 struct Entry {
     mode: u32,
     name: BString,
@@ -67,7 +67,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The name by which a tree sorts its entries: directories as if a slash followed.
+    /// Returns the sort key of the entry: a directory sorts as if its name ended in a slash.
     fn order(&self) -> BString {
         match self.kind() {
             Kind::Tree => text!(self.name, "/"),
@@ -75,7 +75,7 @@ impl Entry {
         }
     }
 
-    /// The type of object that the mode names.
+    /// Returns the object type that the mode requires.
     fn kind(&self) -> Kind {
         match self.mode & 0o170000 {
             0o040000 => Kind::Tree,
@@ -102,7 +102,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
                 is_over = true;
                 break;
             }
-            // As for C, what is behind a NUL is not there.
+            // Like a C string, the line ends at the first NUL.
             let text = &line[..line.find_byte(0).unwrap_or(line.len())];
             if !text.is_empty() {
                 entries.push(parse(&repo, &request, text.as_bstr())?);
@@ -112,7 +112,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
                 return Err(Failure::fatal("input format error: (blank line only valid in batch mode)"));
             }
         }
-        // A last empty line is optional.
+        // A trailing empty line is optional.
         if request.batch && is_over && entries.is_empty() {
             break;
         }
@@ -126,7 +126,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Returns the tree of these entries.
+/// Returns the content of a tree with these entries.
 fn content(mut entries: Vec<Entry>) -> Vec<u8> {
     entries.sort_by_cached_key(Entry::order);
     let mut content = Vec::new();
@@ -139,7 +139,7 @@ fn content(mut entries: Vec<Entry>) -> Vec<u8> {
     content
 }
 
-/// Parses `<mode> <type> <object>\t<name>`, and checks that the three agree.
+/// Parses `<mode> <type> <object>\t<name>`, and checks that mode, type and object are consistent.
 fn parse(repo: &Repository, request: &Request, line: &BStr) -> Result<Entry, Failure> {
     let wrong = || Failure::Fatal(text!("input format error: ", line));
     let (mode, rest) = line.split_once_str(" ").ok_or_else(wrong)?;

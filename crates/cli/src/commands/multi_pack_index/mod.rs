@@ -2,7 +2,7 @@
 //!
 //! Order of `write` and `expire`: arguments; standard input; the lock on the file; the old file;
 //! the packs; the new file, which is on disk before anything is removed. A file that is up to date
-//! stays, even if the lock is held. Bitmaps, incremental files and `repack` are left to the real
+//! is kept, even if the lock is held. Bitmaps, incremental files and `repack` are left to the real
 //! Git.
 
 mod options;
@@ -52,7 +52,7 @@ pub(super) const COMMAND: Command = Command {
 
 const SERVED: &[&str] = &["write", "verify", "expire"];
 
-/// Bitmaps and layers belong to the multi-pack-index, and change with it.
+/// Detects bitmaps and layers, which belong to the multi-pack-index and change with it.
 fn companions(candidate: &Candidate<'_>) -> Vec<Reason> {
     let mut given = candidate.survey.iter().flat_map(|survey| &survey.options);
     let dir = given.rfind(|given| given.name == "--object-dir").map(|given| given.value.as_ref());
@@ -93,7 +93,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
 }
 
-/// The exit code of a failure that Git returns as -1.
+/// Git's exit code (-1) for a failure.
 const FAILED: u8 = 255;
 
 struct Desk<'a> {
@@ -104,7 +104,7 @@ struct Desk<'a> {
     shows: bool,
 }
 
-/// A new file, before it is written.
+/// A new file that was not written yet.
 struct Plan<'m> {
     packs: Packs<'m>,
     lock: Result<Lock, store::Error>,
@@ -116,7 +116,7 @@ impl Desk<'_> {
         Progress::new(title, self.shows, self.settings.progress_delay)
     }
 
-    /// Reads the old file. Says what is wrong with it, and dies of what Git dies of.
+    /// Reads the old file. Prints its flaws; those that are fatal in Git are errors.
     fn load(&self) -> Result<Option<Midx<Map>>, Failure> {
         match self.place.load() {
             Ok(found) => Ok(found),
@@ -140,13 +140,13 @@ impl Desk<'_> {
         }
     }
 
-    /// As [`Desk::load`], unless the repository is not to use the file.
+    /// Like [`Desk::load`], but `None` if the configuration disables the file.
     fn load_if_used(&self) -> Result<Option<Midx<Map>>, Failure> {
         let is_used = self.repo.config_bool("core.multiPackIndex")?.unwrap_or(true);
         if is_used { self.load() } else { Ok(None) }
     }
 
-    /// The version to write.
+    /// Returns the version to write.
     fn version(&self) -> Result<u8, Failure> {
         match self.repo.config_int("midx.version")? {
             None => Ok(1),
@@ -173,7 +173,8 @@ impl Desk<'_> {
             console::warning("ignoring existing multi-pack-index; checksum mismatch");
             old = None;
         }
-        // The old file hides the other copies of the objects that it takes from such a pack.
+        // With such an old file, the other copies of the objects in the temporary pack would be
+        // missing.
         old = old.filter(|old| Place::temporary_pack(old).is_none());
         let packs = match self.find(old.as_ref(), include.as_deref()) {
             Err(midx::Error::NoPack(number)) => {
@@ -205,7 +206,7 @@ impl Desk<'_> {
         self.publish(plan, &[])
     }
 
-    /// The names of index files on standard input.
+    /// Reads the names of index files from standard input.
     fn names_from_input(&self) -> Result<Vec<BString>, Failure> {
         let (mut input, mut line, mut names) = (Input::new(self.run)?, Vec::new(), Vec::new());
         while input.line(b'\n', &mut line)? {
@@ -233,7 +234,7 @@ impl Desk<'_> {
         Ok(packs)
     }
 
-    /// Writes the file, without the packs named `dropped`.
+    /// Writes the file, without the packs in `dropped`.
     fn publish(&self, plan: Plan<'_>, dropped: &[&bstr::BStr]) -> Result<u8, Failure> {
         let merged = Merged::new(&plan.packs, dropped, self.run.interrupt.flag());
         self.run.interrupt.check()?;
@@ -267,7 +268,7 @@ impl Desk<'_> {
             removing.finish(pack_count, pack_count);
             return Ok(0);
         }
-        // A file that is wrong must not decide which packs are removed.
+        // A corrupt file must not determine which packs are removed.
         if !old.has_valid_checksum() {
             return Err(Failure::fatal(
                 "cannot expire packs: the multi-pack-index has an incorrect checksum",

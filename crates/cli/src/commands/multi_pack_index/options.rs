@@ -27,7 +27,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Refuses options that are left to the real Git.
+    /// Returns an error for options that are left to the real Git.
     pub(super) fn refuse_unserved(&self) -> Result<(), Failure> {
         let unserved = [
             (self.bitmap, "'--bitmap'"),
@@ -40,7 +40,7 @@ impl Request {
     }
 }
 
-/// The options that Git reads after this subcommand.
+/// Returns the options that Git accepts for this subcommand.
 pub(super) fn options_of(subcommand: &str) -> &'static [&'static str] {
     match subcommand.as_bytes().as_bstr() {
         name if name == "write" => &[

@@ -1,4 +1,4 @@
-//! The moves, carried out.
+//! Executing the moves.
 
 use std::io;
 
@@ -43,7 +43,7 @@ pub(super) fn moves(
         rules: StatRules::of(repo)?,
         staging: Staging::new(index, add::protect(repo)?),
     };
-    // Directories that stay where they are, with their entries.
+    // Directories that were not moved, whose entries stay too.
     let mut left: Vec<Move> = Vec::new();
     for one in moves {
         let is_within = |left: &Move| {
@@ -97,7 +97,7 @@ impl Mover<'_> {
         }
     }
 
-    /// Gives the entry its new path, and the stat data of the file, which a rename changes.
+    /// Sets the entry's new path, and the file's new stat data: a rename changes the ctime.
     fn entry(&mut self, one: &Move) -> Result<(), Failure> {
         let (from, to) = (one.from.as_bstr(), one.to.as_bstr());
         let Some(mut entry) = self.staging.merged(from) else { return Ok(()) };

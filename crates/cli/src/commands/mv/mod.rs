@@ -1,7 +1,7 @@
-//! `sapwood mv`: files and directories to another place, with their entries.
+//! `sapwood mv`: moves files and directories with their entries.
 //!
 //! Order: the lock; the index; the check of each move; the moves, each in the worktree and then in
-//! the index; the index file. A refusal comes before the first move.
+//! the index; the index file. A refusal precedes the first move.
 
 mod apply;
 mod plan;
@@ -81,7 +81,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// Names that differ only in case are Git's matter.
+/// Names that differ only in case are left to Git.
 const FOLDING: &[Check] = &[folds_case];
 
 fn folds_case(candidate: &Candidate<'_>) -> Vec<Reason> {
@@ -89,12 +89,12 @@ fn folds_case(candidate: &Candidate<'_>) -> Vec<Reason> {
     folds.then(|| Reason::repository("core.ignoreCase is set")).into_iter().collect()
 }
 
-/// The paths of a command line, from the top of the worktree.
+/// The paths of a command line, relative to the worktree's root.
 struct Words {
     sources: Vec<BString>,
-    /// The last one: with a slash at its end if it must be a directory.
+    /// The last path, with a slash at its end if it must be a directory.
     destination: BString,
-    /// The last part of each source.
+    /// The last component of each source.
     names: Vec<BString>,
 }
 
@@ -123,7 +123,7 @@ fn words(repo: &Repository, worktree: &sys::Dir, args: &[BString]) -> Result<Wor
     let trimmed: Vec<&BStr> =
         sources.iter().map(|source| source.trim_end_with(|letter| letter == '/').as_bstr()).collect();
     let from_top = |path: &BStr| from_top(repo, path);
-    // A directory that is renamed may be called with a slash.
+    // The new name of a single directory may end in a slash.
     let is_directory = |path: &BStr| {
         let found = from_top(path).ok().and_then(|path| {
             let path = path.trim_end_with(|letter| letter == '/');
@@ -150,7 +150,7 @@ fn words(repo: &Repository, worktree: &sys::Dir, args: &[BString]) -> Result<Wor
     })
 }
 
-/// Returns a path of the command line from the top of the worktree.
+/// Returns a path of the command line relative to the worktree's root.
 fn from_top(repo: &Repository, path: &BStr) -> Result<BString, Failure> {
     use std::os::unix::ffi::OsStrExt as _;
     let top = repo.work_tree().map_or(&b""[..], |top| top.as_os_str().as_bytes());

@@ -1,4 +1,4 @@
-//! The moves, checked one after the other.
+//! Checking the moves one after the other.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -22,7 +22,7 @@ pub(super) struct Move {
     pub(super) from: BString,
     pub(super) to: BString,
     pub(super) kind: Kind,
-    /// The destination is a file that is replaced.
+    /// The destination is a file that will be replaced.
     pub(super) replaces: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Kind {
     Within,
 }
 
-/// Checks the moves in Git's order, and prints what a dry run prints.
+/// Checks the moves in Git's order, and prints the output of a dry run.
 pub(super) fn moves(
     request: &Request,
     worktree: &Dir,
@@ -74,7 +74,7 @@ struct Checker<'a> {
     request: &'a Request,
     worktree: &'a Dir,
     index: &'a Index,
-    /// Which paths belong in the worktree, if it is sparse.
+    /// The sparse patterns, if the worktree is sparse.
     patterns: Option<&'a Patterns>,
     /// The destinations so far.
     taken: BTreeSet<BString>,
@@ -83,7 +83,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Returns the place of each source.
+    /// Returns the destination of each source.
     fn destinations(&self, words: &Words) -> Result<Vec<BString>, Failure> {
         let Words { sources, destination, names } = words;
         let below = |lead: &[u8]| names.iter().map(|name| text!(lead, name)).collect();
@@ -102,7 +102,7 @@ impl Checker<'_> {
     fn file_type(&self, path: &BStr) -> Option<FileType> {
         match path.is_empty() {
             true => Some(FileType::Directory),
-            // A slash at its end is left of the directory that the command runs in.
+            // A path with a slash at its end is that of the current directory.
             false => self
                 .worktree
                 .stat(path.strip_suffix(b"/").unwrap_or(path))
@@ -112,7 +112,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks a move. Entries that follow it are added to `later`.
+    /// Checks a move. For a directory, adds the moves of its entries to `later`.
     fn check(&mut self, mut one: Move, later: &mut Vec<Move>) -> Result<Option<Move>, Failure> {
         let is_inside = |path: &BStr| {
             let path = path.trim_end_with(|letter| letter == '/').as_bstr();
@@ -131,7 +131,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns what is wrong with a move.
+    /// Returns the reason to refuse a move, if any.
     fn find_fault(&mut self, one: &mut Move, later: &mut Vec<Move>) -> Result<Option<&'static str>, Failure> {
         let (from, to) = (one.from.as_bstr(), one.to.as_bstr());
         let entry = self.index.position(from, Stage::Normal).ok().map(|at| self.index.entry(at));
@@ -148,7 +148,7 @@ impl Checker<'_> {
         let plain = to.trim_end_with(|letter| letter == '/').as_bstr();
         let at_place = match plain.len() == to.len() {
             true => self.file_type(to),
-            // With a slash at its end only a directory is found.
+            // A path with a slash at its end matches a directory only.
             false => self.file_type(plain).filter(|found| *found == FileType::Directory),
         };
         if file_type == FileType::Directory {
@@ -197,7 +197,7 @@ impl Checker<'_> {
             return Err(Failure::Unserved("submodules"));
         }
         let below = self.index.range_below(from);
-        // With a slash at its end Git finds nothing in it.
+        // If the path ends in a slash, Git does not find the directory's entries.
         if below.is_empty() || from.ends_with(b"/") {
             return Ok(Some("source directory is empty"));
         }

@@ -9,10 +9,10 @@ use crate::{
     session::settings::config::Config,
 };
 
-/// Hooks that sapwood does not run.
+/// Hooks that are left to the real Git.
 pub(crate) const UNSERVED: &[&str] = &["reference-transaction"];
 
-/// Hooks that sapwood does not run when it adds a worktree: Git runs them in a process of its own
+/// Hooks that are left to the real Git when a worktree is added: Git runs them in a child process
 /// there.
 pub(crate) const HOOKS_OF_WORKTREES: &[&str] = &["reference-transaction", "post-index-change"];
 
@@ -27,7 +27,7 @@ const NATIVE_HOOKS: &[&str] = &[
     "prepare-commit-msg",
 ];
 
-/// Every event for which Git has a hook: Git refuses a configured hook of such a name.
+/// The names of Git's hooks: Git rejects a configured hook with such a name.
 const EVENTS: &[&str] = &[
     "applypatch-msg",
     "commit-msg",
@@ -59,20 +59,20 @@ const EVENTS: &[&str] = &[
     "update",
 ];
 
-/// Finds configured hooks that leave a command to the real Git.
+/// Detects configured hooks that are left to the real Git.
 pub(crate) fn configured(candidate: &Candidate<'_>) -> Vec<Reason> {
     configured_in(candidate.config())
 }
 
-/// As [`configured`], in the configuration of another repository.
+/// Like [`configured`], for the configuration of another repository.
 pub(crate) fn configured_in(config: &dyn Config) -> Vec<Reason> {
     let names = config.names().into_iter().map(|name| name.to_string());
     names.filter(|name| is_left_to_git(config, name)).map(Reason::Setting).collect()
 }
 
-/// Returns true if the setting `name` configures hooks in a way that sapwood does not serve.
-/// sapwood runs at most one configured hook for each event, and only if Git would print no warning
-/// or error about it.
+/// Returns true if the setting `name` configures a hook in a way that sapwood does not serve.
+/// sapwood runs at most one configured hook per event, and only if Git would print no warning or
+/// error about it.
 fn is_left_to_git(config: &dyn Config, name: &str) -> bool {
     let Some(rest) = name.strip_prefix("hook.") else { return false };
     let Some((hook, key)) = rest.rsplit_once('.') else { return true };
@@ -101,7 +101,7 @@ fn is_left_to_git(config: &dyn Config, name: &str) -> bool {
     }
 }
 
-/// Finds which of `hooks` are in the hooks directory.
+/// Detects those of `hooks` that are in the hooks directory.
 pub(crate) fn present(repo: &Repository, hooks: &[&str]) -> Vec<Reason> {
     let Ok(dir) = repo.config_path("core.hooksPath") else {
         return vec![Reason::Setting("core.hookspath".into())];

@@ -1,9 +1,9 @@
-//! Reasons for which a command is left to the real Git. SHORTCOMINGS.md lists them for users.
+//! Reasons to leave a command to the real Git. SHORTCOMINGS.md lists them for users.
 //!
 //! A [`Candidate`] is a command that may run natively: with a command line for the shim, without
 //! one for `doctor`. Each check returns every reason that it finds: `doctor` shows all, the shim
-//! stops at the first. A check prints and changes nothing. Variables that trace or test are never a
-//! reason, except `GIT_TRACE_SETUP`.
+//! stops at the first. A check prints and changes nothing. Variables for tracing or tests are never
+//! a reason, except `GIT_TRACE_SETUP`.
 
 pub(crate) mod hooks;
 mod repository;
@@ -31,30 +31,30 @@ use crate::term::args::Survey;
 pub(crate) const WRITING: &[Check] =
     &[settings, hooks::configured, files_of_writers, pathspecs, revisions, index];
 
-/// Checks of a command that reads files, and writes nothing but the index if it can.
+/// Checks of a command that reads files, and writes at most the index, if it is not locked.
 pub(crate) const READING: &[Check] =
     &[settings, hooks::configured, files_of_readers, pathspecs, revisions, index];
 
-/// Checks of a command that runs no hooks, takes no locks, and does not look into submodules.
+/// Checks of a command that runs no hooks, takes no locks, and does not examine submodules.
 pub(crate) const ANSWERING: &[Check] = &[settings, pathspecs, revisions, index_alone];
 
-/// Checks of a command that can change submodules too.
+/// Additional checks of a command that can change submodules.
 pub(crate) const RECURSING: &[Check] = &[submodules::recursion];
 
-/// `--recurse-submodules` with a value that is no boolean.
+/// Detects a value of `--recurse-submodules` that is not a boolean.
 pub(crate) fn recursion_is_boolean(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let wrong = crate::session::submodules::asked(survey).is_err();
     wrong.then(|| Reason::command_line("--recurse-submodules with what is no boolean"))
 }
 
-/// Pathspecs that ask for attributes in a way that is not native. sapwood knows no attributes of
-/// other repositories, and `builtin_objectmode` in none.
+/// Detects pathspecs with attributes that are not native: with `--recurse-submodules` all
+/// attributes, because those of submodules are not supported, and otherwise `builtin_objectmode`.
 pub(crate) fn attributes_of_pathspecs(survey: &Survey, args: &[BString]) -> Option<Reason> {
     let recurses = survey.options.iter().any(|given| given.name == "--recurse-submodules");
     if recurses { no_attributes_in_pathspecs(survey, args) } else { asks_for(survey, "builtin_objectmode") }
 }
 
-/// Pathspecs that ask for attributes, for commands in which that is not native.
+/// Detects pathspecs with attributes, for commands that do not support them.
 pub(crate) fn no_attributes_in_pathspecs(survey: &Survey, _: &[BString]) -> Option<Reason> {
     asks_for(survey, "attr")
 }
@@ -64,12 +64,12 @@ fn asks_for(survey: &Survey, attribute: &str) -> Option<Reason> {
     asks.then(|| Reason::command_line("a pathspec with attributes"))
 }
 
-/// Returns true for a pathspec that may have this magic.
+/// Returns true for a pathspec that may contain this magic.
 fn has_magic(word: &[u8], magic: &str) -> bool {
     word.starts_with(b":(") && word.contains_str(magic)
 }
 
-/// Git dies of some pathspecs with a prefix that only it writes.
+/// Detects invalid pathspecs with the magic `prefix`, which only Git itself generates.
 fn pathspecs(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     let prefixed = survey.rest.iter().filter(|word| has_magic(word, "prefix:")).cloned().collect::<Vec<_>>();
@@ -78,8 +78,8 @@ fn pathspecs(candidate: &Candidate<'_>) -> Vec<Reason> {
     wrong.into_iter().collect()
 }
 
-/// Names that stand for several objects, or for something in the index that may not exist: Git
-/// prints suggestions.
+/// Detects ambiguous names, and names of index entries that may not exist: Git prints suggestions
+/// for them.
 pub(crate) fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     let words: Vec<&BStr> = candidate.command.words(survey).collect();
@@ -88,7 +88,7 @@ pub(crate) fn revisions(candidate: &Candidate<'_>) -> Vec<Reason> {
     ambiguous.chain(unknown).collect()
 }
 
-/// A short object name that may stand for several objects: Git lists them.
+/// Detects a short object name that may be ambiguous: Git lists the candidates.
 pub(crate) fn ambiguous(repo: &Repository, word: &BStr) -> Option<Reason> {
     let end = word.iter().position(|byte| b"^~:".contains(byte)).unwrap_or(word.len());
     let end = word[..end].find("@{").filter(|&at| at > 0).unwrap_or(end);
@@ -101,17 +101,17 @@ pub(crate) fn ambiguous(repo: &Repository, word: &BStr) -> Option<Reason> {
     several.then(|| Reason::repository(format!("'{base}' may be more than one object")))
 }
 
-/// Finds an identity that Git would guess. It asks the network for the name of the host.
+/// Detects an identity that Git would guess, for which it looks up the host's name in the network.
 pub(crate) fn guessed_identity(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let is_guessed = [Who::Author, Who::Committer].into_iter().any(|who| repo.guesses(who));
     is_guessed.then(|| Reason::repository("nobody told who makes the commit")).into_iter().collect()
 }
 
-/// A word that begins with a colon is an entry of the index, the text of a message, or a pathspec.
+/// Detects an unknown word with a leading colon: an index entry, a message search, or a pathspec.
 fn unknown(repo: &Repository, word: &BStr) -> Option<Reason> {
     let rest = word.strip_prefix(b":")?;
-    // Git's regular expressions are not ours.
+    // Git's regular expressions differ from sapwood's.
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" _-,'".contains(byte);
     if rest.strip_prefix(b"/").is_some_and(|text| !text.iter().all(is_plain)) {
         return Some(Reason::command_line("a pattern for messages"));

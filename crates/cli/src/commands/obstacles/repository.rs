@@ -13,18 +13,18 @@ use crate::{
     session::monitor::{self, Monitor},
 };
 
-/// Finds files that are in the way of a command that writes.
+/// Detects files that block a command that writes.
 pub(crate) fn files_of_writers(candidate: &Candidate<'_>) -> Vec<Reason> {
     files(candidate.repo())
 }
 
-/// Finds files that are in the way of a command that only reads, or writes nothing but the index if
-/// it can. Locks are not in its way.
+/// Detects files that block a command that only reads, or writes at most the index, if it is not
+/// locked. Lock files do not block it.
 pub(crate) fn files_of_readers(candidate: &Candidate<'_>) -> Vec<Reason> {
     grafts_and_links(candidate.repo())
 }
 
-/// As [`files_of_writers`], in another repository.
+/// Like [`files_of_writers`], for another repository.
 pub(crate) fn files(repo: &Repository) -> Vec<Reason> {
     let mut found = Vec::new();
     let mut look = |path: &Path, what: &str| {
@@ -47,7 +47,7 @@ pub(crate) fn files(repo: &Repository) -> Vec<Reason> {
     found
 }
 
-/// Finds the file that changes the parents of commits.
+/// Detects the file that changes the parents of commits.
 pub(crate) fn grafts(repo: &Repository) -> Option<Reason> {
     let found = by_path::stat(&repo.common_dir().join("info/grafts"));
     (!matches!(found, Ok(None))).then(|| Reason::repository("info/grafts exists"))
@@ -68,8 +68,7 @@ fn grafts_and_links(repo: &Repository) -> Vec<Reason> {
     found
 }
 
-/// Returns true if HEAD of some worktree is a symbolic link, which is the oldest way to name a
-/// branch.
+/// Returns true if HEAD of any worktree is a symbolic link, the oldest format of a branch in HEAD.
 pub(crate) fn some_head_is_a_link(repo: &Repository) -> bool {
     let linked = repo.common_dir().join("worktrees");
     let names = by_path::list(&linked).unwrap_or_default().into_iter().map(|(name, _)| name);
@@ -78,8 +77,7 @@ pub(crate) fn some_head_is_a_link(repo: &Repository) -> bool {
         .any(|head| matches!(head, Ok(Some(head)) if head.file_type == sys::FileType::Symlink))
 }
 
-/// Finds the settings that make the repository a partial clone, which lacks objects that a remote
-/// promised.
+/// Detects the settings of a partial clone, which lacks objects that a remote promised.
 pub(crate) fn partial(repo: &Repository) -> Vec<Reason> {
     let promises = |name: &&BStr| {
         let of_remote = name.ends_with(b".promisor") || name.ends_with(b".partialclonefilter");
@@ -90,18 +88,17 @@ pub(crate) fn partial(repo: &Repository) -> Vec<Reason> {
     remotes.chain(extension).map(Reason::Setting).collect()
 }
 
-/// Finds a state of the index that sapwood does not read, and obstacles in the submodules that it
-/// names.
+/// Detects an index that sapwood does not read, and obstacles in the submodules that it contains.
 pub(crate) fn index(candidate: &Candidate<'_>) -> Vec<Reason> {
     index_of(candidate.repo())
 }
 
-/// As [`index`], for a command that does not look into submodules.
+/// Like [`index`], for a command that does not examine submodules.
 pub(crate) fn index_alone(candidate: &Candidate<'_>) -> Vec<Reason> {
     monitored_index(candidate.repo()).err().into_iter().collect()
 }
 
-/// As [`index`], in another repository.
+/// Like [`index`], for another repository.
 pub(crate) fn index_of(repo: &Repository) -> Vec<Reason> {
     match monitored_index(repo) {
         Ok(Some(found)) if found.gitlinks => submodules::within(repo),
@@ -112,18 +109,18 @@ pub(crate) fn index_of(repo: &Repository) -> Vec<Reason> {
 
 fn monitored_index(repo: &Repository) -> Result<Option<IndexSummary>, Reason> {
     if matches!(monitor::configured(repo), Ok(Monitor::Unfit(_)) | Err(_)) {
-        // Git warns of it whenever it reads an index.
+        // Git warns of such a monitor whenever it reads an index.
         return Err(Reason::repository("it is not one that the configured file system monitor can watch"));
     }
     glance(&repo.index_path(), repo)
 }
 
-/// Finds a state of the index at `path` that sapwood does not read. Submodules do not matter.
+/// Detects an index at `path` that sapwood does not read. Submodules do not matter.
 pub(crate) fn index_at(path: &Path, repo: &Repository) -> Vec<Reason> {
     glance(path, repo).err().into_iter().collect()
 }
 
-/// Reads the header of an index. Returns `None` if there is no index.
+/// Reads the header of an index. Returns `None` if the file does not exist.
 fn glance(path: &Path, repo: &Repository) -> Result<Option<IndexSummary>, Reason> {
     let opened = match by_path::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -132,7 +129,7 @@ fn glance(path: &Path, repo: &Repository) -> Result<Option<IndexSummary>, Reason
     let look = |file: sys::File| {
         let unreadable = sys::unreadable_page_count();
         let found = format::index::summarize(&sys::Map::of(&file).ok()?, repo.hash())?;
-        // A page that cannot be read is zeros, of which anything may have been made.
+        // A page that could not be read appears as zeros, which make the summary invalid.
         (sys::unreadable_page_count() == unreadable).then_some(found)
     };
     let unreadable = || Reason::repository("the index cannot be read");
@@ -145,7 +142,7 @@ fn glance(path: &Path, repo: &Repository) -> Result<Option<IndexSummary>, Reason
     Ok(Some(found))
 }
 
-/// Finds the warnings that Git prints whenever it looks for the repository.
+/// Detects the warnings that Git prints whenever it discovers the repository.
 pub(crate) fn warnings(repo: &Repository) -> Vec<Reason> {
     repo.discovery_warnings().iter().map(|warning| Reason::repository(warning.to_str_lossy())).collect()
 }

@@ -13,10 +13,10 @@ use crate::{
     session::settings::{config::Config, shared_index_expire},
 };
 
-/// The values of `diff.ignoreSubmodules` and `submodule.<name>.ignore`.
+/// The valid values of `diff.ignoreSubmodules` and `submodule.<name>.ignore`.
 const IGNORE: &[&str] = &["all", "dirty", "none", "untracked"];
 
-/// Settings that matter to every command that reads files or writes the index.
+/// Settings that affect every command that reads files or writes the index.
 pub(crate) const GENERAL: &[Setting] = &[
     ("attr.tree", When::Set),
     ("color.advice*", When::Set),
@@ -28,29 +28,29 @@ pub(crate) const GENERAL: &[Setting] = &[
     ("trace2.*", When::Set),
 ];
 
-/// Settings that matter to commands that neither ask filters and hooks nor write the index.
+/// Settings that affect commands that run no filters and hooks and do not write the index.
 pub(crate) const LOOKING: &[Setting] = &[("trace2.*", When::Set)];
 
 /// Variables that change which refs are listed.
 pub(crate) const LISTING: &[Variable] = &[("GIT_REF_PARANOIA", When::Set)];
 
-/// Variables that stand for settings, and the one trace that tells how Git found the repository.
+/// Variables that replace settings, and the trace of how Git discovered the repository.
 const VARIABLES: &[Variable] = &[
     ("GIT_ALLOW_NULL_SHA1", When::Set),
     ("GIT_ATTR_SOURCE", When::Set),
     ("GIT_GRAFT_FILE", When::Set),
     ("GIT_NO_LAZY_FETCH", When::Set),
-    // Set by programs that keep new objects apart: Git then changes no ref.
+    // Set by programs that keep new objects in quarantine: Git then refuses to update refs.
     ("GIT_QUARANTINE_PATH", When::Set),
     ("GIT_REFERENCE_BACKEND", When::Set),
     ("GIT_SHALLOW_FILE", When::Set),
     ("GIT_TRACE_SETUP", When::Set),
 ];
 
-/// The conditions of `includeIf` that sapwood understands.
+/// The conditions of `includeIf` that sapwood supports.
 const CONDITIONS: &[&str] = &["gitdir:", "gitdir/i:", "onbranch:", "hasconfig:remote.*.url:"];
 
-/// Finds the settings and variables that leave a command to the real Git.
+/// Detects the settings and variables that leave a command to the real Git.
 pub(crate) fn settings(candidate: &Candidate<'_>) -> Vec<Reason> {
     let command = candidate.command;
     let mut found = settings_in(candidate.config(), command.settings, command.family());
@@ -58,8 +58,8 @@ pub(crate) fn settings(candidate: &Candidate<'_>) -> Vec<Reason> {
     found
 }
 
-/// Finds the settings in `config` that `tables` name, or that no command of sapwood serves.
-/// `family` is the command's name, for its pager.
+/// Detects the settings in `config` that `tables` contain, or that no command of sapwood serves.
+/// `family` is the command's name, for the setting of its pager.
 pub(crate) fn settings_in(config: &dyn Config, tables: &[&[Setting]], family: &str) -> Vec<Reason> {
     let pager = format!("pager.{family}");
     let mut found = Vec::new();
@@ -75,7 +75,7 @@ pub(crate) fn settings_in(config: &dyn Config, tables: &[&[Setting]], family: &s
             found.push(Reason::Setting(text.into_owned()));
         }
     }
-    // Git dies of an index that is to be both.
+    // Git fails if an index would be both sparse and split.
     let is_on = |name: &str| matches!(config.flag(name), Ok(Some(true)));
     if is_on("index.sparse") && is_on("core.splitindex") {
         found.push(Reason::Setting("core.splitindex".to_owned()));
@@ -87,14 +87,14 @@ pub(crate) fn settings_in(config: &dyn Config, tables: &[&[Setting]], family: &s
     found
 }
 
-/// Finds the variables that leave a command to the real Git.
+/// Detects the variables that leave a command to the real Git.
 pub(crate) fn variables(candidate: &Candidate<'_>) -> Vec<Reason> {
     let mut found = Vec::new();
     let tables: Vec<&[Variable]> =
         std::iter::once(VARIABLES).chain(candidate.command.variables.iter().copied()).collect();
     for (number, table) in tables.iter().enumerate() {
         for (name, when) in table.iter() {
-            // A later table overrules an earlier one.
+            // A later table overrides an earlier one.
             let is_overruled =
                 tables[number + 1..].iter().any(|later| later.iter().any(|(it, _)| it == name));
             let value = candidate.run.env.get(OsStr::new(name)).filter(|value| !value.is_empty());
@@ -107,15 +107,15 @@ pub(crate) fn variables(candidate: &Candidate<'_>) -> Vec<Reason> {
     found
 }
 
-/// The rule for a setting in the tables of a command.
+/// Returns the rule for a setting in the tables of a command.
 pub(crate) fn find(tables: &[&[Setting]], name: &[u8]) -> Option<When> {
     let mut all = tables.iter().flat_map(|table| table.iter());
     all.find(|(pattern, _)| matches(pattern, name)).map(|(_, when)| *when)
 }
 
-/// Returns true for an `includeIf` whose condition sapwood does not understand. Extensions need no
-/// check here: the repository's own file was judged when it was opened, and an extension elsewhere
-/// means nothing.
+/// Returns true for an `includeIf` whose condition sapwood does not support. Extensions need no
+/// check here: those in the repository's own file were checked when it was opened, and extensions
+/// in other files have no effect.
 pub(crate) fn is_unknown(name: &[u8]) -> bool {
     let is_known = |condition: &[u8]| CONDITIONS.iter().any(|known| condition.starts_with(known.as_bytes()));
     name.strip_prefix(b"includeif.").is_some_and(|condition| !is_known(condition))

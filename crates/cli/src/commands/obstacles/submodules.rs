@@ -11,7 +11,7 @@ use crate::{
     session::submodules,
 };
 
-/// Finds states of submodules that are in the way of a command with `--recurse-submodules`.
+/// Detects states of submodules that block a command with `--recurse-submodules`.
 pub(crate) fn recursion(candidate: &Candidate<'_>) -> Vec<Reason> {
     match are_included(candidate) {
         Ok(true) => blocked(candidate.repo()),
@@ -20,7 +20,7 @@ pub(crate) fn recursion(candidate: &Candidate<'_>) -> Vec<Reason> {
     }
 }
 
-/// Returns true if the command has to change submodules too.
+/// Returns true if the command must change submodules too.
 pub(crate) fn are_included(candidate: &Candidate<'_>) -> Result<bool, Reason> {
     let repo = candidate.repo();
     if !submodules::may_be_active(repo) {
@@ -30,8 +30,8 @@ pub(crate) fn are_included(candidate: &Candidate<'_>) -> Result<bool, Reason> {
     submodules::wanted(asked, repo).map_err(|_| Reason::Setting("submodule.recurse".into()))
 }
 
-/// Finds obstacles to a recursive change: an obstacle to a command in a submodule, checked out or
-/// not, and states that only Git handles.
+/// Detects obstacles to a recursive change: obstacles in any submodule, checked out or not, and
+/// states that only Git handles.
 fn blocked(repo: &Repository) -> Vec<Reason> {
     let mut found = Vec::new();
     if repo.extensions().submodule_paths {
@@ -59,7 +59,7 @@ fn blocked(repo: &Repository) -> Vec<Reason> {
     found
 }
 
-/// Finds obstacles in the repositories below `dir`. Their worktrees may be elsewhere or missing.
+/// Detects obstacles in the repositories below `dir`. Their worktrees may be elsewhere or missing.
 fn kept(repo: &Repository, dir: &Path) -> Vec<Reason> {
     let mut found = Vec::new();
     for (name, file_type) in by_path::list(dir).unwrap_or_default() {
@@ -88,14 +88,14 @@ fn kept(repo: &Repository, dir: &Path) -> Vec<Reason> {
     found
 }
 
-/// Finds obstacles in all submodules, also in those that are not checked out.
+/// Detects obstacles in all submodules, including those that are not checked out.
 pub(crate) fn listed(repo: &Repository) -> Vec<Reason> {
     let mut found = within(repo);
     found.extend(kept(repo, &repo.git_dir().join("modules")));
     found
 }
 
-/// Finds obstacles to looking into the submodules that are checked out.
+/// Detects obstacles to examining the submodules that are checked out.
 pub(crate) fn within(repo: &Repository) -> Vec<Reason> {
     let Ok(index) = store::index::load(&repo.index_path(), repo.hash(), &Default::default()) else {
         return vec![Reason::repository("the index cannot be read")];
@@ -122,7 +122,7 @@ pub(crate) fn within(repo: &Repository) -> Vec<Reason> {
     found
 }
 
-/// Finds obstacles to any command that writes in `repo`, short of files and the index.
+/// Detects obstacles to any command that writes in `repo`, except files and the index.
 fn general(repo: &Repository) -> Vec<Reason> {
     let mut found = repository::warnings(repo);
     found.extend(settings_in(repo, &[GENERAL], ""));

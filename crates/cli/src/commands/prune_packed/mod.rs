@@ -1,9 +1,8 @@
-//! `sapwood prune-packed`: removes loose objects that are in packs too.
+//! `sapwood prune-packed`: removes loose objects that packs also contain.
 //!
-//! Order: arguments; the loose objects, one directory after another; the directories of packs,
-//! which are synced before the first object is removed; then objects and empty directories. A
-//! directory that cannot be listed ends the work, as in Git. An object in a pack that cannot be
-//! used is kept.
+//! Order: arguments; the loose objects, one directory after another; the pack directories, which
+//! are synced before the first object is removed; then objects and empty directories. A directory
+//! that cannot be listed ends the work, as in Git. An object is kept if its pack cannot be used.
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +59,7 @@ struct Request {
     quiet: Option<bool>,
 }
 
-/// The number of directories of loose objects.
+/// The number of loose-object directories.
 const DIRECTORIES: usize = 256;
 
 fn arguments(survey: &Survey, _: &[BString]) -> Option<Reason> {
@@ -85,7 +84,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let visible = request.quiet.map_or_else(progress::has_terminal, |quiet| !quiet);
     let delay = progress::delay(run.variable("GIT_PROGRESS_DELAY"));
     let progress = Progress::new("Removing duplicate objects", visible, delay);
-    // An object that is replaced is another one than its replacement.
+    // Search the stored objects: a replacement does not stand for the object that it replaces.
     let objects = repo.stored_objects();
     let mut pruning = Pruning {
         shown: repo.display_objects_dir(),
@@ -110,7 +109,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 struct Pruning<'a> {
     repo: &'a Repository,
     objects: &'a Objects,
-    /// The object directory in messages.
+    /// The path of the object directory in messages.
     shown: PathBuf,
     fsync: Fsync,
     dry_run: bool,
@@ -118,7 +117,7 @@ struct Pruning<'a> {
 }
 
 impl Pruning<'_> {
-    /// Prunes the directory of this name. Returns false if it cannot be listed.
+    /// Prunes the directory called `name`. Returns false if it cannot be listed.
     fn prune_directory(&mut self, name: &str) -> Result<bool, Failure> {
         let dir = self.repo.objects_dir().join(name);
         let shown = self.shown.join(name);
@@ -139,7 +138,7 @@ impl Pruning<'_> {
             }
         }
         if !self.dry_run {
-            // It stays unless it is empty.
+            // The removal fails, as intended, unless the directory is empty.
             let _ = by_path::remove_dir(&dir);
         }
         Ok(true)
@@ -160,7 +159,7 @@ impl Pruning<'_> {
         Ok(())
     }
 
-    /// Makes the names of the packs durable, once.
+    /// Makes the directory entries of the packs durable, once.
     fn sync_packs(&mut self) -> Result<(), Failure> {
         if self.are_packs_synced {
             return Ok(());

@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl Pull<'_> {
-    /// Refuses local changes, unless they will be stashed, and finds the fork point, which only the
-    /// state before the fetch tells.
+    /// Returns an error for local changes, unless they will be stashed, and finds the fork point,
+    /// which depends on the state before the fetch.
     pub(super) fn prepare_rebase(
         &self,
         orig: Option<ObjectId>,
@@ -38,7 +38,7 @@ impl Pull<'_> {
     }
 }
 
-/// Refuses changes of the worktree and of the index. Submodules do not count.
+/// Returns an error for changes of the worktree or the index. Submodules do not count.
 fn require_clean(session: Session<'_>, head: Option<ObjectId>) -> Result<(), Failure> {
     let repo = session.repository;
     let mut transaction = Transaction::start(session, Start::Full { dry_run: false })?;

@@ -4,8 +4,8 @@ use bstr::BString;
 
 use crate::{commands::fetch, session::Session, term::failure::Failure};
 
-/// Fetches with the options `args` and the words `words`. Returns the exit code, like a process of
-/// its own: its failures have been printed.
+/// Fetches with the options `args` and the words `words`. Prints failures, and returns the exit
+/// code, like a child process.
 pub(super) fn run(session: Session<'_>, mut args: Vec<BString>, words: &[BString]) -> Result<u8, Failure> {
     args.extend_from_slice(words);
     let run = session.invocation.of_command(fetch::COMMAND.name);

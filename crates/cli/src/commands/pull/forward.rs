@@ -1,6 +1,7 @@
-//! The fast-forward: the files, then HEAD, then the report, as Git's `merge` does it.
+//! The fast-forward: the files, then HEAD, then the report, as in Git's `merge`.
 //!
-//! If files could not be written, HEAD stays, the exit code is 1, and the same pull does the rest.
+//! If files could not be written, HEAD stays, the exit code is 1, and the same pull completes the
+//! rest.
 
 use bstr::{BStr, ByteSlice as _};
 use engine::{
@@ -26,7 +27,7 @@ use crate::{
     },
 };
 
-/// A fast-forward from one commit to another. `None` is a branch without commits.
+/// A fast-forward from one commit to another. `old` is `None` for a branch without commits.
 pub(super) struct Forward<'a> {
     pub(super) session: Session<'a>,
     pub(super) old: Option<ObjectId>,
@@ -34,8 +35,8 @@ pub(super) struct Forward<'a> {
 }
 
 impl<'a> Forward<'a> {
-    /// Returns the fast-forward that `git merge FETCH_HEAD` would do. `None`: it would do something
-    /// else, or more.
+    /// Returns the fast-forward that `git merge FETCH_HEAD` would make; `None` if it would do
+    /// something else, or more.
     pub(super) fn of_merge(
         session: Session<'a>,
         request: &Request,
@@ -68,7 +69,7 @@ impl<'a> Forward<'a> {
         if branch.is_some_and(has_options) || has_file(repo, "CHERRY_PICK_HEAD") {
             return Ok(None);
         }
-        // A tag gets a merge commit unless it is one of the repository's own.
+        // Git merges a tag with a merge commit unless the repository itself has the tag.
         let is_commit = repo.peel_to_commit(*theirs)? == Some(*theirs);
         let is_linear =
             is_commit && (repo.is_reachable(ours, &[*theirs])? || repo.is_reachable(*theirs, &[ours])?);
@@ -76,7 +77,7 @@ impl<'a> Forward<'a> {
         Ok(is_plain.then_some(Forward { session, old: Some(ours), new: *theirs }))
     }
 
-    /// Does all of a merge that fast-forwards. Returns the exit code.
+    /// Performs a whole merge that fast-forwards. Returns the exit code.
     pub(super) fn merge(&self, verbosity: i32, stat: Option<diffstat::Form>) -> Result<u8, Failure> {
         let Session { invocation: run, repository: repo, settings } = self.session;
         let refs = settings.refs(repo)?;
@@ -121,8 +122,8 @@ impl<'a> Forward<'a> {
         Ok(0)
     }
 
-    /// The first commit of a branch. `current` is the commit that the fetch has put there, if it
-    /// has. Returns the exit code.
+    /// Creates the first commit of a branch. `current` is the commit that the fetch has already put
+    /// there, if any. Returns the exit code.
     pub(super) fn first_commit(&self, current: Option<ObjectId>) -> Result<u8, Failure> {
         let Session { repository: repo, settings, .. } = self.session;
         let refs = settings.refs(repo)?;
@@ -136,7 +137,7 @@ impl<'a> Forward<'a> {
         Ok(code)
     }
 
-    /// Brings index and worktree to the new commit. Returns the exit code.
+    /// Updates index and worktree to the new commit. Returns the exit code.
     pub(super) fn files(&self, foresee: Option<Foresee<'_>>) -> Result<u8, Failure> {
         let Session { invocation: run, repository: repo, .. } = self.session;
         let head = self.old.map(|old| repo.tree_of(old)).transpose()?;
@@ -175,7 +176,7 @@ fn has_file(repo: &repo::Repository, name: &str) -> bool {
     sys::by_path::stat(&repo.git_dir().join(name)).is_ok_and(|found| found.is_some())
 }
 
-/// Says why the index cannot be locked. Returns the exit code.
+/// Reports why the index cannot be locked. Returns the exit code.
 fn refused(failure: Failure) -> Result<u8, Failure> {
     match failure {
         Failure::Fatal(message) => Err(Failure::Error(message, 1)),

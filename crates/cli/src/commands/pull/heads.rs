@@ -1,4 +1,4 @@
-//! The commits of FETCH_HEAD that are to be merged, and Git's explanations if there is none.
+//! The commits of FETCH_HEAD to merge, and Git's explanations if there is none.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
@@ -9,7 +9,7 @@ use crate::term::{
     failure::Failure,
 };
 
-/// Reads the objects of FETCH_HEAD that are to be merged.
+/// Reads the objects of FETCH_HEAD that are marked for merging.
 pub(super) fn read(repo: &Repository) -> Result<Vec<ObjectId>, Failure> {
     let path = repo.git_dir().join("FETCH_HEAD");
     let found = sys::by_path::read(&path).and_then(|found| found.ok_or(std::io::ErrorKind::NotFound.into()));
@@ -27,7 +27,7 @@ pub(super) fn read(repo: &Repository) -> Result<Vec<ObjectId>, Failure> {
     Ok(content.lines().filter_map(head).collect())
 }
 
-/// Explains that nothing can be merged. Returns the exit code.
+/// Explains why there is nothing to merge. Returns the exit code.
 pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Result<u8, Failure> {
     let head = repo.head()?;
     let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/")).map(BStr::new);
@@ -89,7 +89,7 @@ pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Resul
     Ok(1)
 }
 
-/// The first of the refs that a branch is configured to merge.
+/// Returns the first ref that a branch is configured to merge.
 fn merge_source(repo: &Repository, branch: &BStr) -> Option<BString> {
     repo.config_all(&format!("branch.{branch}.merge")).into_iter().next()
 }

@@ -1,9 +1,9 @@
 //! `sapwood pull`: a fetch, and then a fast-forward in this process, or `merge` or `rebase` of the
 //! real Git.
 //!
-//! Order, as Git's: options and configuration; refusals that need no server; `fetch` (`fetch.rs`);
+//! Order, as in Git: options and configuration; refusals that need no server; `fetch` (`fetch.rs`);
 //! the commits of FETCH_HEAD (`heads.rs`); the decision; then `forward.rs`, or Git's own command
-//! with the arguments that `git pull` gives it (`rebase.rs`).
+//! with the arguments that `git pull` passes to it (`rebase.rs`).
 
 mod clean;
 mod fetch;
@@ -96,7 +96,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     pull.finish(orig, fork, recurses)
 }
 
-/// The message of reflogs.
+/// Returns the message for reflogs.
 fn action(args: &[BString]) -> BString {
     let mut action = BString::from("pull");
     for arg in args {
@@ -106,7 +106,7 @@ fn action(args: &[BString]) -> BString {
     action
 }
 
-/// The request of the configuration and the command line.
+/// The request from the configuration and the command line.
 struct Pull<'a> {
     session: Session<'a>,
     request: Request,
@@ -115,18 +115,18 @@ struct Pull<'a> {
     words: Vec<BString>,
 }
 
-/// The kind of integration, and its origin.
+/// The kind of integration, and where it was configured.
 #[derive(Clone, Copy)]
 struct Asked {
     how: Rebase,
-    /// Only the default asks for it.
+    /// True if neither an option nor a setting selects it.
     is_default: bool,
 }
 
 /// The results of the steps before the fetch.
 struct Prepared {
     autostash: Option<bool>,
-    /// The commit at which the branch left its upstream.
+    /// The fork point of the branch and its upstream.
     fork: Option<ObjectId>,
 }
 
@@ -139,7 +139,7 @@ impl Request {
                 Some(value) => Some(match repo::parse_bool(Some(value.as_bstr())) {
                     Some(true) => "--ff".into(),
                     Some(false) => "--no-ff".into(),
-                    // An explicit `--rebase` is stronger.
+                    // An explicit `--rebase` takes precedence.
                     None if value == "only" && self.rebase.is_some() => "--ff".into(),
                     None if value == "only" => "--ff-only".into(),
                     None => {
@@ -170,7 +170,7 @@ impl Pull<'_> {
         self.rebase.how != Rebase::No
     }
 
-    /// Refuses to pull over conflicts or an unfinished merge.
+    /// Returns an error if there are conflicts or an unfinished merge.
     fn refuse_unfinished(&self) -> Result<(), Failure> {
         let Session { repository: repo, settings, .. } = self.session;
         let advises = settings.advises(repo, "resolveConflict")?;
@@ -194,7 +194,7 @@ impl Pull<'_> {
         Ok(())
     }
 
-    /// Fetches, and brings in what was fetched.
+    /// Fetches, and integrates the fetched commits.
     fn finish(self, orig: Option<ObjectId>, prepared: Prepared, recurses: bool) -> Result<u8, Failure> {
         let Pull { session, mut request, rebase, words } = self;
         if fetch::run(session, request.for_fetch(), &words)? != 0 {
@@ -204,7 +204,7 @@ impl Pull<'_> {
             return Ok(0);
         }
         request.autostash = prepared.autostash;
-        // Objects and refs have changed.
+        // The fetch has changed objects and refs.
         let run = &session.invocation.with_default("GIT_REFLOG_ACTION", BString::default);
         let repo = run.open()?;
         let settings = Settings::read(run, &repo)?;
@@ -269,13 +269,13 @@ impl Pull<'_> {
     }
 }
 
-/// Returns the commit that an object of FETCH_HEAD is or leads to.
+/// Returns the commit that an object of FETCH_HEAD is, or points to.
 fn commit(repo: &Repository, oid: ObjectId) -> Result<ObjectId, Failure> {
     let commit = repo.peel_to_commit(oid)?;
     commit.ok_or_else(|| Failure::fatal(format!("{oid} is not a commit")))
 }
 
-/// The fetch has moved the current branch: brings the files there too.
+/// Updates the files after the fetch has moved the current branch.
 fn follow_fetched_branch(session: Session<'_>, orig: ObjectId, current: ObjectId) -> Result<(), Failure> {
     console::warning(format!(
         "fetch updated the current branch head.\n\
@@ -326,7 +326,7 @@ fn must_choose() -> Failure {
     Failure::fatal("Need to specify how to reconcile divergent branches.")
 }
 
-/// Merges FETCH_HEAD: here if nothing but a fast-forward can come of it, else by Git.
+/// Merges FETCH_HEAD: in this process if the result is a fast-forward, else by Git.
 fn merge(session: Session<'_>, request: &Request, heads: &[ObjectId]) -> Result<u8, Failure> {
     let Session { invocation: run, repository: repo, .. } = session;
     if let Some(forward) = Forward::of_merge(session, request, heads)? {
@@ -336,7 +336,7 @@ fn merge(session: Session<'_>, request: &Request, heads: &[ObjectId]) -> Result<
     beside::by_git(run, "merge", &request.for_merge())
 }
 
-/// The report after a fast-forward. `None`: none is wanted.
+/// Returns the form of the diffstat after a fast-forward; `None` for no diffstat.
 fn stat_form(repo: &Repository, request: &Request) -> Result<Option<diffstat::Form>, Failure> {
     use diffstat::Form;
     if request.verbosity < 0 {

@@ -1,4 +1,4 @@
-//! The options of `pull`. Most are passed on, as they were given, to `fetch`, `merge` or `rebase`.
+//! The options of `pull`. Most are passed on, as given, to `fetch`, `merge` or `rebase`.
 
 use bstr::{BString, ByteSlice as _};
 
@@ -8,7 +8,7 @@ use crate::term::{
     failure::Failure,
 };
 
-/// How the fetched commits are brought in.
+/// How the fetched commits are integrated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rebase {
     /// By a merge.
@@ -19,7 +19,7 @@ pub(super) enum Rebase {
 }
 
 impl Rebase {
-    /// Reads a value. `None`: it is none.
+    /// Parses a value. `None` for an invalid one.
     pub(super) fn parse(value: &[u8]) -> Option<Rebase> {
         match (repo::parse_bool(Some(value.as_bstr())), value) {
             (Some(false), _) => Some(Rebase::No),
@@ -35,7 +35,7 @@ impl Rebase {
     }
 }
 
-/// Where submodules are fetched and updated.
+/// When submodules are fetched and updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recurse {
     Off,
@@ -43,7 +43,7 @@ pub(super) enum Recurse {
     On,
 }
 
-/// The command line. Fields of the type `Passed` hold the option as it is passed on.
+/// The command line. Fields of the type `Passed` contain the option in the form to pass on.
 #[derive(Default)]
 pub(super) struct Request {
     pub(super) verbosity: i32,
@@ -82,13 +82,13 @@ pub(super) struct Request {
     pub(super) ipv6: Passed,
     pub(super) forced_updates: Option<bool>,
     pub(super) set_upstream: Passed,
-    /// More options of `fetch`, each of which counts.
+    /// Other options of `fetch`, in order; none overrides another.
     pub(super) fetch: Vec<BString>,
 }
 
 type Passed = Option<BString>;
 
-/// Writes an option as it is passed on.
+/// Returns an option in the form to pass on.
 fn spelled(name: &str, value: Value) -> BString {
     match (value.on, value.text) {
         (false, _) => text!("--no-", name),
@@ -97,7 +97,7 @@ fn spelled(name: &str, value: Value) -> BString {
     }
 }
 
-/// An option that is passed on, the last one given.
+/// An option to pass on; the last occurrence counts.
 macro_rules! passed {
     ($spelling:literal, $name:literal, $help:literal, $field:ident) => {
         Opt::new($spelling, $help, |request: &mut Request, value| {
@@ -108,7 +108,7 @@ macro_rules! passed {
     };
 }
 
-/// An option that is passed on as often as it is given.
+/// An option to pass on; every occurrence counts.
 macro_rules! passed_each {
     ($spelling:literal, $name:literal, $help:literal, $field:ident) => {
         Opt::new($spelling, $help, |request: &mut Request, value| {
@@ -277,13 +277,13 @@ fn recurse(value: Value) -> Result<Recurse, Failure> {
 }
 
 impl Request {
-    /// `-v` or `-q`, as often as it was given.
+    /// Returns `-v` or `-q`, repeated according to the verbosity.
     pub(super) fn verbosity(&self) -> Vec<BString> {
         let option = if self.verbosity > 0 { "-v" } else { "-q" };
         vec![option.into(); self.verbosity.unsigned_abs() as usize]
     }
 
-    /// The arguments of `fetch`, up to the repository.
+    /// Returns the arguments for `fetch`, up to the repository.
     pub(super) fn for_fetch(&self) -> Vec<BString> {
         let mut args: Vec<BString> = vec!["--update-head-ok".into()];
         args.extend(self.verbosity());
@@ -317,7 +317,7 @@ impl Request {
         args
     }
 
-    /// The arguments of `merge`.
+    /// Returns the arguments for `merge`.
     pub(super) fn for_merge(&self) -> Vec<BString> {
         let mut args = self.verbosity();
         let passed = [
@@ -340,7 +340,7 @@ impl Request {
         args
     }
 
-    /// The arguments of `rebase`, up to the commits.
+    /// Returns the arguments for `rebase`, up to the commits.
     pub(super) fn for_rebase(&self, how: Rebase) -> Vec<BString> {
         let mut args = self.verbosity();
         args.extend(match how {

@@ -1,4 +1,4 @@
-//! A rebase by the real Git, with the commits that `git pull` gives it.
+//! A rebase by the real Git, with the commits that `git pull` passes to it.
 
 use std::process::Stdio;
 
@@ -21,7 +21,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// `fork` is the answer of [`fork_point`].
+    /// `fork` is the result of [`fork_point`].
     pub(super) fn new(
         session: Session<'_>,
         current: ObjectId,
@@ -50,8 +50,8 @@ impl Target {
         beside::by_git(session.invocation, "rebase", &args)
     }
 
-    /// Refuses commits of ours that change submodules: they would be replaced, and the submodules
-    /// updated.
+    /// Returns an error if local commits change submodules: a rebase would replace these commits
+    /// and update the submodules.
     pub(super) fn refuse_changed_submodules(&self, session: Session<'_>) -> Result<(), Failure> {
         let changed = submodules::changed(session.repository, &[self.current], &[self.upstream])?;
         match changed.as_slice() {
@@ -61,7 +61,7 @@ impl Target {
     }
 }
 
-/// Returns the commit at which the current branch left its upstream, by the reflog of the
+/// Returns the fork point of the current branch and its upstream, by the reflog of the
 /// remote-tracking branch.
 pub(super) fn fork_point(
     session: Session<'_>,
@@ -85,7 +85,7 @@ pub(super) fn fork_point(
     first_oid(session, &["merge-base", "--fork-point", &tracking, &short])
 }
 
-/// Guesses the remote-tracking branch of a refspec, as Git does.
+/// Derives the remote-tracking branch of a refspec, as Git does.
 fn tracking_branch(remote: &BStr, refspec: &BStr) -> Option<BString> {
     let refspec = refspec.strip_prefix(b"+").unwrap_or(refspec);
     let source = refspec.split_once_str(":").map_or(refspec, |(source, _)| source);
@@ -103,8 +103,8 @@ fn tracking_branch(remote: &BStr, refspec: &BStr) -> Option<BString> {
     (!source.is_empty()).then(|| [lead.as_bytes(), source].concat().into())
 }
 
-/// Returns the object that a command of the real Git prints first. `None`: it fails, or there is no
-/// Git.
+/// Returns the object in the first line of a command of the real Git; `None` if it fails or Git is
+/// missing.
 fn first_oid(session: Session<'_>, args: &[&str]) -> Result<Option<ObjectId>, Failure> {
     let said = output(session, args)?;
     let line = said.lines().next().unwrap_or_default();

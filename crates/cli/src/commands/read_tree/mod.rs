@@ -1,8 +1,8 @@
 //! `sapwood read-tree`: trees into the index, as they are or merged with it, and on request into
 //! the worktree.
 //!
-//! Order, which is that of Git's errors: options; the lock; the index; the trees; the rules for
-//! options; then plan, execute and record. A refusal leaves everything as it is.
+//! Order, which is also that of Git's errors: options; the lock; the index; the trees; the rules
+//! for options; then plan, execute and record. A refusal leaves everything unchanged.
 
 use bstr::BString;
 
@@ -125,14 +125,14 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// `--prefix` with several trees.
+/// Detects `--prefix` with several trees.
 fn prefix_of_several(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let binds = survey.options.iter().any(|given| given.name == "--prefix");
     (binds && survey.rest.len() > 1).then(|| Reason::command_line("'--prefix' with several trees"))
 }
 
-/// Git fetches the objects of trees that it lays over each other, to make sure that their union can
-/// be a tree.
+/// Detects trees that are laid over each other in a partial clone: Git fetches their objects, to
+/// check that their union is a valid tree.
 fn overlay(candidate: &Candidate<'_>) -> Vec<Reason> {
     let merges = |arg: &BString| arg == "-m" || arg.starts_with(b"--reset") || arg.starts_with(b"--prefix");
     match candidate.survey.is_some() && !candidate.args.iter().any(merges) {
@@ -149,7 +149,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     carry_out(run, &request, &trees)
 }
 
-/// `--exclude-per-directory`: accepted only in the form in which it asks for what `-u` does anyway.
+/// `--exclude-per-directory`: accepted only with the value that `-u` implies.
 fn exclude_per_directory(request: &mut Request, value: Value) -> Result<(), Failure> {
     if !request.update {
         return Err(Failure::fatal("--exclude-per-directory is meaningless unless -u"));
@@ -160,7 +160,7 @@ fn exclude_per_directory(request: &mut Request, value: Value) -> Result<(), Fail
     }
 }
 
-/// Options that do not go together.
+/// Returns an error for options that cannot be used together.
 fn judge(request: &Request) -> Result<(), Failure> {
     if [request.merge, request.reset, request.prefix.is_some()].iter().filter(|&&on| on).count() > 1 {
         return Err(Failure::fatal("Which one? -m, --reset, or --prefix?"));

@@ -1,5 +1,5 @@
-//! `sapwood reset`: HEAD's branch, the index and the worktree to a commit, or paths of the index to
-//! a tree.
+//! `sapwood reset`: sets HEAD's branch, the index and the worktree to a commit, or paths of the
+//! index to a tree.
 //!
 //! Order: arguments; the check that HEAD can move; index and worktree; then ORIG_HEAD, HEAD and the
 //! state files. If the index or the worktree cannot be changed, HEAD stays.
@@ -202,7 +202,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)
 }
 
-/// The revision (`HEAD` if none is given) and the paths.
+/// Returns the revision (`HEAD` if none is given) and the paths.
 fn arguments(
     run: &Invocation,
     repo: &Repository,
@@ -221,7 +221,7 @@ fn arguments(
         [first, more @ ..] => {
             let named = repo.rev_parse(first.as_bstr());
             if let Err(error) = &named {
-                // It is no path for that.
+                // This error does not mean that the word may be a path.
                 if error.is_unreadable() || error.is_final() {
                     return Err(error.clone().into());
                 }
@@ -250,9 +250,9 @@ fn arguments(
     Ok((rev, paths::parse(run, repo, rest)?))
 }
 
-/// Where to.
+/// The target of the reset.
 enum To {
-    /// HEAD has no commit yet: to nothing.
+    /// The empty tree: HEAD has no commit yet.
     Nothing,
     Commit(ObjectId),
     Tree(ObjectId),
@@ -286,7 +286,7 @@ impl Reset<'_> {
         let mode = self.request.mode.unwrap_or(Mode::Mixed);
         match mode {
             Mode::Soft => {}
-            // Within the Git directory of a repository that is not bare, the index can be reset.
+            // Inside the Git directory of a repository that is not bare, the index can be reset.
             Mode::Mixed if !self.repo.is_bare() => {}
             Mode::Mixed => {
                 return Err(Failure::fatal("mixed reset is not allowed in a bare repository"));
@@ -353,7 +353,7 @@ impl Reset<'_> {
         Ok(0)
     }
 
-    /// Asks, before anything is written, if HEAD can be moved there.
+    /// Returns the check, to run before anything is written, that HEAD can be moved.
     fn foresight(&self, to: &To, specs: &Pathspecs) -> Option<Foresee<'_>> {
         let To::Commit(commit) = *to else { return None };
         specs.is_empty().then_some(())?;
@@ -404,7 +404,7 @@ impl Reset<'_> {
         Ok(index.is_unmerged())
     }
 
-    /// `--hard`, `--merge`, `--keep`
+    /// Runs `--hard`, `--merge` or `--keep`.
     fn worktree(
         &self,
         mode: Mode,
@@ -417,10 +417,10 @@ impl Reset<'_> {
             Start::Sparse { dry_run: self.request.dry_run },
         )?;
         transaction.policy.foresee = foresee;
-        // Git asks neither for a terminal nor for `--progress` here.
+        // Here Git shows progress without a terminal and without `--progress`.
         transaction.policy.progress = !self.request.quiet;
         transaction.policy.recurses = submodules::wanted(self.request.recurse, self.repo)?;
-        // A detached HEAD is not a name worth telling.
+        // Filters do not get the name of a detached HEAD.
         let reference = names::expand(self.repo, self.rev.as_bstr())?.into_iter().next();
         let reference = reference.map(|(full, _)| full).filter(|full| full.starts_with(b"refs/"));
         transaction.policy.metadata = Metadata { reference, treeish: Some(treeish) };
@@ -451,11 +451,11 @@ impl Reset<'_> {
         if mode != Mode::Keep {
             return transaction.perform(&options, 128, None).map_err(|failure| self.also(failure));
         }
-        // Kept local changes show as unstaged: the whole index is the target's.
+        // Local changes that are kept show as unstaged: the whole index is the target's.
         transaction.perform_then_index(&options, 128, tree).map_err(|failure| self.also(failure))
     }
 
-    /// A refusal has been told path by path; what it means comes after.
+    /// Adds the final message after a refusal that was printed path by path.
     fn also(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Said(_) => self.failed(),
@@ -467,7 +467,7 @@ impl Reset<'_> {
         Ok(self.repo.head()?.oid())
     }
 
-    /// `--mixed`, with or without paths.
+    /// Runs `--mixed`, with or without paths.
     fn index_only(
         &self,
         tree: ObjectId,

@@ -1,4 +1,4 @@
-//! Answers to the words, in order.
+//! Processing the words in order.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
@@ -17,15 +17,15 @@ use crate::term::{
 /// The form in which revisions are printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Names {
-    /// As object names.
+    /// Object names.
     Objects,
-    /// As they were given.
+    /// The names as given.
     Given,
-    /// As full names of refs.
+    /// Full names of refs.
     Full,
 }
 
-/// A revision on its way to the output.
+/// A revision to print.
 struct Revision {
     oid: ObjectId,
     /// `^name`
@@ -33,23 +33,23 @@ struct Revision {
     name: BString,
 }
 
-/// The options so far, and the output so far.
+/// The options and the output so far.
 pub(super) struct Answer<'a> {
     repo: &'a Repository,
     paths: Paths<'a>,
     filter: Filter,
     verify: bool,
     quiet: bool,
-    /// `--short`: the least number of digits; `Some(None)` leaves it to the settings.
+    /// `--short`: the minimum number of digits; `Some(None)`: as configured.
     short: Option<Option<usize>>,
     names: Names,
-    /// `--abbrev-ref`; true if no other ref may have the short name.
+    /// `--abbrev-ref`; true to shorten names strictly, so that no other ref matches.
     abbreviate_refs: Option<bool>,
     quoted: bool,
-    /// `--not` was given an odd number of times.
+    /// True after an odd number of `--not`.
     reverses: bool,
     default: Option<BString>,
-    /// The revisions, if `--verify` allows only one.
+    /// The revisions found with `--verify`, which allows only one.
     found: Vec<Revision>,
     out: Listing,
 }
@@ -73,7 +73,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Takes the next word.
+    /// Processes the next word.
     pub(super) fn word(&mut self, word: Word<'_>) -> Result<(), Failure> {
         match word {
             Word::Verify => self.begin_to_verify(),
@@ -110,7 +110,7 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    /// Answers what needs all words, and prints everything. Returns the exit code.
+    /// Processes what depends on all words, and prints the output. Returns the exit code.
     pub(super) fn finish(mut self) -> Result<u8, Failure> {
         match (self.verify, self.found.pop()) {
             (true, Some(only)) if self.found.is_empty() => self.show(&only)?,
@@ -169,12 +169,12 @@ impl<'a> Answer<'a> {
                 self.no_single_revision()?;
                 Ok(())
             }
-            // It may be a file, or Git explains why it is none.
+            // The word may be a file; otherwise Git explains why it is not one.
             None => Err(UNSERVED),
         }
     }
 
-    /// `left..right`, or `left...right` with one merge base.
+    /// Shows `left..right`, or `left...right` with at most one merge base.
     fn range(&mut self, left: &BStr, right: &BStr) -> Result<(), Failure> {
         let (right, is_symmetric) = match right.strip_prefix(b".") {
             Some(right) => (right.as_bstr(), true),
@@ -186,7 +186,7 @@ impl<'a> Answer<'a> {
         let side = |name: &BStr| -> Result<Revision, Failure> {
             let name = if name.is_empty() { BStr::new("HEAD") } else { name };
             let oid = self.resolve(name)?.ok_or(UNSERVED)?;
-            // Git prints nothing if a side is no commit.
+            // Git prints nothing if a side is not a commit.
             self.repo.peel_to_commit(oid)?.ok_or(UNSERVED)?;
             Ok(Revision { oid, is_reversed: false, name: name.to_owned() })
         };
@@ -206,7 +206,7 @@ impl<'a> Answer<'a> {
         Ok(())
     }
 
-    /// Resolves a revision for which Git prints no warning.
+    /// Resolves a revision. A revision that Git would warn about is an error.
     fn resolve(&self, name: &BStr) -> Result<Option<ObjectId>, Failure> {
         let is_quiet = self.repo.is_resolved_without_warning(name).unwrap_or(false);
         let found = self.repo.resolve(name).map_err(|_| UNSERVED)?;
@@ -226,7 +226,7 @@ impl<'a> Answer<'a> {
             return self.show_object(revision.oid, revision.is_reversed);
         }
         let name = match &self.repo.refs_of_short_name(revision.name.as_bstr())?[..] {
-            // It is no ref: Git prints nothing.
+            // Git prints nothing for a name that is not a ref.
             [] => return Ok(()),
             [(full, _)] => match self.abbreviate_refs {
                 Some(true) => self.repo.shorten_ref_strictly(full.as_bstr())?,
@@ -266,7 +266,7 @@ impl<'a> Answer<'a> {
     }
 
     fn print_signed(&mut self, is_reversed: bool, name: &[u8]) {
-        // Git prints the sign outside of the quotes.
+        // Git prints the `^` outside the quotes.
         if is_reversed != self.reverses {
             self.out.buffer().push(b'^');
         }

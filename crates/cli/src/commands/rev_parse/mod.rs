@@ -1,7 +1,7 @@
 //! `sapwood rev-parse`: names of objects, and facts about the repository.
 //!
-//! Order: the words from left to right, as in Git; the output is held back until all of them are
-//! answered. A word that Git would refuse, warn about or take for a file leaves the command to the
+//! Order: the words from left to right, as in Git; the output is held back until all words are
+//! processed. A word that Git would refuse, warn about or treat as a file leaves the command to the
 //! real Git, which prints its own message. Nothing is changed.
 
 mod answer;
@@ -43,7 +43,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// The options, for the help: [`words`] reads them.
+/// The options, for the help: [`words`] parses them.
 const TABLE: Table<Set<()>> = Table {
     usage: &["sapwood rev-parse [<options>] <revision>...", "sapwood rev-parse <question>..."],
     options: &[
@@ -86,12 +86,12 @@ const fn word(spelling: &'static str, help: &'static str) -> Opt<Set<()>> {
     Opt::new(spelling, help, |_, _| Ok(())).only().native(On)
 }
 
-/// Finds a word that sapwood does not serve.
+/// Detects a word that sapwood does not serve.
 fn unserved_words(_: &Survey, args: &[BString]) -> Option<Reason> {
     words::parse(args).err()
 }
 
-/// Finds what changes or hides objects, if a word needs to read one.
+/// Detects grafts and partial clones, if a word needs to read an object.
 fn objects(candidate: &Candidate<'_>) -> Vec<Reason> {
     let reads_objects = |arg: &BString| !arg.starts_with(b"--") && arg.find_byteset("^~:{.").is_some();
     if candidate.survey.is_some() && !candidate.args.iter().any(reads_objects) {
@@ -109,7 +109,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let words = words::parse(args).map_err(|_| UNSERVED)?;
     let repo = run.open()?;
-    // Git names files relative to the directory that it works in, which depends on the command.
+    // Git names files relative to its working directory, which depends on the command.
     let is_elsewhere = repo.work_tree().is_some_and(|top| !run.cwd.starts_with(top));
     let refused = refused::check(&repo, &[Reader::Every, Reader::Repository]);
     if run.program == Program::Git && (is_elsewhere || refused.is_err()) {
@@ -121,5 +121,5 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     answer.finish()
 }
 
-/// Leaves the command to the real Git.
+/// The failure that leaves the command to the real Git.
 const UNSERVED: Failure = Failure::Unserved("these words of rev-parse");

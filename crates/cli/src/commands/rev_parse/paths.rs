@@ -1,4 +1,4 @@
-//! Paths of the repository and facts about it, in Git's forms.
+//! Paths and properties of the repository, in Git's formats.
 
 use std::{
     os::unix::ffi::OsStrExt as _,
@@ -14,7 +14,7 @@ use crate::{session::invocation::Invocation, term::console::text};
 /// The form of printed paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathFormat {
-    /// Each path has a form of its own.
+    /// The form that Git uses for each path by default.
     Own,
     /// Absolute, without symbolic links.
     Canonical,
@@ -22,7 +22,7 @@ pub(super) enum PathFormat {
     Relative,
 }
 
-/// A fact about the repository.
+/// A property of the repository.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
     GitDir,
@@ -42,7 +42,7 @@ pub(super) enum Question {
 /// Files in the Git directory that variables and settings can move.
 const MOVABLE: &[&str] = &["index", "objects", "hooks", "info/grafts", "config", "shallow"];
 
-/// The places of a repository.
+/// The paths of a repository.
 pub(super) struct Paths<'a> {
     repo: &'a Repository,
     /// The current directory.
@@ -55,7 +55,7 @@ impl<'a> Paths<'a> {
         Paths { repo, cwd: &run.cwd, format: PathFormat::Own }
     }
 
-    /// Returns the answer with its line end. `None` leaves it to the real Git.
+    /// Returns the answer with a newline; `None` leaves it to the real Git.
     pub(super) fn answer(&self, question: Question) -> Option<BString> {
         let truth = |truth: bool| text!(if truth { "true\n" } else { "false\n" });
         let is_inside = |dir: &Path| self.cwd.starts_with(by_path::realpath_forgiving(dir));
@@ -77,13 +77,13 @@ impl<'a> Paths<'a> {
                 truth(matches!(by_path::stat_followed(&self.repo.common_dir().join("shallow")), Ok(Some(_))))
             }
             Question::ObjectFormat => text!(self.repo.hash().name(), "\n"),
-            // No other one is opened.
+            // sapwood opens no other format.
             Question::RefFormat => text!("files\n"),
         })
     }
 
-    /// Returns the place of a file in the Git directory, with its line end. `None` for a file that
-    /// may be elsewhere.
+    /// Returns the path of a file in the Git directory with a newline; `None` for a file that may
+    /// be elsewhere.
     pub(super) fn git_path(&self, path: &BStr) -> Option<BString> {
         let is_movable = |name: &&str| path.starts_with(name.as_bytes());
         if self.repo.git_dir() != self.repo.common_dir() || MOVABLE.iter().any(is_movable) {
@@ -93,7 +93,7 @@ impl<'a> Paths<'a> {
         (!path.contains_str("//")).then(|| self.shared(path.strip_prefix(b"./").unwrap_or(&path)))
     }
 
-    /// Returns the Git directory as Git keeps it: relative to the directory where it works.
+    /// Returns the Git directory in Git's form: relative to Git's working directory.
     fn exported(&self) -> &Path {
         self.repo.exported_git_dir().unwrap_or(Path::new(".git"))
     }
@@ -111,7 +111,7 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// Returns the directory where Git works.
+    /// Returns Git's working directory.
     fn base(&self) -> &Path {
         self.repo.child_dir()
     }
@@ -120,7 +120,7 @@ impl<'a> Paths<'a> {
         by_path::realpath_forgiving(&self.base().join(sys::os_str(path)))
     }
 
-    /// A path that is printed as it is if no form was asked for.
+    /// Formats a path that is printed unchanged by default.
     fn printed(&self, path: &[u8]) -> BString {
         match self.format {
             PathFormat::Own => text!(path, "\n"),
@@ -129,7 +129,8 @@ impl<'a> Paths<'a> {
         }
     }
 
-    /// A path that is printed relative to the current directory if both are relative.
+    /// Formats a path that is by default printed relative to the current directory, if both are
+    /// relative.
     fn shared(&self, path: &[u8]) -> BString {
         match self.format {
             PathFormat::Own => text!(relative_path(path, self.repo.prefix()), "\n"),
@@ -152,8 +153,8 @@ fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// Returns `path` relative to `from`, as Git writes it: `./` for the same directory, and `path`
-/// itself if only one of them is absolute or they share nothing.
+/// Returns `path` relative to `from`, as Git does: `./` for the same directory, and `path` itself
+/// if `from` is empty or only one of them is absolute.
 fn relative_path(path: &[u8], from: &[u8]) -> BString {
     if path.is_empty() {
         return "./".into();

@@ -5,13 +5,13 @@ use bstr::{BStr, BString, ByteSlice as _};
 use super::paths::{PathFormat, Question};
 use crate::commands::reason::Reason;
 
-/// The kinds of words that are printed.
+/// The kinds of words to print.
 #[derive(Clone, Copy)]
 pub(super) struct Filter {
     pub(super) flags: bool,
     pub(super) files: bool,
     pub(super) revisions: bool,
-    /// Words that are not for `rev-list`.
+    /// Words that are not options of `rev-list`.
     pub(super) others: bool,
 }
 
@@ -25,9 +25,9 @@ impl Default for Filter {
 pub(super) enum Word<'a> {
     Verify,
     Quiet,
-    /// The least number of digits; `None` leaves it to the settings.
+    /// The minimum number of digits; `None`: as configured.
     Short(Option<usize>),
-    /// Short names of refs. `None` leaves to the settings if they must be strict.
+    /// Print short names of refs; true for strict ones, `None`: as configured.
     AbbrevRef(Option<bool>),
     Symbolic,
     SymbolicFullName,
@@ -35,7 +35,7 @@ pub(super) enum Word<'a> {
     Not,
     Default(&'a BStr),
     Filter(fn(&mut Filter)),
-    /// All refs with this prefix. The names are printed without `trimmed` bytes.
+    /// Print all refs with this prefix, without the first `trimmed` bytes of their names.
     Refs {
         prefix: &'static str,
         trimmed: usize,
@@ -43,15 +43,15 @@ pub(super) enum Word<'a> {
     PathFormat(PathFormat),
     Question(Question),
     GitPath(&'a BStr),
-    /// A mark that is printed unless revisions and options are left out.
+    /// A marker that is printed unless both revisions and flags are excluded.
     Mark(&'a BStr),
     File(&'a BStr),
     Revision(&'a BStr),
 }
 
-/// Takes the command line apart. The error is the reason why sapwood does not serve it.
+/// Parses the command line. The error is the reason why sapwood does not serve it.
 pub(super) fn parse(args: &[BString]) -> Result<Vec<Word<'_>>, Reason> {
-    // These are programs of their own.
+    // Each of these is a mode with its own syntax.
     if args.first().is_some_and(|first| first == "--parseopt" || first == "--sq-quote") {
         return Err(Reason::Option(args[0].to_string()));
     }
@@ -83,8 +83,8 @@ fn unserved(option: &BStr) -> Reason {
     Reason::Option(option.to_string())
 }
 
-/// Returns true for a word that Git reads by rules that sapwood does not follow to the letter: the
-/// index, patterns for messages, dates, and several revisions in one word.
+/// Returns true for a word with syntax that sapwood does not fully support: index entries, message
+/// searches, dates, and several revisions in one word.
 fn may_warn(word: &BStr) -> bool {
     let has = |part: &str| word.contains_str(part);
     let is_date = word.find("@{").is_some_and(|at| {

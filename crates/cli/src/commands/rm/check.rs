@@ -1,4 +1,4 @@
-//! The check that nothing is lost: Git's `check_local_mod`.
+//! The check that no content is lost: Git's `check_local_mod`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,10 +17,10 @@ use crate::term::{
     failure::Failure,
 };
 
-/// The files as they were when they were checked.
+/// The stat data of the files when they were checked.
 pub(super) type Checked = HashMap<BString, Stat>;
 
-/// The paths of one message.
+/// The paths for each message.
 #[derive(Default)]
 struct Lists<'a> {
     both: Vec<&'a BStr>,
@@ -29,7 +29,8 @@ struct Lists<'a> {
 }
 
 impl Removal<'_> {
-    /// Refuses to remove what is nowhere else. Returns the files that were there.
+    /// Returns an error for files whose content is nowhere else, else the stat data of the existing
+    /// files.
     pub(super) fn check(&self, index: &Index, paths: &[BString]) -> Result<Checked, Failure> {
         let mut checked = Checked::new();
         if self.request.force {
@@ -47,7 +48,7 @@ impl Removal<'_> {
         let mut lists = Lists::default();
         for path in paths.iter().map(|path| path.as_bstr()) {
             let Ok(at) = index.position(path, Stage::Normal) else {
-                // An unmerged file is not compared with anything.
+                // An unmerged file has no entry to compare with.
                 checked.extend(self.worktree.stat(path).ok().flatten().map(|stat| (path.to_owned(), stat)));
                 continue;
             };
@@ -61,7 +62,8 @@ impl Removal<'_> {
             };
             checked.insert(path.to_owned(), stat);
             let entry = index.entry(at);
-            // An entry that was found to be clean got the stat data of its file then.
+            // The refresh gave a clean entry the stat data of its file. Stat data that differ now
+            // mean a later change.
             let is_new = entry.flags.contains(Flags::UPTODATE)
                 && matches!(rules.compare(&entry, &stat, (0, 0)), Match::Touched | Match::Different);
             let is_local = is_new || changed.contains(path);

@@ -1,8 +1,8 @@
-//! `sapwood rm`: files out of the index, and out of the worktree.
+//! `sapwood rm`: removes files from the index and from the worktree.
 //!
 //! Order: the lock; the index; stat data of the selected files; the selected paths, and pathspecs
-//! that match nothing; the check that nothing is lost; the files; the index. Nothing is removed
-//! before all checks have passed, and each file is looked at once more before it goes.
+//! that match nothing; the check that no content is lost; the files; the index. Nothing is removed
+//! before all checks have passed, and each file is checked once more before its removal.
 
 mod check;
 mod remove;
@@ -114,7 +114,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// A run.
+/// A run of the command.
 struct Removal<'a> {
     session: Session<'a>,
     worktree: &'a Dir,
@@ -175,7 +175,7 @@ impl Removal<'_> {
             }
             staging.remove(path.as_bstr());
         }
-        // A reader that is gone ends the command before anything is removed.
+        // If the reader has closed the pipe, the command ends here, before anything is removed.
         listing.write("standard output")?;
         if self.request.dry_run {
             return Ok(0);
@@ -191,8 +191,7 @@ impl Removal<'_> {
         Ok(code)
     }
 
-    /// Finds the paths, in the order of the index. An unmerged one may occur several times, as in
-    /// Git.
+    /// Selects the paths, in index order. An unmerged path may occur several times, as in Git.
     fn select(&self, transaction: &mut Transaction<'_>) -> Result<Selected, Failure> {
         let patterns = self.patterns.as_deref();
         if let (Some(before), Some(by)) = (&transaction.state.before, patterns) {
@@ -245,12 +244,12 @@ impl Removal<'_> {
         Ok(if is_any { Selected::Paths(paths, code) } else { Selected::Nothing(code) })
     }
 
-    /// Git makes a sparse index full for most patterns.
+    /// Returns true if a pathspec may have wildcards: Git then expands a sparse index.
     fn has_wildcards(&self) -> bool {
         self.pathspecs.patterns().any(|(pattern, _)| pattern.find_byteset("*?[").is_some())
     }
 
-    /// Returns which pathspecs match entries outside of the sparse checkout.
+    /// Returns the pathspecs that match entries outside the sparse checkout.
     fn matches_outside(&self, index: &Index) -> Seen {
         let mut seen = Seen::default();
         for entry in index.entries_in(0..index.len()) {

@@ -13,8 +13,8 @@ use crate::term::{
 };
 
 impl Removal<'_> {
-    /// Removes the files at `paths`, which are in order. The first one that cannot be removed ends
-    /// the command; if it is a later one, the index nevertheless loses all of them, as in Git.
+    /// Removes the files at `paths`, which are sorted. The first file that cannot be removed ends
+    /// the command. If it is not the first path, the index still loses all of them, as in Git.
     /// Returns the exit code.
     pub(super) fn remove_files(&self, paths: &[BString], checked: &Checked) -> Result<u8, Failure> {
         let (invocation, repo) = (self.session.invocation, self.session.repository);
@@ -45,10 +45,10 @@ impl Removal<'_> {
     }
 
     fn remove_file(&self, path: &BStr, checked: &Checked) -> io::Result<Removed> {
-        // A path behind a link leads out of the worktree: nothing is there.
+        // A path through a symlink leads out of the worktree, and counts as missing.
         let Some(now) = self.worktree.stat(path)? else { return Ok(Removed::Gone) };
         if now.file_type == FileType::Directory {
-            // It stays, and the system call tells the reason.
+            // The directory stays: `unlink` fails and returns the error to report.
             return self.worktree.remove_file(path).map(|()| Removed::Gone);
         }
         if !self.request.force && checked.get(path).is_none_or(|then| *then != now) {
@@ -60,8 +60,9 @@ impl Removal<'_> {
         }
     }
 
-    /// Removes the directories above `path` that are empty now, up to the one that the command was
-    /// started in. A directory of the `next` path is not empty yet.
+    /// Removes the parent directories of `path` that are empty now, except `cwd`, where the command
+    /// was started, and its parents. A directory that also contains the path `next` is not empty
+    /// yet.
     fn remove_directories(&self, path: &BStr, next: Option<&BStr>, cwd: Option<&BStr>) {
         for slash in path.rfind_iter("/") {
             let dir = path[..slash].as_bstr();
@@ -75,8 +76,8 @@ impl Removal<'_> {
 
 /// The result of a removal.
 enum Removed {
-    /// The file is gone, or was not there.
+    /// The file was removed, or did not exist.
     Gone,
-    /// It is no longer the file that was checked.
+    /// The file changed after the check.
     Changed,
 }

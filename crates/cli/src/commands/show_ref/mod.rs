@@ -1,7 +1,7 @@
 //! `sapwood show-ref`: lists refs with their objects, or checks refs.
 //!
-//! Each shown object is looked up, as by Git, and only tags are read, for `-d`. The refs before the
-//! first bad one are printed.
+//! Like Git, looks up each listed object, and reads only tags, for `-d`. The refs before the first
+//! broken one are printed.
 
 use std::ops::ControlFlow;
 
@@ -136,9 +136,9 @@ struct Request {
 enum Abbrev {
     #[default]
     Full,
-    /// As `core.abbrev` says.
+    /// As configured by `core.abbrev`.
     Configured,
-    /// At least so many digits.
+    /// At least this number of digits.
     Digits(usize),
 }
 
@@ -162,7 +162,7 @@ impl Request {
     }
 }
 
-/// A length that C's number parser may read in another way.
+/// Detects a length that C's number parser may read differently.
 fn lengths(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let is_plain = |text: &BString| (1..=4).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
     let given = survey.options.iter().filter(|given| matches!(given.name, "--hash" | "--abbrev"));
@@ -170,7 +170,7 @@ fn lengths(survey: &Survey, _: &[BString]) -> Option<Reason> {
     wrong.then(|| Reason::command_line("a length that is no plain number"))
 }
 
-/// `--exists` with a name whose file may be anywhere.
+/// Detects `--exists` with a name that is too long, or not a valid ref name.
 fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
     const LONGEST: usize = 255;
     let exists = survey.options.iter().any(|given| given.name == "--exists");
@@ -183,7 +183,7 @@ fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
     unusual.then(|| Reason::command_line("a ref with an unusual name"))
 }
 
-/// A missing object may be fetched.
+/// Detects a partial clone, in which a missing object may be fetched.
 fn promisors(candidate: &Candidate<'_>) -> Vec<Reason> {
     obstacles::partial(candidate.repo())
 }
@@ -208,7 +208,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         listing: Listing::default(),
     };
     let done = if request.verify { show.verify(&names) } else { show.list(&names) };
-    // The refs before a bad one are printed.
+    // The refs before an error are printed.
     let written = show.listing.write("standard output");
     let code = done?;
     written?;
@@ -279,7 +279,7 @@ impl Show<'_> {
 
     fn one(&mut self, name: &BStr, id: ObjectId, peeled: Option<ObjectId>) -> Result<(), Failure> {
         self.shown += 1;
-        // The type tells that an object exists, if it is needed anyway.
+        // If the object's type is needed anyway, reading it proves that the object exists.
         let needs_kind = self.request.dereference && !self.request.quiet && peeled.is_none();
         let kind = if needs_kind { self.reader.header(&id).ok().map(|(kind, _)| kind) } else { None };
         if kind.is_none() && !self.repo.objects().contains(&id) {
@@ -326,7 +326,7 @@ impl Show<'_> {
     }
 }
 
-/// Returns true if `pattern` is the whole name, or components at its end.
+/// Returns true if `pattern` equals the name, or whole components at its end.
 fn ends_with(name: &BStr, pattern: &BString) -> bool {
     name.strip_suffix(pattern.as_slice()).is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/"))
 }

@@ -1,4 +1,4 @@
-//! `sparse-checkout clean`: directories outside of the cone go, with whatever is in them.
+//! `sparse-checkout clean`: removes directories outside the cone, with all their files.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -65,7 +65,7 @@ pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Regular files below `dir`, in the order the file system has them.
+/// Lists regular files below `dir`, in the order of the file system.
 fn list_files(worktree: &sys::Dir, dir: &BStr, lead: &str) {
     let Ok(names) = worktree.open_dir(dir).and_then(|opened| opened.list()) else { return };
     for (name, file_type) in names {

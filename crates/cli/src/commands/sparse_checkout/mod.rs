@@ -1,4 +1,4 @@
-//! `sapwood sparse-checkout`: the directories or files that belong in the worktree.
+//! `sapwood sparse-checkout`: selects the directories or files that are in the worktree.
 //!
 //! Order of changes: the configuration of this worktree; the lock on `info/sparse-checkout`;
 //! worktree and index; the file. If files cannot be written, the file stays as it was and its
@@ -39,7 +39,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// The fields that the records of all subcommands share.
+/// The values that the records of all subcommands share.
 const SUBCOMMAND: Command = Command {
     group: Group::Worktrees,
     settings: &[GENERAL],
@@ -112,7 +112,7 @@ fn perform(run: &Invocation, action: Action, args: &[BString]) -> Result<u8, Fai
     let mut request = Request::default();
     let patterns = action.table().parse(args)?.store(&mut request)?;
     let repo = run.open()?;
-    // Before anything is written.
+    // Check this before anything is written.
     let is_there = |top: &std::path::Path| sys::Dir::open(top).is_ok();
     if action != Action::CheckRules && !repo.work_tree().is_some_and(is_there) {
         return Err(Failure::no_worktree());
@@ -140,7 +140,7 @@ fn perform(run: &Invocation, action: Action, args: &[BString]) -> Result<u8, Fai
     }
 }
 
-/// The worktree, and how sparse it is by now.
+/// The worktree, and its current sparsity settings.
 struct State<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
@@ -170,13 +170,13 @@ impl State<'_> {
         sparse::path(self.repo)
     }
 
-    /// Takes the requested mode, the current one, or a cone, and records a new mode; then does the
-    /// same for the sparse index.
+    /// Selects the requested mode, the current one, or a cone, and records it if it is new; then
+    /// does the same for the sparse index.
     fn take_mode(&mut self, request: &Request) -> Result<(), Failure> {
         let is_new = request.cone.is_some() || !self.on;
         self.decide_mode(request.cone);
         if (is_new || request.sparse_index.is_some()) && self.repo.head()?.oid().is_some() {
-            // The index comes last, and is locked only then.
+            // Git changes the index last, and would fail at its lock only then.
             store::Lock::wait_until_free(&self.repo.index_path(), store::Wait::No)?;
         }
         if is_new {
@@ -205,7 +205,7 @@ impl State<'_> {
         self.edit(&edits)
     }
 
-    /// Changes the configuration of this worktree, or all of it while there is no other.
+    /// Changes the configuration of this worktree, or the common one without `worktreeConfig`.
     fn edit(&self, edits: &[Edit]) -> Result<(), Failure> {
         let path = match self.has_worktree_config {
             true => self.repo.git_dir().join("config.worktree"),

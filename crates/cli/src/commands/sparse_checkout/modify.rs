@@ -1,4 +1,4 @@
-//! The actions that change the patterns, or apply them again: `init`, `set`, `add`, `reapply` and
+//! The actions that change the patterns, or reapply them: `init`, `set`, `add`, `reapply` and
 //! `disable`.
 
 use std::sync::{Arc, atomic::Ordering};
@@ -26,10 +26,10 @@ use crate::{
     },
 };
 
-/// The files of the top directory.
+/// The patterns for the files of the root directory.
 const TOP: &[u8] = b"/*\n!/*/\n";
 
-/// Git's exit code where files could not be written.
+/// Git's exit code if files could not be written.
 const NOT_UPDATED: u8 = 254;
 
 pub(super) fn init(mut state: State<'_>, request: &Request) -> Result<u8, Failure> {
@@ -43,7 +43,7 @@ pub(super) fn init(mut state: State<'_>, request: &Request) -> Result<u8, Failur
         if error.is_unreadable() {
             return Err(error.into());
         }
-        // A repository without a commit: there is nothing to bring in line.
+        // In a repository without a commit there is nothing to update.
         state.make_directory()?;
         let mut lock = store::Lock::take(&file, &state.settings.locks)?;
         lock.write(TOP)?;
@@ -110,7 +110,7 @@ pub(super) fn reapply(mut state: State<'_>, request: &Request) -> Result<u8, Fai
 }
 
 pub(super) fn disable(mut state: State<'_>) -> Result<u8, Failure> {
-    // Whatever the configuration says, marks of skipped entries may be there.
+    // Entries may have the skip-worktree flag even if the configuration disables sparse checkouts.
     state.on = true;
     state.sparse_index = false;
     state.settings.told_of_expansion.store(true, Ordering::Relaxed);
@@ -122,7 +122,7 @@ pub(super) fn disable(mut state: State<'_>) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Lines of the standard input, without their ends.
+/// Reads the lines of standard input, without their terminators.
 pub(super) fn stdin_lines(run: &Invocation) -> Result<Vec<BString>, Failure> {
     let content = Input::new(run)?.all()?;
     let content =
@@ -130,7 +130,7 @@ pub(super) fn stdin_lines(run: &Invocation) -> Result<Vec<BString>, Failure> {
     Ok(content.lines().map(BString::from).collect())
 }
 
-/// Tells if names may be quoted.
+/// Says if names may be quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quoted {
     Maybe,
@@ -143,7 +143,7 @@ impl Quoted {
     }
 }
 
-/// A line, out of its quotes.
+/// Returns a line without its quotes.
 pub(super) fn unquoted(line: &BString) -> Result<BString, Failure> {
     if line.first() != Some(&b'"') {
         return Ok(line.clone());
@@ -155,7 +155,7 @@ pub(super) fn unquoted(line: &BString) -> Result<BString, Failure> {
 }
 
 impl State<'_> {
-    /// The cone of these directories.
+    /// Returns the cone of these directories.
     pub(super) fn cone_of(&self, lines: &[BString], quoted: Quoted) -> Result<Cone, Failure> {
         let mut cone = Cone::new(self.icase);
         for line in lines {
@@ -172,8 +172,8 @@ impl State<'_> {
         Ok(cone)
     }
 
-    /// Returns the arguments, relative to the top of the worktree. Refuses arguments that look like
-    /// a mistake, or warns of them.
+    /// Returns the arguments relative to the worktree's root. Refuses arguments that look like a
+    /// mistake, or warns of them.
     fn sanitized(&self, read: &Read, args: &[BString], request: &Request) -> Result<Vec<BString>, Failure> {
         let prefix = self.repo.prefix();
         let mut args = args.to_vec();
@@ -236,7 +236,7 @@ impl State<'_> {
         Ok(args)
     }
 
-    /// The index, to look things up in.
+    /// Reads the index for lookups.
     fn read(&self) -> Result<Read, Failure> {
         let index = crate::session::apply::load_raw(self.repo, self.settings)?;
         sparse_index::read(self.repo, self.settings, index, None, Tell::Hint, Fill::AtOnce)
@@ -267,12 +267,12 @@ impl State<'_> {
         Ok(0)
     }
 
-    /// Applies the patterns of the file.
+    /// Reapplies the patterns of the file.
     fn reapply(&self) -> Result<u8, Failure> {
         let Some(loaded) = Patterns::read(&self.file(), self.cone, self.icase)? else { return Ok(0) };
         loaded.warnings.iter().for_each(console::warning);
         let done = self.update(loaded.patterns)?;
-        // Git reads the file once more, to see which directories are left.
+        // Git reads the file once more, to find remaining directories, and repeats its warnings.
         loaded.warnings.iter().for_each(console::warning);
         Ok(match done {
             Done::Incomplete | Done::Unfinished => NOT_UPDATED,
@@ -280,7 +280,7 @@ impl State<'_> {
         })
     }
 
-    /// Brings worktree and index in line with `patterns`.
+    /// Updates worktree and index to `patterns`.
     fn update(&self, patterns: Patterns) -> Result<Done, Failure> {
         let before = crate::session::apply::load_raw(self.repo, self.settings)?;
         if before.entries().is_empty() && before.timestamp.0 == 0 {
@@ -308,8 +308,8 @@ impl State<'_> {
         Ok(done)
     }
 
-    /// Expands a sparse index as Git does when the patterns change: directories that come in or go
-    /// out, or the whole index if it is not to be sparse or cannot be.
+    /// Reports the expansion of a sparse index if Git expands the whole index for new patterns: if
+    /// the index will not be sparse, or has conflicts. Otherwise Git expands only some directories.
     fn expand(&self, transaction: &mut Transaction<'_>, patterns: &Patterns) -> Result<(), Failure> {
         if self.sparse_index && patterns.cone().is_some() && !transaction.index.is_unmerged() {
             transaction.state.before = None;
@@ -317,7 +317,7 @@ impl State<'_> {
         transaction.needs_full()
     }
 
-    /// Directories that are outside as a whole, and hold at most ignored files, go.
+    /// Removes directories that are outside the cone and contain at most ignored files.
     fn remove_emptied(&self, transaction: &Transaction<'_>, patterns: &Patterns) -> Result<(), Failure> {
         if transaction.index.is_unmerged() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The actions, their options, and the request that the options fill.
+//! The actions, their options, and the request.
 
 use bstr::BString;
 
@@ -8,7 +8,7 @@ use crate::term::args::{
     Opt, Set, Table,
 };
 
-/// The word after the command.
+/// The subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     List,

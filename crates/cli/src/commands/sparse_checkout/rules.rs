@@ -1,4 +1,4 @@
-//! The actions that only look at patterns: `list` and `check-rules`.
+//! The actions that only read patterns: `list` and `check-rules`.
 
 use std::io::Read as _;
 
@@ -82,7 +82,7 @@ pub(super) fn check(mut state: State<'_>, request: &Request) -> Result<u8, Failu
     Ok(0)
 }
 
-/// The lines of a file of rules.
+/// Reads the lines of a file of rules.
 fn rules(state: &State<'_>, file: &BStr) -> Result<Vec<BString>, Failure> {
     let named = if file.starts_with(b"/") { file.into() } else { text!(state.repo.prefix(), file) };
     let mut content = Vec::new();

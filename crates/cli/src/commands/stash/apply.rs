@@ -1,4 +1,4 @@
-//! `stash apply` and `stash pop`: a stash entry back into the worktree.
+//! `stash apply` and `stash pop`: apply a stash entry to the worktree.
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
@@ -32,16 +32,16 @@ use crate::{
     },
 };
 
-/// The fate of the entry.
+/// The treatment of the entry afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// It stays.
+    /// The entry stays.
     Keep,
-    /// It is dropped, unless something failed.
+    /// The entry is dropped, unless something failed.
     Drop,
 }
 
-/// Runs it. Returns the exit code.
+/// Runs the command. Returns the exit code.
 pub(super) fn run(run: &Invocation, parsed: Parsed<Set<Return>>, after: After) -> Result<u8, Failure> {
     let mut request = Return::default();
     let args = parsed.store(&mut request)?;
@@ -67,13 +67,13 @@ pub(super) fn run(run: &Invocation, parsed: Parsed<Set<Return>>, after: After) -
     }
 }
 
-/// Brings an entry back. All files are durable if the exit code, which it returns, is 0.
+/// Applies an entry. Returns the exit code. If it is 0, all files are durable.
 pub(super) fn apply(session: Session<'_>, entry: &Entry, index: bool, quiet: bool) -> Result<u8, Failure> {
     let Session { invocation: run, repository: repo, settings } = session;
     let mut transaction = Transaction::start(session, Start::Full { dry_run: false })?;
     let planned = Planned::new(session, &mut transaction, entry, index, quiet)?;
     run.interrupt.check()?;
-    // From here on, things change.
+    // The changes begin here.
     let written = planned.written();
     let code = planned.carry_out(transaction, session)?;
     if code == 0 {
@@ -85,14 +85,14 @@ pub(super) fn apply(session: Session<'_>, entry: &Entry, index: bool, quiet: boo
     Ok(code)
 }
 
-/// All that is to be done.
+/// The planned changes.
 struct Planned {
     merged: Vec<Merged>,
     /// The plan for `merged`.
     plan: Plan,
     /// The tree of the plan's index, if there was something to merge.
     result: Option<ObjectId>,
-    /// The index of the entry, if it is brought back.
+    /// The index of the entry, if it is restored.
     staged: Option<Staged>,
     untracked: Option<Plan>,
 }
@@ -108,7 +108,7 @@ impl Planned {
         let Session { repository: repo, settings, .. } = session;
         let told = |error| early(session, error);
         stash::check_index(&transaction.index).map_err(told)?;
-        // Otherwise `status` does that.
+        // Without `--quiet`, `status` refreshes the index.
         if quiet {
             transaction.refresh()?;
         }
@@ -116,7 +116,7 @@ impl Planned {
             let objects = objects::Transaction::new(settings.objects(repo));
             let trees = write_tree(index, repo, &objects, Missing::Refused);
             let root = trees.map_err(|error| told(error.into()))?.root;
-            // The merge reads it.
+            // The merge reads the tree.
             objects.publish()?;
             Ok::<_, Failure>(root)
         };
@@ -127,7 +127,7 @@ impl Planned {
         let merged = merged.map_err(told)?;
         let staged = match index && entry.base_tree != entry.index && ours != entry.index {
             true => {
-                // Git resets the index to HEAD on the way.
+                // Git resets the index to HEAD before it applies the staged changes.
                 let head = repo.head()?.oid().map(|head| repo.tree_of(head)).transpose()?;
                 if head != Some(ours) {
                     return Err(Failure::Unserved("staged changes under those of the stash"));
@@ -157,7 +157,7 @@ impl Planned {
         Ok(Planned { merged, plan, result, staged, untracked })
     }
 
-    /// The paths that are written.
+    /// Returns the paths to write.
     fn written(&self) -> Vec<BString> {
         let tracked = self.merged.iter().filter(|it| it.theirs.is_some()).map(|it| it.path.clone());
         let plan = self.untracked.iter();
@@ -166,7 +166,7 @@ impl Planned {
         tracked.chain(untracked).collect()
     }
 
-    /// Returns the exit code.
+    /// Executes the plan. Returns the exit code.
     fn carry_out(self, mut transaction: Transaction<'_>, session: Session<'_>) -> Result<u8, Failure> {
         let Session { invocation: run, repository: repo, settings } = session;
         if self.staged.is_some() {
@@ -190,7 +190,7 @@ impl Planned {
             _ => stash::unstage(repo, &mut transaction.index, &self.merged),
         }
         if let Some(plan) = self.untracked.filter(|_| !transaction.report.stopped) {
-            // These files are not of the index.
+            // Untracked files have no entries in the index.
             let index = take_index(&mut transaction, repo);
             transaction.policy.attributes = Attributes::OfWorktree;
             let done = transaction.carry_out(plan);
@@ -205,7 +205,7 @@ impl Planned {
     }
 }
 
-/// Records the tree of a merge, as Git does after each one.
+/// Records the tree of the merge in AUTO_MERGE, as Git does after each merge.
 fn note_merge(repo: &Repository, settings: &Settings, tree: ObjectId) -> Result<(), Failure> {
     let mut lock = store::Lock::take(&repo.git_dir().join("AUTO_MERGE"), &settings.locks)?;
     lock.write(format!("{tree}\n").as_bytes())?;
@@ -216,7 +216,7 @@ fn take_index(transaction: &mut Transaction<'_>, repo: &Repository) -> Index {
     std::mem::replace(&mut transaction.index, Index::empty(repo.hash()))
 }
 
-/// Makes the files durable if the removal of the entry will be: it may be their last copy.
+/// Makes the files durable if the removal of the entry will be durable: they may be the last copy.
 fn make_durable(repo: &Repository, settings: &Settings, paths: &[BString]) -> Result<(), Failure> {
     let fsync = &settings.fsync;
     if !fsync.hardens(Components::REFERENCE) {
@@ -228,7 +228,7 @@ fn make_durable(repo: &Repository, settings: &Settings, paths: &[BString]) -> Re
         .map_err(|(path, error)| Failure::error(text!("cannot sync '", path, "': ", sys::reason(&error))))
 }
 
-/// Like [`make_durable`], for files that the real Git wrote: it does not tell which.
+/// Like [`make_durable`], for files that the real Git wrote: their paths are unknown.
 pub(super) fn make_all_durable(repo: &Repository, settings: &Settings) -> Result<(), Failure> {
     if !settings.fsync.hardens(Components::REFERENCE) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! `stash branch`: a new branch at the commit that the stash was made from, and the stash there.
+//! `stash branch`: creates a branch at the commit that the stash was made from, and applies the
+//! stash.
 
 use bstr::{BString, ByteSlice as _};
 
@@ -12,7 +13,7 @@ use crate::{
     },
 };
 
-/// Runs it. Returns the exit code.
+/// Runs the command. Returns the exit code.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let parsed = BARE.parse(args)?;
     let Some((branch, rest)) = parsed.rest.split_first() else {
@@ -21,7 +22,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let (repo, settings) = open(run)?;
     let entry = entry::find(&repo, rest)?;
-    // Once the branch is made, nothing can be left to Git any more.
+    // Once the branch exists, the command can no longer be left to Git.
     let number = if entry.is_of_stash { Some(entry.number()?) } else { None };
     let Ok(name) = branch.to_str() else { return Err(Failure::Unserved("branch names that are not UTF-8")) };
     let base = entry.base.to_string();
@@ -34,11 +35,11 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             return Ok(1);
         }
     }
-    // HEAD is another one now.
+    // HEAD has changed.
     let repo = run.open()?;
     let session = Session { invocation: run, repository: &repo, settings: &settings };
     let applied = match apply::apply(session, &entry, true, false) {
-        // The branch is made, so only this part is Git's.
+        // The branch exists, so only this part is left to Git.
         Err(Failure::Unserved(_)) => {
             let args = ["--index".into(), entry.commit.to_string().into()];
             let code = beside::by_git(run, "stash apply", &args)?;

@@ -1,4 +1,4 @@
-//! The commits of a stash entry, and `stash create`, which records them nowhere.
+//! The commits of a stash entry, and `stash create`, which does not record the entry.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// HEAD, as the messages of a stash name it.
+/// HEAD, in the form for messages of a stash.
 pub(super) struct Head {
     /// The commit.
     pub(super) commit: ObjectId,
@@ -38,7 +38,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads HEAD. `None` before the first commit.
+    /// Reads HEAD. Returns `None` before the first commit.
     pub(super) fn read(repo: &Repository) -> Result<Option<Head>, Failure> {
         let head = repo.head()?;
         let Some(commit) = head.oid() else { return Ok(None) };
@@ -49,7 +49,7 @@ impl Head {
         Ok(Some(Head { commit, tree: repo.tree_of(commit)?, branch, title }))
     }
 
-    /// Returns the message of a stash, with the words of the user, if there are any.
+    /// Returns the message of a stash; `words` is the user's text, if any.
     pub(super) fn message(&self, words: Option<&BStr>) -> BString {
         match words.filter(|words| !words.is_empty()) {
             Some(words) => text!("On ", self.branch, ": ", words),
@@ -58,7 +58,7 @@ impl Head {
     }
 }
 
-/// Says that there is no commit that a stash could be made from.
+/// Prints that a stash needs an initial commit. Returns the exit code.
 pub(super) fn no_commit_yet(quiet: bool) -> u8 {
     if !quiet {
         console::note("You do not have the initial commit yet");
@@ -66,8 +66,9 @@ pub(super) fn no_commit_yet(quiet: bool) -> u8 {
     1
 }
 
-/// Makes the commits of a stash, durable, and returns that of the worktree. `index` then is as the
-/// worktree. `check` looks at the trees before anything is published.
+/// Writes the commits of a stash durably, and returns that of the worktree. The index of
+/// `transaction` then matches the worktree. `check` examines the trees before anything is
+/// published.
 pub(super) fn commits(
     session: Session<'_>,
     transaction: &mut Transaction<'_>,
