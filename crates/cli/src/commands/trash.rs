@@ -1,4 +1,4 @@
-//! The process that empties a trash: this program again, in the background. See [`engine::trash`].
+//! The process that empties the trash: this program as a background child. See [`engine::trash`].
 
 use bstr::BString;
 use std::{path::Path, sync::atomic::AtomicBool};
@@ -8,8 +8,8 @@ use crate::{commands::record::Command, session::invocation::Invocation, term::fa
 /// The record of the command that sapwood starts to empty the trash. It prints nothing.
 pub(super) const COMMAND: Command = Command { name: "empty-trash", run, ..Command::BASE };
 
-/// Starts a process that empties the trash of a repository, if it holds something that no process
-/// is deleting: content that was just discarded, or the rest of an interrupted run.
+/// Starts a process that empties the trash of a repository, if it contains content that no process
+/// is deleting: just discarded, or left by an interrupted run.
 pub(crate) fn empty_behind_us(common: &Path) {
     if !engine::trash::is_waiting(common) {
         return;
@@ -23,7 +23,7 @@ pub(crate) fn empty_behind_us(common: &Path) {
     }
 }
 
-/// Empties the trash of the repository that is named.
+/// Empties the trash of the repository in `args`.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let [common] = args else {
         return Err(Failure::Misused("this command is for sapwood itself".into()));

@@ -1,4 +1,4 @@
-//! Messages about the worktree beside the answer: files that could not be examined, and
+//! Messages about the worktree in addition to the result: files that could not be examined, and
 //! `.gitmodules`.
 
 use bstr::ByteSlice as _;
@@ -10,8 +10,8 @@ use format::index::Index;
 
 use crate::term::console::{self, text};
 
-/// Prints them in the order of the index, as Git does, which reads `.gitmodules` at the first
-/// submodule.
+/// Prints the messages in index order. Git reads `.gitmodules` at the first submodule, so its
+/// messages come there.
 pub(super) fn tell(index: &Index, pathspecs: &Pathspecs, worktree: &Worktree) {
     let is_meant = |&at: &usize| {
         pathspecs.is_empty()

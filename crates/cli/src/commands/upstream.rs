@@ -1,4 +1,4 @@
-//! Giving a new branch its upstream, and saying so.
+//! Setting the upstream of a new branch, and reporting it.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::{
@@ -16,11 +16,11 @@ use crate::{
     },
 };
 
-/// The ref a branch starts from, if it is one that can be followed.
+/// The ref that a branch starts from, if it can be an upstream.
 pub(crate) struct Start(Option<BString>);
 
 impl Start {
-    /// Finds it, or refuses: `--track` needs a branch to follow.
+    /// Finds the ref. With an explicit `--track`, it is an error if it cannot be an upstream.
     pub(crate) fn find(repo: &Repository, name: &BStr, track: Track) -> Result<Start, Failure> {
         let explicit = track == Track::Explicit;
         let not_a_branch = || {
@@ -49,7 +49,7 @@ impl Start {
     }
 }
 
-/// An error if [`set`] would fail: asked before the branch is made.
+/// Returns an error if [`set`] would fail. Called before the branch is created.
 pub(crate) fn foresee(
     repo: &Repository,
     settings: &Settings,
@@ -79,8 +79,7 @@ pub(crate) fn foresee(
     })
 }
 
-/// Returns true if a branch that follows `upstream` is to be rebased onto it
-/// (`branch.autoSetupRebase`).
+/// Returns true if a pull of a branch with this upstream rebases (`branch.autoSetupRebase`).
 fn rebases(repo: &Repository, upstream: &Upstream) -> Result<bool, Failure> {
     let rebase = match repo.config_str("branch.autoSetupRebase").as_ref().map(|value| value.as_bytes()) {
         Some(b"always") => true,
@@ -96,7 +95,7 @@ fn rebases(repo: &Repository, upstream: &Upstream) -> Result<bool, Failure> {
     }
 }
 
-/// Writes `branch.<name>.remote` and `.merge`, if there is something to follow.
+/// Writes `branch.<name>.remote` and `.merge`, if there is an upstream.
 pub(crate) fn set(
     repo: &Repository,
     settings: &Settings,
@@ -113,7 +112,7 @@ pub(crate) fn set(
     install(repo, settings, branch, &upstream, quiet)
 }
 
-/// Writes that the branch follows `upstream`, and says so unless `quiet`.
+/// Sets the upstream of the branch, and reports that unless `quiet`.
 pub(crate) fn install(
     repo: &Repository,
     settings: &Settings,
@@ -152,7 +151,7 @@ fn write(
     }
 }
 
-/// The branch is there, but somebody else keeps the configuration locked.
+/// Reports that the branch exists, but another process has the configuration locked.
 fn not_written(repo: &Repository, branch: &BStr, upstream: &Upstream) -> Failure {
     let shown = repo.display_common_file("config");
     console::error(format!("could not lock config file {}: File exists", shown.display()));

@@ -114,8 +114,8 @@ pub(super) fn commits(
     Ok(stash)
 }
 
-/// Returns the line of a commit for an author or committer. Without a configured name or address
-/// Git takes those of a stash.
+/// Returns the author or committer line of a commit. Without a configured name or address, uses
+/// those that Git sets for stashes.
 fn identity(repo: &Repository, who: Who) -> Result<BString, Failure> {
     let own = if who == Who::Author { "author" } else { "committer" };
     let variable = |part: &str| format!("GIT_{}_{part}", own.to_ascii_uppercase());
@@ -140,7 +140,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let session = Session { invocation: run, repository: &repo, settings: &settings };
     let mut transaction = Transaction::start(session, Start::Full { dry_run: false })?;
     let Some(head) = Head::read(&repo)? else {
-        // Git has refreshed the index by then.
+        // Git has refreshed the index at this point.
         transaction.finish(Recorded::Yes)?;
         return Ok(no_commit_yet(false));
     };

@@ -10,14 +10,14 @@ use crate::term::{
     failure::Failure,
 };
 
-/// A stash entry, or a commit like one.
+/// A stash entry, or a commit with the same structure.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Its name for messages.
+    /// The name in messages.
     pub(super) revision: BString,
-    /// The commit of the worktree.
+    /// The commit that records the worktree.
     pub(super) commit: ObjectId,
-    /// The commit that it was made from.
+    /// The commit that the stash is based on.
     pub(super) base: ObjectId,
     /// The tree of `base`.
     pub(super) base_tree: ObjectId,
@@ -27,14 +27,14 @@ pub(super) struct Entry {
     pub(super) index: ObjectId,
     /// The tree of the untracked files, if they were stashed.
     pub(super) untracked: Option<ObjectId>,
-    /// The name is one of the stash's ref.
+    /// True if `revision` names an entry of the stash's reflog.
     pub(super) is_of_stash: bool,
 }
 
-/// Git says what is wrong with a name.
+/// The failure for a name whose error message is left to Git.
 const STRANGE: Failure = Failure::Unserved("revisions that are no stash entries");
 
-/// Finds the entry. `args` are the arguments that name it: none for the newest.
+/// Finds the entry that `args` name; the newest one without arguments.
 pub(super) fn find(repo: &Repository, args: &[BString]) -> Result<Entry, Failure> {
     let revision = match args {
         [] if newest(repo)?.is_none() => {
@@ -65,7 +65,7 @@ pub(super) fn find(repo: &Repository, args: &[BString]) -> Result<Entry, Failure
     Ok(Entry { revision, commit, is_of_stash, ..like })
 }
 
-/// The parts of a commit that is like a stash entry. `None` if it is not.
+/// Returns the parts of a commit with the structure of a stash entry; `None` for another commit.
 pub(super) fn trees(repo: &Repository, commit: ObjectId) -> Option<Entry> {
     let parent = |number: u8| repo.rev_parse(text!(commit.to_string(), format!("^{number}")).as_bstr());
     let base = parent(1).ok()?;
@@ -83,7 +83,7 @@ pub(super) fn trees(repo: &Repository, commit: ObjectId) -> Option<Entry> {
 }
 
 impl Entry {
-    /// Returns the entry's number in the reflog. Everything else is left to Git.
+    /// Returns the entry's number in the reflog. An entry named by date is left to Git.
     pub(super) fn number(&self) -> Result<usize, Failure> {
         if !self.is_of_stash {
             return Err(Failure::error(text!("'", self.revision, "' is not a stash reference")));

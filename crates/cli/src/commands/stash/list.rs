@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Runs it. Returns the exit code.
+/// Runs the command. Returns the exit code.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let parsed = BARE.parse(args)?;
     if !parsed.rest.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Ok(0);
     }
     let entries = repo.reflog(BStr::new(STASH))?.unwrap_or_default();
-    // Git's walk of the log leaves out, or stops at, entries without a commit.
+    // Git's walk of the reflog skips, or stops at, entries without a commit.
     if entries.is_empty()
         || entries.iter().any(|entry| repo.commit_if_there(entry.new).ok().flatten().is_none())
     {

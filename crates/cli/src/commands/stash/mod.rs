@@ -1,10 +1,10 @@
-//! `sapwood stash`: the local changes, put away as commits and brought back.
+//! `sapwood stash`: saves local changes as commits, and applies them again.
 //!
-//! Order of a push: the changes, found by one look at each file; their objects, made durable; the
-//! stash's ref and reflog; then the worktree goes back to HEAD, and the index is written. Order of
-//! a pop: the worktree, the index, the files made durable, and then the stash entry is dropped.
+//! Order of a push: the changes, found in one scan of the files; their objects, made durable; the
+//! stash's ref and reflog; then the worktree is reset to HEAD, and the index is written. Order of a
+//! pop: the worktree, the index, the files made durable, and then the stash entry is dropped.
 //!
-//! Where Git merges contents, or fails, sapwood leaves the whole command to it, before anything is
+//! If Git would merge contents, or fail, sapwood leaves the whole command to it, before anything is
 //! changed.
 
 mod apply;
@@ -43,7 +43,7 @@ pub(super) const COMMAND: Command = Command {
 
 const PLANS_FIRST: Traits = Traits { plans_first: true, ..Command::BASE.traits };
 
-/// The fields that the records of most subcommands share.
+/// The values that the records of most subcommands share.
 const SUBCOMMAND: Command = Command {
     group: Group::Changes,
     traits: PLANS_FIRST,
@@ -61,7 +61,7 @@ const PUSH_COMMAND: Command = Command {
     ..SUBCOMMAND
 };
 
-/// `push` without its name: arguments need `--`.
+/// `push` without the word `push`: arguments need `--`.
 const ASSUMED_PUSH: Command = Command {
     syntax: &ASSUMED,
     line: &[attributes_of_pathspecs, options::only_after_dashes, options::combinations],

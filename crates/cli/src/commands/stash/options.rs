@@ -1,4 +1,4 @@
-//! The options of the subcommands, and the reasons for which a command line is left to Git.
+//! The options of the subcommands, and the reasons to leave a command line to Git.
 
 use std::io::IsTerminal as _;
 
@@ -33,22 +33,22 @@ pub(super) struct Request {
     pub(super) pathspec_file: PathspecFile,
 }
 
-/// The files that are not tracked.
+/// The treatment of untracked files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Untracked {
-    /// They stay.
+    /// They stay in the worktree.
     #[default]
     Stay,
-    /// They are stashed, except ignored ones.
+    /// Untracked files are stashed, ignored ones are not.
     Stashed,
-    /// They are stashed, ignored ones too.
+    /// Untracked and ignored files are stashed.
     All,
 }
 
 /// The command line of `apply`, `pop`, `drop` and `store`.
 #[derive(Default)]
 pub(super) struct Return {
-    /// `--index`; `None` for `stash.index`.
+    /// `--index`; with `None`, `stash.index` applies.
     pub(super) index: Option<bool>,
     pub(super) quiet: bool,
     pub(super) message: Option<BString>,
@@ -167,14 +167,14 @@ pub(super) const STORE: Table<Set<Return>> = Table {
     grammar: Grammar::Mixed,
 };
 
-/// Without options.
+/// The table of subcommands without options.
 pub(super) const BARE: Table<Set<Return>> = Table {
     usage: &["sapwood stash (list | clear)", "sapwood stash branch <branchname> [<stash>]"],
     options: &[],
     grammar: Grammar::Mixed,
 };
 
-/// The words themselves count.
+/// The table of subcommands whose words are the message or options of `diff`.
 pub(super) const WORDS: Table<Set<Return>> = Table {
     usage: &["sapwood stash create [<message>]", "sapwood stash show [<diff-options>] [<stash>]"],
     options: &[],
@@ -193,11 +193,11 @@ const OWN: &[Setting] = &[
 
 pub(super) const SETTINGS: &[&[Setting]] = &[GENERAL, OWN];
 
-/// Settings of `log`, by which Git lists the entries.
+/// Settings of `log`, which Git uses to list the entries.
 pub(super) const LIST_SETTINGS: &[&[Setting]] =
     &[GENERAL, OWN, &[("format.*", When::Set), ("log.*", When::Set), ("notes.*", When::Set)]];
 
-/// Parses the line of a `push` that is not named: `--` is kept, as by [`PUSH`].
+/// Parses the command line of a `push` without the word `push`. Like [`PUSH`], keeps `--`.
 pub(super) fn assumed(args: &[BString]) -> Result<Parsed<Set<Request>>, Stop> {
     let mut parsed: Parsed<Set<Request>> = ASSUMED.parse(args)?;
     if !parsed.rest.is_empty() {
@@ -206,20 +206,20 @@ pub(super) fn assumed(args: &[BString]) -> Result<Parsed<Set<Request>>, Stop> {
     Ok(parsed)
 }
 
-/// Arguments of a `push` that is not named.
+/// Detects arguments without `--`, for a `push` without the word `push`.
 pub(super) fn only_after_dashes(survey: &Survey, args: &[BString]) -> Option<Reason> {
     let before = args.len().checked_sub(survey.rest.len() + 1).and_then(|at| args.get(at));
     let is_clear = survey.rest.is_empty() || before.is_some_and(|word| word == "--");
     (!is_clear).then(|| Reason::command_line("arguments without a subcommand"))
 }
 
-/// Dashes among the paths.
+/// Detects `--` among the paths.
 pub(super) fn paths_of_push(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let has = survey.rest.iter().skip(1).any(|word| word == "--");
     has.then(|| Reason::command_line("'--' among the paths"))
 }
 
-/// Options together, and paths from standard input, which can be read only once.
+/// Detects conflicting options, and paths from standard input, which can be read only once.
 pub(super) fn combinations(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let is_on = |name: &str| survey.options.iter().rev().find(|it| it.name == name).is_some_and(|it| it.on);
     if is_on("--staged") && (is_on("--keep-index") || !survey.rest.is_empty()) {
@@ -231,19 +231,19 @@ pub(super) fn combinations(survey: &Survey, _: &[BString]) -> Option<Reason> {
     streams.then(|| Reason::command_line("paths from standard input"))
 }
 
-/// Options of `log`, or other words.
+/// Detects arguments: they are options of `log`, or other words.
 pub(super) fn no_arguments(survey: &Survey, args: &[BString]) -> Option<Reason> {
     let has = !args.is_empty() || !survey.rest.is_empty();
     has.then(|| Reason::command_line("options of 'log'"))
 }
 
-/// `create` takes any word as message, but Git knows options before it does.
+/// Detects options of `create`: Git may read them as options instead of as the message.
 pub(super) fn no_options(_: &Survey, args: &[BString]) -> Option<Reason> {
     let has = args.iter().any(|word| word.starts_with(b"-"));
     has.then(|| Reason::command_line("a message with dashes"))
 }
 
-/// Git has rules of its own for paths outside of a sparse worktree.
+/// Detects a sparse worktree: Git has its own rules for paths outside of it.
 pub(super) fn sparse(candidate: &Candidate<'_>) -> Vec<Reason> {
     match engine::sparse::is_on(candidate.repo()) {
         Ok(false) => Vec::new(),
@@ -251,12 +251,12 @@ pub(super) fn sparse(candidate: &Candidate<'_>) -> Vec<Reason> {
     }
 }
 
-/// On a terminal, Git shows the list by a pager.
+/// Detects a terminal, on which Git shows the list in a pager.
 pub(super) fn no_terminal(_: &Survey, _: &[BString]) -> Option<Reason> {
     std::io::stdout().is_terminal().then(|| Reason::command_line("a list on a terminal"))
 }
 
-/// Git runs these hooks once for each of its steps.
+/// Detects hooks that Git runs once per step.
 pub(super) fn hooks(candidate: &Candidate<'_>) -> Vec<Reason> {
     present(candidate.repo(), &["post-checkout", "post-index-change"])
 }

@@ -1,4 +1,4 @@
-//! `stash push`: the changes into a stash, and the worktree back to HEAD.
+//! `stash push`: saves the changes in a stash, and resets the worktree to HEAD.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -71,7 +71,7 @@ impl<'a> Push<'a> {
         let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
         self.match_paths(&transaction.index)?;
         let Some(head) = Head::read(self.repo)? else {
-            // Git has refreshed the index by then.
+            // Git has refreshed the index at this point.
             transaction.finish(Recorded::Yes)?;
             return Ok(no_commit_yet(self.request.quiet));
         };
@@ -123,7 +123,7 @@ impl<'a> Push<'a> {
         self.reset(transaction, &root, plan, head.commit)
     }
 
-    /// All steps after the stash is recorded. Returns the exit code.
+    /// Runs all steps after the stash is recorded. Returns the exit code.
     fn reset(
         &self,
         mut transaction: Transaction<'a>,
@@ -149,7 +149,7 @@ impl<'a> Push<'a> {
             state::end(self.repo, &refs)?;
         }
         match cleaned {
-            // The stash is made, so nothing can be left to Git any more.
+            // The stash is recorded, so the command can no longer be left to Git.
             Err(Failure::Unserved(what)) => Err(Failure::fatal(what)),
             Err(failure) => Err(failure),
             Ok(()) => Ok(u8::from(done != Done::Complete)),
@@ -164,12 +164,12 @@ impl<'a> Push<'a> {
         }
     }
 
-    /// Git resets HEAD to itself, unless paths are given.
+    /// Returns true if Git resets HEAD to itself: no paths are given.
     fn moves_head(&self) -> bool {
         self.specs.is_empty()
     }
 
-    /// A HEAD that could not be moved in the end is left to Git.
+    /// Leaves a HEAD to Git whose update would fail at the end.
     fn check_head(&self, head: ObjectId) -> Result<(), Failure> {
         if !self.moves_head() {
             return Ok(());
@@ -179,7 +179,7 @@ impl<'a> Push<'a> {
         checked.map_err(|_| Failure::Unserved("refs that cannot be written"))
     }
 
-    /// Leaves paths that match nothing to Git, which names them in its own way.
+    /// Leaves paths that match nothing to Git, which has its own messages for them.
     fn match_paths(&self, index: &Index) -> Result<(), Failure> {
         if self.specs.is_empty() || self.request.untracked != Untracked::Stay {
             return Ok(());
@@ -216,7 +216,7 @@ impl<'a> Push<'a> {
         })
     }
 
-    /// Leaves to Git the changes that its steps after the stash fail on, or treat in their own way.
+    /// Leaves changes to Git on which its steps after the stash fail, or that they treat specially.
     fn check(&self, changes: &Changes, index: &Index) -> Result<(), Failure> {
         let is_there = newest(self.repo)?.is_some();
         if is_there && self.repo.reflog(BStr::new(STASH))?.is_none() {
@@ -228,7 +228,7 @@ impl<'a> Push<'a> {
             return Err(Failure::Unserved("changes of attributes"));
         }
         let is_unknown = |changed: &stash::Changed| changed.index.is_none() && changed.file.stat().is_some();
-        // Git does not add a file to put it away if paths are given.
+        // With paths, Git does not add such files to the index in order to remove them.
         let is_refused = !self.specs.is_empty() && self.request.untracked == Untracked::Stay;
         if (self.request.keep_index || is_refused) && changes.paths.iter().any(is_unknown) {
             return Err(Failure::Unserved("files that the index lacks"));
@@ -251,7 +251,7 @@ impl<'a> Push<'a> {
         }
     }
 
-    /// Makes the commit the newest stash entry, and says so.
+    /// Records the commit as the newest stash entry, and reports that.
     fn record(&self, stash: ObjectId, message: &BStr) -> Result<(), Failure> {
         let refs = self.settings.refs(self.repo)?;
         if store::refs::record(&refs, BStr::new(STASH), stash, Expected::Any, message).is_err() {
@@ -266,7 +266,7 @@ impl<'a> Push<'a> {
         Ok(())
     }
 
-    /// Removes the directories that only held untracked files, or nothing.
+    /// Removes directories that are now empty, or contained only stashed untracked files.
     fn clean(&self, root: &sys::Dir, index: &Index) -> Result<(), Failure> {
         let excludes = self.excludes()?;
         let options = untracked::Options {
@@ -293,7 +293,7 @@ impl<'a> Push<'a> {
     }
 }
 
-/// The staged changes, where the file is as the index says.
+/// Returns the staged changes. An error leaves files with unstaged changes to Git.
 fn staged(mut changes: Changes) -> Result<Changes, Failure> {
     changes.paths.retain(|changed| changed.head != changed.index);
     let is_plain = |changed: &stash::Changed| match changed.file {
@@ -307,7 +307,7 @@ fn staged(mut changes: Changes) -> Result<Changes, Failure> {
     }
 }
 
-/// Returns true if nothing in the worktree differs from HEAD. `index` is as the worktree.
+/// Returns true if the worktree equals HEAD. `index` matches the worktree.
 fn is_as_head(index: &Index, changes: &Changes) -> bool {
     let is_same = |changed: &stash::Changed| {
         if matches!(changed.file, File::Missing) {

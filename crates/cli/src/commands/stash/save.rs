@@ -1,4 +1,4 @@
-//! `stash save`: a push of everything, whose arguments are its message.
+//! `stash save`: a push of all changes, whose arguments are its message.
 
 use bstr::BString;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{session::invocation::Invocation, term::failure::Failure};
 
-/// Runs it. Returns the exit code.
+/// Runs the command. Returns the exit code.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let words = SAVE.parse(args)?.store(&mut request)?;

@@ -1,4 +1,4 @@
-//! The context that the subcommands share.
+//! Shared code of the subcommands.
 
 use bstr::BStr;
 use engine::{look::LookError, stash};
@@ -17,10 +17,10 @@ use crate::{
     term::failure::Failure,
 };
 
-/// The ref of the stash. Its reflog holds the entries.
+/// The ref of the stash. Its reflog contains the entries.
 pub(super) const STASH: &str = "refs/stash";
 
-/// Opens the repository of a subcommand. Git demands a worktree for all of them.
+/// Opens the repository of a subcommand. Git requires a worktree for all of them.
 pub(super) fn open(run: &Invocation) -> Result<(Repository, Settings), Failure> {
     let repo = run.open()?;
     if repo.work_tree().is_none() {
@@ -31,13 +31,13 @@ pub(super) fn open(run: &Invocation) -> Result<(Repository, Settings), Failure> 
     Ok((repo, settings))
 }
 
-/// Returns the newest entry, if there is one.
+/// Returns the newest entry, if any.
 pub(super) fn newest(repo: &Repository) -> Result<Option<ObjectId>, Failure> {
     Ok(repo.find_ref(BStr::new(STASH))?)
 }
 
-/// Returns the failure for an error before anything was changed. As `git`, the real Git says what
-/// is wrong, or does what sapwood does not.
+/// Returns the failure for an error before anything was changed. Called as `git`, the command is
+/// handed over to the real Git, which prints its error or does what sapwood does not support.
 pub(super) fn early(session: Session<'_>, error: stash::Error) -> Failure {
     match error {
         stash::Error::Unserved(what) | stash::Error::Look(LookError::Unsupported(what)) => {

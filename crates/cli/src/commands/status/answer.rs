@@ -1,4 +1,4 @@
-//! The answer of `status`, and the colours it is shown in.
+//! The result of `status`, and the colours for printing it.
 
 use super::collect::Collected;
 use super::options::{Format, Request};
@@ -9,7 +9,7 @@ use crate::{
 use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
 
-/// The answer, and its form.
+/// The result, and its format.
 pub(super) struct Answer<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: &'a Repository,
@@ -39,8 +39,8 @@ impl<'a> Answer<'a> {
         Ok(Answer { run, repo, settings, request, found, palette, hints })
     }
 
-    /// Returns a path as it is printed: with `-z` unchanged, else relative to the current
-    /// directory, and quoted if necessary.
+    /// Returns a path for printing: unchanged with `-z`, else relative to the current directory,
+    /// and quoted if necessary.
     pub(super) fn path(&self, path: &BStr, blanks: Blanks) -> BString {
         if self.request.nul {
             return path.to_owned();
@@ -61,14 +61,14 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Tells if a blank in a path is a reason to quote it.
+/// Says if a space in a path is a reason to quote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blanks {
     Plain,
     Quoted,
 }
 
-/// Parts with a colour of their own. Source: git-config(1), `color.status.<slot>`.
+/// Elements with separate colours. Source: git-config(1), `color.status.<slot>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     Header,
@@ -79,15 +79,15 @@ pub(super) enum Slot {
     Unmerged,
     LocalBranch,
     RemoteBranch,
-    /// As `Header`, unless it is set.
+    /// Falls back to `Header` if it is not set.
     OnBranch,
 }
 
-/// The slots' sequences; none if there are no colours.
+/// The escape sequences of the slots; `None` without colours.
 #[derive(Default)]
 pub(super) struct Palette(pub(super) Option<[BString; 9]>);
 
-/// As they are configured, with what counts where they are not.
+/// The slots with their names in the configuration and their default sequences.
 pub(super) const SLOTS: [(Slot, &[&str], &str); 9] = [
     (Slot::Header, &["header"], ""),
     (Slot::Updated, &["updated", "added"], "\x1b[32m"),
@@ -132,7 +132,7 @@ impl Palette {
         self.0.as_ref().map_or(&[], |sequences| &sequences[slot as usize])
     }
 
-    /// The text in the slot's colour.
+    /// Appends the text in the colour of the slot.
     pub(super) fn paint(&self, out: &mut Vec<u8>, slot: Option<Slot>, text: impl AsRef<[u8]>) {
         let sequence = slot.map_or(&b""[..], |slot| self.sequence(slot));
         out.extend_from_slice(sequence);

@@ -1,5 +1,5 @@
-//! The branch and its upstream, in the formats for scripts: `##` of the short one, `# branch.*` of
-//! porcelain version 2.
+//! The branch and its upstream, in the formats for scripts: `##` of the short format, `# branch.*`
+//! of porcelain version 2.
 
 use std::time::{Duration, Instant};
 
@@ -21,11 +21,11 @@ use crate::{
 /// The comparison of HEAD's branch with its upstream.
 #[derive(Debug)]
 pub(super) enum Comparison {
-    /// There is no branch, or nobody asks.
+    /// There is no branch, or the output does not include it.
     Nothing,
-    /// The long format's words, and how long they took to find.
+    /// The text for the long format, and the time spent on the comparison.
     Words(Said, Duration),
-    /// The numbers, for the formats for scripts.
+    /// The numbers for the short formats.
     Standing(Standing),
 }
 
@@ -50,7 +50,7 @@ impl Comparison {
         }
     }
 
-    /// Nobody waited for it for longer than this.
+    /// Limits the reported time to `waited`, the time that the command was blocked.
     pub(super) fn within(self, waited: Duration) -> Comparison {
         match self {
             Comparison::Words(said, took) => Comparison::Words(said, took.min(waited)),
@@ -59,15 +59,15 @@ impl Comparison {
     }
 }
 
-/// How a branch and its upstream stand to each other.
+/// The relation between a branch and its upstream.
 #[derive(Debug)]
 pub(super) enum Standing {
-    /// There is no upstream.
+    /// The branch has no upstream.
     Alone,
-    /// It is configured, and not there; or the branch is not.
+    /// The upstream is configured but missing, or the branch has no commit.
     Gone(Tracking),
     Same(Tracking),
-    /// Different, that is all.
+    /// Branch and upstream differ; the commits were not counted.
     Different(Tracking),
     Apart(Tracking, usize, usize),
 }
@@ -95,12 +95,12 @@ impl Standing {
 }
 
 impl Answer<'_> {
-    /// `## main...origin/main [ahead 1]`
+    /// Appends `## main...origin/main [ahead 1]`.
     pub(super) fn short_branch(&self, out: &mut Vec<u8>) {
         let mut paint = |slot, text: &[u8]| self.palette.paint(out, Some(slot), text);
         paint(Slot::Header, b"## ");
         if self.found.head == Head::Unresolvable {
-            // Not even a line's end.
+            // The line ends without a newline, as in Git.
             return;
         }
         if self.found.is_initial() {
@@ -118,7 +118,7 @@ impl Answer<'_> {
         out.extend_from_slice(self.end().as_bytes());
     }
 
-    /// The lines `# branch.*`.
+    /// Appends the lines `# branch.*`.
     pub(super) fn porcelain_branch(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
         let end = self.end();
         let mut line = |name: &str, value: &[u8]| {
@@ -131,7 +131,7 @@ impl Answer<'_> {
         let detached;
         let standing = match &self.found.head {
             Head::Branch { name, .. } | Head::Unborn { name } => {
-                // A HEAD outside of `refs/heads/` has no name for Git.
+                // Git has no name for a HEAD outside `refs/heads/`.
                 line("head", name.strip_prefix(b"refs/heads/").unwrap_or(b"(null)"));
                 match &self.found.comparison {
                     Comparison::Standing(standing) => standing,
@@ -178,7 +178,7 @@ impl Answer<'_> {
     }
 }
 
-/// `...origin/main [ahead 1]`
+/// Appends `...origin/main [ahead 1]`.
 fn short_upstream(paint: &mut dyn FnMut(Slot, &[u8]), standing: &Standing) {
     let upstream = match standing {
         Standing::Alone => return,

@@ -1,5 +1,5 @@
-//! The lists of `status`: HEAD against the index and the index against the worktree, put together
-//! path by path; untracked paths; operations in progress.
+//! Collecting the lists of `status`: HEAD against the index and the index against the worktree,
+//! merged by path; untracked paths; operations in progress.
 
 use std::{
     collections::BTreeMap,
@@ -48,7 +48,7 @@ use crate::{
     },
 };
 
-/// One path that differs somewhere.
+/// A path that differs between HEAD, index and worktree.
 #[derive(Debug, Default)]
 pub(super) struct Change {
     /// How the index differs from HEAD.
@@ -59,8 +59,8 @@ pub(super) struct Change {
     pub(super) head_side: Option<(Mode, ObjectId)>,
     pub(super) index_side: Option<(Mode, ObjectId)>,
     pub(super) worktree_mode: Option<Mode>,
-    /// The sides of a conflict. Boxed, like the rename: most changes have none, and there may be
-    /// many.
+    /// The sides of a conflict. Boxed, like the rename, because most changes have none, and there
+    /// may be many changes.
     pub(super) stages: Option<Box<Sides>>,
     pub(super) rename: Option<Box<Rename>>,
     /// The state of a submodule.
@@ -70,7 +70,7 @@ pub(super) struct Change {
 /// The entries of base, ours and theirs.
 pub(super) type Sides = [Option<(Mode, ObjectId)>; 3];
 
-/// Where it was.
+/// The source of a rename or copy.
 #[derive(Debug)]
 pub(super) struct Rename {
     /// `Renamed` or `Copied`.
@@ -79,7 +79,7 @@ pub(super) struct Rename {
     pub(super) percent: u32,
 }
 
-/// The sides that changed, added or deleted the path in a conflict.
+/// The kind of a conflict: which sides changed, added or deleted the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Conflict {
     BothDeleted,
@@ -92,7 +92,7 @@ pub(super) enum Conflict {
 }
 
 impl Conflict {
-    /// The two letters of the short formats.
+    /// Returns the two letters of the short formats.
     pub(super) fn letters(self) -> &'static str {
         match self {
             Conflict::BothDeleted => "DD",
@@ -121,8 +121,8 @@ impl Change {
         })
     }
 
-    /// Adds a difference of the worktree. An unmerged path comes first as such, and then as a
-    /// change of our side.
+    /// Adds a difference of the worktree. An unmerged path occurs twice: first as unmerged, and
+    /// then as a change against our side.
     fn take_unstaged(&mut self, pair: Pair) {
         self.worktree.get_or_insert(pair.status);
         if pair.status != Status::Added {
@@ -132,8 +132,8 @@ impl Change {
             self.worktree_mode = Some(new.mode);
             if new.mode.is_gitlink() {
                 self.dirt = pair.dirt;
-                // For Git, a repository that replaces another kind of file has a changed commit;
-                // one that replaces nothing has it once it was compared by content.
+                // For Git, a repository that replaces another type of file has a changed commit; a
+                // repository in an unoccupied place has one if the content was compared.
                 self.dirt.commit |= match pair.status {
                     Status::TypeChanged => true,
                     Status::Added | Status::Unmerged => new.oid.is_some(),
@@ -144,7 +144,7 @@ impl Change {
         self.take_rename(pair);
     }
 
-    /// A difference of the index.
+    /// Adds a difference of the index.
     fn take_staged(&mut self, pair: Pair) {
         self.index = Some(pair.status);
         if pair.status != Status::Unmerged {
@@ -166,37 +166,37 @@ fn known(side: diff::Side) -> (Mode, ObjectId) {
     (side.mode, side.oid.expect("only what is in the worktree may be without a name"))
 }
 
-/// How much of the index is in the worktree.
+/// The sparsity of the worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sparse {
     No,
-    /// The index is sparse itself.
+    /// The index itself is sparse.
     Index,
     /// The percentage of files that are present.
     Percent(usize),
 }
 
-/// All that was found.
+/// All collected results.
 #[derive(Debug)]
 pub(super) struct Collected {
     pub(super) head: Head,
-    /// There is no commit with which the index is compared.
+    /// There is no commit to compare the index with.
     pub(super) is_initial: bool,
     pub(super) changes: BTreeMap<BString, Change>,
     pub(super) untracked: Vec<BString>,
     pub(super) ignored: Vec<BString>,
     pub(super) operations: Operations,
-    /// Where HEAD was detached.
+    /// The commit at which HEAD was detached.
     pub(super) detached: Option<DetachedFrom>,
     pub(super) comparison: Comparison,
     pub(super) sparse: Sparse,
-    /// Something in the worktree differs from the index.
+    /// The worktree differs from the index.
     pub(super) is_dirty: bool,
-    /// The next commit is neither a merge's nor a cherry-pick's.
+    /// The next commit concludes neither a merge nor a cherry-pick.
     pub(super) is_plain_commit: bool,
-    /// There is something for a commit.
+    /// There is something to commit.
     pub(super) is_committable: bool,
-    /// How long untracked files were looked for.
+    /// The time spent on the search for untracked files.
     pub(super) took: Duration,
 }
 
@@ -205,21 +205,21 @@ impl Collected {
         self.changes.values().any(|change| change.conflict().is_some())
     }
 
-    /// There is no commit yet.
+    /// Returns true if there is no commit yet.
     pub(super) fn is_initial(&self) -> bool {
         self.is_initial
     }
 }
 
-/// The index that is looked at.
+/// The index to examine.
 pub(super) enum Source {
-    /// The repository's, whose stat data are brought up to date.
+    /// The repository's index, whose stat data are updated.
     File,
-    /// One that the caller holds.
+    /// An index that the caller provides.
     Held(Box<sparse_index::Read>),
 }
 
-/// Looks, and brings stat data in the index up to date.
+/// Collects the results, and updates stat data in the index.
 pub(super) fn collect(
     run: &Invocation,
     repo: &Repository,
@@ -237,7 +237,8 @@ pub(super) fn collect(
         if waits(root) {
             excludes.start(scope);
         }
-        // On a local disk, wait until its latency is known: other requests would slow it down.
+        // On a local disk, delay these reads until its latency is known: they would distort the
+        // probe.
         if root.is_remote() {
             tip.start(scope);
             told.start(scope);
@@ -247,24 +248,24 @@ pub(super) fn collect(
     })
 }
 
-/// Returns true if the disk is slow to answer: if the first files came from the disk, the next ones
-/// will too.
+/// Returns true if the disk is slow: the first files were read from the device, so the next ones
+/// will be too.
 fn waits(root: &Dir) -> bool {
     root.is_remote() || sys::has_read_block_device()
 }
 
-/// The facts about HEAD.
+/// Data about HEAD.
 struct Tip {
     head: Head,
     /// The tree of its commit.
     tree: Option<ObjectId>,
-    /// An error here is reported only with the answer, and so fails no earlier.
+    /// An error is reported with the result, and does not stop the comparison.
     detached: Result<Option<DetachedFrom>, Failure>,
     comparison: Result<Comparison, Failure>,
 }
 
 impl Tip {
-    /// `indexed` is the tree that the index is, as far as that is known by now.
+    /// `indexed` is the tree that equals the index, once that is known.
     fn find(
         repo: &Repository,
         settings: &Settings,
@@ -280,7 +281,7 @@ impl Tip {
         };
         let tree = compared.map(|commit| repo.tree_of(commit)).transpose().map_err(bad_head)?;
         if let Some(tree) = tree.filter(|tree| waits(root) && indexed.get() != Some(tree)) {
-            // Load it into the cache before it is compared. The comparison reports errors.
+            // Read the tree into the page cache ahead of the comparison, which also reports errors.
             let _read = repo.tree_of(tree);
         }
         let detached = match head {
@@ -294,7 +295,7 @@ impl Tip {
     }
 }
 
-/// Waits for the facts about HEAD.
+/// Waits for the data about HEAD.
 fn wait_for(tip: Deferred<'_, Result<Tip, Failure>>) -> Result<Tip, Failure> {
     let began = Instant::now();
     let tip = tip.get()?;
@@ -302,10 +303,10 @@ fn wait_for(tip: Deferred<'_, Result<Tip, Failure>>) -> Result<Tip, Failure> {
     Ok(Tip { comparison, ..tip })
 }
 
-/// The operations in progress, as the files in the Git directory show them.
+/// The operations in progress, derived from files in the Git directory.
 struct Told {
     operations: Operations,
-    /// The next commit is a cherry-pick's.
+    /// The next commit concludes a cherry-pick.
     picks: bool,
 }
 
@@ -313,7 +314,7 @@ fn told(repo: &Repository) -> Result<Told, Failure> {
     Ok(Told { operations: operations(repo)?, picks: repo.find_ref("CHERRY_PICK_HEAD".into())?.is_some() })
 }
 
-/// The rules for what is ignored, if anybody wants to know.
+/// Returns the ignore rules, if untracked files are listed.
 fn excludes(repo: &Repository, request: &Request) -> Result<Excludes, Failure> {
     match request.untracked {
         Untracked::No => Ok(Excludes::default()),
@@ -321,7 +322,7 @@ fn excludes(repo: &Repository, request: &Request) -> Result<Excludes, Failure> {
     }
 }
 
-/// The work that runs beside the comparison.
+/// The background tasks during the comparison.
 struct Asides<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
     tip: Deferred<'s, Result<Tip, Failure>>,
@@ -404,7 +405,7 @@ fn collect_beside(
     }
     run.interrupt.check()?;
     let Tip { head, tree, detached, comparison } = tip.or_else(wait_for)?;
-    // Before there is a commit everything that is staged counts.
+    // Before the first commit all staged submodules count.
     let counts = if tree.is_some() { request.submodules.unwrap_or(Ignore::Dirty) } else { Ignore::None };
     let patterns = if before.is_some() { sparse_index::wanted(repo)? } else { None };
     let collapsed = before.as_ref().zip(patterns.as_ref());
@@ -452,7 +453,7 @@ fn collect_beside(
         is_news,
     };
     record(run, repo, settings, root, &mut index, learnt)?;
-    // The process is about to end, and need not give back a name for each directory before that.
+    // The process ends soon: skip freeing a name for each directory.
     std::mem::forget(index);
     let detached = detached?;
     let Told { operations, picks } = told.get()?;
@@ -475,7 +476,7 @@ fn collect_beside(
     Ok(collected)
 }
 
-/// The differences, with what was renamed among them.
+/// Detects renames among the differences.
 fn with_renames(
     repo: &Repository,
     pairs: Vec<Pair>,
@@ -487,8 +488,8 @@ fn with_renames(
     Ok(renames::detect(repo, pairs, &options)?.resolved())
 }
 
-/// Returns true if the untracked cache of `index` may serve this walk, and prepares it. Fails with
-/// Git's message if the cache belongs to another place.
+/// Returns true if the untracked cache of `index` may serve this walk, and prepares it. Prints
+/// Git's warning if the cache belongs to another location or system.
 fn uses_cache(
     run: &Invocation,
     repo: &Repository,
@@ -507,7 +508,7 @@ fn uses_cache(
     fits
 }
 
-/// Returns true if the index is written to keep the new content of its untracked cache, as by Git.
+/// Returns true if the index is written to keep new content of its untracked cache, as Git does.
 fn records_cache(run: &Invocation, repo: &Repository) -> Result<bool, Failure> {
     Ok(match is_true(run, "GIT_FORCE_UNTRACKED_CACHE") {
         Some(forced) => forced,
@@ -519,7 +520,7 @@ fn is_true(run: &Invocation, variable: &str) -> Option<bool> {
     run.variable(variable).and_then(|value| repo::parse_bool(Some(value.into())))
 }
 
-/// Returns the search for paths that are not in the index.
+/// Returns the options of the search for untracked paths; `None` for no search.
 fn wanted(request: &Request, workers: Workers) -> Option<untracked::Options> {
     let directories = match request.untracked {
         Untracked::No => return None,
@@ -534,7 +535,7 @@ fn wanted(request: &Request, workers: Workers) -> Option<untracked::Options> {
     Some(untracked::Options { directories, ignored, nested: Nested::AsOne, workers })
 }
 
-/// How much of a full index is in a sparse worktree.
+/// Returns the share of a full index that is in a sparse worktree.
 fn percentage(repo: &Repository, index: &Index) -> Result<Sparse, Failure> {
     if index.is_empty() || !sparse::is_on(repo)? {
         return Ok(Sparse::No);

@@ -24,14 +24,14 @@ use crate::{
     },
 };
 
-/// From here on waiting is worth a word.
+/// From this time on, in seconds, a slow search is reported.
 const SLOW: f64 = 2.0;
 
-/// The width of what leads a path, and of what leads an unmerged one.
+/// The width of the label before a path, and before an unmerged path.
 const WIDTH: usize = 12;
 const UNMERGED_WIDTH: usize = 17;
 
-/// Text in lines, each in a colour of its own, and after the sign of a comment if that is wanted.
+/// Lines of text, each with its own colour, and with a comment prefix if requested.
 pub(super) struct Lines<'a> {
     out: &'a mut Vec<u8>,
     palette: &'a Palette,
@@ -39,7 +39,7 @@ pub(super) struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// A line, or several.
+    /// Adds one or more lines.
     pub(super) fn line(&mut self, slot: Option<Slot>, text: impl AsRef<[u8]>) {
         for line in text.as_ref().split(|&byte| byte == b'\n') {
             let lead = self.comment.map(|comment| match line.first() {
@@ -51,7 +51,7 @@ impl Lines<'_> {
         }
     }
 
-    /// The beginning of a line.
+    /// Begins a line.
     fn begin(&mut self, slot: Option<Slot>, text: &str) {
         let lead = self.comment.map_or(BString::default(), |comment| match text {
             "" => text!(comment, " "),
@@ -60,12 +60,12 @@ impl Lines<'_> {
         self.palette.paint(self.out, slot, text!(lead, text));
     }
 
-    /// More of a line.
+    /// Continues a line.
     fn more(&mut self, slot: Option<Slot>, text: impl AsRef<[u8]>) {
         self.palette.paint(self.out, slot, text);
     }
 
-    /// Whole lines that somebody else made, without colours.
+    /// Adds complete lines from another source, without colours.
     pub(super) fn comment_on(&mut self, text: &BStr) {
         for line in text.lines_with_terminator() {
             let gap = if matches!(line.first(), Some(b'\n' | b'\t')) { "" } else { " " };
@@ -129,7 +129,7 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// Advice, if there is to be some.
+    /// Adds advice, unless it is disabled.
     pub(super) fn hint(&self, lines: &mut Lines<'_>, advice: &str) {
         if self.hints {
             lines.line(HEADER, format!("  ({advice})"));
@@ -195,7 +195,7 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// How what is staged gets out of the index again.
+    /// Adds advice on how to unstage changes.
     fn unstaging(&self, lines: &mut Lines<'_>) {
         match (self.found.is_plain_commit, self.found.is_initial()) {
             (false, _) => {}
@@ -256,7 +256,7 @@ impl Answer<'_> {
             Status::Unmerged => "unmerged:",
             Status::Unknown => "unknown:",
         };
-        // A rename that the other section tells of is none here.
+        // A rename that belongs to the other section is not shown here.
         let source = match change.rename.as_ref().filter(|rename| rename.status == status) {
             Some(rename) => text!(self.path(rename.source.as_bstr(), Blanks::Plain), " -> "),
             None => BString::default(),
@@ -342,7 +342,7 @@ impl Answer<'_> {
         lines.line(None, "");
     }
 
-    /// Advice if looking for untracked files took long.
+    /// Adds advice if the search for untracked files was slow.
     fn slowness(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
         let took = match self.run.variable("GIT_TEST_UF_DELAY_WARNING") {
             Some(_) => 3.25,
@@ -367,7 +367,7 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// The last line: why there is nothing for a commit.
+    /// Returns the last line: the reason why there is nothing to commit.
     fn verdict(&self) -> &'static str {
         let found = &self.found;
         if found.is_dirty {

@@ -3,7 +3,8 @@
 //!
 //! Order: arguments and configuration (`options`); the three lists and the state of the Git
 //! directory (`collect`); new stat data into the index, if it can be locked (`record`); then the
-//! answer, in one of its formats. Only that refresh changes anything, and it fails silently.
+//! output in one of its formats. Only the refresh of the index changes anything, and it fails
+//! silently.
 
 mod answer;
 mod branch;
@@ -64,7 +65,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// The commands whose settings are read.
+/// The commands whose settings are checked.
 const READERS: [Reader; 8] = [
     Reader::Every,
     Reader::Repository,

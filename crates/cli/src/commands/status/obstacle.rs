@@ -1,4 +1,4 @@
-//! Settings that are left to Git because of their order, or because they matter only with an
+//! Settings that are left to Git because their order matters, or because they apply only with an
 //! option.
 
 use bstr::{BString, ByteSlice as _};
@@ -20,14 +20,14 @@ use crate::{
     },
 };
 
-/// Values of colour settings.
+/// The valid values of colour settings.
 const COLOR: When =
     When::Not(&["always", "never", "auto", "true", "false", "yes", "no", "on", "off", "1", "0"]);
 
-/// Values of rename settings.
+/// The valid values of rename settings.
 const RENAMES: When = When::Not(&["copies", "copy", "true", "false", "yes", "no", "on", "off", "1", "0"]);
 
-/// Settings of `status`.
+/// Settings that affect `status` and are not native.
 pub(crate) const SETTINGS: &[Setting] = &[
     ("advice.statusaheadbehindwarning", When::NotBoolean),
     ("advice.statushints", When::NotBoolean),
@@ -52,12 +52,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ("status.submodulesummary", When::NotBoolean),
 ];
 
-/// Settings that matter by their order, or only with some options.
+/// Detects settings whose order matters, or that apply only with some options.
 pub(super) fn settings_together(candidate: &Candidate<'_>) -> Vec<Reason> {
     first(candidate.repo(), candidate.survey.map(|_| candidate.args)).into_iter().collect()
 }
 
-/// Finds the first of them. `args`: the command line, if it is known.
+/// Returns the first such setting. `args` is the command line, if it is known.
 pub(super) fn first(repo: &Repository, args: Option<&[BString]>) -> Option<Reason> {
     let set = |key: &str| Some(Reason::Setting(key.to_owned()));
     let is_set = |key: &str| repo.config_str(key).is_some();
@@ -86,7 +86,7 @@ pub(super) fn first(repo: &Repository, args: Option<&[BString]>) -> Option<Reaso
             return set(key);
         }
     }
-    // One goes over the other in the order in which they stand.
+    // The later of the two column settings overrides the earlier one.
     let place = |key: &str| repo.config_names().position(|name| name == key);
     if let (Some(general), Some(own)) = (place("column.ui"), place("column.status"))
         && own < general
@@ -107,9 +107,9 @@ pub(super) fn first(repo: &Repository, args: Option<&[BString]>) -> Option<Reaso
         return Some(Reason::Repository("HEAD cannot be read".into()));
     }
     let parsed = TABLE.parse(args?).ok()?;
-    // The command prints this mistake in Git's words.
+    // For an invalid request, the command itself prints Git's message.
     let request = Request::fold(repo, parsed).ok()?;
-    // How wide letters are is not known here.
+    // The width of non-ASCII characters is unknown here.
     let ascii = repo.config_bool("core.quotePath").ok()?.unwrap_or(true);
     if request.columns.when != columns::When::Never && !ascii {
         return Some(Reason::CommandLine("columns of paths that need not be ASCII".into()));

@@ -1,4 +1,4 @@
-//! The request: the command line over the configuration, by Git's rules of precedence.
+//! The request: the command line and the configuration, by Git's rules of precedence.
 
 use std::path::PathBuf;
 
@@ -102,7 +102,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Returns true for the formats that are the same everywhere.
+    /// Returns true for the stable formats.
     pub(super) fn is_for_scripts(self) -> bool {
         matches!(self, Format::Porcelain | Format::PorcelainV2)
     }
@@ -125,7 +125,7 @@ pub(super) enum Ignored {
 /// How renames are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Renames {
-    /// `None`: not at all.
+    /// `None` for no detection.
     pub(super) detect: Option<Detect>,
     /// See [`renames::Options`].
     pub(super) minimum: u32,
@@ -134,7 +134,7 @@ pub(super) struct Renames {
 
 #[derive(Debug)]
 pub(super) struct Request {
-    /// The differences are shown, in the long format.
+    /// Show the patch, in the long format.
     pub(super) verbose: bool,
     pub(super) format: Format,
     pub(super) branch: bool,
@@ -148,25 +148,25 @@ pub(super) struct Request {
     pub(super) submodules: Option<Ignore>,
     pub(super) columns: Columns,
     pub(super) renames: Renames,
-    /// Paths are told from where we are.
+    /// Print paths relative to the current directory.
     pub(super) is_relative: bool,
-    /// Leads each line of the long format (`status.displayCommentPrefix`).
+    /// The prefix of each line of the long format (`status.displayCommentPrefix`).
     pub(super) comment: Option<BString>,
     pub(super) pathspecs: Vec<BString>,
-    /// The special form of the status that a commit shows of itself.
+    /// Set for the status that `commit` shows.
     pub(super) preview: Option<Preview>,
 }
 
-/// The peculiarities of the status that a commit shows of itself.
+/// The properties of the status that `commit` shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Preview {
-    /// It goes into comments of the message: without advice and colours.
+    /// The status goes into comments of the message, without advice and colours.
     pub(crate) is_template: bool,
-    /// The commit is compared with the parent of HEAD.
+    /// The commit amends HEAD, so the index is compared with HEAD's parent.
     pub(crate) amends: bool,
-    /// The file that holds the index.
+    /// The file that contains the index.
     pub(crate) index_file: PathBuf,
-    /// The text of the differences.
+    /// The patch text.
     pub(crate) patch: BString,
 }
 
@@ -180,11 +180,11 @@ pub(crate) struct Wanted {
     pub(crate) untracked: Option<BString>,
 }
 
-/// The values of the options. Their effect may depend on other options.
+/// The values of the options, whose effect may depend on other options.
 #[derive(Default)]
 pub(super) struct Given {
     verbose: bool,
-    /// `None` inside: the opposite of one of them.
+    /// The inner `None` stands for the negation of a format.
     format: Option<Option<Format>>,
     branch: Option<bool>,
     stash: Option<bool>,
@@ -199,7 +199,8 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// The options of a commit that change its status. `status.short` is not for commits.
+    /// Returns the options of a commit that affect its status. `status.short` does not apply to
+    /// commits.
     pub(super) fn wanted(wanted: &Wanted) -> Given {
         Given {
             format: Some(wanted.format),
@@ -230,7 +231,7 @@ fn porcelain(given: &mut Given, value: Value) -> Result<(), Failure> {
 }
 
 impl Request {
-    /// Returns true if the answer names the commit at which HEAD was detached.
+    /// Returns true if the output names the commit at which HEAD was detached.
     pub(super) fn names_what_is_detached(&self) -> bool {
         match self.format {
             Format::Long => true,
@@ -259,12 +260,12 @@ impl Request {
                 .take(value.text.unwrap_or_default().as_bstr())
                 .map_err(|rest| Failure::Usage(Stop::Mistake { message: unsupported(rest), usage: None }))?;
         }
-        // A configured value has to be valid even if an option overrides it.
+        // A configured value must be valid even if an option overrides it.
         for key in ["short", "branch", "aheadBehind", "showStash", "relativePaths", "displayCommentPrefix"] {
             flag(&format!("status.{key}"))?;
         }
         let format = format(repo, &given)?;
-        // Settings for people do not apply to the formats for scripts.
+        // Settings for people do not apply to the stable formats.
         let for_people = !given.nul && !matches!(format, Format::Porcelain | Format::PorcelainV2);
         let ahead_behind = match given.ahead_behind {
             None if for_people => flag("status.aheadBehind")?,
@@ -349,7 +350,7 @@ fn untracked(repo: &Repository, given: Option<&BString>) -> Result<Untracked, Fa
     const KEY: &str = "status.showUntrackedFiles";
     let configured = match repo.config_str(KEY) {
         None => Untracked::Normal,
-        // Nothing at all is true, in configuration.
+        // A key without a value means true.
         Some(value) if value.is_empty() && repo.config_bool(KEY)? == Some(true) => Untracked::Normal,
         Some(value) => parse(value.as_bstr()).ok_or_else(|| invalid(&value))?,
     };
@@ -370,7 +371,7 @@ fn submodules(value: &BStr) -> Result<Ignore, Failure> {
 }
 
 fn renames(repo: &Repository, given: &Given) -> Result<Renames, Failure> {
-    // The last of `status.*` counts, or the first of `diff.*`.
+    // The last value of `status.*` counts, or the first of `diff.*`.
     let value = |name: &str| {
         let first = || repo.config_all(&format!("diff.{name}")).into_iter().next();
         repo.config_str(&format!("status.{name}")).or_else(first)

@@ -11,7 +11,7 @@ use super::{
 use crate::term::{console::text, failure::Failure};
 
 impl Answer<'_> {
-    /// A line for each thing.
+    /// Appends the lines of all paths.
     pub(super) fn porcelain(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
         if self.request.branch {
             self.porcelain_branch(out)?;
@@ -40,7 +40,7 @@ impl Answer<'_> {
     }
 
     fn ordinary(&self, out: &mut Vec<u8>, path: &BStr, change: &Change) {
-        // Where nothing differs, only the other side was told of.
+        // If one side has no difference, only the other side's difference contains the entry.
         let head = if change.index.is_some() { change.head_side } else { change.index_side };
         let worktree = match change.worktree {
             Some(_) => change.worktree_mode,
@@ -102,12 +102,12 @@ impl Answer<'_> {
     }
 }
 
-/// Each with a blank behind it.
+/// Formats modes in octal, each with a space after it.
 fn octal(modes: &[Option<Mode>]) -> String {
     modes.iter().map(|mode| format!("{:06o} ", mode.map_or(0, Mode::bits))).collect()
 }
 
-/// Returns the submodule column: the changes of a submodule that is on some side.
+/// Returns the submodule field: the changes of a submodule that is on any side.
 fn submodule(modes: &[Option<Mode>], change: &Change) -> String {
     if !modes.iter().flatten().any(|mode| mode.is_gitlink()) {
         return "N...".to_owned();

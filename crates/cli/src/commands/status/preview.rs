@@ -1,4 +1,4 @@
-//! The status of a commit that is about to be made, for its message's comments or for a dry run.
+//! The status for a commit: for the comments in its message, or for a dry run.
 
 use bstr::BString;
 use engine::diff::Status;
@@ -21,30 +21,30 @@ use crate::{
     },
 };
 
-/// Facts for somebody who shows the differences.
+/// The facts that the caller needs to show patches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Differences {
     pub(crate) is_committable: bool,
     pub(crate) has_unstaged: bool,
 }
 
-/// Makes the text of the differences.
+/// Returns the patch text.
 pub(crate) type ShowDifferences<'a> = &'a dyn Fn(Differences) -> Result<BString, Failure>;
 
-/// Refuses options that cannot be.
+/// Returns an error for invalid options.
 pub(crate) fn check(repo: &repo::Repository, wanted: &Wanted) -> Result<(), Failure> {
     Request::of(repo, Given::wanted(wanted), Vec::new()).map(drop)
 }
 
-/// Finds settings that leave the status of a commit to the real Git.
+/// Detects settings that leave the status of a commit to the real Git.
 pub(crate) fn settings_together(candidate: &Candidate<'_>) -> Vec<Reason> {
     super::obstacle::first(candidate.repo(), None).into_iter().collect()
 }
 
-/// The answer.
+/// The result.
 pub(crate) struct Previewed {
     pub(crate) text: Vec<u8>,
-    /// There is something to be committed.
+    /// There is something to commit.
     pub(crate) is_committable: bool,
 }
 
@@ -58,8 +58,8 @@ impl Request {
     }
 }
 
-/// Looks at the worktree and at an index that is not written. `show` makes the text of the
-/// differences in the long format.
+/// Compares the worktree with an index that is not written. `show` returns the patch text for the
+/// long format.
 pub(crate) fn preview(
     session: Session<'_>,
     read: Read,

@@ -1,8 +1,8 @@
 //! Recording new stat data in the index, for the next command.
 //!
-//! Promise: this changes only stat data and caches, and only of the index that was read. If the
-//! index is locked, was replaced, cannot be written or must not be (`--no-optional-locks`), nothing
-//! happens, silently.
+//! This changes only stat data and caches, and only of the index that was read. If the index is
+//! locked, was replaced, cannot be written or must not be (`--no-optional-locks`), it does nothing
+//! and reports nothing.
 
 use bstr::BStr;
 use engine::{checkout::RacyCheck, monitor::WriteIndex};
@@ -21,23 +21,23 @@ use crate::{
     term::failure::Failure,
 };
 
-/// The new knowledge about an index.
+/// New stat data and caches for an index.
 pub(super) struct Learnt {
-    /// The fingerprint of the file before it was read. `None`: there was no file.
+    /// The fingerprint of the index file before it was read; `None` if the file was missing.
     pub(super) seen: Option<Fingerprint>,
-    /// The sparse index that it was.
+    /// The sparse index it was read from.
     pub(super) before: Option<Index>,
-    /// Entries, and their stat data.
+    /// Positions of entries, and their stat data.
     pub(super) refreshed: Vec<(usize, Stat)>,
-    /// Entries that are clean, for the file system monitor.
+    /// Positions of clean entries, for the file system monitor.
     pub(super) proved: Vec<usize>,
-    /// Tells if the monitor's answer is worth writing the index.
+    /// Says if the monitor's response is worth writing the index.
     pub(super) monitor: WriteIndex,
-    /// Its untracked cache came, went, or has learnt something that is to be written.
+    /// The untracked cache was added, removed, or changed in a way worth writing.
     pub(super) is_news: bool,
 }
 
-/// Puts it into `index`, and that into its file.
+/// Adds the new data to `index`, and writes its file.
 pub(super) fn record(
     run: &Invocation,
     repo: &Repository,

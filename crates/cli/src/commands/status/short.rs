@@ -11,7 +11,7 @@ use super::{
 use crate::term::{console::text, failure::Failure};
 
 impl Answer<'_> {
-    /// Two letters and a path for each.
+    /// Appends two letters and the path for each change.
     pub(super) fn short(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
         if self.request.branch {
             self.short_branch(out);
@@ -55,7 +55,7 @@ impl Answer<'_> {
         out.extend_from_slice(&line);
     }
 
-    /// For people, what of a submodule was changed.
+    /// Returns the letter; in the short format, a submodule's letter shows the kind of its changes.
     fn worktree_letter(&self, status: Status, dirt: Dirt) -> u8 {
         match dirt {
             _ if self.request.format != Format::Short => status.letter(),

@@ -17,11 +17,12 @@ use crate::term::{console::text, failure::Failure};
 
 const HEADER: Option<Slot> = Some(Slot::Header);
 
-/// How many of the commands of a rebase are shown, of those that are done and of the others.
+/// The number of completed commands of a rebase that are shown, and of remaining ones.
 const SHOWN: usize = 2;
 
 impl Answer<'_> {
-    /// The first of what is in progress, a bisection, and that the worktree is sparse.
+    /// Adds the most important operation in progress, a bisection, and the sparsity of the
+    /// worktree.
     pub(super) fn state(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
         let state = &self.found.operations;
         if state.merge {
@@ -156,7 +157,7 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// A file of this worktree's Git directory.
+    /// Returns the path of a file in this worktree's Git directory.
     fn git_path(&self, name: &str) -> PathBuf {
         match self.repo.git_dir() == self.repo.common_dir() {
             true => self.repo.display_common_file(name),
@@ -188,7 +189,7 @@ impl Answer<'_> {
     }
 }
 
-/// The words for picking commits.
+/// The terms for picking commits.
 struct Words {
     command: &'static str,
     doing: &'static str,

@@ -30,7 +30,7 @@ impl Answer<'_> {
     fn summary(&self, lines: &mut Lines<'_>, of: Of) -> Result<(), Failure> {
         let limit = match self.repo.config_int("status.submoduleSummary") {
             Ok(limit) => limit.unwrap_or(-1),
-            // `true`
+            // The value is `true`.
             Err(_) => -1,
         };
         let Some(mut git) = real_git::command(self.run) else {

@@ -1,8 +1,8 @@
 //! `-v` in the long format: the patches.
 //!
-//! Git makes these patches inside its `status`. `git diff` combines the sides of a conflict, and
-//! `git diff-files` ignores settings for people, so their output differs. sapwood runs the real
-//! Git's `status` as a whole.
+//! Git creates these patches inside its `status`. `git diff` combines the sides of a conflict, and
+//! `git diff-files` ignores settings for people, so their output differs. sapwood therefore runs
+//! the real Git's `status` as a whole.
 
 use std::os::unix::process::ExitStatusExt as _;
 

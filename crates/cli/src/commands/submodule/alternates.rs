@@ -1,4 +1,4 @@
-//! The repositories that a submodule borrows from because its superproject borrows
+//! The alternates of a submodule that derive from those of its superproject
 //! (`submodule.alternateLocation`).
 
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,13 +20,12 @@ const ADVICE: &str = "An alternate computed from a superproject's alternate is i
                       submodule.alternateErrorStrategy to 'info' or, equivalently, clone with\n\
                       '--reference-if-able' instead of '--reference'.";
 
-/// The settings that a new submodule takes over.
+/// Returns the settings that a new submodule inherits.
 pub(super) fn inherited(repo: &Repository) -> impl Iterator<Item = (&'static str, BString)> {
     [LOCATION, STRATEGY].into_iter().filter_map(|key| Some((key, repo.config_str(key)?)))
 }
 
-/// Returns the repositories beside those that the superproject borrows from, for the submodule
-/// `name`.
+/// Returns the repositories of the submodule `name` next to the superproject's alternates.
 pub(super) fn of_superproject(scene: &Scene<'_>, name: &BStr) -> Result<Vec<BString>, Failure> {
     let repo = scene.repo;
     let Some(location) = repo.config_str(LOCATION) else { return Ok(Vec::new()) };

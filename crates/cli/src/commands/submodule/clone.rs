@@ -1,8 +1,8 @@
 //! The repository of a submodule: cloned into `modules` of the superproject, or found there, and
 //! connected with the worktree.
 //!
-//! A repository that is there is used as it is. A clone that fails leaves nothing, and is tried
-//! once more when the others are done, as in Git.
+//! An existing repository is used unchanged. A failed clone leaves no files, and is retried once
+//! after all others, as in Git.
 
 use std::{collections::VecDeque, path::Path, process::Command};
 
@@ -25,20 +25,20 @@ use crate::{
     term::{console::text, failure::Failure},
 };
 
-/// A submodule that has no worktree yet.
+/// A submodule without a worktree.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) link: Link,
     pub(super) name: BString,
     pub(super) url: BString,
-    /// `--depth`, or as `.gitmodules` recommends.
+    /// `--depth`, or the depth that `.gitmodules` recommends.
     pub(super) depth: Option<BString>,
 }
 
-/// The work that a worktree waits for.
+/// The work before the worktree can be connected.
 enum Step {
     Clone(Box<Command>),
-    /// The repository is there.
+    /// The repository exists.
     Connect,
 }
 
@@ -46,20 +46,20 @@ enum Step {
 pub(super) struct Clones<'a> {
     pub(super) scene: &'a Scene<'a>,
     pub(super) request: &'a Request,
-    /// The submodules, not yet looked at.
+    /// The submodules that were not examined yet.
     pub(super) links: std::vec::IntoIter<Link>,
-    /// Those that are to be cloned once more.
+    /// The submodules to clone a second time.
     pub(super) retries: VecDeque<Wanted>,
-    /// Looks at one submodule. `None`: nothing is to be cloned.
+    /// Examines one submodule. Returns `None` if there is nothing to clone.
     pub(super) look: Look<'a>,
-    /// A submodule could not be cloned twice.
+    /// A submodule could not be cloned in two attempts.
     pub(super) gave_up: bool,
 }
 
-/// Returns the clone that a submodule needs, and adds text for the user.
+/// Returns the clone that a submodule needs, and appends text for the user.
 type Look<'a> = Box<dyn FnMut(Link, &mut Vec<u8>) -> Result<Option<Wanted>, Failure> + 'a>;
 
-/// The number of an attempt to clone.
+/// The attempt to clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
     First,
@@ -83,7 +83,7 @@ impl Work for Clones<'_> {
         let (wanted, attempt) = key;
         let done = match code {
             0 => self.finish(&wanted),
-            // It ended before there was a process, and has said why.
+            // The task ended before it started a process, and has printed its error.
             REFUSED => Err(Failure::Said(128)),
             _ => Err(Failure::Fatal(text!(
                 "clone of '",
@@ -111,7 +111,7 @@ impl Work for Clones<'_> {
     }
 }
 
-/// The exit code of a task that was refused before there was a process.
+/// The exit code of a task that was refused before it started a process.
 const REFUSED: u8 = 255;
 
 impl Clones<'_> {
@@ -142,7 +142,7 @@ impl Clones<'_> {
         };
         if exists(&place) {
             make_parents(&dir)?;
-            // It described a worktree that is gone.
+            // The old index described a worktree that no longer exists.
             let _ = by_path::remove_file(&place.join("index"));
             return Ok(Step::Connect);
         }
@@ -192,7 +192,8 @@ impl Clones<'_> {
         let scene = self.scene;
         let dir = scene.dir(wanted.link.path.as_bstr());
         if self.request.require_init && !has_only_dot_git(&dir) {
-            // A clone that connected the two is undone, so that nothing uses it.
+            // A parallel clone has connected the two; undo that, so that nothing uses the
+            // repository.
             let _ = by_path::remove_file(&dir.join(".git"));
             return Err(not_empty(&dir));
         }
@@ -213,7 +214,7 @@ impl Clones<'_> {
         Ok(())
     }
 
-    /// Disables a repository that has meanwhile come to lie within another one.
+    /// Disables a repository that now lies within another one.
     fn disable(&self, wanted: &Wanted) {
         let head = text!("modules/", wanted.name, "/HEAD");
         let _ = by_path::remove_file(&self.scene.repo.git_dir().join(sys::os_str(&head)));

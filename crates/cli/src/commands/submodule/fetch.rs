@@ -29,7 +29,7 @@ pub(super) fn open(scene: &Scene<'_>, path: &BStr) -> Result<Repository, Failure
         .ok_or_else(|| Failure::Fatal(text!("could not get a repository handle for submodule '", path, "'")))
 }
 
-/// Gets `commit` into the submodule, unless one of its refs already leads to it.
+/// Fetches `commit` into the submodule, unless it is reachable from the submodule's refs.
 pub(super) fn ensure(
     scene: &Scene<'_>,
     request: &Request,
@@ -87,8 +87,8 @@ pub(super) fn fetch(
     own::finish(scene.run, git)
 }
 
-/// Returns true if HEAD or a ref of the submodule leads to the commit. An error counts as no: the
-/// fetch then reports it.
+/// Returns true if the commit is reachable from HEAD or a ref of the submodule. An error counts as
+/// no: the fetch then reports it.
 fn is_reachable(submodule: &Repository, commit: ObjectId) -> bool {
     let refs = submodule.refs("refs/").unwrap_or_default();
     let head = submodule.head().ok().and_then(|head| head.oid());
@@ -98,7 +98,7 @@ fn is_reachable(submodule: &Repository, commit: ObjectId) -> bool {
         if tip == commit {
             return submodule.objects().contains(&commit);
         }
-        // A tag leads to a commit, or to nothing that counts.
+        // Peel tags; a tip that is not a commit does not count.
         let name = format!("{tip}^{{commit}}");
         if let Ok(base) = submodule.rev_parse(name.as_bytes().as_bstr()) {
             bases.push(base);

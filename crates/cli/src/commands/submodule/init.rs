@@ -1,5 +1,6 @@
-//! `submodule init`: copies the address and the update mode of submodules from `.gitmodules` to the
-//! configuration. Settings that exist stay. All changes are one write, also those before an error.
+//! `submodule init`: copies the URL and the update mode of submodules from `.gitmodules` to the
+//! configuration. Existing settings stay. All changes are one write, including those before an
+//! error.
 
 use bstr::{BString, ByteSlice as _};
 use format::config::Edit;

@@ -1,4 +1,4 @@
-//! The superproject as `submodule` sees it, and the submodules that were named.
+//! The superproject and its selected submodules.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::pathspec::Seen;
@@ -33,7 +33,7 @@ pub(super) struct Scene<'a> {
     pub(super) repo: &'a Repository,
     pub(super) settings: &'a Settings,
     pub(super) submodules: Submodules<'a>,
-    /// As [`super::options::Request::super_prefix`].
+    /// Like [`super::options::Request::super_prefix`].
     pub(super) super_prefix: Option<BString>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Scene<'a> {
         Ok(Scene { run, repo, settings, submodules, super_prefix })
     }
 
-    /// The path of a submodule in messages.
+    /// Returns the path of a submodule for messages.
     pub(super) fn shown(&self, path: &BStr) -> BString {
         match &self.super_prefix {
             Some(prefix) => text!(prefix, path),
@@ -63,20 +63,21 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The directory of a submodule.
+    /// Returns the directory of a submodule.
     pub(super) fn dir(&self, path: &BStr) -> std::path::PathBuf {
         let top = self.repo.work_tree().unwrap_or_else(|| self.repo.git_dir());
         top.join(sys::os_str(path))
     }
 
-    /// The submodules that `specs` name, each once. `None` if one of `specs` matches nothing.
+    /// Returns the submodules that `specs` select, each once; `None` if one of `specs` matches
+    /// nothing.
     pub(super) fn links(&self, index: &Index, specs: &[BString]) -> Result<Option<Vec<Link>>, Failure> {
         let pathspecs = paths::parse(self.run, self.repo, specs)?;
         let (mut seen, mut links) = (Seen::default(), Vec::<Link>::new());
         for at in 0..index.len() {
             let entry = index.entry(at);
             let path = index.path(&entry);
-            // Git lets a slash at the end of a pathspec match any entry here.
+            // In Git, a slash at the end of a pathspec matches any entry here.
             if !pathspecs.is_empty() && !pathspecs.matches_entry(path, Mode::GITLINK, &mut seen)
                 || !entry.mode.is_gitlink()
                 || links.last().is_some_and(|last| last.path == path)
@@ -94,18 +95,18 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// The index, in full.
+/// Reads the index and makes it full.
 pub(super) fn index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
     apply::load_index(repo, settings)
 }
 
-/// The value of a setting of one submodule, in the configuration alone.
+/// Returns a setting of one submodule, from the configuration alone.
 pub(super) fn setting(repo: &Repository, name: &BStr, key: &str) -> Option<BString> {
     repo.config_str(&format!("submodule.{}.{key}", name.to_str_lossy()))
 }
 
-/// Returns the update mode that `.gitmodules` records. A command there would be a command of
-/// whoever made the repository.
+/// Returns the update mode that `.gitmodules` records. A command there is refused: the author of
+/// the repository would control it.
 pub(super) fn recorded(name: &BStr, update: &[u8]) -> Result<Strategy, Failure> {
     match Strategy::parse(update) {
         Some(Strategy::Command(_)) | None => {

@@ -1,11 +1,11 @@
-//! `sapwood submodule`: `init` and `update`. Git has the other subcommands.
+//! `sapwood submodule`: `init` and `update`. The other subcommands are left to Git.
 //!
 //! Order of an update: the list of submodules, from the index; `init`, which changes only the
-//! configuration; the missing repositories, cloned side by side; then, one after another, a fetch
-//! if the commit is not there, the worktree, and the submodules within.
+//! configuration; the missing repositories, cloned in parallel; then, one after another, a fetch if
+//! the commit is missing, the worktree, and the nested submodules.
 //!
-//! The parts that Git leaves to other commands (`clone`, `fetch`, `checkout`, the update within a
-//! submodule) are this program again, called as Git calls itself. Design:
+//! For the parts that Git delegates to other commands (`clone`, `fetch`, `checkout`, the update
+//! within a submodule), this program runs itself as a child, as Git does. Design:
 //! docs/design/submodules.md.
 
 mod alternates;
@@ -36,7 +36,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// The record of Git's command that updates the submodules within a submodule.
+/// The record of Git's internal command that updates nested submodules.
 pub(super) const HELPER: Command = Command {
     name: "submodule--helper",
     summary: "Update the submodules within a submodule",
@@ -49,7 +49,7 @@ pub(super) const HELPER: Command = Command {
 const SETTINGS: &[Setting] =
     &[("init.defaultsubmodulepathconfig", When::True), ("submodule.*.gitdir", When::Set)];
 
-/// The fields that the records of all subcommands share.
+/// The values that the records of all subcommands share.
 const SUBCOMMAND: Command =
     Command { group: Group::Worktrees, settings: &[GENERAL, SETTINGS], checks: CHECKS, ..Command::BASE };
 
@@ -83,7 +83,7 @@ const HELPERS: &[Command] = &[Command {
     ..UPDATE
 }];
 
-/// States of the superproject that are left to Git.
+/// Detects states of the superproject that are left to Git.
 fn place(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let mut found: Vec<Reason> = grafts(repo).into_iter().collect();

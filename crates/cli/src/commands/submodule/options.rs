@@ -1,7 +1,7 @@
 //! The options of `submodule`.
 //!
-//! Git reads them in a shell script, which knows neither abbreviations nor clusters. The shim
-//! leaves such lines to Git, which refuses them.
+//! Git parses them in a shell script, which supports neither abbreviations nor clusters. The shim
+//! leaves such command lines to Git, which refuses them.
 
 use bstr::{BString, ByteSlice as _};
 use engine::clone::Filter;
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The way in which a submodule gets to its commit.
+/// How a submodule is updated to its commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
     Checkout,
@@ -37,7 +37,7 @@ impl Strategy {
         }
     }
 
-    /// The value of the setting.
+    /// Returns the value of the setting.
     pub(super) fn name(&self) -> BString {
         match self {
             Strategy::Checkout => "checkout".into(),
@@ -70,7 +70,7 @@ pub(super) struct Request {
     pub(super) recommend_shallow: Option<bool>,
     pub(super) single_branch: Option<bool>,
     pub(super) filter: Option<BString>,
-    /// The place of this repository in its superproject, with a slash at its end.
+    /// The path of this repository in its superproject, with a slash at its end.
     pub(super) super_prefix: Option<BString>,
 }
 
@@ -196,7 +196,7 @@ pub(super) const UPDATE: Table<Set<Request>> = Table {
     grammar: Grammar::OptionsFirst,
 };
 
-/// The options that take the next word.
+/// The options whose value is the next word.
 const WITH_VALUE: &[&[u8]] = &[b"--reference", b"--ref-format", b"--depth", b"--jobs", b"-j", b"--filter"];
 
 /// The options without a value.
@@ -227,7 +227,7 @@ const PLAIN: &[&[u8]] = &[
     b"--no-single-branch",
 ];
 
-/// Spellings that Git's script does not know.
+/// Detects spellings that Git's script does not support.
 pub(super) fn spelling(_: &Survey, args: &[BString]) -> Option<Reason> {
     let mut words = args.iter();
     while let Some(word) = words.next().filter(|word| word.starts_with(b"-") && *word != "--") {
@@ -244,7 +244,7 @@ pub(super) fn spelling(_: &Survey, args: &[BString]) -> Option<Reason> {
     None
 }
 
-/// Values and combinations that Git refuses, or that sapwood does not know.
+/// Detects values and combinations that Git refuses, or that sapwood does not support.
 pub(super) fn values(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let given = |name: &'static str| survey.options.iter().filter(move |given| given.name == name);
     let has = |name: &'static str| given(name).next().is_some();

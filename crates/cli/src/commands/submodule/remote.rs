@@ -1,4 +1,4 @@
-//! The address of a submodule, and the remotes of a superproject and of a submodule.
+//! The URL of a submodule, and the remotes of a superproject and of a submodule.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -11,14 +11,14 @@ use repo::{
 use super::list::Scene;
 use crate::term::{console, failure::Failure};
 
-/// The treatment of a superproject without a remote.
+/// The messages for a superproject without a remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
     Warn,
     Silent,
 }
 
-/// Returns the address that `url` means in the superproject.
+/// Resolves `url`, which may be relative to the superproject's URL.
 pub(super) fn resolve(scene: &Scene<'_>, url: &BStr, missing: Missing) -> Result<BString, Failure> {
     let repo = scene.repo;
     let key = format!("remote.{}.url", default_remote(repo)?);
@@ -38,13 +38,13 @@ pub(super) fn resolve(scene: &Scene<'_>, url: &BStr, missing: Missing) -> Result
     relative(base.as_bstr(), url).map_err(|error| Failure::fatal(error.to_string()))
 }
 
-/// Returns the remote that Git takes if none is named.
+/// Returns Git's default remote.
 pub(super) fn default_remote(repo: &Repository) -> Result<BString, Failure> {
     let head = repo.head()?;
     Ok(repo.remote_of(head.branch().unwrap_or_default()))
 }
 
-/// Returns the remote of the submodule at `path` that has its address, else its default remote.
+/// Returns the remote of the submodule at `path` that has its URL, else its default remote.
 pub(super) fn of_submodule(
     scene: &Scene<'_>,
     path: &BStr,

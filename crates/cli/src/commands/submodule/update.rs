@@ -1,4 +1,4 @@
-//! `submodule update`: each submodule gets the commit that the superproject records.
+//! `submodule update`: updates each submodule to the commit that the superproject records.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// A submodule that has a repository, and gets its commit.
+/// A submodule that has a repository, and will be updated.
 #[derive(Clone, Debug)]
 struct Update {
     path: BString,
@@ -45,7 +45,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let Some(links) = scene.links(&index, &specs)? else { return Ok(1) };
     if request.init {
         init::register(&scene, links.clone(), &specs, request.quiet)?;
-        // The settings that were written count from here on.
+        // The new settings apply from here on.
         let told = scene.submodules.has_told();
         drop(scene);
         repo = run.open()?;
@@ -56,7 +56,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     update(&scene, &request, links, !specs.is_empty(), jobs)
 }
 
-/// The number of clones at once.
+/// Returns the number of parallel clones.
 fn jobs(scene: &Scene<'_>, request: &Request) -> Result<usize, Failure> {
     let parse = |text: &BString| text.to_str().ok().and_then(|text| text.parse::<i64>().ok());
     let configured = || -> Result<Option<i64>, Failure> {
@@ -178,7 +178,7 @@ fn look(
     Ok(Some(Wanted { name: name.to_owned(), link, url, depth }))
 }
 
-/// Brings one submodule to its commit, and the submodules within it. Returns the exit code.
+/// Updates one submodule and its nested submodules. Returns the exit code.
 fn update_one(scene: &Scene<'_>, request: &Request, one: &Update, jobs: usize) -> Result<u8, Failure> {
     let path = one.path.as_bstr();
     scene.submodules.validate(path)?;
@@ -244,7 +244,7 @@ fn strategy(scene: &Scene<'_>, request: &Request, one: &Update) -> Result<Strate
     })
 }
 
-/// Returns the commit of the branch that the submodule follows, fetched unless that is refused.
+/// Returns the tip of the branch that the submodule follows, fetched unless `--no-fetch` was given.
 fn remote_commit(
     scene: &Scene<'_>,
     request: &Request,
@@ -257,7 +257,7 @@ fn remote_commit(
         return Err(Failure::Fatal(text!("Unable to fetch in submodule path '", path, "'")));
     }
     let name = text!("refs/remotes/", remote, "/", branch);
-    // It was opened before the fetch.
+    // Open the submodule again after the fetch.
     let found = fetch::open(scene, path)?.find_ref(name.as_bstr()).ok().flatten();
     found.ok_or_else(|| {
         Failure::Fatal(text!("Unable to find ", name, " revision in submodule path '", path, "'"))
@@ -283,7 +283,7 @@ fn followed_branch(scene: &Scene<'_>, path: &BStr) -> Result<BString, Failure> {
     }
 }
 
-/// Runs the command that brings the submodule to `commit`. Returns its exit code.
+/// Runs the command that updates the submodule to `commit`. Returns its exit code.
 fn bring(
     scene: &Scene<'_>,
     request: &Request,
@@ -335,7 +335,7 @@ fn bring(
     Ok(0)
 }
 
-/// The update of the submodules within the one at `path`.
+/// Returns the command that updates the submodules nested in the one at `path`.
 fn nested(scene: &Scene<'_>, request: &Request, path: &BStr, jobs: usize) -> Command {
     let mut git = own::in_submodule(scene.run, &scene.dir(path));
     git.env("GIT_PROTOCOL_FROM_USER", "0").args(["submodule--helper", "update", "--recursive"]);

@@ -1,7 +1,7 @@
 //! `sapwood symbolic-ref`: reads, writes and deletes symbolic refs.
 //!
 //! Reading takes one file for each ref in the chain. Writing and deleting are one transaction of
-//! refs, with its locks and reflogs. Names that Git treats in a way of its own are left to it.
+//! refs, with its locks and reflogs. Names that Git handles specially are left to it.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::refname::{self, Levels};
@@ -89,8 +89,7 @@ struct Request {
     reason: Option<BString>,
 }
 
-/// A command line that is no reading form has one more or fewer names than Git wants, or names that
-/// only Git writes.
+/// Detects a wrong number of names, or names that only Git writes, in the forms that write.
 fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let (deletes, names) = (deletes(survey), &survey.rest[..]);
     let plain = |name: &BString| refname::check(name.as_bstr(), Levels::One).is_ok() && is_written(name);
@@ -99,7 +98,7 @@ fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
         (true, [name]) | (false, [name, _]) if !plain(name) => {
             Some(Reason::command_line("a ref with an unusual name"))
         }
-        // A target that is no valid name is refused here.
+        // An invalid name as the target is an error of the command itself.
         (false, [name, target]) if name != "HEAD" && is_valid(target) && !is_written(target) => {
             Some(Reason::command_line("a target with an unusual name"))
         }
@@ -116,13 +115,13 @@ fn is_valid(name: &BString) -> bool {
     refname::check(name.as_bstr(), Levels::One).is_ok()
 }
 
-/// Returns true if Git writes refs of this name, and sapwood does too.
+/// Returns true if Git and sapwood write refs of this name.
 fn is_written(name: &BString) -> bool {
     let is_pseudo = matches!(name.as_slice(), b"FETCH_HEAD" | b"MERGE_HEAD");
     refname::is_safe(name.as_bstr()) && !is_pseudo
 }
 
-/// The name of the ref that a command line writes or deletes.
+/// Returns the name of the ref that a command line writes or deletes.
 fn written<'a>(candidate: &Candidate<'a>) -> Option<&'a BStr> {
     let survey = candidate.survey?;
     let writes = deletes(survey) || survey.rest.len() > 1;
@@ -137,7 +136,7 @@ fn hooks_of_writers(candidate: &Candidate<'_>) -> Vec<Reason> {
     present.into_iter().chain(hooks::configured(candidate)).collect()
 }
 
-/// Locks, and refs whose change has an effect on the reflog of HEAD.
+/// Detects locks, and refs whose change affects the reflog of HEAD.
 fn files_of_writers(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(name) = written(candidate) else { return Vec::new() };
     let repo = candidate.repo();

@@ -1,4 +1,4 @@
-//! `--again` and `--unresolve`: paths that are found, not named.
+//! `--again` and `--unresolve`: update paths that the command determines itself.
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Update<'_> {
-    /// Updates the merged entries that are not as in HEAD; all of them before the first commit.
+    /// Updates the merged entries that differ from HEAD; all entries before the first commit.
     pub(super) fn again(&mut self, specs: &[BString]) -> Result<(), Failure> {
         self.needs_worktree()?;
         let specs = paths::parse_or_here(self.run, self.repo, specs)?;
@@ -28,13 +28,13 @@ impl Update<'_> {
         };
         // Like Git, forgets errors of an earlier refresh.
         self.has_errors = false;
-        // If an entry is removed or replaces others, starts again, as Git does. Messages may be
+        // Like Git, starts again after an entry was removed or has replaced others. Messages may be
         // printed twice.
         while !self.once_again(&specs, tree)? {}
         Ok(())
     }
 
-    /// Returns true if the number of entries did not change. Stops when it does.
+    /// Makes one pass. Returns false, and stops, when the number of entries changes.
     fn once_again(&mut self, specs: &Pathspecs, tree: Option<ObjectId>) -> Result<bool, Failure> {
         let index = self.staging.index();
         let differing = match index.sparse {
@@ -51,7 +51,7 @@ impl Update<'_> {
             if !specs.is_empty() && !specs.matches_entry(path, mode, &mut Seen::default()) {
                 continue;
             }
-            // Git makes it full at a directory that is not as in HEAD.
+            // Git expands the index at a collapsed directory that differs from HEAD.
             self.looks_for(path)?;
             let before = self.staging.index().entries().len();
             self.update(path, None)?;
@@ -62,7 +62,7 @@ impl Update<'_> {
         Ok(true)
     }
 
-    /// Brings back the stages of paths that were resolved.
+    /// Restores the stages of paths that were resolved.
     pub(super) fn unresolve(&mut self, paths: &[BString]) -> Result<(), Failure> {
         self.has_errors = false;
         for path in paths {

@@ -1,4 +1,4 @@
-//! Entries that are given, not found: `--cacheinfo` and `--index-info`.
+//! Entries from the command line or standard input: `--cacheinfo` and `--index-info`.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::add::{Allow, Staging};
@@ -63,7 +63,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Puts an entry into the index. Returns true if it could; otherwise the reason was printed.
+    /// Puts an entry into the index. Returns false if that failed; the reason was printed.
     fn enter(&mut self, mode: u32, oid: ObjectId, path: &BStr, stage: Stage) -> Result<bool, Failure> {
         if path::verify(path, kind(mode), self.protect).is_err() {
             console::error(text!("Invalid path '", path, "'"));
@@ -78,8 +78,7 @@ impl Update<'_> {
     }
 }
 
-/// Returns the kind of a mode, which decides which paths are valid. No entry has a slash at its
-/// end.
+/// Returns the type of a mode, which determines the valid paths. An entry has no slash at its end.
 fn kind(mode: u32) -> Mode {
     match Mode::from_raw(mode) {
         mode if mode.is_symlink() => mode,

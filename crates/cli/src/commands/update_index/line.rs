@@ -1,7 +1,7 @@
-//! The command line as a series of acts: every option applies to the words after it, and some act
-//! at once.
+//! The command line as a series of actions: an option applies to the words after it, and some
+//! options act at once.
 //!
-//! A mistake is an act too: the acts before it were done by then.
+//! An error is an action too: the actions before it are executed first.
 
 use bstr::{BString, ByteSlice as _};
 
@@ -18,7 +18,7 @@ use crate::term::args::{
 /// The effect of an option.
 #[derive(Clone, Copy)]
 pub(super) enum Effect {
-    /// Changes how later words are treated.
+    /// Changes the treatment of later words.
     Set(Switch),
     Refresh {
         really: bool,
@@ -230,7 +230,7 @@ pub(super) const TABLE: Table<Effect> = Table {
     grammar: Grammar::Mixed,
 };
 
-/// An entry of `--cacheinfo`, as it was spelt.
+/// An entry of `--cacheinfo`, as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CacheInfo {
     pub(super) mode: BString,
@@ -238,39 +238,39 @@ pub(super) struct CacheInfo {
     pub(super) path: BString,
 }
 
-/// One thing to be done.
+/// One action.
 #[derive(Clone)]
 pub(super) enum Act {
-    /// A rule changes for later words.
+    /// Change a rule for later words.
     Set {
         switch: Switch,
         on: bool,
     },
-    /// From here on paths become executable (`+x`), or not (`-x`).
+    /// Make later paths executable (`+x`), or not (`-x`).
     Chmod {
         executable: bool,
     },
-    /// The format of the index, as a number; 0 is none that was asked for.
+    /// Write the index in this version; 0: no change, negative: print the version.
     IndexVersion(i64),
-    /// The entries are compared with their files.
+    /// Compare the entries with their files.
     Refresh {
         really: bool,
     },
     CacheInfo(CacheInfo),
-    /// Entries come from the standard input, now.
+    /// Read entries from standard input, now.
     IndexInfo,
-    /// Paths come from the standard input, in the end.
+    /// Read paths from standard input, at the end.
     Stdin,
     Unresolve(Vec<BString>),
-    /// Paths that differ from HEAD, of those that these mean.
+    /// Update the paths that differ from HEAD and that these pathspecs select.
     Again(Vec<BString>),
     ClearResolveUndo,
     Path(BString),
-    /// The line ends here.
+    /// Report this error and stop.
     Mistake(Stop),
 }
 
-/// The acts of a command line.
+/// Returns the actions of a command line.
 pub(super) fn acts(args: &[BString]) -> Vec<Act> {
     let mut acts = Vec::new();
     if let Err(stop) = collect(args, &mut acts, &mut |_| ()) {
@@ -279,7 +279,7 @@ pub(super) fn acts(args: &[BString]) -> Vec<Act> {
     acts
 }
 
-/// The command line for callers that only look at it.
+/// The command line for callers that only inspect it.
 pub(super) struct Line;
 
 impl Syntax for Line {
@@ -295,7 +295,7 @@ impl Syntax for Line {
         TABLE.help()
     }
 
-    /// A mistake that counts only at its place is none here: the command prints it in Git's words.
+    /// Ignores errors that depend on their position: the command prints them with Git's message.
     fn survey(&self, args: &[BString]) -> Result<Survey, Stop> {
         let mut acts = Vec::new();
         let mut options = Vec::new();
@@ -309,7 +309,8 @@ impl Syntax for Line {
     }
 }
 
-/// Stops at a mistake that is Git's own parser's; others become acts, the last ones.
+/// Parses the command line. Syntax errors of Git's parser are returned; any other error becomes the
+/// last action.
 fn collect(args: &[BString], acts: &mut Vec<Act>, tell: &mut dyn FnMut(Given)) -> Result<(), Stop> {
     let mistake = |message: &str| Act::Mistake(Stop::Mistake { message: message.into(), usage: None });
     let mut walk = TABLE.walk(args);
@@ -371,7 +372,7 @@ fn collect(args: &[BString], acts: &mut Vec<Act>, tell: &mut dyn FnMut(Given)) -
     Ok(())
 }
 
-/// `<mode>,<object>,<path>`
+/// Parses `<mode>,<object>,<path>`.
 fn in_one(word: &BString) -> Option<CacheInfo> {
     let (mode, rest) = word.split_once_str(",")?;
     octal(mode)?;
@@ -380,7 +381,7 @@ fn in_one(word: &BString) -> Option<CacheInfo> {
     is_name.then(|| CacheInfo { mode: mode.into(), oid: oid.into(), path: path.into() })
 }
 
-/// A mode, as C's library reads it.
+/// Parses a mode like C's `strtoul`.
 pub(super) fn octal(text: &[u8]) -> Option<u32> {
     let text = text.trim_ascii_start();
     let digits = text.strip_prefix(b"+").unwrap_or(text);

@@ -1,9 +1,9 @@
-//! `sapwood update-index`: entries of the index, one by one.
+//! `sapwood update-index`: changes single entries of the index.
 //!
-//! Order: the lock, if it is free; the index; the acts of the command line from left to right
+//! Order: the lock, if it is free; the index; the actions of the command line from left to right
 //! (`line`), each on the result of those before it; paths from standard input; the index as a whole
 //! (`whole`); and if anything was changed, the new objects are published and the index file is
-//! written. An error of which Git dies leaves the index as it was, and publishes no object.
+//! written. An error that is fatal in Git leaves the index unchanged, and publishes no object.
 
 mod again;
 mod info;
@@ -55,7 +55,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
-    // Mostly there is nothing to be changed, and stat data can be found again.
+    // Usually nothing changes, and stat data can be determined again.
     let refreshes = |act: &Act| matches!(act, Act::Refresh { .. });
     let is_all = acts.iter().all(|act| refreshes(act) || matches!(act, Act::Set { .. }));
     let settings =

@@ -1,4 +1,4 @@
-//! One path that was named: Git's `update_one`.
+//! Updating one named path: Git's `update_one`.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
@@ -21,11 +21,11 @@ use crate::term::{
 /// From this number of paths on, several workers examine them.
 const MANY: usize = 64;
 
-/// Something was wrong with a path, and has been said.
+/// A path could not be updated. The error was printed.
 struct Refused;
 
 impl Update<'_> {
-    /// Updates paths that were named together, one after the other.
+    /// Updates a group of named paths, one after the other.
     pub(super) fn named_together(&mut self, paths: &[BString]) -> Result<(), Failure> {
         let mut seen = match paths.len() >= MANY && self.looks() {
             true => self.probe.probe_all(paths),
@@ -39,7 +39,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Updates a path, and then its mode, if that is wanted. It may have been `seen` already.
+    /// Updates a path, and then its mode with `--chmod`. `seen` is its stat data, if already known.
     pub(super) fn named(&mut self, path: &BStr, seen: Option<Stat>) -> Result<(), Failure> {
         self.update(path, seen)?;
         let Some(executable) = self.chmod else { return Ok(()) };
@@ -55,7 +55,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// The mark to be set or cleared, if that is all.
+    /// Returns the flag to set or clear, if the command changes only flags.
     fn mark(&self) -> Option<(Mark, Flags)> {
         let mark = [
             (self.assume_valid, Flags::ASSUME_VALID),
@@ -65,12 +65,12 @@ impl Update<'_> {
         mark.into_iter().find_map(|(mark, flag)| mark.map(|mark| (mark, flag)))
     }
 
-    /// Returns true if the worktree matters.
+    /// Returns true if the update depends on the worktree.
     fn looks(&self) -> bool {
         self.mark().is_none() && !self.force_remove
     }
 
-    /// Does what is to be done with a path, from the top of the worktree.
+    /// Updates a path, relative to the worktree's root.
     pub(super) fn update(&mut self, path: &BStr, seen: Option<Stat>) -> Result<(), Failure> {
         let found = match seen {
             Some(stat) => Found::Present(stat),
@@ -111,7 +111,7 @@ impl Update<'_> {
         }
         let old = self.staging.merged(path);
         if old.is_some_and(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
-            // The content of the worktree does not count, but its absence does.
+            // Skip-worktree: the file's content does not matter, but `--remove` removes the entry.
             if !self.ignore_skipped && self.remove {
                 self.staging.remove(path);
             }
@@ -133,7 +133,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// A directory is a submodule, or stands where a file was.
+    /// Handles a directory: a submodule, or a replacement of a file.
     fn directory(
         &mut self,
         path: &BStr,
@@ -191,7 +191,7 @@ impl Update<'_> {
         Ok(self.put(path, entry))
     }
 
-    /// Adds an entry, or says why not.
+    /// Adds an entry, or prints the reason why it cannot.
     fn put(&mut self, path: &BStr, entry: NewEntry) -> Result<(), Refused> {
         match self.staging.add(path, entry, self.allow) {
             Ok(()) => return Ok(()),
@@ -204,7 +204,7 @@ impl Update<'_> {
         refused(text!(path, ": cannot add to the index - missing --add option?"))
     }
 
-    /// Like [`put`](Update::put), for callers that only need to know if it was done.
+    /// Like [`put`](Update::put), but returns true on success.
     pub(super) fn put_or_say(&mut self, path: &BStr, entry: NewEntry) -> bool {
         self.put(path, entry).is_ok()
     }

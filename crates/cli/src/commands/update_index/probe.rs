@@ -1,8 +1,8 @@
-//! `--test-untracked-cache`: tests if the stat data of directories on this file system change when
-//! an entry is added or removed, and only then.
+//! `--test-untracked-cache`: tests whether the stat data of directories on this file system change
+//! if, and only if, an entry is added or removed.
 //!
-//! Each step waits for the clock to move on, as Git does: the test takes six seconds. Its files are
-//! removed, also when it fails.
+//! Each step waits for the clock to advance, as in Git: the test takes six seconds. Its files are
+//! removed, even if it fails.
 
 use std::{
     io::{self, ErrorKind, Write as _},
@@ -18,14 +18,14 @@ use sys::by_path;
 
 use crate::term::{console, failure::Failure};
 
-/// The expected change of a directory.
+/// The expected effect of a step on the directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Changes,
     Stays,
 }
 
-/// The directory that is tried out.
+/// The directory for the test.
 struct Tried {
     name: String,
     dir: PathBuf,
@@ -33,7 +33,7 @@ struct Tried {
 
 impl Drop for Tried {
     fn drop(&mut self) {
-        // There is nobody to tell.
+        // An error in `drop` cannot be returned.
         let _ = by_path::remove_dir_all(&self.dir);
     }
 }
@@ -99,10 +99,10 @@ impl Tried {
     }
 }
 
-/// One thing that is done in the directory.
+/// One operation in the directory.
 type Step = (Expected, &'static str, fn(&Tried) -> Result<(), Failure>);
 
-/// The steps, and the message for a file system that fails one.
+/// The steps, each with the message for a file system that fails it.
 const STEPS: &[Step] = &[
     (Expected::Changes, "directory stat info does not change after adding a new file", |tried| {
         tried.add_file("newfile")

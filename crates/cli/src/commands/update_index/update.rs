@@ -30,14 +30,14 @@ use format::{
 };
 use repo::Repository;
 
-/// The change of a mark on the named paths.
+/// A change of a flag of the named paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     Set,
     Cleared,
 }
 
-/// The run so far.
+/// The state of the run.
 pub(super) struct Update<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: &'a Repository,
@@ -65,7 +65,7 @@ pub(super) struct Update<'a> {
     pub(super) fsmonitor_valid: Option<Mark>,
     pub(super) chmod: Option<bool>,
     pub(super) refresh: RefreshOptions,
-    /// The marks of new entries.
+    /// The flags of new entries.
     pub(super) flags: Flags,
     pub(super) whole: Whole,
     pub(super) has_errors: bool,
@@ -152,8 +152,8 @@ impl<'a> Update<'a> {
         let index = self.staging.index();
         let refreshed = add::refresh(self.repo, self.worktree, index, &options)?;
         failure::must_have_been_readable()?;
-        // Writing the index makes it younger than the files, which then need not be read each time.
-        // As in Git it is then written as a whole.
+        // Writing the index makes it newer than the files, so that they need not be read each time.
+        // As in Git, a split index is then written whole.
         let is_racy = index.has_racy();
         self.whole.something_changed |= is_racy;
         if refreshed.changed || is_racy {
@@ -181,7 +181,7 @@ impl<'a> Update<'a> {
                     Some(Err(failure)) => break Some(Err(failure)),
                     Some(Ok(path)) => together.push(path),
                 }
-                // The caller waits for the result of these names before it sends more.
+                // The caller may wait for the result of these names before it sends more.
                 if !lines.is_at_hand() {
                     break None;
                 }
@@ -193,7 +193,7 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// The path that a line of the standard input names.
+    /// Returns the path on a line of standard input.
     pub(super) fn path_of(&self, line: &[u8]) -> Result<BString, Failure> {
         match line.first() {
             Some(b'"') if !self.nul => {
@@ -204,7 +204,7 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// A path of the command line or the standard input, from the top of the worktree.
+    /// Returns a path of the command line or standard input, relative to the worktree's root.
     pub(super) fn below_top(&self, path: &BStr) -> Result<BString, Failure> {
         use std::os::unix::ffi::OsStrExt as _;
         let top = self.repo.work_tree().map_or(&b""[..], |top| top.as_os_str().as_bytes());
@@ -219,15 +219,14 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// Says what was done, if that is wanted.
+    /// Reports a change, with `--verbose`.
     pub(super) fn report(&self, parts: &[&[u8]]) {
         if self.verbose {
             console::out(parts.concat());
         }
     }
 
-    /// Expands a sparse index as Git does to look for `path`, if it lies in a directory that is one
-    /// entry.
+    /// Expands a sparse index if `path` lies in a collapsed directory, as Git does to look it up.
     pub(super) fn looks_for(&mut self, path: &BStr) -> Result<(), Failure> {
         if sparse_index::is_collapsed(self.transaction.state.before.as_ref(), path) {
             self.transaction.state.before = None;
@@ -240,7 +239,7 @@ impl<'a> Update<'a> {
     }
 }
 
-/// The lines of the standard input, as they come.
+/// Reads lines of standard input as they arrive.
 pub(super) struct Lines {
     input: Input,
     end: u8,
@@ -248,12 +247,12 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Each ends with `end`.
+    /// Creates a reader of lines that end with `end`.
     pub(super) fn of(run: &Invocation, end: u8) -> Result<Lines, Failure> {
         Ok(Lines { input: Input::new(run)?, end, line: Vec::new() })
     }
 
-    /// As for C, what is behind a NUL is not there.
+    /// Returns the next line. Like a C string, it ends at the first NUL.
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, Failure> {
         if !self.input.line(self.end, &mut self.line)? {
             return Ok(None);
@@ -261,7 +260,7 @@ impl Lines {
         Ok(Some(&self.line[..self.line.find_byte(0).unwrap_or(self.line.len())]))
     }
 
-    /// Returns true if the next line is in the buffer.
+    /// Returns true if the next line is already in the buffer.
     pub(super) fn is_at_hand(&self) -> bool {
         self.input.is_at_hand(self.end)
     }

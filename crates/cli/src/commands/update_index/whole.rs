@@ -1,7 +1,7 @@
 //! The index as a whole, and writing it.
 //!
-//! Order, which is that of the messages: split index, untracked cache, file system monitor; then
-//! the file, if anything was changed.
+//! Order, which is also that of the messages: split index, untracked cache, file system monitor;
+//! then the file, if anything was changed.
 
 use std::time::SystemTime;
 
@@ -23,33 +23,33 @@ use crate::{
     },
 };
 
-/// The request about the untracked cache.
+/// The change of the untracked cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cache {
     On,
     Off,
-    /// Nothing: whether the file system is one for it.
+    /// Only test if the file system supports it.
     Tested,
 }
 
-/// The requests about the index as a whole.
+/// The changes of the index as a whole.
 pub(super) struct Whole {
-    /// A number of a version, -1 to be told it, 0 for nothing.
+    /// The version to write, -1 to print the version, 0 for neither.
     pub(super) version: i64,
     pub(super) split: Option<bool>,
     pub(super) untracked: Option<Cache>,
     pub(super) fsmonitor: Option<bool>,
     pub(super) force_write: bool,
-    /// Something that is in no extension: Git then writes the index whole, also a split one.
+    /// Data outside the extensions changed: Git then writes a split index whole, too.
     pub(super) something_changed: bool,
-    /// The index is split, or will be.
+    /// The index is or becomes split.
     is_split: bool,
-    /// It gets a new shared index.
+    /// The index gets a new shared index.
     shares_anew: bool,
 }
 
 impl Whole {
-    /// Takes an option about the untracked cache: `wanted`, or off.
+    /// Stores an option about the untracked cache: `wanted`, or off.
     pub(super) fn set_cache(&mut self, on: bool, wanted: Cache) {
         self.untracked = Some(if on { wanted } else { Cache::Off });
     }
@@ -76,7 +76,7 @@ impl Whole {
 }
 
 impl Update<'_> {
-    /// The version that was asked for.
+    /// Sets or prints the version, as requested.
     pub(super) fn version(&mut self) -> Result<(), Failure> {
         let index = self.staging.index();
         let was = index.version.map_or(0, |version| version as i64);
@@ -99,7 +99,7 @@ impl Update<'_> {
         Ok(())
     }
 
-    /// Does what is left, and writes the index. Returns the exit code.
+    /// Executes the remaining requests, and writes the index. Returns the exit code.
     pub(super) fn finish(mut self) -> Result<u8, Failure> {
         self.split()?;
         if self.whole.untracked == Some(Cache::Tested) {
@@ -203,7 +203,8 @@ impl Update<'_> {
         if self.transaction.is_locked_out() && self.quiet {
             return Err(Failure::Said(128));
         }
-        // `core.splitIndex` was heeded already; what else wants it split is a test.
+        // `is_split` includes `core.splitIndex`; without it, a test variable may request a split
+        // index.
         let set = self.repo.config_bool("core.splitIndex").ok().flatten();
         let splits = self.whole.is_split || set.is_none() && self.settings.index_write.split == Some(true);
         let mut index = self.staging.into_index();

@@ -1,4 +1,4 @@
-//! The arguments of one command of `update-ref --stdin`, taken apart as Git does.
+//! The arguments of one command of `update-ref --stdin`, parsed like Git.
 //!
 //! Without `-z` a command is a line of words, which may be quoted as in C. With `-z` each argument
 //! ends in NUL.
@@ -8,25 +8,25 @@ use format::refname::{self, Levels};
 
 use crate::term::{console::text, failure::Failure};
 
-/// Where a command is read.
+/// A command, and the position of the parser in it.
 pub(super) struct Line<'a> {
-    /// The command with its ends, all arguments included.
+    /// The command with its terminator, including all arguments.
     bytes: &'a [u8],
     at: usize,
     nul: bool,
 }
 
-/// An argument that may be missing.
+/// An optional argument.
 pub(super) enum Argument {
-    /// The input ends before it.
+    /// The input ends before the argument.
     EndOfInput,
-    /// There is none.
+    /// The argument is missing.
     None,
-    /// It may be empty.
+    /// The argument; it may be empty.
     Given(BString),
 }
 
-/// As Git's `isspace`.
+/// Like Git's `isspace`.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
@@ -36,12 +36,12 @@ fn fatal(message: BString) -> Failure {
 }
 
 impl<'a> Line<'a> {
-    /// A command from `at` on, behind its name and the blank.
+    /// Parses a command from `at` on, after its name and the space.
     pub(super) fn new(bytes: &'a [u8], at: usize, nul: bool) -> Line<'a> {
         Line { bytes, at, nul }
     }
 
-    /// The next byte; NUL at the end, as in C.
+    /// Returns the next byte; NUL at the end, as in C.
     fn byte(&self) -> u8 {
         self.bytes.get(self.at).copied().unwrap_or(0)
     }
@@ -50,13 +50,13 @@ impl<'a> Line<'a> {
         if self.nul { 0 } else { b'\n' }
     }
 
-    /// The text that is left, up to a NUL.
+    /// Returns the rest of the text, up to a NUL.
     pub(super) fn rest(&self) -> &'a BStr {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         rest[..rest.find_byte(0).unwrap_or(rest.len())].as_bstr()
     }
 
-    /// A word, or with `-z` everything up to a NUL.
+    /// Reads a word, or with `-z` all bytes up to a NUL.
     fn word(&mut self) -> Result<BString, Failure> {
         let rest = self.rest();
         if self.nul {
@@ -77,7 +77,7 @@ impl<'a> Line<'a> {
         Ok(word.into())
     }
 
-    /// The name of a ref; `None` if it is empty.
+    /// Reads the name of a ref; `None` if it is empty.
     pub(super) fn refname(&mut self) -> Result<Option<BString>, Failure> {
         let mut name = self.word()?;
         let length = name.find_byte(0).unwrap_or(name.len());
@@ -91,7 +91,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Skips the mark before another argument. Returns false if there is no argument.
+    /// Skips the separator before another argument. Returns false if there is no argument.
     fn skip(&mut self) -> Result<bool, Failure> {
         match self.byte() {
             0 if self.nul => {}
@@ -104,12 +104,12 @@ impl<'a> Line<'a> {
         Ok(true)
     }
 
-    /// The name of another ref, if there is one.
+    /// Reads the name of another ref, if any.
     pub(super) fn next_refname(&mut self) -> Result<Option<BString>, Failure> {
         if self.skip()? { self.refname() } else { Ok(None) }
     }
 
-    /// Another argument, if there is one that is not empty.
+    /// Reads another argument; `None` if it is missing or empty.
     pub(super) fn next_word(&mut self) -> Result<Option<BString>, Failure> {
         if !self.skip()? {
             return Ok(None);
@@ -117,7 +117,7 @@ impl<'a> Line<'a> {
         Ok(Some(self.word()?).filter(|word| !word.is_empty()))
     }
 
-    /// The argument that names an object.
+    /// Reads the argument that names an object.
     pub(super) fn next_object(&mut self, command: &str, name: &BStr) -> Result<Argument, Failure> {
         let wrong = |what: &str, rest: &BStr| {
             fatal(text!(command, " ", name, ": expected ", what, " but got: ", rest))
@@ -139,7 +139,7 @@ impl<'a> Line<'a> {
         Ok(Argument::Given(self.word()?))
     }
 
-    /// Returns an error if anything is left. `what` is the command, with the name of its ref.
+    /// Returns an error if text is left. `what` is the command, with the name of its ref.
     pub(super) fn finish(&self, what: impl AsRef<[u8]>) -> Result<(), Failure> {
         match self.byte() == self.end() {
             true => Ok(()),

@@ -1,7 +1,7 @@
 //! `sapwood update-ref`: changes refs, one by name or many from standard input.
 //!
 //! One transaction locks all refs, checks them, and writes them. The hook `reference-transaction`
-//! is told each stage. A new object is looked up before its ref is locked, as in Git.
+//! is notified of each stage. As in Git, a new object is looked up before its ref is locked.
 
 mod line;
 mod stdin;
@@ -96,7 +96,7 @@ struct Request {
     batch: bool,
 }
 
-/// A command line with too few or too many arguments gets Git's usage.
+/// Detects too few or too many arguments, for which Git prints its usage.
 fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let is_given =
         |name: &str| survey.options.iter().rev().find(|given| given.name == name).is_some_and(|it| it.on);
@@ -109,7 +109,7 @@ fn form(survey: &Survey, _: &[BString]) -> Option<Reason> {
     (!is_right).then(|| Reason::command_line("a wrong number of arguments"))
 }
 
-/// States in which only Git changes refs.
+/// Detects states in which only Git changes refs.
 fn state(candidate: &Candidate<'_>) -> Vec<Reason> {
     let repo = candidate.repo();
     let mut found = obstacles::partial(repo);
@@ -158,7 +158,7 @@ fn usage() -> Failure {
     Failure::Said(129)
 }
 
-/// The parts that each form of the command works with.
+/// The values that all forms of the command share.
 struct Desk<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
@@ -167,10 +167,10 @@ struct Desk<'a> {
     request: &'a Request,
 }
 
-/// The refusal of an edit before the transaction has it.
+/// An edit that was refused before it was added to the transaction.
 struct Refusal {
     message: String,
-    /// The kind, if a batch only leaves out the edit.
+    /// The kind, if a batch skips the edit and continues.
     kind: Option<Rejection>,
 }
 
@@ -211,7 +211,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// The old value of the command line. Empty: the ref must not exist.
+    /// Returns the old value on the command line. Empty text means that the ref must not exist.
     fn old(&self, text: &BString) -> Result<ObjectId, Failure> {
         if text.is_empty() {
             return Ok(ObjectId::null(self.repo.hash()));
@@ -220,7 +220,7 @@ impl<'a> Desk<'a> {
         self.object(text.as_bstr())?.ok_or_else(wrong)
     }
 
-    /// An edit as the options want it.
+    /// Returns an edit with the options applied.
     fn edit(&self, name: &BStr, new: ObjectId) -> Edit {
         let Request { reason, no_deref, create_reflog, .. } = self.request;
         Edit {
@@ -230,7 +230,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// The object that a word names. A whole object name needs no object.
+    /// Returns the object that a word names. A full object name need not exist.
     fn object(&self, word: &BStr) -> Result<Option<ObjectId>, Failure> {
         if let Some(oid) = ObjectId::from_hex(self.repo.hash(), word) {
             return Ok(Some(oid));
@@ -249,7 +249,7 @@ impl<'a> Desk<'a> {
         Ok(found)
     }
 
-    /// A new transaction, which tells the hook if there is one.
+    /// Returns a new transaction, which notifies the hook if it exists.
     fn transaction(&self) -> Result<Transaction<'a>, Failure> {
         let failures = if self.request.batch { Failures::RejectOne } else { Failures::EndAll };
         let mut transaction = Transaction::new(self.options, failures);
@@ -264,12 +264,12 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// The failure if the hook ended the transaction: Git's message has no other before it.
+/// Returns the failure if the hook aborted the transaction. Git prints no other message before it.
 fn vetoed(error: &refs::Error) -> Option<Failure> {
     matches!(error, refs::Error::Vetoed { .. }).then(|| Failure::fatal(error.to_string()))
 }
 
-/// Checks of new values. Each object is read once.
+/// Validates new values. Each object is read once.
 struct Objects<'a> {
     reader: repo::objects::Reader<'a>,
     known: std::collections::HashMap<ObjectId, Option<repo::objects::Kind>>,
@@ -280,7 +280,7 @@ impl<'a> Objects<'a> {
         Objects { reader: repo.objects().reader(), known: std::collections::HashMap::new() }
     }
 
-    /// Refuses an edit whose new value is no object, or no commit for a branch.
+    /// Refuses an edit whose new value is not an object, or not a commit for a branch.
     fn check(&mut self, edit: &Edit) -> Result<(), Refusal> {
         let new = match edit.new {
             refs::New::Id(new) if !new.is_null() => new,
@@ -293,7 +293,7 @@ impl<'a> Objects<'a> {
         }
         let Objects { reader, known } = self;
         let kind = known.entry(new).or_insert_with(|| match reader.header(&new) {
-            // A blob may be larger than memory.
+            // Do not read a blob, which may be larger than memory.
             Ok((repo::objects::Kind::Blob, _)) => Some(repo::objects::Kind::Blob),
             _ => reader.read(&new).ok().map(|(kind, _)| kind),
         });

@@ -1,4 +1,4 @@
-//! `update-ref --stdin`: commands from standard input, each carried out as it comes.
+//! `update-ref --stdin`: commands from standard input, each executed as it arrives.
 
 use bstr::{BString, ByteSlice as _};
 use format::{
@@ -20,18 +20,18 @@ use crate::{
     },
 };
 
-/// The state of the conversation.
+/// The state of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     /// Updates without `start`: the end of the input commits them.
     Open,
-    /// After `start`: the end of the input drops them.
+    /// After `start`: the end of the input aborts them.
     Started,
     Prepared,
     Closed,
 }
 
-/// A command of the conversation.
+/// A command of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verb {
     Update,
@@ -49,7 +49,7 @@ enum Verb {
     Commit,
 }
 
-/// The commands: the name, the number of arguments, and the state that follows.
+/// The commands: the name, the number of arguments, and the next state.
 const VERBS: [(Verb, &str, usize, State); 13] = [
     (Verb::Update, "update", 3, State::Open),
     (Verb::Create, "create", 2, State::Open),
@@ -66,7 +66,7 @@ const VERBS: [(Verb, &str, usize, State); 13] = [
     (Verb::Commit, "commit", 0, State::Closed),
 ];
 
-/// Runs the conversation. Returns the exit code.
+/// Runs the session. Returns the exit code.
 pub(super) fn run(desk: &Desk<'_>) -> Result<u8, Failure> {
     let mut talk = Talk {
         desk,
@@ -98,7 +98,7 @@ pub(super) fn run(desk: &Desk<'_>) -> Result<u8, Failure> {
     talk.end()
 }
 
-/// The command of a line.
+/// Parses the command of a line.
 fn verb_of(line: &[u8], end: u8) -> Result<(Verb, &'static str, usize, State), Failure> {
     let shown = || line[..line.find_byte(0).unwrap_or(line.len())].as_bstr();
     match line.first() {
@@ -119,15 +119,15 @@ fn verb_of(line: &[u8], end: u8) -> Result<(Verb, &'static str, usize, State), F
 struct Talk<'a> {
     desk: &'a Desk<'a>,
     objects: Objects<'a>,
-    /// The open transaction. `None` after it was closed.
+    /// The open transaction; `None` after it was closed.
     transaction: Option<Transaction<'a>>,
     state: State,
-    /// For the next command.
+    /// Applies to the next command only.
     follow: Follow,
 }
 
 impl Talk<'_> {
-    /// Changes the state, if the command fits.
+    /// Changes the state, if the command is allowed.
     fn enter(&mut self, next: State) -> Result<(), Failure> {
         match self.state {
             State::Started if next == State::Started => {
@@ -166,7 +166,7 @@ impl Talk<'_> {
         self.add(verb, edit)
     }
 
-    /// Adds an edit, or rejects it alone if that is wanted.
+    /// Adds an edit, or rejects it alone with `--batch-updates`.
     fn add(&mut self, verb: Verb, edit: Edit) -> Result<(), Failure> {
         self.follow = if self.desk.request.no_deref { Follow::No } else { Follow::Yes };
         let Err(refusal) = self.objects.check(&edit) else {
@@ -208,7 +208,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// The end of the input.
+    /// Handles the end of the input.
     fn end(mut self) -> Result<u8, Failure> {
         match (self.state, self.transaction.take()) {
             (State::Open, Some(transaction)) => {
@@ -233,7 +233,7 @@ impl Talk<'_> {
         ObjectId::null(self.desk.repo.hash())
     }
 
-    /// The new value of a ref; `None` if it is missing.
+    /// Reads the new value of a ref; `None` if it is missing.
     fn new_value(
         &self,
         line: &mut Line<'_>,
@@ -261,7 +261,7 @@ impl Talk<'_> {
         self.desk.object(text.as_bstr())?.map(Some).ok_or_else(invalid)
     }
 
-    /// The old value of a ref; `None` if it is missing.
+    /// Reads the old value of a ref; `None` if it is missing.
     fn old_value(
         &self,
         line: &mut Line<'_>,
@@ -390,23 +390,23 @@ impl Talk<'_> {
     }
 }
 
-/// A check has no message, and starts no reflog.
+/// Returns the edit without a message and without creating a reflog, for a check.
 fn unlogged(edit: Edit) -> Edit {
     Edit { message: BString::default(), log: NewLog::ByPolicy, ..edit }
 }
 
-/// The ref of a command.
+/// Reads the ref of a command.
 fn first(line: &mut Line<'_>, verb: &str) -> Result<BString, Failure> {
     line.refname()?.ok_or_else(|| Failure::fatal(format!("{verb}: missing <ref>")))
 }
 
-/// Reports an edit that was left out.
+/// Reports an edit that was skipped.
 fn report(rejected: &Rejected) {
     if !rejected.message.is_empty() {
         console::error(&rejected.message);
     }
     let Rejected { name, new, old, kind, .. } = rejected;
-    // Git has no name for a value that was not given, and prints this.
+    // Git prints this for a value that was not given.
     let shown = |oid: &Option<ObjectId>| oid.map_or("(null)".to_owned(), |oid| oid.to_string());
     console::out(text!("rejected ", name, format!(" {} {} {kind}", shown(new), shown(old))));
 }

@@ -1,4 +1,4 @@
-//! `workspace base`: the bases themselves.
+//! `workspace base`: managing bases.
 
 use bstr::{BString, ByteSlice as _};
 use engine::workspace::{
@@ -117,7 +117,7 @@ fn remove(site: &Site<'_>, request: &Request, names: &[BString]) -> Result<u8, F
     Ok(0)
 }
 
-/// Gives back room: that of contents that no base needs, and with `prune` that of bases that no
+/// Frees space: that of contents that no base needs, and with `prune` that of bases that no
 /// workspace uses.
 fn collect(site: &Site<'_>, request: &Request, prune: bool) -> Result<u8, Failure> {
     let bases = site.bases(request.base_dir.as_ref())?;

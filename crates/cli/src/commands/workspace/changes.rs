@@ -1,8 +1,9 @@
 //! `sapwood workspace changes <version> <token>`: the program in `core.fsmonitor` of a workspace.
 //!
-//! Git starts it at the top of the worktree for nearly every command, so it reads as little as it
-//! can: `.git`, the workspace's record, the upper layer and one snapshot. The repository is opened
-//! only to judge directories that the base does not have. A failure is the answer "everything".
+//! Git starts it at the root of the worktree for nearly every command, so it reads as little as
+//! possible: `.git`, the workspace's record, the upper layer and one snapshot. The repository is
+//! opened only to check directories that the base lacks. A failure is reported as "everything
+//! changed".
 //!
 //! Source: githooks(5), fsmonitor-watchman.
 
@@ -56,7 +57,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Finds the workspace from the file `.git` in its top directory.
+/// Finds the workspace from the file `.git` in its root directory.
 fn workspace_at(top: &Path) -> Result<Workspace, Failure> {
     let other = || Failure::fatal(format!("'{}' is not the top of a workspace", top.display()));
     let git_dir = path_in(&top.join(".git"), b"gitdir: ", top).ok_or_else(other)?;
@@ -68,14 +69,14 @@ fn workspace_at(top: &Path) -> Result<Workspace, Failure> {
     found.ok_or_else(other)
 }
 
-/// Returns the path that a file holds after `lead`, relative to `base`.
+/// Returns the path after `lead` in a file, relative to `base`.
 fn path_in(file: &Path, lead: &[u8], base: &Path) -> Option<PathBuf> {
     let content = by_path::read(file).ok()??;
     let path = content.strip_prefix(lead)?.trim_end_with(|letter| letter == '\n');
     Some(base.join(sys::os_str(path)))
 }
 
-/// The paths in the index.
+/// Looks up paths in the index.
 #[derive(Default)]
 struct Tracked {
     /// The number of directories that were looked up without decoding the index.
@@ -84,11 +85,11 @@ struct Tracked {
 }
 
 impl Tracked {
-    /// For more directories than this the index is decoded.
+    /// For more lookups than this, the index is decoded.
     const SCANS: usize = 4;
 
-    /// Returns true if the index may have an entry below a directory. Without a readable index
-    /// every directory may have tracked files.
+    /// Returns true if the index may have an entry below a directory. If the index cannot be read,
+    /// every directory may have one.
     fn is_above_any(&mut self, repo: &Repository, path: &BStr) -> bool {
         self.scans += 1;
         if self.scans <= Self::SCANS && scan(repo, path) == Some(false) {
@@ -102,8 +103,8 @@ impl Tracked {
     }
 }
 
-/// Searches the bytes of the index, and of the shared one, for a path below a directory. Returns
-/// `None` if they cannot tell.
+/// Searches the bytes of the index, and of its shared index, for a path below a directory. Returns
+/// `None` if the search is inconclusive.
 fn scan(repo: &Repository, path: &BStr) -> Option<bool> {
     let unreadable = sys::unreadable_page_count();
     let mapped = |file: &Path| sys::Map::of(&by_path::open(file).ok()?).ok();

@@ -1,7 +1,7 @@
 //! `workspace create`.
 //!
-//! The worktree is added as by `git worktree add`, with files from a base. With `--exec`, the
-//! command runs in the new workspace; then the workspace is removed unless something is unsaved.
+//! The worktree is added like `git worktree add`, with files from a base. With `--exec`, the
+//! command runs in the new workspace; then the workspace is removed unless it has unsaved work.
 
 use std::{
     ffi::OsString,
@@ -77,8 +77,8 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Makes a workspace at `top`, on the branch `start` or detached at that commit. Returns Git's exit
-/// code.
+/// Creates a workspace at `top`, on the branch `start` or detached at that commit. Returns Git's
+/// exit code.
 pub(crate) fn at(
     run: &Invocation,
     top: &Path,
@@ -92,14 +92,14 @@ pub(crate) fn at(
     add::add(&site.scene(), &added, &[top.as_os_str().as_bytes().into(), start], Some(&maker))
 }
 
-/// The end of a creation.
+/// The result of a creation.
 enum Created {
     Yes(Box<Workspace>),
-    /// The worktree was not added; the reason was printed. The exit code.
+    /// The worktree was not added, and the reason was printed. Contains the exit code.
     No(u8),
 }
 
-/// Refuses a name that cannot be a directory name and the end of a branch name.
+/// Returns an error for a name that cannot be both a directory name and the end of a branch name.
 fn check_name(site: &Site<'_>, name: &BString) -> Result<(), Failure> {
     if name.is_empty() || refname::sanitized(name.as_bstr()) != *name || name.contains(&b'/') {
         return Err(Failure::fatal(text!(
@@ -168,12 +168,12 @@ fn directory(site: &Site<'_>, request: &Request, name: &BString) -> Result<PathB
     Ok(main.with_file_name(all).join(name))
 }
 
-/// Returns the backend that the user named; `None` for `auto`.
+/// Returns the requested backend; `None` for `auto`.
 pub(super) fn wanted_backend(request: &Request) -> Result<Option<Backend>, Failure> {
     named_backend(request.backend.as_ref())
 }
 
-/// Returns the backend of this name; `None` for `auto`, and without a name.
+/// Returns the backend called `name`; `None` for `auto`, and without a name.
 pub(crate) fn named_backend(name: Option<&BString>) -> Result<Option<Backend>, Failure> {
     let Some(name) = name.filter(|name| **name != "auto") else { return Ok(None) };
     Backend::from_name(name).map(Some).ok_or_else(|| {

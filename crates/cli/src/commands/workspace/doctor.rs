@@ -1,4 +1,4 @@
-//! `workspace doctor`: the backends that work here, and the reasons of the others.
+//! `workspace doctor`: the backends that work here, and why the others do not.
 
 use bstr::BString;
 use engine::workspace::{

@@ -1,4 +1,4 @@
-//! `workspace exec` and `workspace enter`: processes inside of a workspace.
+//! `workspace exec` and `workspace enter`: processes inside a workspace.
 
 use std::{
     os::unix::process::{CommandExt as _, ExitStatusExt as _},
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Runs `exec`: this process becomes the command.
+/// Runs `exec`: replaces this process by the command.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut words = EXEC.parse(args)?.store(&mut Request::default())?;
     if words.is_empty() {
@@ -39,7 +39,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     become_command(run, &site.common, &site.find(name.as_ref())?, &words)
 }
 
-/// Runs `enter`: this process becomes the user's shell.
+/// Runs `enter`: replaces this process by the user's shell.
 pub(super) fn enter(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let words = ENTER.parse(args)?.store(&mut Request::default())?;
     let [name] = words.as_slice() else { return Err(Failure::fatal("name one workspace")) };
@@ -58,7 +58,7 @@ pub(super) fn status(workspace: &Workspace, command: &[BString]) -> Result<u8, F
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).or(signalled).unwrap_or(255))
 }
 
-/// A directory from which Git finds the workspace's repository, mounted or not.
+/// Returns a directory from which Git finds the workspace's repository, mounted or not.
 fn site_of(workspace: &Workspace) -> &Path {
     &workspace.record.dir
 }

@@ -1,7 +1,7 @@
 //! `workspace freeze` and `workspace thaw`.
 //!
-//! A frozen workspace takes no mount and no process. Nothing changes it, not even by accident, and
-//! `mount --all` leaves it alone. It keeps its branch and its changes.
+//! A frozen workspace cannot be mounted and runs no process, so nothing changes it by accident.
+//! `mount --all` skips it. It keeps its branch and its changes.
 
 use std::os::unix::ffi::OsStrExt as _;
 

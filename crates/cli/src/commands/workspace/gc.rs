@@ -1,10 +1,10 @@
-//! `workspace gc`: completes what killed commands left.
+//! `workspace gc`: completes or removes the remains of killed commands.
 //!
-//! - a workspace that was being made goes away, unless something is in its upper layer;
+//! - a workspace whose creation was interrupted is removed, unless its upper layer contains files;
 //! - a removal, a move and a rebase that had passed the point of no return are completed;
-//! - everything that was written aside before that point goes away.
+//! - temporary files from before that point are removed.
 //!
-//! A workspace that another command has locked is left alone.
+//! A workspace that another command has locked is skipped.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -49,7 +49,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     for id in administrative(&site)? {
         found.extend(Leftover::of_admin(&site, id)?);
     }
-    // A workspace that was being made is found by both.
+    // Both searches find a workspace whose creation was interrupted.
     let known: Vec<OsString> = found.iter().map(|leftover: &Leftover| leftover.name().to_owned()).collect();
     for workspace in site.all()?.into_iter().filter(|workspace| !known.contains(&workspace.name)) {
         found.extend(Leftover::of_state(&site, workspace)?);
@@ -81,7 +81,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// The ids of all administrative directories.
+/// Returns the ids of all administrative directories.
 fn administrative(site: &Site<'_>) -> Result<Vec<OsString>, Failure> {
     let dir = site.common.join("worktrees");
     match by_path::list(&dir) {
@@ -91,17 +91,17 @@ fn administrative(site: &Site<'_>) -> Result<Vec<OsString>, Failure> {
     }
 }
 
-/// Something that a killed command left.
+/// The remains of a killed command.
 enum Leftover {
     /// An administrative directory without a state, and the workspace's directory.
     Admin(OsString, PathBuf),
-    /// A workspace that was being made, and is empty.
+    /// An interrupted creation without files.
     Begun(Workspace),
-    /// A workspace that was being made and holds something: it is kept.
+    /// An interrupted creation with files: the workspace is kept.
     Complete(Workspace),
-    /// A removal.
+    /// An interrupted removal.
     Removal(Workspace),
-    /// A move or a rebase.
+    /// An interrupted move or rebase.
     Change(Workspace),
     /// A state without an administrative directory.
     Orphan(Workspace),
@@ -172,7 +172,7 @@ impl Leftover {
             Leftover::Admin(id, top) => relocate::forget(&scene, &id, &top),
             Leftover::Begun(workspace) => {
                 remove::remove(&scene, &workspace, Force::Yes)?;
-                // Git knows no worktree whose administrative directory is not complete.
+                // Git does not list a worktree with an incomplete administrative directory.
                 relocate::forget(&scene, &workspace.name, &workspace.record.dir)
             }
             Leftover::Removal(workspace) => remove::remove(&scene, &workspace, Force::Yes),
@@ -194,9 +194,9 @@ impl Leftover {
     }
 }
 
-/// Returns true if a workspace holds no file of the user.
+/// Returns true if a workspace contains no file of the user.
 fn is_empty(workspace: &Workspace) -> bool {
-    // Without an upper layer nobody can tell the user's files from those of a checkout.
+    // Without an upper layer, the user's files cannot be distinguished from those of a checkout.
     let dir = match workspace.record.backend.has_upper() {
         true => workspace.upper(),
         false => workspace.record.dir.clone(),

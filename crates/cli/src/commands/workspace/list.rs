@@ -41,21 +41,21 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The JSON document of one workspace.
+/// Returns the JSON document of one workspace.
 pub(super) fn describe(site: &Site<'_>, workspace: &Workspace) -> Result<Value, Failure> {
     Ok(Facts::of(site, workspace)?.json())
 }
 
-/// Facts about a workspace for the user.
+/// The properties of a workspace that are listed.
 struct Facts {
     workspace: Workspace,
     /// The branch without `refs/heads/`; `None` if HEAD is detached.
     branch: Option<BString>,
     commit: Option<String>,
     mounted: Mounted,
-    /// The number of changed paths in the upper layer. `None` if the backend has none.
+    /// The number of changed paths in the upper layer; `None` if the backend has no upper layer.
     changes: Option<usize>,
-    /// Bytes of the upper layer and the administrative directory on disk.
+    /// The size of the upper layer and the administrative directory on disk, in bytes.
     size: u64,
 }
 
@@ -75,7 +75,7 @@ impl Facts {
         Ok(Facts {
             branch,
             commit: head.map(|head| head.oid.to_string()),
-            // The base may have vanished.
+            // The base may no longer exist.
             mounted: mounts::state(workspace).unwrap_or(Mounted::No),
             changes: changes.transpose()?,
             size: size + bytes_below(&admin),
@@ -103,7 +103,7 @@ impl Facts {
     }
 }
 
-/// One line for each workspace, in columns.
+/// Returns one line per workspace, in columns.
 fn table(all: &[Facts]) -> Vec<BString> {
     let width = all.iter().map(|facts| facts.workspace.name.len()).max().unwrap_or(0);
     let line = |facts: &Facts| {
@@ -132,8 +132,8 @@ fn table(all: &[Facts]) -> Vec<BString> {
     all.iter().map(line).collect()
 }
 
-/// Returns the size of the files below `dir`, except shared indexes, which workspaces link. Skips
-/// directories that cannot be read.
+/// Returns the size in bytes of the files below `dir`, except shared indexes, which workspaces
+/// link. Skips directories that cannot be read.
 fn bytes_below(dir: &Path) -> u64 {
     let Ok(entries) = by_path::list(dir) else { return 0 };
     let size = |(name, kind): (std::ffi::OsString, FileType)| {

@@ -1,8 +1,9 @@
-//! Makes workspaces: for `workspace create`, and for `worktree add` with
-//! `sapwood.worktree = workspace`.
+//! Creating workspaces: for `workspace create`, and for `worktree add` with `sapwood.worktree =
+//! workspace`.
 //!
 //! Order: the backend; the base; then, called by `worktree add`: the workspace's state, its
-//! configuration, its index, and the mount. [`NewWorkspace::undo`] reverts all but the base.
+//! configuration, its index, and the mount. [`NewWorkspace::undo`] reverts everything except the
+//! base.
 
 use std::{
     cell::OnceCell,
@@ -36,30 +37,30 @@ use crate::{
     },
 };
 
-/// The user's wishes for a new workspace.
+/// The options for a new workspace.
 #[derive(Default)]
 pub(crate) struct Wishes {
-    /// The name. `None` takes it from the directory and appends a number if it is taken.
+    /// The name. `None` derives it from the directory and appends a number if it exists.
     pub(crate) name: Option<BString>,
-    /// The backend. `None` chooses one.
+    /// The backend. `None` selects one automatically.
     pub(crate) backend: Option<Backend>,
     /// The base directory.
     pub(crate) base_dir: Option<BString>,
-    /// The directory that holds the upper layers.
+    /// The directory for the upper layers.
     pub(crate) upper_dir: Option<PathBuf>,
     /// The directories of a sparse workspace.
     pub(crate) sparse: Vec<BString>,
-    /// The frozen layers, from top to bottom.
+    /// The frozen layers, topmost first.
     pub(crate) layers: Vec<PathBuf>,
-    /// The paths that the layers hold.
+    /// The paths that the layers contain.
     pub(crate) frozen: Vec<BString>,
-    /// The promise about the upper layer.
+    /// The durability of the upper layer.
     pub(crate) durability: Durability,
     /// Print no progress.
     pub(crate) quiet: bool,
 }
 
-/// Makes one workspace.
+/// Creates one workspace.
 pub(crate) struct Maker<'a> {
     run: &'a Invocation,
     visibility: Visibility,
@@ -67,12 +68,12 @@ pub(crate) struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// For `workspace create`.
+    /// Returns the maker for `workspace create`.
     pub(super) fn new(run: &'a Invocation, wishes: Wishes) -> Maker<'a> {
         Maker { run, visibility: Visibility::Joined, wishes }
     }
 
-    /// For `worktree add`, if `sapwood.worktree` asks for workspaces.
+    /// Returns the maker for `worktree add`, if `sapwood.worktree` selects workspaces.
     pub(crate) fn configured(run: &'a Invocation, repo: &Repository) -> Result<Option<Maker<'a>>, Failure> {
         let wanted = match repo.config_str("sapwood.worktree") {
             None => false,
@@ -93,8 +94,8 @@ impl<'a> Maker<'a> {
         self.wishes.name.as_ref().map(|name| name.as_bstr())
     }
 
-    /// Chooses a backend and adds the base of `commit` if it is missing. Returns `None` for
-    /// `worktree add` if only an ordinary worktree fits.
+    /// Selects a backend and adds the base of `commit` if it is missing. Returns `None` for
+    /// `worktree add` if only an ordinary worktree is possible.
     pub(crate) fn prepare(
         &self,
         repo: &'a Repository,
@@ -122,7 +123,7 @@ impl<'a> Maker<'a> {
             Backend::Copy => None,
             _ => Some(self.add_base(repo, settings, &bases, commit, backend, patterns.as_deref())?),
         };
-        // Nothing removes the base from here until the record names it.
+        // Hold the base, so that nothing removes it before the record names it.
         let held = base.as_ref().map(Base::hold).transpose()?;
         Ok(Some(NewWorkspace {
             run: self.run,
@@ -142,7 +143,7 @@ impl<'a> Maker<'a> {
         }))
     }
 
-    /// Returns the patterns of the new worktree: the wanted directories, else those of this
+    /// Returns the patterns of the new worktree: the requested directories, else those of this
     /// worktree, which `worktree add` copies.
     fn patterns(&self, repo: &Repository) -> Result<Option<Arc<Patterns>>, Failure> {
         if self.wishes.sparse.is_empty() {
@@ -165,7 +166,8 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Refuses a frozen path that would hide files of the commit: a layer lies above the base.
+/// Returns an error for a frozen path that would hide files of the commit: a layer lies above the
+/// base.
 fn refuse_hiding(repo: &Repository, commit: ObjectId, path: &BString) -> Result<(), Failure> {
     let ends = path.find_iter("/").chain([path.len()]);
     for part in ends.map(|end| path[..end].as_bstr()) {
@@ -239,7 +241,7 @@ pub(crate) fn build_base(
     Ok(added?)
 }
 
-/// A workspace that is being made.
+/// A workspace under construction.
 pub(crate) struct NewWorkspace<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
@@ -252,20 +254,21 @@ pub(crate) struct NewWorkspace<'a> {
     layers: Vec<PathBuf>,
     durability: Durability,
     base: Option<Base>,
-    /// The patterns to write. `None` if the worktree is not sparse or takes those of this one.
+    /// The patterns to write. `None` if the worktree is not sparse or copies the patterns of this
+    /// one.
     patterns: Option<Arc<Patterns>>,
     workspace: OnceCell<Workspace>,
     _held: Option<File>,
 }
 
 impl NewWorkspace<'_> {
-    /// Returns the wanted name of the administrative directory.
+    /// Returns the requested name of the administrative directory.
     pub(crate) fn name<'s>(&'s self, top: &'s Path) -> &'s BStr {
         let of_directory = || top.file_name().unwrap_or_default().as_bytes().as_bstr();
         self.name.as_ref().map_or_else(of_directory, |name| name.as_bstr())
     }
 
-    /// Refuses another name than the wanted one.
+    /// Returns an error if the administrative directory has another name than requested.
     pub(crate) fn check_name(&self, admin: &Admin) -> Result<(), Failure> {
         match &self.name {
             Some(name) if admin.id.as_bytes() != name.as_bytes() => {
@@ -316,7 +319,8 @@ impl NewWorkspace<'_> {
             set("core.fsmonitor", monitor_command()?);
             set("core.fsmonitorHookVersion", "2".into());
             if self.backend == Backend::Fuse {
-                // Git takes every FUSE file system for a remote one, whose changes nobody reports.
+                // Git treats every FUSE file system as remote, with changes that no monitor
+                // reports.
                 set("fsmonitor.allowRemote", "true".into());
             }
             set("core.untrackedCache", "true".into());
@@ -364,7 +368,7 @@ impl NewWorkspace<'_> {
     }
 }
 
-/// Writes the file `.git` that the workspace's directory shows while nothing is mounted there.
+/// Writes the file `.git` that the workspace's directory contains while it is not mounted.
 pub(super) fn mark_unmounted(workspace: &Workspace) -> Result<(), Failure> {
     Ok(admin::write(&workspace.record.dir.join(".git"), &workspace.unmounted_gitfile())?)
 }

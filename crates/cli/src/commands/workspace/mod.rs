@@ -1,6 +1,6 @@
 //! `sapwood workspace`: worktrees whose files come from a read-only base.
 //!
-//! [`maker`] makes a workspace, for `workspace create` and for `worktree add`. Design:
+//! [`maker`] creates a workspace, for `workspace create` and for `worktree add`. Design:
 //! docs/design/workspace.md.
 
 mod base;
@@ -40,7 +40,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// The fields that the records of the subcommands share.
+/// The values that the records of the subcommands share.
 const SUBCOMMAND: Command = Command { group: Group::Own, ..Command::BASE };
 
 const SUBCOMMANDS: &[Command] = &[

@@ -1,4 +1,4 @@
-//! Mounting and unmounting for the subcommands, and the process that holds a namespace.
+//! Mounting and unmounting for the subcommands, and the process that keeps a namespace alive.
 
 use std::{
     ffi::OsString,
@@ -19,7 +19,7 @@ use crate::{
     term::{console::text, failure::Failure},
 };
 
-/// Returns the layers of a workspace that has an upper layer.
+/// Returns the layers of a workspace; `None` if it has no upper layer.
 pub(super) fn layers(workspace: &Workspace) -> Result<Option<Layers>, Failure> {
     match &workspace.record.base {
         Some(base) if workspace.record.backend.has_upper() => {
@@ -29,7 +29,7 @@ pub(super) fn layers(workspace: &Workspace) -> Result<Option<Layers>, Failure> {
     }
 }
 
-/// Mounts a workspace, unless it is mounted. `common` is the directory that all worktrees share.
+/// Mounts a workspace, unless it is mounted. `common` is the common directory of all worktrees.
 pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> Result<(), Failure> {
     if workspace.record.activity == Activity::Frozen {
         let name = workspace.name.as_bytes();
@@ -42,7 +42,7 @@ pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> R
     Ok(())
 }
 
-/// Unmounts a workspace if it is mounted, and its base if nobody else uses it.
+/// Unmounts a workspace if it is mounted, and its base if no other workspace uses it.
 pub(super) fn unmount(workspace: &Workspace) -> Result<(), Failure> {
     let Some(layers) = layers(workspace)? else { return Ok(()) };
     backend::unmount(workspace.record.backend, &layers, Busy::Refuse)?;
@@ -50,8 +50,7 @@ pub(super) fn unmount(workspace: &Workspace) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Unmounts the base of a workspace if nobody uses it. A failure leaves a mount, which does no
-/// harm.
+/// Unmounts the base of a workspace if it is unused. A failure leaves a mount, which is harmless.
 pub(super) fn release_base(backend: Backend, layers: &Layers) {
     if backend == Backend::Image {
         let _ = image::unmount_if_unused(&layers.base);
@@ -71,7 +70,7 @@ pub(super) fn state(workspace: &Workspace) -> Result<Mounted, Failure> {
     }
 }
 
-/// The command line of the process that holds the namespace of a workspace.
+/// Returns the command line of the process that keeps a workspace's namespace alive.
 fn holder(common: &Path, workspace: &Workspace) -> Result<holder::Program, Failure> {
     let program = this_program()?;
     let words = ["workspace", HOLD].map(OsString::from);
@@ -79,7 +78,7 @@ fn holder(common: &Path, workspace: &Workspace) -> Result<holder::Program, Failu
     Ok(holder::Program { program, argv0: "sapwood".into(), args: words.into_iter().chain(places).collect() })
 }
 
-/// The word by which sapwood starts the holder.
+/// The internal subcommand that runs the holder.
 const HOLD: &str = "hold";
 
 /// Returns the path of this program.
@@ -93,7 +92,7 @@ pub(super) fn hold(_: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let [common, name] = args else {
         return Err(Failure::Misused("this command is for sapwood itself".into()));
     };
-    // A system that shuts down ends the holder by SIGTERM.
+    // At a system shutdown, SIGTERM ends the holder.
     sys::end_by_signals();
     let workspace = record::find(Path::new(sys::os_str(common)), sys::os_str(name))?;
     if let Some(layers) = layers(&workspace)? {

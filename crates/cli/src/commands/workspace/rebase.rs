@@ -1,8 +1,8 @@
-//! `workspace rebase`: another base for a workspace.
+//! `workspace rebase`: moves a workspace to another base.
 //!
 //! It is a `switch` (refusals, HEAD, reflog, hook) whose files come from the base of the new
-//! commit: the steps of its plan are not carried out, the upper layer loses the files that the base
-//! now provides. `engine::workspace::rebase` has the order, and the traces of a kill.
+//! commit: the steps of its plan are not executed; instead the files that the base now provides are
+//! removed from the upper layer. `engine::workspace::rebase` has the order, and what a kill leaves.
 
 use std::{cell::RefCell, os::unix::ffi::OsStrExt as _, path::Path};
 
@@ -66,7 +66,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let workspace = recover(&site, &workspace)?;
     let code = match workspace.record.backend {
         Backend::Image | Backend::Overlay => rebase(&site, &workspace, commit.as_bstr(), &request)?,
-        // Nothing is shared with a base there: a switch is all there is to do.
+        // These backends share nothing with a base, so a switch is sufficient.
         Backend::Btrfs | Backend::Reflink | Backend::Copy => {
             let goal = Goal::find(&site, &workspace, commit.as_bstr())?;
             branch::run(run, &goal.repo, &goal.settings, goal.request(&request), Some(goal.source.clone()))?
@@ -88,7 +88,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// The commit to go to, and the repository as the workspace sees it.
+/// The target commit, and the repository opened from the workspace.
 struct Goal {
     repo: Repository,
     settings: Settings,
@@ -145,17 +145,17 @@ fn marks(workspace: &Workspace) -> Marks {
     }
 }
 
-/// The exchange of the base below a workspace.
+/// The replacement of the base below a workspace.
 struct Swap<'a> {
     site: &'a Site<'a>,
     goal: &'a Goal,
     workspace: &'a Workspace,
     old: Base,
     new: Base,
-    /// As it was before the switch was planned.
+    /// The view of the files before the switch was planned.
     view: RefCell<Option<View>>,
     marks: Marks,
-    /// Nothing removes the new base until the record names it.
+    /// Keeps the new base from being removed until the record names it.
     _held: File,
 }
 
@@ -201,8 +201,8 @@ impl Exchange for Swap<'_> {
 }
 
 impl Swap<'_> {
-    /// Records the stat data of the files that are not the base's. Some of Git's commands take a
-    /// file without them for a changed one.
+    /// Records the stat data of files that do not come from the base. Without them, some of Git's
+    /// commands report such a file as changed.
     fn refresh(&self) -> Result<(), Failure> {
         let Goal { repo, settings, .. } = self.goal;
         let session = Session { invocation: self.site.run, repository: repo, settings };
@@ -211,7 +211,7 @@ impl Swap<'_> {
         transaction.finish(Recorded::Yes)
     }
 
-    /// Writes everything aside that the workspace needs on the new base.
+    /// Writes everything that the workspace needs on the new base to temporary places.
     fn stage(&self, held: &Held) -> Result<Staged<'_>, Failure> {
         let view = self.view.borrow_mut().take().expect("a switch is performed once");
         let index = |base: &Base| -> Result<Index, rebase::Error> {
@@ -261,12 +261,12 @@ fn conclude(scene: &Scene<'_>, workspace: &Workspace) -> Result<(), Failure> {
     }
 }
 
-/// Removes an old upper layer that a killed process left.
+/// Removes an old upper layer that a killed process has left.
 pub(super) fn discard_old(site: &Site<'_>, workspace: &Workspace) -> Result<(), Failure> {
     conclude(&site.scene(), workspace)
 }
 
-/// Removes a directory of sapwood's own, by way of the trash.
+/// Removes a directory that belongs to sapwood, through the trash.
 pub(super) fn discard(scene: &Scene<'_>, old: &Path) -> Result<(), Failure> {
     let (Some(above), Some(name)) = (old.parent(), old.file_name()) else { return Ok(()) };
     let interrupt = scene.run.interrupt.flag();
@@ -278,13 +278,13 @@ pub(super) fn discard(scene: &Scene<'_>, old: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Completes a rebase that was killed. The caller holds the workspace's lock. Returns the workspace
-/// as it is then.
+/// Completes a rebase that was killed. The caller holds the workspace's lock. Returns the updated
+/// workspace.
 pub(super) fn recover(site: &Site<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
     recover_in(&site.scene(), &site.settings, workspace)
 }
 
-/// Like [`recover`].
+/// Like [`recover`], without a [`Site`].
 pub(super) fn recover_in(
     scene: &Scene<'_>,
     settings: &Settings,
@@ -302,7 +302,7 @@ pub(super) fn recover_in(
     let fsync = &settings.fsync;
     let moved = rebase::carry_out(workspace, &journal, &admin, marks(workspace), fsync)?;
     ["index", "HEAD"].iter().for_each(|name| record::clear_stale_lock(&admin.join(name)));
-    // Not by the workspace's directory: it may not be mounted.
+    // Open it by its Git directory, because the workspace may not be mounted.
     let repo = Repository::open(&OpenOptions {
         cwd: admin.clone(),
         git_dir: Some(admin),

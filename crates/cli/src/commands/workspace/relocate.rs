@@ -1,7 +1,7 @@
 //! `workspace move`, and `worktree move` of a workspace.
 //!
-//! Order: the unmount; a mark in the state that names both places; the new directory; the record;
-//! the links; the old directory; the mount. From the mark on, a killed move goes forward:
+//! Order: the unmount; a mark in the state that names both directories; the new directory; the
+//! record; the links; the old directory; the mount. From the mark on, a killed move is completed:
 //! [`recover`] repeats the steps.
 
 use std::{
@@ -58,7 +58,8 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Moves a workspace to the directory `to`, which is missing or empty. Returns it as it is then.
+/// Moves a workspace to the directory `to`, which is missing or empty. Returns the updated
+/// workspace.
 pub(crate) fn relocate(scene: &Scene<'_>, workspace: &Workspace, to: &Path) -> Result<Workspace, Failure> {
     let _lock = workspace.lock()?;
     let settings = Settings::read(scene.run, scene.repo)?;
@@ -85,7 +86,7 @@ fn mark_of(workspace: &Workspace) -> PathBuf {
     workspace.state.join("moving")
 }
 
-/// Moves a workspace whose files are its directory's own.
+/// Moves a workspace whose directory itself contains the files.
 fn rename(
     scene: &Scene<'_>,
     settings: &Settings,
@@ -112,8 +113,8 @@ fn store(settings: &Settings, workspace: &Workspace, to: &Path) -> Result<Worksp
     Ok(moved)
 }
 
-/// Completes a move that was killed. The caller holds the workspace's lock. Returns the workspace
-/// as it is then.
+/// Completes a move that was killed. The caller holds the workspace's lock. Returns the updated
+/// workspace.
 pub(super) fn recover(site: &Site<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
     finish(&site.scene(), &site.settings, workspace)
 }
@@ -147,20 +148,20 @@ fn finish(scene: &Scene<'_>, settings: &Settings, workspace: &Workspace) -> Resu
     Ok(moved)
 }
 
-/// Removes the file that names an unmounted workspace from a directory that it has left, and the
-/// directory if nothing else is in it.
+/// Removes the file that marks an unmounted workspace from its previous directory, and the
+/// directory if it is empty then.
 pub(super) fn leave(scene: &Scene<'_>, name: &std::ffi::OsStr, dir: &Path) {
     let is_ours = record::unmounted_at(dir).is_some_and(|(common, id)| common == scene.common && id == *name);
     let is_begun = matches!(by_path::read(&dir.join(".git")), Ok(Some(content)) if content.is_empty());
     if is_ours || is_begun {
         let _ = by_path::remove_file(&dir.join(".git"));
     }
-    // A directory that holds anything stays.
+    // The removal fails, as intended, if the directory has other entries.
     let _ = by_path::remove_dir(dir);
 }
 
-/// Removes what a killed creation or removal left of a workspace without a state: its directory and
-/// the administrative directory `id`.
+/// Removes what a killed creation or removal has left of a workspace without a state: its directory
+/// and the administrative directory `id`.
 pub(super) fn forget(scene: &Scene<'_>, id: &std::ffi::OsStr, dir: &Path) -> Result<(), Failure> {
     leave(scene, id, dir);
     let found = admin::Found::at(&scene.common.join("worktrees").join(id));

@@ -1,7 +1,7 @@
 //! `workspace remove`.
 //!
-//! Order: the check for unsaved work; the unmount; the files, by way of the trash; the
-//! administrative directory. A process in the background deletes the files.
+//! Order: the check for unsaved work; the unmount; the files, through the trash; the administrative
+//! directory. A background process deletes the files.
 
 use std::{
     collections::HashSet,
@@ -42,9 +42,9 @@ use crate::{
 /// The treatment of unsaved work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Force {
-    /// It is a reason not to remove the workspace.
+    /// Unsaved work keeps the workspace from being removed.
     No,
-    /// It is lost.
+    /// Unsaved work is lost.
     Yes,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn remove(scene: &Scene<'_>, workspace: &Workspace, force: Force) -> 
 fn remove_files(scene: &Scene<'_>, workspace: &Workspace, busy: Busy) -> Result<(), Failure> {
     let shared = scene.shared_if_told();
     let mut discarded = Trash::new(&scene.common, shared, trash::workers(), scene.run.interrupt.flag());
-    // A base that has vanished keeps no workspace from being removed.
+    // A missing base does not keep a workspace from being removed.
     let layers = match mounts::layers(workspace) {
         Err(_) if !mounts::is_mounted_at(workspace) => None,
         layers => layers?,
@@ -108,7 +108,7 @@ fn remove_files(scene: &Scene<'_>, workspace: &Workspace, busy: Busy) -> Result<
     Ok(())
 }
 
-/// Refuses if a removal loses changes, or commits that no ref reaches.
+/// Returns an error if a removal would lose changes, or commits that no ref reaches.
 fn refuse_unsaved(scene: &Scene<'_>, workspace: &Workspace, worktree: &Worktree) -> Result<(), Failure> {
     let name = workspace.name.as_bytes().as_bstr();
     let head = scene.repo.head_of(worktree);
@@ -141,7 +141,7 @@ fn refuse_unreachable(repo: &Repository, workspace: &Workspace, oid: ObjectId) -
     )))
 }
 
-/// Asks `status` inside of the workspace, where its files are visible. It examines only changes.
+/// Runs `status` inside the workspace, where its files are visible. It examines only changes.
 fn refuse_changes_inside(workspace: &Workspace) -> Result<(), Failure> {
     let failed =
         |error: std::io::Error| Failure::fatal(format!("cannot run status in the workspace: {error}"));
@@ -162,7 +162,7 @@ fn refuse_changes_inside(workspace: &Workspace) -> Result<(), Failure> {
     }
 }
 
-/// The JSON document of a removed workspace.
+/// Returns the JSON document of a removed workspace.
 fn removed(workspace: &Workspace) -> Value {
     json!({"name": workspace.name.to_string_lossy(), "removed": true})
 }

@@ -16,12 +16,12 @@ use crate::{
     term::{console, failure::Failure},
 };
 
-/// The repository of a command, and the settings there.
+/// The repository of a command, with its settings.
 pub(super) struct Site<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: Repository,
     pub(super) settings: Settings,
-    /// The common directory, without symbolic links.
+    /// The common directory, without symlinks.
     pub(super) common: PathBuf,
 }
 
@@ -38,12 +38,12 @@ impl<'a> Site<'a> {
         Ok(Site { run, repo, settings, common })
     }
 
-    /// Returns the same for the parts that `worktree` shares.
+    /// Returns the scene for the code that `worktree` shares.
     pub(super) fn scene(&self) -> Scene<'_> {
         Scene { run: self.run, repo: &self.repo, common: self.common.clone(), table: &ADD }
     }
 
-    /// Returns the workspace with this name.
+    /// Returns the workspace called `name`.
     pub(super) fn find(&self, name: &BStr) -> Result<Workspace, Failure> {
         Ok(record::find(&self.common, sys::os_str(name))?)
     }
@@ -104,7 +104,7 @@ pub(crate) fn print_json(value: &Value) {
     console::out(format!("{value:#}"));
 }
 
-/// A path in a JSON document. Bytes that are not UTF-8 are replaced.
+/// Returns a path for a JSON document. Bytes that are not UTF-8 are replaced.
 pub(crate) fn json_path(path: &Path) -> Value {
     Value::from(path.to_string_lossy())
 }

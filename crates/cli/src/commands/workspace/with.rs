@@ -20,7 +20,7 @@ use crate::{
     term::{console::text, failure::Failure},
 };
 
-/// Makes the layer of a request. Returns none if it asks for none.
+/// Creates the frozen layer of a request. Returns no layer if none is requested.
 pub(super) fn layers(site: &Site<'_>, request: &Request) -> Result<Vec<PathBuf>, Failure> {
     if request.with.is_empty() {
         return match &request.from {
@@ -56,12 +56,12 @@ pub(super) fn layers(site: &Site<'_>, request: &Request) -> Result<Vec<PathBuf>,
     Ok(vec![frozen::make(&site.common, &top, &paths, site.settings.locks.shared)?])
 }
 
-/// Returns the paths of `--with`, relative to the top of the worktree.
+/// Returns the paths of `--with`, relative to the worktree's root.
 pub(super) fn paths(request: &Request) -> Result<Vec<BString>, Failure> {
     request.with.iter().map(|path| wanted(path.as_bstr())).collect()
 }
 
-/// Returns a path of `--with`, relative to the top of the worktree.
+/// Returns a path of `--with`, relative to the worktree's root.
 fn wanted(path: &BStr) -> Result<BString, Failure> {
     let plain = path.trim_end_with(|letter| letter == '/').as_bstr();
     let is_odd = |part: &[u8]| part.is_empty() || part == b"." || part == b".." || part == b".git";
@@ -75,7 +75,7 @@ fn wanted(path: &BStr) -> Result<BString, Failure> {
     }
 }
 
-/// Refuses paths that are missing, tracked, or not ignored.
+/// Returns an error for paths that are missing, tracked, or not ignored.
 fn check(site: &Site<'_>, repo: &Repository, top: &Path, paths: &[BString]) -> Result<(), Failure> {
     let settings = Settings::read(site.run, repo)?;
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;

@@ -1,9 +1,9 @@
 //! `worktree add`.
 //!
-//! Order: the rules for arguments; the branch, as `git branch` makes it; the administrative
-//! directory (locked against pruning), the two links, HEAD; sparse patterns and configuration; the
-//! files, as in `reset --hard`; the hook. A failure before the files exist removes everything that
-//! was made, except the branch, as with Git. A failing hook removes nothing.
+//! Order: the rules for arguments; the branch, as in `git branch`; the administrative directory
+//! (locked against pruning), the two links, HEAD; sparse patterns and configuration; the files, as
+//! in `reset --hard`; the hook. A failure before the files exist removes everything that was
+//! created, except the branch, as in Git. A failing hook removes nothing.
 
 use std::{os::unix::ffi::OsStrExt as _, path::Path};
 
@@ -69,20 +69,20 @@ impl Request {
     }
 }
 
-/// The last component of a path, without slashes.
+/// Returns the last component of a path, without slashes.
 pub(crate) fn basename(path: &BStr) -> &BStr {
     let path = path.trim_end_with(|letter| letter == '/');
     path.rsplit_str("/").next().unwrap_or_default().as_bstr()
 }
 
-/// Runs it. With `sapwood.worktree = workspace`, the worktree becomes a workspace if a backend fits
-/// that every process can see.
+/// Runs the command. With `sapwood.worktree = workspace`, the worktree becomes a workspace if there
+/// is a backend whose files every process can see.
 pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
     let maker = Maker::configured(scene.run, scene.repo)?;
     add(scene, request, args, maker.as_ref())
 }
 
-/// Adds a worktree. `maker` provides its files, if there is one and it finds a way.
+/// Adds a worktree. `maker`, if it is given and supports this case, provides the files.
 pub(crate) fn add(
     scene: &Scene<'_>,
     request: &Request,
@@ -114,16 +114,16 @@ struct Add<'a> {
     settings: &'a Settings,
     request: &'a Request,
     at: Given,
-    /// There is no word about where to start.
+    /// No commit or branch is given.
     is_alone: bool,
     maker: Option<&'a Maker<'a>>,
 }
 
 /// The branch or commit of the new worktree.
 struct Goal {
-    /// The branch, or what names the commit.
+    /// The branch, or the name of the commit.
     name: BString,
-    /// It is to be made.
+    /// The branch to create.
     new_branch: Option<BString>,
     orphan: bool,
 }
@@ -136,7 +136,7 @@ impl Add<'_> {
         if start.is_none() && !goal.orphan {
             return self.no_commit(&goal);
         }
-        // The base first: a failure to make it leaves no branch.
+        // Prepare the base first: a failure then leaves no branch.
         let workspace = match (self.maker, start) {
             (Some(maker), Some(commit)) if !request.no_checkout => {
                 if request.force == 0 {
@@ -152,7 +152,7 @@ impl Add<'_> {
         let mut name = goal.name.clone();
         if let Some(branch) = &goal.new_branch {
             if !goal.orphan {
-                // For Git this is a run of `git branch`, whose failure has an exit code of its own.
+                // Git runs `git branch` here, and returns its exit code on failure.
                 if let Err(failure) = self.make_branch(branch.as_bstr(), goal.name.as_bstr()) {
                     failure.plain().say();
                     return Ok(255);
@@ -166,7 +166,7 @@ impl Add<'_> {
         self.make(name.as_bstr(), goal.orphan, workspace)
     }
 
-    /// A commit by its name.
+    /// Returns the commit that `name` names.
     fn commit(&self, name: &BStr) -> Result<Option<ObjectId>, Failure> {
         match self.repo.rev_parse(name).and_then(|oid| self.repo.peel_to_commit(oid)) {
             Ok(commit) => Ok(commit),
@@ -175,7 +175,7 @@ impl Add<'_> {
         }
     }
 
-    /// The full name of the branch that a word means, if there is such a branch.
+    /// Returns the full name of the branch `word`, if it exists.
     fn existing(&self, word: &BStr) -> Result<Option<BString>, Failure> {
         match names::branch_ref(self.repo, word)? {
             Some(full) if self.repo.find_ref(full.as_bstr())?.is_some() => Ok(Some(full)),
@@ -268,8 +268,8 @@ impl Add<'_> {
         Ok(any)
     }
 
-    /// Returns true if there is no commit to start from, so that the branch is an orphan. With
-    /// `remote` set to true, branches of remotes count.
+    /// Returns true if there is no commit to start from, so that the branch is an orphan. If
+    /// `remote` is `Some(true)`, remote branches count as starting points.
     fn infers_orphan(&self, remote: Option<bool>) -> Result<bool, Failure> {
         if self.has_local_refs()? {
             return Ok(false);
@@ -355,7 +355,7 @@ impl Add<'_> {
         Ok(())
     }
 
-    /// `git branch [--force] <word> <start>`
+    /// Creates a branch, like `git branch [--force] <word> <start>`.
     fn make_branch(&self, word: &BStr, start: &BStr) -> Result<(), Failure> {
         let (repo, settings) = (self.repo, self.settings);
         let full = checkout::new_branch_ref(repo, word)?;
@@ -417,7 +417,7 @@ impl Add<'_> {
                 Head::Commit(commit) => Target::Commit(commit),
             };
             let mut refs = self.settings.refs(repo)?;
-            // Nobody holds a lock in a directory that is yet to be made.
+            // The new directory cannot contain a lock yet.
             refs.git_dir = repo.common_dir().join("worktrees");
             switch::check_head(&refs, target, commit)?;
         }
@@ -457,7 +457,7 @@ impl Add<'_> {
                 admin::write(&admin.dir.join("locked"), LOCK_REASON.as_bytes())?;
             }
         } else if !request.lock {
-            // Whoever cannot unlock it has a worktree all the same.
+            // If the lock cannot be removed, the worktree still exists.
             let _ = by_path::remove_file(&admin.dir.join("locked"));
         }
         match commit {
@@ -468,7 +468,7 @@ impl Add<'_> {
         }
     }
 
-    /// Claims the directory: of several processes that add a worktree in one place, only one finds
+    /// Claims the directory: of several processes that add a worktree at one path, only one finds
     /// no `.git` there.
     fn claim(&self) -> Result<(), Failure> {
         let (top, shown) = (&self.at.path, &self.at.shown);
@@ -485,7 +485,7 @@ impl Add<'_> {
         })
     }
 
-    /// Like [`Add::fill`], with files that do not come from a checkout.
+    /// Like [`Add::fill`], for files that do not come from a checkout.
     fn fill_workspace(&self, admin: &Admin, head: Head<'_>, workspace: &NewWorkspace) -> Result<u8, Failure> {
         let gitfile = workspace.create_state(admin)?;
         let linker = self.scene.linker(self.request.relative)?;
@@ -498,7 +498,8 @@ impl Add<'_> {
         }
     }
 
-    /// Everything between the directory and the hook. Whatever is not `Ok(0)` undoes the worktree.
+    /// Runs all steps between the directory and the hook. A result other than `Ok(0)` undoes the
+    /// worktree.
     fn fill(&self, admin: &Admin, head: Head<'_>) -> Result<u8, Failure> {
         self.scene.linker(self.request.relative)?.link(&self.at.path, &admin.dir)?;
         self.fill_admin(admin, head)?;
@@ -508,7 +509,7 @@ impl Add<'_> {
         }
     }
 
-    /// The administrative directory: everything but the links.
+    /// Writes the administrative directory, except for the links.
     fn fill_admin(&self, admin: &Admin, head: Head<'_>) -> Result<(), Failure> {
         admin::write(&admin.dir.join("commondir"), b"../..")?;
         self.settings.locks.shared.create_dir(&admin.dir.join("refs")).map_err(|error| {
@@ -542,8 +543,8 @@ impl Add<'_> {
         store::refs::apply(&refs, vec![change]).map_err(|error| switch::Error::from(error).into())
     }
 
-    /// Copies a file of this worktree's Git directory, if it exists. `failed` makes the message for
-    /// a failure.
+    /// Copies a file of this worktree's Git directory, if it exists. `failed` returns the message
+    /// for a failure.
     fn copy(&self, admin: &Admin, name: &str, failed: impl Fn(&[u8], &[u8]) -> BString) -> bool {
         let (from, to) = (self.repo.git_dir().join(name), admin.dir.join(name));
         let copied = || -> std::io::Result<bool> {
@@ -560,7 +561,7 @@ impl Add<'_> {
         })
     }
 
-    /// The configuration of this worktree, without what says where it is and that it is bare.
+    /// Copies the configuration of this worktree, without its location and `core.bare`.
     fn copy_config(&self, admin: &Admin) -> Result<(), Failure> {
         let copied = self.copy(admin, "config.worktree", |from, to| {
             text!("failed to copy worktree config from '", from, "' to '", to, "'")
@@ -579,7 +580,7 @@ impl Add<'_> {
         Ok(store::config::edit(&path, &edits, &self.settings.config_locks, &self.settings.fsync)?)
     }
 
-    /// `git reset --hard` in the new worktree.
+    /// Runs `git reset --hard` in the new worktree.
     fn reset(&self) -> Result<u8, Failure> {
         let outer = self.scene.run;
         let mut env = outer.env.clone();

@@ -1,4 +1,4 @@
-//! `worktree lock`, `unlock`, `prune` and `repair`: the records of worktrees, and their repair.
+//! `worktree lock`, `unlock`, `prune` and `repair`: the records of worktrees.
 
 use std::{
     ffi::OsString,
@@ -86,7 +86,7 @@ pub(super) fn prune(scene: &Scene<'_>, request: &Request, args: &[BString]) -> R
             false => remove::delete_admin(scene, id, meant),
         }
     };
-    // If several records name one worktree, the first one stays; the main worktree comes first.
+    // If several records name one worktree, the first one is kept; the main worktree precedes all.
     let mut kept: Vec<(PathBuf, Option<(OsString, Found)>)> = vec![(common.to_owned(), None)];
     for (id, _) in names {
         let found = Found::at(&place(&id));
@@ -106,7 +106,7 @@ pub(super) fn prune(scene: &Scene<'_>, request: &Request, args: &[BString]) -> R
     for pair in kept.windows(2) {
         if let [(before, other), (path, Some((id, found)))] = pair
             && before.as_os_str() == path.as_os_str()
-            // One that went and was made anew meanwhile is no duplicate of itself.
+            // A record that was removed and created again meanwhile is not a duplicate of itself.
             && other.as_ref().is_none_or(|(other, found)| found.is_at(&place(other)))
         {
             drop(id, found, "duplicate entry")?;
@@ -134,7 +134,7 @@ pub(super) fn repair(scene: &Scene<'_>, request: &Request, args: &[BString]) -> 
     let here = [BStr::new(".").to_owned()];
     let args = if args.is_empty() { &here[..] } else { args };
     for arg in args {
-        // Git goes to the top of the worktree first, and forgets where it came from.
+        // Git changes to the root of the worktree first, and resolves paths from there.
         let base = scene.repo.work_tree().filter(|_| !scene.repo.prefix().is_empty());
         let shown = UserPath::new(arg);
         let path = shown.resolve(base.unwrap_or(&scene.run.cwd));

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Runs it.
+/// Runs the command.
 pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
     let Request { porcelain, verbose, nul, .. } = *request;
     let expire = expire(request)?;
@@ -125,7 +125,7 @@ fn table(scene: &Scene<'_>, all: &[Shown<'_>], verbose: bool, high: bool) -> Res
     Ok(())
 }
 
-/// `--expire`
+/// Parses `--expire`.
 pub(super) fn expire(request: &Request) -> Result<Expire, Failure> {
     let Some(given) = &request.expire else { return Ok(Expire::Now) };
     expire_date(given.as_bstr())

@@ -1,7 +1,7 @@
 //! `sapwood worktree`: the records of its subcommands.
 //!
-//! After a subcommand that may discard directories, a process of its own empties a trash that no
-//! other process is emptying.
+//! After a subcommand that may discard directories, a background process empties the trash, unless
+//! another process is doing so.
 
 pub(crate) mod add;
 mod keep;
@@ -39,7 +39,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::BASE
 };
 
-/// The fields that the records of most subcommands share.
+/// The values that the records of most subcommands share.
 const SUBCOMMAND: Command = Command {
     group: Group::Worktrees,
     settings: obstacles::RECORDS,
@@ -122,10 +122,10 @@ const SUBCOMMANDS: &[Command] = &[
     },
 ];
 
-/// The trash after a subcommand that may discard directories.
+/// The treatment of the trash after a subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trash {
-    /// A process of its own empties it.
+    /// A background process empties it.
     Emptied,
     Left,
 }

@@ -1,5 +1,5 @@
-//! Reasons for which a subcommand of `worktree` is left to the real Git: names that mean several
-//! things, dates, and the worktree that is to be moved or removed.
+//! Reasons to leave a subcommand of `worktree` to the real Git: ambiguous names, dates, and states
+//! of the worktree to move or remove.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::switch::names;
@@ -19,18 +19,17 @@ use crate::{
     term::args::Survey,
 };
 
-/// Variables that change the place of a repository's files.
+/// Variables that change the location of a repository's files.
 const PLACES: &[&str] = &["GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_NAMESPACE"];
 
-/// Settings that matter when a worktree is added or removed.
+/// Settings that affect adding or removing a worktree.
 const FILLING: &[Setting] =
     &[("core.ignorecase", When::True), ("core.splitindex", When::True), ("hook.*", When::Set)];
 
-/// Settings of [`add`](super::add) and [`remove`](super::remove).
+/// The settings for [`add`](super::add) and [`remove`](super::remove).
 pub(super) const FILES: &[&[Setting]] = &[GENERAL, FILLING];
 
-/// Settings of the subcommands that change or show only what the repository records of its
-/// worktrees.
+/// The settings for subcommands that change or show only the repository's records of its worktrees.
 pub(super) const RECORDS: &[&[Setting]] = &[&[
     ("color.advice*", When::Set),
     ("core.fsyncobjectfiles", When::Set),
@@ -38,13 +37,13 @@ pub(super) const RECORDS: &[&[Setting]] = &[&[
     ("trace2.*", When::Set),
 ]];
 
-/// Checks of the subcommands that change or show only what the repository records of its worktrees.
+/// Checks of the subcommands that change or show only the repository's records of its worktrees.
 pub(super) const RECORDING: &[Check] = &[settings, place];
 
 /// Checks of the subcommands that write or delete files.
 pub(super) const FILLING_CHECKS: &[Check] = &[settings, hooks::configured, place];
 
-/// A number of arguments outside of `MIN..=MAX`.
+/// Detects a number of arguments outside `MIN..=MAX`.
 pub(super) fn arguments<const MIN: usize, const MAX: usize>(
     survey: &Survey,
     _: &[BString],
@@ -53,13 +52,13 @@ pub(super) fn arguments<const MIN: usize, const MAX: usize>(
     wrong.then(|| Reason::command_line("a wrong number of arguments"))
 }
 
-/// A commit that is named by an entry of the index.
+/// Detects a commit that is named by an index entry.
 pub(super) fn index_entries(survey: &Survey, _: &[BString]) -> Option<Reason> {
     let named = survey.rest.iter().skip(1).any(|word| word.starts_with(b":"));
     named.then(|| Reason::command_line("an argument that may look into the index"))
 }
 
-/// Variables and links that change where the records of worktrees are.
+/// Detects variables and links that change the location of the records of worktrees.
 fn place(candidate: &Candidate<'_>) -> Vec<Reason> {
     let set = |name: &&&str| candidate.run.env.contains_key(std::ffi::OsStr::new(name));
     let mut found: Vec<Reason> = PLACES.iter().filter(set).map(|name| Reason::Variable(name)).collect();
@@ -69,30 +68,30 @@ fn place(candidate: &Candidate<'_>) -> Vec<Reason> {
     found
 }
 
-/// Hooks that Git runs in a process of its own when it adds a worktree.
+/// Detects hooks that Git runs in a child process when it adds a worktree.
 pub(super) fn hooks_of_add(candidate: &Candidate<'_>) -> Vec<Reason> {
     hooks::present(candidate.repo(), hooks::HOOKS_OF_WORKTREES)
 }
 
-/// The names in `worktree add`.
+/// Checks the names in `worktree add`.
 pub(super) fn add(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     examine_add(candidate, survey).err().into_iter().collect()
 }
 
-/// The dates and the paths in `worktree list` and `worktree prune`.
+/// Checks the dates and the paths in `worktree list` and `worktree prune`.
 pub(super) fn list(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     examine_list(candidate.repo(), survey).err().into_iter().collect()
 }
 
-/// The index of the worktree in `worktree move`.
+/// Checks the index of the worktree in `worktree move`.
 pub(super) fn relocate(candidate: &Candidate<'_>) -> Vec<Reason> {
     let found = named(candidate);
     found.map_or_else(Vec::new, |worktree| index_at(&worktree.git_dir.join("index"), candidate.repo()))
 }
 
-/// The worktree in `worktree remove`.
+/// Checks the worktree in `worktree remove`.
 pub(super) fn remove(candidate: &Candidate<'_>) -> Vec<Reason> {
     named(candidate).and_then(|worktree| examine_removal(candidate, &worktree).err()).into_iter().collect()
 }
@@ -110,7 +109,7 @@ fn examine_add(candidate: &Candidate<'_>, survey: &Survey) -> Result<(), Reason>
     let repo = candidate.repo();
     let path = basename(survey.rest[0].as_bstr());
     if format::refname::sanitized(path).is_empty() {
-        // Refused before anything is made.
+        // The command refuses this before it creates anything.
         return Ok(());
     }
     for word in candidate.command.words(survey) {
@@ -128,7 +127,7 @@ fn examine_add(candidate: &Candidate<'_>, survey: &Survey) -> Result<(), Reason>
     let asked = survey.options.iter().filter(|given| matches!(given.name, "-b" | "-B"));
     let asked = asked.filter_map(|given| given.value.as_ref()).map(|name| name.as_bstr());
     let detached = survey.options.iter().any(|given| given.name == "--detach" && given.on);
-    // The path names the directory, and the branch unless an option or the commit does.
+    // The path determines the directory, and also the branch unless an option or the commit does.
     let mut names: Vec<&BStr> = asked.collect();
     if names.is_empty() && survey.rest.len() == 1 && !detached {
         names.push(path);
@@ -149,7 +148,7 @@ fn examine_add(candidate: &Candidate<'_>, survey: &Survey) -> Result<(), Reason>
     }
 }
 
-/// Returns true if a branch can have this name, and nothing else has it.
+/// Returns true if `name` is valid for a branch, and not ambiguous.
 fn is_only_a_branch(repo: &Repository, name: &BStr) -> bool {
     let full = BString::from([names::BRANCHES, name].concat());
     let hex = name.len() >= repo.hash().hex_len() && ObjectId::from_hex(repo.hash(), name).is_some();
@@ -166,7 +165,7 @@ fn examine_list(repo: &Repository, survey: &Survey) -> Result<(), Reason> {
             return Err(Reason::command_line("a date that sapwood does not read"));
         }
     }
-    // sapwood does not know the width of letters.
+    // The width of non-ASCII characters is unknown here.
     let wide = |worktree: &Worktree| !worktree.path.as_os_str().is_ascii();
     let quoted = repo.config_bool("core.quotePath").ok().flatten().unwrap_or(true);
     match !quoted && repo.worktrees().is_ok_and(|all| all.iter().any(wide)) {
@@ -179,14 +178,14 @@ fn examine_removal(candidate: &Candidate<'_>, worktree: &Worktree) -> Result<(),
     let is =
         |file_type| matches!(by_path::stat(&worktree.path), Ok(Some(stat)) if stat.file_type == file_type);
     if worktree.id.is_none() {
-        // Refused, wherever it is.
+        // The command refuses this in any case.
         return Ok(());
     }
     if !is(FileType::Directory) && !is(FileType::Symlink) {
         return Ok(());
     }
     first(index_at(&worktree.git_dir.join("index"), candidate.repo()))?;
-    // The worktree may have settings of its own. A worktree that cannot be opened is refused later.
+    // The worktree may have its own settings. A worktree that cannot be opened is refused later.
     match open_worktree(candidate.run, worktree) {
         Ok(other) => {
             let mut found = settings_in(&other, candidate.command.settings, candidate.command.family());

@@ -1,7 +1,7 @@
 //! `worktree move`.
 //!
 //! Order: all checks; the rename; the two links. If the links cannot be written, `worktree repair`
-//! mends them, as with Git.
+//! fixes them, as in Git.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
 
@@ -15,7 +15,7 @@ use crate::{
     term::{console::text, failure::Failure},
 };
 
-/// Runs it.
+/// Runs the command.
 pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
     let [arg, to] = args else { return Err(scene.misused()) };
     let force = request.force;
@@ -58,7 +58,7 @@ pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Res
         .map_err(|wrong| Failure::Fatal(text!("validation failed, cannot move working tree: ", wrong)))?;
     let linker = scene.linker(request.relative)?;
     guard::check_removal(scene.repo, &worktree.path)?;
-    // The path may lead through the directory that moves, and leads elsewhere afterwards.
+    // Resolve the path before the rename: it may lead through the directory that moves.
     let place = by_path::realpath_forgiving(&to.path);
     by_path::rename(&worktree.path, &place).map_err(|error| {
         let from = worktree.path.as_os_str().as_bytes();

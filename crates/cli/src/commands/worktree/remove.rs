@@ -1,9 +1,9 @@
 //! `worktree remove`: the worktree disappears at once and is deleted in the background; also the
 //! removal of administrative directories.
 //!
-//! Order: all checks; the worktree, by way of the trash if that is possible and cannot fail later,
-//! or else directly with its errors; its administrative directory, in any case, as with Git. After
-//! a kill in between, the worktree shows as prunable.
+//! Order: all checks; the worktree, through the trash if that is possible and cannot fail later, or
+//! else directly with its errors; its administrative directory, in any case, as in Git. After a
+//! kill in between, the worktree shows as prunable.
 
 use std::{
     ffi::OsStr,
@@ -46,7 +46,7 @@ use crate::{
     },
 };
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
     let arg = only(scene, args)?;
     let force = request.force;
@@ -97,7 +97,7 @@ pub(crate) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Res
     Ok(code)
 }
 
-/// The repository as its worktree sees it.
+/// Opens the repository from within a worktree.
 pub(crate) fn open_worktree(run: &Invocation, worktree: &Worktree) -> Result<Repository, Failure> {
     let options = OpenOptions {
         cwd: worktree.path.clone(),
@@ -139,7 +139,7 @@ pub(crate) fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr)
     }
 }
 
-/// Removes a worktree's files. `false` if some stay; that has been said.
+/// Removes a worktree's files. Returns false if some could not be removed; the errors were printed.
 fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> {
     let is_link =
         matches!(by_path::stat(&worktree.path), Ok(Some(stat)) if stat.file_type == FileType::Symlink);
@@ -154,7 +154,8 @@ fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> 
             let root = Dir::open(&above).map_err(|source| stuck(name.as_bytes().as_bstr(), source))?;
             let name = name.as_bytes().as_bstr();
             match holds_current_directory(scene.run, &worktree.path) {
-                // In the trash, Git would find the repository around the current directory.
+                // Not through the trash: there, Git would find the repository that contains the
+                // current directory.
                 true => trash::remove_counted(&root, name, workers(), scene.run.interrupt.flag(), meter),
                 false => trash.discard(&root, name).map(drop),
             }
@@ -164,7 +165,7 @@ fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> 
     outcome(scene, removed, worktree.path.as_os_str().as_bytes().as_bstr())
 }
 
-/// Shows the removal of files that takes long.
+/// Shows the progress of a slow removal.
 fn watch(scene: &Scene<'_>) -> Watch {
     let delay = progress::delay(scene.run.variable("GIT_PROGRESS_DELAY"));
     Watch::start(Progress::new("Removing files", progress::has_terminal(), delay), 0)
@@ -176,8 +177,7 @@ fn holds_current_directory(run: &Invocation, path: &Path) -> bool {
     [&run.cwd, &run.started_in].into_iter().any(is_inside)
 }
 
-/// Empties the directory behind a symbolic link. Like Git, then fails to remove the link by
-/// `rmdir`.
+/// Empties the directory behind a symlink. Like Git, the removal of the link by `rmdir` then fails.
 fn empty_linked(scene: &Scene<'_>, path: &Path, meter: Option<&Meter>) -> Result<(), trash::Error> {
     let shown = path.as_os_str().as_bytes().as_bstr();
     let root = Dir::open(path).map_err(|source| stuck(shown, source))?;
@@ -187,13 +187,13 @@ fn empty_linked(scene: &Scene<'_>, path: &Path, meter: Option<&Meter>) -> Result
     by_path::remove_dir(path).map_err(|source| stuck(shown, source))
 }
 
-/// Removes what was begun of a worktree that could not be made.
+/// Removes the parts of a worktree that could not be completed.
 pub(crate) fn remove_junk(paths: &[&Path]) {
     for path in paths {
         if let Ok((above, name)) = split(path)
             && let Ok(root) = Dir::open(&above)
         {
-            // Nobody is asked twice: who wants it gone has been told what went wrong already.
+            // Ignore signals here: the failure was already reported.
             let go_on = std::sync::atomic::AtomicBool::new(false);
             let _ = trash::remove(&root, name.as_bytes().as_bstr(), workers(), &go_on);
         }
@@ -224,22 +224,22 @@ fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -
     }
 }
 
-/// Removes `worktrees/<id>` if it still is the `meant` one. Returns false if it stays; the reason
-/// was printed.
+/// Removes `worktrees/<id>` if it still is `meant`. Returns false if it stays; the reason was
+/// printed.
 pub(crate) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Result<bool, Failure> {
     let interrupt = scene.run.interrupt.flag();
     let removed = admin::delete(&scene.common, id, meant, scene.shared_if_told(), interrupt);
     outcome(scene, removed, scene.admin_shown(id).as_bstr())
 }
 
-/// Removes `worktrees/` if nothing is in it.
+/// Removes `worktrees/` if it is empty.
 pub(crate) fn drop_empty_list(scene: &Scene<'_>) {
     let _ = by_path::remove_dir(&scene.common.join("worktrees"));
 }
 
 impl Scene<'_> {
-    /// Checks that a path may become a worktree. The record of a missing worktree may have to be
-    /// removed first.
+    /// Checks that a path may become a worktree. If the path is recorded for a missing worktree,
+    /// the record may have to be removed first.
     pub(crate) fn check_candidate(
         &self,
         at: &Given,

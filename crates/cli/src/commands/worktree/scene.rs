@@ -1,5 +1,5 @@
-//! The parts that the subcommands of `worktree` share: options, paths of the command line, and
-//! questions about worktrees.
+//! Shared code of the subcommands of `worktree`: options, paths of the command line, and queries
+//! about worktrees.
 
 use crate::{
     commands::checkout::request::track,
@@ -224,13 +224,14 @@ pub(crate) struct Scene<'a> {
 
 /// A path of the command line.
 pub(crate) struct Given {
-    /// As messages have it: below the top of the worktree, as Git goes there first.
+    /// The path for messages: relative to the worktree's root, because Git changes to the root
+    /// first.
     pub(crate) shown: BString,
     pub(crate) path: PathBuf,
 }
 
 impl Scene<'_> {
-    /// The usage of the subcommand: a wrong number of arguments.
+    /// Prints the usage of the subcommand, for a wrong number of arguments.
     pub(crate) fn misused(&self) -> Failure {
         crate::term::console::raw(self.table.help().as_bytes());
         Failure::Said(129)
@@ -248,13 +249,13 @@ impl Scene<'_> {
         Ok(Given { shown, path })
     }
 
-    /// The worktree that an argument means: by the end of its path, or by its path.
+    /// Returns the worktree that an argument names: by the end of its path, or by its path.
     pub(crate) fn find(&self, worktrees: &[Worktree], arg: &BStr) -> Result<Worktree, Failure> {
         let found = find(self, worktrees, arg);
         found.cloned().ok_or_else(|| Failure::Fatal(text!("'", arg, "' is not a working tree")))
     }
 
-    /// Returns the workspace that a worktree is, if it is one.
+    /// Returns the workspace of a worktree; `None` for an ordinary worktree.
     pub(crate) fn workspace(&self, worktree: &Worktree) -> Result<Option<Workspace>, Failure> {
         match &worktree.id {
             Some(id) => Ok(record::of_worktree(&self.common, id)?),
@@ -286,14 +287,14 @@ impl Scene<'_> {
         })
     }
 
-    /// Returns the repository's permissions. Git does not read them to remove something, so a bad
-    /// value counts as none.
+    /// Returns the repository's permissions. Git does not read them for a removal, so an invalid
+    /// value counts as unset.
     pub(crate) fn shared_if_told(&self) -> SharedRepository {
         crate::session::settings::shared(self.repo).unwrap_or_default()
     }
 
-    /// Checks that a worktree and its administrative directory name each other. Returns the
-    /// mismatch as an error.
+    /// Checks that a worktree and its administrative directory refer to each other. The error is
+    /// the mismatch.
     pub(crate) fn validate(&self, worktree: &Worktree, may_be_missing: bool) -> Result<(), BString> {
         let Some(id) = &worktree.id else { return Ok(()) };
         let top: BString = worktree.path.as_os_str().as_bytes().into();
@@ -336,7 +337,7 @@ pub(crate) fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr)
     }
 }
 
-/// The worktree that `arg` names.
+/// Returns the worktree that `arg` names.
 pub(crate) fn meant(run: &Invocation, repo: &Repository, arg: &BStr) -> Option<Worktree> {
     let scene = Scene { run, repo, common: repo.real_common_dir(), table: &REMOVE };
     find(&scene, &repo.worktrees().ok()?, arg).cloned()
@@ -347,7 +348,7 @@ pub(crate) fn find_by_path<'w>(worktrees: &'w [Worktree], path: &Path) -> Option
     worktrees.iter().find(|worktree| real(&worktree.path).as_ref() == Some(&wanted))
 }
 
-/// The path without links; its last component may be missing.
+/// Resolves symlinks in the path; its last component may be missing.
 pub(crate) fn real(path: &Path) -> Option<PathBuf> {
     match by_path::canonical(path) {
         Ok(real) => Some(real),
@@ -364,8 +365,8 @@ pub(crate) fn is_empty_directory(path: &Path) -> bool {
     by_path::list(path).is_ok_and(|names| names.is_empty())
 }
 
-/// Why a worktree is locked, if it is; there need not be a reason. The lock that keeps the real Git
-/// from pruning an unmounted workspace does not count.
+/// Returns the reason why a worktree is locked, which may be empty; `None` if it is not locked. The
+/// lock that keeps the real Git from pruning an unmounted workspace does not count.
 pub(crate) fn lock_reason(worktree: &Worktree) -> Result<Option<BString>, Failure> {
     if worktree.id.is_none() {
         return Ok(None);
@@ -389,7 +390,8 @@ pub(crate) fn prune_reason(worktree: &Worktree, common: &Path, expire: Expire) -
     }
 }
 
-/// Refuses a worktree with submodules in it: their repositories would lose the way to it.
+/// Returns an error if a worktree contains submodules: their links to their repositories would
+/// break.
 pub(crate) fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Result<(), Failure> {
     let refused = || Err(Failure::fatal("working trees containing submodules cannot be moved or removed"));
     if is_directory(&worktree.git_dir.join("modules")) {
@@ -413,7 +415,7 @@ pub(crate) fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Resul
     Ok(())
 }
 
-/// The one argument a subcommand takes.
+/// Returns the only argument of a subcommand.
 pub(crate) fn only<'p>(scene: &Scene<'_>, args: &'p [BString]) -> Result<&'p BStr, Failure> {
     match args {
         [only] => Ok(only.as_bstr()),

@@ -1,7 +1,7 @@
-//! `sapwood write-tree`: the index as trees.
+//! `sapwood write-tree`: writes the index as trees.
 //!
 //! Order: the lock of the index, the index, the missing trees, the index with its cache-tree. As in
-//! Git, an index that cannot be written is no error: only the cache-tree would be new.
+//! Git, it is not an error if the index cannot be written: only its cache-tree would change.
 
 use bstr::{BString, ByteSlice as _};
 use engine::add::{self, Missing};
