@@ -1,4 +1,4 @@
-//! Tests of `add` beside Git: the index, the objects, the output and the exit code.
+//! Tests of `add` against Git: the index, the objects, the output and the exit code.
 
 use std::{
     fs,
@@ -9,7 +9,8 @@ use testkit::{Oracle, Repo, Sandbox};
 
 use crate::{SAPWOOD, random::Random, shim::Shim};
 
-/// Tracked, changed, deleted, untracked and ignored files, and what no index can hold.
+/// Creates tracked, changed, deleted, untracked and ignored files, and files that no index can
+/// contain.
 fn mixture(repo: &Repo<'_>) {
     repo.write(".gitignore", "*.o\n/out/\n");
     for path in ["a", "b", "gone", "dir/x", "dir/gone", "dir/deep/z", "exec", "becomes-dir", "was-dir/f"] {
@@ -38,14 +39,14 @@ fn mixture(repo: &Repo<'_>) {
     fs::create_dir(repo.join("empty")).expect("a new directory");
 }
 
-/// Runs each line natively in a repository of its own, and compares it with Git's.
+/// Runs each line natively in a separate repository, and compares it with Git's run.
 #[track_caller]
 fn each(setup: impl Fn(&Repo<'_>) + Copy, dir: &str, cases: &[&[&str]]) {
     for case in cases {
         let shim = Shim::new();
         let oracle = Oracle::new(&shim.program(), setup);
-        // An index that is written in the clock tick of the files does not vouch for them, and
-        // `-N` names such files again.
+        // An index that is written in the same clock tick as the files cannot prove them unchanged,
+        // and `-N` lists such files again.
         std::thread::sleep(std::time::Duration::from_millis(20));
         let args = [&["add"], *case].concat();
         oracle.same_in(dir, &args);
@@ -219,7 +220,7 @@ fn leaves_interaction_to_git() {
     }
 }
 
-/// An unmerged file, one that a side has deleted, and one that is missing.
+/// Creates unmerged files: one in conflict, one that a side has deleted, and one that is missing.
 fn conflict(repo: &Repo<'_>) {
     for path in ["both", "ours", "theirs", "missing"] {
         repo.write(path, "base\n");
@@ -294,7 +295,7 @@ fn adds_repositories() {
             &["-N", "sub"],
         ],
     );
-    // A submodule with another commit, with changes within, and gone.
+    // Submodules: one with another commit, one with changes, and a missing one.
     let oracle = Oracle::new(SAPWOOD, |repo| {
         setup(repo);
         repo.git(&["add", "sub", "holder/deep"]);
@@ -364,7 +365,7 @@ fn files_with_errors_are_skipped_if_that_is_wanted() {
         repo.write("z", "1\n");
         repo.git(&["add", "z"]);
         repo.write("z", "22\n");
-        // Root may read every file, but nobody can look up an attribute's missing filter.
+        // Root may read every file, but for root too a required filter that fails is an error.
         repo.write(".gitattributes", "bad filter=missing\n");
         repo.git(&["config", "filter.missing.required", "true"]);
         repo.git(&["config", "filter.missing.clean", "false"]);
@@ -423,7 +424,7 @@ fn waits_for_no_lock() {
     }
 }
 
-/// A sparse checkout with an untracked file outside.
+/// Creates a sparse checkout with an untracked file outside the cone.
 fn sparse(repo: &Repo<'_>) {
     for path in ["in/a", "in/b", "out/a", "out/deep/b", "top"] {
         repo.write(path, "1\n");
@@ -524,7 +525,7 @@ fn finds_the_same_files_with_an_untracked_cache() {
     }
 }
 
-/// A change of a random file of a small tree.
+/// Changes a random file of a small tree.
 fn change(repo: &Repo<'_>, random: &mut Random) {
     let names = ["a", "b", "c", "d/a", "d/b", "d/e/a", "d/e/b", "e/a", "x.o", "d/y.o"];
     let path = names[random.below(names.len())];

@@ -1,4 +1,4 @@
-//! Alternates that are missing: sapwood treats no repository as empty, and prints Git's message.
+//! Missing alternates: sapwood does not treat such a repository as empty, and prints Git's message.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use testkit::{Oracle, Repo};
 
 use crate::{SAPWOOD, switch::two_branches};
 
-/// Moves all objects to an object directory outside of the repository, as in a shared clone.
+/// Moves all objects to an object directory outside the repository, as in a shared clone.
 fn shared(repo: &Repo<'_>) {
     two_branches(repo);
     let objects = repo.join(".git/objects");

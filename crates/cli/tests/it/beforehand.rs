@@ -1,7 +1,7 @@
 //! Commands check every known reason for failure before they write. A command that fails for such a
 //! reason leaves worktree, index and `.git` as they were.
 //!
-//! sapwood prints Git's words and exits with Git's code. Where Git checks later and has already
+//! sapwood prints Git's message and exits with Git's code. If Git checks later, when it has already
 //! written something, only the last line of its output is compared: see SHORTCOMINGS.md.
 
 use std::{
@@ -68,7 +68,7 @@ fn lock(repo: &Repo<'_>, name: &str) {
     repo.write(format!(".git/{name}.lock"), "");
 }
 
-/// Makes a required filter that can clean but not smudge.
+/// Configures a required filter that can clean but not smudge.
 fn require_a_filter(repo: &Repo<'_>) {
     // Dates the file before the index, so that no command reads it.
     let file = fs::File::options().write(true).open(repo.join("dir/f.x")).expect("a file");
@@ -263,8 +263,7 @@ fn writes_nothing_before_all_preconditions_are_checked() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Runs a command with Git and with sapwood, and returns a description of the fault, if there is
-/// one.
+/// Runs a command with Git and with sapwood. Returns a description of the difference, if any.
 fn judge(reason: &Reason, args: &[&str], git: Git) -> Option<String> {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         setup(repo);
@@ -319,8 +318,7 @@ fn words(oracle: &Oracle, run: &Run, git: Git) -> (i32, String) {
     (run.code, lines.join("\n"))
 }
 
-/// Returns kind and mode, inode and content of every file in the directory that holds the
-/// repository.
+/// Returns mode, inode and content of every file in the directory that contains the repository.
 fn everything(repo: &Repo<'_>) -> BTreeMap<BString, (u32, u64, BString)> {
     let mut found = BTreeMap::new();
     collect(repo.path.parent().expect("below the sandbox"), &mut found);

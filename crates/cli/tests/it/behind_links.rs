@@ -9,8 +9,8 @@ use crate::SAPWOOD;
 
 #[test]
 fn does_not_follow_a_link_that_replaces_a_directory() {
-    // The replaced directory: one that holds only directories, one deeper, and one that holds
-    // files.
+    // The replaced directory: one that contains only directories, one a level deeper, and one that
+    // contains files.
     for replaced in ["a", "a/b", "a/b/d3"] {
         for preload in ["true", "false"] {
             let oracle = Oracle::new(SAPWOOD, |repo| {

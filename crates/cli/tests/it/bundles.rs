@@ -1,4 +1,4 @@
-//! Bundles before a fetch, from files and from a real server, beside Git.
+//! Bundles that precede a fetch, from files and from a real server, compared with Git.
 
 use std::{fs, path::Path};
 
@@ -23,7 +23,7 @@ echo junk >../files/junk
 sed '2,/^$/s/^[0-9a-f]* refs/1111111111111111111111111111111111111111 refs/' ../files/1.bundle >../files/bad.bundle
 ";
 
-/// Lists, each with the name of its file.
+/// Bundle lists, each with its file name.
 const LISTS: &[(&str, &str)] = &[
     (
         "all",
@@ -63,7 +63,7 @@ fn served(sandbox: &Sandbox) -> Repo<'_> {
     source
 }
 
-/// Messages without the names of temporary files.
+/// Returns the exit code, and the messages without the names of temporary files.
 fn plain(run: Run) -> (i32, Vec<String>) {
     let lines = run.stderr.lines().map(|line| line.to_str_lossy().into_owned());
     (run.code, lines.filter(|line| !line.contains("tmp_uri_") && !line.starts_with("error: bad")).collect())
@@ -136,7 +136,7 @@ fn clones_begin_with_bundles() {
         same_clone(&sandbox, &["clone", &format!("--bundle-uri={files}/{name}"), &url, "copy"]);
     }
     same_clone(&sandbox, &["clone", "--depth=1", "--bundle-uri=x", &url, "copy"]);
-    // The server suggests bundles itself.
+    // The server advertises the bundles itself.
     for (key, value) in [
         ("uploadpack.advertiseBundleURIs", "true"),
         ("bundle.version", "1"),
@@ -148,7 +148,7 @@ fn clones_begin_with_bundles() {
     }
     same_clone(&sandbox, &["-c", "transfer.bundleURI=true", "clone", &url, "copy"]);
     same_clone(&sandbox, &["-c", "transfer.bundleURI=false", "clone", &url, "copy"]);
-    // Nothing is left to ask for.
+    // With the bundle, no object has to be requested.
     nginx.clear_requests();
     let bundle = format!("--bundle-uri={files}/all.bundle");
     let run = sandbox.repo("ours").run(Path::new(SAPWOOD), &["clone", "-q", &bundle, &url, "copy"]);
@@ -157,7 +157,7 @@ fn clones_begin_with_bundles() {
     assert_eq!(posts, 1, "only the refs are listed: {:?}", nginx.requests());
 }
 
-/// A download that broke off goes on where it was.
+/// An interrupted download continues where it stopped.
 #[test]
 fn downloads_are_resumed() {
     let sandbox = Sandbox::new();

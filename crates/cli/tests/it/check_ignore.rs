@@ -1,5 +1,5 @@
-//! Tests of `check-ignore`: the rule that matches, the output, and the order of answers. Each path
-//! is answered before the next one is read.
+//! Tests of `check-ignore`: the rule that matches, the output, and its order. The rule of each path
+//! is printed before the next path is read.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -74,7 +74,7 @@ fn names_the_matching_rule_by_file_and_line() {
     }
 }
 
-/// A rule that consists of blanks matches the empty name.
+/// A rule that consists of spaces matches the empty name.
 #[test]
 fn matches_names_with_a_trailing_slash() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -165,7 +165,7 @@ pub(crate) fn fed(
     let mut command = if program == "git" { repo.git_command() } else { repo.command(program.as_ref()) };
     let command = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it can be run");
-    // The process may have ended already.
+    // The process may have ended already, so the write may fail.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("it ends");
     let text =
@@ -173,7 +173,7 @@ pub(crate) fn fed(
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Sends one path, waits for the answer, and only then sends the next path.
+/// Sends one path, waits for its line of output, and only then sends the next path.
 pub(crate) fn in_turns(command: &mut std::process::Command, turns: &[(&str, &str)]) {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it can be run");
     let mut input = child.stdin.take().expect("a pipe");
@@ -199,7 +199,7 @@ fn answers_each_path_before_the_next_one_is_sent() {
     shim.was_native(&args);
 }
 
-/// Like [`in_turns`], but truncates the index after the first answer and expects no second answer.
+/// Like [`in_turns`], but truncates the index after the first response and expects no second one.
 pub(crate) fn without_its_index(repo: &Repo<'_>, args: &[&str], [one, two]: [&str; 2]) {
     let index = repo.join(".git/index");
     let before = std::fs::read(&index).expect("there");
@@ -256,7 +256,7 @@ fn expands_a_sparse_index_as_git_does() {
     all();
     oracle.both(|repo| repo.write(".git/info/sparse-checkout", "a/b\n"));
     all();
-    // No directory is outside of the cone.
+    // No directory is outside the cone.
     oracle.both(|repo| drop(repo.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "in", "out"])));
     all();
 }

@@ -95,7 +95,8 @@ fn plain(sandbox: &Sandbox, text: &BString) -> BString {
     text.replace("sapwood", "git").into()
 }
 
-/// Returns the output of `clone -v` without its last line, the rate, which Git does not print.
+/// Returns the output of `clone -v` without its last line, the throughput, which Git does not
+/// print.
 #[track_caller]
 fn without_rate(said: &BString) -> BString {
     let lines: Vec<&str> = said.to_str().expect("text").lines().collect();
@@ -165,8 +166,8 @@ fn twins(sandbox: &Sandbox, prepare: impl Fn(&Repo<'_>), args: &[&str]) -> Run {
     ours
 }
 
-/// Returns true if the Git under test is older than the reference release. Some options did
-/// something else then.
+/// Returns true if the Git under test is older than the reference release, in which some options
+/// behaved differently.
 fn is_old(sandbox: &Sandbox) -> bool {
     sandbox.git_version() < (2, 55)
 }
@@ -325,7 +326,7 @@ fn takes_one_revision() {
     }
 }
 
-/// Options for which Git runs other commands of its own.
+/// Options for which Git runs other commands.
 #[test]
 fn runs_the_extra_steps_of_dissociate_sparse_and_submodules() {
     let sandbox = sandbox();
@@ -456,7 +457,7 @@ fn finishes_an_unfinished_clone_but_keeps_foreign_branches() {
     let copy = sandbox.repo("copy");
     let marker = format!("{}\n{source}\n", i32::MAX);
 
-    // A clone that was killed while it wrote the worktree.
+    // Simulates a clone that was killed while it wrote the worktree.
     root.git(&["clone", "-q", "plain", "copy"]);
     copy.write(".git/sapwood-clone", &marker);
     copy.remove(".git/index");
@@ -475,8 +476,8 @@ fn finishes_an_unfinished_clone_but_keeps_foreign_branches() {
     let text = "fatal: destination path 'copy' already exists and is not an empty directory.\n";
     assert_eq!(refused.stderr, text);
 
-    // A clone that was killed before it wrote refs. It is refused while it holds a branch that
-    // somebody created since.
+    // Simulates a clone that was killed before it wrote refs. It is refused if the repository has a
+    // branch that was created since.
     root.remove("copy");
     copy.write(".git/sapwood-clone", &marker);
     copy.write(".git/HEAD", "ref: refs/heads/unfinished-clone\n");

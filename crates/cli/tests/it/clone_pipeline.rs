@@ -1,4 +1,4 @@
-//! Clones that write files while objects arrive equal those that do not, and those of Git.
+//! Clones that write files while objects arrive have the same result as other clones, and as Git's.
 
 use std::{
     path::Path,
@@ -11,7 +11,7 @@ use testkit::{Repo, Sandbox};
 
 use crate::{SAPWOOD, clone::tree};
 
-/// Returns a source with attributes at several levels, links, submodules, filters, and versions
+/// Creates a source with attributes at several levels, symlinks, submodules, filters, and versions
 /// that become deltas.
 fn source(sandbox: &Sandbox) -> Repo<'_> {
     let repo = sandbox.init("source");
@@ -43,7 +43,7 @@ fn source(sandbox: &Sandbox) -> Repo<'_> {
     repo
 }
 
-/// Asserts that a clone is finished and equals another one.
+/// Asserts that a clone is complete and equals another one.
 #[track_caller]
 fn assert_equal(sandbox: &Sandbox, ours: &str, theirs: &str) {
     let files = |name: &str| {
@@ -55,7 +55,7 @@ fn assert_equal(sandbox: &Sandbox, ours: &str, theirs: &str) {
     let entries = |name: &str| sandbox.repo(name).git(&["ls-files", "--stage", "-t", "-v"]).stdout;
     assert_eq!(entries(ours), entries(theirs));
     let repo = sandbox.repo(ours);
-    // Without a refresh: the index knows the files as they are.
+    // Without a refresh: the index has the stat data of the files.
     assert_eq!(repo.git(&["diff-files", "--name-only"]).stdout, "");
     assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "");
     assert!(!repo.exists(".git/sapwood-staging"));

@@ -1,4 +1,4 @@
-//! `commit-graph` beside Git, as `git`: the same bytes, messages and files.
+//! `commit-graph`, run as `git` and compared with Git: the same bytes, messages and files.
 
 use testkit::{Oracle, Repo};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A history with merges of two and four parents, tags, a wrong date, and commits that change many
-/// paths, none, or only a mode.
+/// paths, no path, or only a mode.
 const HISTORY: &str = "
     git config gc.auto 0; git config maintenance.auto false
     n=0

@@ -1,4 +1,4 @@
-//! `commit-tree` beside Git.
+//! `commit-tree` compared with Git.
 
 use crate::scripted::Scripted;
 

@@ -1,5 +1,5 @@
-//! Warnings are printed as often as Git prints them. Settings without a value are refused in Git's
-//! words.
+//! Warnings are printed as often as Git prints them. Settings without a value are refused with
+//! Git's message.
 
 use std::{
     fs::File,
@@ -117,7 +117,7 @@ const TEXTS: &[&str] = &[
     "extensions.objectFormat",
 ];
 
-/// Commands that have written nothing when they fail.
+/// Commands that fail before they write anything.
 const READERS: &[&[&str]] = &[
     &["status", "-s"],
     &["ls-files"],

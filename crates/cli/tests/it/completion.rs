@@ -1,4 +1,4 @@
-//! Shell completion, asked of the shells themselves.
+//! Shell completion, tested with the real shells.
 
 use std::{collections::BTreeSet, path::PathBuf, process::Command};
 
@@ -6,14 +6,15 @@ use testkit::{Repo, Sandbox, has_program};
 
 use crate::SAPWOOD;
 
-/// Returns the directory of the program under test as the first of PATH.
+/// Returns PATH with the directory of the program under test in front.
 fn path() -> String {
     let bin = PathBuf::from(SAPWOOD);
     let rest = std::env::var("PATH").expect("a PATH");
     format!("{}:{rest}", bin.parent().expect("a directory").display())
 }
 
-/// A branch, a tag, a remote branch, a directory, a file, a branch whose name is a shell command.
+/// Creates a branch, a tag, a remote branch, a directory, a file, and a branch whose name is a
+/// shell command.
 fn repository<'s>(sandbox: &'s Sandbox) -> Repo<'s> {
     let repo = sandbox.init("repo");
     repo.write("some-file", "");
@@ -46,7 +47,7 @@ fn lines(mut shell: Command) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
 }
 
-/// Completes `line` by the function that bash knows for sapwood, cut as bash cuts lines.
+/// Completes `line` with the function registered in bash for sapwood, split into words as by bash.
 fn bash(repo: &Repo<'_>, line: &str) -> Vec<String> {
     const ASK: &str = r#"
         . "$1"
@@ -82,8 +83,8 @@ fn zsh(repo: &Repo<'_>, line: &str) -> Vec<String> {
     lines(shell)
 }
 
-/// Fails unless each of the lines is answered by these words, and by others only if the list ends
-/// with `...`.
+/// Asserts that each line is completed to exactly these words. If the list ends with `...`, other
+/// words may be offered too.
 fn check(ask: impl Fn(&str) -> Vec<String>, cases: &[(&str, &[&str])]) {
     for (line, expected) in cases {
         let word = |line: &String| line.split(['\t', '#']).next().unwrap_or_default().trim().to_owned();
@@ -99,7 +100,7 @@ fn check(ask: impl Fn(&str) -> Vec<String>, cases: &[(&str, &[&str])]) {
     }
 }
 
-/// The answers that all three shells give.
+/// The completions that all three shells offer.
 const CASES: &[(&str, &[&str])] = &[
     ("sapwood stat", &["status"]),
     ("sapwood ", &["status", "clone", "worktree", "completion", "..."]),
@@ -134,7 +135,7 @@ fn bash_completes() {
             ("sapwood switch --track=", &["direct", "inherit"]),
             ("sapwood status --untracked-files=", &["all", "normal", "no"]),
             ("sapwood restore --source=v", &["v1.0"]),
-            // Without an answer bash completes files.
+            // Without a completion bash offers files.
             ("sapwood checkout some", &[]),
             ("sapwood checkout -- topic", &[]),
             ("sapwood worktree remove /", &[&linked, "..."]),
@@ -146,7 +147,7 @@ fn bash_completes() {
     assert!(!repo.exists("pwned"));
 }
 
-/// bash on a terminal calls the function itself: the TAB key, and the line that it makes.
+/// bash on a terminal calls the function itself: tests the TAB key, and the resulting line.
 #[test]
 fn bash_completes_on_a_terminal() {
     if !has_program("bash") || !has_program("script") {
@@ -155,14 +156,14 @@ fn bash_completes_on_a_terminal() {
     let sandbox = Sandbox::new();
     let repo = repository(&sandbox);
     let file = script(&repo, "bash");
-    // A function stands for sapwood and writes its arguments down.
+    // A shell function replaces sapwood and records its arguments.
     let rc = format!(
         ". '{}'\nPS1='$ ' PROMPT_COMMAND='touch .git/ready'\nbind 'set enable-bracketed-paste off'\n\
          sapwood() {{ printf '<%s>' \"$@\" >.git/called; }}\n",
         file.display()
     );
     repo.write(".git/rc", rc);
-    // A key that comes before the shell reads keys is no key.
+    // The shell ignores keys that arrive before it reads input.
     const TYPE: &str = r#"{
         until [ -e .git/ready ]; do sleep 0.1; done
         for keys in 'sapwood swi\t' 'topic-o\t' '--track=inh\t' '\nexit\n'; do sleep 1; printf '%b' "$keys"; done
@@ -222,7 +223,7 @@ fn zsh_completes() {
     assert!(!repo.exists("pwned"));
 }
 
-/// A package's file on fpath is loaded when it is needed first.
+/// The file of a package on fpath is loaded on first use.
 #[test]
 fn zsh_loads_the_function_from_fpath() {
     if !has_program("zsh") {

@@ -1,11 +1,11 @@
-//! `config` beside Git: the shim and Git run one after the other on the same files.
+//! `config` compared with Git: the shim and Git run one after the other on the same files.
 
 use bstr::BString;
 use testkit::{Repo, Run, Sandbox};
 
 use crate::shim::Shim;
 
-/// The repository's own file.
+/// The content of the repository's own file.
 const OWN: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\
     [user]\n\tname = Ann\n\
     ; about the remote\n\
@@ -37,7 +37,7 @@ const FILES: &[(&str, &str)] = &[
     ("home/.gitconfig", "[user]\n\temail = a@example.com\n[color]\n\tui = always\n"),
 ];
 
-/// A repository in which each command finds the same files.
+/// A repository in which the files are reset for each command.
 struct Bench<'s> {
     repo: Repo<'s>,
     shim: Shim,

@@ -1,4 +1,4 @@
-//! `count-objects` beside Git.
+//! `count-objects` compared with Git.
 
 use testkit::Oracle;
 

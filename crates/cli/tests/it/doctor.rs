@@ -1,5 +1,5 @@
-//! `sapwood doctor` in ten kinds of repositories: one screen of 80 columns, the findings that are
-//! due, the exit code, and nothing changed.
+//! `sapwood doctor` in ten kinds of repositories: one screen of 80 columns, the expected findings,
+//! the exit code, and no change of any file.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt as _, path::Path, process::Command};
 
@@ -15,7 +15,7 @@ use crate::{SAPWOOD, index_info};
 const ROWS: usize = 40;
 const COLUMNS: usize = 80;
 
-/// The report for a person and the one for tools.
+/// The report for people and the one for scripts.
 struct Doctor {
     text: String,
     json: Value,
@@ -23,7 +23,7 @@ struct Doctor {
 }
 
 impl Doctor {
-    /// Runs both in `repo`. They may change nothing, and say nothing on standard error.
+    /// Runs both reports in `repo`. They must change no file, and print nothing on standard error.
     #[track_caller]
     fn of(repo: &Repo<'_>) -> Doctor {
         let before = state(&repo.path);
@@ -52,11 +52,11 @@ impl Doctor {
     fn findings(&self) -> Vec<&str> {
         let findings = self.json["findings"].as_array().expect("a list");
         let names = findings.iter().map(|finding| finding["id"].as_str().expect("a name"));
-        // A busy machine is slow; a test of the module covers this one.
+        // A busy machine is slow, which may cause this finding; a unit test covers it.
         names.filter(|name| *name != "monitor-off").collect()
     }
 
-    /// The text without line breaks, as an argument of `contains`.
+    /// Returns the text with single spaces and without line breaks, to search for phrases.
     fn words(&self) -> String {
         self.text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -67,7 +67,7 @@ impl Doctor {
     }
 }
 
-/// Each path below `top` with the fields that a writer would change.
+/// Returns each path below `top` with the stat fields that a write would change.
 fn state(top: &Path) -> BTreeMap<std::path::PathBuf, (u64, i64, i64, u64)> {
     let (mut found, mut dirs) = (BTreeMap::new(), vec![top.to_owned()]);
     while let Some(dir) = dirs.pop() {
@@ -89,7 +89,7 @@ fn small(repo: &Repo<'_>) {
     repo.commit("one");
 }
 
-/// A hundred thousand files in a thousand directories, in the index and in a commit.
+/// Creates a hundred thousand files in a thousand directories, in the index and in a commit.
 fn large<'s>(sandbox: &'s Sandbox, name: &str) -> Repo<'s> {
     let repo = sandbox.init(name);
     repo.write("a", "1\n");
@@ -135,7 +135,7 @@ fn large_repository() {
     assert_eq!(doctor.json["facts"]["index"]["directories"], 1000);
     assert_eq!(doctor.findings(), ["untracked-cache-off", "skip-hash", "index-version"]);
     doctor.says("the untracked cache is off: each status lists 1,000 directories git config");
-    // The figure for the smaller index is what Git makes of it.
+    // The predicted smaller size equals the size of the index that Git writes.
     let facts = &doctor.json["facts"]["index"];
     let expected =
         facts["bytes"].as_u64().expect("a size") - facts["bytes_saved_by_version_4"].as_u64().expect("one");
@@ -170,7 +170,7 @@ fn sparse_repository() {
     assert_eq!(doctor.code, 1);
 }
 
-/// A file system of a program takes the place of a network disk.
+/// A FUSE file system stands in for a network disk.
 #[test]
 fn network_disk() {
     if let Err(why) = usable() {
@@ -206,7 +206,7 @@ fn submodules_and_filters() {
     let doctor = Doctor::of(&repo);
     doctor.says("3 files in 1 directory, 1 submodule");
     assert_eq!(doctor.code, 0);
-    // As `git lfs install` writes it, and as old versions did.
+    // The filter as `git lfs install` configures it, and as old versions did.
     repo.git(&["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
     repo.git(&["config", "filter.lfs.smudge", "git-lfs smudge -- %f"]);
     let doctor = Doctor::of(&repo);
@@ -319,7 +319,7 @@ fn objects_and_settings() {
         repo.git(&["config", key, value]);
         assert!(Doctor::of(&repo).findings().contains(&finding), "{key}");
     }
-    // Each command that is named mends what it is named for.
+    // Each suggested command fixes its finding.
     let doctor = Doctor::of(&repo);
     for finding in doctor.json["findings"].as_array().expect("a list") {
         let command = finding["command"].as_str().expect("a command");
@@ -329,7 +329,7 @@ fn objects_and_settings() {
     assert!(Doctor::of(&repo).findings().is_empty());
 }
 
-/// A copied worktree has other times than the index, and `sapwood adopt` mends that.
+/// A copied worktree has other times than the index, and `sapwood adopt` fixes that.
 #[test]
 fn copied_worktree() {
     let sandbox = Sandbox::new();
@@ -364,7 +364,7 @@ fn stale_worktrees() {
     doctor.says("worktrees 6 beside the main one, 5 of them gone");
 }
 
-/// Colours come on a terminal, or if they are asked for; `NO_COLOR` refuses them.
+/// Colours are used on a terminal or on request; `NO_COLOR` disables them.
 #[test]
 fn colours() {
     let sandbox = Sandbox::new();
@@ -380,7 +380,7 @@ fn colours() {
     assert!(!with(None, &["doctor"]).contains(&b'\x1b'));
     let painted = with(None, &always);
     assert!(!with(Some("1"), &always).contains(&b'\x1b'));
-    // Bold, green, yellow and red: dim, white and blue vanish on one of the backgrounds.
+    // Only bold, green, yellow and red: dim, white and blue are unreadable on some backgrounds.
     let codes: Vec<&[u8]> =
         painted.split_str("\x1b[").skip(1).map(|rest| rest.split_str("m").next().expect("one")).collect();
     assert!(!codes.is_empty());

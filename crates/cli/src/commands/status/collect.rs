@@ -398,7 +398,7 @@ fn collect_beside(
     let worktree = status::examine(repo, root, &index, &options)?;
     let searched = options.untracked.is_some();
     watch.finish();
-    // Reads for tracked files would have happened without the search for untracked files, too.
+    // Tracked files would have been read without the search for untracked files, too.
     let took = began.elapsed().saturating_sub(worktree.swept);
     if searched {
         trace::walk(2, pathspecs.common_directory(), &worktree.found);

@@ -2,7 +2,7 @@
 
 use super::after;
 
-/// Hooks that tell what they see.
+/// Installs hooks that print their arguments and environment.
 fn telling() -> String {
     let mut script = String::from("git add a && mkdir -p .git/hooks");
     for name in ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-rewrite"] {

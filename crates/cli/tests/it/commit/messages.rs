@@ -1,4 +1,4 @@
-//! Where messages come from, and how they are cleaned.
+//! The sources of messages, and their cleaning.
 
 use super::after;
 

@@ -1,4 +1,4 @@
-//! `commit` beside Git: commits byte for byte, reflogs, what is printed, and what hooks see.
+//! `commit` compared with Git: commits byte for byte, reflogs, output, and what hooks observe.
 
 use crate::scripted::Scripted;
 
@@ -11,7 +11,7 @@ const SETUP: &str = "
     mkdir d && echo 1 >a && echo 2 >d/b && echo 3 >c && git add . && git commit -q -m one &&
     echo 4 >a && echo 5 >d/b && echo 6 >new";
 
-/// Two repositories after `SETUP` and a further script.
+/// Creates two repositories and runs `SETUP` and another script in them.
 fn after(script: &str) -> Scripted {
     Scripted::new(&format!("{SETUP} && {script}"))
 }

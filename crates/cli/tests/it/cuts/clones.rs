@@ -1,4 +1,4 @@
-//! Clones whose transfer breaks off, and that go on (`sapwood.resumableClone`).
+//! Clones whose transfer is interrupted and resumed (`sapwood.resumableClone`).
 
 use std::{
     any::Any,
@@ -16,10 +16,10 @@ use testkit::{
 use super::{add, kill_after, seen};
 use crate::{SAPWOOD, clone::tree, full, random::Random};
 
-/// A repository behind a line, and the command that clones it.
+/// A repository behind a proxy, and the command that clones it.
 struct Scene<'a> {
     sandbox: &'a Sandbox,
-    /// It ends with its value.
+    /// Dropping it stops the server.
     _server: Box<dyn Any>,
     proxy: Proxy,
     url: String,
@@ -45,7 +45,7 @@ impl<'a> Scene<'a> {
         Scene { sandbox, _server: Box::new(nginx), proxy, url }
     }
 
-    /// Makes a source of about a megabyte. Some of its files are deltas.
+    /// Creates a source of about a megabyte. Some of its objects are stored as deltas.
     fn make_source(sandbox: &Sandbox) {
         let repo = sandbox.init("served/source");
         let mut random = Random::new(3);
@@ -66,7 +66,7 @@ impl<'a> Scene<'a> {
         self.sandbox.repo("").run(Path::new(SAPWOOD), &self.args(keeping, more))
     }
 
-    /// Clones, and returns the bytes that came.
+    /// Clones, and returns the number of bytes received.
     #[track_caller]
     fn finish(&self, keeping: &str, more: &[&str], context: &str) -> u64 {
         let before = self.proxy.delivered();
@@ -75,7 +75,7 @@ impl<'a> Scene<'a> {
         self.proxy.delivered() - before
     }
 
-    /// Begins a clone that is cut off after `part` of `whole` bytes.
+    /// Starts a clone that is cut off after `part` (0 to 1) of `whole` bytes.
     #[track_caller]
     fn cut(&self, keeping: &str, more: &[&str], (whole, part): (u64, f64)) {
         self.clear();
@@ -86,7 +86,7 @@ impl<'a> Scene<'a> {
         assert_eq!(run.stderr.to_string().contains("info: the objects that came are kept"), is_kept);
     }
 
-    /// Removes what an earlier clone has left.
+    /// Removes the files of an earlier clone.
     fn clear(&self) {
         let root = self.sandbox.repo("");
         if root.exists("copy") {
@@ -101,7 +101,7 @@ impl<'a> Scene<'a> {
 
 const ALWAYS: &str = "sapwood.resumableClone=true";
 
-/// Every file and directory of a clone, but the packs, which may be several.
+/// Returns every file and directory of a clone except the packs, of which there may be several.
 fn files(copy: &Repo<'_>) -> Vec<(bstr::BString, (u32, bstr::BString))> {
     let all = tree(&copy.path).into_iter();
     all.filter(|(name, _)| !name.starts_with(b".git/objects/pack/pack-")).collect()
@@ -110,7 +110,7 @@ fn files(copy: &Repo<'_>) -> Vec<(bstr::BString, (u32, bstr::BString))> {
 #[test]
 fn clones_go_on_after_a_cut() {
     let sandbox = Sandbox::new();
-    // Slow enough to be killed on the way.
+    // The line is slow enough to kill the clone during the transfer.
     let scene = Scene::new(&sandbox, Some(2_000_000));
     let (root, copy) = (sandbox.repo(""), scene.copy());
     let whole = scene.finish(ALWAYS, &[], "undisturbed");
@@ -143,7 +143,7 @@ fn clones_go_on_after_a_cut() {
     assert!(kept >= rounds, "only {kept} clones were cut");
 }
 
-/// Cut in the first blobs, in the last, and twice.
+/// Transfers are cut in the first blobs, in the last ones, and twice.
 #[test]
 fn a_clone_that_is_cut_again_goes_on_again() {
     let sandbox = Sandbox::new();
@@ -156,7 +156,7 @@ fn a_clone_that_is_cut_again_goes_on_again() {
         scene.proxy.once(Fault::Cut, (whole as f64 * part) as u64);
         assert_eq!(scene.run(ALWAYS, &[]).code, 128);
         assert!(scene.copy().exists(".git/sapwood-clone"), "{part}");
-        // It is a repository at all times.
+        // The clone is a valid repository at all times.
         scene.copy().git(&["fsck"]);
     }
     scene.finish(ALWAYS, &[], "at last");
@@ -175,17 +175,17 @@ fn clones_are_kept_as_the_setting_says() {
         scene.cut(keeping, &[], (whole, 0.9));
         assert!(!sandbox.repo("").exists("copy"), "{keeping}: a small transfer is not kept");
     }
-    // Another setting drops the transfer that was kept.
+    // Another setting discards the partial transfer.
     scene.cut(ALWAYS, &[], (whole, 0.9));
     let came = scene.finish("sapwood.resumableClone=false", &[], "anew");
     assert!(came >= whole / 2, "{came} of {whole}");
-    // Nothing came.
+    // A cut before the first byte leaves no files.
     scene.cut(ALWAYS, &[], (whole, 0.0));
     assert!(!sandbox.repo("").exists("copy"));
     // A shallow clone is not resumed.
     scene.cut(ALWAYS, &["--depth=14"], (whole, 0.6));
     assert!(!sandbox.repo("").exists("copy"));
-    // Before the connection stands, no failure drops what was kept.
+    // A failure before the connection is established does not discard the partial transfer.
     scene.cut(ALWAYS, &[], (whole, 0.9));
     scene.proxy.once(Fault::Cut, 0);
     assert_eq!(scene.run(ALWAYS, &[]).code, 128);
@@ -268,7 +268,7 @@ fn a_server_of_the_old_protocol_begins_anew() {
     assert!((seen(&scene.copy()), files(&scene.copy())) == expected);
 }
 
-/// A bare clone goes on in its own directory, and a template's packs stay.
+/// A bare clone is resumed in its own directory, and a template's packs are kept.
 #[test]
 fn bare_clones_and_templates_go_on() {
     let sandbox = Sandbox::new();
@@ -310,7 +310,7 @@ fn a_full_disk_keeps_what_came() {
         let args = ["-c", keeping, "clone", "-q", "--bare", &scene.url, "copy"];
         root.run(Path::new(SAPWOOD), &args)
     };
-    // The file takes so much room that the pack does not fit.
+    // The file uses so much space that the pack does not fit on the disk.
     std::fs::write(small.join("ballast"), vec![1; 1_400_000]).expect("written");
     let run = clone(ALWAYS);
     assert_eq!(run.code, 128, "{}", run.stderr);
@@ -328,7 +328,7 @@ fn a_full_disk_keeps_what_came() {
     assert!(!root.exists("copy"));
 }
 
-/// Over http each batch is a request of its own.
+/// Over HTTP each batch is a separate request.
 #[test]
 fn clones_go_on_over_http() {
     let sandbox = Sandbox::new();
@@ -346,7 +346,7 @@ fn clones_go_on_over_http() {
     }
 }
 
-/// Most of the pack is trees, and some are missing at each depth.
+/// Most of the pack is trees, of which some are missing at each depth.
 #[test]
 fn missing_trees_are_asked_for() {
     let sandbox = Sandbox::new();
@@ -369,7 +369,7 @@ fn missing_trees_are_asked_for() {
         source.git(&["config", "uploadpack.allowFilter", filters]);
         scene.cut(ALWAYS, &[], (whole, 0.6));
         let came = scene.finish(ALWAYS, &[], filters) as f64 / whole as f64;
-        // A server without filters cannot be asked for trees.
+        // A server without filter support cannot send selected trees.
         assert!(came <= most && (filters == "true" || came > 0.95), "{filters}: {came}");
         scene.copy().git(&["fsck", "--strict"]);
         assert!((seen(&scene.copy()), files(&scene.copy())) == expected, "{filters}");

@@ -1,6 +1,6 @@
-//! Clones and fetches that are cut: by the network at any byte, and by SIGKILL at any moment. The
-//! repository stays usable, the same command finishes, and the result is that of an undisturbed
-//! run.
+//! Clones and fetches that are interrupted: by the network at any byte, and by SIGKILL at any time.
+//! The repository stays usable, the same command completes the work, and the result equals that of
+//! an undisturbed run.
 
 mod clones;
 
@@ -13,12 +13,12 @@ use testkit::{
 
 use crate::{SAPWOOD, full, random::Random};
 
-/// The number of moments.
+/// The number of times at which a run is killed.
 fn moments() -> u64 {
     if full() { 50 } else { 6 }
 }
 
-/// A source of some hundred kilobytes that do not compress.
+/// Creates a source of some hundred kilobytes of incompressible content.
 fn source(sandbox: &Sandbox) -> Repo<'_> {
     let repo = sandbox.init("served/source");
     let mut random = Random::new(3);
@@ -35,7 +35,7 @@ fn add(repo: &Repo<'_>, number: u64, random: &mut Random) {
     repo.commit(&number.to_string());
 }
 
-/// Everything that a clone has to show for itself.
+/// Returns the objects, refs and status of a clone, after `fsck`.
 fn seen(repo: &Repo<'_>) -> [bstr::BString; 4] {
     repo.git(&["fsck", "--full"]);
     let objects = ["cat-file", "--batch-all-objects", "--batch-check"];

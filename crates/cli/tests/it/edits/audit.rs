@@ -1,11 +1,11 @@
-//! Finds out why Git, which trusts its monitor daemon and its caches, gives a wrong answer: the
+//! Determines why Git, which trusts its monitor daemon and its caches, returns a wrong result: the
 //! daemon missed a change, or sapwood wrote a misleading index.
 //!
-//! Before sapwood runs, Git is run with its caches. If its answer is wrong, the caches are
-//! discarded, so sapwood starts from an index that misleads nobody. If Git is then wrong about a
-//! path that has not changed meanwhile, sapwood's index is at fault. If sapwood was the last
-//! writer, and the daemon names a path that Git is wrong about, sapwood's index is at fault too.
-//! Without the daemon the cause is not determined: wrong answers of Git with its caches are only
+//! Before sapwood runs, Git is run with its caches. If its result is wrong, the caches are
+//! discarded, so sapwood starts from an index that misleads no program. If Git is then wrong about
+//! a path that has not changed meanwhile, sapwood's index is at fault. If sapwood was the last
+//! writer, and the daemon reports a path that Git is wrong about, sapwood's index is at fault too.
+//! Without the daemon the cause is not determined: wrong results of Git with its caches are only
 //! counted.
 
 use std::{
@@ -44,7 +44,7 @@ pub(super) struct Audit<'a> {
 /// A status command that uses the untracked cache and all flags of the entries.
 const ALL: [&str; 4] = ["status", "--porcelain=v2", "-z", "--no-renames"];
 
-/// The daemon sometimes answers before it has received all events.
+/// The daemon sometimes responds before it has received all events.
 const ATTEMPTS: usize = 3;
 
 impl<'a> Audit<'a> {
@@ -52,7 +52,7 @@ impl<'a> Audit<'a> {
         Audit { repo, has_daemon, writer: Writer::Git, index: None, git_was_wrong: 0 }
     }
 
-    /// Ensures that the index misleads nobody from here on. Returns an error if sapwood wrote a
+    /// Ensures that the index misleads no program from here on. Returns an error if sapwood wrote a
     /// misleading index.
     pub(super) fn settle(&mut self) -> Result<(), String> {
         if self.has_daemon {
@@ -97,11 +97,10 @@ impl<'a> Audit<'a> {
         }
     }
 
-    /// Discards the caches of Git after a wrong answer: everything in the index besides the
-    /// entries.
+    /// Discards Git's caches after a wrong result: everything in the index except the entries.
     pub(super) fn forgive(&mut self) {
         self.git_was_wrong += 1;
-        // With the daemon and an untracked cache, Git aborts with a BUG message if the top
+        // With the daemon and an untracked cache, Git aborts with a BUG message if the root
         // directory was touched, and leaves its lock.
         let _ = fs::remove_file(self.repo.join(".git/index.lock"));
         self.repo.git(&[&PLAIN[1..], &["update-index", "--force-write-index"]].concat());
@@ -142,7 +141,7 @@ impl<'a> Audit<'a> {
     }
 
     /// Returns the paths that the daemon reports since the token in the index. Returns none if the
-    /// daemon does not answer.
+    /// daemon does not respond.
     fn named_by_daemon(&self) -> Vec<BString> {
         let Some(token) = self.bytes().and_then(|index| token(&index)) else { return Vec::new() };
         let socket = self.repo.join(".git/fsmonitor--daemon.ipc");
@@ -151,7 +150,7 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// Returns true if the paths are equal or one is inside of the other; `/` contains every path.
+/// Returns true if the paths are equal or one is inside the other; `/` contains every path.
 fn are_related(one: &BString, other: &BString) -> bool {
     let [one, other] = [one, other].map(|path| path.trim_end_with(|letter| letter == '/'));
     let is_in = |inner: &[u8], outer: &[u8]| {

@@ -1,4 +1,4 @@
-//! Checks that sapwood's answers are correct.
+//! Checks that sapwood's output is correct.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -23,7 +23,7 @@ struct Said {
     stderr: BString,
 }
 
-/// A command line, and the directory that it runs in.
+/// A command line, and the directory to run it in.
 struct Question {
     args: Vec<OsString>,
     dir: Vec<u8>,
@@ -35,7 +35,7 @@ pub(super) struct Judge<'a> {
     asked: usize,
 }
 
-/// Options that make Git answer without any cache.
+/// Options that make Git run without any cache.
 pub(super) const PLAIN: [&str; 5] =
     ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"];
 
@@ -66,7 +66,7 @@ impl<'a> Judge<'a> {
             }
         }
         if life.has_daemon() {
-            // The daemon sometimes answers before it has received all events.
+            // The daemon sometimes responds before it has received all events.
             let mut git = self.repo.git_command();
             git.env("GIT_OPTIONAL_LOCKS", "0");
             if self.ask(git, &question).stdout != truth.stdout {
@@ -110,7 +110,7 @@ impl<'a> Judge<'a> {
         life.wrote(Writer::Sapwood);
     }
 
-    /// Returns Git's answer with an index whose stat data it does not trust.
+    /// Returns Git's output with an index whose stat data it does not trust.
     fn truth(&mut self, question: &Question) -> Said {
         let mut git = self.repo.git_command();
         let time = UNIX_EPOCH + Duration::from_secs(1);

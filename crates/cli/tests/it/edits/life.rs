@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{SAPWOOD, random::Random};
 
-/// Frequent names, so that edits meet at the same paths.
+/// Frequent names, so that edits collide at the same paths.
 const NAMES: [&[u8]; 10] = [b"a", b"b", b"d", b"out", b"a.o", b"B", b"a-b", b"a.b", b"x y", b"link"];
 
 /// Names that need quoting or escaping.
@@ -102,7 +102,7 @@ pub(super) struct Life<'a> {
     pub(super) random: Random,
     watch: Watch<'a>,
     pub(super) audit: Audit<'a>,
-    /// The number of modification times handed out; each file gets a second of its own.
+    /// The number of modification times assigned; each file gets its own second.
     moments: u64,
     /// The actions so far, the latest one last.
     pub(super) log: Vec<String>,
@@ -191,7 +191,7 @@ impl<'a> Life<'a> {
         ends.map(|end| self.place(&path[..end])).any(|above| above.is_symlink())
     }
 
-    /// Returns a random directory of the repository, often its top.
+    /// Returns a random directory of the repository, often its root.
     pub(super) fn directory(&mut self) -> Vec<u8> {
         let is_dir = |mode: u32| mode & 0o170_000 == 0o040_000;
         let found = self.watch.view.iter().filter(|(path, sight)| is_dir(sight.0) && !self.is_nested(path));
@@ -260,8 +260,8 @@ impl<'a> Life<'a> {
         self.age(dir);
     }
 
-    /// Returns true if a file moved to another place could not be told from the file that was
-    /// there. Links keep their times.
+    /// Returns true if a file moved to this place could not be distinguished from the file that it
+    /// replaces. Symlinks keep their times.
     fn is_twin(&self, place: &Path) -> bool {
         self.minimal && place.symlink_metadata().is_ok_and(|meta| !meta.is_file())
     }
@@ -291,7 +291,7 @@ impl<'a> Life<'a> {
         self.watch.look();
     }
 
-    /// Changes that need no process.
+    /// Makes a change that needs no process.
     fn edit(&mut self, kind: usize, path: &[u8]) -> io::Result<()> {
         let place = self.place(path);
         match kind {
@@ -304,8 +304,8 @@ impl<'a> Life<'a> {
                 fs::write(place, self.content())
             }
             4 | 5 => {
-                // Overwrites in place with the same size, often within one clock tick of the write
-                // before.
+                // Overwrites in place with the same size, often within the clock tick of the
+                // previous write.
                 let size =
                     place.symlink_metadata().map(|meta| if meta.is_file() { meta.size() } else { 0 })?;
                 for _ in 0..=self.random.below(2) {
@@ -396,7 +396,7 @@ impl<'a> Life<'a> {
                 self.clear(path)?;
                 UnixListener::bind(place).map(drop)
             }
-            // The daemon reports a change under the name used for it, and not under other hard
+            // The daemon reports a change under the name that was used for it, not under other hard
             // links.
             27 if !self.cache.daemon() && place.symlink_metadata()?.is_file() => {
                 let other = self.path();

@@ -1,10 +1,10 @@
 //! Random edits. After each step `status`, `diff-files`, `diff-index`, `ls-files`, `check-ignore`
-//! and `update-index --refresh` answer as Git does, whatever cache is in use and whichever program
-//! wrote the index last: Git and sapwood take turns.
+//! and `update-index --refresh` print the same as Git, whatever cache is in use and whichever
+//! program wrote the index last: Git and sapwood take turns.
 //!
-//! The expected answer is Git's without caches and with an index of the oldest possible date, so
+//! The expected output is Git's without caches and with an index of the oldest possible date, so
 //! that Git trusts no stat data. Nothing that either program has recorded can hide a change. A case
-//! is its seed. The directory of a failing case is kept for inspection.
+//! is identified by its seed. The directory of a failing case is kept for inspection.
 
 mod audit;
 mod judge;

@@ -1,4 +1,4 @@
-//! Scans the worktree for the test itself, so that a monitor hook can report exactly the changed
+//! Scans the worktree on behalf of the test, so that a monitor hook can report exactly the changed
 //! paths.
 
 use std::{
@@ -19,7 +19,7 @@ use super::Cache;
 /// The stat data and content hash of a path.
 type Sight = (u32, u64, u64, (i64, i64), (i64, i64), u64);
 
-/// The state of each path, relative to the worktree's top.
+/// The state of each path, relative to the worktree's root.
 pub(super) type View = BTreeMap<Vec<u8>, Sight>;
 
 /// The program that reports changes to Git.

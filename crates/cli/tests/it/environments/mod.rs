@@ -21,15 +21,15 @@ use bstr::ByteSlice as _;
 use self::world::{Snapshot, Stage, differences, said};
 use crate::{SAPWOOD, random::Random};
 
-/// A value that every variable and every setting may have.
+/// A value to try for every variable and every setting.
 const ANYWHERE: &[&str] = &[""];
 
-/// Object directories of other repositories. They can be added once missing objects are reported as
-/// Git reports them: `@/other/.git/objects`, `@/plain`; for `GIT_COMMON_DIR` `@/other/.git` and
+/// Object directories of other repositories. They can be added once sapwood reports missing objects
+/// like Git: `@/other/.git/objects`, `@/plain`; for `GIT_COMMON_DIR` `@/other/.git` and
 /// `@/bare.git`, for `GIT_INDEX_FILE` `@/top/.git/index`.
 const OBJECTS_ELSEWHERE: &[&str] = &[];
 
-/// Current directories. `@` stands for the directory that holds all repositories.
+/// Current directories. `@` stands for the directory that contains all repositories.
 const DIRECTORIES: &[&str] = &[
     "@/top",
     "@/top",
@@ -151,7 +151,7 @@ const SCOPES: &[Scope] = &[
     Scope::Count,
 ];
 
-/// Commands that change or print much.
+/// Commands that change or print much state.
 const COMMANDS: &[&[&str]] = &[
     &["status"],
     &["status", "--porcelain=v2", "--branch", "--ignored"],

@@ -273,7 +273,7 @@ fn collect(root: &Path, dir: &Path, found: &mut Snapshot) {
 }
 
 /// Returns the version of an index and its entries without their stat data. Returns the bytes
-/// unchanged if they are no index.
+/// unchanged if they are not an index.
 fn entries_of(index: &[u8]) -> BString {
     let number = |at: usize| -> Option<usize> {
         let bytes = index.get(at..at + 4)?;

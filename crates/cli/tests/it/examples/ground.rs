@@ -1,4 +1,4 @@
-//! A Git server and a place for bases, and scripts that run as on a runner.
+//! A Git server and a remote for bases, and scripts that run as on a CI runner.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use testkit::{
 
 use crate::SAPWOOD;
 
-/// A Git server with one repository, and the address of a remote for bases.
+/// A Git server with one repository, and the URL of a remote for bases.
 pub(super) struct Ground {
     nginx: Nginx,
     pub(super) sandbox: Sandbox,
@@ -44,12 +44,12 @@ impl Ground {
         self.sandbox.path()
     }
 
-    /// Returns the address of the repository on the Git server.
+    /// Returns the URL of the repository on the Git server.
     pub(super) fn url(&self) -> String {
         self.nginx.url("git/app.git")
     }
 
-    /// Returns the address of a remote for bases, a directory.
+    /// Returns the URL of a remote for bases, which is a directory.
     pub(super) fn remote(&self) -> String {
         format!("file://{}/remote", self.sandbox.path().display())
     }
@@ -70,7 +70,7 @@ impl Ground {
         self.work().git(&["rev-parse", "HEAD"]).stdout.to_string().trim().to_owned()
     }
 
-    /// Runs a script as a runner does, in a directory of its own. Returns that directory.
+    /// Runs a script as a runner does, in a new directory. Returns that directory.
     pub(super) fn run(&self, name: &str, variables: &[(String, String)], script: &str) -> Repo<'_> {
         let here = self.sandbox.repo(name);
         fs::create_dir_all(&here.path).expect("a directory");
@@ -85,7 +85,7 @@ impl Ground {
         here
     }
 
-    /// Fails if a worktree is not clean at a commit, or does not come from a base.
+    /// Asserts that a worktree is clean at a commit, and comes from a base.
     pub(super) fn is_from_base(&self, worktree: &Repo<'_>, commit: &str) {
         assert_eq!(worktree.git(&["rev-parse", "HEAD"]).stdout, format!("{commit}\n").as_str());
         assert_eq!(worktree.git(&["status", "--porcelain"]).stdout, "");

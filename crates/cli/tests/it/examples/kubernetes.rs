@@ -1,5 +1,5 @@
-//! `examples/kubernetes`: the artifact in a registry, laid out as a runtime lays out an image
-//! volume, and the script of the init container there.
+//! `examples/kubernetes`: the artifact in a registry, unpacked like an image volume by a container
+//! runtime, and the script of the init container on it.
 
 use std::{
     fs,
@@ -64,7 +64,7 @@ fn lay_out(registry: SocketAddr, tag: &str, dir: &Path) {
     }
 }
 
-/// Sends a request, and returns the body of the answer.
+/// Sends a request, and returns the body of the response.
 fn get(registry: SocketAddr, path: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(registry).expect("the registry listens");
     let accept = "application/vnd.oci.image.manifest.v1+json, */*";

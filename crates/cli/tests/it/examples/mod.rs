@@ -1,4 +1,4 @@
-//! The files in `examples/`, run as they are.
+//! The unchanged files in `examples/`, executed.
 
 mod ground;
 mod kubernetes;

@@ -1,5 +1,5 @@
 //! `examples/github-actions`, `examples/gitlab` and `examples/systemd`: their scripts, with the
-//! variables that a runner sets, beside a Git server and a remote in a directory.
+//! variables that a runner sets, with a Git server and a remote in a directory.
 
 use std::{fs, path::Path, process::Command};
 

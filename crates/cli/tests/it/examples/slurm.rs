@@ -1,5 +1,5 @@
 //! `examples/slurm` on a cluster of four nodes on this machine. The jobs run as an ordinary user,
-//! in workspaces that the prolog makes and the epilog removes.
+//! in workspaces that the prolog creates and the epilog removes.
 
 use std::{
     fs,
@@ -20,26 +20,26 @@ use crate::SAPWOOD;
 
 const NODES: usize = 4;
 
-/// The user of the jobs. The controller wants one that the system knows.
+/// The user of the jobs. The controller requires a user that the system knows.
 const USER: &str = "nobody";
 
-/// The time in which all jobs of a test must end, on a busy machine.
+/// The time limit for all jobs of a test, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// A cluster, and on each node a clone of `server.git` with the example's files.
 struct Ground {
     slurm: Slurm,
-    /// Dropped after the cluster.
+    /// Must be dropped after the cluster.
     sandbox: Sandbox,
 }
 
 impl Ground {
-    /// Returns `None` if this machine cannot have one.
+    /// Creates the cluster. Returns `None` if this machine does not support one.
     fn new(settings: &str) -> Option<Ground> {
         let sandbox = Sandbox::new();
         let at = sandbox.path();
         fs::set_permissions(&at, fs::Permissions::from_mode(0o755)).expect("our directory");
-        // Root looks at what the ordinary user owns.
+        // Root reads repositories that the ordinary user owns.
         fs::write(at.join("home/.gitconfig"), "[safe]\n\tdirectory = *\n").expect("a home");
         let work = sandbox.init("work");
         for number in 0..200 {
@@ -112,8 +112,8 @@ impl Ground {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Runs a shell script as a job on the first node, with this comment, to its end. Returns all
-    /// that it and the nodes said.
+    /// Runs a shell script as a job with this comment on the first node, and waits for it. Returns
+    /// the output of the job and the nodes.
     fn job(&self, comment: &str, script: &str) -> String {
         let file = self.sandbox.path().join("script");
         fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a file");
@@ -129,14 +129,14 @@ impl Ground {
         run.stdout.to_string()
     }
 
-    /// Returns all that jobs, prologs and epilogs said.
+    /// Returns the output of all jobs, prologs and epilogs.
     fn said(&self) -> String {
         let entries = fs::read_dir(self.sandbox.path()).expect("the sandbox").flatten();
         let logs = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("log."));
         logs.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect()
     }
 
-    /// Fails if a node has a workspace, a mount in the directory of workspaces, or a process.
+    /// Asserts that no node has a workspace, a mount in the workspace directory, or a process.
     fn nothing_is_left(&self) {
         assert_eq!(self.slurm.processes_of_jobs(), Vec::<String>::new());
         for node in 1..=NODES {
@@ -198,7 +198,7 @@ fn the_epilog_keeps_unsaved_work_and_says_where() {
     let unsaved = fs::read_to_string(node.join("jobs").join(&name).join("unsaved"));
     assert_eq!(unsaved.expect("the file"), "mine\n");
 
-    // A commit that is on no branch is unsaved too. A pushed one is not.
+    // A commit on no branch counts as unsaved too. A pushed one does not.
     let commit = "cd $SAPWOOD_WORKSPACE && echo 1 >file && git add file && git commit -qm 1";
     let said = ground.job(&comment, commit);
     assert_eq!(ground.sapwood(&["workspace", "list"]).lines().count(), 2, "{said}");

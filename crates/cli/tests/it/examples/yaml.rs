@@ -1,4 +1,4 @@
-//! YAML of the examples.
+//! Reading the YAML of the examples.
 
 use std::fs;
 
@@ -12,18 +12,18 @@ pub(super) fn read(name: &str) -> Yaml {
     documents.remove(0)
 }
 
-/// Returns the texts of a list.
+/// Returns the strings of a list.
 pub(super) fn lines(list: &Yaml) -> Vec<String> {
     list.as_vec().expect("a list").iter().map(text).collect()
 }
 
-/// Returns a text.
+/// Returns a string.
 pub(super) fn text(value: &Yaml) -> String {
     value.as_str().expect("a text").to_owned()
 }
 
-/// Returns the names and values of a map of variables. A value that the runner computes is taken
-/// from `given`, and `given` goes before the others.
+/// Returns the names and values of a map of variables. A value that the runner computes comes from
+/// `given`, whose variables precede the others.
 pub(super) fn variables(map: &Yaml, given: &[(&str, &str)]) -> Vec<(String, String)> {
     let written = map.as_hash().expect("a map").iter().map(|(name, value)| (text(name), text(value)));
     let mut all: Vec<(String, String)> =

@@ -46,7 +46,7 @@ impl Trouble {
         }
     }
 
-    /// Returns the system's words.
+    /// Returns the system's message.
     pub(super) fn reason(self) -> String {
         let errno = self.errno().expect("what has none is absorbed");
         let reason = std::io::Error::from_raw_os_error(errno).to_string();
@@ -146,7 +146,7 @@ pub(super) fn of(
     cases
 }
 
-/// A kind of read of refs that fails; each call of the kind fails in turn.
+/// A kind of ref read that fails; each call of the kind fails in turn.
 pub(super) struct Look {
     pub(super) number: usize,
     pub(super) command: Command,
@@ -163,7 +163,7 @@ impl Look {
         vec![Fault { operation, at: self.at.clone(), nth: Nth::Only(nth), what: Self::TROUBLE.what() }]
     }
 
-    /// Returns all kinds.
+    /// Returns all kinds of ref reads.
     pub(super) fn all() -> Vec<Look> {
         use Operation::{Getattr, Lookup, Open, Opendir, Read, Readdir};
         let places = [At::Below("repo/.git/refs".into()), At::Path("repo/.git/packed-refs".into())];
@@ -210,7 +210,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A path, the operation on it, and its failures.
+/// A path, the operation on it, and its errors.
 type Struck = (&'static str, Operation, &'static [Trouble]);
 
 /// Paths in the repository that a command works on. `BLOB`, `PACK` and `PACK_INDEX` stand for the

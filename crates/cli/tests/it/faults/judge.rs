@@ -11,7 +11,7 @@ use super::{
 };
 use crate::seen::Node;
 
-/// The errors found in a run and in the state it left. Empty if there are none.
+/// The flaws found in a run and in the state it left. Empty if there are none.
 pub(super) struct Verdict(pub(super) Vec<String>);
 
 impl Verdict {
@@ -88,7 +88,7 @@ pub(super) fn judge(
     verdict
 }
 
-/// Returns the exit code that sapwood should have for Git's exit code.
+/// Returns the exit code that sapwood must return for Git's exit code.
 pub(super) fn expected(place: &Place, git: i32) -> i32 {
     let stays = place.operation == Operation::Unlink && place.path.ends_with("old/1");
     let loose = place.operation == Operation::Read && is_loose(&place.path);
@@ -197,7 +197,7 @@ fn index_is_true(
     }
 }
 
-/// Returns true if a file differs from its entry in the index.
+/// Returns true if a file differs from its index entry.
 fn differs(world: &World, path: &BString, entry: &BString, node: Option<&Node>) -> bool {
     let words: Vec<&str> = entry.to_str().expect("text").split(' ').collect();
     let blob = &world.blobs[&BString::from(words[1])];
@@ -215,7 +215,7 @@ fn differs(world: &World, path: &BString, entry: &BString, node: Option<&Node>) 
 }
 
 /// Adds the files that could not be removed: they stay, untracked and with a warning, as in Git. A
-/// file in the way of another one has to be removed a second time, which must succeed.
+/// file in the way of another one must be removed a second time, which must succeed.
 fn with_what_stays(before: &Seen, after: &Seen, stderr: &BString) -> Seen {
     let mut expected = after.clone();
     for (path, node) in &before.worktree {
@@ -233,7 +233,7 @@ fn is_above(dir: &BString, path: &BString) -> bool {
     path.strip_prefix(dir.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// Checks that the state is the one that Git reaches without faults.
+/// Checks that the state equals the one that Git reaches without faults.
 fn same(verdict: &mut Verdict, when: &str, expected: &Seen, seen: &Seen) {
     let files = |seen: &Seen| seen.worktree.keys().cloned().collect::<Vec<_>>();
     verdict.require(files(expected) == files(seen), || {
@@ -249,8 +249,8 @@ fn same(verdict: &mut Verdict, when: &str, expected: &Seen, seen: &Seen) {
     });
 }
 
-/// Returns true if the real Git, which checks a bundle's clone for missing objects, met the fault.
-/// Its message has no reason in it, and it does not retry an interrupted call. Git's own clone runs
+/// Returns true if the fault hit the real Git, which checks a bundle's clone for missing objects.
+/// Its message contains no reason, and it does not retry an interrupted call. Git's own clone runs
 /// the same check and ends in the same way.
 fn child_failed(command: Command, stderr: &BString, struck: &[Struck]) -> bool {
     let mut lines = stderr.lines().rev();
@@ -262,16 +262,16 @@ fn child_failed(command: Command, stderr: &BString, struck: &[Struck]) -> bool {
         && paths.iter().all(|path| path == "copy" || path.starts_with(b"copy/.git"))
 }
 
-/// Checks that the message names a path that failed, and the reason.
+/// Checks that the message contains a path that failed, and the reason.
 fn explained(verdict: &mut Verdict, stderr: &BString, struck: &[Struck], trouble: Trouble) {
     let reason = trouble.reason();
     verdict.require(stderr.contains_str(&reason), || format!("it does not say why ({reason})"));
     let named = struck.iter().flat_map(|struck| &struck.paths).any(|path| {
-        // The name of the file or of its directory.
+        // The name of the file, or of its directory, must occur.
         let mut names = path.rsplit(|byte| *byte == b'/').take(2);
         names.any(|name| stderr.contains_str(name.strip_suffix(b".lock").unwrap_or(name)))
     });
-    // A ref stands for the files that may hold it.
+    // A ref's name stands for the files that may contain it.
     let named = named || stderr.contains_str("unable to resolve reference '");
     verdict.require(named, || format!("it names none of {struck:?}"));
 }

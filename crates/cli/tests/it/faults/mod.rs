@@ -1,6 +1,6 @@
 //! The fault matrix: every operation that a clone, a checkout, a switch and a reset request from
 //! their disk fails in every way, at the first, the middle and the last call. The command exits
-//! like Git, names the path and the reason, leaves nothing half done, and completes when it runs
+//! like Git, reports the path and the reason, leaves no partial state, and completes when it runs
 //! again.
 
 mod cases;
@@ -28,7 +28,7 @@ fn world() -> Option<World> {
 }
 
 /// Runs in full or not at all: the choice of cases in a slice would change with every operation
-/// that a command gains or loses.
+/// that is added to or removed from a command.
 #[test]
 fn recovers_from_a_failure_of_each_operation() {
     if !full() {
