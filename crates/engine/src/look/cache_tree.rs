@@ -1,7 +1,8 @@
-//! The cache-tree of an index: its nodes, and the trees that they name.
+//! The cache-tree of an index: builds its nodes and the trees to which they refer.
 //!
 //! [`complete`] does what Git does at the end of a checkout: a directory whose node is invalid
-//! becomes valid if the tree of its entries exists. [`build`] makes the missing trees by [`Rules`].
+//! becomes valid if the tree of its entries exists. [`build`] creates missing trees according to
+//! [`Rules`].
 
 use std::{convert::Infallible, io::Write as _, ops::Range};
 
@@ -13,8 +14,8 @@ use format::{
 };
 use sys::profile::{self, Phase};
 
-/// Makes every node valid that can be. `exists` returns true if the tree with this object ID and
-/// content is in the object database.
+/// Validates every node whose tree exists. `exists` returns true if the tree with this object ID
+/// and content is in the object database.
 pub(crate) fn complete(index: &mut Index, exists: &dyn Fn(&ObjectId, &[u8]) -> bool) {
     let _phase = profile::span(Phase::Index);
     let old = index.cache_tree.take();
@@ -42,23 +43,23 @@ pub(crate) fn of_directory(
     built.node
 }
 
-/// The rules by which the trees of an index are made.
+/// The callbacks that decide which trees exist or are created.
 pub(crate) trait Rules {
-    /// The error that ends the work.
+    /// The error that ends the build.
     type Error;
 
     /// Returns true if the tree of a valid node is usable.
     fn has(&self, tree: &ObjectId) -> bool;
 
-    /// Looks at an entry that goes into a tree, or at a directory (without a slash at the end).
+    /// Checks an entry that becomes part of a tree, or a directory (without a slash at the end).
     fn check(&self, mode: Mode, oid: &ObjectId, path: &BStr, flags: Flags) -> Result<(), Self::Error>;
 
-    /// Makes the tree of `directory`. If it returns false, there is no tree, and the node and those
-    /// above it stay invalid.
+    /// Creates the tree of `directory`. Returns false if there is no such tree; then the node and
+    /// those above it stay invalid.
     fn make(&self, directory: &BStr, oid: &ObjectId, content: &[u8]) -> Result<bool, Self::Error>;
 }
 
-/// Makes nothing: a tree counts if the callback returns true.
+/// Creates no trees. The callback returns true if a tree exists.
 struct Existing<'a>(&'a dyn Fn(&ObjectId, &[u8]) -> bool);
 
 impl Rules for Existing<'_> {
@@ -77,18 +78,18 @@ impl Rules for Existing<'_> {
     }
 }
 
-/// A directory deeper than this has no tree. No file system allows more components, and Git reads
-/// no deeper trees.
+/// The maximum depth of a directory with a tree. File systems allow no more path components, and
+/// Git reads no deeper trees.
 const MAX_DEPTH: usize = 2048;
 
-/// A node, and its tree. The tree exists without the node being valid if entries of the index are
-/// not in it, because they are only intended to be added.
+/// A node, and its tree. The node is invalid although the tree exists if some of its entries are
+/// intent-to-add entries, which are not in the tree.
 pub(crate) struct Built {
     pub(crate) node: CacheTree,
     pub(crate) tree: Option<ObjectId>,
 }
 
-/// Builds the node of the whole index, which is merged.
+/// Builds the node of the whole index, which must be merged.
 pub(crate) fn build<R: Rules>(index: &Index, old: Option<&CacheTree>, rules: &R) -> Result<Built, R::Error> {
     let all = 0..index.entries().len();
     Builder { index, rules }.build(BStr::new(""), 0, all, old, MAX_DEPTH)
@@ -101,7 +102,7 @@ struct Builder<'a, R: Rules> {
 
 impl<R: Rules> Builder<'_, R> {
     /// Builds the node `name` for the entries in `range`. Their paths share the first `prefix`
-    /// bytes. `levels` is the number of levels that may follow.
+    /// bytes. `levels` is the number of levels that are allowed below.
     fn build(
         &self,
         name: &BStr,
@@ -131,7 +132,7 @@ impl<R: Rules> Builder<'_, R> {
         }
         let mut content = Vec::new();
         let (mut is_whole, mut has_all) = (true, true);
-        // As in Git, faults below come before those of this directory.
+        // As in Git, errors of subdirectories come before those of this directory.
         let mut refused = None;
         let mut at = range.start;
         while at < range.end {
@@ -157,7 +158,7 @@ impl<R: Rules> Builder<'_, R> {
             let is_valid = child.node.valid.is_some();
             is_whole &= is_valid;
             match child.tree {
-                // All of its files are only intended to be added.
+                // All entries below are intent-to-add entries.
                 Some(oid) if !is_valid && oid == ObjectId::empty_tree(self.index.hash) => {}
                 Some(oid) => push_entry(&mut content, Mode::TREE.bits(), name, &oid),
                 None => has_all = false,

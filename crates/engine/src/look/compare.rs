@@ -1,4 +1,5 @@
-//! Compares index entries with their files, by stat data, and by content if these do not suffice.
+//! Compares index entries with their files, by stat data and, where these are inconclusive, by
+//! content.
 
 use std::sync::atomic::AtomicBool;
 
@@ -28,15 +29,15 @@ pub(crate) struct Compared {
     pub(crate) at: usize,
     /// The state of its path.
     pub(crate) seen: Seen,
-    /// [`Match::Same`] if the file has the entry's content, else [`Match::Different`].
+    /// [`Match::Same`] if the file has the entry's content, otherwise [`Match::Different`].
     pub(crate) verdict: Match,
-    /// The stat data in the entry are those of the file.
+    /// True if the stat data in the entry equal those of the file.
     pub(crate) as_it_was: bool,
 }
 
-/// Compares the entries at the positions `asked` with their files, in parallel, by stat data, and
-/// by content if these do not suffice. Entries that are left out of the result match. Submodules
-/// are always in it, as only the existence of their directory is checked.
+/// Compares the entries at the positions `asked` with their files, in parallel, by stat data and,
+/// where these are inconclusive, by content. Entries that match are not in the result. Submodules
+/// always are, because only the existence of their directory is checked.
 pub(crate) fn compare(
     repo: &repo::Repository,
     worktree: &Dir,
@@ -54,7 +55,7 @@ pub(crate) fn compare(
     };
     scan.run(scan::workers(repo)?);
     let notes = scan.into_notes();
-    // If the path is missing, probe for what blocks it.
+    // For a missing path, find the component that blocks it.
     let is_there = |note: &Note| matches!(note.state, PathState::There(_));
     let absent: Vec<(&BStr, Want)> =
         notes.iter().filter(|note| !is_there(note)).map(|note| (index.path_at(note.at), want)).collect();

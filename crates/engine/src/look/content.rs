@@ -1,4 +1,4 @@
-//! Reads worktree files as blobs: bytes after conversion, and their object names.
+//! Reads worktree files as blobs: converts their bytes, and computes their object names.
 
 use std::{
     convert::Infallible,
@@ -26,7 +26,7 @@ const STEPS_PER_FILE: usize = 8;
 
 /// Converts a worktree file's bytes into a blob's. Tests use one that leaves them unchanged.
 pub(crate) trait Cleaning: Sync {
-    /// Makes the converter for one thread.
+    /// Creates the converter for one thread.
     fn worker(&self) -> Box<dyn CleaningWorker + '_>;
 
     /// Prints the messages of the workers, in the order of the entries.
@@ -49,8 +49,8 @@ pub(crate) trait CleaningWorker: Send {
     }
 }
 
-/// Returns for each of `entries` whether its file has the entry's content. Messages of the
-/// conversion are printed each time, as Git does. `meter` counts the entries.
+/// Returns a bool for each of `entries`: true if its file has the entry's content. Prints the
+/// messages of the conversion each time, as Git does. `meter` counts the entries.
 pub(crate) fn same_content(
     root: &Dir,
     index: &Index,
@@ -98,7 +98,7 @@ pub(crate) fn hash(
     Ok(content.map(|content| name(entry.oid.kind(), content)))
 }
 
-/// Computes a blob's object ID. Returns the null ID for a SHA-1 collision attack, which no object
+/// Computes a blob's object ID. For a SHA-1 collision attack, returns the null ID, which no object
 /// has.
 pub(crate) fn name(kind: HashKind, content: &[u8]) -> ObjectId {
     let mut hasher = Hasher::object(kind, "blob", content.len() as u64);
@@ -106,15 +106,15 @@ pub(crate) fn name(kind: HashKind, content: &[u8]) -> ObjectId {
     hasher.finish().unwrap_or(ObjectId::null(kind))
 }
 
-/// Memory for [`cleaned`], reused from file to file.
+/// Buffers for [`cleaned`], reused for each file.
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub(crate) file: Vec<u8>,
     pub(crate) converted: Vec<u8>,
 }
 
-/// Reads the worktree file as the blob of an entry with this mode. The content is in one of the
-/// buffers. Returns `None` if the file is missing.
+/// Reads the worktree file of an entry with this mode, converted to a blob. The content is in one
+/// of the buffers. Returns `None` if the file is missing.
 pub(crate) fn cleaned<'a>(
     root: &Dir,
     path: &BStr,
@@ -131,7 +131,7 @@ pub(crate) fn cleaned<'a>(
         *file = target;
         return Ok(Some(file));
     }
-    // If core.symlinks is off, a regular file holds the link's target.
+    // If `core.symlinks` is off, a link is a regular file that contains the link's target.
     match root.open_file(path) {
         Ok(mut open) => open.read_to_end(file).map_err(examine)?,
         Err(error) if is_obstacle(&error) => return Ok(None),
@@ -161,7 +161,7 @@ impl CleaningWorker for repo::convert::Worker {
     }
 }
 
-/// A converter that is loaded, with the attributes, when the first content has to be converted.
+/// A converter that loads the attributes when the first content has to be converted.
 pub(crate) struct LazyConverter<'a> {
     pub(crate) repo: &'a repo::Repository,
     pub(crate) index: &'a Index,
@@ -174,7 +174,8 @@ impl<'a> LazyConverter<'a> {
         LazyConverter { repo, index, converter: OnceLock::new(), load: Converter::for_compare }
     }
 
-    /// Makes a converter for showing file contents. It warns if the conversion cannot be reversed.
+    /// Creates a converter for showing file contents. It warns if the conversion cannot be
+    /// reversed.
     pub(crate) fn for_showing(repo: &'a repo::Repository, index: &'a Index) -> Self {
         LazyConverter { load: Converter::for_showing, ..LazyConverter::new(repo, index) }
     }
@@ -194,7 +195,7 @@ impl Cleaning for LazyConverter<'_> {
     }
 }
 
-/// Takes the place of a converter that could not be loaded.
+/// Replaces a converter that could not be loaded. Every use returns the error.
 struct FailedConverter<'a>(&'a Arc<repo::Error>);
 
 impl CleaningWorker for FailedConverter<'_> {

@@ -5,7 +5,7 @@ use format::ObjectId;
 
 use super::{ignore, sparse};
 
-/// Why something could not be read or compared. Nothing was touched.
+/// The reason why a path or an object could not be read or compared. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
     /// An object cannot be read.
@@ -17,7 +17,7 @@ pub enum LookError {
     /// A tree object cannot be parsed, or its entries are out of order.
     #[error("malformed tree object {0}")]
     MalformedTree(ObjectId),
-    /// Configuration, attributes or filters.
+    /// Configuration, attributes or filters could not be read.
     #[error(transparent)]
     Repo(#[from] repo::Error),
     /// The attributes or filters that convert file contents cannot be loaded. All workers share
@@ -35,14 +35,14 @@ pub enum LookError {
     #[error("'git status --porcelain=2' failed in submodule {path}: {source}")]
     #[allow(missing_docs)]
     Submodule { path: BString, source: Box<LookError> },
-    /// A symbolic link is in the place of a submodule.
+    /// The path of a submodule is a symbolic link.
     #[error("expected submodule path '{path}' not to be a symbolic link")]
     #[allow(missing_docs)]
     LinkedSubmodule { path: BString },
     /// The patterns of a sparse worktree cannot be read.
     #[error(transparent)]
     Sparse(#[from] sparse::LoadError),
-    /// A tree holds a path that must not be in an index.
+    /// A tree contains a path that is invalid in an index.
     #[error("invalid path '{0}'")]
     InvalidPath(BString),
     /// There is no worktree to examine.
@@ -51,10 +51,10 @@ pub enum LookError {
     /// The index of a submodule cannot be read.
     #[error(transparent)]
     Index(#[from] store::index::LoadError),
-    /// The caller refuses to change a submodule. It holds the message, in Git's words.
+    /// The caller refuses to change a submodule. Contains the message, in Git's words.
     #[error("{0}")]
     SubmoduleRefused(BString),
-    /// Git can do this, sapwood cannot yet.
+    /// A feature of Git that sapwood does not support yet.
     #[error("{0} are not supported yet")]
     Unsupported(&'static str),
 }

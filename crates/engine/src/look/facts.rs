@@ -1,10 +1,9 @@
-//! The probe: finds what the worktree holds at the paths that a plan asks about.
+//! The probe: finds the state of the worktree at the paths that a plan depends on.
 //!
-//! Questions are grouped by directory. Directories are probed in parallel through one handle each,
+//! Queries are grouped by directory. Directories are probed in parallel through one handle each,
 //! those nearer to the root first. A directory that is missing, or blocked by a file or link,
-//! answers all questions below it that have not been asked yet. If many new paths are in one
-//! directory, the directory is listed once instead. Last, files whose stat data do not settle the
-//! question are read and hashed, in parallel.
+//! settles all remaining queries below it. If many new paths are in one directory, the directory is
+//! listed once instead.
 //!
 //! Nothing is changed. The first failure ends the probe; the error names the path.
 
@@ -23,14 +22,14 @@ use crate::{
     look::LookError,
 };
 
-/// The kind of question.
+/// The kind of query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// Nothing is expected at the path.
+    /// The path is expected to be absent.
     Absence,
     /// The stat of an entry's file.
     Stat,
-    /// Like `Stat`, but a failure gives [`Seen::Unknown`] instead of an error.
+    /// Like `Stat`, but a failure results in [`Seen::Unknown`] instead of an error.
     StatIfAny,
 }
 
@@ -39,7 +38,7 @@ pub(crate) enum Want {
 pub(crate) enum Seen {
     /// Not probed, or the probe failed.
     Unknown,
-    /// Nothing is there, or a leading directory is missing.
+    /// The path or a leading directory does not exist.
     Absent,
     /// The leading part of this length exists and is not a directory.
     Blocked(usize, Stat),
@@ -51,12 +50,12 @@ pub(crate) enum Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fact {
     pub(crate) seen: Seen,
-    /// The file has the content of its index entry.
+    /// True if the file has the content of its index entry.
     pub(crate) clean: bool,
 }
 
-/// One fact for each row. A checkout into an empty tree has almost only two kinds of facts; these
-/// take four bytes each.
+/// One fact for each row. A checkout into an empty tree has mostly two kinds of facts. These take
+/// four bytes each.
 #[derive(Debug)]
 pub(crate) struct Facts {
     /// [`UNKNOWN`], [`ABSENT`], or an index into `others` plus [`OTHERS`].
@@ -69,7 +68,7 @@ const ABSENT: u32 = 1;
 const OTHERS: u32 = 2;
 
 impl Facts {
-    /// Makes facts for `rows` rows, all unknown.
+    /// Creates facts for `rows` rows, all unknown.
     pub(crate) fn unknown(rows: usize) -> Facts {
         Facts { codes: vec![UNKNOWN; rows], others: Vec::new() }
     }
@@ -97,11 +96,11 @@ impl Facts {
     }
 }
 
-/// Fewer new paths than this in a directory are probed one by one.
+/// With fewer new paths than this, a directory is not listed; its paths are probed one by one.
 const LIST_FROM: usize = 4;
-/// A directory is listed if the index has at most this many entries in it for each new path.
+/// A directory is listed only if the index has at most this many entries in it for each new path.
 const LIST_RATIO: usize = 32;
-/// With this many questions about absence the root is listed first, as it may be empty.
+/// With this many queries for absence, the root is listed first, as it may be empty.
 const EMPTY_FROM: usize = 16;
 /// Opening a directory and probing this many names takes about as long as writing a file.
 const NAMES_PER_STEP: usize = 8;
@@ -113,7 +112,7 @@ enum Known {
     Listed(HashSet<Vec<u8>>),
 }
 
-/// The questions about one directory.
+/// The queries about one directory.
 struct Group<'a> {
     dir: &'a BStr,
     members: Vec<usize>,
@@ -121,7 +120,7 @@ struct Group<'a> {
     tracked: usize,
 }
 
-/// Returns the answers in the order of the questions.
+/// Returns the states of the queried paths, in the order of the queries.
 pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> Result<Vec<Seen>, LookError> {
     let mut answers = vec![Seen::Unknown; questions.len()];
     let absences = questions.iter().filter(|(_, want)| *want == Want::Absence).count();
@@ -178,7 +177,7 @@ fn groups<'a>(questions: &[(&'a BStr, Want)], index: &Index) -> Vec<Group<'a>> {
     groups
 }
 
-/// Returns the answer for everything in `dir` if the state of a directory above gives one.
+/// Returns the state of all paths in `dir`, if a directory above determines it.
 fn settle(known: &HashMap<BString, Known>, dir: &BStr) -> Option<Seen> {
     let mut above = BStr::new("");
     let mut rest = dir;
@@ -203,8 +202,8 @@ fn settle(known: &HashMap<BString, Known>, dir: &BStr) -> Option<Seen> {
     }
 }
 
-/// Answers all questions about one directory. If none of them is strict, a failure gives unknown
-/// states.
+/// Answers all queries about one directory. If all of them are [`Want::StatIfAny`], a failure
+/// results in unknown states.
 fn ask(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, LookError> {
     let lenient = group.members.iter().all(|&at| questions[at].1 == Want::StatIfAny);
     match ask_strictly(root, questions, group) {
@@ -253,7 +252,7 @@ fn ask_strictly(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> R
     Ok((seen, names.map(|names| (group.dir.to_owned(), Known::Listed(names)))))
 }
 
-/// Returns true if opening a directory failed because something else, or nothing, is there.
+/// Returns true if a directory could not be opened because it is missing or is not a directory.
 pub(super) fn is_obstacle(error: &std::io::Error) -> bool {
     error.kind() == ErrorKind::NotFound || error.kind() == ErrorKind::NotADirectory || is_loop(error)
 }
@@ -278,7 +277,7 @@ fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, LookError> {
             Err(source) => return Err(LookError::Examine { path: prefix.to_owned(), source }),
         }
     }
-    // The directory appeared in between: another process is changing the worktree.
+    // The directory appeared meanwhile, so another process is changing the worktree.
     let source = std::io::Error::from(ErrorKind::ResourceBusy);
     Err(LookError::Examine { path: group.dir.to_owned(), source })
 }

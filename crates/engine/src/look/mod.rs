@@ -1,4 +1,4 @@
-//! Reads what is there: the index, trees, files, ignore rules, pathspecs and sparse patterns.
+//! Reads the index, trees, files, ignore rules, pathspecs and sparse patterns.
 //!
 //! Nothing here changes the repository or the worktree. The operations above (checkout, status,
 //! diff, ...) import this module; it imports only [`crate::crew`]. See ARCHITECTURE.md.
@@ -24,7 +24,8 @@ pub use error::LookError;
 pub(crate) use error::copy_error;
 use format::path::Protect;
 
-/// Which paths the configuration protects from, beside those that are never in an index.
+/// Returns the additional paths that the configuration forbids in an index (`core.protectHFS`,
+/// `core.protectNTFS`).
 pub(crate) fn protect(repo: &repo::Repository) -> Result<Protect, repo::Error> {
     let is = |key: &str, default: bool| Ok::<bool, repo::Error>(repo.config_bool(key)?.unwrap_or(default));
     Ok(Protect { hfs: is("core.protectHFS", false)?, ntfs: is("core.protectNTFS", true)? })

@@ -1,15 +1,15 @@
-//! Applies the answer of a file system monitor to an index. The query itself is not done here.
+//! Applies the response of a file system monitor to an index. The query itself is not done here.
 //!
-//! Afterwards the monitor vouches for the entries that were marked before and that the answer does
-//! not name ([`Index::is_fsmonitor_valid`]), and no record of the untracked cache that changed is
-//! valid. The marks were true when the token was issued and the answer names everything that
-//! happened since, so they are true now. Later changes are reported to the next query, which uses
-//! the token in this answer.
+//! Afterwards, the monitor vouches for the entries that had its flag and are not in the response
+//! ([`Index::is_fsmonitor_valid`]). Records of the untracked cache that have changed are invalid.
+//! The flags were correct when the token was issued, and the response contains all changes since,
+//! so the remaining flags are correct now. Later changes are reported to the next query, which uses
+//! the token in this response.
 //!
-//! If the monitor cannot answer, no entry is vouched for and the untracked cache is invalid, so an
-//! index that is written with the new token only claims what was examined.
+//! If the monitor cannot respond, it vouches for no entry and the untracked cache is invalid. An
+//! index that is written with the new token then contains only facts that were examined.
 //!
-//! Sources: git-config(1) `core.fsmonitor`, githooks(5) `fsmonitor-watchman`, the behaviour of Git.
+//! Sources: git-config(1) `core.fsmonitor`, githooks(5) `fsmonitor-watchman`, the behavior of Git.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ use format::{
     path::{self, Protect},
 };
 
-/// The monitor's answer.
+/// The monitor's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The token for the next query.
@@ -35,47 +35,47 @@ pub enum Changes {
     /// Changes to each of these paths: files, directories (including everything below), or paths
     /// that no longer exist.
     To(Vec<BString>),
-    /// The monitor does not know.
+    /// Unknown to the monitor: any path may have changed.
     Unknown,
 }
 
-/// How the monitor's names are matched with those of the index.
+/// The way in which the monitor's names are compared with those of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// Byte by byte.
     Exact,
-    /// Ignoring case, on a file system that does (`core.ignoreCase`).
+    /// Case-insensitively, for a file system that ignores case (`core.ignoreCase`).
     IgnoreCase,
 }
 
-/// The need to write an index in which nothing else changed.
+/// The benefit of writing an index in which nothing else changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteIndex {
-    /// Not needed: the index is correct, and the next answer repeats a few paths.
+    /// Not needed: the index is correct, and the next response repeats only a few paths.
     NotNeeded,
-    /// WriteIndex it: otherwise the next command repeats the work of this one.
+    /// Worthwhile: otherwise the next command repeats the work of this one.
     Worthwhile,
 }
 
-/// More paths than this should not be reported twice.
+/// With more paths than this, the index is written, so that the monitor does not report them again.
 const MANY: usize = 100;
 
 impl Answer {
-    /// Parses an answer that begins with its token. Returns `None` if the token is empty.
+    /// Parses a response that begins with its token. Returns `None` if the token is empty.
     pub fn parse(said: &[u8]) -> Option<Answer> {
         let (token, paths) = said.split_once_str("\0").unwrap_or((said, b""));
         (!token.is_empty()).then(|| Answer { token: token.into(), changes: Changes::parse(paths) })
     }
 
-    /// The answer when the monitor failed.
+    /// Returns the response to use when the monitor failed.
     pub fn none(token: impl Into<BString>) -> Answer {
         Answer { token: token.into(), changes: Changes::Unknown }
     }
 }
 
 impl Changes {
-    /// Parses paths with NULs between them. A slash alone, or any path outside of the worktree,
-    /// stands for everything.
+    /// Parses paths that are separated by NULs. A lone slash, or any path outside of the worktree,
+    /// means that everything may have changed.
     pub fn parse(said: &[u8]) -> Changes {
         let paths: Vec<BString> =
             said.split_str("\0").filter(|path| !path.is_empty()).map(BString::from).collect();
@@ -86,8 +86,8 @@ impl Changes {
     }
 }
 
-/// Applies the answer to the query with the index's token. An index without a token is watched from
-/// now on: whatever the answer is, no entry is vouched for yet.
+/// Applies the response to the query with the index's token. An index without a token is monitored
+/// from now on. In that case, whatever the response is, the monitor vouches for no entry yet.
 pub fn apply(index: &mut Index, answer: Answer, names: Names) -> WriteIndex {
     let is_new = index.fsmonitor.is_none();
     let (word, worth) = match answer.changes {
@@ -118,7 +118,8 @@ pub fn remove(index: &mut Index) -> WriteIndex {
     }
 }
 
-/// Returns true if an entry was vouched for.
+/// Clears all flags of the monitor, and invalidates the untracked cache. Returns true if an entry
+/// had the flag.
 fn forget_all(index: &mut Index) -> bool {
     if let Some(untracked) = &mut index.untracked {
         untracked.invalidate_all();
@@ -152,13 +153,14 @@ fn forget(index: &mut Index, paths: &[BString], names: Names) {
     }
 }
 
-/// Clears the marks. Returns true if there were any.
+/// Clears the monitor's flags in `range`. Returns true if an entry had the flag.
 fn clear(index: &mut Index, range: std::ops::Range<usize>) -> bool {
     range.fold(false, |any, at| index.clear_fsmonitor_valid(at) | any)
 }
 
-/// Invalidates the untracked cache at a changed path. Paths that no index may hold (`.git`) are not
-/// in the cache either, but their directory may have become a repository or ceased to be one.
+/// Invalidates the untracked cache at a changed path. Paths that are invalid in an index (`.git`)
+/// are not in the cache. Their directory is invalidated instead, because it may have become a
+/// repository or ceased to be one.
 fn invalidate_path(index: &mut Index, path: &BStr) {
     let Some(untracked) = &mut index.untracked else { return };
     if path::verify(path, Mode::FILE, Protect::default()).is_err() {
@@ -188,7 +190,7 @@ mod tests {
         index::{Flags, NewEntry, Stage, Stat},
     };
 
-    /// An index whose entries are all marked, as a monitor left it at `token`.
+    /// Returns an index with the token `one` whose entries all have the monitor's flag.
     fn watched(paths: &[&str]) -> Index {
         let mut index = Index::empty(HashKind::Sha1);
         for path in paths {
@@ -265,7 +267,7 @@ mod tests {
         assert_eq!(vouched_for(&index), Vec::<&BStr>::new());
         assert_eq!(apply(&mut index, Answer::none("three"), Names::Exact), WriteIndex::NotNeeded);
         let mut index = watched(&["a", "b"]);
-        // Marks without a token come from another monitor.
+        // Flags without a token were set by another monitor.
         index.fsmonitor = None;
         assert_eq!(apply(&mut index, changes(&[]), Names::Exact), WriteIndex::Worthwhile);
         assert_eq!((vouched_for(&index), index.monitor_answer()), (vec![], MonitorAnswer::Everything));

@@ -6,7 +6,7 @@ use format::{
 };
 use sys::FileType;
 
-/// Reduces the fields that the index keeps to 32 bits. A size that is a non-zero multiple of 4 GiB
+/// Reduces the fields that the index stores to 32 bits. A size that is a non-zero multiple of 4 GiB
 /// becomes 2^31, because zero means "compare the content".
 pub fn index_stat(stat: &sys::Stat) -> Stat {
     let size = match stat.size as u32 {
@@ -24,7 +24,7 @@ pub fn index_stat(stat: &sys::Stat) -> Stat {
     }
 }
 
-/// Returns the stat that the file of an entry has, as far as the index holds it.
+/// Returns the stat data of an entry's file, as far as they are stored in the index.
 pub(crate) fn recorded_stat(entry: &Entry) -> sys::Stat {
     let file_type = if entry.mode.is_symlink() { FileType::Symlink } else { FileType::File };
     let Stat { ctime, mtime, dev, ino, uid, gid, size } = entry.stat;
@@ -42,8 +42,8 @@ pub(crate) fn recorded_stat(entry: &Entry) -> sys::Stat {
 }
 
 /// Returns true if the entry at `position` is a merged file or link and `stat` matches it in every
-/// field, so that the result is [`Match::Same`] for all rules. This holds for nearly all entries
-/// and is decided without the rest of the entry.
+/// field, so that the result is [`Match::Same`] for all rules. This holds for nearly all entries,
+/// and reads only their stat data.
 #[inline]
 pub fn matches_exactly(index: &Index, position: usize, stat: &sys::Stat) -> bool {
     let mode = match stat.file_type {
@@ -61,11 +61,11 @@ pub fn matches_exactly(index: &Index, position: usize, stat: &sys::Stat) -> bool
 pub struct StatRules {
     /// `core.trustctime`
     pub trust_ctime: bool,
-    /// Unset if `core.checkStat` is `minimal`: then only whole seconds and sizes are compared.
+    /// False if `core.checkStat` is `minimal`: then only whole seconds and sizes are compared.
     pub check_stat: bool,
     /// `core.fileMode`: compare the executable bit.
     pub file_mode: bool,
-    /// `core.symlinks`; if unset, links are regular files in the worktree.
+    /// `core.symlinks`; if false, links are regular files in the worktree.
     pub symlinks: bool,
 }
 
@@ -81,12 +81,12 @@ pub enum Match {
     /// The file has the entry's content.
     Same,
     /// The stat data match, but the file was written no earlier than the index, or within the
-    /// recorded second: its content decides.
+    /// recorded second. The content decides.
     Racy,
     /// The stat data differ, or the content was never compared. Git's `update-index --refresh`
     /// would compare the content; commands that do not refresh report a change.
     Touched,
-    /// The type, mode or size differs, or the entry is only intended to be added.
+    /// The type, mode or size differs, or the entry is an intent-to-add entry.
     Different,
 }
 
@@ -103,14 +103,14 @@ impl StatRules {
         })
     }
 
-    /// Compares an entry with its file's stat data, whatever the entry's assume-valid and
-    /// skip-worktree flags are. `written` is the modification time of the index file.
+    /// Compares an entry with its file's stat data, regardless of the entry's assume-valid and
+    /// skip-worktree flags. `written` is the modification time of the index file.
     ///
     /// Unlike in stock builds of Git, recorded nanoseconds are compared, so a later change within
-    /// the same second shows. If only they differ, the content decides, as it would for Git, to
-    /// which the file is racy. A racy file is recognized by whole seconds, as in Git, which would
-    /// then compare the content: if attributes have changed since, it may differ although nobody
-    /// touched the file.
+    /// the same second is detected. If only the nanoseconds differ, the content decides. Git would
+    /// also compare it, because the file is racy to Git. As in Git, a racy file is recognized by
+    /// whole seconds. Git would compare its content, which may differ even if the file did not
+    /// change, because attributes may have changed since.
     pub fn compare(&self, entry: &Entry, stat: &sys::Stat, written: (u32, u32)) -> Match {
         if entry.flags.contains(Flags::INTENT_TO_ADD) || !self.same_kind(entry.mode, stat) {
             return Match::Different;
@@ -140,8 +140,9 @@ impl StatRules {
         }
     }
 
-    /// Returns true if a directory has the same names in it as when `recorded` was its stat. Always
-    /// false for a directory no older than the index, which was written at `written`.
+    /// Returns true if the names in a directory have not changed since its stat was `recorded`.
+    /// Always false for a directory that is no older than the index, which was written at
+    /// `written`.
     pub fn same_directory(&self, recorded: &Stat, stat: &sys::Stat, written: (u32, u32)) -> bool {
         let now = index_stat(stat);
         let same = |old: (u32, u32), now: (u32, u32)| {
@@ -154,7 +155,7 @@ impl StatRules {
             && (!self.check_stat || (recorded.uid, recorded.gid, recorded.ino) == (now.uid, now.gid, now.ino))
     }
 
-    /// Returns the mode of an entry for a file with this stat. `old` is the mode of the present
+    /// Returns the mode of an entry for a file with this stat. `old` is the mode of the existing
     /// entry.
     pub fn mode(&self, old: Option<Mode>, stat: &sys::Stat) -> Mode {
         match stat.file_type {
@@ -194,8 +195,8 @@ fn same_fraction(old: u32, now: u32) -> bool {
     old == 0 || old == now
 }
 
-/// Returns true if a file with modification time `mtime` may have changed unnoticed after an index
-/// written at `written` recorded it.
+/// Returns true if a file with modification time `mtime` may have changed without a change of its
+/// stat data, after an index written at `written` recorded it.
 fn is_racy(mtime: (u32, u32), written: (u32, u32)) -> bool {
     written.0 != 0 && mtime.0 >= written.0
 }

@@ -1,7 +1,7 @@
-//! Submodules as their superproject sees them: the commit that is checked out, and changes within.
+//! Submodules as part of their superproject: the commit that is checked out, and changes within.
 //!
-//! A submodule's status is computed from its index and worktree with the code that serves the
-//! superproject, so nested submodules only mean deeper recursion. Nothing is written, not even the
+//! A submodule's status is computed from its index and worktree with the same code as for the
+//! superproject, so nested submodules only deepen the recursion. Nothing is written, not even the
 //! submodule's index.
 
 use std::cell::OnceCell;
@@ -37,25 +37,26 @@ pub struct Dirt {
     pub commit: bool,
     /// Tracked files within are modified.
     pub modified: bool,
-    /// There are untracked files within.
+    /// Untracked files exist within.
     pub untracked: bool,
 }
 
 impl Dirt {
-    /// Returns true if something within is modified or untracked.
+    /// Returns true if files within are modified or untracked.
     pub fn is_within(self) -> bool {
         self.modified || self.untracked
     }
 }
 
-/// Finds the changes within a submodule, given its repository. `true` ignores untracked files.
-/// [`crate::status`] implements it; this module cannot import it.
+/// Finds the changes within a submodule, given its repository. If the second argument is true,
+/// untracked files are ignored. [`crate::status`] implements it, because this module cannot import
+/// it.
 pub type ChangesWithin = fn(&Repository, bool) -> Result<Dirt, LookError>;
 
 /// The submodules of one index and its worktree.
 pub(crate) struct Submodules<'a> {
     repo: &'a Repository,
-    /// The default for submodules without a setting of their own.
+    /// The default policy for submodules without a setting of their own.
     ignore: Ignore,
     modules: OnceCell<Modules>,
 }
@@ -70,7 +71,7 @@ impl<'a> Submodules<'a> {
         Ok(Submodules { repo, ignore, modules: OnceCell::new() })
     }
 
-    /// Ignores untracked files in submodules without any setting.
+    /// Ignores untracked files in submodules without a setting of their own.
     pub(crate) fn without_untracked(self) -> Self {
         match self.ignore {
             Ignore::None => Submodules { ignore: Ignore::Untracked, ..self },
@@ -78,13 +79,13 @@ impl<'a> Submodules<'a> {
         }
     }
 
-    /// The rule of Git's plumbing: `diff.ignoreSubmodules` does not apply, and untracked files are
-    /// ignored.
+    /// Returns the policy of Git's plumbing: `diff.ignoreSubmodules` does not apply, and untracked
+    /// files are ignored.
     pub(crate) fn for_plumbing(repo: &'a Repository) -> Self {
         Submodules { repo, ignore: Ignore::Untracked, modules: OnceCell::new() }
     }
 
-    /// Returns which changes of the submodule at `path` are ignored.
+    /// Returns the kinds of changes that are ignored for the submodule at `path`.
     pub(crate) fn ignore(&self, index: &Index, path: &BStr) -> Result<Ignore, LookError> {
         if self.modules.get().is_none() {
             let modules = read_modules(self.repo, index)?;
@@ -100,7 +101,7 @@ impl<'a> Submodules<'a> {
         }
     }
 
-    /// Returns Git's warnings about `.gitmodules`, if it was read.
+    /// Returns Git's warnings about `.gitmodules`, if the file was read.
     pub(crate) fn warnings(&self) -> &[BString] {
         self.modules.get().map_or(&[], Modules::warnings)
     }
@@ -141,8 +142,8 @@ fn parse_ignore(value: &BStr) -> Result<Ignore, LookError> {
     Ok(Ignore::parse(value).ok_or_else(bad)?)
 }
 
-/// Reads `.gitmodules`: the file, also through a link, else the version in the index or HEAD. It
-/// counts as empty while it is unmerged. An unreadable file gives a warning.
+/// Reads `.gitmodules` from the worktree, also through a link, otherwise from the index or HEAD. It
+/// counts as empty while it is unmerged. An unreadable file causes a warning.
 pub fn read_modules(repo: &Repository, index: &Index) -> Result<Modules, LookError> {
     let path = BStr::new(GITMODULES);
     let mut entries = index.range_of(path);

@@ -1,9 +1,9 @@
-//! Walks trees beside the index and returns the paths that an operation may have to act on.
+//! Walks trees together with the index, and returns the paths that an operation may have to act on.
 //!
 //! The walk only reads trees. A directory whose trees are all equal is skipped where that cannot
-//! change the result (see [`Walker::skip`]), so the cost depends on what differs. Rows are in the
-//! order in which Git reports refusals: each directory in the order of its trees, a name before
-//! what is below it, and finally the paths that only the index has.
+//! change the result (see [`Walker::skip`]), so the cost is proportional to the differences. Rows
+//! are in the order in which Git reports refusals: each directory in the order of its trees, a name
+//! before the paths below it, and finally the paths that only the index has.
 
 use std::{ops::Range, sync::Mutex};
 
@@ -32,7 +32,7 @@ pub enum OneSided {
 
 /// The source of trees; tests use a map.
 pub(crate) trait TreeSource: Sync {
-    /// Makes a reader for one thread.
+    /// Creates a reader for one thread.
     fn reader(&self, number: usize) -> Box<dyn TreeReader + '_>;
     /// Returns true if the tree exists.
     fn has(&self, oid: &ObjectId) -> bool;
@@ -72,9 +72,9 @@ impl TreeReader for objects::Reader<'_> {
 /// The content of one tree at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Nothing.
+    /// The path is absent.
     Missing,
-    /// A directory where another tree has a file, or nothing below such a file.
+    /// A directory where another tree has a file, or an absent path below such a file.
     Conflict,
     /// A file, link or gitlink.
     Entry(Mode, ObjectId),
@@ -99,11 +99,11 @@ pub(crate) struct Row {
     pub(crate) sides: Vec<Side>,
 }
 
-/// The result of the walk.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) rows: Vec<Row>,
-    /// Index entries that equal the target's, without a comparison of each.
+    /// Index entries that equal the target's. They were skipped without a comparison of each.
     pub(crate) same: Vec<Range<usize>>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct Found {
 #[allow(clippy::enum_variant_names, reason = "Git's names")]
 pub(crate) enum Kind {
     OneWay,
-    /// `initial`: take paths that the index lacks from the target.
+    /// `initial`: the index is empty or missing, so paths that it lacks are taken from the target.
     TwoWay {
         initial: bool,
     },
@@ -123,11 +123,11 @@ pub(crate) enum Kind {
     Bind,
 }
 
-/// The treatment of a tree that holds a name twice. Git processes such trees, but nobody makes them
-/// on purpose.
+/// The treatment of a tree that contains a name twice. Git processes such trees, but no Git command
+/// creates them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DuplicateNames {
-    /// Each is a row.
+    /// Each occurrence is a row.
     Rows,
     /// The walk fails.
     Refused,
@@ -138,11 +138,11 @@ enum DuplicateNames {
 enum EqualFiles {
     /// It is a row.
     Rows,
-    /// It is left out, as is everything below a directory that need not be entered.
+    /// It is omitted, as is everything below a directory that is not entered.
     Omitted,
 }
 
-/// Walks `trees` (`None` is the empty tree) beside `index`.
+/// Walks `trees` (`None` is the empty tree) together with `index`.
 pub(crate) fn walk(
     source: &dyn TreeSource,
     index: &Index,
@@ -152,8 +152,8 @@ pub(crate) fn walk(
     visit_all(source, index, kind, DuplicateNames::Rows, EqualFiles::Rows, trees, BStr::new(""))
 }
 
-/// Walks like [`walk`] for a plan, or for a list with one line per path, with the trees at the
-/// directory `below`. A name that a tree holds twice is an error.
+/// Like [`walk`], with the trees at the directory `below`. Returns an error if a tree contains a
+/// name twice.
 pub(crate) fn walk_below(
     source: &dyn TreeSource,
     index: &Index,
@@ -165,7 +165,7 @@ pub(crate) fn walk_below(
 }
 
 /// Returns the rows on which a one-way merge to `tree` acts or may act. Submodules, which may be
-/// missing, and entries that are only intended to be added are always rows.
+/// missing, and intent-to-add entries are always rows.
 pub(crate) fn differences(
     source: &dyn TreeSource,
     index: &Index,
@@ -216,7 +216,8 @@ struct Directory<'a> {
     path: BString,
     /// `None` if the tree has no such directory.
     trees: Vec<Option<ObjectId>>,
-    /// Bit `n` is set if tree `n` has a file in the place of this directory or one above.
+    /// Bit `n` is set if tree `n` has a file at the path of this directory or of one of its
+    /// parents.
     conflicts: u64,
     /// The index entries below it.
     range: Range<usize>,
@@ -234,7 +235,7 @@ enum Item {
     Directory(usize),
 }
 
-/// The decision to enter a directory.
+/// The decision whether a directory is entered.
 enum Skip {
     No,
     Keep,
@@ -246,16 +247,16 @@ struct Walker<'a> {
     kind: Kind,
     duplicate_names: DuplicateNames,
     equal_files: EqualFiles,
-    /// There are unmerged entries in a two-way merge.
+    /// True if the index has unmerged entries in a two-way merge.
     unmerged: bool,
 }
 
-/// Reading the trees of a directory costs about as much as two files, so a second thread pays off
-/// from 16 directories of one depth on.
+/// Reading the trees of a directory costs about as much as two files. So a second thread pays off
+/// from 16 directories at one depth.
 const WEIGHT: usize = 2;
 
 impl<'a> Walker<'a> {
-    /// Walks breadth first, so that all directories of one depth can be read in parallel.
+    /// Walks breadth first, so that all directories at one depth can be read in parallel.
     fn run(&self, source: &dyn TreeSource, root: Directory<'a>) -> Result<Vec<Vec<Item>>, LookError> {
         let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
         let mut done: Vec<Vec<Item>> = Vec::new();
@@ -289,13 +290,14 @@ impl<'a> Walker<'a> {
         Ok(done)
     }
 
-    /// Returns whether everything below `directory` stays as it is, whatever the worktree holds.
+    /// Decides whether everything below `directory` is unchanged, regardless of the worktree's
+    /// state.
     ///
     /// - One-way: by its cache-tree, the index has exactly the target's entries there.
     /// - Two-way: cases 3, 14 and 15, if nothing is unmerged (22, 23) and a missing entry means a
     ///   staged removal.
     /// - Three-way: case 5ALT/15, if the index and the bases have exactly these entries. An entry
-    ///   that only a base has would stay as its stage (case 6).
+    ///   that only a base has would be kept as an unmerged stage (case 6).
     fn skip(&self, directory: &Directory<'_>) -> Skip {
         if self.is_one_entry(directory) {
             return Skip::Keep;
@@ -325,8 +327,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Returns true for a directory that is a single entry of a sparse index.
-    /// [`crate::look::sparse::settle()`] has already decided about it.
+    /// Returns true for a collapsed directory of a sparse index. [`crate::look::sparse::settle()`]
+    /// has already decided that it stays collapsed.
     fn is_one_entry(&self, directory: &Directory<'_>) -> bool {
         self.index.sparse && directory.range.len() == 1 && {
             let at = directory.range.start;
@@ -378,8 +380,8 @@ impl<'a> Walker<'a> {
         Ok(visit)
     }
 
-    /// The shortcut for most names of a two-way merge: the file is equal in both trees (cases 3,
-    /// 14, 15).
+    /// Returns true if the file is equal in both trees of a two-way merge, which is the fast path
+    /// for most names (cases 3, 14, 15).
     fn is_unchanged_file(&self, directory: &Directory<'_>, sides: &[Option<(Mode, ObjectId)>]) -> bool {
         matches!(self.kind, Kind::TwoWay { initial: false })
             && !self.unmerged
@@ -461,7 +463,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Returns the content of the index at `path`, which is usually the entry `next`.
+    /// Returns the index entry or entries at `path`. The position is usually `next`.
     fn slot(&self, path: &BStr, next: usize, within: &Range<usize>) -> Slot {
         let is_next = next < within.end && self.index.path_at(next) == path;
         let at = if is_next { next } else { self.index.first_in(within.clone(), path) };
@@ -474,7 +476,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Returns the entries below `dir`, the first of which is usually `next`.
+    /// Returns the entries below `dir`. The first of them is usually at `next`.
     fn range_below(&self, dir: &BStr, next: usize, within: &Range<usize>) -> Range<usize> {
         let mut bound = dir.to_owned();
         bound.push(b'/');
@@ -513,12 +515,12 @@ impl<'a> Walker<'a> {
 struct Visit<'a> {
     items: Vec<Item>,
     below: Vec<Directory<'a>>,
-    /// The position after the last entry that was matched.
+    /// The position after the last matched entry.
     next: usize,
 }
 
 impl Visit<'_> {
-    /// Leaves the entry at `at` as it is.
+    /// Keeps the entry at `at` unchanged.
     fn keep(&mut self, at: usize) {
         match self.items.last_mut() {
             Some(Item::Keep(range)) if range.end == at => range.end += 1,
@@ -576,7 +578,7 @@ impl<'a> Listing<'a> {
         self.entries.get(self.first).and_then(|entry| entry.as_ref()).map(|entry| entry.name)
     }
 
-    /// Takes the entry called `name`. A directory sorts as if its name ended with a slash, so `t`
+    /// Takes the entry with this name. A directory sorts as if its name ended with a slash, so `t`
     /// may come after `t-2` and has to be searched for.
     fn take(&mut self, name: &BStr) -> Option<(Mode, ObjectId)> {
         self.head()?;
@@ -596,7 +598,8 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// Returns the smallest name at which the trees are, and each tree's entry of that name.
+/// Returns the smallest name among the next entries of all trees, and each tree's entry of that
+/// name.
 fn next_name<'a>(listings: &mut [Listing<'a>], sides: &mut [Option<(Mode, ObjectId)>]) -> Option<&'a BStr> {
     let name = listings.iter_mut().filter_map(Listing::head).min()?;
     for (listing, side) in listings.iter_mut().zip(sides) {

@@ -1,9 +1,9 @@
-//! Finds the rule that ignores or keeps a path, and its file: `check-ignore`, and ignored files
-//! that are tracked (`ls-files -ci`).
+//! Finds the rule that ignores or keeps a path, and its file. Serves `check-ignore`, and ignored
+//! files that are tracked (`ls-files -ci`).
 //!
 //! Paths are checked one at a time. The rules of the directories above the last path are cached, so
-//! a caller that goes in order reads each file once. An unreadable file gives a warning and has no
-//! rules.
+//! if paths are checked in order, each file is read once. An unreadable file causes a warning and
+//! has no rules.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use sys::{Dir, FileType};
 
 use super::{Rule, RuleFile, Rules};
 
-/// Git reads no larger rule file.
+/// Git ignores rule files from this size on, in bytes.
 const LARGEST: usize = 100 << 20;
 
 /// The rules of one file.
@@ -22,18 +22,18 @@ const LARGEST: usize = 100 << 20;
 pub struct Source {
     /// The file's name in Git's messages.
     pub name: BString,
-    /// Its lines.
+    /// The file's rules.
     pub rules: Rules,
 }
 
 /// The sources of rules.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// From the command line: these override all files.
+    /// Rules from the command line, which override all files.
     pub first: Rules,
     /// The name of the rule file in each directory, if any.
     pub per_directory: Option<BString>,
-    /// Files for the whole worktree, the weakest first.
+    /// Files for the whole worktree, in ascending order of precedence.
     pub last: Vec<Source>,
     /// Warnings about unreadable files.
     pub warnings: Vec<BString>,
@@ -42,21 +42,21 @@ pub struct Sources {
 /// A rule that matches a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Match<'c> {
-    /// The file, as Git names it.
+    /// The file's name in Git's messages.
     pub source: &'c BStr,
     /// The line number.
     pub line: u32,
-    /// The pattern without the signs that the flags stand for.
+    /// The pattern without `!` and without the slash at its end.
     pub pattern: &'c BStr,
-    /// `!`: the path is not ignored.
+    /// True for `!`: the path is not ignored.
     pub negative: bool,
-    /// A slash at the end: the rule applies to directories.
+    /// True for a slash at the end: the rule applies to directories.
     pub directory: bool,
 }
 
 impl Sources {
     /// Adds Git's own sources: `.gitignore` in each directory, `core.excludesFile`, and
-    /// `info/exclude`, which Git calls `info_exclude`.
+    /// `info/exclude`, whose name in messages is `info_exclude`.
     pub fn add_standard(&mut self, repo: &Repository, info_exclude: &BStr) -> Result<(), repo::Error> {
         self.per_directory = Some(".gitignore".into());
         let icase = folds_case(repo)?;
@@ -77,7 +77,7 @@ impl Sources {
         }
     }
 
-    /// Adds the content of a file, which overrides those before.
+    /// Adds the content of a file, which overrides the files added before.
     pub fn add(&mut self, name: BString, content: &[u8], icase: bool) {
         match content.len() >= LARGEST {
             true => self.warnings.push(too_large(name.as_bstr())),
@@ -104,11 +104,11 @@ struct Place {
     /// The length of its path with the slash at the end; 0 for the root.
     end: usize,
     own: Source,
-    /// The rule that ignores it: then nothing below is checked.
+    /// The rule that ignores the directory, if any. Nothing below is then checked.
     ignored: Option<Found>,
 }
 
-/// The position of a rule: its file, and its number there.
+/// The position of a rule: its file, and its index in the file's rules.
 #[derive(Clone, Copy)]
 struct Found {
     file: File,
@@ -123,7 +123,7 @@ enum File {
     Outside(usize),
 }
 
-/// Checks one path after another.
+/// Checks paths one after another.
 pub struct Checker<'a> {
     repo: &'a Repository,
     worktree: Option<&'a Dir>,
@@ -136,8 +136,8 @@ pub struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// Makes a checker for the paths of a worktree. Rule files that are in `index` and not checked
-    /// out count as well.
+    /// Creates a checker for the paths of a worktree. Rule files in `index` that are not checked
+    /// out are read too.
     pub fn new(
         repo: &'a Repository,
         worktree: Option<&'a Dir>,
@@ -154,9 +154,9 @@ impl<'a> Checker<'a> {
         std::mem::take(&mut self.warnings)
     }
 
-    /// Returns the rule that matches `path`: the one that ignores a directory above it, else the
-    /// last matching one. `is_dir` tells whether the path is a directory; `None` looks that up if
-    /// it matters.
+    /// Returns the rule that matches `path`: the one that ignores a directory above it, otherwise
+    /// the last matching one. `is_dir` is true if the path is a directory. With `None` the type is
+    /// looked up if a rule depends on it.
     pub fn find(&mut self, path: &BStr, is_dir: Option<bool>) -> Option<Match<'_>> {
         self.enter(path);
         let worktree = self.worktree;
@@ -241,11 +241,11 @@ impl<'a> Checker<'a> {
     fn load(&mut self, dir: &BStr) -> Source {
         let Some(per_directory) = &self.sources.per_directory else { return Source::default() };
         let name: BString = [dir.as_bytes(), per_directory.as_bytes()].concat().into();
-        // The file of an entry may be behind a symbolic link now.
+        // The leading directory of a rule file may have become a symbolic link.
         let content = match self.worktree.map(|worktree| worktree.open_file_through_links(&name)) {
             Some(Ok(mut file)) => {
                 let mut content = Vec::new();
-                // Reading a directory, for example, fails.
+                // A read fails, for example, if the path is a directory.
                 let read = std::io::Read::read_to_end(&mut file, &mut content);
                 read.is_ok().then_some(content)
             }

@@ -1,10 +1,10 @@
 //! Decides which untracked paths are ignored: `.gitignore` files, `info/exclude` and
 //! `core.excludesFile`.
 //!
-//! Source: `gitignore(5)`. [`Rules`] are the rules of one file. [`Ignores`] answers for one path at
-//! a time and caches the files it reads; like Git, it does not read a `.gitignore` that is a
-//! symbolic link. A walk of directories has a [`Level`] for each directory with rules. [`check`]
-//! returns the matching rule and its file.
+//! Source: `gitignore(5)`. [`Rules`] are the rules of one file. [`Ignores`] checks one path at a
+//! time and caches the files it reads. Like Git, it does not read a `.gitignore` that is a symbolic
+//! link. A walk of directories has a [`Level`] for each directory with rules. [`check`] returns the
+//! matching rule and its file.
 
 pub mod check;
 
@@ -14,7 +14,7 @@ use bstr::{BStr, BString, ByteSlice};
 use format::pattern::Pattern;
 use sys::{Refused, UserPath};
 
-/// One line.
+/// The rule in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     pattern: Pattern,
@@ -42,24 +42,24 @@ impl Rules {
         Rules { rules: rules.collect(), icase }
     }
 
-    /// Makes rules of patterns that are not lines of a file: `#` and trailing spaces belong to
-    /// them.
+    /// Creates rules from patterns that are not lines of a file: `#` and trailing spaces are part
+    /// of a pattern.
     pub fn of_patterns<'p>(patterns: impl IntoIterator<Item = &'p BStr>, icase: bool) -> Rules {
         Rules { rules: patterns.into_iter().map(|pattern| Rule::new(pattern)).collect(), icase }
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Returns whether `path`, relative to the file's directory, is ignored, or `None` if no rule
-    /// matches.
+    /// Returns true if `path`, relative to the file's directory, is ignored, false if it is
+    /// re-included, or `None` if no rule matches.
     pub fn decide(&self, path: &BStr, is_dir: bool) -> Option<bool> {
         self.position(path, || is_dir).map(|at| !self.rules[at].negative)
     }
 
-    /// Returns the rule that matches `path`. `is_dir` is called only if it matters.
+    /// Returns the rule that matches `path`. `is_dir` is called only if a rule depends on it.
     fn position(&self, path: &BStr, is_dir: impl Fn() -> bool) -> Option<usize> {
         let name = path.rfind_byte(b'/').map_or(path, |slash| path[slash + 1..].as_bstr());
         self.rules.iter().rposition(|Rule { pattern, .. }| {
@@ -78,7 +78,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Makes the level of a directory with `rules`. `base` is the length of its path with the
+    /// Creates the level of a directory with `rules`. `base` is the length of its path with the
     /// slash.
     pub fn new(rules: Rules, base: usize, above: Option<Arc<Level>>) -> Arc<Level> {
         Arc::new(Level { rules, base, above })
@@ -86,12 +86,13 @@ impl Level {
 }
 
 /// Reads `info/exclude` and `core.excludesFile`. As in Git, a file that is missing or cannot be
-/// opened has no rules; one that can be opened and not read is an error.
+/// opened has no rules. A file that can be opened but not read is an error.
 pub fn outside(repo: &repo::Repository) -> Result<Vec<Vec<u8>>, repo::Error> {
     Ok(outside_files(repo)?.into_iter().flatten().collect())
 }
 
-/// Like [`outside`], with each file by itself.
+/// Like [`outside`], with a result for each file: `info/exclude` first. `None` if it could not be
+/// read.
 pub(crate) fn outside_files(repo: &repo::Repository) -> Result<[Option<Vec<u8>>; 2], repo::Error> {
     let own = rule_file(&repo.common_dir().join("info/exclude"), &repo.display_common_file("info/exclude"))?;
     let users = match users_file(repo)? {
@@ -105,7 +106,7 @@ pub(crate) fn outside_files(repo: &repo::Repository) -> Result<[Option<Vec<u8>>;
 enum RuleFile {
     Content(Vec<u8>),
     Missing,
-    /// It could not be opened, so it may exist.
+    /// The file could not be opened, so it may exist.
     Unopened(io::Error),
 }
 
@@ -118,8 +119,8 @@ impl RuleFile {
     }
 }
 
-/// Reads a rule file, which messages call `called`. Returns an error if it can be opened and not
-/// read: Git dies then.
+/// Reads a rule file, whose name in messages is `called`. Returns an error if the file can be
+/// opened but not read. Git dies in this case.
 fn rule_file(path: &Path, called: &Path) -> Result<RuleFile, repo::Error> {
     match sys::by_path::read(path) {
         Ok(content) => Ok(content.map_or(RuleFile::Missing, RuleFile::Content)),
@@ -128,13 +129,13 @@ fn rule_file(path: &Path, called: &Path) -> Result<RuleFile, repo::Error> {
     }
 }
 
-/// Returns `core.excludesFile` as configured.
+/// Returns the path of the user's rule file: `core.excludesFile`, or its default.
 fn users_file(repo: &repo::Repository) -> Result<Option<UserPath>, repo::Error> {
     let configured = repo.config_path("core.excludesFile")?;
     Ok(configured.or_else(|| repo.env().xdg_config("ignore")))
 }
 
-/// Reads that file. The empty string names no file.
+/// Reads the user's rule file. An empty path means no file.
 fn users_rule_file(repo: &repo::Repository, file: &UserPath) -> Result<RuleFile, repo::Error> {
     match file.resolve(repo.base_dir()) {
         Ok(path) => rule_file(&path, Path::new(file.as_os_str())),
@@ -146,9 +147,10 @@ fn users_rule_file(repo: &repo::Repository, file: &UserPath) -> Result<RuleFile,
 /// Rules for the whole worktree.
 #[derive(Clone, Debug, Default)]
 pub struct GlobalRules {
-    /// From the command line: these override all files.
+    /// Rules from the command line, which override all files.
     pub first: Rules,
-    /// From files outside of the worktree, the strongest first: all files inside override them.
+    /// Rules from files outside of the worktree, in descending order of precedence. All files
+    /// inside the worktree override them.
     pub last: Vec<Rules>,
 }
 
@@ -166,7 +168,7 @@ impl GlobalRules {
     }
 }
 
-/// A `.gitignore` that could be opened and not read.
+/// A `.gitignore` that can be opened but not read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read '{path}': {reason}", reason = sys::reason(.source))]
 pub struct Unreadable {
@@ -179,7 +181,7 @@ pub struct Unreadable {
 /// The rules of a worktree.
 pub struct Ignores<'a> {
     root: &'a sys::Dir,
-    /// From files outside of the worktree, the strongest first.
+    /// The rules from files outside of the worktree, in descending order of precedence.
     outside: Vec<Rules>,
     icase: bool,
     inside: HashMap<BString, Rules>,
@@ -187,7 +189,7 @@ pub struct Ignores<'a> {
 }
 
 impl<'a> Ignores<'a> {
-    /// Makes the rules for the worktree `root`. `outside` are the contents of `info/exclude` and
+    /// Creates the rules for the worktree `root`. `outside` are the contents of `info/exclude` and
     /// `core.excludesFile`, in this order. `icase` is `core.ignoreCase`.
     pub fn new(root: &'a sys::Dir, outside: &[&[u8]], icase: bool) -> Self {
         let outside = outside.iter().map(|content| Rules::parse(content, icase)).collect();
@@ -237,7 +239,8 @@ impl<'a> Ignores<'a> {
         }
         file.extend_from_slice(b".gitignore");
         let mut content = Vec::new();
-        // A missing file, a link, or a path through something else than a directory has no rules.
+        // If the file is missing, is a link, or has a path through a non-directory, it has no
+        // rules.
         let mut read = || match self.root.open_file(&file) {
             Ok(mut open) if sys::stat_of(&open)?.file_type == sys::FileType::File => {
                 open.read_to_end(&mut content)
@@ -254,7 +257,7 @@ impl<'a> Ignores<'a> {
 
 impl Rule {
     fn parse_line(line: &[u8]) -> Option<Rule> {
-        // Lines are C strings to Git.
+        // Git parses lines as C strings, so a NUL ends a line.
         let line = line.split(|&byte| byte == 0).next().unwrap_or_default();
         if line.first() == Some(&b'#') {
             return None;
@@ -262,8 +265,8 @@ impl Rule {
         Some(Rule::new(trim_spaces(line)))
     }
 
-    /// An empty pattern, of blanks or a slash, matches the empty name: that of a path with a slash
-    /// at the end.
+    /// An empty pattern (of spaces, or a single slash) matches an empty name, as in a path with a
+    /// slash at its end.
     fn new(pattern: &[u8]) -> Rule {
         let (negative, pattern) = match pattern.strip_prefix(b"!") {
             Some(rest) => (true, rest),

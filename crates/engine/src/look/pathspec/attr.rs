@@ -1,4 +1,4 @@
-//! The magic `attr:`: its requirements, Git's errors about it, and the source of attributes.
+//! The magic `attr:`: its requirements, Git's errors for it, and the source of attributes.
 //!
 //! Source: gitglossary(7), "attr".
 
@@ -44,8 +44,9 @@ impl State {
     }
 }
 
-/// The attributes of paths: those of the worktree, or of the index where the worktree has no such
-/// file; in a bare repository only those that are set globally. Several threads may query it.
+/// The attributes of paths. They come from the worktree, or from the index where the worktree has
+/// no attribute file. In a bare repository only global attributes apply. Several threads may query
+/// it.
 pub struct Attributes {
     asked: Mutex<Asked>,
     tell: fn(&BString),
@@ -63,8 +64,8 @@ impl fmt::Debug for Attributes {
 }
 
 impl Attributes {
-    /// `tell` receives Git's messages about invalid files, each once. The repository and the full
-    /// index are copies of their own, as they live as long as the pathspecs.
+    /// Creates a source of attributes. `tell` gets Git's messages about invalid files, each once.
+    /// The repository and the full index are owned, because they live as long as the pathspecs.
     pub fn new(repo: Repository, index: Index, tell: fn(&BString)) -> Result<Self, repo::Error> {
         let info = repo.display_common_file("info/attributes");
         let info = BString::from(info.as_os_str().as_encoded_bytes());
@@ -97,12 +98,14 @@ impl Attr {
         Attr { required: required.into(), attributes }
     }
 
-    /// Returns true if all requirements can be checked. `builtin_objectmode` is in no file.
+    /// Returns true if all requirements can be checked. `builtin_objectmode` is not read from
+    /// attribute files.
     pub(super) fn can_be_asked(&self) -> bool {
         self.attributes.is_some() && !self.required.iter().any(|one| one.name == "builtin_objectmode")
     }
 
-    /// Returns true if a path has them. A directory as such has a slash at the end.
+    /// Returns true if a path has the required attributes. A directory's own path has a slash at
+    /// the end.
     pub(super) fn holds(&self, path: &BStr) -> bool {
         self.attributes.as_ref().is_some_and(|attributes| attributes.hold(path, &self.required))
     }

@@ -1,7 +1,7 @@
 //! The magic at the front of a pathspec, in its long form (`:(top,icase)`) and its short form
 //! (`:/`). Source: gitglossary(7), "pathspec".
 //!
-//! Words are read from left to right; the first unknown one is the error, in Git's words.
+//! Words are read from left to right; the first unknown word is an error, with Git's message.
 
 use bstr::{BStr, ByteSlice as _};
 
@@ -11,7 +11,7 @@ use super::{
     fail,
 };
 
-/// Punctuation that ends the short form. Any other is magic, known or not.
+/// Punctuation that ends the short form. All other punctuation is magic, known or unknown.
 const ORDINARY: &[u8] = b"*?[\\]$()+.{|}";
 
 /// The magic of a pathspec.
@@ -27,7 +27,7 @@ pub(super) struct Magic {
 }
 
 impl Magic {
-    /// Takes the words in parentheses; the opening one was taken.
+    /// Parses the words in parentheses, after the opening parenthesis.
     fn take_words<'a>(&mut self, mut words: &'a BStr, spec: &BStr) -> Result<&'a BStr, Error> {
         loop {
             let (word, rest) = words.split_at(attr::word_length(words));
@@ -59,7 +59,7 @@ impl Magic {
         }
     }
 
-    /// Takes the magic off the front of `spec`.
+    /// Parses and removes the magic at the front of `spec`.
     pub(super) fn take_from<'a>(&mut self, spec: &'a BStr) -> Result<&'a BStr, Error> {
         let Some(after) = spec.strip_prefix(b":") else { return Ok(spec) };
         if let Some(words) = after.strip_prefix(b"(") {

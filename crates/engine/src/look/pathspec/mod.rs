@@ -2,8 +2,8 @@
 //!
 //! A pathspec is compared with whole `/`-separated paths from the root of the worktree. All magic
 //! words are supported, in the long form `:(top,icase)` and the short form `:/`. `attr` needs a
-//! source of attributes ([`Defaults::attributes`]). With `prefix:<n>` Git tells its own processes,
-//! which run in the root, how much of a pathspec is the user's directory.
+//! source of attributes ([`Defaults::attributes`]). With `prefix:<n>` Git passes to its
+//! subprocesses, which run in the root, the length of the user's directory within a pathspec.
 
 mod attr;
 mod magic;
@@ -22,7 +22,7 @@ use crate::look::sparse::{Patterns, Purpose};
 pub use attr::Attributes;
 use magic::Magic;
 
-/// Reported before any other error.
+/// The message for an empty pathspec. This error takes precedence over all others.
 const EMPTY: &[u8] =
     b"empty string is not a valid pathspec. please use . instead if you meant to match all paths";
 
@@ -35,11 +35,11 @@ pub struct Pathspecs {
 #[derive(Clone, Debug)]
 struct Item {
     original: BString,
-    /// From the root of the worktree; empty for everything.
+    /// The pattern relative to the root of the worktree; empty for everything.
     pattern: BString,
     /// The length of the part of `pattern` without wildcards.
     literal: usize,
-    /// The length of the part that is the current directory, to which no magic applies.
+    /// The length of the part that is the current directory. No magic applies to this part.
     prefix: usize,
     exclude: bool,
     icase: bool,
@@ -58,7 +58,7 @@ pub struct Defaults {
     pub literal: bool,
     pub glob: bool,
     pub icase: bool,
-    /// The source of attributes; without one, `attr` is refused.
+    /// The source of attributes. Without a source, `attr` is an error.
     pub attributes: Option<Arc<Attributes>>,
 }
 
@@ -66,18 +66,18 @@ pub struct Defaults {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// Git's text without `fatal: `; not always UTF-8.
+    /// Git's text without `fatal: `. It may not be valid UTF-8.
     pub message: BString,
 }
 
 impl Pathspecs {
     /// Parses `specs` as given in the directory `prefix` (with a trailing slash, or empty) of the
-    /// worktree at `root`. If all of them exclude, they apply to everything.
+    /// worktree at `root`. If all of them are exclusions, they apply to the whole worktree.
     pub fn parse(specs: &[BString], prefix: &BStr, root: &BStr, defaults: Defaults) -> Result<Self, Error> {
         Self::parse_within(specs, prefix, root, defaults, BStr::new(""))
     }
 
-    /// `all` is what excluding pathspecs apply to if there are no others.
+    /// Like [`Pathspecs::parse`]. If all specs are exclusions, they apply to the pathspec `all`.
     fn parse_within(
         specs: &[BString],
         prefix: &BStr,
@@ -112,8 +112,8 @@ impl Pathspecs {
         Ok(Pathspecs { items })
     }
 
-    /// Like [`Pathspecs::parse`], but without specs, or if all of them exclude, the current
-    /// directory is selected.
+    /// Like [`Pathspecs::parse`], but selects the current directory if `specs` is empty or contains
+    /// only exclusions.
     pub fn parse_or_here(
         specs: &[BString],
         prefix: &BStr,
@@ -137,9 +137,8 @@ impl Pathspecs {
         Ok(parsed)
     }
 
-    /// Returns true if Git expands a sparse index before it resets the selected paths: they may be
-    /// a part of a directory that is a single entry, or are outside of the cone and not in the
-    /// index.
+    /// Returns true if Git expands a sparse index before it resets the selected paths. These paths
+    /// may be part of a collapsed directory, or may be outside of the cone and not in the index.
     pub fn need_full_index(&self, index: &Index, patterns: &Patterns) -> bool {
         let skipped = || index.entries().iter().filter(|entry| entry.flags.contains(Flags::SKIP_WORKTREE));
         self.items.iter().any(|item| {
@@ -166,7 +165,7 @@ impl Pathspecs {
         })
     }
 
-    /// Parses paths like [`Pathspecs::parse`]; the only magic is `top`.
+    /// Parses paths like [`Pathspecs::parse`]. The only supported magic is `top`.
     pub fn parse_paths(
         specs: &[BString],
         prefix: &BStr,
@@ -194,13 +193,13 @@ impl Pathspecs {
         Ok(Pathspecs { items: items.collect::<Result<_, _>>()? })
     }
 
-    /// Returns each pathspec as it is compared with paths from the root of the worktree, and as
-    /// given.
+    /// Returns each pathspec in two forms: relative to the root of the worktree, and as the user
+    /// gave it.
     pub fn patterns(&self) -> impl Iterator<Item = (&BStr, &BStr)> {
         self.items.iter().map(|item| (item.pattern.as_bstr(), item.original.as_bstr()))
     }
 
-    /// Returns true if an entry is selected. Names are looked up; only wildcards are compared with
+    /// Returns true if any entry is selected. Names are looked up. Only wildcards are compared with
     /// every entry.
     pub fn match_any(&self, index: &Index) -> bool {
         let names = |item: &Item| {
@@ -219,14 +218,15 @@ impl Pathspecs {
         }
     }
 
-    /// Returns true if each pathspec is the name of a path, which includes everything below.
+    /// Returns true if each pathspec is a plain path, which also selects everything below it.
     fn are_names(&self) -> bool {
         self.items.iter().all(|item| {
             !item.exclude && !item.icase && item.attr.is_none() && item.literal == item.pattern.len()
         })
     }
 
-    /// Returns a range that contains all selected entries, as far as a lookup can tell.
+    /// Returns a range that contains all selected entries. It is the whole index unless each
+    /// pathspec is a plain path.
     pub fn bounds(&self, index: &Index) -> Range<usize> {
         if self.items.is_empty() || !self.are_names() {
             return 0..index.len();
@@ -240,19 +240,20 @@ impl Pathspecs {
         ranges.reduce(both).unwrap_or(0..0)
     }
 
-    /// Returns true if there are no pathspecs: then nothing matches, and the caller decides what
-    /// that means.
+    /// Returns true if there are no pathspecs. Then nothing matches, and the caller decides about
+    /// the meaning.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Returns true if there is exactly one. Those that only exclude have another one added.
+    /// Returns true if there is exactly one pathspec. If all are exclusions, an implicit one counts
+    /// too.
     pub fn is_single(&self) -> bool {
         self.items.len() == 1
     }
 
-    /// Returns true if `path` is selected. `seen` has an element for each pathspec and marks those
-    /// that matched; see [`Pathspecs::unseen`].
+    /// Returns true if `path` is selected. Pathspecs that matched are recorded in `seen`; see
+    /// [`Pathspecs::unseen`].
     pub fn matches(&self, path: &BStr, seen: &mut Seen) -> bool {
         self.any(seen, |item| item.matches(path))
     }
@@ -265,10 +266,10 @@ impl Pathspecs {
         }
     }
 
-    /// Like [`Pathspecs::matches_entry`], for a caller that asks about a path each time it could be
-    /// shown. After a pathspec without wildcards has matched a whole path, the path is not compared
-    /// with further ones, not even with an excluding or equal one. A directory that is not an entry
-    /// has no slash at the end.
+    /// Like [`Pathspecs::matches_entry`], for a caller that checks a path each time it could be
+    /// shown. After a pathspec without wildcards has matched a whole path, it is not compared with
+    /// further paths. This also holds for exclusions and duplicates. A directory that is not an
+    /// entry has no slash at the end.
     pub fn matches_in_turn(&self, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
         seen.0.resize(self.items.len(), Hit::None);
         let is_directory = mode.is_gitlink() || mode.is_tree();
@@ -294,12 +295,12 @@ impl Pathspecs {
         found && !is_left_out
     }
 
-    /// Returns true if a pathspec needs attributes.
+    /// Returns true if a pathspec requires attributes.
     pub fn ask_attributes(&self) -> bool {
         self.items.iter().any(|item| item.attr.is_some())
     }
 
-    /// Returns the pathspecs that do not exclude.
+    /// Returns the pathspecs without exclusions.
     pub fn without_exclusions(&self) -> Pathspecs {
         Pathspecs { items: self.items.iter().filter(|item| !item.exclude).cloned().collect() }
     }
@@ -313,13 +314,13 @@ impl Pathspecs {
                 found = true;
             }
         }
-        // An exclusion counts as seen only after something else matched.
+        // An exclusion counts as matched only if an including pathspec matched.
         let exclusions = self.items.iter().zip(&mut seen.0).filter(|(item, _)| item.exclude && found);
         exclusions.for_each(|(_, seen)| *seen = Hit::Part.max(*seen));
         found && !self.items.iter().any(|item| item.exclude && matches(item))
     }
 
-    /// Returns true if something below the directory `dir` (without a trailing slash, empty for the
+    /// Returns true if a path below the directory `dir` (without a trailing slash, empty for the
     /// root) may be selected.
     pub fn may_match_below(&self, dir: &BStr) -> bool {
         dir.is_empty()
@@ -333,7 +334,7 @@ impl Pathspecs {
             })
     }
 
-    /// Returns how the pathspecs apply to a directory, which has a slash at the end. Without
+    /// Returns how the pathspecs select a directory, whose path has a slash at the end. Without
     /// pathspecs everything is selected.
     pub fn reach(&self, dir: &BStr) -> Reach {
         if self.items.is_empty() {
@@ -345,10 +346,11 @@ impl Pathspecs {
         if reach == Reach::None || excluded() { Reach::None } else { reach }
     }
 
-    /// Returns what is selected of a directory that is a single entry of a sparse index: `whole` if
-    /// a directory above it is selected, nothing, or possibly a part.
+    /// Returns the purpose for a collapsed directory of a sparse index: `whole` if a directory
+    /// above it is selected, [`Purpose::None`] if nothing in it is selected, otherwise
+    /// [`Purpose::Files`].
     pub fn purpose(&self, dir: &BStr, whole: Purpose) -> Purpose {
-        // The content of a directory may have attributes that the directory lacks.
+        // Files in the directory may have attributes that the directory lacks.
         if self.ask_attributes() {
             return Purpose::Files;
         }
@@ -359,7 +361,8 @@ impl Pathspecs {
         }
     }
 
-    /// Returns true if nothing at or below `path` can be selected, judged without wildcards.
+    /// Returns true if `path` and all paths below it are certainly not selected. Wildcards are not
+    /// evaluated.
     pub fn rules_out(&self, path: &BStr) -> bool {
         !self.items.is_empty()
             && !self.items.iter().any(|item| {
@@ -368,8 +371,8 @@ impl Pathspecs {
             })
     }
 
-    /// Returns true if the part without wildcards of a pathspec is `path` or leads through it. An
-    /// excluding pathspec counts, too.
+    /// Returns true if the literal part of a pathspec is `path` or a path below it. Exclusions
+    /// count too.
     pub fn name(&self, path: &BStr) -> bool {
         self.items.iter().any(|item| {
             let leads = item.literal == path.len()
@@ -378,15 +381,16 @@ impl Pathspecs {
         })
     }
 
-    /// Returns true if everything is selected without a look at any path.
+    /// Returns true if the pathspecs select every path.
     pub fn are_everything(&self) -> bool {
         self.items.iter().all(|item| item.pattern.is_empty() && !item.exclude && item.attr.is_none())
     }
 
-    /// Returns the directory that contains everything selected, with a slash at the end, or empty.
+    /// Returns the deepest directory that contains all selected paths, with a slash at the end.
+    /// Empty for the root.
     pub fn common_directory(&self) -> &BStr {
         let included: Vec<&Item> = self.items.iter().filter(|item| !item.exclude).collect();
-        // Git compares with the first pathspec only, and gives up if that one excludes.
+        // Git compares only with the first pathspec, and returns the root if that is an exclusion.
         let Some(first) = self.items.first().filter(|first| !first.exclude) else { return BStr::new("") };
         let mut longest: Option<usize> = None;
         for item in included {
@@ -399,8 +403,8 @@ impl Pathspecs {
         first.pattern[..longest.unwrap_or(0)].as_bstr()
     }
 
-    /// Returns the pathspecs, as given, that have not matched yet. An excluding one counts as
-    /// matched if something else matched.
+    /// Returns the pathspecs, as the user gave them, that have not matched yet. An exclusion counts
+    /// as matched if an including pathspec matched.
     pub fn unseen<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = &'a BStr> {
         self.items.iter().enumerate().filter_map(move |(number, item)| {
             let hit = seen.0.get(number).copied().unwrap_or(Hit::None);
@@ -408,7 +412,7 @@ impl Pathspecs {
         })
     }
 
-    /// Returns each pathspec, and how it has matched so far.
+    /// Returns each pathspec with its best match so far.
     pub fn uses<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = Use<'a>> {
         self.items.iter().enumerate().map(move |(number, item)| Use {
             number,
@@ -425,44 +429,44 @@ impl Pathspecs {
     }
 }
 
-/// A pathspec, and how it has matched.
+/// A pathspec with its best match.
 #[derive(Clone, Copy, Debug)]
 pub struct Use<'a> {
-    /// Its number.
+    /// The index of the pathspec.
     pub number: usize,
-    /// From the root of the worktree.
+    /// The pattern relative to the root of the worktree.
     pub pattern: &'a BStr,
-    /// As the user gave it.
+    /// The pathspec as the user gave it.
     pub original: &'a BStr,
-    /// It selects what is left out.
+    /// True for an exclusion.
     pub excludes: bool,
-    /// It has `glob` or `icase`, so that it may be no name of a file.
+    /// True for `glob` or `icase`: the pattern may not be a literal path.
     pub is_pattern: bool,
     /// The best match of [`Pathspecs::matches_in_turn`].
     pub matched: Matched,
 }
 
-/// How a pathspec has matched.
+/// The best match of a pathspec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matched {
-    /// Not at all.
+    /// It has matched no path.
     Nothing,
-    /// Only paths below it.
+    /// It has matched only paths below it.
     Below,
-    /// A path, by its name or by a wildcard.
+    /// It has matched a path literally or by a wildcard.
     Path,
 }
 
-/// How pathspecs apply to a directory. The greatest value of all pathspecs counts.
+/// The way in which pathspecs select a directory. The greatest value of all pathspecs applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Nothing in it is selected.
+    /// Nothing in the directory is selected.
     None,
-    /// All of it is, together with a directory above.
+    /// The whole directory is selected, because a directory above it is.
     Whole,
-    /// Something below it may be.
+    /// Paths below the directory may be selected.
     Below,
-    /// All of it is: a pattern matches it, or it is named.
+    /// The whole directory is selected: a pattern matches it, or it is named.
     Matched,
 }
 
@@ -470,15 +474,15 @@ pub enum Reach {
 #[derive(Clone, Debug, Default)]
 pub struct Seen(Vec<Hit>);
 
-/// How a pathspec matched. The greatest value counts.
+/// A kind of match. The greatest value applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Hit {
     None,
-    /// By the name of a directory above.
+    /// A path below the pathspec.
     Below,
-    /// By a wildcard.
+    /// A match by a wildcard.
     Part,
-    /// By the whole path.
+    /// The whole path literally.
     Exact,
 }
 
@@ -500,11 +504,11 @@ impl Item {
         if magic.literal && magic.glob && !defaults.glob {
             return Err(fail(&[spec, b": 'literal' and 'glob' are incompatible"]));
         }
-        // The current directory is literal even if its name contains wildcards. If it does, nothing
-        // else is literal, as in Git.
+        // The current directory is literal even if its name contains wildcards. As in Git, nothing
+        // after it is literal in that case.
         let (pattern, shared) = match magic.prefix {
             Some(length) if length > rest.len() => return Err(fail(&[b"error initializing pathspec_item"])),
-            // A path from the root is not normalized.
+            // A path relative to the root is not normalized.
             Some(length) => (rest.to_owned(), length),
             None if magic.top => (rest.to_owned(), 0),
             None => {
@@ -534,7 +538,7 @@ impl Item {
         self.hit(path) != Hit::None
     }
 
-    /// Returns how the pathspec matches, if the path has the attributes.
+    /// Returns the kind of match, if the path has the required attributes.
     fn hit(&self, path: &BStr) -> Hit {
         match self.hit_by_name(path) {
             hit if hit != Hit::None && self.has_attributes(path) => hit,
@@ -548,7 +552,7 @@ impl Item {
 
     fn hit_by_name(&self, path: &BStr) -> Hit {
         let pattern = self.pattern.as_bstr();
-        // The current directory is compared exactly.
+        // The current directory is compared case-sensitively.
         if self.icase && !path.starts_with(&pattern[..self.prefix]) {
             return Hit::None;
         }
@@ -571,7 +575,7 @@ impl Item {
         if is_wild { Hit::Part } else { Hit::None }
     }
 
-    /// Returns true if the pathspec is `path` as a directory: with a slash and nothing after it.
+    /// Returns true if the pathspec is `path` followed by a slash.
     fn matches_directory(&self, path: &BStr) -> bool {
         let is_it = self.pattern.strip_suffix(b"/").is_some_and(|pattern| self.same(pattern, path));
         is_it && self.has_attributes(path)
@@ -597,12 +601,13 @@ impl Item {
         let named = dir.len() < pattern.len()
             && pattern[dir.len() - 1] == b'/'
             && self.same(&pattern[..dir.len()], dir);
-        // The part before the first wildcard has to match in full; wildcards are not compared with
-        // the beginning of a path.
+        // The part before the first wildcard has to match completely. Wildcards are not compared
+        // with prefixes of a path.
         let wild = self.literal < pattern.len() && {
             dir.len() >= self.literal && self.same(&pattern[..self.literal], &dir[..self.literal])
         };
-        // A directory without the attributes is not entered, whatever it holds.
+        // A directory without the required attributes is not entered, even if files in it have
+        // them.
         if (named || wild) && self.has_attributes(dir) { Reach::Below } else { Reach::None }
     }
 }
@@ -612,7 +617,7 @@ fn fail(parts: &[&[u8]]) -> Error {
 }
 
 /// Makes `spec` relative to the root of the worktree and resolves `.` and `..`. Returns `None` if
-/// it is outside. Keeps a trailing slash.
+/// it is outside of the worktree. Keeps a trailing slash.
 pub fn normalize(spec: &BStr, prefix: &BStr, root: &BStr) -> Option<BString> {
     let mut path = BString::default();
     let spec: &[u8] = match spec.strip_prefix(b"/") {

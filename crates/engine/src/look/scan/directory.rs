@@ -1,4 +1,4 @@
-//! Examines the files of one directory, from the handle that is fastest, and notes the result.
+//! Examines the files of one directory through the fastest handle, and notes the results.
 
 use std::{
     io::{self, ErrorKind},
@@ -34,15 +34,15 @@ pub(super) enum JobEntries {
     Files(Vec<usize>),
 }
 
-/// The files of a directory that one worker examines in sequence on a slow disk. Others may take
-/// the rest: a listing brings the attributes of the first few only, and in sequence the files of a
-/// full directory would take longer than everything else.
+/// The number of files of a directory that one worker examines in sequence on a slow disk. Other
+/// workers may take the rest: a listing prefetches the attributes of only the first few files, and
+/// examining a full directory in sequence would take longer than all other work.
 const FILES_PER_JOB: usize = 16;
 
-/// The files that are examined on a fast disk before its pace is checked.
+/// The number of files that are examined on a fast disk before its speed is checked.
 const FILES_BEFORE_PACE_CHECK: usize = 8;
 
-/// Up to this many files of a directory are examined by their whole paths: changing into the
+/// Up to this many files of a directory are examined by their full paths: changing into the
 /// directory and back costs two calls, one of which resolves the same path.
 const MAX_FILES_BY_PATH: usize = 2;
 
@@ -80,13 +80,13 @@ impl<'a> Scan<'a> {
         let thread_cwd = thread_cwd.as_mut().filter(|_| !pace.is_slow());
         let path = self.path_of(entries.start, job.prefix);
         if self.tuning.is_remote() {
-            // If the directory is missing, its subdirectories show it.
+            // If the directory is missing, the jobs of its subdirectories find that out.
             if found.is_empty() && !pace.is_slow() {
                 return jobs[first..].reverse();
             }
         } else if (found.is_empty() || thread_cwd.is_some()) && self.is_directory(path, pace) {
-            // The path is a directory and leads through no link, so its files may be examined from
-            // there. If it is not, opening it gives the reason.
+            // The path is a directory without a link in it, so its files may be examined from
+            // there. Otherwise, opening the path finds the reason.
             let files = found.iter().map(|&(_, at)| at);
             let is_done = match found.len() {
                 0 => true,
@@ -120,7 +120,7 @@ impl<'a> Scan<'a> {
         self.probe_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
     }
 
-    /// Returns true if `path` is known to be a directory, as the root is.
+    /// Returns true if `path` is known to be a directory. The root always is.
     fn is_directory(&self, path: &[u8], pace: &mut dyn Pace) -> bool {
         if path.is_empty() {
             return true;
@@ -130,8 +130,8 @@ impl<'a> Scan<'a> {
         found.is_ok_and(|found| found.is_some_and(|stat| stat.file_type == FileType::Directory))
     }
 
-    /// Examines files of the directory at `path` from there. Returns false if the thread cannot
-    /// change into it.
+    /// Examines files of the directory at `path` from within. Returns false if the thread cannot
+    /// change into the directory.
     pub(super) fn probe_from_cwd(
         &self,
         thread_cwd: &mut ThreadCwd<'_>,
@@ -184,7 +184,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns the path of that directory, without a slash at the end.
+    /// Returns the path of the directory that [`Self::open`] opens, without a slash at the end.
     fn path_of(&self, at: usize, prefix: usize) -> &'a [u8] {
         self.index.path_at(at)[..prefix].strip_suffix(b"/").unwrap_or_default()
     }
@@ -204,9 +204,9 @@ impl<'a> Scan<'a> {
         self.store_notes(notes);
     }
 
-    /// Sorts the files of a directory on a slow disk by inode number. A directory on a network disk
-    /// is listed for that, as the server sends attributes with the names, also those of the
-    /// subdirectories in `directories`. On a local disk the index has the inode numbers.
+    /// Sorts the files of a directory on a slow disk by inode number. On a network disk the
+    /// directory is listed for that, because the server sends attributes with the names, also those
+    /// of the subdirectories in `directories`. On a local disk the index has the inode numbers.
     fn sort(
         &self,
         listing: &mut sys::Listing,
@@ -218,7 +218,7 @@ impl<'a> Scan<'a> {
         if !self.tuning.is_remote() {
             found.iter_mut().for_each(|(ino, at)| *ino = self.index.entry(*at).stat.ino.into());
         } else if found.len() + directories.len() < 3 {
-            // Too few for a listing.
+            // Too few files for a listing to pay off.
             return;
         } else {
             self.list(listing, directories, found, dir, prefix);
@@ -226,8 +226,8 @@ impl<'a> Scan<'a> {
         found.sort_unstable();
     }
 
-    /// Reads the inode numbers of the files from a listing. Stops at the last of these names: the
-    /// final call that returns nothing would cost one request for each directory.
+    /// Reads the inode numbers of the files from a listing. Stops at the last of these names,
+    /// because the final call, which returns no names, would cost one request for each directory.
     fn list(
         &self,
         listing: &mut sys::Listing,
@@ -239,8 +239,8 @@ impl<'a> Scan<'a> {
         struct Enough;
         impl From<io::Error> for Enough {
             fn from(_: io::Error) -> Enough {
-                // Only the order and the prefetched attributes are lost; examining the files
-                // reports the error.
+                // An error only costs the order and the prefetched attributes. Examining the files
+                // reports it.
                 Enough
             }
         }
@@ -312,15 +312,15 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Notes the entries of a directory that could not be opened: they are missing or unreadable.
+    /// Notes the entries of a directory that could not be opened as missing or unreadable.
     fn unreachable(&self, entries: impl Iterator<Item = usize>, error: &io::Error) {
         const ELOOP: i32 = 40;
         let mut notes = Vec::new();
         for at in entries.filter(|&at| self.is_asked(at)) {
             let state = match error.kind() {
                 ErrorKind::NotFound => PathState::Missing,
-                // The last component is a link to something else than a directory, or an earlier
-                // one is not a directory.
+                // The last component is a link to a non-directory, or an earlier component is not a
+                // directory.
                 ErrorKind::NotADirectory => self.behind_a_link(at),
                 _ if error.raw_os_error() == Some(ELOOP) => self.behind_a_link(at),
                 _ => PathState::Unreadable(copy_error(error)),
@@ -347,7 +347,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Leaves the first few files of a directory, and makes jobs of the others.
+/// Keeps the first few files of a directory, and returns jobs for the others.
 pub(super) fn split_off_jobs(files: &mut Vec<(u64, usize)>, prefix: usize) -> Vec<Job> {
     let others = files.split_off(files.len().min(FILES_PER_JOB));
     let job = |files: &[(u64, usize)]| Job {

@@ -1,12 +1,12 @@
-//! Tracked files: selects the entries of the index to examine, and finds the state of each.
+//! Examines tracked files: selects the entries of the index, and finds the state of their files.
 //!
 //! The entries of a directory are examined together, relative to the directory's handle.
 //! Directories are the jobs of a crew of tuned size. If the disk turns out to be slow, directories
 //! are listed first: a network file system then sends the attributes with the names, and the files
-//! of a local disk are examined in the order of the inode numbers in the index, as they lie on the
-//! disk. A local disk with cold caches is swept instead ([`sweep`]).
+//! of a local disk are examined in the order of their inode numbers, which is roughly their order
+//! on the disk. A local disk with cold caches is swept instead ([`sweep`]).
 //!
-//! Only entries that differ from the index are stored, so a clean tree costs no memory.
+//! Notes are stored only for entries that differ from the index, so a clean tree costs no memory.
 
 mod directory;
 mod selection;
@@ -41,10 +41,11 @@ use crate::{
 /// The state of an entry's path.
 #[derive(Debug)]
 pub(crate) enum PathState {
-    /// Nothing is there, or a component of the path is not a directory.
+    /// The path does not exist, or a component of it is not a directory.
     Missing,
     There(Stat),
-    /// The path leads through symbolic links to this, so it is not part of the worktree.
+    /// The path leads through symbolic links to a file with this stat, so the file is not part of
+    /// the worktree.
     Behind(Stat),
     Unreadable(io::Error),
 }
@@ -59,7 +60,8 @@ impl PathState {
     }
 }
 
-/// An entry that differs, or whose stat cannot decide: submodules and unmerged paths.
+/// An entry whose file differs, or for which stat data are not sufficient: submodules and unmerged
+/// paths.
 #[derive(Debug)]
 pub(crate) struct Note {
     /// The position of the entry.
@@ -68,7 +70,7 @@ pub(crate) struct Note {
     pub(crate) verdict: Match,
 }
 
-/// The number of workers that examine files: one if `core.preloadIndex` is off.
+/// Returns the number of workers that examine files: one if `core.preloadIndex` is off.
 pub fn workers(repo: &Repository) -> Result<Workers, repo::Error> {
     Ok(match repo.config_bool("core.preloadIndex")? {
         Some(false) => Workers::Fixed(1),
@@ -84,16 +86,16 @@ pub(crate) struct Scan<'a> {
     asked: Selection,
     visited: Vec<AtomicBool>,
     notes: Mutex<Vec<Note>>,
-    /// Files of directories that were listed on a slow disk. They are examined by all workers when
-    /// the listings are done.
+    /// Files of directories that were listed on a slow disk. All workers examine them after the
+    /// listings.
     rest: Mutex<Vec<Job>>,
-    /// The working directory of the process, if its threads may have their own.
+    /// The working directory of the process, if its threads can have their own.
     process_cwd: OnceLock<Option<ProcessCwd<'a>>>,
     pub(crate) interrupt: &'a AtomicBool,
     meter: Option<&'a Meter>,
 }
 
-/// The parameters of a scan, apart from the selection of entries.
+/// The parameters of a scan, except for the selection of entries.
 #[derive(Clone, Copy)]
 pub(crate) struct ScanTarget<'a> {
     /// The root of the worktree.
@@ -101,9 +103,9 @@ pub(crate) struct ScanTarget<'a> {
     pub(crate) index: &'a Index,
     pub(crate) rules: StatRules,
     pub(crate) tuning: &'a Tuning,
-    /// Ends the scan early.
+    /// Raised to end the scan early.
     pub(crate) interrupt: &'a AtomicBool,
-    /// Counts the entries that stat data decide. The others are read afterwards.
+    /// Counts the entries that are decided by stat data. The files of the others are read later.
     pub(crate) meter: Option<&'a Meter>,
 }
 
@@ -133,7 +135,8 @@ impl<'a> Scan<'a> {
         Scan::within(target, all, selects)
     }
 
-    /// Like [`Scan::of`]; asks only about entries in this range, and selects no other.
+    /// Like [`Scan::of`], for the entries in this range. `selects` is not called for other entries,
+    /// and they are not selected.
     fn within(
         target: ScanTarget<'a>,
         range: Range<usize>,
@@ -189,7 +192,7 @@ impl<'a> Scan<'a> {
         self.asked.any(&(at..at + 1))
     }
 
-    /// Returns the selected entries.
+    /// Returns the positions of the selected entries.
     pub(crate) fn asked(&self) -> impl Iterator<Item = usize> + use<> {
         let asked = self.asked.clone();
         (0..self.visited.len()).filter(move |&at| asked.any(&(at..at + 1)))
@@ -199,17 +202,18 @@ impl<'a> Scan<'a> {
         self.asked.any(entries)
     }
 
-    /// Returns the entry before which `number` entries are selected, if there are more.
+    /// Returns the position of the selected entry that has `number` selected entries before it, if
+    /// there is one.
     pub(crate) fn nth(&self, number: usize) -> usize {
         self.asked.nth(number)
     }
 
-    /// Returns true if the entry is selected and was not examined yet.
+    /// Returns true if the entry is selected and not examined yet.
     pub(crate) fn is_left(&self, at: usize) -> bool {
         self.is_asked(at) && !self.visited[at].load(Ordering::Relaxed)
     }
 
-    /// Examines all selected entries that were not examined yet.
+    /// Examines all selected entries that are not examined yet.
     pub(crate) fn run(&mut self, workers: Workers) {
         self.sweep_if_cold(workers);
         let rest = std::mem::take(self.rest.get_mut().unwrap_or_else(PoisonError::into_inner));
@@ -217,7 +221,7 @@ impl<'a> Scan<'a> {
             self.work_through(rest, 0, workers);
         }
         let all = 0..self.index.len();
-        // Narrow the selection to what is left. The whole selection is restored below.
+        // Narrows the selection to the remaining entries. The full selection is restored below.
         let some_seen = self.visited.iter().any(|visited| visited.load(Ordering::Relaxed));
         let asked = some_seen.then(|| {
             let left = Selection::of(all.clone().map(|at| self.is_left(at)));
@@ -274,7 +278,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns the first selected entry of the range, or the range's end if there is none.
+    /// Returns the position of the first selected entry in the range, or the range's end if there
+    /// is none.
     fn next_asked(&self, entries: &Range<usize>) -> usize {
         match entries.is_empty() || self.is_asked(entries.start) {
             true => entries.start,
@@ -286,12 +291,12 @@ impl<'a> Scan<'a> {
 /// A file or subdirectory of a directory.
 pub(crate) enum Part {
     File(usize),
-    /// The entries and the length of the path with its slash.
+    /// The entries, and the length of the directory's path with its slash.
     Directory(Range<usize>, usize),
 }
 
 /// Returns true if the entry's file is not examined: the entry is assumed unchanged, is skipped,
-/// was found up to date before, or the monitor vouches for it. The up-to-date mark does not cover
+/// was already found up to date, or the monitor vouches for it. The up-to-date flag does not cover
 /// the content of a submodule.
 fn is_trusted(index: &Index, entry: &Entry) -> bool {
     entry.mode.is_tree()

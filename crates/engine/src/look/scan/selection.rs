@@ -1,12 +1,12 @@
-//! A selection of index entries. Usually all are selected, which takes no memory.
+//! A selection of index entries. Usually all are selected, which needs no memory.
 
 use std::ops::Range;
 
 #[derive(Clone)]
 pub(super) enum Selection {
-    /// All of this many entries.
+    /// All entries; contains their number.
     All(usize),
-    /// The number of selected entries before each entry; the last element is the number of all.
+    /// The number of selected entries before each entry. The last element is the total.
     Some(Vec<u32>),
 }
 
@@ -22,7 +22,7 @@ impl Selection {
         Selection::Some(counts)
     }
 
-    /// Returns the number of selected entries before that one.
+    /// Returns the number of selected entries before position `at`.
     #[inline]
     pub(super) fn before(&self, at: usize) -> usize {
         match self {
@@ -36,7 +36,8 @@ impl Selection {
         self.before(range.start) != self.before(range.end)
     }
 
-    /// Returns the entry before which `number` entries are selected, if there are more.
+    /// Returns the position of the selected entry that has `number` selected entries before it, or
+    /// the number of all entries if there is none.
     pub(super) fn nth(&self, number: usize) -> usize {
         match self {
             Selection::All(all) => number.min(*all),
@@ -46,8 +47,8 @@ impl Selection {
         }
     }
 
-    /// Returns the first selected entry of a range that is not empty; the range's end if none is
-    /// selected.
+    /// Returns the position of the first selected entry in a non-empty range, or the range's end if
+    /// none is selected.
     pub(super) fn next(&self, among: &Range<usize>) -> usize {
         match self {
             Selection::All(_) => among.start,

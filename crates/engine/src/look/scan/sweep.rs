@@ -1,15 +1,15 @@
-//! Examines the tracked files of a local disk with cold caches in the order of the index, before
-//! anything else.
+//! Examines the tracked files of a local disk with cold caches in index order, before all other
+//! work.
 //!
-//! Files were mostly written in that order, so inodes and directories lie in that order on the
-//! disk, and the kernel's read-ahead fetches what is requested next. The workers share one position
-//! that moves through the index, so the disk is read at one place whatever their number. Untracked
-//! files are searched for afterwards, when the directories are in memory. None of this matters if
-//! answers take almost no time, or if parallel requests take no longer than one; the probe detects
-//! both. Then each worker has its own part.
+//! Files were mostly written in that order, so inodes and directories lie on the disk in that
+//! order, and the kernel's read-ahead fetches the blocks that are requested next. The workers share
+//! one position that moves through the index, so the disk is read at one place for any number of
+//! workers. Untracked files are searched for afterwards, when the directories are in memory. The
+//! order is irrelevant if the disk responds almost at once, or if parallel requests take no longer
+//! than one. The probe detects both. Each worker then has its own part of the index.
 //!
-//! Paths that cannot be examined are noted as in any scan. Entries that an interruption leaves out
-//! are left to the scan that follows.
+//! Paths that cannot be examined are noted as in any scan. Entries that are skipped after an
+//! interrupt are examined by the scan that follows.
 
 use std::{collections::BTreeSet, ops::Range, sync::atomic::Ordering, thread, time::Instant};
 
@@ -25,26 +25,28 @@ use crate::{
 const MIN_FILES: usize = 1000;
 /// The number of files, spread over the index, that are examined to detect cold caches.
 const SAMPLES: usize = 4;
-/// The number of waits that shows cold caches. On a slow disk each sample waits a dozen times, most
-/// of which the order of the index would avoid, so its leading directories are examined one by one
-/// until the answer is known.
+/// The number of waits that indicates cold caches. On a slow disk each sample waits a dozen times,
+/// most of which index order would avoid. So the sample's leading directories are examined one by
+/// one, until this number is reached.
 const COLD_WAITS: u64 = 3;
-/// An answer within this time, in seconds, comes from a disk without moving parts: there workers
-/// must not wait for each other.
+/// A response time in seconds. Faster responses come from a disk without moving parts, on which
+/// workers must not wait for each other.
 const QUICK_ANSWER: f64 = 0.001;
 /// The number of directories that are examined in parallel.
 const PARALLEL_PROBES: usize = 8;
 /// The number of further levels that are probed while the result is unclear.
 const RETRIES: usize = 2;
-/// Inodes that share a block of read-ahead on ext4: 32 blocks of 4 KiB with 16 inodes each.
+/// The number of inodes that share a read-ahead block on ext4: 32 blocks of 4 KiB with 16 inodes
+/// each.
 const INODES_PER_READ: u64 = 512;
 
-/// A local disk with cold caches, by the number of requests it serves at once.
+/// A local disk with cold caches, classified by the number of requests that it serves at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cold {
-    /// It serves one request at a time, or few.
+    /// The disk serves one or few requests at a time.
     OneByOne,
-    /// It serves many requests, or answers so fast that this does not matter.
+    /// The disk serves many requests at once, or responds so fast that their number does not
+    /// matter.
     ManyAtOnce,
 }
 
@@ -56,8 +58,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Detects a local disk with cold caches and measures how it answers. The probe examines paths
-    /// that have to be examined anyway.
+    /// Detects a local disk with cold caches, and measures its response time. Returns `None` for
+    /// other disks and warm caches. The probe examines only paths that have to be examined anyway.
     pub(crate) fn cold(&self, workers: Workers) -> Option<Cold> {
         if self.tuning.is_remote() {
             return None;
@@ -67,7 +69,7 @@ impl Scan<'_> {
         if files < MIN_FILES || samples.clone().any(|at| !self.is_left(at)) {
             return None;
         }
-        // Only this thread's waits count, as other threads wait for other things.
+        // Counts only this thread's waits, because other threads may wait for other reasons.
         let (start, before) = (Instant::now(), sys::thread_waits());
         let directories = |at| {
             let path = self.index.path_at(at);
@@ -94,8 +96,8 @@ impl Scan<'_> {
     }
 
     /// Returns true if parallel requests wait less than sequential ones, which take `alone` seconds
-    /// each. The requests are for the directories of the first level that has several. They have to
-    /// be read in any case, and a file system places directories near the root far from each other.
+    /// each. It requests directories of the first level that has enough of them. These have to be
+    /// read anyway, and a file system places directories near the root far apart.
     fn serves_many(&self, alone: f64) -> bool {
         let dev = self.root.stat_self().map_or(0, |stat| stat.dev);
         // Treat a device of unknown type as rotational.
@@ -121,8 +123,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Returns the subdirectories of a level, each as its entries and the length of its path with
-    /// the slash.
+    /// Returns the subdirectories of the directories of a level. Each is given by its entries and
+    /// the length of its path with the slash.
     fn directories_in(&self, level: &[(Range<usize>, usize)]) -> Vec<(Range<usize>, usize)> {
         let mut next = Vec::new();
         for (entries, prefix) in level {
@@ -135,8 +137,8 @@ impl Scan<'_> {
         next
     }
 
-    /// Examines some directories of a level in parallel. Returns the least number of reads that
-    /// took, and the seconds.
+    /// Examines some directories of a level in parallel. Returns the minimum number of reads that
+    /// this required, and the time in seconds.
     fn probe_in_parallel(&self, level: &[(Range<usize>, usize)]) -> (usize, f64) {
         let start = Instant::now();
         let blocks: BTreeSet<u64> = thread::scope(|scope| {
@@ -153,7 +155,7 @@ impl Scan<'_> {
         (blocks.len(), start.elapsed().as_secs_f64())
     }
 
-    /// Examines all tracked files. It `is_alone` if no walk runs beside it.
+    /// Examines all tracked files. `is_alone` is true if no walk runs in parallel.
     pub(crate) fn sweep(&self, workers: Workers, cold: Cold, is_alone: bool) {
         let mut runs: Vec<(Range<usize>, usize)> = Vec::new();
         for at in (0..self.index.len()).filter(|&at| self.is_left(at)) {
@@ -186,7 +188,7 @@ impl Scan<'_> {
         );
     }
 
-    /// Returns the length of an entry's directory with its slash.
+    /// Returns the length of the path of an entry's directory, with its slash.
     fn prefix(&self, at: usize) -> usize {
         self.index.path_at(at).rfind_byte(b'/').map_or(0, |slash| slash + 1)
     }
@@ -196,21 +198,21 @@ impl Scan<'_> {
     }
 }
 
-/// Thresholds for the speedup of parallel over sequential requests. Each request costs two reads of
-/// which one is counted. Below `one` the disk serves one request at a time; from `many` on it
-/// serves many.
+/// Thresholds for the speedup of parallel over sequential requests. Each request costs two reads,
+/// of which one is counted. Below `one` the disk serves one request at a time. From `many` on it
+/// serves many at once.
 struct Gains {
     one: f64,
     many: f64,
 }
 
-/// On a rotational disk even a single arm gains from knowing the next requests.
+/// On a rotational disk even a single arm is faster if it knows the next requests.
 const ROTATIONAL: Gains = Gains { one: 1.2, many: 1.6 };
 const SOLID_STATE: Gains = Gains { one: 0.9, many: 0.9 };
 
 impl Gains {
-    /// Returns whether a disk serves many requests, or `None` to probe again, which is possible
-    /// `retries` times.
+    /// Returns true if the disk serves many requests at once, or `None` to probe again if `retries`
+    /// are left.
     fn is_many(&self, gain: f64, retries: usize) -> Option<bool> {
         let is_doubtful = (self.one..self.many).contains(&gain);
         (retries == 0 || !is_doubtful).then_some(gain >= self.many)
@@ -287,17 +289,18 @@ mod tests {
         let mut scanned = new();
         scanned.run(Workers::Fixed(2));
         let expected = noted(scanned);
-        // Three directories. Files as young as the index are noted too, if the clock makes any.
+        // The fixture has three directories. If the clock is coarse, files as young as the index
+        // are noted too.
         assert!(expected.len() > 100, "{}", expected.len());
         let few = [1, 8].map(|workers| (Workers::Fixed(workers), Cold::OneByOne));
         for (workers, cold) in few.into_iter().chain([(Workers::Auto, Cold::ManyAtOnce)]) {
             let mut swept = new();
-            // A disk that answers at once serves no more in parallel; one that takes very long
-            // does.
+            // A disk that responds at once gains nothing from parallel requests. A disk with very
+            // long response times does.
             assert!(!swept.serves_many(0.0) && swept.serves_many(1e9));
             swept.sweep(workers, cold, cold == Cold::OneByOne);
             assert!((0..index.len()).all(|at| !swept.is_left(at)));
-            // Examined entries are not examined again.
+            // Entries that are already examined are skipped.
             swept.run(workers);
             assert_eq!(noted(swept), expected);
         }
@@ -310,7 +313,7 @@ mod tests {
         assert_eq!(asked(ROTATIONAL, [0.8, 1.1]), [(Some(false), Some(false)); 2]);
         assert_eq!(asked(ROTATIONAL, [1.3, 1.5]), [(None, Some(false)); 2]);
         assert_eq!(asked(ROTATIONAL, [1.7, 8.0]), [(Some(true), Some(true)); 2]);
-        // Measured on disks that serve one and four requests at a time.
+        // Values measured on disks that serve one and four requests at a time.
         assert_eq!(asked(SOLID_STATE, [0.6, 0.8]), [(Some(false), Some(false)); 2]);
         assert_eq!(asked(SOLID_STATE, [1.0, 2.8]), [(Some(true), Some(true)); 2]);
     }

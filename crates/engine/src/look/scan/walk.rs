@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// Below this many files, threads do not get a working directory of their own, which costs a few
-/// system calls.
+/// Below this many files, threads get no working directory of their own, because setting it up
+/// costs a few system calls.
 const MIN_FILES_FOR_CHDIR: usize = 16;
 
 impl Observer for Scan<'_> {
@@ -45,7 +45,7 @@ impl Observer for Scan<'_> {
         for others in listed.others {
             self.split(others, prefix, |part| match part {
                 Part::File(at) if !self.is_left(at) => {}
-                // It may be a submodule.
+                // The entry may be a submodule.
                 Part::File(at) => match listed.find(&self.index.path_at(at)[prefix..]) {
                     Some((_, ino)) => files.push((ino, at)),
                     None => self.note(at, PathState::Missing, &mut notes),
@@ -53,7 +53,7 @@ impl Observer for Scan<'_> {
                 Part::Directory(entries, length) => {
                     let name = &self.index.path_at(entries.start)[prefix..length - 1];
                     let is_link = match listed.find(name) {
-                        // It is a job of its own.
+                        // The subdirectory is a job of its own.
                         Some((FileType::Directory, _)) => return,
                         Some((file_type, _)) => file_type == FileType::Symlink,
                         None => false,
@@ -100,7 +100,7 @@ impl Observer for Scan<'_> {
         let mut files = Vec::new();
         self.split(within, path.len(), |part| match part {
             Part::File(at) if self.is_left(at) => files.push(at),
-            // A directory is a job of its own, or is examined at the end.
+            // A subdirectory is a job of its own, or is examined at the end.
             Part::File(_) | Part::Directory(..) => {}
         });
         let dir = path.strip_suffix(b"/").unwrap_or_default();
@@ -135,7 +135,7 @@ impl Observer for Scan<'_> {
 }
 
 impl Scan<'_> {
-    /// Like [`Scan::probe`], by the path from a directory above.
+    /// Like [`Scan::probe`], with the path relative to a directory above.
     fn probe_below(&self, from: &Handle, at: usize, notes: &mut Vec<Note>) {
         self.probe(from.dir(), at, from.base(), notes);
     }

@@ -1,5 +1,4 @@
-//! Finds the directories of an index that are entirely outside of a cone, and makes an index in
-//! which each of them is one entry.
+//! Collapses an index: directories that lie completely outside of a cone become one entry each.
 
 use std::ops::Range;
 
@@ -15,20 +14,20 @@ use super::{
 };
 use crate::look::cache_tree;
 
-/// A directory (without the slash at the end) and its entries.
+/// A directory (without a slash at the end) and the range of its entries.
 type Directory = (BString, Range<usize>);
 
-/// Returns the topmost directories whose entries are all merged and skipped, and neither submodules
-/// nor only intended to be added. None if the patterns are not a cone.
+/// Returns the topmost directories outside of the cone whose entries are all merged and skipped,
+/// and neither submodules nor intent-to-add entries. Empty if the patterns are not a cone.
 ///
-/// `before` is the sparse index from which this one was made. Git makes a sparse index no sparser,
-/// so directories that had entries of their own stay expanded.
+/// `before` is the sparse index from which this one was made. Git does not collapse directories
+/// that had entries of their own in the sparse index, so these stay expanded.
 pub fn directories(index: &Index, patterns: &Patterns, before: Option<&Index>) -> Vec<Directory> {
     let is_whole = |dir: &BStr, _: &Range<usize>| before.is_none_or(|before| !has_entries(before, dir));
     choose(index, patterns, &is_whole)
 }
 
-/// Returns the topmost of these directories for which `is_whole` returns true.
+/// Returns the topmost directories outside of the cone for which `is_whole` returns true.
 fn choose(
     index: &Index,
     patterns: &Patterns,
@@ -49,7 +48,8 @@ struct Visitor<'a> {
 }
 
 impl Visitor<'_> {
-    /// Visits the entries in `range`, whose paths share `prefix` bytes: a directory with its slash.
+    /// Visits the entries in `range`. Their paths share the first `prefix` bytes, which are a
+    /// directory with its slash.
     fn visit(&self, prefix: usize, range: Range<usize>, found: &mut Vec<Directory>) {
         let index = self.index;
         let mut at = range.start;
@@ -74,7 +74,7 @@ impl Visitor<'_> {
     }
 }
 
-/// Returns true if `dir` is a file, or has entries below it other than the one that stands for it.
+/// Returns true if `dir` is a file, or has entries below it other than its own directory entry.
 fn has_entries(index: &Index, dir: &BStr) -> bool {
     let entries = &index.entries()[index.range_below(dir)];
     !index.range_of(dir).is_empty() || entries.iter().any(|entry| index.path(entry).len() > dir.len() + 1)
@@ -87,7 +87,7 @@ fn is_out(entry: &format::index::Entry) -> bool {
         && !entry.flags.contains(Flags::INTENT_TO_ADD)
 }
 
-/// The database in which trees are searched for and written.
+/// The object database that contains the trees and stores new ones.
 pub trait Trees {
     /// Returns true if the tree exists.
     fn has(&self, oid: &ObjectId) -> bool;
@@ -95,13 +95,12 @@ pub trait Trees {
     fn make(&self, oid: &ObjectId, content: &[u8]) -> bool;
 }
 
-/// Makes `index` sparse: each of its [`directories`] becomes one entry. Returns the full index, or
+/// Collapses `index`: each of its [`directories`] becomes one entry. Returns the full index, or
 /// `None` if the index stays full.
 ///
-/// A full index that is empty or unmerged stays full. For others, all missing trees of a commit of
-/// the index are written; if one cannot be, the index stays full. An index that was sparse `before`
-/// becomes sparse again, even if it is unmerged: those of its directories collapse whose trees
-/// exist.
+/// A full index that is empty or unmerged stays full. Otherwise all missing trees of the index are
+/// written first. If one cannot be written, the index stays full. If the index was sparse `before`,
+/// it becomes sparse again even if it is unmerged: directories collapse if their tree exists.
 pub fn collapse(
     index: &mut Index,
     patterns: &Patterns,

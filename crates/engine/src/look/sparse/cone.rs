@@ -1,7 +1,8 @@
-//! A cone: directories with everything below them, and the files in the directories above.
+//! A cone: directories with everything below them, and the direct files of their parent
+//! directories.
 //!
-//! Both are sets that are looked up by name, so a query costs the depth of a path and not the
-//! length of the file.
+//! Both are sets with lookups by name, so the cost of a query depends on the depth of the path, not
+//! on the number of directories.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +12,15 @@ use format::wildmatch::is_special;
 /// The position of a path relative to the cone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Within {
-    /// Outside.
+    /// The path is outside.
     No,
-    /// Inside; this says nothing about paths below it.
+    /// The path is inside. The position of paths below it is unknown.
     Itself,
-    /// Inside with everything below it.
+    /// The path and all paths below it are inside.
     Whole,
 }
 
-/// Directories, each as `/a/b`, by name. If case is ignored, by the name in lower case.
+/// Directories in the form `/a/b`, by name. If case is ignored, by lower-case name.
 #[derive(Clone, Debug, Default)]
 struct Directories(BTreeMap<BString, BString>);
 
@@ -28,8 +29,8 @@ impl Directories {
         self.0.contains_key(key.as_bstr())
     }
 
-    /// Returns true if a directory above `path` (which begins with a slash), other than the root,
-    /// is in the set.
+    /// Returns true if the set contains a directory above `path` other than the root. `path` begins
+    /// with a slash.
     fn has_above(&self, path: &[u8]) -> bool {
         let mut end = path.len();
         while let Some(slash) = path[..end].rfind_byte(b'/').filter(|&slash| slash > 0) {
@@ -45,16 +46,16 @@ impl Directories {
 /// The directories of a cone.
 #[derive(Clone, Debug, Default)]
 pub struct Cone {
-    /// Everything is inside.
+    /// True if all paths are inside.
     pub(super) full: bool,
-    /// Directories whose files are inside, without further subdirectories.
+    /// Directories whose direct files are inside, but not their other subdirectories.
     parents: Directories,
-    /// Directories that are inside with everything below them.
+    /// Directories that are completely inside.
     recursive: Directories,
     icase: bool,
 }
 
-/// Why a line does not belong to a cone, in Git's words.
+/// The reason why a line does not belong to a cone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoCone {
     Unrecognized,
@@ -74,7 +75,7 @@ impl NoCone {
 }
 
 impl Cone {
-    /// Makes a cone without directories: it holds the files of the root.
+    /// Creates a cone without directories. It contains the files of the root.
     pub fn new(icase: bool) -> Cone {
         Cone { icase, ..Cone::default() }
     }
@@ -87,7 +88,8 @@ impl Cone {
         if self.icase { name.to_ascii_lowercase().into() } else { name.into() }
     }
 
-    /// Adds `directory` (`/a/b`) with everything below it, and the directories above it.
+    /// Adds `directory` (`/a/b`) with everything below it, and the direct files of its parent
+    /// directories.
     pub fn add(&mut self, directory: &BStr) {
         self.recursive.0.insert(self.key(directory), directory.to_owned());
         let mut end = directory.len();
@@ -107,7 +109,7 @@ impl Cone {
         }
     }
 
-    /// Returns the directories that are inside with everything below them, each as `a/b`, sorted.
+    /// Returns the directories that are completely inside, in the form `a/b`, sorted.
     pub fn directories(&self) -> Vec<&BStr> {
         let mut found: Vec<&BStr> = self
             .recursive
@@ -120,7 +122,7 @@ impl Cone {
         found
     }
 
-    /// Returns the content of the file for this cone.
+    /// Returns the content of `info/sparse-checkout` for this cone.
     pub fn to_file(&self) -> BString {
         let mut file = BString::from("/*\n!/*/\n");
         let sorted = |directories: &Directories, keep: &dyn Fn(&[u8]) -> bool| {
@@ -143,8 +145,8 @@ impl Cone {
         file
     }
 
-    /// Returns the position of `path`. A directory with a slash at the end has the position of the
-    /// files in it.
+    /// Returns the position of `path`. A directory path with a slash at the end has the position of
+    /// the files directly in it.
     pub(super) fn within(&self, path: &[u8]) -> Within {
         if self.full {
             return Within::Itself;
@@ -165,7 +167,8 @@ impl Cone {
         }
     }
 
-    /// Adds a line of the file: `pattern` without `!` at the beginning and `/` at the end.
+    /// Parses a line of the file. `pattern` is the line without `!` at the beginning and `/` at the
+    /// end.
     pub(super) fn take(&mut self, pattern: &[u8], negative: bool, directory: bool) -> Result<(), NoCone> {
         if pattern == b"/*" && negative == directory {
             self.full = !negative;

@@ -1,8 +1,7 @@
-//! Expands a sparse index: each directory that is a single entry is replaced by the content of its
-//! tree.
+//! Expands a sparse index: each directory entry is replaced by the content of its tree.
 //!
-//! Only trees are read, those of one depth in parallel; blobs may be missing. If a tree cannot be
-//! read, the index stays as it was.
+//! Only trees are read, those of one depth in parallel. Blobs may be missing. If a tree cannot be
+//! read, the index is unchanged.
 
 use std::{collections::HashMap, sync::Mutex};
 
@@ -23,27 +22,27 @@ use crate::{
     look::{self, LookError},
 };
 
-/// The largest number of components of a path that a file system accepts; the limit is Git's.
+/// The maximum number of path components, which is Git's limit. No file system accepts more.
 const MAX_DEPTH: usize = 2048;
 
 /// The entries of a tree.
 type Listing = Vec<(Mode, BString, ObjectId)>;
 
-/// Returns the directories of `index` that are single entries, without the slash at the end.
+/// Returns the collapsed directories of `index`, without a slash at the end.
 pub fn collapsed(index: &Index) -> impl Iterator<Item = &BStr> {
     let paths = index.entries().iter().filter(|entry| entry.mode.is_tree()).map(|entry| index.path(entry));
     paths.map(|path| BStr::new(path.strip_suffix(b"/").unwrap_or(path)))
 }
 
-/// Returns true if `path` is in a directory that is a single entry.
+/// Returns true if `path` is in a collapsed directory.
 pub fn is_inside(index: &Index, path: &BStr) -> bool {
     index.sparse_directory_above(path).is_some()
 }
 
-/// Expands all of `index`. An error leaves it unchanged.
+/// Expands all directories of `index`. An error leaves the index unchanged.
 ///
-/// Only the part of the cache-tree that the walk has seen is kept, as in Git: `restore --source
-/// --staged` leaves one that is wrong.
+/// As in Git, the cache-tree is replaced by that of the expanded directories, because `restore
+/// --source --staged` leaves a wrong one.
 pub fn expand(repo: &Repository, index: &mut Index) -> Result<(), LookError> {
     let untrue = index.cache_tree.take();
     if let Err(error) = expand_some(repo, index, &|_| true) {
@@ -54,8 +53,8 @@ pub fn expand(repo: &Repository, index: &mut Index) -> Result<(), LookError> {
     Ok(())
 }
 
-/// Expands the directories for whose numbers `opens` returns true; with the others the index stays
-/// sparse.
+/// Expands the directory entries for whose numbers `opens` returns true. If others remain, the
+/// index stays sparse. Directory entries are numbered in index order.
 pub(super) fn expand_some(
     repo: &Repository,
     index: &mut Index,
@@ -87,7 +86,7 @@ pub(super) fn expand_some(
 
 /// Reads all trees that are reachable from `level`.
 fn read_all(objects: &Objects, mut level: Vec<ObjectId>) -> Result<HashMap<ObjectId, Listing>, LookError> {
-    // See the walk of trees.
+    // As in [`crate::look::trees`].
     const WEIGHT: usize = 2;
     let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
     let mut read: HashMap<ObjectId, Listing> = HashMap::new();
@@ -132,17 +131,18 @@ pub(super) fn list(reader: &mut Reader<'_>, hash: HashKind, tree: &ObjectId) -> 
         .map_err(|_| LookError::MalformedTree(*tree))
 }
 
-/// The entries below the directories, in order.
+/// The entries of the expanded directories, in order.
 struct Below<'a> {
     listings: &'a HashMap<ObjectId, Listing>,
     protect: Protect,
-    /// The path of the walk.
+    /// The current path.
     path: BString,
     found: Vec<(BString, NewEntry)>,
 }
 
 impl Below<'_> {
-    /// Adds the entries of `tree`, the directory at the path (with its slash), and fills `node`.
+    /// Adds the entries of `tree`, the tree of the current path (a directory with its slash). Fills
+    /// its cache-tree node.
     fn visit(&mut self, tree: &ObjectId, node: &mut CacheTree) -> Result<(), LookError> {
         let (first, length) = (self.found.len(), self.path.len());
         for (mode, name, oid) in &self.listings[tree] {
@@ -154,7 +154,8 @@ impl Below<'_> {
                 path::verify(self.path.as_bstr(), *mode, self.protect)
                     .map_err(|_| LookError::InvalidPath(self.path.clone()))?;
                 if self.found.last().is_some_and(|(last, _)| *last >= self.path) {
-                    // The index is searched by its order; a malformed tree may be unordered.
+                    // The index relies on the order of its entries. A malformed tree may be
+                    // unordered.
                     return Err(LookError::MalformedTree(*tree));
                 }
                 self.found.push((self.path.clone(), skipped(*mode, *oid)));
@@ -166,13 +167,13 @@ impl Below<'_> {
     }
 }
 
-/// Makes an entry that is not checked out.
+/// Creates an entry with the skip-worktree flag.
 pub(super) fn skipped(mode: Mode, oid: ObjectId) -> NewEntry {
     NewEntry { stat: Stat::default(), oid, mode, flags: Flags::SKIP_WORKTREE, stage: Stage::Normal }
 }
 
-/// Replaces the directories that `opens` selects by `found`. `nodes` has the number of entries and
-/// the cache-tree of each.
+/// Replaces the directory entries that `opens` selects by the entries `found`. `nodes` contains the
+/// number of entries and the cache-tree of each directory.
 fn fill(
     index: &mut Index,
     found: Vec<(BString, NewEntry)>,

@@ -1,9 +1,10 @@
-//! Sparse checkouts: which paths belong in the worktree, and how the index marks them.
+//! Sparse checkouts: the paths that belong in the worktree, and their flags in the index.
 //!
-//! [`Patterns`] are the file `info/sparse-checkout`, of either kind; [`Cone`] is the kind that
-//! lists directories. A plan applies them ([`crate::checkout::plan()`]); this module only answers
-//! questions. A sparse index is expanded when it is read ([`expand()`]), or as far as needed when
-//! trees are merged into it ([`settle()`]), and collapsed when it is written ([`collapse()`]).
+//! [`Patterns`] represent the file `info/sparse-checkout`; [`Cone`] is its cone mode, which lists
+//! directories. This module only evaluates patterns. A plan applies them
+//! ([`crate::checkout::plan()`]). A sparse index is expanded when it is read ([`expand()`]), or as
+//! far as needed when trees are merged into it ([`settle()`]), and collapsed when it is written
+//! ([`collapse()`]).
 //!
 //! Sources: `git-sparse-checkout(1)`, and Git's technical note `sparse-checkout`.
 

@@ -1,7 +1,8 @@
-//! The file `info/sparse-checkout`: ignore patterns that select the paths in the worktree, or the
-//! lines of a cone.
+//! The file `info/sparse-checkout`: ignore patterns, or in cone mode directories, that select the
+//! paths in the worktree.
 //!
-//! A file that should be a cone and is not is read as patterns, with a warning.
+//! If cone mode is configured and the file is not a valid cone, its lines are used as patterns,
+//! with a warning.
 
 use std::{
     io,
@@ -14,7 +15,7 @@ use format::index::{Index, Stage};
 use super::cone::{Cone, Within};
 use crate::look::ignore::{self, Rules};
 
-/// The selection of the paths in the worktree.
+/// The patterns that select the paths in the worktree.
 #[derive(Clone, Debug)]
 pub struct Patterns {
     rules: Rules,
@@ -27,17 +28,17 @@ pub struct Patterns {
 pub struct Loaded {
     /// The patterns.
     pub patterns: Patterns,
-    /// Without `warning: `.
+    /// The texts of the warnings, without `warning: `.
     pub warnings: Vec<BString>,
 }
 
-/// Why the file cannot be read.
+/// The reason why the file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The configuration.
+    /// The configuration could not be read.
     #[error(transparent)]
     Repo(#[from] repo::Error),
-    /// The file.
+    /// The file could not be read.
     #[error("cannot read '{}': {source}", .path.display())]
     #[allow(missing_docs)]
     Read { path: PathBuf, source: io::Error },
@@ -63,13 +64,13 @@ pub fn load(repo: &repo::Repository) -> Result<Option<Loaded>, LoadError> {
     Patterns::read(&path(repo), flag("core.sparseCheckoutCone")?, flag("core.ignoreCase")?)
 }
 
-/// The state of the directories above a path.
+/// The decision for all paths below a directory.
 enum State {
-    /// Everything below is included.
+    /// All paths below are included.
     All,
-    /// Nothing below is.
+    /// No path below is included.
     Nothing,
-    /// Each path decides for itself; the value is the default.
+    /// Each path is decided by its own pattern. Contains the decision for paths without a pattern.
     Undecided(bool),
 }
 
@@ -81,14 +82,14 @@ impl Patterns {
         Ok(content.map(|content| Patterns::parse(&content, cone, icase)))
     }
 
-    /// Parses the content of the file. `cone`: it should be a cone.
+    /// Parses the content of the file. `cone` selects cone mode.
     pub fn parse(content: &[u8], cone: bool, icase: bool) -> Loaded {
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
         let lines = content.lines().filter(|line| !line.is_empty() && line[0] != b'#');
         Patterns::of_lines(lines.map(ignore::trim_spaces), cone, icase)
     }
 
-    /// Parses lines that are patterns, whatever they begin with.
+    /// Parses lines as patterns, including lines that begin with `#`.
     pub fn of_lines<'a>(lines: impl Iterator<Item = &'a [u8]>, cone: bool, icase: bool) -> Loaded {
         let mut patterns =
             Patterns { rules: Rules::default(), lines: Vec::new(), cone: cone.then(|| Cone::new(icase)) };
@@ -111,14 +112,14 @@ impl Patterns {
         Loaded { patterns, warnings }
     }
 
-    /// Makes the patterns of a cone.
+    /// Creates the patterns of a cone.
     pub fn of_cone(cone: Cone) -> Patterns {
         let file = cone.to_file();
         let icase = cone.icase();
         Patterns { cone: Some(cone), ..Patterns::parse(&file, false, icase).patterns }
     }
 
-    /// Returns the cone, if there is one.
+    /// Returns the cone, if the patterns are one.
     pub fn cone(&self) -> Option<&Cone> {
         self.cone.as_ref()
     }
@@ -141,8 +142,9 @@ impl Patterns {
         }
     }
 
-    /// Returns true if the file at `path` belongs in the worktree, judged by the path alone: a path
-    /// that no pattern matches goes with its directory. A directory has a slash at the end.
+    /// Returns true if the file at `path` belongs in the worktree, based on the path alone. A path
+    /// without a matching pattern has the decision of its directory. A directory path has a slash
+    /// at the end.
     pub fn includes(&self, path: &BStr) -> bool {
         if let Some(cone) = &self.cone {
             return cone.within(path) != Within::No;
@@ -163,7 +165,8 @@ impl Patterns {
         self.rules.decide(path, is_dir)
     }
 
-    /// Returns the state below the directory `path`. `default` is the state of the one above.
+    /// Returns the state below the directory `path`. `default` is the decision for its parent
+    /// directory.
     fn enter(&self, path: &BStr, default: bool) -> State {
         match &self.cone {
             Some(cone) => match cone.within(path) {
@@ -183,7 +186,7 @@ impl Patterns {
     }
 
     /// Returns true if the file at `path` belongs in the worktree by Git's walk of an index, which
-    /// does not enter an excluded directory. For a cone that includes all parents this equals
+    /// does not enter an excluded directory. For a cone that includes all parents, this equals
     /// [`Patterns::includes`].
     pub fn keeps(&self, path: &BStr) -> bool {
         let mut default = false;
@@ -197,9 +200,10 @@ impl Patterns {
         self.file(path, default)
     }
 
-    /// Returns for each entry whether it is outside. Unmerged entries never are.
+    /// Returns a bool for each entry: true if it is outside of the sparse worktree. Unmerged
+    /// entries never are.
     pub fn outside(&self, index: &Index) -> Vec<bool> {
-        // The directories above the last path, each by the position of its end.
+        // The directories above the last path, each with the end of its path and its state.
         let mut open: Vec<(usize, State)> = Vec::new();
         let mut last = BStr::new("");
         let mut outside = Vec::with_capacity(index.entries().len());

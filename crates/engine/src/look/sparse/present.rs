@@ -1,7 +1,7 @@
-//! Finds files that exist although their entries are marked as skipped.
+//! Finds files that exist although their entries have the skip-worktree flag.
 //!
-//! Like Git, every reader of a sparse worktree's index first clears these marks, so that changes of
-//! such files are not overlooked. Only the index in memory changes.
+//! Like Git, every reader of a sparse worktree's index first clears these flags, so that changes to
+//! such files are detected. Only the index in memory is changed.
 
 use bstr::BStr;
 use format::index::{Flags, Index};
@@ -12,21 +12,22 @@ use crate::look::{
     facts::{self, Seen, Want},
 };
 
-/// Clears the skip-worktree mark of entries whose files exist.
+/// Clears the skip-worktree flag of entries whose files exist.
 pub fn clear_present(worktree: &Dir, index: &mut Index) -> Result<(), LookError> {
     let there = present(worktree, index)?;
     clear(index, &there);
     Ok(())
 }
 
-/// Clears the mark of the given entries.
+/// Clears the skip-worktree flag of the entries at these positions.
 pub fn clear(index: &mut Index, there: &[usize]) {
     for &at in there {
         index.entries_mut()[at].flags.remove(Flags::SKIP_WORKTREE);
     }
 }
 
-/// Returns the skipped entries whose paths exist, in order; in a sparse index also directories.
+/// Returns the positions of skipped entries whose paths exist, in order. In a sparse index these
+/// may be directory entries.
 pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, LookError> {
     let skipped = |at: &usize| index.entries()[*at].flags.contains(Flags::SKIP_WORKTREE);
     let skipped: Vec<usize> = (0..index.entries().len()).filter(skipped).collect();
@@ -34,18 +35,19 @@ pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, LookError> {
         let path = index.path_at(at);
         path.strip_suffix(b"/").map_or(path, BStr::new)
     };
-    // A listing would not do: if case is ignored, the existing name may be spelt differently.
+    // Listing the directories is not sufficient: if case is ignored, the existing name may be
+    // spelled differently.
     let questions: Vec<(&BStr, Want)> = skipped.iter().map(|&at| (name(at), Want::Stat)).collect();
     let seen = facts::probe(worktree, index, &questions)?;
     let there = |(at, seen): (usize, Seen)| {
         let there = match seen {
-            // Git's lstat has the slash at the end, which matches only a directory or a link to
-            // one.
+            // Git passes the path with its slash to `lstat`, which matches only a directory or a
+            // link to one.
             Seen::There(stat) if index.path_at(at).ends_with(b"/") => {
                 stat.file_type == FileType::Directory || worktree.is_present_through_links(index.path_at(at))
             }
             Seen::There(_) => true,
-            // Git's lstat follows links in leading components.
+            // Git's `lstat` follows links in leading components.
             Seen::Blocked(_, stat) if stat.file_type == FileType::Symlink => {
                 worktree.is_present_through_links(name(at))
             }

@@ -1,8 +1,8 @@
-//! Decides which directories of a sparse index stay single entries while trees are merged into it
-//! or compared with it.
+//! Decides which directories of a sparse index stay collapsed while trees are merged into it or
+//! compared with it.
 //!
-//! For a directory outside of the cone, the result of such a merge is usually a tree again: no file
-//! of it is in the worktree, and nothing in it is examined. Only the other directories are
+//! For a directory outside of the cone, the result of such a merge is usually a tree again: none of
+//! its files is in the worktree, and nothing in it is examined. Only the other directories are
 //! expanded.
 
 use std::collections::{HashMap, HashSet};
@@ -17,24 +17,24 @@ use repo::{Repository, objects::Reader};
 use super::expand::{collapsed, expand_some, list, replace};
 use crate::look::LookError;
 
-/// The purpose of comparing trees with the index.
+/// The use of a directory in an operation that compares trees with the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It does not concern this directory, which stays as it is.
+    /// The operation does not affect the directory, which stays unchanged.
     None,
-    /// It needs files in the directory.
+    /// The operation needs the single files in the directory.
     Files,
-    /// A comparison with this tree.
+    /// The directory is compared with the one in this tree.
     Compare(ObjectId),
-    /// The index becomes this tree.
+    /// The directory becomes that of this tree.
     OneWay(ObjectId),
-    /// A switch from the first to the second.
+    /// The directory is switched from the first tree to the second.
     TwoWay(ObjectId, ObjectId),
 }
 
 impl Purpose {
-    /// Returns the tree that a directory with the tree `held` becomes, or `None` if that needs the
-    /// single files.
+    /// Returns the new tree of a directory whose current tree is `held`, or `None` if the operation
+    /// needs its single files.
     fn tree(self, held: ObjectId, dir: &BStr, trees: &mut Trees<'_>) -> Result<Option<ObjectId>, LookError> {
         Ok(match self {
             Purpose::None => Some(held),
@@ -50,9 +50,8 @@ impl Purpose {
     }
 }
 
-/// Expands the directories of the sparse `index` of which `purpose` may concern a part. The others
-/// stay single entries, of the trees they become. `purpose` is called with the path, which has a
-/// slash at the end.
+/// Expands the collapsed directories whose single files are needed. The others stay collapsed, with
+/// their new trees. `purpose` is called with the path of a directory, which has a slash at the end.
 pub fn settle(
     repo: &Repository,
     index: &mut Index,

@@ -1,5 +1,5 @@
-//! Finds out whether a worktree holds untracked files that are not ignored: Git's `read_directory`,
-//! reduced to yes or no.
+//! Checks whether a worktree contains untracked files that are not ignored: Git's `read_directory`,
+//! reduced to a yes-or-no result.
 //!
 //! The search stops at the first such file. Nothing is changed.
 
@@ -13,7 +13,7 @@ use crate::look::{
     ignore::{self, Ignores},
 };
 
-/// Returns true if `worktree` holds an untracked file that is not ignored.
+/// Returns true if `worktree` contains an untracked file that is not ignored.
 pub(crate) fn any(repo: &Repository, worktree: &Dir, index: &Index) -> Result<bool, LookError> {
     let excludes = ignore::outside(repo)?;
     let outside: Vec<&[u8]> = excludes.iter().map(Vec::as_slice).collect();
@@ -30,14 +30,15 @@ struct Search<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
-    /// There are tracked files below.
+    /// Tracked files exist below the directory.
     Tracked,
-    /// There are none.
+    /// No tracked files exist below the directory.
     Untracked,
 }
 
 impl Search<'_> {
-    /// Returns true if an untracked file that is not ignored is in `dir` or below.
+    /// Returns true if `dir` or a directory below it contains an untracked file that is not
+    /// ignored.
     fn directory(&mut self, dir: &BStr, within: Within) -> Result<bool, LookError> {
         let examine = |source| LookError::Examine { path: dir.to_owned(), source };
         let listed = match dir.is_empty() {
@@ -77,7 +78,7 @@ impl Search<'_> {
     }
 
     fn subdirectory(&mut self, path: &BStr) -> Result<bool, LookError> {
-        // A submodule: its content does not count.
+        // The path is a submodule, whose content is ignored.
         if !self.index.range_of(path).is_empty() {
             return Ok(false);
         }
@@ -90,8 +91,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns true if a directory with a `.git` is a repository of its own, as far as that shows
-    /// from outside.
+    /// Returns true if a directory with a `.git` looks like a repository of its own. The repository
+    /// is not opened.
     fn is_nested(&self, dir: &BStr) -> bool {
         let there = |name: &str| {
             let path = bstr::join("/", [dir.as_bytes(), name.as_bytes()]);

@@ -1,5 +1,5 @@
-//! The untracked cache of an index: whether there should be one, and where it is valid. Source:
-//! git-config(1) `core.untrackedCache`.
+//! The untracked cache of an index: adds and removes it, and checks whether it is valid for a
+//! worktree. Source: git-config(1) `core.untrackedCache`.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -16,7 +16,8 @@ use crate::look::ignore;
 /// The effect of `core.untrackedCache` on every index that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheSetting {
-    /// The index keeps its cache or stays without one, also if the setting is not a boolean.
+    /// The index keeps its cache, or stays without one. Also applies if the setting is not a
+    /// boolean.
     Keep,
     /// The index gets a cache.
     Write,
@@ -37,26 +38,27 @@ pub fn setting(repo: &Repository) -> Result<CacheSetting, repo::Error> {
     Ok(if many_files { CacheSetting::Write } else { CacheSetting::Keep })
 }
 
-/// Returns the place in which a cache of this worktree is valid, in Git's words. Without a worktree
-/// this is what the C library prints for a null pointer.
+/// Returns the identity of the worktree for which a cache is valid, in Git's format. Without a
+/// worktree it contains the text that the C library prints for a null pointer.
 pub fn ident(repo: &Repository) -> BString {
     let top = repo.work_tree().map_or(&b"(null)"[..], |top| top.as_os_str().as_bytes());
     ident_of(top)
 }
 
-/// Returns the place in which a cache of the worktree at `top` is valid, in Git's words.
+/// Returns the identity of the worktree at `top` for which a cache is valid, in Git's format.
 pub fn ident_of(top: &[u8]) -> BString {
     bstr::concat([b"Location ", top, b", system ", &sys::user::system_name()]).into()
 }
 
-/// Returns the names of `info/exclude` and `core.excludesFile` in a cache; null for a missing file.
+/// Returns the object names of `info/exclude` and `core.excludesFile` as stored in a cache; null
+/// for a missing file.
 pub fn names_of_excludes(repo: &Repository) -> Result<[ObjectId; 2], repo::Error> {
     let files = ignore::outside_files(repo)?;
     Ok(files.map(|file| file.map_or(ObjectId::null(repo.hash()), |content| own_name(repo.hash(), &content))))
 }
 
-/// Gives `index` an empty cache, unless it has one that is valid here. Returns true if the index
-/// was changed.
+/// Adds an empty cache to `index`, unless it has one that is valid for this worktree. Returns true
+/// if the index was changed.
 pub fn add(repo: &Repository, index: &mut Index) -> bool {
     let ident = ident(repo);
     if index.untracked.as_ref().is_some_and(|cache| cache.ident() == ident) {
@@ -77,8 +79,8 @@ pub fn settle(repo: &Repository, index: &mut Index) -> Result<bool, repo::Error>
 }
 
 /// Prepares the cache of `index` for a walk with this option. As in Git, a cache that was filled
-/// with another option than this one and the configured one is replaced by an empty one. Returns
-/// false if the cache is not valid here.
+/// with an option other than this one and the configured one is replaced by an empty one. Returns
+/// false if the cache is not valid for this worktree.
 pub fn fit(repo: &Repository, index: &mut Index, directories: Directories) -> bool {
     let Some(cache) = &index.untracked else { return true };
     let ident = ident(repo);
@@ -92,7 +94,7 @@ pub fn fit(repo: &Repository, index: &mut Index, directories: Directories) -> bo
     true
 }
 
-/// The option that the configuration selects for `status`.
+/// Returns the cache flags of the option that the configuration selects for `status`.
 fn configured(repo: &Repository) -> u32 {
     let all = repo.config_str("status.showUntrackedFiles").is_some_and(|value| value == "all");
     if all { 0 } else { UntrackedCache::NORMAL }

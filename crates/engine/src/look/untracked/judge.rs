@@ -12,12 +12,12 @@ use super::{
 };
 use crate::look::{ignore::Level, pathspec::Reach};
 
-/// The directory of a name.
+/// The directory that contains a name.
 pub(super) struct Place<'p> {
-    /// Returns whether the directory is ignored with all its content, and else the rules for its
-    /// content.
+    /// Returns true if the directory is ignored with all its content. Also returns the rules for
+    /// its content.
     pub(super) rules: &'p dyn Fn() -> (bool, Option<&'p Level>),
-    /// Returns true if these rules have yet to be read and no name has needed them.
+    /// Returns true if these rules have not been read yet, because no name has needed them.
     pub(super) are_unread: &'p dyn Fn() -> bool,
     /// The index entries below it.
     pub(super) within: &'p Range<usize>,
@@ -25,17 +25,17 @@ pub(super) struct Place<'p> {
 
 /// The classification of a name.
 pub(super) enum Judged {
-    /// Its state, and whether the path is an index entry.
+    /// The state of the name. The second value is true if the path is an index entry.
     Is(State, bool),
-    /// The content of the directory decides.
+    /// The state depends on the content of the directory.
     Descend(Descent),
 }
 
 const NOTHING: Judged = Judged::Is(State::Nothing, false);
 
 impl Walk<'_> {
-    /// Classifies `path` in the directory `place`. `known` is the result of the index lookup if
-    /// there was one. A directory's path gets a slash at the end.
+    /// Classifies `path` in the directory `place`. `known` is the result of the index lookup, if it
+    /// was already done. A directory's path gets a slash at the end.
     pub(super) fn judge(
         &self,
         path: &mut BString,
@@ -98,7 +98,7 @@ impl Walk<'_> {
             Below::Submodule => return NOTHING,
             Below::Nothing => {}
         }
-        // An ignored path was matched by a rule, so the pathspecs are not asked.
+        // An ignored path was matched by a rule, so the pathspecs are not evaluated.
         let reach = if ignored { Reach::Whole } else { self.reach(path.as_bstr()) };
         if reach == Reach::None {
             return NOTHING;

@@ -1,7 +1,7 @@
-//! The start of a walk: the directory that all pathspecs have in common.
+//! The start of a walk: the common directory of all pathspecs.
 //!
-//! Each directory on the way to it is classified as in a walk, so nothing is searched in an ignored
-//! directory, in `.git` or behind a symbolic link.
+//! Each directory on the path to it is classified as in a walk, so nothing is searched in an
+//! ignored directory, in `.git` or behind a symbolic link.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use super::{
 use crate::look::{handle::Handle, ignore::Level};
 
 impl Walk<'_> {
-    /// Returns the first job, if there is something to examine. Results that are known already are
-    /// added to `top`.
+    /// Returns the first job, or none if there is nothing to examine. Results that are already
+    /// known are added to `top`.
     pub(super) fn start(&self, top: &Arc<Node>) -> Vec<Job> {
         let goal = self.pathspecs.common_directory();
         let Ok(root) = self.root.try_clone() else { return Vec::new() };
@@ -39,7 +39,7 @@ impl Walk<'_> {
             return job(goal, enter(all), None);
         }
         let ends: Vec<usize> = goal.find_iter("/").collect();
-        // A path after `:/` is not normalized, and no such path exists.
+        // A path after `:/` is not normalized. A path with such components does not exist.
         let mut parts = goal.strip_suffix(b"/").unwrap_or(goal).split_str("/");
         let is_path = parts.all(|part| !matches!(part, b"" | b"." | b".."));
         if !is_path {
@@ -59,7 +59,7 @@ impl Walk<'_> {
         for &end in &ends {
             let found = self.root.stat(&goal[..end]).ok().flatten();
             if found.is_none_or(|stat| stat.file_type != FileType::Directory) {
-                // It is examined anyway, to report what is wrong.
+                // The directory is examined anyway, so that the error is reported.
                 return match dir.is_empty() {
                     true => Vec::new(),
                     false => job(goal, enter(0..0), level),

@@ -1,17 +1,17 @@
 //! Finds the paths of a worktree that are not in the index: untracked and ignored files and
 //! directories.
 //!
-//! Promise: the result holds the paths that Git's `dir.c` would report, in byte order, for any
-//! number of threads. Each directory and each ignore file is read at most once; the listing shows
-//! whether there is an ignore file. A directory that is ignored as a whole is not read unless its
+//! Promise: the result contains the paths that Git's `dir.c` would report, in byte order, for any
+//! number of threads. Each directory and each ignore file is read at most once. The listing of a
+//! directory shows whether it has an ignore file. An ignored directory is not read unless its
 //! content is requested. Nothing is changed.
 //!
-//! Order: the walk starts at the directory that all pathspecs have in common (`leading`). Each
-//! directory is a job, which lists it, classifies the names (`judge`) and adds a job for each
+//! Order: the walk starts at the common directory of all pathspecs (`leading`). Each directory is a
+//! job. The job lists the directory, classifies the names (`judge`) and adds a job for each
 //! subdirectory to examine. When the last job below a directory ends, the directory itself is
 //! classified (`tree`).
 //!
-//! An unreadable directory gives a warning and counts as empty, as in Git.
+//! An unreadable directory causes a warning and counts as empty, as in Git.
 
 mod any;
 pub mod cache;
@@ -69,7 +69,7 @@ pub struct Options {
     pub workers: Workers,
 }
 
-/// How an untracked directory is reported.
+/// The way in which an untracked directory is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directories {
     /// By each of its files (`status -uall`).
@@ -80,16 +80,17 @@ pub enum Directories {
     Whole,
 }
 
-/// How ignored paths are reported.
+/// The way in which ignored paths are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// They are left out.
+    /// They are omitted.
     Left,
-    /// They are left out, except those that a pathspec names, or leads through (`add`).
+    /// They are omitted, except those that a pathspec names, or that are directories above a named
+    /// path (`add`).
     Named,
-    /// Only they are reported (`clean -X`).
+    /// Only ignored paths are reported (`clean -X`).
     Only,
-    /// They are reported; a directory with only ignored files is one path (`status --ignored`).
+    /// They are reported. A directory with only ignored files is one path (`status --ignored`).
     Too,
     /// They are reported as the patterns match them (`status --ignored=matching`).
     Matching,
@@ -113,12 +114,12 @@ impl Ignored {
     }
 }
 
-/// How other repositories in the worktree are reported.
+/// The way in which other repositories in the worktree are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nested {
     /// Each as one path.
     AsOne,
-    /// They are left out.
+    /// They are omitted.
     Skipped,
 }
 
@@ -129,13 +130,13 @@ pub struct Excludes {
     /// The contents of `info/exclude` and `core.excludesFile`, if these and `.gitignore` files are
     /// the only sources.
     standard: Option<[Option<Vec<u8>>; 2]>,
-    /// The name of the ignore file in each directory, if there is one.
+    /// The name of the ignore file in each directory, if any.
     inside: Option<BString>,
 }
 
 impl Excludes {
-    /// Git's own sources: `.gitignore` files, `info/exclude` and `core.excludesFile`. The patterns
-    /// `first` take precedence.
+    /// Returns Git's own sources: `.gitignore` files, `info/exclude` and `core.excludesFile`. The
+    /// patterns `first` take precedence.
     pub fn standard(repo: &Repository, first: &[BString]) -> Result<Excludes, repo::Error> {
         let icase = folds_case(repo)?;
         let outside = ignore::outside_files(repo)?;
@@ -146,18 +147,18 @@ impl Excludes {
         Ok(Excludes { global, standard, inside: Some(".gitignore".into()) })
     }
 
-    /// These sources, without use of the untracked cache.
+    /// Returns these sources for a walk without the untracked cache.
     pub fn without_cache(self) -> Excludes {
         Excludes { standard: None, ..self }
     }
 
-    /// Only `patterns`.
+    /// Returns a source with only `patterns`.
     pub fn only(repo: &Repository, patterns: &[BString]) -> Result<Excludes, repo::Error> {
         let first = Rules::of_patterns(patterns.iter().map(|pattern| pattern.as_bstr()), folds_case(repo)?);
         Ok(Excludes { global: GlobalRules { first, last: Vec::new() }, standard: None, inside: None })
     }
 
-    /// The rules of `sources`.
+    /// Returns the rules of `sources`.
     pub fn of(sources: &ignore::check::Sources) -> Excludes {
         let last = sources.last.iter().rev().map(|source| source.rules.clone()).collect();
         let global = GlobalRules { first: sources.first.clone(), last };
@@ -180,11 +181,11 @@ pub struct Found {
     pub warnings: Vec<Warning>,
     /// The number of directories read.
     pub directories_read: usize,
-    /// The number of names in them.
+    /// The number of names classified.
     pub names_judged: usize,
-    /// The untracked cache to be recorded, if the index has one and directories had to be read.
+    /// The untracked cache to write, if the index has one and directories had to be read.
     pub cache: Option<UntrackedCache>,
-    /// The counts of the untracked cache, if it was used.
+    /// The statistics of the untracked cache, if it was used.
     pub upkeep: Option<Upkeep>,
 }
 
@@ -221,7 +222,7 @@ impl Warning {
         path.as_bstr()
     }
 
-    /// Returns Git's text, with the path unquoted.
+    /// Returns Git's message, with the path unquoted.
     pub fn message(&self) -> BString {
         let (words, path, source) = match self {
             Warning::Directory { path, source } => ("could not open directory '", path, Some(source)),
@@ -238,14 +239,15 @@ pub fn is_other(index: &Index, path: &BStr) -> bool {
     Others::of(index).is_other(path)
 }
 
-/// Answers [`is_other`] for many paths. Paths in ascending order are found from the last position.
+/// Checks [`is_other`] for many paths. If the paths are in ascending order, each search starts at
+/// the last position.
 pub struct Others<'a> {
     index: &'a Index,
     from: usize,
 }
 
 impl<'a> Others<'a> {
-    /// Starts at the first entry of `index`.
+    /// Creates a search that starts at the first entry of `index`.
     pub fn of(index: &'a Index) -> Others<'a> {
         Others { index, from: 0 }
     }
@@ -253,7 +255,7 @@ impl<'a> Others<'a> {
     /// See [`is_other`].
     pub fn is_other(&mut self, path: &BStr) -> bool {
         let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
-        // The order of the paths includes trailing slashes, the search does not.
+        // Paths are sorted with their trailing slashes, but the search compares them without.
         if self.from > 0 && self.index.path_at(self.from - 1) >= path {
             self.from = 0;
         }
@@ -284,14 +286,14 @@ pub fn walk(
 pub(crate) struct WalkContext<'c> {
     pub(crate) tuning: &'c Tuning,
     pub(crate) observer: Option<&'c dyn Observer>,
-    /// Read a `.gitignore` when something untracked is found below it, not to learn whether a
-    /// directory with tracked files is ignored. This pays off where reading it takes longer than a
-    /// needless listing.
+    /// True to read a `.gitignore` only when an untracked path is found below it, not to decide
+    /// whether a directory with tracked files is ignored. This pays off where reading the file
+    /// takes longer than a needless listing.
     pub(crate) reads_late: bool,
     pub(crate) meter: Option<&'c Meter>,
 }
 
-/// Like [`walk`]; also reports listed directories to the observer. It does not if case is folded.
+/// Like [`walk`], and also reports listed directories to the observer, unless case is folded.
 #[allow(clippy::too_many_arguments, reason = "those of the public function, and two of its own")]
 pub(crate) fn walk_observed(
     repo: &Repository,
@@ -329,7 +331,7 @@ pub(crate) fn walk_observed(
     Ok(walk.run())
 }
 
-/// Examines the tracked files of the directories that the walk lists.
+/// An observer that examines the tracked files of the directories that the walk lists.
 pub(crate) trait Observer: Sync {
     /// Returns the number of files to examine.
     fn files(&self) -> usize;
@@ -337,8 +339,8 @@ pub(crate) trait Observer: Sync {
     /// Returns true if any of the entries `within` is to be examined.
     fn asks(&self, within: &Range<usize>) -> bool;
 
-    /// Reports the listing of `dir`. Its path has `prefix` bytes with the slash, and `within` are
-    /// the entries in and below it.
+    /// Reports the listing of `dir`. The path of `dir` has `prefix` bytes with the slash. `within`
+    /// are the entries in and below it.
     fn directory(
         &self,
         dir: &sys::Dir,
@@ -348,11 +350,11 @@ pub(crate) trait Observer: Sync {
         pace: &mut dyn Pace,
     );
 
-    /// Returns a worker's own working directory, if files are to be examined from there.
+    /// Returns a worker's own working directory, if files should be examined from there.
     fn thread_cwd(&self) -> Option<ThreadCwd<'_>>;
 
-    /// Reports that the directory at `path` (with a slash at the end) was not listed, as the cache
-    /// knows its content. It also knows the directories above, up to `from`.
+    /// Reports that the directory at `path` (with a slash at the end) was not listed, because its
+    /// content is cached. The directories above it, up to `from`, are cached too.
     fn unlisted(
         &self,
         from: &Handle,
@@ -362,12 +364,12 @@ pub(crate) trait Observer: Sync {
         pace: &mut dyn Pace,
     );
 
-    /// Returns true if the file of the entry at `at`, in such a directory, matches by its stat
-    /// data.
+    /// Returns true if the file of the entry at `at`, which is in such a directory, matches by its
+    /// stat data.
     fn is_clean(&self, from: &Handle, at: usize) -> bool;
 }
 
-/// One walk.
+/// The state of one walk.
 struct Walk<'a> {
     repo: &'a Repository,
     root: &'a sys::Dir,
@@ -377,7 +379,7 @@ struct Walk<'a> {
     excludes: &'a Excludes,
     options: &'a Options,
     interrupt: &'a AtomicBool,
-    /// With the position of each in the walk.
+    /// The warnings, each with its position in the walk.
     warnings: Mutex<Vec<(Vec<usize>, Warning)>>,
     directories_read: AtomicUsize,
     names_judged: AtomicUsize,

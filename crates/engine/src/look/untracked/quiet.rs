@@ -1,5 +1,5 @@
-//! Subtrees of the untracked cache that the file system monitor vouches for. Without files to
-//! examine and without untracked paths there is nothing to find in them, so they are not walked.
+//! Subtrees of the untracked cache that the file system monitor vouches for. If they have no files
+//! to examine and no untracked paths, they are not walked.
 
 use std::{ops::Range, sync::Arc};
 
@@ -10,9 +10,9 @@ use super::{Walk, recorded::Recorded};
 use crate::look::handle::Handle;
 
 impl Walk<'_> {
-    /// Returns true if the directory at `path` (with a slash at the end), whose record is at `at`,
-    /// and all below it are as recorded, and nothing in them has to be reported. The monitor was
-    /// queried, so existing records are valid.
+    /// Returns true if nothing in or below the directory at `path` (with a slash at the end) has to
+    /// be examined or reported, according to its record at `at` and the records below. The monitor
+    /// was queried, so existing records are valid.
     pub(super) fn is_quiet(
         &self,
         recorded: &Recorded<'_>,

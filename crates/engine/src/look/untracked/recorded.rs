@@ -1,13 +1,14 @@
-//! The untracked cache in a walk: a directory whose stat matches its record is not listed; the
-//! record gives its content.
+//! The untracked cache in a walk: a directory whose stat matches its record is not listed, because
+//! the record contains its content.
 //!
-//! Promise: the result equals that of a walk without the cache. Creating, removing or renaming
-//! something in a directory changes the directory's stat. The other inputs are compared: the ignore
-//! files above it, its own, and its index entries (every change of the index invalidates records).
-//! A directory as young as the index is not trusted, for the same reason as a racy file.
+//! Promise: the result equals that of a walk without the cache. Creating, removing or renaming a
+//! file in a directory changes the directory's stat. The other inputs are compared: the ignore
+//! files above the directory, its own ignore file, and its index entries (every change of the index
+//! invalidates records). The record of a directory as young as the index is not used, for the same
+//! reason as a racy entry.
 //!
 //! As in Git, an untracked directory that is reported as one path has a record of its own, so that
-//! it is noticed when it becomes empty; its name in the parent's record alone decides nothing.
+//! the walk detects when it becomes empty. Its name in the parent's record is not sufficient.
 
 use std::{
     collections::BTreeMap,
@@ -42,14 +43,15 @@ use crate::{
     },
 };
 
-/// The existing cache, and the new records.
+/// The existing cache, and the new records of this walk.
 pub(super) struct Recorded<'a> {
     cache: &'a UntrackedCache,
     records: Records<'a>,
     rules: StatRules,
-    /// The monitor has reported the changes, so valid records can be trusted.
+    /// True if the monitor has reported the changes, so that valid records need no check.
     watched: bool,
-    /// The ignore files outside of the worktree have not changed since the cache was filled.
+    /// True if the ignore files outside of the worktree have not changed since the cache was
+    /// filled.
     holds: bool,
     excludes: [ObjectId; 2],
     found: Mutex<BTreeMap<BString, Listed>>,
@@ -61,16 +63,17 @@ pub(super) struct Recorded<'a> {
 pub(super) enum RecordState {
     /// The cache is not used.
     Unused,
-    /// There is no record.
+    /// The directory has no record.
     Missing,
-    /// This record.
+    /// The position of a record that may be valid.
     Current(usize),
-    /// This record, but other ignore rules apply now.
+    /// The position of a record whose ignore rules have changed.
     Outdated(usize),
 }
 
 impl<'a> Recorded<'a> {
-    /// Returns the cache of `index` if it can serve this walk: Git's `validate_untracked_cache`.
+    /// Returns the cache of `index` if it is usable for this walk: Git's
+    /// `validate_untracked_cache`.
     pub(super) fn of(
         repo: &Repository,
         index: &'a Index,
@@ -118,7 +121,7 @@ impl<'a> Recorded<'a> {
         &self.records
     }
 
-    /// Returns the counts so far.
+    /// Returns the statistics so far.
     pub(super) fn upkeep(&self) -> Upkeep {
         self.counts.get()
     }
@@ -139,25 +142,25 @@ impl<'a> Recorded<'a> {
         Some(cache)
     }
 
-    /// Removes `path` (with a slash at the end) from its parent's record: it turned out to be
-    /// reported as one path without a record of its own. A parent without a new record stays to be
-    /// examined again.
+    /// Removes `path` (with a slash at the end) from its parent's new record, because the directory
+    /// is reported as one path without a record of its own. A parent without a new record is
+    /// examined again by the next walk.
     pub(super) fn remove_directory(&self, path: &BStr) {
         self.in_parent(path, |parent, name| parent.directories.retain(|other| other != name));
     }
 
-    /// Adds the name of `path`, such a directory or one that was only checked for content, to its
-    /// parent's record.
+    /// Adds the name of `path` to its parent's new record. The directory was reported as one path,
+    /// or was only checked for content.
     pub(super) fn add_name(&self, path: &BStr) {
         self.in_parent(path, |parent, name| {
-            // If only the existence of content counts, one name is recorded.
+            // A record for a content check needs only one name.
             if !parent.check_only || parent.untracked.is_empty() {
                 parent.untracked.push([name.as_bytes(), b"/"].concat().into());
             }
         });
     }
 
-    /// Changes the new record of the directory that contains `path`.
+    /// Changes the new record of the directory that contains `path`, if there is one.
     fn in_parent(&self, path: &BStr, change: impl FnOnce(&mut Listed, &BStr)) {
         let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
         let start = path.rfind_byte(b'/').map_or(0, |slash| slash + 1);
@@ -175,25 +178,25 @@ impl<'a> Recorded<'a> {
 /// The new record of a listed directory.
 pub(super) struct Entry {
     was: Was,
-    /// The `.gitignore` in the old record.
+    /// The object ID of the `.gitignore` in the old record.
     before: Option<ObjectId>,
-    /// The records of its subdirectories, by name.
+    /// The old records of its subdirectories, sorted by name: the name and the position.
     below: Vec<(BString, usize)>,
     stat: Stat,
     untracked: Vec<BString>,
     directories: Vec<BString>,
-    /// The present `.gitignore`; the recorded one until it is read.
+    /// The object ID of the current `.gitignore`, or of the recorded one until the file is read.
     exclude: Option<ObjectId>,
     forgets: bool,
 }
 
 impl Entry {
-    /// Adds an untracked name. A directory's ends with a slash.
+    /// Adds an untracked name. The name of a directory ends with a slash.
     pub(super) fn untracked(&mut self, name: &[u8]) {
         self.untracked.push(name.into());
     }
 
-    /// Adds a subdirectory that is walked. Returns its record.
+    /// Adds a subdirectory that is walked. Returns the state of its record.
     pub(super) fn directory(&mut self, name: &[u8]) -> RecordState {
         self.directories.push(name.into());
         match self.below.binary_search_by(|(other, _)| other.as_bytes().cmp(name)) {
@@ -203,13 +206,13 @@ impl Entry {
         }
     }
 
-    /// Returns true if its `.gitignore` has to be read even if no name has to be classified by it.
+    /// Returns true if the `.gitignore` has to be read even if no name has to be classified.
     pub(super) fn needs_rules(&self) -> bool {
         self.was == Was::OtherRules
     }
 
-    /// Compares the content of its `.gitignore`, which is at `path`, with the record. Returns true
-    /// if they are equal.
+    /// Compares the content of the directory's `.gitignore`, which is at `path`, with the record.
+    /// Returns true if they are equal.
     pub(super) fn ignore_file(&mut self, index: &Index, path: &BStr, content: Option<&[u8]>) -> bool {
         let same = match (&self.before, content) {
             (Some(before), Some(content)) => is_name_of(before, content),
@@ -230,8 +233,8 @@ impl Entry {
     }
 }
 
-/// The object ID by which Git identifies an ignore file that is untracked or modified: that of the
-/// content in memory, to which Git appends a line end unless it is empty.
+/// Returns the object ID by which Git identifies an untracked or modified ignore file. It is that
+/// of the file's content in memory, to which Git appends a line feed unless it is empty.
 pub(super) fn own_name(kind: HashKind, content: &[u8]) -> ObjectId {
     match content {
         b"" => content::name(kind, content),
@@ -239,18 +242,18 @@ pub(super) fn own_name(kind: HashKind, content: &[u8]) -> ObjectId {
     }
 }
 
-/// Returns true if an ignore file with this content has the recorded ID: its own, or that of a
-/// tracked file.
+/// Returns true if an ignore file with this content has the recorded ID, which is that of an
+/// untracked or of a tracked file.
 fn is_name_of(recorded: &ObjectId, content: &[u8]) -> bool {
     let kind = recorded.kind();
     *recorded == own_name(kind, content) || *recorded == content::name(kind, content)
 }
 
-/// The result of looking a directory up in the cache.
+/// The result of a cache lookup for a directory.
 pub(super) enum LookUp {
-    /// Its content is known.
+    /// The content of the directory was taken from the cache.
     Done,
-    /// It has to be listed, and recorded if there is a new record.
+    /// The directory has to be listed. With an entry, the listing is recorded.
     Listing(Option<Box<Entry>>),
 }
 
@@ -283,7 +286,7 @@ impl Walk<'_> {
             recorded.counts.spared_all(recorded.records.after(at) - at);
             return LookUp::Done;
         }
-        // Listing the directory reports the error.
+        // An error is reported when the directory is listed.
         let look = |pace: &mut dyn Pace| {
             let rest = from.rest(path.strip_suffix(b"/").unwrap_or_default());
             let found = match rest.is_empty() {
@@ -293,7 +296,7 @@ impl Walk<'_> {
             pace.step();
             found.ok().flatten().filter(|stat| stat.file_type == FileType::Directory)
         };
-        // The monitor ensures that records are valid.
+        // With a monitor, valid records need no stat.
         let mut stat = None;
         let mut was = match known {
             RecordState::Missing | RecordState::Unused if !path.is_empty() => Was::New,
@@ -347,7 +350,7 @@ impl Walk<'_> {
         LookUp::Listing(Some(Box::new(entry)))
     }
 
-    /// Counts a directory that was listed or could not be.
+    /// Counts a directory that was listed or could not be listed.
     pub(super) fn count_listed(&self, entry: &Entry) {
         if let Some(recorded) = &self.recorded {
             recorded.counts.listed(entry.was);
@@ -361,8 +364,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns true if the `.gitignore` of a directory equals the record. A tracked and unmodified
-    /// one is not read.
+    /// Returns true if the `.gitignore` of a directory equals the recorded one. A tracked,
+    /// unmodified `.gitignore` is not read.
     fn same_rules(&self, from: &Arc<Handle>, path: &BStr, node: &Node, record: &Record<'_>) -> bool {
         let Some(exclude) = record.exclude else { return true };
         let file: BString = [path.as_bytes(), b".gitignore"].concat().into();
@@ -383,7 +386,7 @@ impl Walk<'_> {
         content.is_some_and(|content| is_name_of(exclude, &content))
     }
 
-    /// Takes the content of a directory from its record.
+    /// Adds the content of a directory from its record.
     fn take(
         &self,
         recorded: &Recorded<'_>,
@@ -400,7 +403,7 @@ impl Walk<'_> {
         let mut cursor = 0;
         for (place, below) in recorded.records.below(at).enumerate() {
             let name = recorded.records.name(below);
-            // The writer sorts the names. If they are not sorted, the lookup is slower.
+            // Git writes the names sorted. If they are not sorted, the lookup is only slower.
             if names.last().is_some_and(|&last| name < last) {
                 cursor = 0;
             }
@@ -440,14 +443,14 @@ impl Walk<'_> {
         recorded.counts.spared(taken);
     }
 
-    /// Records a directory that was listed.
+    /// Stores the new record of a listed directory.
     pub(super) fn record(&self, node: &Node, entry: Entry) {
         let Some(recorded) = &self.recorded else { return };
         let Entry { stat, mut untracked, mut directories, exclude, forgets, .. } = entry;
         directories.sort_unstable();
         let check_only = node.descent().manner == Manner::Judge;
         if check_only {
-            // One is enough.
+            // One name is sufficient.
             untracked.truncate(1);
         }
         let stat = index_stat(&stat);

@@ -1,4 +1,4 @@
-//! The ignore rules of directories, which are read on demand.
+//! The ignore rules of directories, read on demand.
 
 use std::{
     cell::OnceCell,
@@ -30,15 +30,15 @@ pub(super) enum IgnoreFile {
 #[derive(Clone)]
 pub(super) enum LazyRules {
     Known(Option<Arc<Level>>),
-    /// The directory has a `.gitignore` that has not been needed yet.
+    /// The directory has a `.gitignore` that no name has needed yet.
     Later(Arc<UnreadRules>),
 }
 
-/// A directory whose rules are not known yet.
+/// The rules of a directory that have not been read yet.
 pub(super) struct UnreadRules {
     above: LazyRules,
     from: Arc<Handle>,
-    /// With a slash at the end; empty for the root.
+    /// The path with a slash at the end; empty for the root.
     dir: BString,
     fate: Fate,
     is_there: IgnoreFile,
@@ -53,7 +53,7 @@ struct Known {
 }
 
 impl LazyRules {
-    /// The rules for the directory `dir`, which has a `.gitignore`.
+    /// Returns the rules for the directory `dir`, which has a `.gitignore`, without reading it.
     pub(super) fn later(self, from: &Arc<Handle>, dir: &BStr) -> LazyRules {
         self.unread_rules(from, dir, Fate::Kept, IgnoreFile::Unknown)
     }
@@ -102,7 +102,7 @@ impl LazyRules {
         Known { ignored, ..known }
     }
 
-    /// Returns true if a file has to be read for these rules.
+    /// Returns true if an ignore file has to be read for these rules.
     fn is_unread(&self) -> bool {
         match self {
             LazyRules::Known(_) => false,
@@ -112,7 +112,7 @@ impl LazyRules {
 }
 
 /// The rules for the content of a listed directory. Its `.gitignore` is read when the first name is
-/// classified, as in Git; it is not read if all names are tracked files.
+/// classified, as in Git; It is not read if all names are tracked files.
 pub(super) struct DirectoryRules<'w> {
     walk: &'w Walk<'w>,
     node: &'w Node,
@@ -121,13 +121,13 @@ pub(super) struct DirectoryRules<'w> {
     is_there: IgnoreFile,
     above: LazyRules,
     read: OnceCell<Read>,
-    /// True if the file can be opened.
+    /// True if the `.gitignore` can be opened.
     is_readable: OnceCell<bool>,
-    /// For subdirectories that were found before the file was read.
+    /// The rules for subdirectories that were found before the `.gitignore` was read.
     unread: OnceCell<LazyRules>,
 }
 
-/// The result of reading the file.
+/// The result of reading a `.gitignore`.
 pub(super) struct Read {
     known: Known,
     content: Option<Vec<u8>>,
@@ -150,14 +150,15 @@ impl<'w> DirectoryRules<'w> {
         &self.get().known.level
     }
 
-    /// Returns whether everything is ignored, and else the rules.
+    /// Returns true if the directory is ignored with all its content. Also returns the rules for
+    /// its content.
     pub(super) fn known(&self) -> (bool, Option<&Level>) {
         let Known { ignored, level } = &self.get().known;
         (*ignored, level.as_deref())
     }
 
-    /// Returns true if a file has yet to be read, and reading is slow. A file that cannot be opened
-    /// is reported at once.
+    /// Returns true if an ignore file has not been read yet, and reading is slow. If the file
+    /// cannot be opened, returns false, so that the error is reported now.
     pub(super) fn are_unread(&self) -> bool {
         let is_readable = || {
             let name = self.walk.excludes.inside.as_ref();
@@ -172,22 +173,23 @@ impl<'w> DirectoryRules<'w> {
             }
     }
 
-    /// Returns the rules for a subdirectory that nobody has needed yet.
+    /// Returns unread rules for subdirectories, without reading a file.
     pub(super) fn unread(&self) -> LazyRules {
         let DirectoryRules { node, handle, is_there, above, .. } = self;
         let unread_rules = || above.clone().unread_rules(handle, node.path(), node.descent().fate, *is_there);
         self.unread.get_or_init(unread_rules).clone()
     }
 
-    /// Gives rules that were read meanwhile to the subdirectories that were found before. None of
-    /// them has been walked yet.
+    /// Passes rules that were read meanwhile to subdirectories that were found before. None of them
+    /// has been walked yet.
     pub(super) fn share(&self) {
         if let (Some(LazyRules::Later(unread_rules)), Some(read)) = (self.unread.get(), self.read.get()) {
             let _first = unread_rules.rules.set(read.known.clone());
         }
     }
 
-    /// Returns the content of the file, if it was read.
+    /// Returns the content of the `.gitignore`, if it was read. The inner `None` means that there
+    /// is no such file.
     pub(super) fn content(&self) -> Option<Option<&[u8]>> {
         self.read.get().map(|read| read.content.as_deref())
     }
@@ -196,7 +198,7 @@ impl<'w> DirectoryRules<'w> {
         self.read.get_or_init(|| {
             let DirectoryRules { walk, node, dir, is_there, above, .. } = self;
             let above = above.over(walk, node.path(), node.descent().fate);
-            // Everything in an ignored directory is ignored.
+            // All content of an ignored directory is ignored.
             if above.ignored {
                 return Read { known: above, content: None };
             }
@@ -208,8 +210,8 @@ impl<'w> DirectoryRules<'w> {
 }
 
 impl Walk<'_> {
-    /// Returns the rules for the content of `dir` (with a slash at the end, or empty): its own
-    /// `.gitignore` over the rules `above`.
+    /// Returns the rules for the content of `dir` (with a slash at the end, or empty): those of its
+    /// own `.gitignore`, which override the rules `above`.
     pub(super) fn level(
         &self,
         dir: &BStr,
@@ -229,8 +231,8 @@ impl Walk<'_> {
         if rules.is_empty() { above } else { Some(Level::new(rules, dir.len(), above)) }
     }
 
-    /// Returns the content of the `.gitignore` of `dir`. If it is missing or cannot be opened, the
-    /// version in the index counts, if that one is not checked out.
+    /// Returns the content of the `.gitignore` of `dir`. If the file does not exist, returns the
+    /// version in the index, if that entry has the skip-worktree flag.
     pub(super) fn ignore_file(
         &self,
         handle: &sys::Dir,
@@ -244,7 +246,7 @@ impl Walk<'_> {
             match handle.open_file(name) {
                 Ok(mut file) => {
                     let mut content = Vec::new();
-                    // Reading a directory, for example, fails.
+                    // A read fails, for example, if the path is a directory.
                     return io::Read::read_to_end(&mut file, &mut content).ok().map(|_| content);
                 }
                 Err(source) if source.kind() == io::ErrorKind::NotFound => {}
@@ -257,7 +259,7 @@ impl Walk<'_> {
         self.read_from_index(path.as_bstr())
     }
 
-    /// Returns the content of an entry that is not checked out.
+    /// Returns the content of an entry with the skip-worktree flag.
     fn read_from_index(&self, path: &BStr) -> Option<Vec<u8>> {
         let at = self.tracked.skipped(path)?;
         let entry = &self.index.entry(at);

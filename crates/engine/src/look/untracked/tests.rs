@@ -1,5 +1,5 @@
-//! Random worktrees: the walk finds what `git status` prints, in each of its modes and with any
-//! number of threads.
+//! Random worktrees: the walk finds the paths that `git status` prints, in each of its modes and
+//! with any number of threads.
 #![allow(clippy::disallowed_methods)]
 
 use format::{
@@ -10,7 +10,8 @@ use testkit::{Repo, Sandbox};
 
 use super::*;
 
-/// A small generator. One number determines a case, so a failure only has to print that number.
+/// A small random number generator. One seed determines a case, so a failure only has to print the
+/// seed.
 struct Random(u64);
 
 impl Random {

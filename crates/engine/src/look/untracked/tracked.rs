@@ -11,13 +11,13 @@ use format::index::{Flags, Index};
 /// The index, for lookups by path.
 pub(super) struct Tracked<'a> {
     index: &'a Index,
-    /// With `core.ignoreCase`.
+    /// The folded names, with `core.ignoreCase`.
     folded: Option<Folded>,
-    /// Some entry is not checked out.
+    /// True if an entry has the skip-worktree flag.
     skips: bool,
 }
 
-/// Names in lower case.
+/// Lower-case names of files and directories.
 struct Folded {
     /// The value is true for a submodule.
     paths: HashMap<BString, bool>,
@@ -27,7 +27,7 @@ struct Folded {
 /// The result of looking up a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
-    /// It is an entry of any stage.
+    /// True if the path is an entry of any stage.
     pub(super) entry: bool,
     pub(super) below: Below,
 }
@@ -35,11 +35,11 @@ pub(super) struct Known {
 /// The index entries in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Below {
-    /// There are none.
+    /// The directory has no entries.
     Nothing,
-    /// The directory is a submodule, at least on one side of a conflict.
+    /// The directory is a submodule, at least in one stage of a conflict.
     Submodule,
-    /// These, unless case is folded.
+    /// The range of entries; empty if case is folded.
     Entries(Range<usize>),
 }
 
@@ -68,7 +68,7 @@ impl<'a> Tracked<'a> {
         self.folded.is_some()
     }
 
-    /// Returns the entry at `path` if it is not checked out.
+    /// Returns the position of the entry at `path`, if it has the skip-worktree flag.
     pub(super) fn skipped(&self, path: &BStr) -> Option<usize> {
         if !self.skips {
             return None;
@@ -77,8 +77,8 @@ impl<'a> Tracked<'a> {
         range.into_iter().find(|&at| self.index.entry(at).flags.contains(Flags::SKIP_WORKTREE))
     }
 
-    /// Merges the entries `within` a directory with its listing. Entries that are neither a listed
-    /// file nor in a listed directory are added to `others`.
+    /// Merges the entries `within` a directory with its listing. Entries that match no listed file
+    /// or directory are added to `others`.
     pub(super) fn merge<'b>(
         &'b self,
         within: &'b Range<usize>,
@@ -89,12 +89,12 @@ impl<'a> Tracked<'a> {
         ListingMerge { index, folds_case, dir, within, at: within.start, others }
     }
 
-    /// Looks up `path`. `within` are the entries of its directory. `cursor` is kept from one name
-    /// to the next, in byte order.
+    /// Looks up `path`. `within` are the entries of its directory. `cursor` is the position for the
+    /// next lookup, if names are looked up in byte order.
     pub(super) fn look(&self, path: &BStr, is_dir: bool, within: &Range<usize>, cursor: &mut usize) -> Known {
         if let Some(folded) = &self.folded {
             let known = folded.look(path, is_dir);
-            // A directory may exist beside a file whose name differs in case.
+            // A directory and a file may exist whose names differ only in case.
             return Known {
                 entry: if is_dir { !self.index.range_of(path).is_empty() } else { known.entry },
                 ..known
@@ -105,14 +105,14 @@ impl<'a> Tracked<'a> {
         }
         let index = self.index;
         let at = (*cursor).max(within.start);
-        // If everything is tracked, the name is the next entry.
+        // If all names are tracked, this is the next entry.
         let at = match at < within.end && index.path_at(at) == path {
             true => at,
             false => index.seek(at, path).min(within.end),
         };
         let here = (at..within.end).take_while(|&at| index.path_at(at) == path).count();
         let entry = here > 0;
-        // The entries of a directory may come after those of later names.
+        // The entries of a directory may come after those of later names, so the cursor stays.
         *cursor = if is_dir { at } else { at + here };
         let below = match is_dir {
             false => Below::Nothing,
@@ -134,30 +134,30 @@ impl<'a> Tracked<'a> {
     }
 }
 
-/// The merge of a directory's entries with its listing.
+/// A merge of a directory's entries with its listing.
 pub(super) struct ListingMerge<'a> {
     index: &'a Index,
     folds_case: bool,
-    /// With a slash at the end.
+    /// The path with a slash at the end.
     dir: &'a BStr,
     within: &'a Range<usize>,
-    /// The next entry.
+    /// The position of the next entry.
     at: usize,
     others: &'a mut Vec<Range<usize>>,
 }
 
 /// The result of looking up a listed name.
 pub(super) enum MergedName {
-    /// The file of this entry, the first one at its path.
+    /// The name is the file of this entry, which is the first one at its path.
     File(usize),
-    /// Something else.
+    /// The name is not a tracked file.
     Other(Known),
-    /// It has to be looked up by path.
+    /// The path has to be looked up.
     Unclear,
 }
 
 impl ListingMerge<'_> {
-    /// Takes the next name. Names come in index order; those of directories end with a slash.
+    /// Merges the next name. Names come in index order, and directory names end with a slash.
     pub(super) fn next_name(&mut self, name: &[u8]) -> MergedName {
         if self.folds_case {
             return MergedName::Unclear;
@@ -177,7 +177,8 @@ impl ListingMerge<'_> {
             self.at += self.index.stages_at(first);
             return MergedName::File(first);
         };
-        // An entry of that name would come before, with others in between (`a`, `a-b`, `a/`).
+        // An entry with that name, without the slash, would come earlier, with other entries in
+        // between (`a`, `a-b`, `a/`).
         if self.at > self.within.start && self.rest(self.at - 1) >= bare {
             return MergedName::Unclear;
         }
@@ -192,7 +193,7 @@ impl ListingMerge<'_> {
         MergedName::Other(Known { entry: false, below })
     }
 
-    /// Ends the merge after the last name.
+    /// Ends the merge after the last name. The remaining entries match no listed name.
     pub(super) fn end(self) {
         if self.at < self.within.end {
             self.others.push(self.at..self.within.end);

@@ -1,5 +1,5 @@
-//! The directories of a walk. Each is a job, and is classified when the last job below it has
-//! ended.
+//! The directories of a walk. Each is a job. A directory is classified after the last job below it
+//! has ended.
 
 use std::{
     io,
@@ -22,7 +22,8 @@ use super::{
 };
 use crate::{crew::Pace, look::handle::Handle};
 
-/// The state of a path. That of a directory is the greatest one in it. Git's `path_treatment`.
+/// The state of a path, like Git's `path_treatment`. The state of a directory is the greatest state
+/// of the paths in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
     /// Not reported.
@@ -42,14 +43,14 @@ pub(super) enum Manner {
     Judge,
 }
 
-/// The ignore state of a directory. A rule that matches it or a directory above ignores all of its
-/// content.
+/// The ignore state of a directory. A rule that matches the directory, or a directory above it,
+/// ignores all of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Kept,
     Ignored,
-    /// The rules have not been read yet. The directory is read in any case, as it holds tracked
-    /// files.
+    /// The rules have not been read yet. The directory is read in any case, because it contains
+    /// tracked files.
     Unknown,
 }
 
@@ -58,25 +59,26 @@ pub(super) enum Fate {
 pub(super) struct Descent {
     pub(super) manner: Manner,
     pub(super) fate: Fate,
-    /// Its state if it is the worktree of another repository; `None` if that makes no difference.
+    /// The state to use if the directory is the worktree of another repository; `None` if it is not
+    /// checked.
     pub(super) nested: Option<State>,
     /// The index entries below it.
     pub(super) within: Range<usize>,
-    /// The path is an index entry: a directory in the place of a file.
+    /// True if the path is an index entry: a directory at the path of a file.
     pub(super) entry: bool,
 }
 
 /// A directory.
 pub(super) struct Node {
     parent: Option<Arc<Node>>,
-    /// Its number in the listing of its parent.
+    /// Its position in the listing of its parent.
     place: usize,
-    /// With a slash at the end; empty for the root.
+    /// The path with a slash at the end; empty for the root.
     path: BString,
     descent: Descent,
-    /// Set if only the state is needed, not the content. Holds true once the state is known.
+    /// Set if only the state is needed, not the content. The flag is true once the state is known.
     settled: Option<Arc<AtomicBool>>,
-    /// The number of unfinished directories in it, and itself.
+    /// The number of unfinished subdirectories, plus one for the directory itself.
     pending: AtomicUsize,
     gathered: Mutex<Gathered>,
 }
@@ -84,7 +86,7 @@ pub(super) struct Node {
 #[derive(Default)]
 struct Gathered {
     state: Option<State>,
-    /// Its state as the worktree of another repository, whatever its content.
+    /// The state as the worktree of another repository, which replaces the state of the content.
     nested: Option<State>,
     untracked: Vec<BString>,
     ignored: Vec<BString>,
@@ -149,7 +151,7 @@ impl<'p> Worker<'p> {
 
 pub(crate) struct Name {
     key: u64,
-    /// The position in the names. The name of a directory is followed by a slash.
+    /// The range in `names`. The name of a directory is followed by a slash.
     range: Range<usize>,
     file_type: FileType,
     ino: u64,
@@ -158,13 +160,13 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// Returns the name as in the index: that of a directory with its slash.
+    /// Returns the name as in the index. The name of a directory has its slash.
     fn indexed<'n>(&self, names: &'n [u8]) -> &'n [u8] {
         &names[self.range.start..self.range.end + usize::from(self.file_type == FileType::Directory)]
     }
 }
 
-/// The first bytes of a name, which order most names without a further comparison.
+/// Returns the first bytes of a name as a sort key. It orders most names without a full comparison.
 fn key(name: &[u8]) -> u64 {
     let mut first = [0; 8];
     let known = name.len().min(first.len());
@@ -176,10 +178,10 @@ fn key(name: &[u8]) -> u64 {
 pub(crate) struct Listed<'l> {
     names: &'l [u8],
     entries: &'l [Name],
-    /// The index entries that are files here, in their order: inode number, and position of the
-    /// first entry of each path.
+    /// The index entries that are files in this directory, in index order: the inode number, and
+    /// the position of the first entry of each path.
     pub(crate) files: &'l [(u64, usize)],
-    /// The index entries that are neither a file here nor in a subdirectory.
+    /// The index entries that are neither files in this directory nor in a listed subdirectory.
     pub(crate) others: &'l [Range<usize>],
 }
 
@@ -196,7 +198,7 @@ impl Listed<'_> {
 }
 
 impl Node {
-    /// Makes the node above the root, which receives the result.
+    /// Creates the node above the root, which receives the result.
     pub(super) fn top() -> Arc<Node> {
         let descent =
             Descent { manner: Manner::Enter, fate: Fate::Kept, nested: None, within: 0..0, entry: false };
@@ -233,7 +235,7 @@ impl Node {
         })
     }
 
-    /// Expects one more subdirectory.
+    /// Registers one more unfinished subdirectory.
     pub(super) fn expect(&self) {
         self.pending.fetch_add(1, Ordering::Relaxed);
     }
@@ -250,20 +252,21 @@ impl Node {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the result at the end of the walk.
+    /// Takes the untracked and ignored paths at the end of the walk.
     pub(super) fn take(&self) -> (Vec<BString>, Vec<BString>) {
         let gathered = std::mem::take(&mut *self.gathered());
         (gathered.untracked, gathered.ignored)
     }
 
-    /// Returns the position in a sequential walk.
+    /// Returns the position in a sequential walk, as a list of positions from the root.
     pub(super) fn way(&self) -> Vec<usize> {
         let mut way = self.parent.as_ref().map_or_else(Vec::new, |parent| parent.way());
         way.push(self.place);
         way
     }
 
-    /// Adds the state of `path`, which is in this directory, and the path itself if it is reported.
+    /// Adds the state of `path`, which is in this directory. Adds the path itself if it is
+    /// reported.
     pub(super) fn add(&self, state: State, path: &BStr, entry: bool, ignored: Ignored) {
         let mut gathered = self.gathered();
         gathered.state = gathered.state.max(Some(state));
@@ -296,7 +299,7 @@ impl Walk<'_> {
         self.leave(job.node);
     }
 
-    /// Lists a directory and classifies its names. Returns the node.
+    /// Lists a directory and classifies its names. Returns the node of the job.
     fn look_into(
         &self,
         worker: &mut Worker<'_>,
@@ -327,7 +330,7 @@ impl Walk<'_> {
         }
         let first = jobs.len();
         self.judge_names(worker, &node, &rules, &handle, entry, jobs);
-        // The first of them is done next.
+        // The last job in the list is done first, so the order is reversed.
         jobs[first..].reverse();
         if let Some(observer) = self.observer {
             let Worker { names, entries, files, others, .. } = worker;
@@ -337,7 +340,7 @@ impl Walk<'_> {
         node
     }
 
-    /// Lists a directory. Returns `None` if it cannot be read, which gives a warning, or if it is
+    /// Lists a directory. Returns `None` if it cannot be read, which causes a warning, or if it is
     /// the worktree of another repository, whose state is then set.
     fn list(
         &self,
@@ -490,7 +493,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the state of an untracked directory from the greatest state in it, and drops the
+    /// Returns the state of an untracked directory, given the greatest state in it. Drops the
     /// content that is not reported.
     fn settle(&self, descent: &Descent, found: State, gathered: &mut Gathered) -> State {
         let Walk { options, .. } = self;

@@ -1,30 +1,29 @@
-//! Counts of what a walk did with the untracked cache. They equal those in Git's traces, which
-//! scripts read.
+//! Statistics of the untracked cache in a walk. They equal those in Git's traces, which scripts
+//! read.
 //!
-//! A directory that is only checked for content is left as soon as there is some, so the number of
-//! opened directories depends on the order, as in Git.
+//! A content check of a directory ends at the first path found, so the number of opened directories
+//! depends on the order, as in Git.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The counts.
+/// The statistics of a finished walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Upkeep {
     /// Directories without a record (Git's `node-creation`).
     pub created: usize,
     /// Ignore files that differ from the record (`gitignore-invalidation`).
     pub rules_changed: usize,
-    /// Records that were valid by the index and turned out to be outdated
-    /// (`directory-invalidation`).
+    /// Records that were marked as valid and turned out to be outdated (`directory-invalidation`).
     pub invalidated: usize,
     /// Directories that had to be listed (`opendir`).
     pub listed: usize,
-    /// Directories that did not.
+    /// Directories that were not listed.
     pub spared: usize,
     /// Names that were taken from records.
     pub names_taken: usize,
 }
 
-/// The counts while the walk runs.
+/// The statistics while the walk runs.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     created: AtomicUsize,
@@ -35,16 +34,16 @@ pub(super) struct Counts {
     names_taken: AtomicUsize,
 }
 
-/// The record of a directory that has to be listed.
+/// The old record of a directory that has to be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Was {
-    /// There was none.
+    /// There was no record.
     New,
-    /// It was known to be outdated.
+    /// The record was marked as invalid.
     Invalid,
-    /// It was found to be outdated.
+    /// The record was marked as valid, but is outdated.
     Valid,
-    /// It was outdated only because of the directory's `.gitignore`.
+    /// Only the directory's `.gitignore` differs from the record.
     OtherRules,
 }
 
@@ -67,7 +66,8 @@ impl Counts {
         self.names_taken.fetch_add(names, Relaxed);
     }
 
-    /// Counts spared directories. All but the first are names in another one.
+    /// Counts `directories` directories that were not listed. All but the first are also names in
+    /// another one.
     pub(super) fn spared_all(&self, directories: usize) {
         self.spared.fetch_add(directories, Relaxed);
         self.names_taken.fetch_add(directories - 1, Relaxed);
