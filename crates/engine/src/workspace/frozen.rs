@@ -1,8 +1,9 @@
-//! Frozen layers: copies of ignored files, which lie between the base and the upper layers of any
-//! number of workspaces. They are never changed.
+//! Frozen layers: read-only copies of ignored files, as layers between the base and the upper
+//! layers of any number of workspaces.
 //!
-//! A layer is made aside and appears under its name in one step. Its name begins with the id of the
-//! process that makes it, so that nothing removes a layer before a record names it.
+//! A layer is created in a staged directory, and appears under its name in one step. Its name
+//! begins with the id of the creating process, so that it is not removed before a record refers to
+//! it.
 
 use std::{
     io::{self, ErrorKind},
@@ -16,7 +17,7 @@ use sys::{Dir, FileType, by_path};
 
 use super::record;
 
-/// A failure to make a frozen layer.
+/// The reason why a frozen layer could not be created.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -39,7 +40,8 @@ fn directory(common: &Path) -> PathBuf {
     common.join("sapwood").join("layers")
 }
 
-/// Makes a layer of the given paths of a worktree. Blocks are shared where the file system can.
+/// Creates a layer with the given paths of a worktree. Blocks are shared if the file system
+/// supports that.
 pub fn make(
     common: &Path,
     worktree: &Path,
@@ -116,7 +118,8 @@ fn copy_file(from: &Path, to: &Path, stat: &sys::Stat) -> Result<(), Error> {
     target.set_modified(std::time::UNIX_EPOCH + since).map_err(Error::io("change", to))
 }
 
-/// Returns the layers that no workspace uses and no running process makes. The caller removes them.
+/// Returns the layers that no workspace uses and no running process is creating. The caller removes
+/// them.
 pub fn unused(common: &Path) -> Result<Vec<PathBuf>, Error> {
     let all = directory(common);
     let names = match by_path::list(&all) {
@@ -137,7 +140,7 @@ pub fn unused(common: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(unused.map(|(name, _)| all.join(name)).filter(|layer| !used.contains(layer)).collect())
 }
 
-/// Returns true if one of the layers has something at a path.
+/// Returns true if one of the layers contains the path.
 pub fn has(layers: &[PathBuf], path: &BStr) -> bool {
     let is_in = |layer: &PathBuf| matches!(Dir::open(layer).and_then(|layer| layer.stat(path)), Ok(Some(_)));
     layers.iter().any(is_in)

@@ -1,4 +1,4 @@
-//! The record of a workspace: how its files are provided, and where they are.
+//! The record of a workspace: its backend, base and directories.
 //!
 //! `<common directory>/sapwood/workspaces/<name>/record` is a file in Git's configuration format
 //! with one section, `workspace`. It is replaced atomically. The name of a workspace is the name of
@@ -21,26 +21,26 @@ use super::backend::Backend;
 /// The reason in the `locked` file of a workspace's administrative directory.
 pub const LOCK_REASON: &str = "sapwood workspace";
 
-/// The beginning of that reason while the workspace is being made.
+/// The prefix of that reason while the workspace is being created.
 const INITIALIZING: &str = "sapwood workspace: initializing ";
 
-/// Returns the reason in the `locked` file of a workspace that this process is making at `top`.
+/// Returns the reason in the `locked` file of a workspace that this process is creating at `top`.
 pub fn initializing(top: &Path) -> Vec<u8> {
     let begin = format!("{INITIALIZING}{} ", std::process::id());
     [begin.as_bytes(), top.as_os_str().as_bytes()].concat()
 }
 
-/// Returns the process and the directory that such a reason names.
+/// Parses such a reason. Returns the process id and the directory of the workspace.
 pub fn parse_initializing(reason: &[u8]) -> Option<(u64, PathBuf)> {
     let (pid, top) = reason.strip_prefix(INITIALIZING.as_bytes())?.split_once_str(" ")?;
     Some((pid.to_str().ok()?.parse().ok()?, sys::os_str(top).into()))
 }
 
-/// The first words of the file `.git` in the directory of an unmounted workspace. Git refuses to
-/// work there: the file does not have its format.
+/// The beginning of the file `.git` in the directory of an unmounted workspace. Git does not accept
+/// this format, so it refuses to work there.
 const NOT_MOUNTED: &[u8] = b"not mounted: ";
 
-/// A failure to read or write a record.
+/// The reason why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -60,7 +60,7 @@ pub enum Error {
     Repository(#[from] repo::Error),
 }
 
-/// The promise about the upper layer after a crash of the system.
+/// The durability of the upper layer after a crash of the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// `fsync` works. Copying up a file waits for the disk.
@@ -71,17 +71,17 @@ pub enum Durability {
     Volatile,
 }
 
-/// The use of a workspace.
+/// The state of use of a workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activity {
-    /// It is mounted when somebody needs it.
+    /// It is mounted on demand.
     #[default]
     Active,
     /// It stays unmounted, and so unchanged, until it is thawed.
     Frozen,
 }
 
-/// A base, by its place and name.
+/// A reference to a base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseRef {
     /// The base directory.
@@ -95,17 +95,18 @@ pub struct BaseRef {
 pub struct Record {
     /// The absolute path of the worktree: the mount point.
     pub dir: PathBuf,
-    /// How the files are provided.
+    /// The backend that provides the files.
     pub backend: Backend,
     /// The base, if the backend has one.
     pub base: Option<BaseRef>,
     /// The frozen layers, from top to bottom.
     pub layers: Vec<PathBuf>,
-    /// The directory that holds `upper` and `work`, if it is not the workspace's state directory.
+    /// The directory that contains `upper` and `work`, if it is not the workspace's state
+    /// directory.
     pub place: Option<PathBuf>,
-    /// The promise about the upper layer.
+    /// The durability of the upper layer.
     pub durability: Durability,
-    /// The use.
+    /// The state of use.
     pub activity: Activity,
 }
 
@@ -135,16 +136,16 @@ impl Workspace {
         self.record.place.as_deref().unwrap_or(&self.state)
     }
 
-    /// Returns the content of the file `.git` in the workspace's directory while nothing is mounted
-    /// there: the place of its state, and a word for the user.
+    /// Returns the content of the file `.git` in the workspace's directory while it is not mounted:
+    /// the path of its state, and a message for the user.
     pub fn unmounted_gitfile(&self) -> Vec<u8> {
         let (state, name) = (self.state.as_os_str().as_bytes(), self.name.as_bytes());
         let word = b"\nThe files of this workspace are not mounted. To mount them: sapwood workspace mount ";
         [NOT_MOUNTED, state, word, name, b"\n"].concat()
     }
 
-    /// Locks the workspace against other commands that change it, and waits for them. The lock
-    /// lasts until the file is closed.
+    /// Takes the lock of the workspace against other commands that change it. Waits for them. The
+    /// lock lasts until the file is closed.
     pub fn lock(&self) -> Result<File, Error> {
         let path = self.state.join("lock");
         let failed = |source| Error::Io { action: "lock", path: path.clone(), source };
@@ -153,34 +154,34 @@ impl Workspace {
         Ok(file)
     }
 
-    /// Returns the file that says that the workspace is being removed.
+    /// Returns the path of the file that marks the workspace as being removed.
     pub fn removal(&self) -> PathBuf {
         self.state.join("removing")
     }
 
-    /// Replaces the stored record by the one in memory. The caller holds the workspace's lock.
+    /// Writes the record to disk. The caller holds the workspace's lock.
     pub fn store(&self, fsync: &Fsync) -> Result<(), Error> {
         clear_stale_lock(&self.state.join("record"));
         write(&self.state, &self.record, fsync)
     }
 }
 
-/// Removes the lock file of `path` that a killed process left. The caller holds the workspace's
-/// lock, as every writer of `path` does, so no living process has made the lock file.
+/// Removes a lock file of `path` that a killed process left behind. Every writer of `path` holds
+/// the workspace's lock, and so does the caller. So no running process owns the lock file.
 pub fn clear_stale_lock(path: &Path) {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let _ = by_path::remove_file(Path::new(&name));
 }
 
-/// Returns the directory of all workspaces' states.
+/// Returns the directory that contains the states of all workspaces.
 pub fn directory(common: &Path) -> PathBuf {
     common.join("sapwood").join("workspaces")
 }
 
 /// Creates the state of a workspace, with empty upper and work directories. It appears under its
-/// name in one step. If the record names a place for these directories, the place must not exist: a
-/// number is appended until it does not, because workspaces of other repositories may lie there.
+/// name in one step. If the record has a place for these directories, a number is appended to the
+/// place while the path exists, because other repositories may have workspaces there.
 pub fn create(
     common: &Path,
     name: &OsStr,
@@ -225,7 +226,7 @@ pub fn create(
     Ok(Workspace { name: name.to_owned(), state, record })
 }
 
-/// Creates a directory that did not exist: `wanted`, or that name with a number.
+/// Creates a new directory with the path `wanted`, or that path with a number appended.
 fn claim(wanted: &Path) -> io::Result<PathBuf> {
     if let Some(above) = wanted.parent() {
         by_path::create_dir_all(above).or_else(present)?;
@@ -243,8 +244,8 @@ fn claim(wanted: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The prefix of a state directory that is not complete. No workspace has such a name: Git allows
-/// no leading dot in a worktree's id.
+/// The prefix of an incomplete state directory. No workspace has such a name, because Git allows no
+/// leading dot in a worktree's id.
 const STAGED: &str = ".new-";
 /// The prefix of a state directory that is being removed.
 const TAKEN: &str = ".old-";
@@ -256,8 +257,8 @@ fn present(error: io::Error) -> io::Result<()> {
     }
 }
 
-/// Takes the state of a workspace away from its name, in one step. Returns its new place, which
-/// [`remove_abandoned`] removes if this process is killed.
+/// Renames the state of a workspace away from its name, in one step. Returns the new path. If this
+/// process is killed, [`remove_abandoned`] removes it.
 pub fn take_away(workspace: &Workspace) -> Result<PathBuf, Error> {
     let mut name = OsString::from(format!("{TAKEN}{}-", std::process::id()));
     name.push(&workspace.name);
@@ -270,7 +271,7 @@ pub fn take_away(workspace: &Workspace) -> Result<PathBuf, Error> {
     }
 }
 
-/// Removes what killed processes left of the creation and the removal of states.
+/// Removes the leftovers of killed processes that created or removed states.
 pub fn remove_abandoned(common: &Path) -> Result<(), Error> {
     let dir = directory(common);
     let names = match by_path::list(&dir) {
@@ -290,8 +291,8 @@ pub fn remove_abandoned(common: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns all workspaces of a repository, sorted by name. A damaged record is an error in its
-/// place.
+/// Returns all workspaces of a repository, sorted by name. A damaged record yields an error as that
+/// element.
 pub fn all(common: &Path) -> Result<Vec<Result<Workspace, Error>>, Error> {
     let dir = directory(common);
     let mut names = match by_path::list(&dir) {
@@ -309,7 +310,7 @@ pub fn find(common: &Path, name: &OsStr) -> Result<Workspace, Error> {
     load(common, name)?.ok_or_else(|| Error::Missing(name.to_owned()))
 }
 
-/// Returns the workspace to which a Git directory belongs, if it belongs to one.
+/// Returns the workspace of a Git directory, if it is a workspace's.
 pub fn of_git_dir(common: &Path, git_dir: &Path) -> Result<Option<Workspace>, Error> {
     let is_linked = git_dir.parent().is_some_and(|above| above.file_name() == Some(OsStr::new("worktrees")));
     match git_dir.file_name().filter(|_| is_linked) {
@@ -318,17 +319,16 @@ pub fn of_git_dir(common: &Path, git_dir: &Path) -> Result<Option<Workspace>, Er
     }
 }
 
-/// Returns the workspace to which a worktree's administrative directory belongs, if it belongs to
-/// one.
+/// Returns the workspace of a worktree's administrative directory, if it is a workspace's.
 pub fn of_worktree(common: &Path, id: &OsStr) -> Result<Option<Workspace>, Error> {
     load(common, id)
 }
 
-/// Returns the common directory and the name that the `.git` file of an unmounted workspace at
-/// `dir` names.
+/// Parses the `.git` file of an unmounted workspace at `dir`. Returns the common directory and the
+/// name of the workspace.
 pub fn unmounted_at(dir: &Path) -> Option<(PathBuf, OsString)> {
     let gitfile = dir.join(".git");
-    // Reading a fifo would wait for a writer.
+    // Reading a FIFO would block.
     by_path::stat(&gitfile).ok().flatten().filter(|stat| stat.file_type == FileType::File)?;
     let content = by_path::read(&gitfile).ok().flatten()?;
     let state = content.strip_prefix(NOT_MOUNTED)?.split_once_str("\n")?.0;
@@ -400,8 +400,8 @@ fn write(state: &Path, record: &Record, fsync: &Fsync) -> Result<(), Error> {
     Ok(lock.commit_synced(&hardened(fsync), Components::all())?)
 }
 
-/// The policy for records: they are synced unless nothing is. A user may sync a file in the upper
-/// layer, and then relies on the record that leads to it.
+/// Returns the sync policy for records: they are synced unless syncing is disabled. If a user syncs
+/// a file in the upper layer, the record that leads to it must be durable too.
 fn hardened(fsync: &Fsync) -> Fsync {
     Fsync { components: Components::all(), ..*fsync }
 }
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(find(common.path(), "one".as_ref()).expect("found"), made);
         assert!(matches!(by_path::stat(&place.join("upper")), Ok(Some(_))));
         assert!(matches!(make(), Err(Error::Exists(_))));
-        // A workspace of another repository, with the same name and the same place.
+        // A workspace of another repository, with the same name and place.
         let other = tempfile::tempdir().expect("a directory for tests");
         let shared = SharedRepository::Umask;
         let second = create(other.path(), "one".as_ref(), record.clone(), shared, &Fsync::default());

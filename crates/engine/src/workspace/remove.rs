@@ -1,8 +1,9 @@
 //! Removal of a workspace's files and state.
 //!
-//! Order: a mark in the state; unmount; the layers that lie elsewhere; the state with the upper
-//! layer, which leaves in one rename; the directory. After a kill in between, `workspace gc` does
-//! the rest: it finds the mark, or an administrative directory without a state.
+//! Order: create a mark in the state; unmount; remove the layers outside of the state directory;
+//! rename away and remove the state with the upper layer; remove the directory. If the process is
+//! killed, `workspace gc` completes the removal: it finds the mark, or an administrative directory
+//! without a state.
 
 use std::{io, path::Path, path::PathBuf};
 
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::trash::{self, Trash};
 
-/// Why a workspace was not removed, or not completely.
+/// The reason why a workspace was not removed, or not completely.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -30,8 +31,8 @@ pub enum Error {
     Interrupted,
 }
 
-/// Removes the files and the state of a workspace. The caller has checked that nothing unsaved is
-/// lost, and removes the administrative directory afterwards. `layers` are those of a workspace
+/// Removes the files and the state of a workspace. The caller has checked that no unsaved changes
+/// are lost, and removes the administrative directory afterwards. `layers` are those of a workspace
 /// with an upper layer.
 pub fn remove(
     workspace: &Workspace,
@@ -46,7 +47,8 @@ pub fn remove(
     let mark = workspace.removal();
     let marked = by_path::append(&mark, true, 0o666);
     marked.map_err(|source| Error::Io { path: mark.clone(), source })?;
-    // The kernel creates this directory without permissions, so only root could empty it.
+    // The kernel creates this directory without permissions, so other users than root could not
+    // empty it.
     let _ = by_path::set_mode(&workspace.work().join("work"), 0o700);
     if let Some(place) = &record.place {
         discard(trash, place)?;
@@ -56,11 +58,12 @@ pub fn remove(
     let io = |source| Error::Io { path: top.clone(), source };
     match record.backend {
         Backend::Image | Backend::Overlay | Backend::OverlayUser | Backend::Fuse => {
-            // The file that names the workspace as not mounted. Anything else is the user's.
+            // The file `.git` that marks the workspace as not mounted. All other files belong to
+            // the user.
             let gitfile = top.join(".git");
             record::clear_stale_lock(&gitfile);
             let is_marked = record::unmounted_at(top).is_some_and(|(_, name)| name == workspace.name);
-            // A killed creation leaves an empty one.
+            // A creation that was killed leaves an empty file.
             let is_begun = || {
                 let stat = by_path::stat(&gitfile).ok().flatten();
                 stat.is_some_and(|stat| stat.file_type == FileType::File && stat.size == 0)

@@ -1,5 +1,5 @@
-//! The administrative directory of a worktree, and the two files by which it and the worktree name
-//! each other.
+//! The administrative directory of a worktree, and the two files by which it and the worktree refer
+//! to each other.
 //!
 //! Order: first the directory with its `locked` file, so that no process prunes it, then the
 //! caller's files. On failure the caller removes the directory that [`make`] returned.
@@ -21,7 +21,7 @@ use sys::{Dir, by_path};
 use super::{Error, canonical};
 use crate::trash;
 
-/// The form of the paths by which a worktree and its administrative directory name each other.
+/// The form of the paths by which a worktree and its administrative directory refer to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Links {
@@ -40,7 +40,7 @@ pub struct Admin {
 
 /// Creates a directory `worktrees/<name>` in `common`. A number is appended if the name is taken;
 /// concurrent callers get different names. The directory appears under its name with a `locked`
-/// file that holds `reason`. Without that lock, a concurrent prune could remove it, and another
+/// file that contains `reason`. Without that lock, a concurrent prune could remove it, and another
 /// process could get its name. As with Git, the repository's permissions apply to `worktrees`, and
 /// the new directory inherits only the group from it.
 pub fn make(common: &Path, name: &BStr, reason: &[u8], shared: SharedRepository) -> Result<Admin, Error> {
@@ -71,8 +71,8 @@ fn publish(staged: &Path, all: &Path, name: &BStr, shared: SharedRepository) -> 
         match by_path::rename_new(staged, &dir) {
             Ok(()) => return Ok(Admin { dir, id }),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
-            // A process that removes the last worktree also removes `worktrees`, perhaps at this
-            // moment.
+            // A process that removes the last worktree also removes `worktrees`, possibly at the
+            // same time.
             Err(error) if error.kind() == ErrorKind::NotFound && attempts < MAX_RETRIES => {
                 attempts += 1;
                 match shared.create_dir_all(all) {
@@ -86,7 +86,7 @@ fn publish(staged: &Path, all: &Path, name: &BStr, shared: SharedRepository) -> 
     }
 }
 
-/// The private directory in the common directory. It also holds the trash.
+/// The private directory in the common directory. It also contains the trash.
 const PRIVATE_DIR: &str = "sapwood";
 /// The prefix of a staged directory's name.
 const STAGED_PREFIX: &str = "worktree-";
@@ -119,8 +119,8 @@ fn stage(common: &Path, shared: SharedRepository) -> io::Result<PathBuf> {
 /// Age in seconds from which a private directory counts as abandoned by a killed process.
 const ABANDONED_AGE: i64 = 3600;
 
-/// Removes private directories that killed processes left beside `newest`; errors are ignored. Ages
-/// are computed with the clock of the disk.
+/// Removes private directories that killed processes left next to `newest`. Errors are ignored.
+/// Ages are computed with the clock of the disk.
 fn remove_abandoned(all: &Path, newest: &Path) {
     let written = |path: &Path| by_path::stat(path).ok().flatten().map(|stat| stat.mtime.0);
     let Some(now) = written(newest) else { return };
@@ -133,7 +133,7 @@ fn remove_abandoned(all: &Path, newest: &Path) {
     }
 }
 
-/// The state of a path, to detect later if another process replaced it.
+/// The state of a path, to detect later whether another process has replaced it.
 #[derive(Debug)]
 pub enum Found {
     /// A directory. The open handle keeps its inode number from being reused.
@@ -154,8 +154,8 @@ impl Found {
         }
     }
 
-    /// Returns true if the path still holds the same directory. For [`Found::Other`] it cannot
-    /// tell, and returns true.
+    /// Returns true if the path still refers to the same directory. Always true for
+    /// [`Found::Other`], which cannot be compared.
     pub fn is_at(&self, path: &Path) -> bool {
         match self {
             Found::Directory(dir) => {
@@ -169,10 +169,10 @@ impl Found {
     }
 }
 
-/// Removes `worktrees/<id>`. The directory is first moved into a private one: other processes would
-/// prune a half-deleted one and give its name away. It is moved back if it cannot be deleted, or if
-/// it is not the directory `expected`: another process may have pruned that one and reused its
-/// name.
+/// Removes `worktrees/<id>`. The directory is first moved into a private one, because other
+/// processes would prune a half-deleted directory and reuse its name. It is moved back if it cannot
+/// be deleted, or if it is not the directory `expected`: another process may have pruned that one
+/// and reused its name.
 pub fn delete(
     common: &Path,
     id: &OsStr,
@@ -187,7 +187,8 @@ pub fn delete(
             |source| trash::Error::Unremovable(vec![trash::Unremovable { path: name.to_owned(), source }]);
         trash::remove(&Dir::open(dir).map_err(stuck)?, name, 1, interrupt)
     };
-    // Check before the move too: a process that works in a newer directory would miss it meanwhile.
+    // Checked before the move too, because a process that works in a newer directory would miss it
+    // in the meantime.
     if !expected.is_at(&place) {
         return Ok(());
     }
@@ -244,10 +245,11 @@ pub struct Linker {
     pub config: PathBuf,
     /// `core.repositoryFormatVersion`
     pub version: Option<i32>,
-    /// An extension that sapwood does not know. With format version 1 no program could open the
-    /// repository any more.
+    /// An extension that sapwood does not know. With format version 1, no program could open the
+    /// repository.
     pub unknown: Option<BString>,
-    /// True if `extensions.relativeWorktrees` is set, which keeps older versions of Git away.
+    /// True if `extensions.relativeWorktrees` is set, which keeps older versions of Git from
+    /// opening the repository.
     pub extended: Cell<bool>,
     /// The lock options for the configuration.
     pub locks: LockOptions,
@@ -257,12 +259,12 @@ pub struct Linker {
 
 impl Linker {
     /// Writes the files by which the worktree at `top` and its administrative directory `admin`
-    /// name each other. Both directories exist.
+    /// refer to each other. Both directories must exist.
     pub fn link(&self, top: &Path, admin: &Path) -> Result<(), Error> {
         self.link_through(&top.join(".git"), top, admin)
     }
 
-    /// Like [`Linker::link`], for a worktree that is not mounted yet: its file `.git` lies at
+    /// Like [`Linker::link`], for a worktree that is not mounted yet. Its file `.git` has the path
     /// `gitfile`.
     pub fn link_through(&self, gitfile: &Path, top: &Path, admin: &Path) -> Result<(), Error> {
         let (top, admin) = (canonical(top)?, canonical(admin)?);
@@ -297,8 +299,8 @@ impl Linker {
     }
 }
 
-/// Returns the relative path from the directory `from` to `to`. Both are absolute and without
-/// links.
+/// Returns the relative path from the directory `from` to `to`. Both must be absolute and without
+/// symbolic links.
 pub fn relative(to: &Path, from: &Path) -> PathBuf {
     let shared = to.components().zip(from.components()).take_while(|(one, other)| one == other).count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);

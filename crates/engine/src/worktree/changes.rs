@@ -15,8 +15,8 @@ pub enum Untracked {
     Hidden,
 }
 
-/// Returns true if removing `worktree` would lose changes. `index` is its index, `head` the commit
-/// it is on.
+/// Returns true if removing `worktree` would lose changes. `index` is its index, `head` its current
+/// commit.
 pub fn any(
     repo: &Repository,
     worktree: &Dir,

@@ -1,11 +1,11 @@
 //! Linked worktrees: creation, search, checks and repair. Nothing is printed.
 //!
-//! A worktree and its administrative directory `worktrees/<id>` name each other: the worktree's
-//! file `.git` holds the path of the directory, and the directory's file `gitdir` holds the path of
-//! the worktree.
+//! A worktree and its administrative directory `worktrees/<id>` refer to each other: the worktree's
+//! file `.git` contains the path of the directory, and the directory's file `gitdir` contains the
+//! path of the worktree.
 //!
 //! - [`admin`]: creates the directory and writes the two files;
-//! - [`prune`]: finds directories whose worktree is gone;
+//! - [`prune`]: finds directories whose worktree no longer exists;
 //! - [`repair`]: restores the two files;
 //! - [`changes`]: detects changes that a removal would lose.
 //!
@@ -35,8 +35,7 @@ pub enum Error {
     Path { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// The repository's configuration, which has to get `extensions.relativeWorktrees`, could not
-    /// be changed.
+    /// The repository's configuration could not be changed to set `extensions.relativeWorktrees`.
     #[error(transparent)]
     Config(#[from] store::config::Error),
     /// The repository has an unknown extension.
@@ -44,7 +43,7 @@ pub enum Error {
     Upgrade(bstr::BString),
 }
 
-/// Resolves the links of a path.
+/// Resolves the symbolic links of a path.
 fn canonical(path: &Path) -> Result<PathBuf, Error> {
     sys::by_path::canonical(path).map_err(|source| Error::Path { path: path.to_owned(), source })
 }

@@ -1,4 +1,4 @@
-//! Detection of administrative directories whose worktree is gone.
+//! Finds administrative directories whose worktree no longer exists.
 
 use std::{
     ffi::OsStr,
@@ -12,10 +12,10 @@ use sys::{FileType, UserPath, by_path};
 /// The decision about an administrative directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may be removed. The reason is in Git's words.
+    /// The directory may be removed. The reason is in Git's words.
     Prune(String),
-    /// It stays. The path is that of the worktree's `.git` file, which may be missing; it is
-    /// unknown for a locked directory.
+    /// The directory stays. Contains the path of the worktree's `.git` file, which may be missing.
+    /// The path is unknown for a locked directory.
     Keep(Option<PathBuf>),
 }
 
@@ -24,11 +24,11 @@ pub enum Verdict {
 pub enum Expire {
     /// Any age.
     Now,
-    /// Its index was last written at this time or before, in seconds since the epoch.
+    /// Worktrees whose index was last written at this time or before, in seconds since the epoch.
     At(i64),
 }
 
-/// Keeps a worktree that an I/O error makes unreadable.
+/// Keeps a worktree that is unreadable because of an I/O error.
 fn prune_unless_unreadable(error: &io::Error, reason: &str) -> Verdict {
     match is_missing(error) {
         true => Verdict::Prune(reason.to_owned()),
@@ -36,7 +36,7 @@ fn prune_unless_unreadable(error: &io::Error, reason: &str) -> Verdict {
     }
 }
 
-/// Returns true if no file can be at the path: the error is a broken link or a name that is too
+/// Returns true if no file can exist at the path: the error is a broken link or a name that is too
 /// long.
 fn is_missing(error: &io::Error) -> bool {
     sys::is_symlink_refused(error) || error.kind() == io::ErrorKind::InvalidFilename
@@ -80,7 +80,7 @@ pub fn verdict(common: &Path, id: &OsStr, expire: Expire) -> Verdict {
     match by_path::stat(&gitfile) {
         Ok(None) => {}
         Err(error) if is_missing(&error) => {}
-        // The file exists, or an error hides it.
+        // The file exists, or an error prevents the check.
         Ok(Some(_)) | Err(_) => return Verdict::Keep(Some(gitfile)),
     }
     let index = by_path::stat_followed(&dir.join("index")).ok().flatten();

@@ -1,9 +1,9 @@
-//! Repair of the files by which worktrees and their administrative directories name each other,
+//! Repairs the files by which worktrees and their administrative directories refer to each other,
 //! after one of them was moved.
 //!
-//! [`at_path`] starts from a worktree and mends `gitdir`. [`from_admin`] starts from the
-//! administrative directory and mends the worktree's `.git`. Findings, mended or not, are returned
-//! in order; the messages are Git's.
+//! [`at_path`] starts from a worktree and repairs `gitdir`. [`from_admin`] starts from the
+//! administrative directory and repairs the worktree's `.git`. Findings, repaired or not, are
+//! returned in order. The messages are Git's.
 
 use std::path::{Path, PathBuf};
 
@@ -49,8 +49,8 @@ fn is_directory(path: &Path) -> bool {
     stat.is_some_and(|stat| stat.file_type == FileType::Directory)
 }
 
-/// Mends the `.git` file of a linked worktree if it does not name `worktrees/<id>`. Leaves that of
-/// an unmounted workspace.
+/// Repairs the `.git` file of a linked worktree if it does not refer to `worktrees/<id>`. The
+/// `.git` file of an unmounted workspace is not changed.
 pub fn from_admin(worktree: &Worktree, repo: &Repository, linker: &Linker) -> Result<Option<Finding>, Error> {
     let top = &worktree.path;
     if worktree.id.is_none() || matches!(by_path::stat(top), Ok(None)) {
@@ -76,7 +76,7 @@ pub fn from_admin(worktree: &Worktree, repo: &Repository, linker: &Linker) -> Re
     Ok(mended(top, message))
 }
 
-/// Mends the `gitdir` file of the administrative directory of the worktree at `path`. `shown` is
+/// Repairs the `gitdir` file of the administrative directory of the worktree at `path`. `shown` is
 /// the path as the user gave it.
 pub fn at_path(
     path: &Path,

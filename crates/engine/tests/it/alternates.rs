@@ -1,4 +1,5 @@
-//! Base directories that use bases and contents of others, and partial clones that read contents.
+//! Base directories that use bases and contents of other base directories, and partial clones that
+//! read contents.
 
 use std::{
     fs,
@@ -86,12 +87,13 @@ fn an_image_of_another_user_takes_its_contents_from_an_alternate() {
     ours.add_alternate(theirs.dir(), SHARED, &Fsync::default()).expect("named already");
     assert_eq!(ours.alternates().expect("read"), [theirs.dir().canonicalize().expect("there")]);
 
-    // A second addition uses the base where it lies.
+    // A second addition uses the existing base in place.
     let same = add(&ours, &opened, tree, Kind::Image, uid).expect("found");
     assert_eq!(same.dir, shared.dir.canonicalize().expect("there"));
     assert!(matches!(ours.remove(&same.name, SHARED), Err(Error::InAlternate { .. })));
 
-    // One with other owners names the other directory's contents, and adds what is new.
+    // A base with another owner refers to contents in the other directory, and adds only new
+    // contents.
     repo.write("dir1/new", "new\n");
     repo.commit("two");
     let opened = open(&repo.path, None);
@@ -114,7 +116,7 @@ fn an_image_of_another_user_takes_its_contents_from_an_alternate() {
         }
     }
 
-    // Nothing happens to the alternate from here, and its own collection keeps what we need.
+    // The alternate is not changed from here, and its own `gc` keeps the contents that we need.
     assert_eq!(ours.gc(SHARED, Act::Do).expect("collected").bytes, 0);
     assert!(shared.dir.exists());
     assert_eq!(theirs.prune(SHARED, Act::Do).expect("pruned").bases, std::slice::from_ref(&shared.name));
@@ -123,7 +125,7 @@ fn an_image_of_another_user_takes_its_contents_from_an_alternate() {
     assert_eq!(ours.prune(SHARED, Act::Do).expect("pruned").bases, [own.name]);
     assert_eq!(theirs.gc(SHARED, Act::Do).expect("collected").generations, [1]);
 
-    // Contents that are gone count as missing.
+    // Contents that no longer exist count as missing.
     fs::remove_dir_all(theirs.dir()).expect("removed");
     assert!(ours.alternates().expect("read").is_empty());
     let own = add(&ours, &opened, two, Kind::Image, uid).expect("built");
@@ -149,7 +151,7 @@ fn a_list_of_alternates_is_read_as_git_reads_one() {
     assert!(bases.alternates().expect("read").contains(&real.join("#four")));
 }
 
-/// Reads contents of a base directory, and notes what would be fetched.
+/// Reads contents of a base directory, and records the objects that would be fetched.
 #[derive(Debug)]
 struct Fetcher {
     bases: PathBuf,
@@ -183,12 +185,12 @@ fn a_partial_clone_reads_contents_and_never_believes_damaged_ones() {
     let fetcher = Arc::new(Fetcher { bases: bases.dir().to_owned(), asked: Mutex::default() });
     let asked = || std::mem::take(&mut *fetcher.asked.lock().expect("no panic"));
     let opened = open(&clone, Some(fetcher.clone()));
-    // A checkout and an image of another owner need nothing else.
+    // A checkout, and an image with another owner, need no fetch.
     let checkout = add(&bases, &opened, tree, Kind::Directory, uid).expect("built");
     assert_eq!(fs::read(checkout.files().join("large")).expect("read"), vec![b'l'; 3 << 20]);
     add(&bases, &opened, tree, Kind::Image, uid + 1).expect("built");
     assert_eq!(asked(), []);
-    // No content is an object.
+    // Contents of a base do not count as objects of the repository.
     let (file, large) = (oid(&repo, "HEAD:dir2/file47"), oid(&repo, "HEAD:large"));
     assert!(!opened.objects().contains(&file) && !opened.objects().has(&file).unwrap_or(false));
     assert_eq!(asked(), [file]);
@@ -207,7 +209,8 @@ fn a_partial_clone_reads_contents_and_never_believes_damaged_ones() {
         .expect("streamed");
     assert_eq!((streamed, asked()), (3 << 20, vec![]));
 
-    // Damage one byte of each: the server is asked, and nothing wrong is passed on as whole.
+    // One byte of each content is damaged: both objects are fetched, and no damaged object is
+    // returned as complete.
     let data = bases.dir().join("blobs/1.data");
     let mut bytes = fs::read(&data).expect("read");
     let at = bytes.find(b"47\n47\n").expect("stored");
@@ -222,7 +225,7 @@ fn a_partial_clone_reads_contents_and_never_believes_damaged_ones() {
     reader.stream(&large, &mut |_| Ok(())).expect_err("not sent");
     assert_eq!(asked(), [large]);
 
-    // Contents that arrive later are found.
+    // Contents that are added later are found.
     repo.write("later", "later\n");
     repo.commit("two");
     let later = oid(&repo, "HEAD:later");

@@ -1,4 +1,4 @@
-//! Bases of kind image: what the kernel shows is a checkout, and Git finds nothing to do in it.
+//! Bases of kind image: the kernel shows a correct checkout, and Git finds it clean.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ use testkit::{
     disk::{Disk, NoMountsBelow},
 };
 
-/// A base directory on a disk from which the kernel mounts images.
+/// A base directory on a disk where the kernel can mount image files.
 struct Place {
     dir: tempfile::TempDir,
     _mounts: NoMountsBelow,
@@ -73,7 +73,7 @@ fn wanted<'r>(opened: &'r Repository, tree: ObjectId, sparse: Option<&'r Pattern
     Wanted::new(opened, tree, Kind::Image, Owner::of_process(), sparse).expect("settings")
 }
 
-/// Everything below a directory but `.git`: type, permissions and content.
+/// Returns everything below a directory except `.git`: type and permissions, and content.
 fn files(root: &Path) -> BTreeMap<BString, (u32, Vec<u8>)> {
     let (mut found, mut left) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(dir) = left.pop() {
@@ -98,7 +98,7 @@ fn files(root: &Path) -> BTreeMap<BString, (u32, Vec<u8>)> {
     found
 }
 
-/// A repository whose files are converted in every way, link, and have all sizes.
+/// Returns a repository with files of all sizes and all kinds of conversion, and with links.
 fn project<'s>(sandbox: &'s Sandbox) -> Repo<'s> {
     let sub = sandbox.init("sub");
     sub.write("file", "x");
@@ -195,13 +195,13 @@ fn git_finds_a_clean_workspace_without_reading_a_file_or_a_directory() {
             let value = trace.lines().rev().find_map(|line| line.split_once(&format!("{key}:")));
             value.map(|(_, count)| count.trim().to_owned()).unwrap_or_else(|| panic!("{key} in {trace}"))
         };
-        // Without a monitor, the root is read: its inode is that of the upper layer.
+        // Without a monitor the root is listed, because its inode is that of the upper layer.
         assert_eq!(count("opendir"), if monitor { "0" } else { "1" }, "{trace}");
         assert_eq!(count("gitignore-invalidation"), "0");
         assert_eq!(count("node-creation"), "0");
         fs::remove_file(sandbox.path().join("trace")).expect("removed");
     }
-    // Every entry has the stat data that the system reports.
+    // Every entry has the stat data that the file system reports.
     let index = store::index::load(&admin.join("index"), format::HashKind::Sha1, &Default::default());
     let index = index.expect("loaded");
     for entry in index.entries().iter().filter(|entry| !entry.mode.is_gitlink()) {
@@ -227,7 +227,7 @@ fn a_second_base_adds_only_what_is_not_there() {
     let two = add(&place.bases(), &wanted(&opened, tree(&repo, "HEAD"), None)).expect("built");
     assert_eq!(fs::metadata(&data).expect("there").len(), before + 512);
     assert_eq!(two.verify(Some(&opened), 1).expect("read").flaws, []);
-    // Outside of the patterns there is nothing.
+    // Paths outside of the patterns do not exist.
     let patterns = Patterns::parse(b"/*\n!/*/\n/a/\n", true, false).patterns;
     let sparse = add(&place.bases(), &wanted(&opened, tree(&repo, "HEAD"), Some(&patterns))).expect("built");
     assert_eq!(fs::metadata(&data).expect("there").len(), before + 512);
@@ -267,7 +267,7 @@ fn verify_names_the_path_that_was_changed() {
     let at = content.find(b"#!/bin/sh").expect("a script") as u64;
     data.write_all_at(b"?", at).expect("written");
     let flaws = base.verify(None, 2).expect("read").flaws;
-    // Without objects, a changed file looks like a converted one.
+    // Without objects, a changed file cannot be distinguished from a converted one.
     assert_eq!(flaws, []);
     let flaws = base.verify(Some(&opened), 2).expect("read").flaws;
     assert_eq!(flaws.iter().map(|flaw| flaw.path.as_bstr()).collect::<Vec<_>>(), ["run"]);

@@ -8,7 +8,7 @@ fn imports() -> Imports {
     Imports::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
 }
 
-/// The floor of a file; the crate root, which re-exports all of them, has none.
+/// Returns the floor of a file. The crate root, which re-exports all floors, has none.
 fn floor(file: &str) -> Option<usize> {
     match module_at(file, 1).as_str() {
         "" => None,

@@ -1,4 +1,4 @@
-//! Contents that come from elsewhere: what arrived stays, whenever the import ends.
+//! Contents that are imported: published contents survive, regardless of when the import ends.
 
 use std::{fs, path::Path, process::Command, sync::atomic::AtomicBool};
 
@@ -37,7 +37,7 @@ fn import(bases: &Bases) -> Importer<'_> {
     bases.importer(Path::new("/nowhere"), HashKind::Sha1, SHARED, &Fsync::default()).expect("begun")
 }
 
-/// Copies a base directory as a kill at this moment leaves it.
+/// Copies a base directory in the state in which a kill at this moment would leave it.
 fn killed(bases: &Bases, to: &Path) -> Bases {
     let _ = fs::remove_dir_all(to);
     let copied = Command::new("cp").arg("-r").args([bases.dir(), to]).status().expect("cp runs");
@@ -145,7 +145,8 @@ fn threads_add_and_publish_at_once_and_a_base_needs_no_object() {
         for first in 0..4 {
             let (importer, all) = (&importer, &all);
             scope.spawn(move || {
-                // Neighbours overlap, so threads meet in the same contents.
+                // The parts of different threads overlap, so threads add the same contents
+                // concurrently.
                 for part in all.chunks(20).cycle().skip(first * 3).take(12) {
                     importer.add(&lent(part)).expect("added");
                     importer.publish().expect("published");
@@ -165,7 +166,7 @@ fn threads_add_and_publish_at_once_and_a_base_needs_no_object() {
     refused.expect("written").expect_err("refused");
     assert_eq!(importer.missing(&[oid]), [oid]);
     assert_eq!(stream(&large, 3 << 20).expect("filled"), Streamed::Whole);
-    // No blob is left, so the base can only have come from the contents.
+    // The repository has no blobs left, so the base can only be built from imported contents.
     let opened = open(&repo);
     let blobs = contents(1..300).into_iter().map(|(oid, _)| oid).chain([oid]);
     let away: Vec<_> = blobs.map(|oid| oid.to_string()).collect();
@@ -173,7 +174,7 @@ fn threads_add_and_publish_at_once_and_a_base_needs_no_object() {
         fs::remove_file(repo.path.join(".git/objects").join(&hex[..2]).join(&hex[2..])).expect("loose");
     }
     let base = add_base(&importer, &wanted(&opened, &repo, Kind::Image)).expect("built");
-    // Another waits for the lock, so it is let go first.
+    // `gc` takes the lock, so the importer is dropped first.
     drop(importer);
     assert_eq!(base.verify(None, 2).expect("read").unknown, 0);
     assert_eq!(bases.gc(SHARED, Act::Do).expect("collected").generations, [0_u32; 0]);

@@ -1,4 +1,4 @@
-//! Renames and copies: the pairs and scores are those of Git.
+//! Renames and copies: pairs and scores equal those of Git.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
@@ -14,7 +14,7 @@ use format::ObjectId;
 use repo::{OpenOptions, Repository};
 use testkit::{Repo, Sandbox};
 
-/// A small generator of random numbers. Its seed reproduces a case.
+/// A small random number generator. Its seed reproduces a case.
 struct Dice(u64);
 
 impl Dice {
@@ -33,7 +33,8 @@ impl Dice {
         format!("{}{}", DIRS[self.roll(DIRS.len())], NAMES[self.roll(NAMES.len())])
     }
 
-    /// Returns lines of few words, so that files share some by chance; or no lines.
+    /// Returns lines from a small vocabulary, so that files share some lines by chance. May return
+    /// no lines.
     fn content(&mut self) -> Vec<u8> {
         if self.one_in(12) {
             return Vec::new();
@@ -88,14 +89,14 @@ fn put(repo: &Repo<'_>, path: &str, item: &Item) {
     }
 }
 
-/// Creates a repository with a commit, and another state in the worktree.
+/// Creates a repository with a commit, and a different state in the worktree.
 fn create_case(repo: &Repo<'_>, dice: &mut Dice) {
     let mut files: BTreeMap<String, Item> = BTreeMap::new();
     for _ in 0..5 + dice.roll(25) {
         let item = match dice.roll(12) {
             0 => Item::Link(format!("to {}", dice.roll(3))),
             1 => Item::Executable(dice.content()),
-            // A copy of another file's content.
+            // The content is a copy of another file's.
             2 | 3 if !files.is_empty() => files.values().nth(dice.roll(files.len())).expect("there").clone(),
             _ => Item::File(dice.content()),
         };

@@ -1,4 +1,4 @@
-//! Workspaces that a FUSE program serves.
+//! Workspaces that are mounted by a FUSE program.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ pub(crate) const CHECKS: &[Check] = &[
 
 const FUSE: Backend = Backend::Fuse;
 
-/// A directory that holds only this program.
+/// Creates a directory that contains only this program.
 fn only(place: &Place, program: Program) -> Vec<PathBuf> {
     let dir = place.root().join(program.name());
     fs::create_dir_all(&dir).expect("made");
@@ -60,7 +60,7 @@ fn each_program_joins_all_layers() {
         place.unmount(FUSE).expect("nobody uses it");
         place.unmount(FUSE).expect("nothing to do");
         assert_eq!(place.state(FUSE), Mounted::No);
-        // A workspace stays with its program.
+        // A workspace keeps its program.
         place.search = None;
         place.mount(FUSE).expect("mounted again");
         assert_eq!(fuse::program_of(&place.layers.state), Some(program));
@@ -125,7 +125,8 @@ fn a_missing_program_is_named() {
 
 fn a_user_without_privileges_uses_fuse() {
     need_root!();
-    // The device, open to everybody as on most systems. Only this namespace sees it so.
+    // The device, with access for all users as on most systems. The change is visible only in this
+    // namespace.
     let device = tempfile::tempdir_in("/var/tmp").expect("made");
     let device = device.path().join("fuse");
     let run = |program: &str, args: &[&str]| {

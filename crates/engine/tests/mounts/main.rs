@@ -1,12 +1,12 @@
 //! Workspaces on real mounts.
 //!
-//! The kernel lets only a process with one thread enter a user namespace, so this is a program of
-//! its own. It runs in a mount namespace of its own, so no failure leaves a mount behind. Without
-//! root only the checks run that need none.
+//! The kernel lets only a single-threaded process enter a user namespace, so this is a separate
+//! program. It runs in its own mount namespace, so failures leave no mounts behind. Without root,
+//! only the checks that do not need root are run.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
-/// Leaves a check that needs root.
+/// Skips a check that needs root.
 macro_rules! need_root {
     () => {
         if !crate::place::is_root() {
@@ -31,7 +31,7 @@ use std::{
 /// A check with its name.
 type Check = (&'static str, fn());
 
-/// The variable that marks a run in a namespace of its own.
+/// The environment variable that marks a run in its own namespace.
 const OWN: &str = "SAPWOOD_TEST_OWN_NAMESPACE";
 
 fn main() -> ExitCode {

@@ -99,7 +99,7 @@ fn another_image_at_the_mount_point_is_refused() {
     assert!(matches!(refused, Error::OtherBase { .. }), "{refused}");
     assert!(refused.advice().expect("there is a way out").contains("umount"));
     sys::mount::unmount(&files, sys::mount::Unmount::Plain).expect("unused");
-    // A new image under the old name.
+    // A new image replaces the old one under the same name.
     place.mount(Backend::Image).expect("mounted");
     place.unmount(Backend::Image).expect("unused");
     fs::rename(other.layers.base.image(), place.layers.base.image()).expect("replaced");
@@ -134,7 +134,7 @@ fn any_name_of_a_layer_works() {
         place.unmount(backend).expect("unused");
         assert!(image::unmount_if_unused(&place.layers.base).expect("unused"));
     }
-    // The form for older kernels, whose names must fit into a page.
+    // The mount call for older kernels, in which all names must fit into one page.
     let place = Place::below(&above.path().join(STRANGE));
     let files = place.layers.base.files();
     let overlay = sys::mount::Overlay {
@@ -185,7 +185,7 @@ fn a_failed_mount_leaves_nothing() {
     fs::remove_dir_all(&place.layers.upper).expect("removed");
     let error = fails(&place, Backend::Overlay);
     assert!(matches!(&error, Error::Missing { missing, .. } if *missing == place.layers.upper), "{error}");
-    // An upper layer on an overlay.
+    // The upper layer is on an overlay.
     let outer = Place::new();
     outer.mount(Backend::Overlay).expect("mounted");
     let mut inner = Place::new();
@@ -200,7 +200,7 @@ fn a_failed_mount_leaves_nothing() {
     assert!(!image::is_mounted(base).expect("known"), "{error}");
     let error = fails(&inner, Backend::Overlay);
     assert!(matches!(&error, Error::UnfitUpper { file_system, .. } if file_system == "overlay"), "{error}");
-    // Something is mounted at the place.
+    // Another file system is mounted at the workspace's path.
     let place = Place::new();
     let status = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&place.layers.top).status();
     assert!(status.expect("mount can be run").success());
@@ -253,13 +253,13 @@ fn a_volatile_mount_survives_everything_but_a_crash() {
         place.unmount(Backend::Overlay).expect("unused");
         assert!(!mark.exists());
     }
-    // Unmounted by somebody else.
+    // Another process unmounts the workspace.
     place.mount(Backend::Overlay).expect("mounted");
     assert!(Command::new("umount").arg(&place.layers.top).status().expect("can be run").success());
     assert!(mark.exists());
     place.mount(Backend::Overlay).expect("the kernel has not stopped in between");
     assert!(Command::new("umount").arg(&place.layers.top).status().expect("can be run").success());
-    // A crash: the marker is that of another start of the kernel.
+    // A crash is simulated by a marker from another boot.
     let marker = place.layers.state.join("mounted");
     let text = fs::read_to_string(&marker).expect("read");
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("read");
@@ -292,7 +292,7 @@ fn another_host_is_noticed() {
 fn another_namespace_is_noticed() {
     need_root!();
     let place = Place::new();
-    // A container with a mount of its own.
+    // A container with its own copy of the mount.
     let script = r#""$@" && echo mounted && sleep 100"#;
     let helper = place.helper(&["mount", "overlay"]);
     let mut command = Command::new("unshare");
@@ -316,7 +316,7 @@ fn another_namespace_is_noticed() {
     }
     let _ = other.kill();
     other.wait().expect("it ends");
-    // The kernel ends the namespace a moment after its last process.
+    // The kernel removes the namespace shortly after its last process exits.
     let end = std::time::Instant::now() + std::time::Duration::from_secs(120);
     while place.state(Backend::Overlay) != Mounted::No {
         assert!(std::time::Instant::now() < end, "the namespace does not end");
@@ -329,7 +329,8 @@ fn an_unused_copy_of_a_mount_does_no_harm() {
     need_root!();
     let place = Place::new().with_image();
     place.mount(Backend::Image).expect("mounted");
-    // Its holder's namespace has a copy of the mounts above, because nothing propagates here.
+    // The holder's namespace has a copy of the outer mounts, because unmounts do not propagate
+    // here.
     let other = Place::new();
     other.mount(Backend::OverlayUser).expect("mounted");
     let mut user = other.helper(&[
@@ -369,7 +370,7 @@ fn a_discarded_workspace_is_gone_at_once() {
     backend::discard(Backend::Overlay, &place.layers, Busy::Refuse).expect("nobody uses it");
     assert_eq!(place.state(Backend::Overlay), Mounted::No);
     assert!(!place.top("file").exists());
-    // The process that ends the mount uses neither layer after that.
+    // The process that ends the mount in the background uses neither layer afterwards.
     place.mount(Backend::Overlay).expect("mounted again");
     backend::discard(Backend::Overlay, &place.layers, Busy::Detach).expect("detached");
     assert_eq!(place.state(Backend::Overlay), Mounted::No);

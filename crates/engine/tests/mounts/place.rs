@@ -27,14 +27,14 @@ pub(crate) fn is_root() -> bool {
 pub(crate) struct Place {
     pub(crate) layers: Layers,
     root: TempDir,
-    /// The base of kind image.
+    /// The directory of the base image, for a base of kind image.
     image: Option<TempDir>,
-    /// The directories of programs, if not those of `PATH`.
+    /// The directories in which programs are searched, if not those of `PATH`.
     pub(crate) search: Option<Vec<PathBuf>>,
 }
 
 impl Place {
-    /// Makes empty layers, and a base of some files and directories.
+    /// Creates empty layers, and a base with some files and directories.
     pub(crate) fn new() -> Place {
         let root = tempfile::Builder::new().prefix("sapwood-mounts-").tempdir().expect("made");
         Place::make(root)
@@ -71,9 +71,9 @@ impl Place {
         self.layers.top.join(path)
     }
 
-    /// Turns the base into an EROFS image whose contents lie in an extra device.
+    /// Converts the base to an EROFS image whose contents are in an extra device.
     ///
-    /// It is made in Cargo's directory: the kernel mounts no image file that is on tmpfs.
+    /// It is created in Cargo's target directory, because the kernel mounts no image file on tmpfs.
     pub(crate) fn with_image(mut self) -> Place {
         let dir =
             tempfile::Builder::new().prefix("mounts-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("made");
@@ -81,7 +81,7 @@ impl Place {
         let files = std::mem::replace(&mut base.dir, dir.path().to_owned()).join("files");
         let blobs = base.dir.join("blobs");
         let mut make = Command::new("mkfs.erofs");
-        // Chunks put the contents into the extra device.
+        // With chunks, the contents are stored in the extra device.
         make.args(["--quiet", "--chunksize=4096"]).arg(format!("--blobdev={}", blobs.display()));
         let made = make.arg(base.image()).arg(files).output().expect("mkfs.erofs can be run");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -92,7 +92,7 @@ impl Place {
         self
     }
 
-    /// Gives everything to a user without privileges.
+    /// Changes the owner of all files to an unprivileged user.
     pub(crate) fn of_nobody(self) -> Place {
         fn give(path: &Path) {
             std::os::unix::fs::lchown(path, Some(NOBODY), Some(NOBODY)).expect("given");
@@ -125,7 +125,7 @@ impl Place {
         backend::state(backend, &self.layers).expect("it is known")
     }
 
-    /// The command line of this program as a helper for this place.
+    /// Returns the command line of this program as a helper for this place.
     pub(crate) fn helper(&self, words: &[&str]) -> Command {
         let mut command = Command::new(own_program());
         command.arg("helper").arg(words[0]).arg(self.root()).args(&words[1..]);
@@ -146,7 +146,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // The removal of the marker ends a holder.
+        // The holder exits when its marker is removed.
         let _ = fs::remove_dir_all(&self.layers.state);
         let roots = [Some(&self.root), self.image.as_ref()].into_iter().flatten();
         let roots: Vec<PathBuf> =
@@ -159,7 +159,7 @@ impl Drop for Place {
     }
 }
 
-/// The layers below `root`.
+/// Returns the layers below `root`.
 fn layers(root: &Path) -> Layers {
     let base = Base {
         dir: root.join("base"),
@@ -182,7 +182,7 @@ fn layers(root: &Path) -> Layers {
     }
 }
 
-/// The programs of the place in `root`.
+/// Returns the programs of the place in `root`.
 pub(crate) fn programs(root: &Path) -> Programs {
     let holder = holder::Program {
         program: own_program(),

@@ -1,8 +1,8 @@
-//! Things that the kernel promises about files in an overlay, and things that it does not. The
-//! section "Promises of the kernel" of docs/design/workspace.md has a sentence for each check.
+//! Guarantees of the kernel for files in an overlay, and their limits. Each check corresponds to a
+//! sentence in the section "Promises of the kernel" of docs/design/workspace.md.
 //!
-//! A check runs in a workspace of each kind of mount, in its directory. A sentence that a new
-//! kernel makes wrong fails here.
+//! A check runs in a workspace of each kind of mount, in the root of the workspace. If a new kernel
+//! invalidates a sentence, the check fails.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -59,7 +59,7 @@ fn on(backend: Backend, durability: Durability) {
         place.mount(backend).expect("mounted");
         let mut helper = match backend {
             Backend::OverlayUser => place.helper(&["promise", backend.name(), name]),
-            // A base of kind image is not where helpers expect it.
+            // A base of kind image is not at the path that the helpers use.
             _ => {
                 let mut helper = Command::new(std::env::current_exe().expect("this program has a path"));
                 helper.args(["helper", "promise-here", name, backend.name()]);
@@ -91,7 +91,8 @@ fn ordinary_user() {
     }
 }
 
-/// Numbers of files of the base survive a remount. Those of copied files survive it with root only.
+/// Inode numbers of base files survive a remount. Inode numbers of copied-up files survive it only
+/// with root.
 fn inode_numbers_after_a_remount() {
     for backend in [Backend::Overlay, Backend::OverlayUser] {
         if backend == Backend::Overlay && !is_root() {
@@ -117,10 +118,11 @@ fn inode_numbers_after_a_remount() {
     }
 }
 
-/// Two answers, for a copied file and a copied directory: in a user namespace, and with root.
+/// The expected results for a copied-up file and a copied-up directory: in a user namespace, and
+/// with root.
 const REMOUNTED: [(bool, bool); 2] = [(false, true), (true, true)];
 
-/// Runs one check in the workspace that is the working directory.
+/// Runs one check in the workspace, which is the current directory.
 pub(crate) fn run(name: &str, backend: &str) {
     let (_, check) = PROMISES.iter().find(|(known, _)| *known == name).expect("a promise");
     check(backend);
@@ -138,33 +140,33 @@ fn append(path: &str) -> File {
     OpenOptions::new().append(true).open(path).expect("opened")
 }
 
-/// Two names of one file in the base become two files when one of them is written.
+/// Two hard links of a file in the base become separate files when one of them is written.
 fn hard_links(backend: &str) {
     assert_eq!(inode("two"), inode("second name of two"));
     append("two").write_all(b"more\n").expect("written");
     assert_eq!(text("two"), "content of two\nmore\n");
     assert_eq!(text("second name of two"), "content of two\n");
-    // Links that are made in the workspace are links.
+    // Hard links that are created in the workspace stay links.
     fs::hard_link("dir/one", "link of one").expect("made");
     append("link of one").write_all(b"more\n").expect("written");
     assert_eq!(text("dir/one"), "content of dir/one\nmore\n");
-    // In a user namespace the kernel does not follow the mark of the origin of a copy.
+    // In a user namespace the kernel does not follow the origin attribute of a copied-up file.
     assert_eq!(inode("dir/one") == inode("link of one"), backend != "overlay-user");
     fs::write("new", "new").expect("written");
     fs::hard_link("new", "link of new").expect("made");
     assert_eq!(inode("new"), inode("link of new"));
 }
 
-/// A copy-up keeps the inode number, while it is mounted and after.
+/// A copied-up file keeps its inode number as long as the overlay is mounted.
 fn inode_numbers(_: &str) {
     let before = (inode("file"), inode("dir"), inode("link"));
     append("file").write_all(b"more\n").expect("written");
     fs::write("dir/new", "new").expect("written");
     assert_eq!((inode("file"), inode("dir"), inode("link")), before);
-    // Only the device tells a file from one of another mount.
+    // Only the device number distinguishes the file from one in another mount.
     let device = fs::metadata("file").expect("there").dev();
     assert_eq!(fs::metadata("other/three").expect("there").dev(), device);
-    // A file that replaces another one has a number of its own.
+    // A file that replaces another one has its own inode number.
     fs::write("staged", "replaced").expect("written");
     let staged = inode("staged");
     fs::rename("staged", "file").expect("renamed");
@@ -172,7 +174,8 @@ fn inode_numbers(_: &str) {
     assert_ne!(staged, before.0);
 }
 
-/// A map of a file shows the old bytes after a copy-up, for ever. Descriptors show the new ones.
+/// A memory map of a file keeps showing the old bytes after a copy-up. Descriptors show the new
+/// bytes.
 fn maps(_: &str) {
     let mut reader = File::open("file").expect("opened");
     let map = sys::Map::of(&sys::by_path::open(Path::new("file")).expect("opened")).expect("mapped");
@@ -182,14 +185,14 @@ fn maps(_: &str) {
     let mut read = String::new();
     reader.read_to_string(&mut read).expect("read");
     assert_eq!(read, "CONTENT of file\n");
-    // A map that is made after the copy-up is shared.
+    // A map that is created after the copy-up shows the new bytes.
     let map = sys::Map::of(&sys::by_path::open(Path::new("file")).expect("opened")).expect("mapped");
     writer.seek(SeekFrom::Start(0)).expect("sought");
     writer.write_all(b"changed").expect("written");
     assert_eq!(&map[..7], b"changed");
 }
 
-/// Locks belong to the file of the workspace, not to a layer: a copy-up does not lose them.
+/// Locks apply to the file of the overlay, not to a layer, so a copy-up keeps them.
 fn locks(_: &str) {
     let is_free = || {
         let lock = ["--nonblock", "--exclusive", "file", "true"];
@@ -205,7 +208,7 @@ fn locks(_: &str) {
     assert!(is_free());
 }
 
-/// A watch on a file sees changes through the workspace, also those after a copy-up.
+/// A watch on a file reports changes made through the workspace, including those after a copy-up.
 fn notifications(_: &str) {
     let mut watch = sys::Watch::new(Path::new("dir")).expect("watched");
     let mut is_told = |change: &dyn Fn()| {
@@ -219,26 +222,26 @@ fn notifications(_: &str) {
     assert!(is_told(&|| fs::rename("dir/new", "dir/newer").expect("renamed")));
 }
 
-/// A directory of the base can be renamed only where redirects are allowed.
+/// A directory of the base can be renamed only if redirects are enabled.
 fn directory_renames(backend: &str) {
     fs::create_dir("made here").expect("made");
     fs::rename("made here", "renamed here").expect("it has no lower layer");
     let renamed = fs::rename("deep", "moved");
     if backend == "overlay-user" {
         assert_eq!(renamed.expect_err("no redirect").kind(), std::io::ErrorKind::CrossesDevices);
-        // mv copies it instead, and so does every program that knows EXDEV.
+        // `mv` copies the directory instead, as does every program that handles `EXDEV`.
         assert!(Command::new("mv").args(["deep", "moved"]).status().expect("can be run").success());
     } else {
         renamed.expect("redirected");
     }
     assert_eq!(text("moved/a/b/c/four"), "content of deep/a/b/c/four\n");
     assert!(!Path::new("deep").exists());
-    // A name that is free again can be used again.
+    // The old name can be reused.
     fs::create_dir("deep").expect("made");
     assert!(fs::read_dir("deep").expect("listed").next().is_none());
 }
 
-/// A name that was deleted can be used again, whatever it was.
+/// A deleted name can be reused, regardless of the old and new file types.
 fn whiteouts(_: &str) {
     fs::remove_file("file").expect("removed");
     fs::rename("two", "file").expect("renamed over a whiteout");
@@ -254,14 +257,14 @@ fn whiteouts(_: &str) {
     assert_eq!(names, ["deep", "dir", "file", "other", "second name of two", "two"]);
 }
 
-/// A directory that replaces one of the base does not show the old entries.
+/// A directory that replaces a directory of the base does not show the old entries.
 fn opaque_directories(_: &str) {
     fs::remove_dir_all("dir").expect("removed");
     fs::create_dir("dir").expect("made");
     assert!(fs::read_dir("dir").expect("listed").next().is_none());
     fs::write("dir/new", "new").expect("written");
     assert!(!Path::new("dir/one").exists());
-    // A file can replace a directory, and the reverse.
+    // A file can replace a directory, and vice versa.
     fs::remove_dir_all("other").expect("removed");
     fs::write("other", "a file").expect("written");
     fs::remove_file("other").expect("removed");
@@ -269,7 +272,7 @@ fn opaque_directories(_: &str) {
     assert!(!Path::new("other/three").exists());
 }
 
-/// Each kind of sync succeeds, with `volatile` too.
+/// All kinds of sync succeed, also with `volatile`.
 fn syncs(_: &str) {
     let mut file = append("file");
     file.write_all(b"more\n").expect("written");
@@ -279,7 +282,7 @@ fn syncs(_: &str) {
     File::open("other/three").expect("opened").sync_all().expect("a file of the base");
 }
 
-/// A copy-up for a change of metadata keeps bytes and modification time.
+/// A copy-up due to a metadata change keeps content and modification time.
 fn modes_and_times(_: &str) {
     let before = fs::metadata("dir/one").expect("there");
     fs::set_permissions("dir/one", fs::Permissions::from_mode(0o755)).expect("set");

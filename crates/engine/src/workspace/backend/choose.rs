@@ -1,6 +1,6 @@
-//! The choice of a backend, from facts that cost a few system calls.
+//! Chooses a backend from facts that cost a few system calls.
 //!
-//! Nothing is mounted to find out. A mount that then fails reports the kernel's reason.
+//! Nothing is mounted to test a backend. If a mount fails later, the kernel's reason is reported.
 
 use std::{
     io,
@@ -14,13 +14,13 @@ use super::{Backend, Error, fill, fuse};
 /// The processes that must see the files of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Every process of the machine.
+    /// Every process on the machine.
     Everybody,
     /// At least those that join the workspace.
     Joined,
 }
 
-/// The directories of a future workspace. None has to exist.
+/// The directories of a future workspace. They need not exist.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The directory that holds the upper layer.
@@ -29,19 +29,20 @@ pub struct Place<'a> {
     pub bases: &'a Path,
     /// The directory of the workspace.
     pub top: &'a Path,
-    /// The directories of programs, as in `PATH`.
+    /// The directories in which programs are searched, as in `PATH`.
     pub programs: &'a [PathBuf],
 }
 
-/// Returns each backend that may serve `visibility`, the best first, with the reason if it does not
-/// work here.
+/// Returns each backend that can serve `visibility`, the best first. The result of a backend that
+/// does not work here is the reason.
 pub fn probe(visibility: Visibility, place: &Place<'_>) -> Vec<(Backend, Result<(), String>)> {
     let fits = |backend: &Backend| visibility == Visibility::Joined || *backend != Backend::OverlayUser;
     let verdict = |backend| (backend, works(backend, place));
     Backend::ALL.into_iter().filter(fits).map(verdict).collect()
 }
 
-/// Returns the wanted backend if it works here, or the best one.
+/// Returns the wanted backend, or without one the best that works here. Returns [`Error::Unfit`] if
+/// the wanted backend does not work.
 pub fn choose(wanted: Option<Backend>, visibility: Visibility, place: &Place<'_>) -> Result<Backend, Error> {
     match wanted {
         Some(backend) => match works(backend, place) {
@@ -56,7 +57,7 @@ pub fn choose(wanted: Option<Backend>, visibility: Visibility, place: &Place<'_>
     }
 }
 
-/// Returns the reason why a backend does not work here.
+/// Returns an error with the reason if a backend does not work here.
 fn works(backend: Backend, place: &Place<'_>) -> Result<(), String> {
     match backend {
         Backend::Image => {
@@ -103,7 +104,8 @@ fn may_mount(kind: &str) -> Result<(), String> {
     })
 }
 
-/// Fails in a container whose root is another user outside: its mounts have fewer rights.
+/// Returns an error in a container whose root is an unprivileged user of the host, because mounts
+/// there have fewer rights.
 fn is_in_first_user_namespace() -> Result<(), String> {
     let map = by_path::read(Path::new("/proc/self/uid_map")).ok().flatten().unwrap_or_default();
     let mut fields = map.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
@@ -134,8 +136,8 @@ fn may_make_namespaces() -> Result<(), String> {
     Ok(())
 }
 
-/// Types of file systems that the kernel refuses below an upper layer, as they cannot hold its
-/// marks or change by themselves.
+/// Types of file systems that the kernel rejects for an upper layer, because they cannot store its
+/// extended attributes or change by themselves.
 const UNFIT: &[&str] =
     &["overlay", "vfat", "exfat", "msdos", "ntfs3", "fuseblk", "squashfs", "erofs", "iso9660", "ecryptfs"];
 
@@ -158,7 +160,7 @@ fn file_system(path: &Path) -> Result<FileSystem, String> {
         .map_err(|error| format!("cannot examine '{}': {}", path.display(), sys::reason(&error)))
 }
 
-/// Returns the path, or the nearest directory above it that exists.
+/// Returns the path, or its nearest parent directory that exists.
 fn existing(path: &Path) -> PathBuf {
     let there = |path: &&Path| matches!(by_path::stat_followed(path), Ok(Some(_)));
     path.ancestors().find(there).unwrap_or(Path::new("/")).to_owned()

@@ -1,4 +1,4 @@
-//! Failures to mount and unmount.
+//! Errors of mounting and unmounting.
 
 use std::{
     fmt, io,
@@ -31,7 +31,7 @@ pub enum Error {
     NoImageFiles { image: PathBuf, file_system: String },
     #[error("the file system '{file_system}' of '{}' cannot hold an upper layer", .upper.display())]
     UnfitUpper { upper: PathBuf, file_system: String },
-    /// Something else is mounted at the place of the workspace.
+    /// Another file system is mounted at the path of the workspace.
     #[error("cannot mount '{}': a file system of type '{file_system}' is mounted there", .path.display())]
     Covered { path: PathBuf, file_system: String },
     /// The mount point of a base shows another image.
@@ -41,13 +41,13 @@ pub enum Error {
     NotAnImage { image: PathBuf },
     #[error("'{}' is in use by {}", .path.display(), list(.processes))]
     Busy { path: PathBuf, processes: Vec<Process> },
-    /// Mounted in a mount namespace that is not this process's.
+    /// The workspace is mounted in a mount namespace other than this process's.
     #[error("'{}' is mounted in another mount namespace: {}", .path.display(), list(.processes))]
     Elsewhere { path: PathBuf, processes: Vec<Process> },
-    /// The last mount was made on another host that shares the file system.
+    /// The last mount was made on another host, which shares the file system.
     #[error("'{}' was mounted by the host '{host}', and may be in use there", .path.display())]
     OtherHost { path: PathBuf, host: String, marker: PathBuf },
-    /// Another process mounts the upper layer at this moment, or holds it.
+    /// Another process is mounting the upper layer, or has it mounted.
     #[error("the upper layer '{}' is in use by another process", .upper.display())]
     Locked { upper: PathBuf },
     /// The machine stopped while the workspace was mounted with `volatile`.
@@ -57,12 +57,12 @@ pub enum Error {
         .top.display()
     )]
     Interrupted { top: PathBuf, mark: PathBuf },
-    /// The failure of the process that should hold the mount, in its own words.
+    /// The process that should hold the mount failed, with this message.
     #[error("{message}")]
     Holder { message: String, advice: Option<String> },
     #[error("cannot make a user namespace: {}", sys::reason(.source))]
     NoNamespaces { source: io::Error },
-    /// The process that holds the mount does not react.
+    /// The process that holds the mount does not respond.
     #[error("'{}' is held by {process}, which does not react", .path.display())]
     Stuck { path: PathBuf, process: Process },
     /// A program that a backend needs is not installed.
@@ -87,7 +87,7 @@ impl Error {
         move |source| Error::Io { action, path, source }
     }
 
-    /// Returns the way out, as a line of advice.
+    /// Returns a line of advice for the user.
     pub fn advice(&self) -> Option<String> {
         let advice = match self {
             Error::Missing { missing, .. } => {
@@ -150,9 +150,9 @@ impl Error {
 /// A process that uses a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
-    /// Its name, if it still runs.
+    /// The process name, if the process still runs.
     pub name: Option<String>,
 }
 
@@ -189,7 +189,8 @@ fn told(messages: &[String]) -> String {
     messages.iter().map(|message| format!("; {message}")).collect()
 }
 
-/// Finds the cause of a mount that the kernel refused with little more than `EINVAL`.
+/// Returns the error of a mount that the kernel rejected, with its cause. The kernel itself mostly
+/// reports only `EINVAL`.
 pub(super) fn explained(
     error: sys::mount::MountError,
     at: &Path,
@@ -221,7 +222,7 @@ pub(super) fn explained(
     Error::Mount { path, source, messages }
 }
 
-/// File systems that overlayfs refuses as an upper layer: they lack whiteouts, `d_type`, or
-/// extended attributes.
+/// File systems that overlayfs rejects for an upper layer, because they lack whiteouts, `d_type`,
+/// or extended attributes.
 const UNFIT: &[&str] =
     &["overlay", "vfat", "exfat", "msdos", "ramfs", "erofs", "squashfs", "iso9660", "ecryptfs"];

@@ -16,15 +16,15 @@ use sys::{Dir, by_path};
 use super::Error;
 use crate::{crew, look::stat::index_stat, workspace::base::Base};
 
-/// Replaces the directory `top`, which holds only a file `.git`, by a snapshot of the base.
+/// Replaces the directory `top`, which contains only a file `.git`, by a snapshot of the base.
 pub fn snapshot(base: &Base, top: &Path) -> Result<(), Error> {
     by_path::remove_file(&top.join(".git")).map_err(Error::io("remove", top))?;
     by_path::remove_dir(top).map_err(Error::io("remove", top))?;
     sys::volume::create_snapshot(&base.files(), top).map_err(Error::io("create", top))
 }
 
-/// Copies the files of the base into the directory `top`, so that both share their blocks. The
-/// index in `admin` is that of the base; its stat data become those of the copies.
+/// Copies the files of the base into the directory `top`, as reflinks that share blocks. The index
+/// in `admin` is that of the base. Its stat data are replaced by those of the copies.
 pub fn copy(base: &Base, admin: &Path, top: &Path, workers: usize, fsync: &Fsync) -> Result<(), Error> {
     let path = admin.join("index");
     let failed = |source: Box<dyn std::error::Error + Send + Sync>| {
@@ -64,7 +64,7 @@ impl Copier<'_> {
         move |source| Error::Io { action, path, source }
     }
 
-    /// The positions of entries that are on disk.
+    /// Returns true if the entry at position `at` is on disk.
     fn is_there(&self, at: usize) -> bool {
         !self.index.entry(at).flags.contains(Flags::SKIP_WORKTREE)
     }
@@ -76,13 +76,13 @@ impl Copier<'_> {
             let slashes = path.find_iter("/").map(|slash| path[..slash].as_bstr());
             dirs.extend(slashes.chain(self.index.mode_at(at).is_gitlink().then_some(path)));
         }
-        // Sorted, so that each comes after the one above it.
+        // The set is sorted, so each directory comes after its parent.
         dirs.iter().try_for_each(|dir| self.to.create_dir(dir).map_err(self.failed("create", dir)))
     }
 
     /// Copies all files. Returns the stat data of every entry.
     fn copy(&self, workers: usize) -> Result<Vec<Stat>, Error> {
-        // Neighbours share directories, so a worker takes some of them at a time.
+        // Neighbouring entries share directories, so a worker takes several at a time.
         const BATCH: usize = 256;
         let starts = (0..self.index.len()).step_by(BATCH);
         let batches: Vec<Range<usize>> =
@@ -112,7 +112,7 @@ impl Copier<'_> {
     }
 }
 
-/// Returns the reason why a snapshot of a base cannot be made at another place.
+/// Returns an error with the reason if no snapshot of a base can be made at `top`.
 pub(super) fn can_snapshot(bases: &Path, top: &Path) -> Result<(), String> {
     for path in [bases, top] {
         if !sys::volume::is_btrfs(path).unwrap_or(false) {
@@ -125,7 +125,7 @@ pub(super) fn can_snapshot(bases: &Path, top: &Path) -> Result<(), String> {
     }
 }
 
-/// Returns the reason why files cannot share blocks between the two directories.
+/// Returns an error with the reason if files in the two directories cannot share blocks.
 pub(super) fn can_share_blocks(bases: &Path, top: &Path) -> Result<(), String> {
     sys::can_reflink(bases, top).map_err(|error| match error.kind() {
         io::ErrorKind::CrossesDevices => {
@@ -139,7 +139,8 @@ fn is_same_volume(one: &Path, other: &Path) -> bool {
     let uuid = |path: &Path| sys::volume::uuid(path).ok().flatten();
     match (uuid(one), uuid(other)) {
         (Some(one), Some(other)) => one == other,
-        // Kernels before 6.9 do not tell. The snapshot itself then reports the difference.
+        // Kernels before 6.9 do not report the UUID. If the volumes differ, the snapshot fails
+        // later.
         _ => true,
     }
 }

@@ -1,11 +1,11 @@
-//! `fuse-overlayfs` and `unionfs-fuse`: programs that join layers without root.
+//! `fuse-overlayfs` and `unionfs-fuse`: programs that combine layers without root.
 //!
-//! Each marks deletions in the upper layer in a way of its own, so a workspace stays with the
-//! program that mounted it first.
+//! Each marks deletions in the upper layer in its own way, so a workspace stays with the program
+//! that mounted it first.
 //!
-//! Both take the names of layers in lists with separators, and neither knows an escape. So the
-//! program runs in the directory `fuse` of the workspace's state, which holds symbolic links with
-//! plain names to the layers.
+//! Both take the names of layers in lists with separators, which cannot be escaped. So the program
+//! runs in the directory `fuse` of the workspace's state, which contains symbolic links with simple
+//! names to the layers.
 
 use std::{
     ffi::OsStr,
@@ -24,7 +24,7 @@ use super::{
     overlay, real,
 };
 
-/// A program that joins layers.
+/// A program that combines layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// `fuse-overlayfs`
@@ -34,10 +34,10 @@ pub enum Program {
 }
 
 impl Program {
-    /// All, the best first: unionfs-fuse makes up inode numbers.
+    /// All programs, the best first: unionfs-fuse generates inode numbers.
     const ALL: [Program; 2] = [Program::FuseOverlayfs, Program::UnionfsFuse];
 
-    /// Returns the name of its file.
+    /// Returns the name of the executable.
     pub fn name(self) -> &'static str {
         match self {
             Program::FuseOverlayfs => "fuse-overlayfs",
@@ -58,7 +58,7 @@ pub fn find(search: &[PathBuf]) -> Option<(Program, PathBuf)> {
     Program::ALL.into_iter().find_map(|program| Some((program, locate(program.name(), search)?)))
 }
 
-/// Returns the reason why no program can serve a workspace.
+/// Returns an error with the reason if no program works here.
 pub(super) fn works(search: &[PathBuf]) -> Result<(), String> {
     let device = Path::new("/dev/fuse");
     match by_path::open(device) {
@@ -69,7 +69,7 @@ pub(super) fn works(search: &[PathBuf]) -> Result<(), String> {
         Ok(_) if sys::user::effective_uid() == 0 => return Ok(()),
         Ok(_) => {}
     }
-    // The only program that mounts for a user without the right to.
+    // Only these programs can mount for an unprivileged user.
     let helpers = SYSTEM.map(PathBuf::from);
     let found = ["fusermount3", "fusermount"].iter().find_map(|name| locate(name, &helpers));
     found.map(drop).ok_or_else(|| "the program 'fusermount3' is not installed".to_owned())
@@ -90,7 +90,7 @@ fn locate(name: &str, search: &[PathBuf]) -> Option<PathBuf> {
     search.iter().filter(|dir| dir.is_absolute()).map(|dir| dir.join(name)).find(is_program)
 }
 
-/// The directory of links.
+/// Returns the directory of the symbolic links.
 fn links(state: &Path) -> PathBuf {
     state.join("fuse")
 }
@@ -116,14 +116,14 @@ pub(super) fn mount(layers: &Layers, search: &[PathBuf]) -> Result<(), Error> {
     let started = run(layers, program, &path);
     if started.is_err() {
         Marker::remove(&layers.state);
-        // A program that failed late may have mounted before.
+        // A program that failed late may already have mounted.
         let _ = release(&layers.top, Busy::Detach);
     }
     started
 }
 
-/// Refuses layers whose names the program does not understand. fuse-overlayfs follows the links,
-/// joins the results with colons, and splits them again.
+/// Returns an error for layers whose names the program cannot handle. fuse-overlayfs resolves the
+/// links, joins the resulting paths with colons, and splits them again.
 fn refuse_names(layers: &Layers, program: Program) -> Result<(), Error> {
     let all = lower(layers).into_iter().chain([layers.upper.clone(), layers.work.clone()]);
     let is_unfit = |path: &PathBuf| {
@@ -136,7 +136,7 @@ fn refuse_names(layers: &Layers, program: Program) -> Result<(), Error> {
     }
 }
 
-/// Makes the links anew.
+/// Creates the links, and replaces existing ones.
 fn link_layers(layers: &Layers, program: Program) -> Result<(), Error> {
     let dir = links(&layers.state);
     match by_path::remove_dir_all(&dir) {
@@ -166,7 +166,8 @@ fn lower(layers: &Layers) -> Vec<PathBuf> {
     layers.frozen.iter().cloned().chain([layers.base.files()]).collect()
 }
 
-/// Starts the program. It mounts, goes into the background, and its first process ends.
+/// Starts the program. It mounts the layers, forks into the background, and its first process
+/// exits.
 fn run(layers: &Layers, program: Program, path: &Path) -> Result<(), Error> {
     let numbers = 0..=layers.frozen.len();
     let others = if sys::user::effective_uid() == 0 { ",allow_other" } else { "" };
@@ -197,7 +198,7 @@ fn run(layers: &Layers, program: Program, path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The words of a failed program, in one line.
+/// Returns the error output of a failed program as one line.
 fn message(errors: &[u8], program: Program) -> String {
     let text = String::from_utf8_lossy(errors);
     let lines =
@@ -208,7 +209,7 @@ fn message(errors: &[u8], program: Program) -> String {
     }
 }
 
-/// Unmounts.
+/// Unmounts the workspace.
 pub(super) fn unmount(layers: &Layers, busy: Busy) -> Result<(), Error> {
     release(&layers.top, busy)?;
     Marker::remove(&layers.state);
@@ -216,7 +217,7 @@ pub(super) fn unmount(layers: &Layers, busy: Busy) -> Result<(), Error> {
 }
 
 fn release(top: &Path, busy: Busy) -> Result<(), Error> {
-    // A mount whose program has ended serves nobody.
+    // A mount whose program has exited is unusable.
     let lazily = busy == Busy::Detach || is_dead(top);
     const TRIES: u32 = 4;
     const PAUSE: Duration = Duration::from_millis(10);
@@ -245,10 +246,10 @@ fn release(top: &Path, busy: Busy) -> Result<(), Error> {
     unreachable!("the last try returns")
 }
 
-/// The directories of programs that run with the rights of root.
+/// The directories of trusted programs, which may run with root's rights.
 const SYSTEM: [&str; 4] = ["/run/wrappers/bin", "/usr/local/bin", "/usr/bin", "/bin"];
 
-/// Unmounts through the program that may do it for the owner of a mount.
+/// Unmounts with `fusermount`, which may do that for the owner of a mount.
 fn ask(top: &Path, lazily: bool) -> Result<(), Error> {
     let search = SYSTEM.map(PathBuf::from);
     let found = ["fusermount3", "fusermount"].iter().find_map(|name| locate(name, &search));
@@ -264,7 +265,7 @@ fn ask(top: &Path, lazily: bool) -> Result<(), Error> {
     Err(Error::Program { program, top: top.to_owned(), message })
 }
 
-/// Returns where the workspace is visible. A mount whose program has ended is none.
+/// Returns where the workspace is visible.
 pub(super) fn state(layers: &Layers) -> Result<Mounted, Error> {
     let is_ours = |mount: &Mount| Program::ALL.into_iter().any(|program| is_of(mount, program));
     match mount_at(&layers.top)? {
@@ -276,18 +277,18 @@ pub(super) fn state(layers: &Layers) -> Result<Mounted, Error> {
     }
 }
 
-/// Removes the mount of a program that has ended.
+/// Removes a mount whose program has exited.
 pub(super) fn remove_dead(layers: &Layers) -> Result<(), Error> {
     if is_dead(&layers.top) { release(&layers.top, Busy::Detach) } else { Ok(()) }
 }
 
-/// Returns true if the program that serves the mount at `top` has ended.
+/// Returns true if the program that serves the mount at `top` has exited.
 pub(super) fn is_dead(top: &Path) -> bool {
-    // The kernel may answer a stat from memory. It always asks the program about the file system.
+    // The kernel may serve a stat from its cache. It always forwards `statfs` to the program.
     by_path::is_remote(top).is_err_and(|error| sys::is_disconnected(&error))
 }
 
-/// The mount at `top`, dead ones included.
+/// Returns the mount at `top`, including one whose program has exited.
 fn mount_at(top: &Path) -> Result<Option<Mount>, Error> {
     match sys::mount_at(top) {
         Err(error) if sys::is_disconnected(&error) => {
@@ -299,7 +300,7 @@ fn mount_at(top: &Path) -> Result<Option<Mount>, Error> {
     }
 }
 
-/// Like [`real`], without a look at `top` itself.
+/// Like [`real`], without accessing `top` itself.
 fn place_of(top: &Path) -> PathBuf {
     match (top.parent(), top.file_name()) {
         (Some(above), Some(name)) => real(above).join(name),

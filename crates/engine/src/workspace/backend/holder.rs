@@ -1,12 +1,12 @@
-//! overlayfs in a user namespace and a mount namespace of its own, for users who may not mount.
+//! overlayfs in its own user and mount namespaces, for users who may not mount.
 //!
-//! A process, the holder, makes the namespaces and the mount, and waits. Any number of processes
-//! join its namespaces. The mount ends when the holder and all of them have ended.
+//! A process, the holder, creates the namespaces and the mount, and waits. Any number of processes
+//! can join its namespaces. The mount ends after the holder and all of them have exited.
 //!
-//! The holder ends when its workspace's marker does not name it any more, which includes the
-//! removal of the state directory, and on request: a file `unmount` in the state directory. It then
-//! unmounts first, so nobody finds the upper layer in use afterwards. A holder that was killed
-//! leaves the namespaces to the processes in them.
+//! The holder exits when the workspace's marker no longer contains its process id, which includes
+//! the removal of the state directory. It also exits on request: another process creates the file
+//! `unmount` in the state directory. The holder then unmounts first, so the upper layer is free
+//! afterwards. If the holder is killed, the namespaces remain for the processes in them.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -27,22 +27,22 @@ use super::{
     overlay::{self, Rights},
 };
 
-/// The longest time without a look at the marker. Changes of it wake the holder; this is for file
-/// systems that do not tell.
+/// The maximum time between two reads of the marker. Changes of the marker wake the holder earlier,
+/// except on file systems without change notification.
 const LOOK: Duration = Duration::from_secs(30);
-/// The time in which a holder answers a request.
+/// The time within which a holder must respond to a request.
 const ANSWER: Duration = Duration::from_secs(20);
-/// The name of a request in the state directory.
+/// The file name of a request in the state directory.
 const REQUEST: &str = "unmount";
 
-/// The command line of a program that calls [`hold`] with its standard output.
+/// The command line of a program that calls [`hold`] with its standard output as `ready`.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its file.
+    /// The path of the program.
     pub program: PathBuf,
-    /// The name under which it runs.
+    /// The name of the process (`argv[0]`).
     pub argv0: OsString,
-    /// Its arguments.
+    /// The arguments.
     pub args: Vec<OsString>,
 }
 
@@ -74,8 +74,8 @@ pub(super) fn start(layers: &Layers, program: &Program) -> Result<Mounted, Error
     Err(Error::Holder { message, advice: Some(advice.to_owned()).filter(|advice| !advice.is_empty()) })
 }
 
-/// Makes the namespaces and the mount, says so on `ready`, and returns when the workspace is
-/// unmounted. This process must have one thread only. A failure is written to `ready` too.
+/// Creates the namespaces and the mount, reports success on `ready`, and returns when the workspace
+/// is unmounted. A failure is written to `ready` too. This process must have only one thread.
 pub fn hold(layers: &Layers, mut ready: impl Write) -> Result<(), Error> {
     let held = begin(layers);
     match &held {
@@ -98,7 +98,7 @@ fn begin(layers: &Layers) -> Result<(sys::File, Watch), Error> {
     let current = namespace::Process::current().map_err(Error::io("read", Path::new("/proc/self/stat")))?;
     let marker = Marker { holder: Some(current), ..Marker::current() };
     let lock = overlay::mount(layers, Rights::InUserNamespace, &marker)?;
-    // A request that nobody answered.
+    // A request to which no holder has responded.
     let _ = by_path::remove_file(&layers.state.join(REQUEST));
     Ok((lock, watch))
 }
@@ -122,13 +122,13 @@ fn wait(layers: &Layers, mut watch: Watch) -> Result<(), Error> {
     }
 }
 
-/// Unmounts a workspace that a holder keeps, and waits for its end.
+/// Unmounts a workspace that a holder keeps mounted, and waits until the holder has exited.
 pub(super) fn end(layers: &Layers, busy: Busy) -> Result<(), Error> {
     let top = || layers.top.clone();
     let marker = Marker::read(&layers.state).unwrap_or_default();
     let holder = marker.holder.filter(namespace::Process::is_alive);
     if busy == Busy::Detach {
-        // The holder ends when the marker does not name it any more.
+        // The holder exits when the marker no longer contains its process id.
         Marker::remove(&layers.state);
         let has_ended = holder.is_none_or(|holder| holder.await_end(ANSWER).unwrap_or(true));
         return match has_ended {
@@ -150,7 +150,8 @@ pub(super) fn end(layers: &Layers, busy: Busy) -> Result<(), Error> {
     made.map_err(Error::io("create", &request))?;
     let begin = Instant::now();
     loop {
-        // The holder removes its marker when it has unmounted, and the request in any case.
+        // The holder removes its marker after it has unmounted, and removes the request in any
+        // case.
         let is_open = matches!(by_path::stat(&request), Ok(Some(_)));
         let is_held = Marker::read(&layers.state).and_then(|marker| marker.holder) == Some(holder);
         if !is_held || !holder.is_alive() {
@@ -169,7 +170,7 @@ pub(super) fn end(layers: &Layers, busy: Busy) -> Result<(), Error> {
     }
 }
 
-/// The processes in the namespace of the marker, except its holder.
+/// Returns the processes in the namespace of the marker, except its holder.
 fn users(marker: &Marker, holder: Option<namespace::Process>) -> Vec<Process> {
     let is_in = |pid: &u32| {
         Some(*pid) != holder.map(|holder| holder.pid)
@@ -179,9 +180,9 @@ fn users(marker: &Marker, holder: Option<namespace::Process>) -> Vec<Process> {
     all.into_iter().filter(is_in).map(Process::of).collect()
 }
 
-/// Moves this process into the namespaces of a mounted workspace, and into the directory `below` of
-/// it. This process must have one thread only. Does no more than change the directory if the
-/// workspace is visible already.
+/// Moves this process into the namespaces of a mounted workspace, and changes to the directory
+/// `below` in it. This process must have only one thread. If the workspace is already visible, only
+/// the directory is changed.
 pub fn join(backend: Backend, layers: &Layers, below: &Path) -> Result<(), Error> {
     let not_mounted = || Error::NotMounted { path: layers.top.clone() };
     match super::state(backend, layers)? {

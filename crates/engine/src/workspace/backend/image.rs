@@ -1,9 +1,8 @@
-//! The mount of a base image. All workspaces that use the base share it, and with it the pages in
-//! memory.
+//! The mount of a base image. All workspaces on the base share the mount, and thus the page cache.
 //!
 //! The image file is locked (`flock`) from its mount until the overlay that needs it is mounted,
-//! and while it is unmounted. So two commands neither mount it twice nor unmount what the other
-//! needs.
+//! and while it is unmounted. So no command mounts the image twice, or unmounts an image that
+//! another command needs.
 
 use std::{io::Read as _, path::Path};
 
@@ -18,8 +17,8 @@ use super::{
 
 const FILE_SYSTEM: &str = "erofs";
 
-/// Mounts the image of a base at its directory `files`, unless it is mounted there. Nobody unmounts
-/// it until the returned lock is dropped. Returns `None` if the base is no image.
+/// Mounts the image of a base at its directory `files`, unless it is already mounted there. The
+/// returned lock prevents its unmounting. Returns `None` if the base is not an image.
 pub fn mount(base: &Base) -> Result<Option<File>, Error> {
     if base.kind != Kind::Image {
         return Ok(None);
@@ -40,7 +39,7 @@ pub fn mount(base: &Base) -> Result<Option<File>, Error> {
     Ok(Some(lock))
 }
 
-/// Unmounts the image of a base if no workspace that this process sees uses it. Returns true if it
+/// Unmounts the image of a base if no workspace visible to this process uses it. Returns true if it
 /// is not mounted afterwards.
 pub fn unmount_if_unused(base: &Base) -> Result<bool, Error> {
     if base.kind != Kind::Image {
@@ -62,7 +61,7 @@ pub fn unmount_if_unused(base: &Base) -> Result<bool, Error> {
     }
 }
 
-/// Returns true if the image of the base is mounted at its place.
+/// Returns true if the image of the base is mounted at the base's mount point.
 pub fn is_mounted(base: &Base) -> Result<bool, Error> {
     let files = base.files();
     match sys::mount_at(&files).map_err(Error::io("examine", &files))? {
@@ -87,13 +86,13 @@ fn lock(base: &Base) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Fails unless `mount` is a mount of this very image. Each image has a UUID of its own.
+/// Returns an error unless `mount` is a mount of this image. Each image has its own UUID.
 fn verify(mount: &Mount, image_file: &File, base: &Base) -> Result<(), Error> {
     let (image, files) = (base.image(), base.files());
     let wanted = uuid(image_file).ok_or_else(|| Error::NotAnImage { image: image.clone() })?;
     let is_same = match sys::volume::uuid(&files) {
         Ok(Some(found)) => found == wanted,
-        // Kernels before 6.9 do not tell.
+        // Kernels before 6.9 do not report the UUID.
         _ => real(Path::new(&mount.source)) == real(&image),
     };
     if mount.file_system == FILE_SYSTEM && is_same {

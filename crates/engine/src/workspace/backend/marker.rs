@@ -1,7 +1,9 @@
-//! The file `mounted` in a workspace's state directory: who mounted it last, and where.
+//! The file `mounted` in a workspace's state directory: the process that mounted the workspace
+//! last, and its host and namespace.
 //!
-//! The kernel's table shows the mounts of one namespace on one machine. The marker tells of others.
-//! A stale one does no harm: each field is compared with the present before it counts.
+//! The kernel's mount table shows only one namespace on one machine. The marker covers the others.
+//! A stale marker does no harm, because each field is compared with the current state before it is
+//! used.
 
 use std::{
     fmt::Write as _,
@@ -20,27 +22,27 @@ use super::{Error, Mounted};
 pub(super) struct Marker {
     /// The host's name.
     pub(super) host: String,
-    /// A number that the kernel draws when it starts.
+    /// The kernel's boot id, which changes with every boot.
     pub(super) boot: String,
-    /// The mount namespace, as `/proc/PID/ns/mnt` names it.
+    /// The mount namespace, in the format of `/proc/PID/ns/mnt`.
     pub(super) namespace: String,
     /// The process that holds the mount, for backends with one.
     pub(super) holder: Option<namespace::Process>,
 }
 
 impl Marker {
-    /// The marker of a mount that this process makes in its own namespace.
+    /// Returns the marker for a mount that this process makes in its own namespace.
     pub(super) fn current() -> Marker {
         let namespace = MountNamespace::current().map(|namespace| namespace.to_string()).unwrap_or_default();
         Marker { host: host(), boot: boot(), namespace, holder: None }
     }
 
-    /// Returns true if it was written since this kernel started.
+    /// Returns true if the marker was written since the last boot.
     pub(super) fn is_of_this_boot(&self) -> bool {
         self.boot == boot()
     }
 
-    /// Writes it to the state directory, in one step.
+    /// Writes the marker atomically to the state directory.
     pub(super) fn write(&self, state: &Path) -> Result<(), Error> {
         let path = place(state);
         let mut text = format!("host {}\nboot {}\nnamespace {}\n", self.host, self.boot, self.namespace);
@@ -60,7 +62,7 @@ impl Marker {
         })
     }
 
-    /// Reads it. Returns `None` if there is none or it is damaged.
+    /// Reads the marker. Returns `None` if it is missing or damaged.
     pub(super) fn read(state: &Path) -> Option<Marker> {
         let text = String::from_utf8(by_path::read(&place(state)).ok()??).ok()?;
         let mut marker = Marker::default();
@@ -80,7 +82,7 @@ impl Marker {
         Some(marker)
     }
 
-    /// Removes it. It may be missing.
+    /// Removes the marker, if it exists.
     pub(super) fn remove(state: &Path) {
         let _ = by_path::remove_file(&place(state));
     }
@@ -92,7 +94,7 @@ pub(super) fn place(state: &Path) -> PathBuf {
     state.join(NAME)
 }
 
-/// Fails if another host that runs now may have mounted the workspace.
+/// Returns an error if another running host may have mounted the workspace.
 pub(super) fn refuse_other_host(state: &Path, top: &Path) -> Result<(), Error> {
     match Marker::read(state) {
         Some(marker) if marker.host != host() && !marker.is_of_this_boot() => {
@@ -102,8 +104,8 @@ pub(super) fn refuse_other_host(state: &Path, top: &Path) -> Result<(), Error> {
     }
 }
 
-/// Returns where the marker says the workspace is mounted, for a process that does not see it.
-/// `is_mount` tells the workspace's mount from others.
+/// Returns where the workspace is mounted according to the marker, for a process that does not see
+/// the mount. `is_mount` returns true for the workspace's mount.
 pub(super) fn elsewhere(state: &Path, is_mount: impl Fn(&sys::Mount) -> bool) -> Mounted {
     let Some(marker) = Marker::read(state).filter(Marker::is_of_this_boot) else { return Mounted::No };
     if let Some(holder) = marker.holder.filter(namespace::Process::is_alive) {

@@ -1,14 +1,16 @@
-//! The ways in which a base and an upper layer become one directory.
+//! The ways to combine a base and an upper layer into one directory.
 //!
-//! - [`image`]: the mount of an EROFS image, one for all workspaces that use it;
+//! - [`image`]: the mount of an EROFS image, shared by all workspaces that use it;
 //! - `overlay`: overlayfs in the mount namespace of this process;
-//! - [`holder`]: overlayfs in a namespace that a process of its own keeps;
+//! - [`holder`]: overlayfs in a namespace that a separate process keeps alive;
 //! - [`fuse`]: programs that do the same without root;
 //! - [`choose()`], [`probe`]: the backends that work at a place;
 //! - [`snapshot`], [`copy`]: workspaces without an upper layer;
-//! - `marker`: who mounted a workspace, and where, as a file in its state directory.
+//! - `marker`: a file in the state directory that records the process, host and namespace of the
+//!   last mount.
 //!
-//! Promise: a call that fails leaves no mount behind. An upper layer is mounted once at a time.
+//! Promise: a call that fails leaves no mount behind. An upper layer is never mounted twice at the
+//! same time.
 //!
 //! Design: docs/design/workspace.md.
 
@@ -53,7 +55,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// All, in the order in which `auto` tries them.
+    /// All backends, in the order in which `auto` tries them.
     pub const ALL: [Backend; 7] = [
         Backend::Image,
         Backend::Overlay,
@@ -64,7 +66,7 @@ impl Backend {
         Backend::Copy,
     ];
 
-    /// The name on command lines and in records.
+    /// Returns the name on command lines and in records.
     pub fn name(self) -> &'static str {
         match self {
             Backend::Image => "image",
@@ -82,7 +84,7 @@ impl Backend {
         Backend::ALL.into_iter().find(|backend| backend.name().as_bytes() == name)
     }
 
-    /// Returns true if the workspace has an upper layer, which holds all changes.
+    /// Returns true if the workspace has an upper layer, which contains all changes.
     pub fn has_upper(self) -> bool {
         matches!(self, Backend::Image | Backend::Overlay | Backend::OverlayUser | Backend::Fuse)
     }
@@ -93,7 +95,7 @@ impl Backend {
 pub struct Layers {
     /// The base.
     pub base: Base,
-    /// Frozen layers of ignored files, from top to bottom, above the base.
+    /// Frozen layers of ignored files above the base, from top to bottom.
     pub frozen: Vec<PathBuf>,
     /// The upper layer.
     pub upper: PathBuf,
@@ -129,7 +131,7 @@ pub enum Mounted {
     Here,
     /// In another mount namespace.
     InNamespace {
-        /// A process in it: the holder of backend `overlay-user`.
+        /// A process in that namespace: for the backend `overlay-user`, the holder.
         pid: u32,
     },
     /// Nowhere.
@@ -139,24 +141,24 @@ pub enum Mounted {
 /// Programs that some backends start.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// The one that holds the namespace of a workspace ([`Backend::OverlayUser`]).
+    /// The program that holds the namespace of a workspace ([`Backend::OverlayUser`]).
     pub holder: holder::Program,
-    /// The directories in which programs are searched, those of `PATH`.
+    /// The directories in which other programs are searched, as in `PATH`.
     pub search: Vec<PathBuf>,
 }
 
-/// The treatment of a workspace that processes use.
+/// The treatment of a workspace that processes are using.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
-    /// Fail and name the processes.
+    /// Fail with an error that lists the processes.
     Refuse,
-    /// Unmount it all the same. The processes keep what they have open, and may still write into
-    /// the upper layer. For a workspace that is to be removed.
+    /// Unmount it anyway. The processes keep their open files, and may still write to the upper
+    /// layer. For a workspace that will be removed.
     Detach,
 }
 
-/// Mounts a workspace. Does nothing if it is mounted already. A backend without an upper layer has
-/// nothing to mount.
+/// Mounts a workspace, unless it is already mounted. A backend without an upper layer has nothing
+/// to mount.
 pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<Mounted, Error> {
     if backend == Backend::Fuse {
         fuse::remove_dead(layers)?;
@@ -175,7 +177,7 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
             let mounted = overlay::mount(layers, overlay::Rights::Full, &marker::Marker::current());
             drop(held);
             if let Err(error) = mounted {
-                // The base may have been mounted for this workspace alone.
+                // The base may have been mounted only for this workspace.
                 let _ = image::unmount_if_unused(&layers.base);
                 return Err(error);
             }
@@ -190,8 +192,8 @@ pub fn mount(backend: Backend, layers: &Layers, programs: &Programs) -> Result<M
     Ok(Mounted::Here)
 }
 
-/// Unmounts a workspace. Does nothing if it is not mounted. Returns [`Error::Busy`] with the
-/// processes that use it, unless `busy` says to go on.
+/// Unmounts a workspace, if it is mounted. Returns [`Error::Busy`] with the processes that use it,
+/// unless `busy` is [`Busy::Detach`].
 pub fn unmount(backend: Backend, layers: &Layers, busy: Busy) -> Result<(), Error> {
     if backend == Backend::Fuse && fuse::is_dead(&layers.top) {
         return fuse::unmount(layers, Busy::Detach);
@@ -207,12 +209,12 @@ pub fn unmount(backend: Backend, layers: &Layers, busy: Busy) -> Result<(), Erro
     }
 }
 
-/// Unmounts a workspace whose upper layer is to be deleted. Like [`unmount`], but does not wait
-/// until the upper layer is on the disk.
+/// Unmounts a workspace whose upper layer will be deleted. Like [`unmount`], but does not wait for
+/// the upper layer's writeback.
 pub fn discard(backend: Backend, layers: &Layers, busy: Busy) -> Result<(), Error> {
     let is_overlay = matches!(backend, Backend::Image | Backend::Overlay | Backend::OverlayUser);
-    // The kernel syncs the whole file system of the upper layer when the last mount goes. A failure
-    // to keep one costs time only.
+    // With the last mount, the kernel syncs the whole file system of the upper layer. So the mount
+    // is kept and ended in the background. If that fails, the unmount is only slower.
     let kept = match state(backend, layers)? {
         Mounted::Here if is_overlay => sys::mount::keep(&layers.top).ok(),
         _ => None,
@@ -237,7 +239,7 @@ pub fn state(backend: Backend, layers: &Layers) -> Result<Mounted, Error> {
     }
 }
 
-/// The path as the kernel prints it in its tables.
+/// Returns the path as it appears in the kernel's mount tables.
 fn real(path: &Path) -> PathBuf {
     by_path::canonical(path).unwrap_or_else(|_| path.to_owned())
 }

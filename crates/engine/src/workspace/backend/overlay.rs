@@ -24,20 +24,21 @@ const FILE_SYSTEM: &str = "overlay";
 /// The rights of the process that mounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rights {
-    /// Those of the machine's administrator.
+    /// Those of root.
     Full,
     /// Those within a user namespace.
     InUserNamespace,
 }
 
-/// Mounts the overlay and returns the lock on its upper layer, which lasts until the file is
-/// closed. The workspace must not be mounted.
+/// Mounts the overlay. Returns the lock on its upper layer, which lasts until the file is closed.
+/// The workspace must not be mounted.
 pub(super) fn mount(layers: &Layers, rights: Rights, marker: &Marker) -> Result<File, Error> {
     let lock = lock(&layers.upper, &layers.top)?;
     refuse_cover(&layers.top)?;
-    // This needs the marker of the last mount.
+    // This reads the marker of the last mount.
     clear_volatile_mark(layers)?;
-    // Written first: a kill in between leaves a marker without a mount, which counts for nothing.
+    // Written before the mount: if this process is killed in between, the marker has no mount,
+    // which is harmless.
     marker.write(&layers.state)?;
     match attach(layers, rights) {
         Ok(()) => Ok(lock),
@@ -66,7 +67,7 @@ fn attach(layers: &Layers, rights: Rights) -> Result<(), Error> {
     let made = match sys::mount::overlay(&overlay) {
         Ok(made) => made.attach(&layers.top).map_err(Into::into),
         Err(error) if sys::mount::takes_no_descriptors(&error) => {
-            // The kernel's answer to the second form is the clearer one only if it is accepted.
+            // The second form's error is clearer only if the kernel supports that form.
             sys::mount::overlay_by_names(&overlay, &layers.top).map_err(|_| error)
         }
         Err(error) => Err(error),
@@ -94,7 +95,8 @@ pub(super) fn unmount(layers: &Layers, busy: Busy) -> Result<(), Error> {
         }
         let processes = users(top)?;
         tries += 1;
-        // A process that only passes by, such as a search through /proc, uses it for a moment.
+        // A process that only passes through, such as a search through `/proc`, uses the mount for
+        // a moment.
         if !processes.is_empty() || tries == TRIES {
             return Err(Error::Busy { path: top.clone(), processes });
         }
@@ -107,8 +109,7 @@ pub(super) fn unmount(layers: &Layers, busy: Busy) -> Result<(), Error> {
     finish(layers)
 }
 
-/// Does what is left after an unmount: makes the upper layer of a volatile mount durable and
-/// removes the marks.
+/// Completes an unmount: makes the upper layer of a volatile mount durable, and removes the marks.
 pub(super) fn finish(layers: &Layers) -> Result<(), Error> {
     let mark = volatile_mark(layers);
     if matches!(by_path::stat(&mark), Ok(Some(_))) {
@@ -129,7 +130,7 @@ pub(super) fn state(layers: &Layers) -> Result<Mounted, Error> {
     }
 }
 
-/// The processes that use the mount at `top`.
+/// Returns the processes that use the mount at `top`.
 pub(super) fn users(top: &Path) -> Result<Vec<Process>, Error> {
     let Some((id, true)) = sys::mount_id(top).map_err(Error::io("examine", top))? else {
         return Ok(Vec::new());
@@ -138,9 +139,9 @@ pub(super) fn users(top: &Path) -> Result<Vec<Process>, Error> {
     Ok(pids.into_iter().map(Process::of).collect())
 }
 
-/// Processes in other mount namespaces that use the overlay there. A namespace made while it was
-/// mounted has a copy of the mount, which stays unless unmounts propagate. A copy that nobody uses
-/// does no harm.
+/// Returns the processes that use a copy of the overlay in another mount namespace. A namespace
+/// that was created while the overlay was mounted has such a copy, which stays unless unmounts
+/// propagate. An unused copy does no harm.
 fn users_elsewhere(upper: &Path) -> Vec<Process> {
     let id = |pid: u32| {
         let mounts = sys::mounts_of(pid).ok()?;
@@ -151,8 +152,8 @@ fn users_elsewhere(upper: &Path) -> Vec<Process> {
     users.map(Process::of).collect()
 }
 
-/// Locks the upper layer. The kernel only warns of a second mount of one upper layer, and what
-/// happens then is undefined.
+/// Locks the upper layer. The kernel only warns if an upper layer is mounted twice, and the
+/// behavior is then undefined.
 pub(super) fn lock(upper: &Path, top: &Path) -> Result<File, Error> {
     let dir = match by_path::open(upper) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -173,12 +174,14 @@ fn refuse_cover(top: &Path) -> Result<(), Error> {
     }
 }
 
-/// The directory whose content makes the kernel refuse the upper layer of a volatile mount.
+/// Returns the directory whose presence makes the kernel reject the upper layer of a volatile
+/// mount.
 fn volatile_mark(layers: &Layers) -> PathBuf {
     layers.work.join("work").join("incompat")
 }
 
-/// Removes the mark of a volatile mount, unless the machine has stopped since.
+/// Removes the mark of a volatile mount. Returns an error if the machine was restarted since that
+/// mount.
 fn clear_volatile_mark(layers: &Layers) -> Result<(), Error> {
     let mark = volatile_mark(layers);
     if !matches!(by_path::stat(&mark), Ok(Some(_))) {

@@ -1,7 +1,7 @@
-//! Building a base, aside, and publishing it under its name.
+//! Builds a base in a staged directory, and publishes it under its name.
 //!
-//! Order, under an exclusive lock of the base directory: the files or the image, in a staged
-//! directory; the index; the record; everything reaches the disk; the rename to the final name.
+//! Order, under an exclusive lock of the base directory: write the files or the image; write the
+//! index; write the record; sync everything; rename to the final name.
 
 use std::{
     io::{self, ErrorKind},
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::crew::Workers;
 
-/// How a base is built.
+/// The options for building a base.
 pub struct AddOptions<'a> {
     /// The number of workers.
     pub workers: Workers,
@@ -33,9 +33,9 @@ pub struct AddOptions<'a> {
     pub interrupt: &'a AtomicBool,
     /// Called with (done, total) from time to time, from any thread: files of the base.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
-    /// `core.bigFileThreshold`, bytes.
+    /// The limit for files that are read into memory (`core.bigFileThreshold`), in bytes.
     pub big_file_threshold: u64,
-    /// The facts about the commit that filters get.
+    /// The facts about the commit that are passed to filters.
     pub metadata: repo::convert::Metadata,
     /// The sync policy. A base is synced unless syncing is off altogether.
     pub fsync: &'a store::Fsync,
@@ -44,20 +44,22 @@ pub struct AddOptions<'a> {
 }
 
 impl Bases {
-    /// Returns the base for `wanted`, if it is complete, here or in an alternate. Registers the
-    /// repository as one that uses bases.
+    /// Returns the base for `wanted` from this directory or an alternate, if it is complete.
+    /// Registers the repository as a user of bases.
     pub fn find(&self, wanted: &Wanted<'_>) -> Result<Option<Base>, Error> {
         let base = self.load(wanted.name())?;
         if let Some(dir) = base.as_ref().and_then(|base| base.dir.parent()) {
-            // Where nothing can be written, nothing can be removed either.
+            // A failure is ignored: in a directory that cannot be written, nothing can be removed
+            // either.
             let common = wanted.repo().real_common_dir();
             let _ = Bases::at(dir).register(User::Repository(&common), store::SharedRepository::Umask);
         }
         Ok(base)
     }
 
-    /// Returns the base for `wanted`, and builds it if it is missing. One of several callers builds
-    /// it, and the others wait. Messages of conversions go to `messages`.
+    /// Returns the base for `wanted`, and builds it if it does not exist. If there are concurrent
+    /// callers, one builds it and the others wait. Messages of conversions are appended to
+    /// `messages`.
     pub fn add(
         &self,
         wanted: &Wanted<'_>,
@@ -83,7 +85,7 @@ impl Bases {
         }
     }
 
-    /// Begins an addition of contents. The caller holds the lock.
+    /// Starts an addition of contents. The caller holds the lock.
     pub(super) fn append(&self, hash: HashKind, shared: store::SharedRepository) -> Result<Appender, Error> {
         let blobs = self.dir.join("blobs");
         match shared.create_dir(&blobs) {
@@ -99,8 +101,8 @@ impl Bases {
         }
     }
 
-    /// Leaves the path of this directory in an alternate, if that can be written, and keeps its
-    /// `gc` away until the returned file is closed.
+    /// Registers this directory in an alternate, if that is writable. Blocks `gc` there until the
+    /// returned file is closed. Returns `None` if the alternate cannot be locked.
     fn borrow_from(&self, alternate: &Path) -> Result<Option<File>, Error> {
         const PAUSE: Duration = Duration::from_millis(20);
         let path = alternate.join("lock");
@@ -117,8 +119,8 @@ impl Bases {
         Ok(Some(file))
     }
 
-    /// Builds a base that is missing. The caller holds the lock, and gives the blob files for an
-    /// image.
+    /// Builds a base that does not exist. The caller holds the lock. For an image, `appender`
+    /// provides the blob files.
     pub(super) fn add_locked(
         &self,
         wanted: &Wanted<'_>,
@@ -174,7 +176,8 @@ impl Bases {
         }
     }
 
-    /// Locks the base directory against others that add or remove, and waits for them.
+    /// Takes the exclusive lock of the base directory. Waits for other processes that add or
+    /// remove.
     pub(super) fn lock(&self, shared: store::SharedRepository) -> io::Result<File> {
         match shared.create_dir_all(&self.dir) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
@@ -185,7 +188,8 @@ impl Bases {
         Ok(file)
     }
 
-    /// Removes what killed processes left. The caller holds the lock, so nobody builds.
+    /// Removes the leftovers of killed processes. The caller holds the lock, so no other process is
+    /// building.
     pub(super) fn remove_staged(&self) {
         for (name, _) in by_path::list(&self.dir).unwrap_or_default() {
             let prefixes = [STAGED, REMOVED].map(str::as_bytes);
@@ -196,7 +200,7 @@ impl Bases {
     }
 }
 
-/// Removes a base's directory: its checkout may be a read-only subvolume.
+/// Removes a base's directory, in which the checkout may be a read-only subvolume.
 pub(super) fn remove_tree(dir: &Path) -> io::Result<()> {
     let files = dir.join("files");
     if sys::volume::is_subvolume(&files).unwrap_or(false) {

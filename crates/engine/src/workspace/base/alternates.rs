@@ -1,10 +1,11 @@
-//! Alternates: other base directories, whose bases and contents are used where they lie.
+//! Alternates: other base directories whose bases and contents are used in place.
 //!
-//! `<bases>/alternates` names them, one path a line, as Git's `objects/info/alternates`. The list
-//! of an alternate counts too. A directory that is missing is ignored, and its contents are
-//! missing: a base that needs them is not mounted. Nothing is ever changed in an alternate, except
-//! that a base directory leaves its path in the alternate's `users/`, if it can. Whoever may write
-//! to an alternate decides the bytes of bases here.
+//! `<bases>/alternates` lists them, one path per line, in the format of Git's
+//! `objects/info/alternates`. The alternates of an alternate are used too. A missing directory is
+//! ignored, so its contents are missing, and a base that needs them cannot be mounted. Alternates
+//! are never changed, with one exception: a base directory registers its path in the alternate's
+//! `users/`, if that is writable. Any user with write access to an alternate can change the bytes
+//! of bases here.
 
 use std::{
     io::IoSlice,
@@ -18,7 +19,7 @@ use sys::{FileType, by_path};
 
 use super::{Bases, Error};
 
-/// The limit for alternates of alternates.
+/// The maximum nesting of alternates.
 const MAX_DEPTH: usize = 5;
 
 impl Bases {
@@ -26,14 +27,14 @@ impl Bases {
         self.dir.join("alternates")
     }
 
-    /// Returns the alternates that exist, without symbolic links.
+    /// Returns the existing alternates, as paths without symbolic links.
     pub fn alternates(&self) -> Result<Vec<PathBuf>, Error> {
         let mut found = named_in(self)?;
         let own = by_path::canonical(&self.dir).ok();
         let mut level = 0..found.len();
         for _ in 1..MAX_DEPTH {
             let next = found[level.clone()].iter().map(|dir| named_in(&Bases::at(dir)));
-            // The list of an alternate is as readable as its contents.
+            // If an alternate's list cannot be read, its contents cannot be read either.
             let next: Vec<PathBuf> = next.flat_map(Result::unwrap_or_default).collect();
             level = found.len()..found.len() + next.len();
             found.extend(next);
@@ -47,7 +48,7 @@ impl Bases {
         Ok(found)
     }
 
-    /// Adds an alternate to the list, unless it is named there.
+    /// Adds an alternate to the list, unless it is already listed.
     pub fn add_alternate(&self, dir: &Path, shared: SharedRepository, fsync: &Fsync) -> Result<(), Error> {
         let io = |action, path: &Path| {
             let path = path.to_owned();
@@ -76,7 +77,7 @@ impl Bases {
     }
 }
 
-/// Returns the directories in the list of `bases` that exist.
+/// Returns the existing directories in the list of `bases`.
 fn named_in(bases: &Bases) -> Result<Vec<PathBuf>, Error> {
     let path = bases.alternates_file();
     let list = by_path::read(&path).map_err(|source| Error::Io { action: "read", path, source })?;

@@ -1,8 +1,9 @@
-//! Additions to the blob files of a base directory.
+//! Appends contents to the blob files of a base directory.
 //!
-//! Order: bytes, sync, records, sync. So a record never names bytes that a crash may take away.
-//! Bytes without a record are dead; an addition that ends without [`Appender::publish`] removes
-//! them. Several threads may add, and publish in between: only whole contents get records.
+//! Order: write contents, sync, write records, sync. So no record refers to bytes that a crash may
+//! lose. Bytes without a record are garbage. An addition that ends without [`Appender::publish`]
+//! truncates them. Several threads may add contents, and publish in between. Only complete contents
+//! get records.
 //!
 //! The caller holds the lock of the base directory.
 
@@ -24,14 +25,14 @@ use super::{
     },
 };
 
-/// An addition to a generation. Dropped, it takes back what was not published.
+/// An addition to a generation. Dropping it removes what was not published.
 pub(super) struct Appender {
     blobs: Blobs,
-    /// The position of the blob file.
+    /// The index of the blob file in [`Blobs::files`].
     file: u32,
     files: Files,
     state: Mutex<State>,
-    /// Locked before `state`.
+    /// Lock order: this mutex before `state`.
     published: Mutex<Published>,
     /// The locks of the alternates.
     _alternates: Vec<File>,
@@ -47,13 +48,13 @@ struct Files {
 struct State {
     /// The next free block.
     next: u64,
-    /// Contents that are there, or on their way.
+    /// Contents that are written or being written.
     added: HashMap<ObjectId, Content>,
-    /// Whole contents without a record.
+    /// Complete contents without a record.
     written: Vec<(ObjectId, Content)>,
 }
 
-/// The lengths of both files, without what a later publication adds.
+/// The lengths of both files in bytes, without unpublished additions.
 struct Published {
     data: u64,
     index: u64,
@@ -61,7 +62,8 @@ struct Published {
 }
 
 impl Blobs {
-    /// Begins an addition. `alternates` are the locks of alternates, held until it ends.
+    /// Starts an addition. `alternates` are the locks of alternates, which are held until the
+    /// addition ends.
     pub(super) fn append(mut self, alternates: Vec<File>) -> Result<Appender, Error> {
         let (generation, file, is_new) = self.next_generation()?;
         let (data_path, index_path) = (data_file(&self.dir, generation), index_file(&self.dir, generation));
@@ -90,7 +92,8 @@ impl Blobs {
 
 impl Appender {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change of the state is one insertion, after its checks.
+        // Consistent even after a panic: each change of the state is one insertion, after its
+        // checks.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -98,20 +101,20 @@ impl Appender {
         self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the place of a content, whether it was there before or is being added.
+    /// Returns the location of a content that exists or is being added.
     pub(super) fn find(&self, oid: &ObjectId) -> Option<Content> {
         self.blobs.find(oid).or_else(|| self.state().added.get(oid).copied())
     }
 
-    /// Returns a blob file. Its blocks are those of published contents.
+    /// Returns a blob file. Its length covers only published contents.
     pub(super) fn blob_file(&self, file: u32) -> BlobFile {
         let found = &self.blobs.files[file as usize];
         let blocks = if file == self.file { self.published().data.div_ceil(BLOCK) } else { found.blocks };
         BlobFile { blocks, ..found.clone() }
     }
 
-    /// Adds contents that lie together, in the given order. Returns their places. Contents that
-    /// are there already are not written.
+    /// Adds contents in the given order, contiguously. Returns their locations. Contents that
+    /// already exist are not written.
     pub(super) fn add(&self, contents: &[(ObjectId, &[u8])]) -> Result<Vec<Content>, Error> {
         const ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
         let (first, places) = self.reserve_all(contents)?;
@@ -136,8 +139,8 @@ impl Appender {
         Ok(places.into_iter().map(|(content, _)| content).collect())
     }
 
-    /// Returns the first free block, the place of each content from there on, and true for those
-    /// that are to be written.
+    /// Reserves blocks for new contents. Returns the first free block, and for each content its
+    /// location and true if it is new.
     fn reserve_all(&self, contents: &[(ObjectId, &[u8])]) -> Result<(u64, Vec<(Content, bool)>), Error> {
         let mut state = self.state();
         let first = state.next;
@@ -160,8 +163,8 @@ impl Appender {
         Ok((first, places))
     }
 
-    /// Adds a content of `size` bytes that `fill` passes on in pieces. Returns `None` if it passed
-    /// on another number of bytes.
+    /// Adds a content of `size` bytes, which `fill` provides in pieces. Returns `None` if `fill`
+    /// provided another number of bytes.
     pub(super) fn stream<E>(
         &self,
         oid: ObjectId,
@@ -212,8 +215,8 @@ impl Appender {
         Error::Io { action, path: self.files.data_path.clone(), source }
     }
 
-    /// Makes what was added last: syncs the contents, then adds their records and syncs those.
-    /// After a failure these contents count as missing.
+    /// Publishes the contents added since the last call: syncs the contents, writes their records,
+    /// and syncs the records. After a failure these contents count as missing.
     pub(super) fn publish(&self, sync: bool) -> Result<(), Error> {
         let mut published = self.published();
         let mut written = {
@@ -221,7 +224,7 @@ impl Appender {
             if state.written.is_empty() && !published.is_new {
                 return Ok(());
             }
-            // The whole last block is part of the file. Nobody writes behind `next`.
+            // The file includes the complete last block. No thread writes beyond `next`.
             let length = state.next * BLOCK;
             self.files.data.set_len(length).map_err(|source| self.failed("write", source))?;
             std::mem::take(&mut state.written)
@@ -285,7 +288,7 @@ impl State {
 impl Drop for Appender {
     fn drop(&mut self) {
         let published = self.published();
-        // A failure here costs room, until `gc`.
+        // A failure here only wastes disk space until the next `gc`.
         if published.is_new {
             let _ = by_path::remove_file(&self.files.index_path);
             let _ = by_path::remove_file(&self.files.data_path);

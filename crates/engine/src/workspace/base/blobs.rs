@@ -1,11 +1,11 @@
-//! The contents of the files of all images of a base directory.
+//! The contents of the files in all images of a base directory.
 //!
-//! A generation is a pair of files. `<number>.data` holds contents, each from the beginning of a
-//! block of 512 bytes. `<number>.index` says which content lies where. Contents are named by the
+//! A generation is a pair of files. `<number>.data` contains contents, each aligned to a block of
+//! 512 bytes. `<number>.index` records the location of each content. Contents are identified by the
 //! object id of their bytes.
 //!
-//! Both files only grow (see `append`). Each record has a checksum. A record that does not match it
-//! is ignored: it is the torn tail of an addition that nobody relies on.
+//! Both files are append-only (see `append`), except for `gc`. Each record has a checksum. A record
+//! with a wrong checksum is ignored. It is the torn end of an addition that was never published.
 
 use std::{
     collections::HashMap,
@@ -19,20 +19,20 @@ use sys::by_path;
 
 use super::Error;
 
-/// The binary logarithm of the block size: the smallest that the kernel mounts, because the rest of
-/// a content's last block is lost.
+/// The binary logarithm of the block size. It is the smallest that the kernel can mount, because
+/// the unused rest of a content's last block is wasted.
 pub(super) const BLOCK_BITS: u32 = 9;
 pub(super) const BLOCK: u64 = 1 << BLOCK_BITS;
-/// A new generation begins when the last one has this many blocks (512 GiB).
+/// A new generation starts when the last one has this many blocks (512 GiB).
 const MAX_BLOCKS: u64 = 1 << 30;
 
 const MAGIC: &[u8; 8] = b"swblobs1";
 pub(super) const HEADER: usize = 16;
 
-/// The place of a content.
+/// The location of a content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Content {
-    /// The blob file: a position in [`Blobs::files`].
+    /// The blob file, as an index into [`Blobs::files`].
     pub(super) file: u32,
     pub(super) block: u32,
     pub(super) size: u64,
@@ -43,13 +43,13 @@ impl Content {
         self.size.div_ceil(BLOCK)
     }
 
-    /// The block behind the last one.
+    /// Returns the block after the last one.
     pub(super) fn end(&self) -> u64 {
         u64::from(self.block) + self.blocks()
     }
 }
 
-/// A line of the index of a generation.
+/// A record in the index of a generation.
 pub(super) struct Record {
     pub(super) oid: ObjectId,
     pub(super) block: u32,
@@ -59,7 +59,7 @@ pub(super) struct Record {
 /// A blob file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BlobFile {
-    /// Relative to the base directory, or absolute in another one.
+    /// The path relative to the base directory, or absolute for an alternate.
     pub(super) path: PathBuf,
     /// The number of blocks up to the end of the last known content.
     pub(super) blocks: u64,
@@ -70,21 +70,22 @@ pub(super) struct BlobFile {
 pub(super) struct Blobs {
     pub(super) dir: PathBuf,
     pub(super) hash: HashKind,
-    /// Each content once; later generations replace earlier ones.
+    /// Each content once. Later generations replace earlier ones.
     pub(super) known: HashMap<ObjectId, Content>,
     pub(super) files: Vec<BlobFile>,
-    /// The generations of this directory with this hash, ascending, and the position of each file.
+    /// The generations of this directory with this hash, in ascending order: their number, and the
+    /// index of their file in `files`.
     generations: Vec<(u32, u32)>,
-    /// The highest number in use, of any hash.
+    /// The highest generation number in use, for any hash.
     last: u32,
 }
 
-/// Returns the bytes that a file takes on the disk.
+/// Returns the disk space that a file uses, in bytes.
 pub(super) fn room(path: &Path) -> Result<u64, Error> {
     sys::by_path::room(path).map_err(|source| Error::Io { action: "examine", path: path.to_owned(), source })
 }
 
-/// Replaces the records of a generation by those that lie outside of `dead`, and syncs them.
+/// Removes the records of a generation that overlap `dead`, and syncs the index file.
 fn forget(
     bases: &Path,
     generation: u32,
@@ -124,7 +125,7 @@ pub(super) fn push_record(records: &mut Vec<u8>, record: &Record) {
     records.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// Returns the file with the contents of a generation.
+/// Returns the path of the data file of a generation.
 pub(super) fn data_file(bases: &Path, generation: u32) -> PathBuf {
     bases.join("blobs").join(data_name(generation))
 }
@@ -137,7 +138,7 @@ pub(super) fn index_file(bases: &Path, generation: u32) -> PathBuf {
     bases.join("blobs").join(format!("{generation}.index"))
 }
 
-/// Returns the numbers of all generations, ascending.
+/// Returns the numbers of all generations, in ascending order.
 pub(super) fn generations(bases: &Path) -> Result<Vec<u32>, Error> {
     let dir = bases.join("blobs");
     let names = match by_path::list(&dir) {
@@ -198,12 +199,13 @@ impl Blobs {
         Ok(blobs)
     }
 
-    /// Returns the place of a content.
+    /// Returns the location of a content.
     pub(super) fn find(&self, oid: &ObjectId) -> Option<Content> {
         self.known.get(oid).copied()
     }
 
-    /// Returns each index file with its length: other ones mean that contents came or went.
+    /// Returns each index file with its length in bytes. A different result means that contents
+    /// were added or removed.
     pub(super) fn stamp(dirs: &[PathBuf]) -> Vec<(PathBuf, u64)> {
         let of = |dir: &PathBuf| {
             let dir = dir.clone();
@@ -229,8 +231,8 @@ impl Blobs {
         }
     }
 
-    /// Returns the generation that the next content goes to, the position of its file, and true if
-    /// it has no files yet.
+    /// Returns the generation for the next content, the index of its file, and true if its files do
+    /// not exist yet.
     pub(super) fn next_generation(&mut self) -> Result<(u32, u32, bool), Error> {
         if let Some(&(last, file)) = self.generations.last()
             && length(&data_file(&self.dir, last))?.div_ceil(BLOCK) < MAX_BLOCKS
@@ -241,9 +243,9 @@ impl Blobs {
         Ok((generation, self.add_file(PathBuf::from("blobs").join(data_name(generation))), true))
     }
 
-    /// Gives back the room of `dead` byte ranges of a generation: their records go first. Returns
-    /// the number of bytes. Does nothing unless `for_real`. A file system without holes keeps the
-    /// room.
+    /// Frees the `dead` byte ranges of a generation: first removes their records, then punches
+    /// holes. Returns the number of bytes freed, or with `for_real` false the number that would be
+    /// freed, without changing anything. A file system without support for holes frees nothing.
     pub(super) fn give_back(
         bases: &Path,
         generation: u32,
@@ -274,7 +276,7 @@ impl Blobs {
     }
 }
 
-/// Returns the size of a file; 0 if it is missing.
+/// Returns the size of a file in bytes; 0 if it does not exist.
 pub(super) fn length(path: &Path) -> Result<u64, Error> {
     match by_path::stat_followed(path) {
         Ok(Some(stat)) => Ok(stat.size),
@@ -283,7 +285,7 @@ pub(super) fn length(path: &Path) -> Result<u64, Error> {
     }
 }
 
-/// The length of a record: name, block, size, checksum.
+/// Returns the length of a record in bytes: name, block, size, checksum.
 pub(super) fn record_len(hash: HashKind) -> usize {
     hash.len() + 16
 }
@@ -296,8 +298,8 @@ pub(super) fn header(hash: HashKind) -> [u8; HEADER] {
     header
 }
 
-/// Returns the intact records of a generation whose contents lie within its data. Returns `None` if
-/// it has another hash, or its creation was not finished.
+/// Returns the intact records of a generation whose contents lie within its data file. Returns
+/// `None` if the generation has another hash, or its creation was not completed.
 fn read_records(bases: &Path, generation: u32, hash: HashKind) -> Result<Option<Vec<Record>>, Error> {
     let path = index_file(bases, generation);
     let read = by_path::open(&path).and_then(|mut file| {

@@ -1,9 +1,9 @@
 //! The contents of a tree's files: decoded, converted, and added to the blob files.
 //!
-//! Order: entries whose content is known already are settled without a look at the object. The
-//! others are cut into batches of neighbouring paths, which workers take in order. A worker decodes
-//! its batch in pack order and lays it down in path order, so that a later walk over the files
-//! reads the disk forwards.
+//! Order: entries whose content already exists are settled without reading the object. The others
+//! are divided into batches of neighbouring paths, which workers take in order. A worker decodes
+//! its batch in pack order and writes it in path order, so that a later walk over the files reads
+//! the disk sequentially.
 //!
 //! Memory: a worker holds at most [`ARENA`] bytes of contents and one object.
 
@@ -30,13 +30,14 @@ use repo::{
 use super::{AddOptions, Error, append::Appender, blobs::Content};
 use crate::crew::{Workers, parallel};
 
-/// The number of files of a batch. Deltas of each other mostly belong to files that lie together.
+/// The number of files of a batch. Objects that are deltas of each other mostly belong to
+/// neighbouring files.
 const BATCH: usize = 256;
-/// A worker writes when it holds this many bytes.
+/// A worker flushes its arena at this size, in bytes.
 const ARENA: usize = 8 << 20;
-/// A content of this many bytes is written from the reader's memory.
+/// Contents from this size on, in bytes, are written directly from the reader's buffer.
 const LARGE: usize = 1 << 20;
-/// Files for which another worker pays off.
+/// The number of files from which another worker pays off.
 const SHARE: usize = 64;
 /// The approximate number of progress reports.
 const REPORTS: usize = 1000;
@@ -54,7 +55,7 @@ pub(super) enum Found {
     File(Option<Content>),
 }
 
-/// An entry whose object must be decoded.
+/// An entry whose object has to be decoded.
 #[derive(Clone, Copy)]
 struct Unit {
     entry: usize,
@@ -68,13 +69,14 @@ struct Run<'r> {
     converter: &'r Converter,
     appender: &'r Appender,
     options: &'r AddOptions<'r>,
-    /// The name of an entry's object is the name of its unconverted content.
+    /// True if the object names in the index are the hashes of the unconverted contents, because
+    /// there are no replace refs.
     names_hold: bool,
     done: AtomicUsize,
     messages: Mutex<Vec<String>>,
 }
 
-/// Finds or adds the content of each entry of `index`, in its order.
+/// Finds or adds the content of each entry of `index`. Returns them in the order of the entries.
 pub(super) fn settle(
     repo: &Repository,
     index: &Index,
@@ -119,11 +121,12 @@ pub(super) fn settle(
     Ok(found)
 }
 
-/// Entries by position, the units to decode, and entries that repeat an earlier one.
+/// The found contents by entry position, the units to decode, and the duplicates: the position of
+/// an entry and that of an earlier entry with the same content.
 type Divided = (Vec<Found>, Vec<Unit>, Vec<(usize, usize)>);
 
 impl Run<'_> {
-    /// Settles the entries whose content is known, and returns the others.
+    /// Settles the entries whose content already exists, and returns the others.
     fn divide(&self) -> Result<Divided, Error> {
         let index = self.index;
         let mut found = vec![Found::Nothing; index.len()];
@@ -182,7 +185,7 @@ impl Run<'_> {
     }
 }
 
-/// A content that waits in the arena.
+/// A content in the arena that has not been written yet.
 struct Piece {
     entry: usize,
     oid: ObjectId,
@@ -245,7 +248,7 @@ impl<'r> Worker<'r> {
     fn link(&mut self, entry: usize) -> Result<Found, Error> {
         let oid = self.run.index.entry(entry).oid;
         match self.reader.read(&oid) {
-            // The system ends a target at its first NUL.
+            // The kernel ends a link target at its first NUL.
             Ok((Kind::Blob, target)) => {
                 let end = target.find_byte(0).unwrap_or(target.len());
                 Ok(Found::Link(target[..end].into()))
@@ -331,7 +334,7 @@ impl<'r> Worker<'r> {
         }
     }
 
-    /// Writes what the arena holds, in path order.
+    /// Writes the contents of the arena, in path order.
     fn flush(&mut self, found: &mut Vec<(usize, Found)>) -> Result<(), Error> {
         self.pieces.sort_unstable_by_key(|piece| piece.entry);
         let bytes = |piece: &Piece| &self.arena[piece.start..][..piece.len];
@@ -346,7 +349,7 @@ impl<'r> Worker<'r> {
     }
 }
 
-/// Returns the object id of a blob with these bytes. `None` is a collision attack.
+/// Returns the object id of a blob with these bytes, or `None` for a SHA-1 collision attack.
 pub(super) fn name_of(bytes: &[u8], hash: format::HashKind) -> Option<ObjectId> {
     let mut hasher = Hasher::object(hash, "blob", bytes.len() as u64);
     hasher.update(bytes);

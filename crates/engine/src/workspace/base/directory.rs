@@ -1,4 +1,4 @@
-//! Bases of kind directory: a plain checkout.
+//! Bases of kind directory: plain checkouts.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::checkout::{
     self, Attributes, Cleared, ExecuteOptions, Files, Links, Outcome, Plan, PlanOptions, Report, Sparse,
 };
 
-/// Writes the files of a base to `<staged>/files`, which does not exist. Returns their index, with
+/// Writes the files of a base to `<staged>/files`, which must not exist. Returns their index, with
 /// stat data and cache-tree.
 pub(super) fn build(
     wanted: &Wanted<'_>,
@@ -25,7 +25,7 @@ pub(super) fn build(
         let path = files.clone();
         move |source| Error::Io { action, path, source }
     };
-    // A subvolume can be snapshotted: see the backend `btrfs`.
+    // Created as a subvolume, so that the backend `btrfs` can make snapshots of it.
     let is_btrfs = sys::volume::is_btrfs(staged).map_err(io("examine"))?;
     let create = if is_btrfs { sys::volume::create_subvolume } else { by_path::create_dir };
     create(&files).map_err(io("create"))?;
@@ -67,7 +67,7 @@ pub(super) fn build(
     Ok(checkout::record(plan, &report))
 }
 
-/// Returns the first failure: a base is complete or is none.
+/// Returns an error for the first failed step, because an incomplete base is not published.
 fn refuse_incomplete(plan: &Plan, report: &Report) -> Result<(), Error> {
     for (write, outcome) in plan.writes.iter().zip(&report.writes) {
         let path = plan.index.path_at(write.entry);

@@ -5,13 +5,13 @@ use format::ObjectId;
 
 use crate::look::LookError;
 
-/// Why a base cannot be used, made or removed. Nothing half-made stays.
+/// The reason why a base cannot be used, created or removed. Partial results are removed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
     #[error("cannot {action} '{}': {}", .path.display(), sys::reason(.source))]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    /// Configuration, attributes or filters.
+    /// Configuration, attributes or filters could not be read.
     #[error(transparent)]
     Repository(#[from] repo::Error),
     /// Missing objects of a partial clone cannot be fetched.
@@ -26,7 +26,7 @@ pub enum Error {
     NotABlob { path: BString, oid: ObjectId },
     #[error("cannot convert the content of '{path}': {source}")]
     Convert { path: BString, source: Box<repo::Error> },
-    /// The directory cannot be written, and the base is not there.
+    /// The directory is not writable, and does not contain the base.
     #[error(
         "'{}' cannot be written and holds no base of tree {tree}; add it where the directory can be \
          written, or choose another one with --base-dir",
@@ -39,7 +39,7 @@ pub enum Error {
     InUse { name: String, by: PathBuf },
     #[error("the base '{name}' lies in '{}', which other base directories use; remove it there", .dir.display())]
     InAlternate { name: String, dir: PathBuf },
-    /// A repository that has used bases cannot be found, so nobody knows which it uses.
+    /// A repository that has used bases cannot be found, so the bases that it uses are unknown.
     #[error(
         "'{}', which uses bases or contents of this directory, cannot be found; mount its disk, run this on \
          its host, or remove '{}' if it is gone for good",
@@ -48,7 +48,7 @@ pub enum Error {
     UserAway { common: PathBuf, entry: PathBuf },
     #[error("'{}' is damaged: {what}", .path.display())]
     Damaged { path: PathBuf, what: String },
-    /// A step of the checkout failed. `message` is Git's.
+    /// A step of the checkout failed. `message` is Git's message.
     #[error("{message}")]
     Step { message: String },
     /// The checkout could not be planned.

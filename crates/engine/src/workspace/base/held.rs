@@ -1,8 +1,8 @@
-//! Contents of a base directory as blobs of a partial clone.
+//! Serves contents of a base directory as blobs of a partial clone.
 //!
-//! Readers look here for a blob that is missing, before it is fetched. The records of the blob
-//! files are read at the first question. Bytes are compared with their name, because the files may
-//! be damaged, and other users may write to an alternate.
+//! A missing blob is looked up here before it is fetched. The records of the blob files are read at
+//! the first lookup. Bytes are verified against the object id, because the files may be damaged,
+//! and other users may have write access to an alternate.
 
 use std::{
     collections::HashSet,
@@ -20,7 +20,7 @@ use super::{
     blobs::{BLOCK, Blobs, Content},
 };
 
-/// The bytes that are read at once.
+/// The size of a read, in bytes.
 const PIECE: u64 = 1 << 20;
 
 /// The contents of a base directory and its alternates.
@@ -31,23 +31,24 @@ pub struct Held {
     read: RwLock<Option<Arc<Read>>>,
 }
 
-/// The records at one time.
+/// The records as of one point in time.
 #[derive(Debug)]
 struct Read {
     stamp: Vec<(PathBuf, u64)>,
     blobs: Blobs,
-    /// Each blob file, once it was needed.
+    /// The blob files, each opened at its first use. `None` if it cannot be opened.
     files: Vec<OnceLock<Option<File>>>,
     bad: Mutex<HashSet<ObjectId>>,
 }
 
 impl Held {
-    /// Opens the contents of a directory, which need not exist. Nothing is read yet.
+    /// Returns the contents of a directory, which need not exist. Nothing is read yet.
     pub fn of(bases: Bases, hash: HashKind) -> Held {
         Held { bases, hash, read: RwLock::default() }
     }
 
-    /// Returns the file that holds a content, and the offset there. Nothing was verified.
+    /// Returns the file that contains a content, and the offset in bytes. The bytes are not
+    /// verified.
     pub(crate) fn place(&self, oid: &ObjectId) -> Option<(PathBuf, u64)> {
         let read = self.get()?;
         let content = read.find(oid)?;
@@ -56,7 +57,7 @@ impl Held {
     }
 
     fn get(&self) -> Option<Arc<Read>> {
-        // The records are replaced as a whole.
+        // Consistent even after a panic, because the records are replaced as a whole.
         let known = self.read.read().unwrap_or_else(PoisonError::into_inner).clone();
         known.or_else(|| self.load())
     }
@@ -71,7 +72,7 @@ impl Held {
         {
             return Some(Arc::clone(read));
         }
-        // Contents that cannot be listed are not here: the objects are fetched.
+        // If the records cannot be read, the contents count as missing and the objects are fetched.
         let blobs = Blobs::open(&dirs[0], &dirs[1..], self.hash).ok()?;
         let files = blobs.files.iter().map(|_| OnceLock::new()).collect();
         let read = Arc::new(Read { stamp, blobs, files, bad: Mutex::default() });
@@ -88,7 +89,7 @@ impl Contents for Held {
     }
 
     fn size(&self, oid: &ObjectId) -> Option<u64> {
-        // Blob files do not hold it.
+        // Blob files do not contain the empty blob.
         if *oid == ObjectId::empty_blob(self.hash) {
             return Some(0);
         }

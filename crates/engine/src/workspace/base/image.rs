@@ -1,4 +1,4 @@
-//! Bases of kind image: metadata in an EROFS image, contents in the blob files.
+//! Bases of kind image: an EROFS image with metadata, and contents in the blob files.
 
 use std::{
     collections::HashMap,
@@ -24,12 +24,12 @@ use super::{
 };
 use crate::look::protect;
 
-/// The time between the files of an image and its creation. Git hashes a file that is as new as the
-/// index that holds it.
+/// The age of an image's files relative to its creation. Git considers files as racy, and hashes
+/// them, if they are as new as the index.
 const AGE: Duration = Duration::from_secs(2);
 
-/// Writes `<staged>/image`, and publishes the contents that the blob files lack. Returns the index,
-/// with stat data and cache-tree, and the blob files that are devices of the image, relative to the
+/// Writes `<staged>/image`, and publishes missing contents. Returns the index, with stat data and
+/// cache-tree, and the blob files that are devices of the image, as paths that are relative to the
 /// base directory or absolute.
 pub(super) fn build(
     wanted: &Wanted<'_>,
@@ -85,7 +85,7 @@ pub(super) fn build(
     let dirs: HashMap<BString, write::Node> = made.all.into_iter().collect();
     let stat_of_dir = |dir: &BStr| dirs.get(dir).map_or_else(Stat::default, |&node| stat(node));
     primed::prime(&mut index, &stat_of_dir);
-    // The mount point.
+    // The mount point of the image.
     create_dir(&staged.join("files"), options)?;
     Ok((index, devices.into_iter().map(|device| device.path).collect()))
 }
@@ -99,14 +99,14 @@ fn create_dir(path: &Path, options: &AddOptions<'_>) -> Result<(), Error> {
     }
 }
 
-/// Returns the time of the files of a new image.
+/// Returns the time for the files of a new image: seconds and nanoseconds.
 fn time() -> (u64, u32) {
     let past = SystemTime::now().checked_sub(AGE);
     let since = past.and_then(|past| past.duration_since(SystemTime::UNIX_EPOCH).ok());
     since.map_or((1, 0), |since| (since.as_secs(), since.subsec_nanos()))
 }
 
-/// Returns the stat data of a node as a workspace reports them.
+/// Returns the stat data of a node as a workspace will report them.
 fn stat_of(layout: &write::Layout, node: write::Node, owner: Owner, time: (u64, u32)) -> Stat {
     let time = (time.0 as u32, time.1);
     Stat {
@@ -124,8 +124,8 @@ fn permissions(all: u16, owner: Owner) -> u16 {
     all & !(owner.umask as u16)
 }
 
-/// Names an image after its base and its time. A base that is removed and made again gets another
-/// name, because its files have another time.
+/// Returns the UUID of an image, derived from the base's name and the time of its files. A base
+/// that is removed and rebuilt gets another UUID, because its files have another time.
 fn uuid(wanted: &Wanted<'_>, time: (u64, u32)) -> [u8; 16] {
     let mut hasher = format::hash::Hasher::checksum(format::HashKind::Sha256);
     hasher.update(wanted.name().as_bytes());
@@ -133,7 +133,7 @@ fn uuid(wanted: &Wanted<'_>, time: (u64, u32)) -> [u8; 16] {
     hasher.update(&time.1.to_le_bytes());
     let hash = hasher.finish().expect("a checksum looks for no collision");
     let mut uuid: [u8; 16] = hash.as_bytes()[..16].try_into().expect("it has 32 bytes");
-    // RFC 9562, version 8: the rest is the maker's.
+    // RFC 9562, version 8: all other bits are free.
     uuid[6] = uuid[6] & 0x0f | 0x80;
     uuid[8] = uuid[8] & 0x3f | 0x80;
     uuid
@@ -155,13 +155,13 @@ fn emit(layout: &write::Layout, path: &Path, options: &AddOptions<'_>) -> Result
     sys::close(file).map_err(failed("write"))
 }
 
-/// An image in the making.
+/// An image under construction.
 struct Made {
     image: write::Image,
     owner: Owner,
-    /// The directories of the last path: the length of each one's path and its node.
+    /// The directories of the last path: the length of its path, and its node.
     dirs: Vec<(usize, write::Node)>,
-    /// All directories but the root.
+    /// All directories except the root.
     all: Vec<(BString, write::Node)>,
 }
 
@@ -204,10 +204,10 @@ impl Made {
         Ok(nodes)
     }
 
-    /// Returns the directory of `path`. `last` is the path before it.
+    /// Returns the directory of `path`, and creates it if needed. `last` is the previous path.
     fn enter(&mut self, last: &BStr, path: &BStr) -> Result<write::Node, erofs::write::Error> {
         let same = last.iter().zip(path.iter()).take_while(|(one, other)| one == other).count();
-        // A directory is shared if the slash behind it is.
+        // Two paths share a directory if they share the slash after it.
         while self.dirs.last().is_some_and(|(length, _)| *length > 0 && *length >= same) {
             self.dirs.pop();
         }

@@ -1,9 +1,9 @@
-//! Contents that come from elsewhere than the repository: a remote for bases.
+//! Imports contents from outside the repository: from a remote for bases.
 //!
-//! An importer holds the lock of the base directory from its beginning to its end. So `base gc`
-//! drops nothing between the arrival of contents and the base that needs them. Contents count as
-//! present from the next [`Importer::publish`] on, also after a crash. The caller has compared the
-//! bytes with their ids.
+//! An importer holds the lock of the base directory for its whole lifetime. So `base gc` removes
+//! nothing between the arrival of contents and the creation of the base that needs them. Contents
+//! become durable with the next [`Importer::publish`]. The caller has verified the bytes against
+//! their ids.
 
 use std::{io, path::Path};
 
@@ -13,10 +13,10 @@ use sys::File;
 
 use super::{AddOptions, Base, Bases, Error, Kind, Wanted, append::Appender, users::User};
 
-/// Takes contents in, for bases of one directory. Several threads may share it.
+/// Adds contents for bases of one directory. Several threads may share it.
 pub struct Importer<'b> {
     bases: &'b Bases,
-    // Dropped before the lock: it takes back what was not published.
+    // Dropped before the lock: the drop removes what was not published.
     appender: Appender,
     hash: HashKind,
     sync: bool,
@@ -24,18 +24,18 @@ pub struct Importer<'b> {
     _lock: File,
 }
 
-/// The result of a content that came in pieces.
+/// The result of adding a content in pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streamed {
-    /// It was added, or was there already.
+    /// The content was added, or already existed.
     Whole,
-    /// The pieces were more or fewer than promised. Nothing was added.
+    /// The pieces had another total size than promised. Nothing was added.
     OtherSize,
 }
 
 impl Bases {
-    /// Begins to take contents in: waits for others that add or remove, and registers the
-    /// repository with the common directory `common`.
+    /// Starts an import: waits for the lock, and registers the repository with the common directory
+    /// `common`.
     pub fn importer(
         &self,
         common: &Path,
@@ -56,19 +56,20 @@ impl Importer<'_> {
         *oid == ObjectId::empty_blob(self.hash) || self.appender.find(oid).is_some()
     }
 
-    /// Returns the contents that are not here, in the given order.
+    /// Returns the contents that do not exist yet, in the given order.
     pub fn missing(&self, contents: &[ObjectId]) -> Vec<ObjectId> {
         contents.iter().filter(|oid| !self.is_here(oid)).copied().collect()
     }
 
-    /// Adds contents that lie together, in the given order. Those that are here are left out.
+    /// Adds contents contiguously, in the given order. Existing contents are skipped.
     pub fn add(&self, contents: &[(ObjectId, &[u8])]) -> Result<(), Error> {
         let new: Vec<_> = contents.iter().filter(|(oid, _)| !self.is_here(oid)).copied().collect();
         self.appender.add(&new).map(drop)
     }
 
-    /// Adds a content of `size` bytes that `fill` passes on in pieces. `fill` fails if their bytes
-    /// have another id; then nothing is added. It is not called if the content is here.
+    /// Adds a content of `size` bytes, which `fill` provides in pieces. `fill` must return an error
+    /// if the bytes have another id. Nothing is added then. It is not called if the content already
+    /// exists.
     pub fn stream<E>(
         &self,
         oid: ObjectId,
@@ -85,13 +86,14 @@ impl Importer<'_> {
         }))
     }
 
-    /// Makes the contents that arrived last, so that an interruption does not lose them.
+    /// Publishes the contents added since the last call, so that an interruption does not lose
+    /// them.
     pub fn publish(&self) -> Result<(), Error> {
         self.appender.publish(self.sync)
     }
 
-    /// Returns the base for `wanted`, and builds it from the contents if it is missing, as
-    /// [`Bases::add`] does.
+    /// Publishes the contents, and returns the base for `wanted`. If it does not exist, builds it
+    /// as [`Bases::add`] does.
     pub fn add_base(
         &self,
         wanted: &Wanted<'_>,

@@ -1,8 +1,8 @@
 //! The index of a base: written once with the base, installed in each workspace.
 //!
-//! It is a split index. Workspaces link the shared half, which holds all entries, and get a copy of
-//! the small half, which holds the cache-tree and the untracked cache. The copy names the
-//! workspace's path.
+//! It is a split index. Workspaces link the shared half, which contains all entries. Each gets a
+//! copy of the small half, which contains the cache-tree and the untracked cache. The copy also
+//! contains the workspace's path.
 
 use std::{
     io::{self, Write as _},
@@ -22,7 +22,7 @@ use super::{Base, Error, primed};
 use crate::{look::untracked, workspace::upper};
 
 /// Writes both halves of the index of the base `name` to the directory `dir`. Returns the name of
-/// the shared half. Every entry is marked as unchanged for the monitor of an empty upper layer.
+/// the shared half. Every entry has the flag of the file system monitor, for an empty upper layer.
 pub(super) fn write(
     dir: &Path,
     name: &str,
@@ -57,18 +57,18 @@ fn shared_name(oid: &format::ObjectId) -> String {
     format!("sharedindex.{oid}")
 }
 
-/// The monitor of a workspace.
+/// The file system monitor of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Monitor {
-    /// The upper layer answers for unchanged files.
+    /// The upper layer provides the changes.
     UpperLayer,
-    /// None: every file is examined by its stat data.
+    /// No monitor: every file is examined by its stat data.
     None,
 }
 
 impl Base {
     /// Writes the index of a workspace at `top` into its administrative directory `admin`, which
-    /// has none yet.
+    /// has no index yet.
     pub fn install_index(
         &self,
         repo: &Repository,
@@ -98,7 +98,7 @@ impl Base {
     }
 }
 
-/// Gives a file a second name, or copies it where that cannot be.
+/// Creates a hard link to a file, or a copy if that is not possible.
 fn link_or_copy(from: &Path, to: &Path) -> Result<(), Error> {
     if by_path::hard_link(from, to).is_ok() {
         return Ok(());

@@ -1,10 +1,11 @@
-//! Removing bases and the contents that no base needs.
+//! Removes unused bases, and the contents that no base needs.
 //!
-//! Promise: a base that a workspace uses stays, and so do its contents. A base leaves its name in
-//! one step. Contents are taken from the records first, and that is synced; only then their room is
-//! given back, as holes in the blob file. So no record ever names a hole, and the blocks of all
-//! other contents stay where images name them. Nothing is removed in an alternate, and contents
-//! stay that images of directories need to which this one is an alternate.
+//! Promise: a base that a workspace uses stays, and so do its contents. A base is renamed away in
+//! one step. The records of unneeded contents are removed and synced first. Only then is their disk
+//! space freed, as holes in the blob file. So no record ever refers to a hole, and the blocks of
+//! all other contents stay at the locations to which images refer. Nothing is removed in an
+//! alternate. If this directory is an alternate of others, the contents that their images need stay
+//! too.
 
 use std::{
     collections::BTreeMap,
@@ -21,28 +22,28 @@ use super::{
     users::Users,
 };
 
-/// The decision to change the disk.
+/// Run or dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Do it.
+    /// Remove.
     Do,
-    /// Only report what would be done.
+    /// Only report what would be removed.
     Pretend,
 }
 
-/// The room that was given back.
+/// The result of a removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
     /// The names of removed bases.
     pub bases: Vec<String>,
     /// The numbers of removed generations.
     pub generations: Vec<u32>,
-    /// Bytes of contents that were given back.
+    /// The number of bytes freed.
     pub bytes: u64,
 }
 
 impl Bases {
-    /// Removes the base with this name. Refuses if a workspace uses it.
+    /// Removes the base with this name. Returns [`Error::InUse`] if a workspace uses it.
     pub fn remove(&self, name: &str, shared: store::SharedRepository) -> Result<(), Error> {
         let base = self.get(name)?;
         if base.dir.parent() != Some(&self.dir) {
@@ -73,7 +74,7 @@ impl Bases {
         Ok(Freed { bases: removed, ..self.collect(&kept, act)? })
     }
 
-    /// Removes what killed commands left, and the contents that no base needs.
+    /// Removes the leftovers of killed commands, and the contents that no base needs.
     pub fn gc(&self, shared: store::SharedRepository, act: Act) -> Result<Freed, Error> {
         if self.list_to_change()?.is_none() {
             return Ok(Freed::default());
@@ -85,7 +86,7 @@ impl Bases {
         self.collect(&self.own()?, act)
     }
 
-    /// Returns the bases; `None` if there is no such directory.
+    /// Returns the bases of this directory; `None` if the directory does not exist.
     fn list_to_change(&self) -> Result<Option<Vec<Base>>, Error> {
         match by_path::stat_followed(&self.dir) {
             Ok(Some(_)) => self.own().map(Some),
@@ -98,7 +99,7 @@ impl Bases {
         Error::Io { action: "lock", path: self.dir.join("lock"), source }
     }
 
-    /// Fails if the base is in use. Returns its lock.
+    /// Returns the lock of the base, or [`Error::InUse`].
     fn refuse_used(&self, base: &Base, users: &Users) -> Result<sys::File, Error> {
         let in_use = |by: PathBuf| Error::InUse { name: base.name.clone(), by };
         if let Some(by) = users.get(&base.name) {
@@ -134,7 +135,8 @@ impl Bases {
         remove_tree(&away).map_err(io("remove", &away))
     }
 
-    /// Gives back the contents that none of `bases` needs. These are all bases that stay.
+    /// Frees the contents that are not needed by `bases`, which are all remaining bases, or by
+    /// borrowers.
     fn collect(&self, bases: &[Base], act: Act) -> Result<Freed, Error> {
         let mut live: BTreeMap<PathBuf, Vec<(u32, u64)>> = BTreeMap::new();
         for base in bases.iter().filter(|base| base.kind == Kind::Image) {
@@ -170,8 +172,8 @@ impl Bases {
     }
 }
 
-/// Returns a device of another directory's image as the blob file of this one that it is. A path
-/// that leads nowhere here may be that of another mount, so its name decides.
+/// Maps a device of another directory's image to the same blob file of this directory. If the path
+/// does not exist here, it may be seen through another mount, so the file name decides.
 fn as_here(device: &Path, own: &[PathBuf]) -> PathBuf {
     let id = |path: &Path| by_path::stat_followed(path).ok().flatten().map(|stat| (stat.dev, stat.ino));
     let found = id(device);
@@ -182,8 +184,8 @@ fn as_here(device: &Path, own: &[PathBuf]) -> PathBuf {
     own.iter().find(is_it).cloned().unwrap_or_else(|| device.to_owned())
 }
 
-/// Adds the ranges of blocks that an image names, by blob file: first block and number. `devices`
-/// are the blob files.
+/// Adds the ranges of blocks to which an image refers, by blob file: first block and number of
+/// blocks. `devices` are the paths of the blob files.
 fn add_live(
     base: &Base,
     devices: &[PathBuf],
@@ -213,7 +215,7 @@ fn add_live(
         .map_err(damaged)
 }
 
-/// Returns the byte ranges of a file that no live range covers.
+/// Returns the byte ranges of a file of `length` bytes that no live range covers.
 fn dead_ranges(mut live: Vec<(u32, u64)>, length: u64) -> Vec<std::ops::Range<u64>> {
     live.sort_unstable();
     let (mut dead, mut next) = (Vec::new(), 0);

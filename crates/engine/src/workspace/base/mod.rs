@@ -1,18 +1,19 @@
 //! Bases: read-only trees of files, shared by workspaces.
 //!
-//! - `wanted`: the files that a base shall hold, and the name that follows from them;
-//! - `add`: building a base, aside, and publishing it under its name;
-//! - `image`, `directory`: the files of either kind;
+//! - `wanted`: the requested files of a base, and the name derived from them;
+//! - `add`: builds a base in a staged directory, and publishes it under its name;
+//! - `image`, `directory`: the files of both kinds;
 //! - `tree`, `contents`: the index of a tree, and the contents of its files;
-//! - `blobs`, `append`, `import`: the blob files that hold the contents of all images, additions to
-//!   them, and contents that come from elsewhere;
-//! - `alternates`, `held`: other base directories, and contents as blobs of a partial clone;
-//! - `index`, `primed`: the index of a base, its untracked cache, and both in a workspace;
+//! - `blobs`, `append`, `import`: the blob files with the contents of all images, additions to
+//!   them, and contents from outside the repository;
+//! - `alternates`, `held`: other base directories, and contents served as blobs of a partial clone;
+//! - `index`, `primed`: the index of a base, its untracked cache, and their installation in a
+//!   workspace;
 //! - `stored`: the stored facts about a base;
-//! - `verify`: comparing a base with its tree;
-//! - `users`, `keep`: the workspaces that use bases, and removing what nobody uses.
+//! - `verify`: compares a base with its tree;
+//! - `users`, `keep`: the workspaces that use bases, and the removal of unused bases.
 //!
-//! Promise: a base appears under its name only when it is complete and synced. After that it is
+//! Promise: a base appears under its name only when it is complete and synced. Afterwards it is
 //! never changed. A failed or killed build leaves a directory whose name begins with a dot, which
 //! the next build removes.
 //!
@@ -54,14 +55,14 @@ pub use wanted::{Owner, Wanted};
 /// The kind of a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// An EROFS image with metadata only; contents are in blob files.
+    /// An EROFS image with only metadata. Contents are in blob files.
     Image,
     /// A plain checkout.
     Directory,
 }
 
 impl Kind {
-    /// The name in records.
+    /// Returns the name used in records.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Image => "image",
@@ -78,9 +79,9 @@ impl Kind {
 /// A complete base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
-    /// `<base directory>/<name>`
+    /// The path `<base directory>/<name>`.
     pub dir: PathBuf,
-    /// Its name: a hash of everything that decides its files, in hexadecimal digits.
+    /// The name: a hash of everything that determines the files, in hexadecimal digits.
     pub name: String,
     /// Its kind.
     pub kind: Kind,
@@ -88,7 +89,7 @@ pub struct Base {
     pub tree: ObjectId,
     /// The name of the shared half of the index.
     pub shared_index: ObjectId,
-    /// The blob files that the image names as extra devices, in that order.
+    /// The blob files that are extra devices of the image, in the image's order.
     pub devices: Vec<PathBuf>,
 }
 
@@ -108,7 +109,8 @@ impl Base {
         self.dir.join("index")
     }
 
-    /// Returns the small half of the split index: a complete index file that names the shared half.
+    /// Returns the small half of the split index: a complete index file that refers to the shared
+    /// half.
     pub fn rest_of_index(&self) -> PathBuf {
         self.dir.join("rest")
     }

@@ -1,10 +1,10 @@
-//! The untracked cache of a base, as Git would have it after the first `git status` in a new
-//! workspace: every directory is recorded, and nothing is untracked.
+//! The untracked cache of a base, equal to Git's after the first `git status` in a new workspace:
+//! every directory is recorded, and nothing is untracked.
 //!
 //! Two facts differ between workspaces, and are set when the index is installed: the path of the
-//! worktree, and the names of the ignore files outside of it. The stat data of the root differ
-//! too, because its inode is that of the upper layer. They stay zero: a monitor vouches for the
-//! root, and without one only the root is read.
+//! worktree, and the object names of the ignore files outside of it. The stat data of the root
+//! differ too, because its inode is that of the upper layer. They stay zero. With a monitor they
+//! are not needed, and without one only the root is listed.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use crate::look::untracked;
 
 const RULES: &[u8] = b".gitignore";
 
-/// Gives `index` the cache. `stat` returns the stat data of a directory, without a slash at the end
-/// of its path, or zeros if they are not known.
+/// Adds the cache to `index`. `stat` returns the stat data of a directory, given its path without a
+/// slash at the end, or zeros if they are unknown.
 pub(super) fn prime(index: &mut Index, stat: &dyn Fn(&BStr) -> Stat) {
     let null = ObjectId::null(index.hash);
     let ident = untracked::cache::ident_of(b"");
@@ -28,7 +28,7 @@ pub(super) fn prime(index: &mut Index, stat: &dyn Fn(&BStr) -> Stat) {
     index.untracked = Some(cache);
 }
 
-/// Returns the record of each directory that a workspace has.
+/// Returns the record of each directory that exists in a workspace.
 fn directories(index: &Index, stat: &dyn Fn(&BStr) -> Stat) -> BTreeMap<BString, Listed> {
     let mut found = BTreeMap::from([(BString::default(), listed(Stat::default()))]);
     let mut last = BString::default();
@@ -57,7 +57,7 @@ fn directories(index: &Index, stat: &dyn Fn(&BStr) -> Stat) -> BTreeMap<BString,
             true => RULES.into(),
             false => [dir.as_slice(), b"/", RULES].concat(),
         };
-        // Git reads the rules of a path outside of the sparse patterns from the index.
+        // Outside of the sparse patterns, Git reads a `.gitignore` from the index.
         if let Ok(at) = index.position(rules.as_bstr(), Stage::Normal) {
             let entry = index.entry(at);
             listed.exclude = entry.mode.is_file().then_some(entry.oid);

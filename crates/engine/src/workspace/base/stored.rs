@@ -1,4 +1,4 @@
-//! Bases on disk: the record, and finding them by name.
+//! Bases on disk: reads and writes their records, and finds bases by name.
 
 use std::{
     io::ErrorKind,
@@ -15,10 +15,10 @@ use super::{Base, Bases, Error, Kind};
 
 const SECTION: &str = "base";
 
-/// The prefix of a base that is not complete.
+/// The prefix of the directory of an incomplete base.
 pub(super) const STAGED: &str = ".new-";
 
-/// The prefix of a base that is being removed.
+/// The prefix of the directory of a base that is being removed.
 pub(super) const REMOVED: &str = ".old-";
 
 /// The stored facts about a base.
@@ -27,7 +27,7 @@ pub(super) struct Stored {
     pub(super) tree: ObjectId,
     /// The name of the shared half of the index.
     pub(super) shared_index: ObjectId,
-    /// The blob files, relative to the base directory; those of alternates absolute.
+    /// The blob files, as paths relative to the base directory, or absolute for alternates.
     pub(super) devices: Vec<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ impl Stored {
         Ok(store::config::rewrite(&dir.join("record"), &LockOptions::default(), fsync, content)?)
     }
 
-    /// Reads the record of the base at `dir`. `None` if there is no base.
+    /// Reads the record of the base at `dir`. Returns `None` if no base exists there.
     fn read(dir: &Path) -> Result<Option<Stored>, Error> {
         let path = dir.join("record");
         let Some(pairs) = repo::settings_in(&path)? else { return Ok(None) };
@@ -73,7 +73,7 @@ impl Stored {
 }
 
 impl Base {
-    /// Keeps the base from being removed as long as the file is open.
+    /// Prevents the removal of the base until the returned file is closed.
     pub fn hold(&self) -> Result<File, Error> {
         let path = self.dir.join("lock");
         let io = |source| Error::Io { action: "lock", path: path.clone(), source };
@@ -91,8 +91,8 @@ impl Bases {
         self.load(name)?.ok_or_else(|| Error::Missing { dir: self.dir.clone(), name: name.to_owned() })
     }
 
-    /// Returns all complete bases, sorted by name: those of this directory, then those that only
-    /// alternates have.
+    /// Returns all complete bases, sorted by name: first those of this directory, then those that
+    /// only alternates have.
     pub fn list(&self) -> Result<Vec<Base>, Error> {
         let mut all = self.own()?;
         for dir in self.alternates()? {
@@ -117,7 +117,7 @@ impl Bases {
         names.filter_map(|name| self.load_own(name).transpose()).collect()
     }
 
-    /// Returns the base with this name, if it is here or in an alternate.
+    /// Returns the base with this name from this directory or an alternate, if it exists.
     pub(super) fn load(&self, name: &str) -> Result<Option<Base>, Error> {
         if let Some(base) = self.load_own(name)? {
             return Ok(Some(base));
@@ -130,9 +130,9 @@ impl Bases {
         Ok(None)
     }
 
-    /// Returns the base of this directory with this name.
+    /// Returns the base with this name from this directory, if it exists.
     pub(super) fn load_own(&self, name: &str) -> Result<Option<Base>, Error> {
-        // A name becomes part of a path.
+        // The name becomes part of a path, so it is validated.
         if name.is_empty() || !name.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Ok(None);
         }

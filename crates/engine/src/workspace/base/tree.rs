@@ -19,14 +19,14 @@ use crate::{
 /// An element of a directory, in the order of the index.
 enum Item {
     Entry(BString, Mode, ObjectId),
-    /// The directory with this number.
+    /// A subdirectory: its name, and its number.
     Directory(BString, usize),
 }
 
-/// The cost of reading a directory in steps of about a file each.
+/// The cost of reading a directory, in steps of about one file each.
 const WEIGHT: usize = 2;
 
-/// Reads `tree` breadth first, all directories of one depth in parallel.
+/// Reads `tree` breadth first, all directories at one depth in parallel.
 pub(crate) fn index_of(objects: &Objects, tree: ObjectId, protect: Protect) -> Result<Index, LookError> {
     let (spare, tuning) = (Mutex::new(Vec::new()), Tuning::default());
     let mut all: Vec<(ObjectId, Vec<Item>)> = Vec::new();
@@ -77,7 +77,7 @@ fn list(data: &[u8], oid: &ObjectId) -> Result<(Vec<Item>, Vec<ObjectId>), LookE
     Ok((items, trees))
 }
 
-/// A directory on the way to the current path.
+/// A directory of the current path.
 struct Open {
     oid: ObjectId,
     items: std::vec::IntoIter<Item>,
@@ -86,7 +86,8 @@ struct Open {
     /// The number of entries before it.
     first: usize,
     node: CacheTree,
-    /// A tree below is empty. The index has no entry for it, so written as a tree it differs.
+    /// True if a tree below is empty. The index has no entry for it, so the tree of its entries
+    /// would differ.
     has_empty: bool,
 }
 

@@ -1,12 +1,13 @@
-//! The workspaces that use bases, and the base directories that use contents.
+//! The workspaces that use bases, and the base directories that use contents of other base
+//! directories.
 //!
-//! A base directory may serve many repositories. Each that adds a base leaves its common directory
-//! in `<bases>/users/<id>`. So a base is removed only if no workspace of any of them uses it,
-//! whichever repository the command runs in. A base directory whose alternate this is leaves its
-//! path in `<bases>/users/<id>.bases`.
+//! A base directory may serve many repositories. Each repository that adds a base registers its
+//! common directory in `<bases>/users/<id>`. So a base is removed only if no workspace of any of
+//! them uses it, regardless of the repository in which the command runs. A base directory that has
+//! this one as an alternate registers its path in `<bases>/users/<id>.bases`.
 //!
-//! On a file system of another machine the host's name follows the path, after a NUL: the same path
-//! may be another directory there.
+//! If the base directory is on a network file system, the host's name follows the path, after a
+//! NUL, because the same path may be another directory on another host.
 
 use std::{
     collections::BTreeMap,
@@ -21,10 +22,10 @@ use sys::by_path;
 use super::{Bases, Error};
 use crate::workspace::{rebase::Journal, record};
 
-/// The bases in use: a workspace of each.
+/// The names of the bases in use, each with one workspace that uses it.
 pub(super) type Users = BTreeMap<String, PathBuf>;
 
-/// The end of the name of an entry that names a base directory.
+/// The suffix of entries that contain the path of a base directory.
 const SUFFIX: &str = ".bases";
 
 /// A directory that uses bases or contents.
@@ -41,7 +42,7 @@ impl Bases {
         self.dir.join("users")
     }
 
-    /// Registers a user by its path.
+    /// Registers a user of this base directory by its path.
     pub(super) fn register(&self, user: User<'_>, shared: store::SharedRepository) -> Result<(), Error> {
         let (path, suffix) = match user {
             User::Repository(common) => (common, ""),
@@ -76,8 +77,9 @@ impl Bases {
         by_path::is_remote(&self.dir).unwrap_or(false)
     }
 
-    /// Returns the registered paths that are there, of one kind, and forgets those that are gone.
-    /// The caller holds the lock.
+    /// Returns the existing registered paths of one kind, and removes the entries of directories
+    /// that no longer exist. The caller holds the lock. Returns [`Error::UserAway`] if that cannot
+    /// be decided.
     fn registered(&self, suffix: &str) -> Result<Vec<PathBuf>, Error> {
         let dir = self.users_dir();
         let names = match by_path::list(&dir) {
@@ -97,7 +99,7 @@ impl Bases {
             let is_foreign = parts.next().is_some_and(|host| *host != *sys::user::host_name());
             let is_there = by_path::stat_followed(&path).map_err(io)?.is_some();
             match is_foreign {
-                // A shared path is the same everywhere.
+                // A path on a network file system is the same on all hosts.
                 true if !is_there || !by_path::is_remote(&path).map_err(io)? => {
                     return Err(Error::UserAway { common: path, entry });
                 }
@@ -113,14 +115,14 @@ impl Bases {
         Ok(self.registered(SUFFIX)?.iter().map(|dir| Bases::at(dir)).collect())
     }
 
-    /// Returns the bases that workspaces of registered repositories use, and forgets repositories
-    /// that are gone. The caller holds the lock.
+    /// Returns the bases that workspaces of registered repositories use. Removes the entries of
+    /// repositories that no longer exist. The caller holds the lock.
     pub(super) fn users(&self) -> Result<Users, Error> {
         let mut users = Users::new();
         for common in self.registered("")? {
             for workspace in record::all(&common)? {
                 let workspace = workspace?;
-                // A rebase that was killed goes on with this base.
+                // A killed rebase will continue with this base.
                 let next = Journal::read(&workspace).ok().flatten().map(|journal| journal.base);
                 if let Some(base) = next {
                     users.insert(base.name, workspace.record.dir.clone());
@@ -133,10 +135,10 @@ impl Bases {
         Ok(users)
     }
 
-    /// Forgets a user whose directory is missing. If the directory above is missing too, its
-    /// disk may only be unmounted.
+    /// Removes the entry of a user whose directory does not exist. Returns an error if its parent
+    /// is missing too, because the disk may only be unmounted.
     fn forget(&self, entry: &Path, user: &Path) -> Result<(), Error> {
-        // The base directory of a repository goes away with it.
+        // The base directory of a repository is removed together with the repository.
         let common = if user.ends_with("sapwood/bases") { user.ancestors().nth(2) } else { Some(user) };
         let worktree = common.and_then(Path::parent).and_then(Path::parent);
         let is_above = worktree.is_some_and(|above| matches!(by_path::stat_followed(above), Ok(Some(_))));

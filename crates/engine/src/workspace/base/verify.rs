@@ -1,9 +1,9 @@
-//! Comparing a base with its tree.
+//! Verifies a base against its tree.
 //!
-//! Three checks: the entries of the index make up the tree, the files are those of the index, and
-//! the bytes of each file have the name of its blob. A file whose content was converted has other
-//! bytes: those are compared with a conversion by the settings of the repository, if one is given.
-//! The image of a base also has to have the stat data that the index expects.
+//! Three checks: the entries of the index form the tree, the files are those of the index, and the
+//! bytes of each file hash to the name of its blob. The bytes of a converted file differ from its
+//! blob. They are compared with a conversion by the settings of the repository, if one is given.
+//! The image of a base must also have the stat data that the index expects.
 
 use std::path::{Path, PathBuf};
 
@@ -34,24 +34,24 @@ pub struct Flaw {
 pub struct Verified {
     /// The number of files.
     pub files: usize,
-    /// Files with converted contents that nothing was compared with.
+    /// The number of files with converted contents that could not be compared.
     pub unknown: usize,
     /// The differences.
     pub flaws: Vec<Flaw>,
 }
 
-/// The files of a batch.
+/// The number of files in a batch.
 const BATCH: usize = 128;
 
-/// The place of the bytes of a file.
+/// The location of the bytes of a file.
 enum Source {
-    /// In a blob file: its number, the offset and the size.
+    /// In a blob file: its index, the offset and the size in bytes.
     Blob(usize, u64, u64),
     Link(BString),
     Empty,
-    /// A directory, of a submodule.
+    /// A directory of a submodule.
     Directory,
-    /// Below the directory of the files.
+    /// On disk, below the base's directory `files`.
     Disk,
 }
 
@@ -63,8 +63,7 @@ enum Answer {
 }
 
 impl Base {
-    /// Compares the base with its tree. `repo` holds the objects, for files with converted
-    /// contents.
+    /// Verifies the base. `repo` provides the objects for files with converted contents.
     pub fn verify(&self, repo: Option<&Repository>, workers: usize) -> Result<Verified, Error> {
         let index = self.load_index()?;
         let mut verified = Verified { files: index.len(), ..Verified::default() };
@@ -108,8 +107,8 @@ impl Base {
         Ok(verified)
     }
 
-    /// Returns true if the entries of the index are those of the tree. Without the tree objects,
-    /// its name is computed from the entries.
+    /// Returns true if the entries of the index are those of the tree. Without a repository, the
+    /// tree's name is computed from the entries.
     fn is_index_of_tree(&self, index: &Index, repo: Option<&Repository>) -> Result<bool, Error> {
         let Some(repo) = repo else { return Ok(tree_of(index, 0..index.len(), 0) == Some(self.tree)) };
         let wanted = tree::index_of(repo.objects(), self.tree, protect(repo)?)?;
@@ -120,7 +119,7 @@ impl Base {
         Ok(index.len() == wanted.len() && (0..index.len()).all(is_same))
     }
 
-    /// Loads the index of the base. Its entries are all in the shared half.
+    /// Loads the index of the base. All entries are in its shared half.
     pub(super) fn load_index(&self) -> Result<Index, Error> {
         let path = self.shared_index();
         let options = store::index::ReadOptions { verify: true, ..store::index::ReadOptions::default() };
@@ -132,7 +131,7 @@ impl Base {
         self.devices.iter().map(|path| by_path::open(path).map_err(io("open", path))).collect()
     }
 
-    /// Finds the bytes of each entry, and compares the image with the index.
+    /// Finds the location of each entry's bytes, and compares the image with the index.
     fn sources_in_image(
         &self,
         index: &Index,
@@ -225,7 +224,7 @@ struct Job<'j> {
     repo: Option<&'j Repository>,
 }
 
-/// The tools of one thread.
+/// The buffers of one thread.
 struct State<'j> {
     convert: Option<repo::convert::Worker>,
     reader: Option<repo::objects::Reader<'j>>,
@@ -278,7 +277,7 @@ impl Job<'_> {
         match name {
             None => flaw("its content is a collision attack"),
             Some(name) if name == entry.oid => Ok(Answer::Same),
-            // A blob that is written as it is has its own name.
+            // The bytes of an unconverted blob hash to its own name.
             Some(_) if matches!(found, Source::Link(_)) => flaw("it leads elsewhere"),
             Some(name) => self.compare_converted(path, &entry, name, state),
         }
@@ -306,7 +305,7 @@ impl Job<'_> {
         Ok(hasher.finish().ok())
     }
 
-    /// Compares with what a conversion of the blob gives.
+    /// Compares a file with the conversion of its blob.
     fn compare_converted(
         &self,
         path: &BStr,
@@ -333,8 +332,8 @@ impl Job<'_> {
     }
 }
 
-/// Returns the name of the tree that the entries of `range` make up. Their paths share the first
-/// `prefix` bytes. `None` is a collision attack.
+/// Returns the name of the tree that the entries in `range` form, or `None` for a SHA-1 collision
+/// attack. Their paths share the first `prefix` bytes.
 fn tree_of(index: &Index, range: std::ops::Range<usize>, prefix: usize) -> Option<ObjectId> {
     let mut content: Vec<u8> = Vec::new();
     let mut at = range.start;

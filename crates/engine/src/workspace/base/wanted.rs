@@ -1,4 +1,4 @@
-//! The files that a base shall hold, and the name that follows from them.
+//! The requested files of a base, and the name derived from them.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
@@ -14,18 +14,18 @@ pub struct Owner {
     pub uid: u32,
     /// The group id of all files.
     pub gid: u32,
-    /// The permission bits that no file has.
+    /// The permission bits that are cleared in all files (umask).
     pub umask: u32,
 }
 
 impl Owner {
-    /// Returns the owner that files of this process get.
+    /// Returns the owner of new files of this process.
     pub fn of_process() -> Owner {
         Owner { uid: sys::user::effective_uid(), gid: sys::user::effective_gid(), umask: sys::umask() }
     }
 }
 
-/// The files that a base shall hold.
+/// The description of a base.
 pub struct Wanted<'r> {
     repo: &'r Repository,
     tree: ObjectId,
@@ -35,7 +35,7 @@ pub struct Wanted<'r> {
     name: String,
 }
 
-/// Settings that decide the bytes of a checkout, beside those of filters.
+/// Settings that affect the bytes of a checkout, in addition to those of filters.
 const SETTINGS: [&str; 8] = [
     "core.autocrlf",
     "core.eol",
@@ -47,11 +47,11 @@ const SETTINGS: [&str; 8] = [
     "core.checkroundtripencoding",
 ];
 
-/// The version of the layout and of the name. A change of either gives other names.
+/// The version of the layout and of the name. Changing either requires another version.
 const VERSION: &str = "sapwood base 1";
 
 impl<'r> Wanted<'r> {
-    /// Describes a base of `tree` with the settings of `repo`. With `sparse`, it holds only the
+    /// Describes a base of `tree` with the settings of `repo`. With `sparse`, it contains only the
     /// included paths.
     pub fn new(
         repo: &'r Repository,
@@ -92,7 +92,7 @@ impl<'r> Wanted<'r> {
         &self.name
     }
 
-    /// Returns the repository that holds the objects.
+    /// Returns the repository that provides the objects.
     pub fn repo(&self) -> &'r Repository {
         self.repo
     }
@@ -112,13 +112,13 @@ impl<'r> Wanted<'r> {
         self.owner
     }
 
-    /// Returns the selection of paths; `None` for all.
+    /// Returns the selection of paths; `None` for all paths.
     pub fn sparse(&self) -> Option<&'r Patterns> {
         self.sparse
     }
 }
 
-/// Returns the settings that decide the bytes, sorted: the last value of each.
+/// Returns the settings that affect the bytes, sorted, with the last value of each.
 fn settings(repo: &Repository) -> Result<Vec<(BString, BString)>, Error> {
     let mut keys: Vec<BString> = repo
         .config_names()
@@ -136,7 +136,8 @@ fn settings(repo: &Repository) -> Result<Vec<(BString, BString)>, Error> {
         .collect())
 }
 
-/// Parts of a name, each with its length in front, so that no two lists of parts are alike.
+/// A hash over the parts of a name. Each part is preceded by its length, so that different lists of
+/// parts have different hashes.
 struct Name(format::hash::Hasher);
 
 impl Name {

@@ -1,8 +1,8 @@
-//! The journal of a rebase, and the steps after it was written. Each step can be repeated.
+//! The journal of a rebase, and the steps after it is written. Each step can be repeated.
 //!
 //! The journal is a list of fields, each ended by a NUL: a version; the base directory and the name
-//! of the base; the kind and the name of the new HEAD; the message for its reflog; and the paths
-//! that move.
+//! of the base; the kind and the name of the new HEAD; the message for its reflog; and the paths to
+//! move.
 
 use std::{
     io::ErrorKind,
@@ -31,7 +31,7 @@ pub enum Head {
     Detached(BString),
 }
 
-/// A rebase that has passed the point of no return.
+/// A rebase that can no longer be abandoned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Journal {
     /// The new base.
@@ -44,7 +44,7 @@ pub struct Journal {
     pub moves: Vec<BString>,
 }
 
-/// The directory of a rebase in the state of its workspace.
+/// Returns the directory of a rebase in the state of its workspace.
 pub(super) fn directory(workspace: &Workspace) -> PathBuf {
     workspace.state.join("rebase")
 }
@@ -53,7 +53,7 @@ fn path(workspace: &Workspace) -> PathBuf {
     directory(workspace).join("journal")
 }
 
-/// The new upper layer, until it takes the place of the old one.
+/// Returns the path of the new upper layer, until it replaces the old one.
 pub(super) fn new_upper(workspace: &Workspace) -> PathBuf {
     workspace.upper().with_file_name("upper.new")
 }
@@ -63,7 +63,7 @@ pub(super) fn old_upper(workspace: &Workspace) -> PathBuf {
 }
 
 impl Journal {
-    /// Reads the journal of a workspace. Returns `None` if no rebase has begun.
+    /// Reads the journal of a workspace. Returns `None` if there is no journal.
     pub fn read(workspace: &Workspace) -> Result<Option<Journal>, Error> {
         let path = path(workspace);
         let content = by_path::read(&path).map_err(|source| Error::io("read", &path, source))?;
@@ -102,7 +102,8 @@ impl Journal {
             content.extend_from_slice(field);
             content.push(0);
         }
-        // After a power cut, files that have moved must find the journal that says so.
+        // The journal must be durable before files are moved, regardless of the configured sync
+        // policy.
         let fsync = Fsync { components: Components::all(), ..*fsync };
         let mut lock = Lock::take(&path(workspace), &LockOptions::default())?;
         lock.write(&content)?;
@@ -110,9 +111,9 @@ impl Journal {
     }
 }
 
-/// Gives a workspace, which is not mounted, its new upper layer, base and index. `admin` is its
-/// administrative directory. The caller holds the workspace's lock. Returns the workspace as it is
-/// then.
+/// Installs the new upper layer, base and index of a workspace, which must not be mounted. `admin`
+/// is its administrative directory. The caller holds the workspace's lock. Returns the changed
+/// workspace.
 pub fn carry_out(
     workspace: &Workspace,
     journal: &Journal,
@@ -135,24 +136,25 @@ pub fn carry_out(
     moved.record.base = Some(journal.base.clone());
     moved.store(fsync)?;
     install_index(workspace, admin)?;
-    // The lists behind old tokens describe the old upper layer.
+    // The snapshots of old tokens describe the old upper layer.
     remove(&workspace.state.join("snapshots"))?;
     Ok(moved)
 }
 
-/// Moves one path, unless it has been moved.
+/// Moves one path, unless it is already moved.
 fn move_path(old: &Path, new: &Path, path: &BStr, marks: Marks) -> Result<(), Error> {
     let (from, to) = (place(old, path), place(new, path));
     match by_path::rename_new(&from, &to) {
-        // A moved path is missing in the old upper layer.
+        // A path that is already moved is missing in the old upper layer.
         Err(error) if error.kind() == ErrorKind::NotFound && is_there(&to)? => {}
         moved => moved.map_err(|source| Error::io("move", &from, source))?,
     }
     remove_origins(&to, marks)
 }
 
-/// Removes the marks of copied files. A mark names a file of the old base. Two files with equal
-/// marks are one file for overlayfs, and the new base may show the marked one again.
+/// Removes the origin attributes of copied-up files, which refer to files of the old base.
+/// overlayfs treats files with the same origin as one file, and the new base may show that file
+/// again.
 fn remove_origins(path: &Path, marks: Marks) -> Result<(), Error> {
     let failed = |source| Error::io("change", path, source);
     xattr::remove(path, marks.origin()).map_err(failed)?;
@@ -165,14 +167,14 @@ fn remove_origins(path: &Path, marks: Marks) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts the index that was written aside, and its shared half, into the administrative directory.
+/// Moves the staged index and its shared half into the administrative directory.
 fn install_index(workspace: &Workspace, admin: &Path) -> Result<(), Error> {
     let dir = directory(workspace);
     let mut names: Vec<_> = match by_path::list(&dir) {
         Ok(names) => names.into_iter().map(|(name, _)| name).collect(),
         Err(source) => return Err(Error::io("read", &dir, source)),
     };
-    // The shared half comes first: the index names it.
+    // The shared half comes first, because the index refers to it.
     names.retain(|name| name == "index" || name.as_bytes().starts_with(b"sharedindex."));
     names.sort_by_key(|name| name == "index");
     for name in names {
@@ -182,15 +184,16 @@ fn install_index(workspace: &Workspace, admin: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Forgets a rebase that is complete. Returns the old upper layer, which the caller deletes: its
-/// files are those that the new base has, or that the switch removed.
+/// Removes the state of a completed rebase. Returns the old upper layer, which the caller deletes.
+/// Its remaining files equal the new base's, or were removed by the switch.
 pub fn conclude(workspace: &Workspace) -> Result<Option<PathBuf>, Error> {
     remove(&directory(workspace))?;
     let old = old_upper(workspace);
     Ok(is_there(&old)?.then_some(old))
 }
 
-/// Removes the leftovers of a rebase that has changed nothing. Does nothing if there is a journal.
+/// Removes the leftovers of a rebase that has not changed anything yet. Does nothing if there is a
+/// journal.
 pub fn forget(workspace: &Workspace) -> Result<(), Error> {
     if is_there(&path(workspace))? {
         return Ok(());
@@ -211,8 +214,8 @@ fn is_there(path: &Path) -> Result<bool, Error> {
     Ok(found.is_some())
 }
 
-/// Creates the directories above a path of the new upper layer, with the permissions that they have
-/// in the worktree.
+/// Creates the parent directories of a path in the new upper layer, with the permissions that they
+/// have in the worktree.
 pub(super) fn make_way(view: &sys::Dir, root: &Path, path: &BStr) -> Result<(), Error> {
     match parent(path) {
         Some(dir) => make_directory(view, root, dir),
@@ -220,7 +223,7 @@ pub(super) fn make_way(view: &sys::Dir, root: &Path, path: &BStr) -> Result<(), 
     }
 }
 
-/// Creates a directory of the new upper layer and those above it.
+/// Creates a directory in the new upper layer, with its parents.
 pub(super) fn make_directory(view: &sys::Dir, root: &Path, dir: &BStr) -> Result<(), Error> {
     let at = place(root, dir);
     if is_there(&at)? {

@@ -1,10 +1,12 @@
-//! The upper layer that a workspace needs on another base. Nothing is read or changed here.
+//! Computes the upper layer that a workspace needs on another base. The disk is neither read nor
+//! changed here.
 //!
-//! The worktree after a switch is known: it is the one before, with the plan's writes and removals.
-//! A path needs a place in the new upper layer if the new base does not provide it:
+//! The worktree after the switch is known: it is the current one, with the plan's writes and
+//! removals. A path needs an entry in the new upper layer if the new base does not provide it:
 //!
-//! - a file of the old upper layer moves, unless it equals the new base's, or the plan replaces it;
-//! - a file of the old base that the new base lacks, and the plan leaves, is copied;
+//! - a file of the old upper layer is moved, unless it equals the new base's file, or the plan
+//!   replaces it;
+//! - a file of the old base that the new base lacks, and that the plan keeps, is copied;
 //! - a path of the new base that the worktree lacks gets a whiteout.
 
 use std::collections::{BTreeSet, HashSet};
@@ -15,7 +17,7 @@ use format::index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat};
 use super::walk::{Below, Node, Stamp, Upper, parent, ways};
 use crate::checkout::Plan;
 
-/// The facts from which a layout follows.
+/// The inputs of the computation.
 pub struct Inputs<'a> {
     /// All entries of the old base.
     pub old: &'a Index,
@@ -25,27 +27,27 @@ pub struct Inputs<'a> {
     pub plan: &'a Plan,
     /// The old upper layer.
     pub upper: &'a Upper,
-    /// Files of the old base that a renamed directory of the upper layer shows: their paths in the
-    /// worktree, sorted.
+    /// Files of the old base that are visible below a renamed directory of the upper layer: their
+    /// paths in the worktree, sorted.
     pub renamed: &'a [BString],
-    /// Directories without any content in the worktree, sorted.
+    /// Empty directories of the worktree, sorted.
     pub empty: &'a [BString],
-    /// The permission bits that no file of a base has.
+    /// The permission bits that are cleared in all files of a base (umask).
     pub umask: u32,
-    /// Tells if the file of an entry of the plan's index is known to equal it.
+    /// Returns true if the file of an entry in the plan's index is known to equal the entry.
     pub is_clean: &'a dyn Fn(&Entry) -> bool,
 }
 
 /// A new upper layer. All lists are sorted by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Files, links and whole directories of the old upper layer that move to the new one.
+    /// Files, links and whole directories of the old upper layer to move to the new one.
     pub moves: Vec<BString>,
-    /// Files and links that are copied from the worktree.
+    /// Files and links to copy from the worktree.
     pub copies: Vec<BString>,
-    /// Paths of the new base to hide.
+    /// Paths of the new base to hide by whiteouts.
     pub whiteouts: Vec<BString>,
-    /// Directories that stay although nothing is in them.
+    /// Empty directories to keep.
     pub directories: Vec<BString>,
 }
 
@@ -65,7 +67,7 @@ impl Layout {
         layout
     }
 
-    /// Decides on everything in the old upper layer.
+    /// Decides about everything in the old upper layer.
     fn keep_upper(&mut self, inputs: &Inputs<'_>, steps: &Steps<'_>) {
         let mut whole: HashSet<&BStr> = HashSet::new();
         for (path, node) in inputs.upper.nodes() {
@@ -94,7 +96,7 @@ impl Layout {
         }
     }
 
-    /// Decides on the files of the old base that the worktree shows.
+    /// Decides about the visible files of the old base.
     fn keep_old_base(&mut self, inputs: &Inputs<'_>, steps: &Steps<'_>) {
         for path in inputs.renamed {
             if !steps.replace(path.as_bstr()) && !is_provided(inputs, path.as_bstr()) {
@@ -121,7 +123,7 @@ impl Layout {
         self.copies.sort();
     }
 
-    /// Hides what the new base has and the worktree shall not.
+    /// Hides paths of the new base that must not be visible in the worktree.
     fn hide(&mut self, inputs: &Inputs<'_>, steps: &Steps<'_>) {
         let mut shown: BTreeSet<&BStr> = BTreeSet::new();
         let mut absent: Vec<&BStr> = Vec::new();
@@ -148,8 +150,8 @@ impl Layout {
         self.whiteouts.sort();
     }
 
-    /// Hides paths of frozen layers that the worktree hides. `is_frozen` tells if a layer has a
-    /// path.
+    /// Keeps the whiteouts that hide paths of frozen layers. `is_frozen` returns true if a frozen
+    /// layer contains a path.
     pub fn keep_hidden(&mut self, upper: &Upper, is_frozen: &dyn Fn(&BStr) -> bool) {
         let own = set([&self.moves, &self.copies, &self.whiteouts]);
         let is_hidden = |path: &BStr| ways(path).any(|way| own.contains(way)) || has_within(&own, path);
@@ -160,8 +162,8 @@ impl Layout {
         self.whiteouts.sort();
     }
 
-    /// Returns the changes that turn the new base's index into that of the workspace. Entries whose
-    /// files are not the base's have no stat data.
+    /// Returns the edits that turn the new base's index into that of the workspace. Entries whose
+    /// files do not come from the base have no stat data.
     pub fn edits(&self, new: &Index, after: &Index) -> Vec<Edit> {
         let own = set([&self.moves, &self.copies, &self.whiteouts]);
         let mut edits = Vec::new();
@@ -190,7 +192,7 @@ impl Layout {
     }
 }
 
-/// Returns an entry whose file has to be compared.
+/// Returns an entry without stat data, so that its file will be compared.
 fn unknown(entry: &Entry) -> NewEntry {
     let kept = Flags::ASSUME_VALID | Flags::INTENT_TO_ADD | Flags::SKIP_WORKTREE;
     NewEntry { stat: Stat::default(), flags: entry.flags & kept, ..entry.content() }
@@ -200,7 +202,7 @@ fn unknown(entry: &Entry) -> NewEntry {
 struct Steps<'a> {
     writes: HashSet<&'a BStr>,
     removals: BTreeSet<&'a BStr>,
-    /// Directories that will hold something that the plan writes.
+    /// The parent directories of paths that the plan writes.
     leading: HashSet<&'a BStr>,
 }
 
@@ -219,21 +221,21 @@ impl<'a> Steps<'a> {
         Steps { removals: removals.map(|removal| removal.path.as_bstr()).collect(), writes, leading }
     }
 
-    /// Returns true if the plan leaves no file of the worktree at `path`: it removes the file,
-    /// writes another, or needs the place for a directory or for a file above.
+    /// Returns true if the plan keeps no file of the worktree at `path`: it removes the file,
+    /// writes another, or needs a directory here or a file at a parent path.
     fn replace(&self, path: &BStr) -> bool {
         self.removals.contains(path)
             || self.leading.contains(path)
             || ways(path).any(|way| self.writes.contains(way))
     }
 
-    /// Returns true if the plan does something at or below `dir`, or above it.
+    /// Returns true if the plan has a step for `dir`, for a path below it, or for a path above it.
     fn touch(&self, dir: &BStr) -> bool {
         self.replace(dir) || has_within(&self.removals, dir)
     }
 }
 
-/// Returns true if the file at `path` equals the one of the new base.
+/// Returns true if the file at `path` equals the new base's file.
 fn is_provided(inputs: &Inputs<'_>, path: &BStr) -> bool {
     let (Some(base), Some(entry)) = (find(inputs.new, path), find(&inputs.plan.index, path)) else {
         return false;
@@ -241,8 +243,8 @@ fn is_provided(inputs: &Inputs<'_>, path: &BStr) -> bool {
     base.oid == entry.oid && base.mode == entry.mode && (inputs.is_clean)(&entry)
 }
 
-/// Returns true if a file has the permissions that the new base gives it. A file that the user has
-/// made private stays private.
+/// Returns true if a file has the permissions that the new base's file has. A file whose
+/// permissions the user has changed is kept.
 fn has_usual_mode(inputs: &Inputs<'_>, path: &BStr, stamp: Stamp) -> bool {
     let usual = match find(inputs.new, path) {
         Some(entry) if entry.mode.is_symlink() => return true,
@@ -252,8 +254,8 @@ fn has_usual_mode(inputs: &Inputs<'_>, path: &BStr, stamp: Stamp) -> bool {
     stamp.permissions == usual & !inputs.umask
 }
 
-/// Returns true if a directory of the upper layer can move with everything in it: it has nothing to
-/// do with any base, nor with the index.
+/// Returns true if a directory of the upper layer can be moved as a whole: neither base nor the
+/// index has paths below it.
 fn moves_whole(inputs: &Inputs<'_>, steps: &Steps<'_>, dir: &BStr) -> bool {
     let is_plain = |node: Node| !matches!(node, Node::Whiteout | Node::Directory(Below::Redirected));
     let is_merged = inputs.upper.get(dir) == Some(Node::Directory(Below::Merged));
@@ -273,7 +275,7 @@ fn moves_whole(inputs: &Inputs<'_>, steps: &Steps<'_>, dir: &BStr) -> bool {
         && inputs.upper.below(dir).all(|(_, node)| is_plain(node))
 }
 
-/// Returns true if the worktree has a file at `path`.
+/// Returns true if the worktree contains a file at `path`.
 fn is_in_view(inputs: &Inputs<'_>, path: &BStr) -> bool {
     match inputs.upper.get(path) {
         Some(Node::Leaf(_)) => true,
@@ -283,7 +285,7 @@ fn is_in_view(inputs: &Inputs<'_>, path: &BStr) -> bool {
     }
 }
 
-/// Iterates over the files and links that a base has.
+/// Iterates over the files and links of a base.
 fn files(index: &Index) -> impl Iterator<Item = &Entry> {
     index.entries().iter().filter(|entry| is_file(entry))
 }
@@ -303,7 +305,7 @@ fn set<const N: usize>(lists: [&Vec<BString>; N]) -> BTreeSet<&BStr> {
     lists.into_iter().flatten().map(|path| path.as_bstr()).collect()
 }
 
-/// Returns true if one of the paths is `dir` or below it.
+/// Returns true if one of the paths equals `dir` or lies below it.
 fn has_within(paths: &BTreeSet<&BStr>, dir: &BStr) -> bool {
     let below = bstr::concat([dir.as_bytes(), b"/"]);
     paths.contains(dir) || paths.range(below.as_bstr()..).next().is_some_and(|path| path.starts_with(&below))

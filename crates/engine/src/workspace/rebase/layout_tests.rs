@@ -15,7 +15,7 @@ fn oid(content: u8) -> ObjectId {
     ObjectId::from_bytes(HashKind::Sha1, &[content; 20]).expect("20 bytes")
 }
 
-/// An index with these files. A number stands for the content.
+/// Returns an index with these files. A number represents the content.
 fn index(files: &[(&str, u8)]) -> Index {
     let mut index = Index::empty(HashKind::Sha1);
     for (path, content) in files {
@@ -148,7 +148,8 @@ fn empty_directories_stay_and_hide_nothing_else() {
 
 #[test]
 fn files_of_the_old_base_that_stay_are_copied() {
-    // "a" was untracked by a commit; "b" was taken from the old base; "c" is the same in both.
+    // A commit untracked "a". In the new index, "b" keeps its content from the old base. "c" is
+    // equal in both bases.
     let case = Case {
         old: &[("a", 1), ("b", 1), ("c", 1), ("gone", 1)],
         new: &[("b", 2), ("c", 1)],

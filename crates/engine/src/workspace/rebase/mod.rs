@@ -1,22 +1,22 @@
-//! Another base for a workspace: the worktree is switched, and the upper layer keeps only what
-//! still differs.
+//! Moves a workspace to another base: the worktree is switched, and the upper layer keeps only the
+//! remaining differences.
 //!
 //! Order:
 //!
-//! 1. [`View::read`]: the upper layer is read; then the caller plans the switch, by the rules of
-//!    `git switch`;
-//! 2. [`Layout::of`]: the new upper layer follows from the plan, without looking at the disk;
-//! 3. [`Staged::prepare`]: the new upper layer is begun aside (`upper.new`), with everything that
-//!    is not in the old one; the new index is written aside. Until here a kill changes nothing.
-//! 4. The caller unmounts. [`Staged::is_current`] finds out if the upper layer changed since step
+//! 1. [`View::read`] reads the upper layer. The caller then plans the switch, by the rules of `git
+//!    switch`.
+//! 2. [`Layout::of`] computes the new upper layer from the plan, without accessing the disk.
+//! 3. [`Staged::prepare`] creates the new upper layer in `upper.new`, with everything that is not
+//!    in the old one, and stages the new index. Until here, killing the process changes nothing.
+//! 4. The caller unmounts. [`Staged::is_current`] checks if the upper layer has changed since step
 //!    1.
-//! 5. [`Staged::commit`] writes the journal. From here on, the rebase only goes forward.
-//! 6. [`carry_out`]: files move from the old upper layer to the new one, which then takes its
-//!    place; the record names the new base; the index is installed.
+//! 5. [`Staged::commit`] writes the journal. From here on, the rebase can only be completed.
+//! 6. [`carry_out`] moves files from the old upper layer to the new one, which then replaces it.
+//!    The record gets the new base, and the index is installed.
 //! 7. The caller moves HEAD. [`conclude`] removes the journal and the old upper layer.
 //!
-//! After a kill [`Journal::read`] finds the journal. Steps 6 and 7 may be repeated as often as
-//! needed: each looks at what is there.
+//! After the process was killed, [`Journal::read`] finds the journal. Steps 6 and 7 are idempotent:
+//! each checks what is already done.
 
 mod journal;
 mod layout;

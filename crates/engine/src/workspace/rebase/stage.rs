@@ -1,4 +1,4 @@
-//! The part of a rebase before its journal: everything is written aside.
+//! The part of a rebase before its journal: all results are staged.
 
 use std::path::{Path, PathBuf};
 
@@ -22,13 +22,13 @@ use crate::workspace::{
 pub struct View {
     /// The upper layer.
     pub upper: Upper,
-    /// Files of the base that renamed directories show, sorted.
+    /// Files of the base that are visible below renamed directories, sorted.
     pub renamed: Vec<BString>,
-    /// Directories without content, sorted.
+    /// Empty directories, sorted.
     pub empty: Vec<BString>,
 }
 
-/// The kernel's clock ticks at least this often. A file that changes twice within a tick keeps its
+/// The maximum granularity of file times. A file that changes twice within this time may keep its
 /// change time.
 const TICK: std::time::Duration = std::time::Duration::from_millis(20);
 
@@ -81,7 +81,7 @@ fn walk_renamed(worktree: &Dir, upper: &Upper, dir: &BStr, found: &mut Vec<BStri
     Ok(())
 }
 
-/// A rebase that is complete but for the moves of files.
+/// A rebase that is complete except for the moves of files.
 pub struct Staged<'a> {
     workspace: &'a Workspace,
     view: View,
@@ -90,8 +90,8 @@ pub struct Staged<'a> {
 }
 
 impl<'a> Staged<'a> {
-    /// Begins the new upper layer and writes the new index, aside. `after` is the index after the
-    /// switch. A failure leaves nothing.
+    /// Stages the new upper layer and the new index. `after` is the index after the switch. After a
+    /// failure nothing is left behind.
     pub fn prepare(
         repo: &Repository,
         workspace: &'a Workspace,
@@ -117,18 +117,18 @@ impl<'a> Staged<'a> {
         Ok(Staged { workspace, view, layout, base: base_ref })
     }
 
-    /// Returns true if the upper layer is as it was when the switch was planned. The workspace must
-    /// not be mounted.
+    /// Returns true if the upper layer has not changed since the switch was planned. The workspace
+    /// must not be mounted.
     pub fn is_current(&self, marks: Marks) -> Result<bool, Error> {
         Ok(Upper::read(&self.workspace.upper(), marks)? == self.view.upper)
     }
 
-    /// Drops everything that was written aside.
+    /// Removes everything that was staged.
     pub fn abandon(self) -> Result<(), Error> {
         journal::forget(self.workspace)
     }
 
-    /// Writes the journal. From here on, the rebase only goes forward.
+    /// Writes the journal. From here on, the rebase can only be completed.
     pub fn commit(self, head: Head, message: BString, fsync: &Fsync) -> Result<Journal, Error> {
         let journal = Journal { base: self.base, head, message, moves: self.layout.moves };
         journal.write(self.workspace, fsync)?;
@@ -136,7 +136,7 @@ impl<'a> Staged<'a> {
     }
 }
 
-/// Writes everything of the new upper layer that does not come from the old one.
+/// Writes the parts of the new upper layer that do not come from the old one.
 fn write_upper(workspace: &Workspace, worktree: &Dir, layout: &Layout) -> Result<(), Error> {
     let (old, new) = (workspace.upper(), journal::new_upper(workspace));
     by_path::create_dir(&new).map_err(|source| Error::io("create", &new, source))?;
@@ -162,7 +162,7 @@ fn write_upper(workspace: &Workspace, worktree: &Dir, layout: &Layout) -> Result
     Ok(())
 }
 
-/// Copies a file or a link of the worktree, with its permissions and its modification time.
+/// Copies a file or a link of the worktree, with its permissions and modification time.
 fn copy(worktree: &Dir, path: &BStr, to: &Path) -> std::io::Result<()> {
     let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
     let stat = worktree.stat(path)?.ok_or_else(missing)?;
@@ -176,7 +176,7 @@ fn copy(worktree: &Dir, path: &BStr, to: &Path) -> std::io::Result<()> {
     to.set_modified(std::time::UNIX_EPOCH + since)
 }
 
-/// Writes the index of the workspace on its new base: the base's, with the differences.
+/// Writes the index of the workspace on its new base: the base's index with the layout's edits.
 fn write_index(
     repo: &Repository,
     workspace: &Workspace,

@@ -1,4 +1,4 @@
-//! Everything in an upper layer of overlayfs, as it lies on disk.
+//! Reads all entries of an upper layer of overlayfs, directly from disk.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ impl Marks {
         }
     }
 
-    /// The attribute that ties a copied file to the file of the base.
+    /// Returns the attribute that links a copied-up file to the file of the base.
     pub(super) fn origin(self) -> &'static CStr {
         match self {
             Marks::Trusted => c"trusted.overlay.origin",
@@ -48,15 +48,15 @@ impl Marks {
 /// The relation of a directory of the upper layer to the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Below {
-    /// The directory of this path in the base shines through.
+    /// The contents of the base's directory with the same path are visible.
     Merged,
-    /// Nothing of the base shines through.
+    /// Nothing of the base is visible.
     Opaque,
-    /// Another directory of the base shines through: this one was renamed.
+    /// The contents of another directory of the base are visible, because this one was renamed.
     Redirected,
 }
 
-/// The state of a file.
+/// The stat data of a file that reveal a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     ino: u64,
@@ -78,11 +78,11 @@ impl Stamp {
     pub(super) const ZERO: Stamp = Stamp { ino: 0, ctime: (0, 0), size: 0, permissions: 0 };
 }
 
-/// Something in the upper layer.
+/// An entry of the upper layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Node {
-    /// A file, a symbolic link, or anything else that is no directory.
+    /// Any entry that is neither a directory nor a whiteout, such as a file or a symbolic link.
     Leaf(Stamp),
     /// Hides the path of the base.
     Whiteout,
@@ -114,7 +114,8 @@ impl Upper {
                     let has = |name: &CStr| xattr::get_in(root, &path, name).map_err(failed);
                     let below = match (has(marks.redirect())?, has(marks.opaque())?) {
                         (Some(_), _) => Below::Redirected,
-                        // The value "x" only says that the directory may hold marks of its own.
+                        // The value "x" only means that the directory may contain whiteouts stored
+                        // as extended attributes.
                         (None, Some(value)) if value == b"y" => Below::Opaque,
                         (None, _) => Below::Merged,
                     };
@@ -132,13 +133,13 @@ impl Upper {
         Ok(())
     }
 
-    /// Returns the latest change time of a file.
+    /// Returns the latest change time of a file: seconds and nanoseconds.
     pub fn newest(&self) -> Option<(i64, u32)> {
         let time = |node: &Node| if let Node::Leaf(stamp) = node { Some(stamp.ctime) } else { None };
         self.nodes.values().filter_map(time).max()
     }
 
-    /// Creates one from its nodes.
+    /// Creates an upper layer from its nodes.
     #[cfg(test)]
     pub(super) fn of(nodes: &[(&str, Node)]) -> Upper {
         Upper { nodes: nodes.iter().map(|(path, node)| ((*path).into(), *node)).collect() }
@@ -162,8 +163,8 @@ impl Upper {
         nodes.map(|(path, node)| (path.as_bstr(), *node))
     }
 
-    /// Returns true if the base cannot shine through at `path`: something of the upper layer is at
-    /// this path or on the way to it.
+    /// Returns true if the base cannot be visible at `path`, because of an entry of the upper layer
+    /// at this path or at a parent directory.
     pub fn hides(&self, path: &BStr) -> bool {
         match self.get(path) {
             Some(Node::Leaf(_) | Node::Whiteout) => true,
@@ -171,7 +172,7 @@ impl Upper {
         }
     }
 
-    /// Returns true if nothing of the base's directory `dir` shines through.
+    /// Returns true if nothing of the base's directory `dir` is visible.
     pub fn hides_children(&self, dir: Option<&BStr>) -> bool {
         let Some(dir) = dir else { return false };
         match self.get(dir) {
@@ -181,7 +182,7 @@ impl Upper {
     }
 }
 
-/// Returns the directory of `path`; `None` in the root.
+/// Returns the parent directory of `path`; `None` for a path in the root.
 pub(super) fn parent(path: &BStr) -> Option<&BStr> {
     path.rfind_byte(b'/').map(|at| path[..at].as_bstr())
 }
@@ -199,7 +200,7 @@ pub(super) fn join(dir: &BStr, name: &BStr) -> BString {
     }
 }
 
-/// Returns the place of a path below a directory.
+/// Returns the path on disk of a path below a directory.
 pub(super) fn place(root: &Path, path: &BStr) -> PathBuf {
     if path.is_empty() { root.to_owned() } else { root.join(sys::os_str(path)) }
 }

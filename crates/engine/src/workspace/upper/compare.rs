@@ -1,12 +1,12 @@
-//! The paths to report when an upper layer changed from one list to another.
+//! The paths to report when the upper layer has changed from one list to another.
 //!
-//! Git does two things with a reported path: it examines the tracked file there, or all tracked
-//! files below, and it forgets the untracked files of the directory that contains the path. It does
-//! not forget those of directories further down. So each directory whose untracked files may have
-//! changed is reported by a path in it (`probe`). sapwood's reader understands these paths too.
+//! For each reported path, Git does two things. It examines the tracked file there, or all tracked
+//! files below. It also invalidates the untracked files of the directory that contains the path,
+//! but not those of directories further down. So each directory whose untracked files may have
+//! changed is reported by a path in it (`probe`). sapwood itself also handles such paths.
 //!
-//! A directory that was copied up has changed in nothing but the paths that are listed below it.
-//! Any other directory that appears, or that replaces something, is reported with everything below.
+//! A directory that was copied up differs only in the paths that are listed below it. Any other
+//! directory that appears, or that replaces an entry, is reported with everything below.
 
 use std::{cmp::Ordering, collections::BTreeSet, io};
 
@@ -22,10 +22,10 @@ use super::{
     scan::is_gone,
 };
 
-/// Why no list of paths can be given.
+/// The reason why the changed paths cannot be listed.
 #[derive(Debug)]
 pub(super) enum Unsure {
-    /// Git does not accept the name of a directory, so nothing in it can be reported.
+    /// Git rejects the name of a directory, so nothing in it can be reported.
     Name,
     /// A directory of the worktree could not be read.
     Unreadable,
@@ -37,8 +37,8 @@ impl From<io::Error> for Unsure {
     }
 }
 
-/// The last component of a path that stands for the directory that contains it. Nothing has this
-/// name.
+/// The last component of a path that is reported for the directory that contains it. No file has
+/// this name.
 const PROBE: &str = ".sapwood-probe";
 
 /// Returns the paths to report. `worktree` is the mounted workspace.
@@ -58,21 +58,21 @@ pub(super) fn changed(before: &List, now: &List, worktree: &Dir) -> Result<Vec<B
     }
 }
 
-/// Returns a path in each directory of the worktree.
+/// Returns a path to report in each directory of the worktree.
 pub(super) fn all_directories(worktree: &Dir) -> Result<Vec<BString>, Unsure> {
     let mut report = Report { paths: BTreeSet::new(), worktree };
     report.directories_below(b"".into())?;
     Ok(report.paths.into_iter().collect())
 }
 
-/// Everything that can be at a path of an upper layer, as far as the base is concerned.
+/// The source of the entry at a path.
 #[derive(PartialEq, Eq)]
 enum Shows {
-    /// The base shows, with the changes that are listed below the path.
+    /// The base, with the changes that are listed below the path.
     Base,
-    /// The upper layer alone decides.
+    /// Only the upper layer.
     Upper,
-    /// A directory with entries of the base from elsewhere, or nobody knows.
+    /// A directory that shows another directory of the base, or whose source is unknown.
     Other,
 }
 
@@ -111,7 +111,8 @@ impl Report<'_> {
         };
         let is_base = shows(old) == Shows::Base && shows(new) == Shows::Base && has_same_mode;
         match is_base {
-            // The directory may be missing in the base, and its parent knows of it.
+            // The directory may be missing in the base. Then its parent's list of untracked files
+            // changes.
             true => self.probe(parent(path)),
             false => self.name(path),
         }
@@ -128,11 +129,12 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Reports a path itself.
+    /// Reports the path itself.
     fn name(&mut self, path: &BStr) {
         if verify(path).is_err() {
-            // Git examines tracked files of this name, but forgets nothing untracked. If the path
-            // is the `.git` of a repository, the directory becomes or ceases to be one path.
+            // Git examines tracked files at this path, but invalidates no untracked files. If the
+            // path is the `.git` of a repository, its directory becomes a nested repository or
+            // ceases to be one, so it is reported too.
             let above = parent(path);
             self.probe(above);
             if !above.is_empty() && path.ends_with(b"/.git") {
@@ -142,7 +144,7 @@ impl Report<'_> {
         self.paths.insert(path.to_owned());
     }
 
-    /// Reports a directory's list of untracked files.
+    /// Reports that a directory's untracked files may have changed.
     fn probe(&mut self, directory: &BStr) {
         self.paths.insert(match directory.is_empty() {
             true => PROBE.into(),
@@ -150,7 +152,7 @@ impl Report<'_> {
         });
     }
 
-    /// Reports the list of each directory from `path` on, as the worktree shows them.
+    /// Reports each directory of the worktree from `path` on, for its untracked files.
     fn directories_below(&mut self, path: &BStr) -> Result<(), Unsure> {
         let mut listing = Listing::default();
         let mut left = vec![path.to_owned()];
@@ -184,14 +186,14 @@ impl Report<'_> {
     }
 }
 
-/// The permissions of the owner without which a directory's files cannot be examined.
+/// The owner's permissions that are needed to examine a directory's files.
 const USABLE: u32 = 0o500;
 
 fn is_listed(line: &Line) -> bool {
     matches!(line.kind, Kind::Directory(_))
 }
 
-/// Checks if Git accepts a path in an answer.
+/// Returns an error if Git rejects a path in a response.
 fn verify(path: &BStr) -> Result<(), Unsure> {
     path::verify(path, Mode::FILE, Protect { hfs: true, ntfs: true }).map_err(|_| Unsure::Name)
 }

@@ -1,4 +1,4 @@
-//! Leaves out the directories whose files no status mentions: `node_modules`, `target`.
+//! Omits directories whose files no status reports, such as `node_modules` and `target`.
 
 use bstr::{BStr, ByteSlice as _};
 use sys::Dir;
@@ -6,15 +6,16 @@ use sys::Dir;
 use super::scan::Prune;
 use crate::look::ignore::Ignores;
 
-/// Leaves out ignored directories without tracked paths.
+/// Omits ignored directories without tracked paths.
 pub struct IgnoredDirectories<'a> {
     ignores: Ignores<'a>,
     has_tracked: Box<dyn FnMut(&BStr) -> bool + 'a>,
 }
 
 impl<'a> IgnoredDirectories<'a> {
-    /// Uses the rules of the mounted worktree and the contents of `info/exclude` and
-    /// `core.excludesFile`. `has_tracked` returns true if the index has entries below a directory.
+    /// Creates the filter from the rules of the mounted worktree and the contents of `info/exclude`
+    /// and `core.excludesFile`. `has_tracked` returns true if the index has entries below a
+    /// directory.
     pub fn new(
         worktree: &'a Dir,
         outside: &[&[u8]],
@@ -30,7 +31,7 @@ impl<'a> IgnoredDirectories<'a> {
 
 impl Prune for IgnoredDirectories<'_> {
     fn is_left_out(&mut self, path: &BStr) -> bool {
-        // Where the rules cannot be read, the directory is listed.
+        // If the rules cannot be read, the directory is listed.
         matches!(self.ignores.is_ignored(path.as_bstr(), true), Ok(true)) && !(self.has_tracked)(path)
     }
 }

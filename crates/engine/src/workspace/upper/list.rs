@@ -1,15 +1,15 @@
-//! The list of an upper layer, and its bytes.
+//! The list of an upper layer, and its serialization.
 //!
-//! The bytes are the snapshot that a token names: the token holds their hash, so a torn or changed
-//! file is not taken for a snapshot.
+//! The serialized list is a snapshot. A token contains its hash, so a torn or changed file is
+//! detected.
 
 use bstr::{BStr, BString};
 use format::{HashKind, hash::Hasher};
 
-/// The content of an upper layer, sorted by path. The root and its `.git` are not listed.
+/// The content of an upper layer, sorted by path. The root and its `.git` are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
-    /// The frozen layers below, from top to bottom.
+    /// The frozen layers below the upper layer, from top to bottom.
     pub(super) layers: Vec<BString>,
     pub(super) lines: Vec<Line>,
 }
@@ -21,56 +21,56 @@ pub struct Line {
     pub path: BString,
     /// The entry at the path.
     pub kind: Kind,
-    /// Inode number. It is 0 for a whiteout.
+    /// The inode number; 0 for a whiteout.
     pub ino: u64,
-    /// Type and permission bits. They are 0 for a whiteout.
+    /// The type and permission bits; 0 for a whiteout.
     pub mode: u32,
-    /// The size in bytes, if it is no directory.
+    /// The size in bytes; 0 for a directory or whiteout.
     pub size: u64,
-    /// The time of the last change, if it is no directory.
+    /// The change time (seconds and nanoseconds); 0 for a directory or whiteout.
     pub ctime: (i64, u32),
-    /// Tells if a later change would change the time.
+    /// The effect of a later change on the change time.
     pub time: Time,
 }
 
 /// The kind of an entry of an upper layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing is there; an entry of the base is hidden.
+    /// A whiteout, which hides an entry of the base.
     Whiteout,
     /// A regular file.
     File,
     /// A symbolic link.
     Symlink,
-    /// A fifo, a socket or a device. Nobody opens it.
+    /// A FIFO, a socket or a device. It is never opened.
     Special,
     /// A directory whose entries are listed.
     Directory(Below),
-    /// A directory that is ignored and holds no tracked path. Its entries are not listed.
+    /// An ignored directory without tracked paths. Its entries are not listed.
     Ignored,
-    /// The `.git` of a repository below. Its entries are not listed.
+    /// The `.git` of a nested repository. Its entries are not listed.
     Repository,
 }
 
-/// The part of a lower layer in a directory.
+/// The part of a directory that comes from lower layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Below {
-    /// The entries of the directory with the same path, if there is one.
+    /// The entries of the directory with the same path, if it exists.
     Same,
-    /// None. All entries of the directory are in the list.
+    /// Nothing. All entries of the directory are in the list.
     Nothing,
     /// The entries of another directory (a renamed directory of the base).
     Redirected(BString),
-    /// This process may not see the marks of the overlay.
+    /// Unknown, because this process may not read the attributes of the overlay.
     Unseen,
 }
 
-/// The effect of a change after the listing on the recorded time.
+/// The effect of a change after the listing on the recorded change time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// It changes the time.
+    /// A change changes the time.
     Settled,
-    /// It may keep the time, because the clock has not advanced since the last change.
+    /// A change may keep the time, because the clock has not advanced since the last change.
     Unsettled,
 }
 
@@ -82,15 +82,15 @@ impl List {
         &self.lines
     }
 
-    /// Returns the number of changed paths: all but directories that have their old name.
+    /// Returns the number of changed paths. Directories count only if they were renamed.
     pub fn changes(&self) -> usize {
         let is_way =
             |line: &&Line| matches!(line.kind, Kind::Directory(Below::Same | Below::Nothing | Below::Unseen));
         self.lines.len() - self.lines.iter().filter(is_way).count()
     }
 
-    /// Returns the bytes of the list: for each path the length that it shares with the one before,
-    /// the rest, and the fields as variable-length integers.
+    /// Serializes the list: for each path the length of the prefix that it shares with the previous
+    /// path, the rest, and the fields as variable-length integers.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         put(&mut out, self.layers.len() as u64);
@@ -105,7 +105,7 @@ impl List {
             if let Some(target) = target {
                 put_bytes(&mut out, target);
             }
-            // The sign goes to the lowest bit.
+            // Zigzag encoding: the sign is in the lowest bit.
             let seconds = ((line.ctime.0 << 1) ^ (line.ctime.0 >> 63)).cast_unsigned();
             for number in [line.ino, u64::from(line.mode), line.size, seconds, u64::from(line.ctime.1)] {
                 put(&mut out, number);
@@ -115,7 +115,7 @@ impl List {
         out
     }
 
-    /// Parses the bytes. Returns `None` if they are not a list.
+    /// Parses a serialized list. Returns `None` if the bytes are not a valid list.
     pub(super) fn parse(bytes: &[u8]) -> Option<List> {
         let mut rest = bytes.strip_prefix(MAGIC)?;
         let mut layers = Vec::new();
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(List::parse(&bytes), Some(list));
         assert_eq!(List::parse(&List::default().to_bytes()), Some(List::default()));
         for end in 0..bytes.len() {
-            // A cut may end a line. It may not invent one.
+            // Truncated bytes may end in the middle of a line, but must not yield additional lines.
             if let Some(part) = List::parse(&bytes[..end]) {
                 assert!(part.lines.len() < 4);
             }

@@ -1,13 +1,13 @@
-//! The upper layer of a workspace: everything in which it differs from its base.
+//! The upper layer of a workspace: all its differences from the base.
 //!
 //! - [`scan()`] lists it;
 //! - `changed_paths` returns the whole list, for `list` and `rebase`;
-//! - `answer` answers a query of `core.fsmonitor`: the differences between the list that the
-//!   token names and the present one.
+//! - `answer` responds to a query of `core.fsmonitor`: the differences between the token's snapshot
+//!   and the current list.
 //!
-//! Promise: an answer never omits a change. A layer that cannot be read is an error, and a token
-//! that names no snapshot gets the answer "everything". Design: docs/design/workspace.md, "The
-//! upper layer as a monitor".
+//! Promise: a response never omits a change. A layer that cannot be read is an error. For a token
+//! without a snapshot, the response is "everything". Design: docs/design/workspace.md, "The upper
+//! layer as a monitor".
 
 mod compare;
 mod ignored;
@@ -28,10 +28,10 @@ pub use ignored::IgnoredDirectories;
 pub use list::{Below, Kind, Line, List, Time};
 pub use scan::{Everything, Prune, scan};
 
-/// The value of `core.fsmonitor` in a workspace, after the program.
+/// The value of `core.fsmonitor` in a workspace, without the program in front.
 pub const MONITOR_COMMAND: &str = "workspace changes";
 
-/// An upper layer cannot be listed.
+/// The reason why an upper layer cannot be listed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -52,7 +52,7 @@ pub enum Error {
     UnknownMount { dir: PathBuf, source: io::Error },
 }
 
-/// The way in which an overlay marks its entries.
+/// The attributes and names by which an overlay marks its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// overlayfs: attributes `trusted.overlay.*`.
@@ -66,21 +66,21 @@ pub enum Form {
 /// The upper layer of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// Its path.
+    /// The path of the upper layer.
     pub upper: PathBuf,
-    /// The state of the workspace, which holds the snapshots.
+    /// The state directory of the workspace, which contains the snapshots.
     pub state: PathBuf,
     /// The name of the base.
     pub base: String,
     /// The files of the base.
     pub base_files: Option<PathBuf>,
-    /// The record of the base, which is there as long as the base is.
+    /// The record of the base, which exists as long as the base does.
     pub base_record: Option<PathBuf>,
     /// All lower layers, from top to bottom: the frozen ones and the base.
     pub lower: Vec<PathBuf>,
     /// The worktree.
     pub dir: PathBuf,
-    /// How the overlay marks its entries.
+    /// The way in which the overlay marks its entries.
     pub form: Form,
 }
 
@@ -110,30 +110,30 @@ impl Layer {
     }
 }
 
-/// Returns the token of the present upper layer. An index whose entries are all proven may hold it
-/// ([`Fsmonitor`](format::index::Fsmonitor)).
+/// Returns the token of the current upper layer. An index may store it if all its entries were
+/// verified ([`Fsmonitor`](format::index::Fsmonitor)).
 pub fn current_token(layer: &Layer, prune: &mut dyn Prune) -> Result<BString, Error> {
     Ok(layer.store(&scan(layer, prune)?, None, Listed::Yes))
 }
 
 /// Returns all differences from the base, sorted by path: created and copied-up files, whiteouts,
-/// and the directories on the way to them. Nothing is left out because it is ignored.
+/// and their parent directories. Ignored paths are included.
 pub fn changed_paths(layer: &Layer) -> Result<List, Error> {
     scan(layer, &mut Everything)
 }
 
-/// The program that gets an answer.
+/// The program that receives a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asker {
-    /// Git. If the answer is "everything", it keeps its list of untracked files, and believes it
-    /// again from the next answer on, even if it has not read the directories in the meantime. So
-    /// the next answer names every directory.
+    /// Git. After the response "everything", it keeps its list of untracked files, and trusts the
+    /// list again from the next response on, even if it has not read the directories in between. So
+    /// the next response contains every directory.
     Git,
-    /// sapwood, which forgets the list.
+    /// sapwood, which discards the list.
     Sapwood,
 }
 
-/// Answers the query with `token`. `worktree` is the mounted workspace.
+/// Responds to a query with `token`. `worktree` is the mounted workspace.
 pub fn answer(
     layer: &Layer,
     worktree: &Dir,
@@ -144,8 +144,9 @@ pub fn answer(
     mounted::check(layer, worktree)?;
     let now = scan(layer, prune)?;
     let asked = Asked::parse(token, &layer.base);
-    // A frozen layer that comes or goes changes files that the upper layer does not list. The index
-    // of a base is primed before its workspace has layers.
+    // Adding or removing a frozen layer changes files that the upper layer does not list. An empty
+    // list is an exception, because the index of a base is primed before its workspace gets frozen
+    // layers.
     let has_same_layers = |before: &List| before.layers == now.layers || *before == List::default();
     let before = asked.as_ref().and_then(|asked| asked.list(layer)).filter(has_same_layers);
     let (Some(asked), Some(before)) = (&asked, before) else {
@@ -177,7 +178,7 @@ enum Listed {
 }
 
 impl Listed {
-    /// The state after the answer "everything".
+    /// Returns the state after the response "everything".
     fn not_by(asker: Asker) -> Listed {
         match asker {
             Asker::Git => Listed::No,
@@ -186,8 +187,8 @@ impl Listed {
     }
 }
 
-/// The parts of a token: `sapwood-1.<base>.<snapshot>`, with `.unlisted` if the lists of untracked
-/// files are not to be trusted.
+/// A parsed token: `sapwood-1.<base>.<snapshot>`, with `.unlisted` if the asker's lists of
+/// untracked files are not trustworthy.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked {
     token: BString,
@@ -200,8 +201,8 @@ const PREFIX: &str = "sapwood-1.";
 const EMPTY: &str = "empty";
 const UNLISTED: &str = ".unlisted";
 
-/// Returns the token of an upper layer that holds only `.git`, on the base with this name. It needs
-/// no snapshot.
+/// Returns the token of an upper layer that contains only `.git`, on the base with this name. It
+/// needs no snapshot.
 pub fn token_of_empty(base_name: &str) -> BString {
     token_of(base_name, EMPTY, Listed::Yes)
 }
@@ -212,7 +213,7 @@ fn token_of(base: &str, snapshot: &str, listed: Listed) -> BString {
 }
 
 impl Asked {
-    /// Returns `None` for a token of another base or another program.
+    /// Parses a token. Returns `None` for a token of another base or another program.
     fn parse(token: &BStr, base: &str) -> Option<Asked> {
         let text = token.to_str().ok()?;
         let rest = text.strip_prefix(PREFIX)?.strip_prefix(base)?.strip_prefix('.')?;
@@ -238,8 +239,9 @@ impl Layer {
         &self.lower[..self.lower.len().saturating_sub(base)]
     }
 
-    /// Stores a list and returns its token. If that is impossible, the old token stays: its next
-    /// answer repeats this one. Without an old token, the token names nothing.
+    /// Stores a list and returns its token. If storing fails, the old token is returned, so that
+    /// the next response repeats this one. Without an old token, the returned token has no
+    /// snapshot.
     fn store(&self, list: &List, asked: Option<&Asked>, listed: Listed) -> BString {
         if list.lines.is_empty() && list.layers.is_empty() {
             return token_of(&self.base, EMPTY, listed);
@@ -256,8 +258,8 @@ impl Layer {
     }
 }
 
-/// Returns the token of an answer that nobody can give: the next query is answered with
-/// "everything" as well.
+/// Returns the token to use when no response is possible. The response to the next query is
+/// "everything" too.
 pub fn token_of_none() -> BString {
     token_of("", "none", Listed::No)
 }

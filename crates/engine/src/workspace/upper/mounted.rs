@@ -1,5 +1,5 @@
 //! Checks that a worktree is the mount of its workspace: the recorded upper layer on the recorded
-//! lower layers. Otherwise the upper layer does not tell what differs from the index.
+//! lower layers. Otherwise the upper layer does not contain the differences from the index.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use sys::{Dir, by_path};
 
 use super::{Error, Form, Layer};
 
-/// Fails if the mount is not the recorded one, or if the base is gone. Examines no file of the
-/// base.
+/// Returns an error if the mount is not the recorded one, or if the base no longer exists. No file
+/// of the base is examined.
 pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<(), Error> {
     let unknown = |source| Error::UnknownMount { dir: layer.dir.clone(), source };
     if let Some(record) = &layer.base_record
@@ -30,7 +30,7 @@ pub(super) fn check(layer: &Layer, worktree: &Dir) -> Result<(), Error> {
         return Err(other(format!("a file system of type '{}'", mount.file_system)));
     }
     if layer.form == Form::Fuse {
-        // The kernel does not know the layers.
+        // For FUSE mounts, the kernel does not report the layers.
         return Ok(());
     }
     let has_upper = mount.has_upper(&layer.upper)

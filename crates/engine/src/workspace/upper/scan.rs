@@ -1,4 +1,4 @@
-//! Lists an upper layer. Nothing in it is followed, opened (except directories) or trusted.
+//! Lists an upper layer. Links are not followed, and only directories are opened.
 //!
 //! Source: Documentation/filesystems/overlayfs.rst of Linux ("whiteouts and opaque directories",
 //! "redirect_dir"), fuse-overlayfs(1), aufs(5) for the `.wh.` names.
@@ -16,14 +16,14 @@ use super::{
     list::{Below, Kind, Line, List, Time},
 };
 
-/// Decides which directories are listed as one line.
+/// Selects directories that are listed as one line.
 pub trait Prune {
-    /// Returns true if the directory at `path` is ignored and the index has no entry below it. It
-    /// is called only for directories that the base does not have.
+    /// Returns true if the directory at `path` is ignored and the index has no entry below it.
+    /// Called only for directories that the base does not contain.
     fn is_left_out(&mut self, path: &BStr) -> bool;
 }
 
-/// Lists every directory.
+/// Lists every directory in full.
 pub struct Everything;
 
 impl Prune for Everything {
@@ -32,13 +32,14 @@ impl Prune for Everything {
     }
 }
 
-/// A change within this time may keep a file's time: two ticks of the slowest kernel clock, 100 Hz.
+/// A change within this time may keep a file's change time: two ticks of the slowest kernel clock,
+/// 100 Hz.
 const TICKS: Duration = Duration::from_millis(20);
 
-/// A file system without fractions of a second needs this much longer.
+/// The additional time on a file system without fractions of a second.
 const WHOLE_SECOND: Duration = Duration::from_secs(1);
 
-/// Lists the upper layer. `prune` names the directories that are listed as one line.
+/// Lists the upper layer. `prune` selects the directories that are listed as one line.
 pub fn scan(layer: &Layer, prune: &mut dyn Prune) -> Result<List, Error> {
     let failed =
         |path: &BStr, source| Error::Unreadable { path: layer.upper.join(sys::os_str(path)), source };
@@ -58,12 +59,12 @@ pub fn scan(layer: &Layer, prune: &mut dyn Prune) -> Result<List, Error> {
     Ok(List { layers, lines })
 }
 
-/// The names by which an overlay marks its entries.
+/// The attributes by which an overlay marks its entries.
 struct Marks {
     opaque: &'static [&'static std::ffi::CStr],
     redirect: Option<&'static std::ffi::CStr>,
     whiteout: Option<&'static std::ffi::CStr>,
-    /// The process sees the marks of privileged mounts.
+    /// The visibility of the attributes of privileged mounts to this process.
     seen: Seen,
 }
 
@@ -99,7 +100,7 @@ impl Marks {
     }
 }
 
-/// The entries that may show in a directory, besides those of the upper layer.
+/// The lower entries that may be visible in a directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Base,
@@ -121,7 +122,8 @@ impl Scan<'_> {
         Error::Unreadable { path: self.layer.upper.join(sys::os_str(path)), source }
     }
 
-    /// Lists the entries of a directory, and its own line. Its subdirectories go to `left`.
+    /// Adds the line of a directory and those of its entries. Its subdirectories are added to
+    /// `left`.
     fn directory(
         &mut self,
         root: &Dir,
@@ -140,7 +142,8 @@ impl Scan<'_> {
         };
         let opened = match opened {
             Ok(opened) => opened,
-            // It was removed or replaced since its name was read. The next listing reports that.
+            // The directory was removed or replaced after its name was read. The next listing
+            // reports that.
             Err(error) if !path.is_empty() && is_gone(&error) => return Ok(()),
             Err(error) => return Err(self.failed(path.as_ref(), error)),
         };
@@ -177,14 +180,14 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Returns true if the base has the directory, so that its files are probably tracked.
+    /// Returns true if the base contains the directory. Its files are then probably tracked.
     fn is_in_base(&self, path: &BString) -> bool {
         let Some(files) = &self.layer.base_files else { return false };
-        // Asks again for each directory: there are few, and the base is in memory.
+        // Not cached: there are few such directories, and the base's metadata are in memory.
         matches!(sys::by_path::stat(&files.join(sys::os_str(path))), Ok(Some(_)))
     }
 
-    /// Returns what the overlay shows of the lower layers in a directory.
+    /// Returns the part of a directory that comes from lower layers.
     fn below(
         &self,
         path: &BString,
@@ -229,7 +232,7 @@ impl Scan<'_> {
         if self.layer.form == Form::Fuse
             && let Some(hidden) = name.strip_prefix(b".wh.")
         {
-            // fuse-overlayfs shows no such name.
+            // fuse-overlayfs hides such names.
             if !hidden.is_empty() && !hidden.starts_with(b".wh.") && hidden != b".opq" {
                 path.extend_from_slice(hidden);
                 self.lines.push(whiteout(path));
@@ -241,7 +244,7 @@ impl Scan<'_> {
             left.push((path, shown));
             return Ok(());
         }
-        // An entry that vanishes is reported by the next listing.
+        // If the entry has vanished, the next listing reports that.
         let Some(stat) = self.stat(dir, &path, name)? else { return Ok(()) };
         let kind = match stat.file_type {
             _ if name == ".git" => Kind::Repository,
@@ -259,7 +262,7 @@ impl Scan<'_> {
                     false => Kind::Special,
                 }
             }
-            // It became a directory since the names were read.
+            // The entry became a directory after the names were read.
             FileType::Directory => {
                 left.push((path, shown));
                 return Ok(());
@@ -276,7 +279,8 @@ impl Scan<'_> {
         dir.stat_local(name.as_bytes()).map_err(|source| self.failed(path.as_ref(), source))
     }
 
-    /// Returns true if a file is a whiteout in the form that unprivileged tools write.
+    /// Returns true if a file is a whiteout in the form that unprivileged tools write: an empty
+    /// file with an attribute.
     fn is_whiteout_file(&self, dir: &Dir, path: &BString, name: &BStr) -> Result<bool, Error> {
         let Some(mark) = self.marks.whiteout else { return Ok(false) };
         let found = xattr::get_in(dir, name, mark).map_err(|source| self.failed(path.as_ref(), source))?;
@@ -293,8 +297,8 @@ impl Scan<'_> {
         self.lines.push(Line { path, kind, ino: stat.ino, mode: stat.mode, size, ctime, time });
     }
 
-    /// Returns true if the clock has advanced since `ctime`, so that a change from now on gets a
-    /// later time.
+    /// Returns true if the clock has advanced since `ctime`, so that any later change gets a later
+    /// time.
     fn is_settled(&self, ctime: (i64, u32)) -> bool {
         let Ok(seconds) = u64::try_from(ctime.0) else { return true };
         let resolution = if ctime.1 == 0 { WHOLE_SECOND } else { Duration::ZERO };
@@ -302,7 +306,7 @@ impl Scan<'_> {
     }
 }
 
-/// Returns true if a path names nothing, or no directory.
+/// Returns true if the error means that a path does not exist or is not a directory.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || sys::is_symlink_refused(error)

@@ -1,7 +1,7 @@
-//! The stored lists behind tokens: `<state>/snapshots/<hash>`.
+//! The stored lists for tokens: `<state>/snapshots/<hash>`.
 //!
-//! A file is named by the hash of its content, so a torn one is found out and counts as missing. No
-//! file is synced: after a crash a missing snapshot costs one full examination.
+//! The name of a file is the hash of its content, so a torn file is detected and counts as missing.
+//! Files are not synced: after a crash, a missing snapshot costs one full examination.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -13,16 +13,16 @@ use sys::by_path;
 
 use super::list::{List, name_of};
 
-/// Above this many files the oldest are removed.
+/// With more files than this, the oldest are removed.
 const MOST: usize = 64;
 
-/// This many files are kept then.
+/// The number of old files to keep when some are removed.
 const KEPT: usize = 32;
 
-/// A snapshot that is asked for is marked as used when its mark is older.
+/// A snapshot that is read gets a new modification time if it is older than this.
 const MARK_AGE: Duration = Duration::from_secs(600);
 
-/// Returns the list with this name. Returns `None` if it is missing, torn or cannot be read.
+/// Returns the list with this name. Returns `None` if the file is missing, torn or unreadable.
 pub(super) fn load(state: &Path, name: &str) -> Option<List> {
     let is_name = name.len() == 64 && name.bytes().all(|digit| digit.is_ascii_hexdigit());
     if !is_name {
@@ -43,8 +43,7 @@ pub(super) fn load(state: &Path, name: &str) -> Option<List> {
     List::parse(&bytes)
 }
 
-/// Stores the bytes of a list under their name. Removes old snapshots, but neither this one nor
-/// `asked`.
+/// Stores a serialized list under its name. Removes old snapshots, except for this one and `asked`.
 pub(super) fn store(state: &Path, name: &str, bytes: &[u8], asked: Option<&str>) -> io::Result<()> {
     let dir = directory(state);
     let path = dir.join(name);
@@ -71,7 +70,7 @@ fn directory(state: &Path) -> PathBuf {
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = match by_path::create_new(path, 0o666) {
-        // A process with this id was killed here.
+        // A killed process with the same id left this file.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             by_path::remove_file(path)?;
             by_path::create_new(path, 0o666)?
@@ -87,7 +86,7 @@ fn mark_used(path: &Path) {
     }
 }
 
-/// Removes the files that were not used for the longest time. A failure leaves more files.
+/// Removes the least recently used files, except for `kept`. A failure only leaves more files.
 fn expire(dir: &Path, kept: &[Option<&str>]) {
     let Ok(names) = by_path::list(dir) else { return };
     if names.len() <= MOST {
@@ -128,7 +127,7 @@ mod tests {
         let path = directory(state.path()).join(&name);
         std::fs::write(&path, "sapwood upper").expect("written");
         assert_eq!(load(state.path(), &name), None);
-        // The next answer stores it again.
+        // The next response stores the list again.
         stored(state.path(), "", None);
         assert_eq!(load(state.path(), &name), Some(List::default()));
         assert_eq!(load(state.path(), "../../../etc/passwd"), None);

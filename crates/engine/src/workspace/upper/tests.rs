@@ -113,7 +113,7 @@ fn lists_the_marks_of_fuse_overlayfs_and_refuses_those_of_unionfs() {
 fn a_hostile_layer_is_neither_followed_nor_opened() {
     let dir = tempfile::tempdir().expect("a directory for tests");
     let layer = layer(dir.path(), Form::User);
-    // A reader of the fifo would wait for ever, and links lead to everything and to themselves.
+    // Opening the FIFO would block forever, and following the links would leave the layer or loop.
     shell(
         &layer,
         "mkfifo fifo; ln -s .. up; ln -s loop loop; ln -s / root; mkdir repo; ln -s / repo/.git

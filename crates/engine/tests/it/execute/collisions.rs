@@ -4,8 +4,8 @@ use engine::checkout::Premise;
 
 use super::fixture::{Fixture, Item, Mount, kinds};
 
-/// Runs a test on a case-insensitive file system; several times at 8 workers, because the order of
-/// workers varies.
+/// Runs a test on a case-insensitive file system. With 8 workers it runs several times, because the
+/// order of workers varies.
 fn on_case_insensitive(test: impl Fn(&Fixture)) {
     for workers in [1, 8, 8, 8] {
         let Some(fixture) = Fixture::on(Mount::ignoring_case, workers) else { return };
@@ -13,8 +13,9 @@ fn on_case_insensitive(test: impl Fn(&Fixture)) {
     }
 }
 
-/// Returns paths in lower case, as the file system may answer with either; all files are executable
-/// there. A file that is unlinked but not yet released exists for a moment as a "ghost".
+/// Returns paths in lower case, because the file system may return either case. All files are
+/// executable on that file system. A file that is unlinked but not yet released exists for a moment
+/// as a "ghost".
 fn lower_case_tree(fixture: &Fixture) -> Vec<(String, String)> {
     let plain = |content: String| content.trim_start_matches("x ").to_owned();
     let found = fixture.tree().into_iter().filter(|(path, _)| !path.contains(".ghost-ntfs-3g"));
@@ -62,7 +63,7 @@ fn a_later_file_replaces_a_directory() {
             ("a", Item::File("3"), Premise::Absent),
         ]);
         let report = fixture.execute(&plan);
-        // Git names the first file of the replaced directory.
+        // Git reports the first file of the replaced directory.
         assert_eq!(kinds(&report.writes), ["collided, gone", "removed", "collided, here"]);
         assert_eq!(lower_case_tree(fixture), [("a".into(), "3".into())]);
     });

@@ -98,7 +98,7 @@ fn a_failed_filter_is_fatal_only_if_required() {
         ]);
         let report = fixture.execute(&plan);
         let failed = required == "true";
-        // No step begins after the failure: files reach the filter in order.
+        // No step starts after the failure. The filter gets the files in order.
         let after = if failed { ["written", "failed", "skipped"] } else { ["written"; 3] };
         assert_eq!(kinds(&report.writes), after);
         assert_eq!(report.interrupted, failed);

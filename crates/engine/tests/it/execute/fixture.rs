@@ -42,7 +42,7 @@ pub(crate) struct Fixture {
     pub workers: usize,
     pub symlinks: bool,
     pub big_file_threshold: u64,
-    /// The directory in which the command is started, below the worktree.
+    /// The current directory of the command, below the worktree.
     pub cwd: &'static str,
 }
 
@@ -56,8 +56,8 @@ impl Fixture {
         Fixture { mount: None, sandbox, worktree, workers, symlinks: true, big_file_threshold, cwd: "" }
     }
 
-    /// Creates a fixture whose worktree is on another file system. Returns `None` if that cannot be
-    /// mounted.
+    /// Creates a fixture whose worktree is on another file system. Returns `None` if that file
+    /// system cannot be mounted.
     pub(crate) fn on(mount: fn(&Sandbox) -> Option<Mount>, workers: usize) -> Option<Fixture> {
         let mut fixture = Fixture::new(workers);
         let mount = mount(&fixture.sandbox)?;
@@ -192,7 +192,7 @@ impl Fixture {
         let repo = self.repository();
         let cleared = Cleared::new(&repo, &self.worktree, plan, b"").expect("outside of the repository");
         let report = execute(&repo, &root, cleared, &options).expect("attributes can be read");
-        // Printed for a failed test: the kind of an outcome does not show its cause.
+        // The cause of a failed outcome, which its kind does not show.
         for outcome in report.writes.iter().chain(&report.removals) {
             if let Outcome::Failed(error) | Outcome::Undeleted(error) = outcome {
                 eprintln!("{error:?}");
@@ -201,7 +201,7 @@ impl Fixture {
         report
     }
 
-    /// Executes a plan, expects that it is complete, and returns the content of the worktree.
+    /// Executes a plan, checks that it completes, and returns the content of the worktree.
     pub(crate) fn complete(&self, plan: &Plan) -> BTreeMap<String, String> {
         let report = self.execute(plan);
         let wrong =
@@ -225,8 +225,8 @@ fn add_entries(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
         let path = entry.expect("an entry").path();
         let name = path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
         let stat = match path.symlink_metadata() {
-            // On a file system that releases removed files late, a file may vanish between the
-            // listing and this stat.
+            // On a file system that releases removed files with a delay, a file may vanish between
+            // the listing and this stat.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             stat => stat.expect("is there"),
         };

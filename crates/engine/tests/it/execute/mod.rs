@@ -1,4 +1,4 @@
-//! Hand-made plans, executed on real file systems.
+//! Manually built plans, executed on real file systems.
 
 mod collisions;
 mod filters;

@@ -104,7 +104,7 @@ fn replaces_only_files_whose_premise_holds() {
             new("same", same),
         ]);
         let report = fixture.execute(&plan);
-        // "gone" and "same" share a premise, as hard links do. That harms neither.
+        // "gone" and "same" have the same premise, like hard links. Both are handled correctly.
         assert_eq!(
             kinds(&report.writes),
             ["stale", "written", "written", "stale", "stale", "written", "written"]
