@@ -1,4 +1,4 @@
-//! One edit of a ref in a transaction, and the reasons for which a batch rejects it.
+//! One edit of a ref in a transaction, and the reasons for rejecting it.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::{Change, Error, Expected, Reason};
 /// The value that an edit gives a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum New {
-    /// The ref stays as it is: only its old value is checked.
+    /// The ref is not changed: only its old value is checked.
     Keep,
     /// An object. The null name deletes the ref and its reflog.
     Id(ObjectId),
@@ -29,7 +29,7 @@ pub enum Old {
     Symbolic(BString),
 }
 
-/// How an edit of a symbolic ref is meant.
+/// The handling of a symbolic ref.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
     /// The ref at the end of the chain changes.
@@ -38,10 +38,10 @@ pub enum Follow {
     No,
 }
 
-/// When an edit starts a reflog. An existing one is always continued.
+/// The condition under which an edit starts a reflog. An existing reflog is always continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewLog {
-    /// As [`super::LogPolicy`] says.
+    /// As [`super::LogPolicy`] specifies.
     ByPolicy,
     /// Always.
     Always,
@@ -56,17 +56,17 @@ pub struct Edit {
     pub new: New,
     /// The old value.
     pub old: Old,
-    /// How a symbolic ref is treated.
+    /// The handling of a symbolic ref.
     pub follow: Follow,
-    /// When a reflog is started.
+    /// The condition under which a reflog is started.
     pub log: NewLog,
     /// The message for the reflog; white space is collapsed.
     pub message: BString,
-    /// The values for the reflog, if the caller knows better than the refs.
+    /// The values for the reflog, if the caller overrides those of the refs.
     pub logged: Logged,
 }
 
-/// Values for a line of a reflog. `None`: as the refs have them.
+/// Values for a line of a reflog. `None` means the value of the ref.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Logged {
     /// The old value.
@@ -76,7 +76,8 @@ pub struct Logged {
 }
 
 impl Edit {
-    /// An edit that sets `name` to `new`, whatever it was. A symbolic ref is followed.
+    /// Returns an edit that sets `name` to `new`, whatever the old value. A symbolic ref is
+    /// followed.
     pub fn set(name: &BStr, new: ObjectId, message: &BStr) -> Edit {
         Edit {
             name: name.to_owned(),
@@ -89,7 +90,7 @@ impl Edit {
         }
     }
 
-    /// The edit that a change stands for.
+    /// Converts a change to an edit.
     pub(super) fn of(change: Change, null: ObjectId) -> Edit {
         let old = match change.expected() {
             Expected::Any => Old::Any,
@@ -114,7 +115,7 @@ impl Edit {
     }
 }
 
-/// Why a batch leaves out one edit. The words are Git's.
+/// The reason why a batch skips one edit. The wording is Git's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Rejection {
@@ -140,8 +141,8 @@ impl fmt::Display for Rejection {
 }
 
 impl Error {
-    /// Returns the reason for which a batch leaves out the edit that caused this error. `None` if
-    /// it ends a batch as well.
+    /// Returns the reason for which a batch skips the edit that caused this error. Returns `None`
+    /// if the error ends the batch.
     pub fn rejection(&self) -> Option<Rejection> {
         Some(match self {
             Error::DuplicateVia { .. }

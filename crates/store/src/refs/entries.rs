@@ -1,5 +1,5 @@
-//! Entries of one reflog, as the stash uses them: each entry is a value of its own, and the ref has
-//! the newest one.
+//! Entries of one reflog, as the stash uses them: each entry is a value of its own, and the ref
+//! contains the newest one.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use format::{ObjectId, reflog};
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Components, Lock, LockOptions, Wait, lock::sync_parent};
 
-/// Sets the ref `name` to `new`, and logs that whatever the policy says about new reflogs.
+/// Sets the ref `name` to `new`, and logs the change even if the policy creates no reflog.
 pub fn record(
     options: &Options,
     name: &BStr,
@@ -30,11 +30,11 @@ pub fn record(
 }
 
 /// Removes the entry `index` (0 is the newest) from the reflog of `name`, if its new value is
-/// `expected`. The ref gets the value of the newest entry that is left. Without any, the ref is
+/// `expected`. The ref gets the value of the newest remaining entry. If none remains, the ref is
 /// deleted.
 ///
-/// As in Git, the entry after the removed one gets its old value from the one before. Malformed
-/// lines stay.
+/// As in Git, the entry after the removed one gets a new old value: the new value of the entry
+/// before the removed one. Malformed lines are kept.
 pub fn drop_entry(options: &Options, name: &BStr, index: usize, expected: ObjectId) -> Result<(), Error> {
     let (mut lock, value) = transaction::lock_existing(options, name)?;
     let path = paths::log(options, name);
@@ -80,7 +80,7 @@ struct Left {
     top: Option<ObjectId>,
 }
 
-/// Returns the reflog without one entry. `None` if there is no such entry.
+/// Returns the reflog without one entry. Returns `None` if the entry does not exist or differs.
 fn without(options: &Options, content: &[u8], index: usize, expected: ObjectId) -> Option<Left> {
     let hash = options.hash;
     let position = reflog::entries(hash, content).count().checked_sub(index + 1)?;

@@ -15,8 +15,8 @@ use crate::{Components, Fsync};
 
 use super::{Error, LogPolicy, NewLog, Options, paths, side_by_side};
 
-/// Returns true if reflogs are synced: with refs, unless the user chose what is synced. In Git's
-/// terms a reflog belongs to no component.
+/// Returns true if reflogs are synced: together with refs, unless the user chose components. In
+/// Git, reflogs belong to no component.
 pub(super) fn is_synced(fsync: &Fsync) -> bool {
     !fsync.explicit && fsync.hardens(Components::REFERENCE)
 }
@@ -39,18 +39,18 @@ pub(super) struct Line<'a> {
     pub(super) message: &'a BStr,
 }
 
-/// A line that was appended, so that it can be synced or taken back.
+/// An appended line, which can be synced or removed again.
 #[derive(Debug)]
 pub(super) struct Appended {
     pub(super) path: PathBuf,
-    /// The size of the log before. `None`: there was no log.
+    /// The size of the log before, in bytes. `None` if there was no log.
     before: Option<u64>,
 }
 
 impl Appended {
-    /// Takes the line back. The lock of the ref is still held.
+    /// Removes the line again. The lock of the ref is still held.
     pub(super) fn undo(&self) {
-        // The caller reports the error for which it does this.
+        // An error is ignored: the caller reports the error that made it undo the line.
         let _ = match self.before {
             None => by_path::remove_file(&self.path),
             Some(size) => by_path::open_to_change(&self.path).and_then(|file| file.set_len(size)),
@@ -58,8 +58,8 @@ impl Appended {
     }
 }
 
-/// Appends a line to the reflog of `name`, if it exists or is started. A failure leaves the log as
-/// it was. Directories with new names go to `dirs`.
+/// Appends a line to the reflog of `name`, if the reflog exists or has to be started. A failure
+/// leaves the log unchanged. Directories with new names are added to `dirs`.
 pub(super) fn append(
     options: &Options,
     name: &BStr,
@@ -74,7 +74,7 @@ pub(super) fn append(
     let text = text(options, line)?;
     let appended = Appended { path, before };
     let size = before.unwrap_or(0);
-    // A line that a crash cut off must not swallow this one.
+    // If a crash cut off the last line, this line must not be joined to it.
     let joined = match size > 0 && lacks_end(&appended.path, size) {
         true => [b"\n", &text[..]].concat(),
         false => text,
@@ -90,7 +90,7 @@ pub(super) fn append(
     }
 }
 
-/// Returns true if the last byte of the file is no line feed.
+/// Returns true if the last byte of the file is not a line feed.
 fn lacks_end(path: &Path, size: u64) -> bool {
     let mut last = [b'\n'];
     let read = by_path::open(path).and_then(|file| file.read_exact_at(&mut last, size - 1));
@@ -101,7 +101,7 @@ fn is_started(options: &Options, name: &BStr, new_log: NewLog) -> bool {
     new_log == NewLog::Always || begins(options.log, name)
 }
 
-/// Returns an error if a change of `name` is logged and the committer is unknown.
+/// Returns an error if a change of `name` will be logged and the committer is unknown.
 pub(super) fn check_committer(options: &Options, name: &BStr, new_log: NewLog) -> Result<(), Error> {
     let Err(why) = &options.committer else { return Ok(()) };
     let path = paths::log(options, name);
@@ -116,7 +116,7 @@ pub(super) fn check_committer(options: &Options, name: &BStr, new_log: NewLog) -
     }
 }
 
-/// Returns an error if the path of the reflog of `name` is a directory that holds other reflogs.
+/// Returns an error if the path of the reflog of `name` is a directory that contains other reflogs.
 pub(super) fn check_place(options: &Options, name: &BStr) -> Result<(), Error> {
     let path = paths::log(options, name);
     match begins(options.log, name) && paths::holds_files(&path) {
@@ -136,7 +136,8 @@ fn open(
     let path = paths::log(options, name);
     let shown = || paths::display_path(options, path.clone());
     let failed = |source| Error::CannotLog { name: name.to_owned(), path: shown(), source };
-    // Most logs exist. A new one is created by this process, or its size is that of another's.
+    // Most logs exist, so open without creating first. If another process creates the log at the
+    // same time, its size is known.
     let opened = match by_path::append(&path, false, 0o666) {
         Err(error) if begin && error.kind() == io::ErrorKind::NotFound => create(options, &path, dirs),
         Err(error) if begin && error.kind() == io::ErrorKind::IsADirectory => {
@@ -156,12 +157,12 @@ fn open(
         }
         opened => opened.map_err(failed)?,
     };
-    // Like Git, goes on if the log is writable but owned by another user.
+    // As in Git, this is not an error if the log is writable but owned by another user.
     let _ = options.locks.shared.adjust_file(&file);
     Ok(Some(Opened { file, path, before }))
 }
 
-/// A reflog that is open for appending.
+/// A reflog opened for appending.
 struct Opened {
     file: File,
     path: PathBuf,
@@ -180,7 +181,8 @@ fn create(options: &Options, path: &Path, dirs: &mut BTreeSet<PathBuf>) -> io::R
     Ok((None, file?))
 }
 
-/// Removes the reflog of `name`, and directories that are now empty. Its directory goes to `dirs`.
+/// Removes the reflog of `name`, and directories that become empty. Its directory is added to
+/// `dirs`.
 pub(super) fn remove(options: &Options, name: &BStr, dirs: &mut BTreeSet<PathBuf>) -> Result<(), Error> {
     let path = paths::log(options, name);
     match by_path::remove_file(&path) {

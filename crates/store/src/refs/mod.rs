@@ -26,7 +26,7 @@ pub use packed::{PackedRef, write_packed};
 pub use preflight::preflight;
 pub use transaction::{Failures, Observer, Rejected, Stage, Transaction, apply, check_name_of};
 
-/// Where and how to write refs.
+/// The location and the options for writing refs.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The worktree's Git directory, absolute.
@@ -37,8 +37,8 @@ pub struct Options {
     pub display_dir: PathBuf,
     /// The repository's hash.
     pub hash: HashKind,
-    /// `<name> <<email>> <seconds> <zone>` for reflogs. If it is unknown, the reason; changes that
-    /// are logged then fail.
+    /// `<name> <<email>> <seconds> <zone>` for reflogs. If it is unknown, the reason for that;
+    /// changes that are logged then fail.
     pub committer: Result<BString, String>,
     /// `core.logAllRefUpdates`
     pub log: LogPolicy,
@@ -81,9 +81,9 @@ pub enum LogPolicy {
 /// One change. A transaction locks and checks all its changes before it makes the first one.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Set `name` to `new` and log `message`. If HEAD is symbolic to `name`, HEAD's reflog gets the
-    /// line too, even if the value stays the same. A symbolic ref is followed, and its own reflog
-    /// gets the line as well. HEAD is not followed, so this detaches it.
+    /// Set `name` to `new` and log `message`. If HEAD points to `name`, HEAD's reflog also gets the
+    /// line, even if the value stays the same. A symbolic ref is followed, and its own reflog also
+    /// gets the line. HEAD is not followed, so setting HEAD detaches it.
     Update {
         /// Full name.
         name: BString,
@@ -146,7 +146,7 @@ impl Change {
     }
 }
 
-/// Why refs were not changed. The messages are Git's.
+/// The reason why refs were not changed. The messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -157,7 +157,7 @@ pub enum Error {
     BadName { name: BString },
     #[error("multiple updates for ref '{name}' not allowed")]
     Duplicate { name: BString },
-    /// Usually a symbolic ref that leads to itself.
+    /// Usually caused by a symbolic ref that points to itself.
     #[error("multiple updates for '{name}' (including one via symref '{via}') are not allowed")]
     DuplicateVia { name: BString, via: BString },
     #[error("refusing to update pseudoref '{name}'")]
@@ -199,7 +199,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns true if the error is about the ref `name` alone.
+    /// Returns true if the error concerns only the ref `name`.
     pub fn is_of(&self, name: &BStr) -> bool {
         match self {
             Error::CannotLock { name: of, .. }
@@ -221,7 +221,7 @@ impl Error {
     }
 }
 
-/// Why one ref could not be locked at its expected value.
+/// The reason why one ref could not be locked at its expected value.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Reason {

@@ -1,7 +1,8 @@
 //! Reads and rewrites the packed-refs file ([`format::packed_refs`]).
 //!
-//! A rewrite keeps the lines of other refs unchanged. The header claims no more than the old one
-//! did: if the old file does not give the peeled value of every ref, the new one does not claim to.
+//! A rewrite keeps the lines of other refs unchanged. The new header states only traits that the
+//! old file had: if the old file lacks the peeled value of a ref, the new header does not state
+//! that all are present.
 
 use std::{
     io::{self, Write},
@@ -19,7 +20,7 @@ use sys::{Map, Stat, by_path};
 use super::{Error, Options, paths};
 use crate::{Components, Lock, LockOptions, lock::sync_parent};
 
-/// The traits that Git knows, in its order.
+/// The traits that Git supports, in its order.
 const TRAITS: [&str; 3] = ["peeled", "fully-peeled", "sorted"];
 
 /// One ref for [`write_packed`].
@@ -29,21 +30,21 @@ pub struct PackedRef {
     pub name: BString,
     /// The object that it points to.
     pub oid: ObjectId,
-    /// If that is a tag: the object that the tag finally points to. Otherwise `None`.
+    /// The object that the tag finally points to; `None` if `oid` is not a tag.
     pub peeled: Option<ObjectId>,
 }
 
-/// A packed-refs file as it was when it was loaded.
+/// A packed-refs file in the state in which it was loaded.
 pub(super) struct Packed {
     /// Its path as it appears in messages.
     display_path: PathBuf,
-    /// Empty if there is no file.
+    /// Empty if the file is missing.
     refs: PackedRefs<Content>,
-    /// `None` if there is no file.
+    /// `None` if the file is missing.
     version: Option<Version>,
 }
 
-/// The inode, the size and the times of a file. The inode of a mapped file is not used again.
+/// The inode, the size and the times of a file. The inode of a mapped file cannot be reused.
 type Version = (u64, u64, (i64, u32), (i64, u32));
 
 fn version_of(stat: &Stat) -> Version {
@@ -84,7 +85,7 @@ impl Packed {
         Ok(Packed { display_path, refs, version })
     }
 
-    /// Returns true if the file is still the one that was loaded.
+    /// Returns true if the file has not changed since it was loaded.
     pub(super) fn is_current(&self, options: &Options) -> bool {
         let now = by_path::stat_followed(&paths::packed(options));
         now.is_ok_and(|stat| stat.as_ref().map(version_of) == self.version)
@@ -111,7 +112,7 @@ impl Packed {
         out.push(b' ');
         let is_new = self.refs.traits().is_none() && self.refs.is_empty();
         for name in TRAITS {
-            // The lines come out sorted. Other traits are those of the old lines.
+            // The lines are written in order. Other traits are kept from the old file.
             if is_new || name == "sorted" || self.refs.has_trait(name) {
                 out.extend_from_slice(name.as_bytes());
                 out.push(b' ');
@@ -150,15 +151,16 @@ fn push(out: &mut Vec<u8>, new: &PackedRef) {
     }
 }
 
-/// The lock `packed-refs.lock`, held.
+/// The held lock `packed-refs.lock`.
 pub(super) struct PackedLock<'a> {
     options: &'a Options,
     lock: Lock,
     staged: Option<Staged>,
 }
 
-/// The file `packed-refs.new`. It is separate from the lock, so that the lock can stay until the
-/// loose refs have changed too. Dropping it unpublished removes it.
+/// The file `packed-refs.new`. It is separate from the lock file, so that the lock can be held
+/// until the loose refs have changed too. Dropping the value before it is published removes the
+/// file.
 struct Staged {
     path: PathBuf,
     published: bool,
@@ -167,7 +169,7 @@ struct Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if !self.published {
-            // If this fails, the next process that takes the lock removes it.
+            // If this fails, the next process that takes the lock removes the file.
             let _ = by_path::remove_file(&self.path);
         }
     }
@@ -198,7 +200,7 @@ impl<'a> PackedLock<'a> {
             let path = path.clone();
             move |source| Error::Io { what, path, source }
         };
-        // The holder of the lock owns this name. A killed process may have left a file behind.
+        // Only the holder of the lock uses this name. A killed process may have left a file behind.
         match by_path::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io("remove")(error)),
             _ => {}
@@ -227,7 +229,7 @@ impl<'a> PackedLock<'a> {
 
 /// Writes many new refs into packed-refs at once, as a clone does, without reflogs. `refs` must be
 /// sorted by name. A ref that is already packed is replaced. Loose refs of the same names would
-/// hide them, and are not checked: a new repository has none.
+/// override them, but are not checked: a new repository has none.
 pub fn write_packed(options: &Options, refs: &[PackedRef]) -> Result<(), Error> {
     if let Some(pair) = refs.windows(2).find(|pair| pair[0].name >= pair[1].name) {
         return Err(Error::Duplicate { name: pair[1].name.clone() });

@@ -58,8 +58,8 @@ pub(super) fn display_path(options: &Options, path: PathBuf) -> PathBuf {
 }
 
 /// Creates the directories above `path` with the repository's shared permissions. The parent of
-/// each new one goes to `changed`, to be synced. Returns `ENOTDIR` or `EEXIST` if something else is
-/// in the way.
+/// each new directory is added to `changed`, to be synced. Returns `ENOTDIR` or `EEXIST` if a file
+/// is in the place of a directory.
 pub(super) fn create_parents(
     options: &Options,
     path: &Path,
@@ -85,7 +85,7 @@ pub(super) fn create_parents(
 }
 
 /// Removes a directory that contains only empty directories, at any depth. Otherwise returns
-/// `ENOTEMPTY`, and some empty directories are gone.
+/// `ENOTEMPTY`; some empty directories may be removed by then.
 pub(super) fn remove_empty_tree(path: &Path) -> io::Result<()> {
     for (name, file_type) in by_path::list(path)? {
         if file_type != FileType::Directory {

@@ -1,8 +1,8 @@
-//! Checks if [`apply`](super::apply) would refuse changes, without writing anything.
+//! Checks whether [`apply`](super::apply) would refuse changes, without writing anything.
 //!
 //! A command that changes a worktree calls this first, and changes refs last. The changes are
-//! checked again when they are applied. So this checks only locks, the committer, and names that a
-//! new ref would conflict with.
+//! checked again when they are applied. So this module checks only locks, the committer, and
+//! conflicts of names.
 
 use std::io;
 
@@ -27,7 +27,7 @@ fn one(options: &Options, reader: &mut Reader<'_>, change: &Change) -> Result<()
     let name = change.name();
     let cannot = |reason| Error::CannotLock { name: name.to_owned(), reason };
     match Lock::wait_until_free(&paths::loose(options, name), options.locks.loose) {
-        // Another ref is in the way of the lock's directory.
+        // Another ref has the name of the lock's directory.
         Err(crate::Error::CannotLock { source, .. }) if source.kind() == io::ErrorKind::NotADirectory => {}
         free => free.map_err(|error| cannot(Reason::Lock(error)))?,
     }

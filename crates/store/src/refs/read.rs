@@ -27,7 +27,7 @@ pub(super) const MAX_DEPTH: usize = 5;
 pub(super) enum Raw {
     /// No such ref.
     Missing,
-    /// No such ref, but a loose directory of that name, or a link to one.
+    /// The ref does not exist, but there is a loose directory of that name, or a link to one.
     Directory,
     /// The name of an object.
     Direct(ObjectId),
@@ -43,7 +43,7 @@ pub(super) enum End {
     Id(ObjectId),
     /// The last ref does not exist.
     Dangling,
-    /// The chain is too long, or ends in what is no ref.
+    /// The chain is too long, or its end is not a ref.
     Broken,
 }
 
@@ -58,8 +58,8 @@ impl<'a> Reader<'a> {
         Reader { options, packed: None }
     }
 
-    /// Returns the packed refs as they are now: another process may have packed a loose ref that is
-    /// not there any more.
+    /// Returns the current packed refs: another process may have packed a loose ref that no longer
+    /// exists.
     pub(super) fn packed(&mut self) -> Result<&Packed, Error> {
         if self.packed.as_ref().is_none_or(|packed| !packed.is_current(self.options)) {
             self.packed = Some(Packed::load(self.options)?);
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
             Ok(Content::Link(target)) => return Ok(Raw::Symbolic(target.into_os_string().into_vec().into())),
             Ok(Content::Dangling) => return Ok(Raw::Missing),
             Ok(Content::LinkedDirectory) => return Ok(Raw::Directory),
-            // A loose ref with a shorter name is in the way.
+            // A component of the path is a loose ref.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 return self.packed_or(name, Raw::Missing);
             }
@@ -106,7 +106,8 @@ impl<'a> Reader<'a> {
         Ok(self.packed()?.find(name)?.map_or(otherwise, Raw::Direct))
     }
 
-    /// Returns the object that a ref finally leads to, or `None` if it leads nowhere.
+    /// Returns the object that a ref finally leads to, or `None` if the chain does not end at an
+    /// object.
     pub(super) fn resolve(&mut self, name: &BStr) -> Result<Option<ObjectId>, Error> {
         Ok(match self.end(name)? {
             End::Id(oid) => Some(oid),
@@ -130,13 +131,13 @@ impl<'a> Reader<'a> {
     /// Follows a ref to its end.
     pub(super) fn end(&mut self, name: &BStr) -> Result<End, Error> {
         let mut name = name.to_owned();
-        // A symbolic ref may name anything.
+        // A symbolic ref may contain any name.
         if !paths::is_valid(name.as_bstr()) {
             return Ok(End::Broken);
         }
         for _ in 0..MAX_DEPTH {
             let raw = match self.raw(name.as_bstr()) {
-                // A symbolic link that leads to itself.
+                // The ref is a symbolic link that leads to itself.
                 Err(Error::Io { source, .. }) if sys::is_symlink_refused(&source) => return Ok(End::Broken),
                 raw => raw?,
             };

@@ -1,4 +1,4 @@
-//! Syncs many files and directories at once. The disk takes flushes of several threads together.
+//! Syncs many files and directories in parallel. The disk combines the flushes of several threads.
 
 use std::{
     io,
@@ -10,8 +10,8 @@ use sys::by_path;
 use super::Error;
 use crate::{Components, Fsync, side_by_side};
 
-/// Syncs files and directories, if refs are hardened. A directory that is gone by now is replaced
-/// by the nearest one above it.
+/// Syncs files and directories, if refs are hardened. A directory that no longer exists is replaced
+/// by its nearest existing parent.
 pub(super) fn sync(fsync: &Fsync, files: &[PathBuf], dirs: &[PathBuf]) -> Result<(), Error> {
     if !fsync.hardens(Components::REFERENCE) {
         return Ok(());
@@ -26,7 +26,7 @@ pub(super) fn sync(fsync: &Fsync, files: &[PathBuf], dirs: &[PathBuf]) -> Result
 
 fn sync_file(fsync: &Fsync, path: &Path) -> io::Result<()> {
     let file = match by_path::open(path) {
-        // A file that may only be written.
+        // The file has only write permission.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => by_path::append(path, false, 0),
         opened => opened,
     };

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// The lines that were appended, and the directories that got new logs.
+/// The appended lines, and the directories of new logs.
 #[derive(Default)]
 struct Logs {
     appended: Vec<Appended>,
@@ -29,14 +29,14 @@ struct Logs {
 }
 
 impl Logs {
-    /// Takes the lines back.
+    /// Removes the lines again.
     fn undo(&self) {
         self.appended.iter().rev().for_each(Appended::undo);
     }
 }
 
 impl Transaction<'_> {
-    /// Makes all edits, or those that were not rejected, which it returns.
+    /// Makes all edits that were not rejected. Returns the rejected edits.
     pub fn commit(mut self) -> Result<Vec<Rejected>, Error> {
         if !self.is_prepared {
             self.prepare()?;
@@ -54,11 +54,11 @@ impl Transaction<'_> {
         Ok(self.rejections())
     }
 
-    /// Appends a line for each change to the reflogs that exist or are started.
+    /// Appends a line for each change to the reflogs that exist or have to be started.
     fn append_logs(&self, logs: &mut Logs) -> Result<(), Error> {
         let options = self.finder.options;
         let null = ObjectId::null(options.hash);
-        // Refs that change before a symbolic ref to them is logged.
+        // The new values of refs that change before a symbolic ref to them is logged.
         let mut changed: HashMap<&BStr, &New> = HashMap::new();
         for update in self.updates.iter().filter(|update| update.rejected.is_none()) {
             if update.role == Role::Ref && !update.is_written {
@@ -102,7 +102,7 @@ impl Transaction<'_> {
         Ok(None)
     }
 
-    /// Syncs the lines, the new logs' directories and the lock files side by side.
+    /// Syncs the appended lines, the directories of new logs and the lock files in parallel.
     fn sync_staged(&self, logs: &Logs) -> Result<(), Error> {
         let fsync = &self.finder.options.fsync;
         if !fsync.hardens(Components::REFERENCE) {
@@ -124,8 +124,8 @@ impl Transaction<'_> {
         side_by_side::sync(fsync, &files, &dirs)
     }
 
-    /// Renames the lock files, and syncs their directories. If the first cannot be renamed, takes
-    /// the lines of logs back.
+    /// Renames the lock files, and syncs their directories. If the first rename fails, removes the
+    /// appended lines again.
     fn publish(&mut self, logs: &Logs) -> Result<(), Error> {
         let mut dirs = std::mem::take(&mut self.new_dirs);
         let mut result = Ok(());
@@ -161,7 +161,7 @@ impl Transaction<'_> {
         if deleted.is_empty() {
             return Ok(());
         }
-        // Removes logs first: a ref without its log is better than a log without its ref.
+        // Logs are removed first: a ref without its log is better than a log without its ref.
         let mut dirs = BTreeSet::new();
         for (name, _) in &deleted {
             log::remove(options, name.as_bstr(), &mut dirs)?;
@@ -200,7 +200,7 @@ fn publish(name: &BString, lock: &mut Lock) -> Result<(), Error> {
 fn remove_loose(path: &Path) -> Result<bool, Error> {
     use std::io::ErrorKind::{IsADirectory, NotFound};
     match by_path::remove_file(path) {
-        // The ref was only packed, or the directory of that name holds other refs.
+        // The ref was only packed, or the path is a directory that contains other refs.
         Err(error) if matches!(error.kind(), NotFound | IsADirectory) => Ok(false),
         Err(source) => Err(Error::Io { what: "remove", path: path.to_owned(), source }),
         Ok(()) => Ok(true),

@@ -1,4 +1,4 @@
-//! The locks of a transaction, and names that are in the way of a ref.
+//! The locks of a transaction, and conflicts of ref names.
 
 use std::{collections::BTreeSet, io, path::PathBuf};
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The lock of a loose ref. Dropping it removes directories that are empty without it.
+/// The lock of a loose ref. Dropping it removes directories that become empty.
 pub(in crate::refs) struct RefLock<'a> {
     options: &'a Options,
     name: BString,
@@ -39,7 +39,7 @@ impl Drop for RefLock<'_> {
     }
 }
 
-/// Names that a transaction has checked, so that common directories are checked once.
+/// The names that a transaction has checked, so that shared directories are checked once.
 #[derive(Default)]
 pub(super) struct Checked(BTreeSet<BString>);
 
@@ -68,7 +68,7 @@ pub(super) struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    /// Locks a loose ref, and creates its missing directories. Their parents go to `dirs`.
+    /// Locks a loose ref, and creates its missing directories. Their parents are added to `dirs`.
     pub(super) fn lock(
         &mut self,
         name: &BStr,
@@ -114,7 +114,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Returns a conflict with `name`: an existing ref, or one of this transaction.
+    /// Returns a ref whose name conflicts with `name`: an existing ref, or one of this transaction.
     fn conflict(&mut self, name: &BStr) -> Result<Option<Reason>, Error> {
         let exists = |existing: BString| Some(Reason::Conflict { existing, name: name.to_owned() });
         let together = |other: BString| Some(Reason::Together { name: name.to_owned(), other });
@@ -138,7 +138,7 @@ impl<'a> Finder<'a> {
         self.names.range(prefix.clone()..).next().filter(|other| other.starts_with(&prefix)).cloned()
     }
 
-    /// Removes empty directories, left over from removed refs, from the path of the ref's file.
+    /// Removes empty directories at the path of the ref's file, which removed refs left behind.
     pub(super) fn clear_directory(&mut self, name: &BStr) -> Result<(), Error> {
         let path = paths::loose(self.options, name);
         if paths::remove_empty_tree(&path).is_ok() {
@@ -150,8 +150,8 @@ impl<'a> Finder<'a> {
         Err(Error::CannotLock { name: name.to_owned(), reason })
     }
 
-    /// Checks a new name against packed refs, which no directory protects, and against the names of
-    /// this transaction.
+    /// Checks a new name against packed refs, for which no directory prevents a conflict, and
+    /// against the names of this transaction.
     pub(super) fn check_available(&mut self, name: &BStr, checked: &mut Checked) -> Result<(), Error> {
         for above in above(name) {
             if checked.0.contains(above) {
@@ -176,7 +176,7 @@ impl<'a> Finder<'a> {
 }
 
 impl Transaction<'_> {
-    /// The name of the edit that an update came from, which messages name.
+    /// Returns the name of the edit that caused an update, for messages.
     pub(super) fn original(&self, mut at: usize) -> BString {
         while let Some(parent) = self.updates[at].parent {
             at = parent;

@@ -2,13 +2,13 @@
 //!
 //! Order: each ref is locked, read under its lock and checked, and its new value is written into
 //! the lock file. A symbolic ref that is followed adds an update of its target; a change of the
-//! branch that HEAD names adds one of HEAD's reflog. Then names are checked against packed refs and
-//! against each other. Then packed-refs is locked if refs are removed. Nothing has changed so far,
-//! and any failure drops all locks (`prepare.rs`).
+//! branch that HEAD points to adds an update of HEAD's reflog. Then names are checked against
+//! packed refs and against each other. Then packed-refs is locked if refs are removed. Nothing has
+//! changed so far, and any failure releases all locks (`prepare.rs`).
 //!
-//! Then the lines of reflogs are appended. They and the lock files are synced side by side. Then
-//! all lock files are renamed, and their directories are synced side by side. Removals come last:
-//! reflogs, packed-refs, loose files, and directories that are now empty (`finish.rs`).
+//! Then lines are appended to reflogs. They and the lock files are synced in parallel. Then all
+//! lock files are renamed, and their directories are synced in parallel. Removals come last:
+//! reflogs, packed-refs, loose files, and directories that become empty (`finish.rs`).
 //!
 //! If a rename fails (on a full disk, for example), earlier refs have changed and later ones have
 //! not. The files backend has no journal to prevent this.
@@ -41,11 +41,11 @@ pub(super) use lock::{RefLock, lock_existing};
 pub enum Failures {
     /// No edit is made.
     EndAll,
-    /// The edit is left out and reported, the others are made.
+    /// The edit is skipped and reported; the others are made.
     RejectOne,
 }
 
-/// A step of a transaction that an observer (the hook `reference-transaction`) is told of.
+/// A step of a transaction, as reported to an observer (the hook `reference-transaction`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Stage {
@@ -66,18 +66,18 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Is told each stage and its edits, a line each: `<old> SP <new> SP <name> LF`. Returns false to
-/// end the transaction, which counts before the refs have changed.
+/// Receives each stage with its edits, one line each: `<old> SP <new> SP <name> LF`. Returns false
+/// to abort the transaction, which has an effect only before the refs have changed.
 pub type Observer<'a> = Box<dyn FnMut(Stage, &[u8]) -> bool + 'a>;
 
-/// An edit that was left out.
+/// A rejected edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     /// The name of the ref.
     pub name: BString,
-    /// Its new value, if one was given. Null for a symbolic one, as in Git.
+    /// Its new value, if it has one. Null for a symbolic ref, as in Git.
     pub new: Option<ObjectId>,
-    /// The old value that was expected, if any. Null for a symbolic one.
+    /// The expected old value, if any. Null for a symbolic ref.
     pub old: Option<ObjectId>,
     /// The kind of the error.
     pub kind: Rejection,
@@ -96,7 +96,7 @@ enum Role {
     HeadLog,
 }
 
-/// One update: an edit, or one that follows from it.
+/// One update: an edit, or an update that an edit implies.
 struct Update {
     name: BString,
     new: New,
@@ -106,13 +106,13 @@ struct Update {
     message: BString,
     logged: Logged,
     role: Role,
-    /// The update that this one follows from.
+    /// The update that implied this one.
     parent: Option<usize>,
-    /// HEAD led here, so HEAD's log needs no other line.
+    /// True if HEAD led to this update, so that HEAD's log needs no other line.
     via_head: bool,
-    /// The lock, an index of [`Transaction::held`].
+    /// An index into [`Transaction::held`].
     lock: Option<usize>,
-    /// The lock file holds the new value.
+    /// True if the lock file contains the new value.
     is_written: bool,
     rejected: Option<(Rejection, String)>,
 }
@@ -127,15 +127,16 @@ impl Update {
     }
 }
 
-/// A lock, and the ref as it was under it.
+/// A lock, and the state of the ref under this lock.
 struct Held<'a> {
     lock: RefLock<'a>,
     raw: Raw,
-    /// The value before. For a symbolic ref, the value of its target.
+    /// The old value. For a symbolic ref, the value of its target.
     old: ObjectId,
 }
 
-/// A transaction: edits are added, prepared and committed. Dropping it before that changes nothing.
+/// A transaction: edits are added, prepared and committed. Dropping it before the commit changes
+/// nothing.
 pub struct Transaction<'a> {
     finder: Finder<'a>,
     failures: Failures,
@@ -143,13 +144,14 @@ pub struct Transaction<'a> {
     updates: Vec<Update>,
     held: Vec<Held<'a>>,
     locks: HashMap<BString, usize>,
-    /// Missing refs, to be checked against packed ones, by the number of their update.
+    /// The update numbers of missing refs, whose names must be checked against packed refs.
     missing: Vec<usize>,
-    /// The updates that were left out, in that order.
+    /// The rejected updates, in the order of their rejection.
     rejected: Vec<usize>,
     /// The branch that HEAD points to.
     branch: Option<BString>,
-    /// A change of HEAD beside one of its branch is no error, and HEAD's log gets its own line.
+    /// True if one transaction may change both HEAD and its branch. HEAD's log then gets its own
+    /// line.
     allows_head: bool,
     packed_lock: Option<PackedLock<'a>>,
     packed_lines: Vec<u8>,
@@ -158,9 +160,9 @@ pub struct Transaction<'a> {
     is_prepared: bool,
 }
 
-/// Applies all changes, or none. [`Error`] lists Git's reasons to refuse.
+/// Applies all changes, or none. [`Error`] lists Git's reasons for a refusal.
 ///
-/// To move the branch that HEAD points to, change the branch. HEAD's reflog gets the line too,
+/// To move the branch that HEAD points to, change the branch. HEAD's reflog also gets the line,
 /// unless the same transaction changes HEAD.
 pub fn apply(options: &Options, changes: Vec<Change>) -> Result<(), Error> {
     let mut transaction = Transaction::new(options, Failures::EndAll);
@@ -184,7 +186,7 @@ pub(super) fn check_name(change: &Change) -> Result<(), Error> {
     if allowed { Ok(()) } else { Err(Error::BadName { name: name.to_owned() }) }
 }
 
-/// Returns an error if Git would not make this edit because of the ref's name.
+/// Returns an error if Git would refuse this edit because of the ref's name.
 pub fn check_name_of(edit: &Edit) -> Result<(), Error> {
     let name = edit.name.as_bstr();
     if name == "FETCH_HEAD" || name == "MERGE_HEAD" {
@@ -218,12 +220,12 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Sets the observer of all stages.
+    /// Sets the observer, which is notified of each stage.
     pub fn observed_by(&mut self, observer: Observer<'a>) {
         self.observer = Some(observer);
     }
 
-    /// Adds an edit. Only its name is checked now.
+    /// Adds an edit. This checks only its name.
     pub fn add(&mut self, edit: Edit) -> Result<(), Error> {
         check_name_of(&edit)?;
         self.push(edit);
@@ -249,7 +251,7 @@ impl<'a> Transaction<'a> {
         });
     }
 
-    /// Ends the transaction without a change.
+    /// Ends the transaction without changes.
     pub fn abort(mut self) {
         self.release();
         self.tell(Stage::Aborted);
@@ -261,7 +263,7 @@ impl<'a> Transaction<'a> {
         self.packed_lock = None;
     }
 
-    /// Tells the observer. Returns false if it objects.
+    /// Notifies the observer. Returns false if the observer aborts.
     fn tell(&mut self, stage: Stage) -> bool {
         if self.observer.is_none() {
             return true;
@@ -270,14 +272,14 @@ impl<'a> Transaction<'a> {
         self.observer.as_mut().is_none_or(|observer| observer(stage, &lines))
     }
 
-    /// Like [`Transaction::tell`], of the refs that are removed from packed-refs: for Git they are
-    /// a transaction of their own.
+    /// Like [`Transaction::tell`], for the refs that are removed from packed-refs: in Git their
+    /// removal is a separate transaction.
     fn tell_packed(&mut self, stage: Stage) -> bool {
         let Transaction { observer, packed_lines, .. } = self;
         packed_lines.is_empty() || observer.as_mut().is_none_or(|observer| observer(stage, packed_lines))
     }
 
-    /// The edits as the observer gets them.
+    /// Returns the edits in the format for the observer.
     fn lines(&self) -> Vec<u8> {
         let null = ObjectId::null(self.finder.options.hash).to_string();
         let mut lines = Vec::new();
@@ -297,7 +299,7 @@ impl<'a> Transaction<'a> {
         lines
     }
 
-    /// The edits that were left out, once the transaction is committed.
+    /// Returns the rejected edits, once the transaction is committed.
     fn rejections(&self) -> Vec<Rejected> {
         let null = ObjectId::null(self.finder.options.hash);
         let one = |&at: &usize| {
@@ -319,7 +321,7 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Returns the names that `name` needs as directories: `refs` and `refs/heads` for
+/// Returns the prefixes of `name` that are directories: `refs` and `refs/heads` for
 /// `refs/heads/main`.
 pub(super) fn above(name: &BStr) -> impl Iterator<Item = &BStr> {
     name.find_iter("/").map(|slash| name[..slash].as_bstr())

@@ -26,7 +26,7 @@ impl<'a> Transaction<'a> {
         self.ask(Stage::Prepared)
     }
 
-    /// Tells the observer, which may end the transaction.
+    /// Notifies the observer. Returns an error if the observer aborts.
     fn ask(&mut self, stage: Stage) -> Result<(), Error> {
         if self.tell(stage) {
             return Ok(());
@@ -49,11 +49,11 @@ impl<'a> Transaction<'a> {
     fn stage(&mut self) -> Result<(), Error> {
         self.branch = match self.finder.reader.raw("HEAD".into()) {
             Ok(Raw::Symbolic(branch)) => Some(branch),
-            // Its log would lack a line.
+            // If HEAD cannot be read, its log would miss a line.
             Err(error) if !is_endless_link(&error) => return Err(error),
             _ => None,
         };
-        // Updates that follow from others are appended meanwhile.
+        // The loop appends implied updates.
         let mut at = 0;
         while at < self.updates.len() {
             if let Err(error) = self.stage_one(at) {
@@ -74,7 +74,7 @@ impl<'a> Transaction<'a> {
         self.prepare_packed()
     }
 
-    /// Leaves out the update `at`, if the error allows that.
+    /// Rejects the update `at`, if the error concerns only this update.
     fn reject(&mut self, at: usize, error: Error) -> Result<(), Error> {
         match error.rejection() {
             Some(kind) if self.failures == Failures::RejectOne => {
@@ -107,7 +107,7 @@ impl<'a> Transaction<'a> {
         self.write(at, held)
     }
 
-    /// Adds a line for HEAD's reflog if HEAD names the updated branch.
+    /// Adds an update of HEAD's reflog if HEAD points to the updated branch.
     fn split_head(&mut self, at: usize) -> Result<(), Error> {
         let update = &self.updates[at];
         if update.role != Role::Ref || update.via_head || Some(&update.name) != self.branch.as_ref() {
@@ -145,11 +145,11 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Returns the lock of the ref, taken now if no other update has.
+    /// Returns the lock of the ref. Takes the lock unless another update has taken it.
     fn hold(&mut self, at: usize) -> Result<usize, Error> {
         let name = self.updates[at].name.clone();
         if let Some(held) = self.locks.get(&name) {
-            // As for Git: HEAD was edited too, and that edit was rejected.
+            // As in Git: HEAD was also edited, and that edit was rejected.
             return if self.updates[at].role == Role::HeadLog { Err(Error::HeadMoved) } else { Ok(*held) };
         }
         let must_exist = match &self.updates[at].old {
@@ -192,8 +192,8 @@ impl<'a> Transaction<'a> {
         Ok(Held { lock, raw, old })
     }
 
-    /// Checks that HEAD still names the branch that brought its line, and finds the line's old
-    /// value.
+    /// Checks that HEAD still points to the branch whose update added the line, and finds the
+    /// line's old value.
     fn match_head(&mut self, at: usize, held: usize, target: &BString) -> Result<(), Error> {
         let update = &self.updates[at];
         let parent = &self.updates[update.parent.expect("a line for HEAD comes from its branch")];
@@ -202,7 +202,7 @@ impl<'a> Transaction<'a> {
         }
         self.held[held].old = match update.old {
             Old::Id(oid) => oid,
-            // If the branch is symbolic, Git does not know its value yet, and logs the null name.
+            // If the branch is symbolic, Git has not resolved it yet, and logs the null name.
             _ => parent.lock.map_or(self.held[held].old, |lock| self.held[lock].old),
         };
         Ok(())
@@ -236,7 +236,8 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Moves the update of a symbolic ref to its target. The symbolic ref only gets a line.
+    /// Moves the update of a symbolic ref to its target. The symbolic ref itself only gets a log
+    /// line.
     fn split_symbolic(&mut self, at: usize, target: BString) -> Result<(), Error> {
         let update = &mut self.updates[at];
         if !refname::is_safe(target.as_bstr()) && !paths::is_valid(target.as_bstr()) {
@@ -266,7 +267,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Checks the old value of a ref that is not symbolic, or does not exist. Symbolic refs that
-    /// led here had the same one.
+    /// led to it expected the same value.
     fn check_direct(&mut self, at: usize, held: usize) -> Result<(), Error> {
         let old = self.held[held].old;
         match &self.updates[at].old {
@@ -316,7 +317,7 @@ impl<'a> Transaction<'a> {
         Ok(lock.held().close()?)
     }
 
-    /// Checks the committer where a missing one is an error, before anything changes.
+    /// Returns an error if the committer is required and missing, before anything changes.
     fn check_committer(&mut self) -> Result<(), Error> {
         if self.finder.options.committer.is_ok() {
             return Ok(());
@@ -347,7 +348,7 @@ impl<'a> Transaction<'a> {
         let removed: BTreeSet<&BStr> = in_order.iter().map(|name| name.as_bstr()).collect();
         let removed: Vec<&BStr> = removed.into_iter().collect();
         self.packed_lock = Some(PackedLock::take(self.finder.options)?);
-        // Only under the lock is the content stable.
+        // The content is stable only under the lock.
         self.finder.reader.forget_packed();
         let packed = self.finder.reader.packed()?;
         let mut found = false;
@@ -379,7 +380,7 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// Returns true if a symbolic link leads to itself, so that the file is no ref.
+/// Returns true if a symbolic link leads to itself, so that the path is not a ref.
 fn is_endless_link(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if sys::is_symlink_refused(source))
 }
