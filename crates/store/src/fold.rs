@@ -1,20 +1,20 @@
 //! Folds small packs into one.
 //!
 //! Commands that add many objects write a pack each ([`crate::objects::Transaction`]). Every lookup
-//! asks every pack, so they must not pile up. When there are more than a number of them, their
-//! entries are copied into one new pack.
+//! searches every pack, so the number of packs must stay small. Above a limit, their entries are
+//! copied into one new pack.
 //!
-//! Promise: no object is lost, and readers may be at work. The new pack is published and on the
-//! disk before the first old one is removed. A reader that has an old one open goes on with it; one
-//! that does not find it looks for packs again, as Git does.
+//! Promise: no object is lost, and other processes may read at the same time. The new pack is
+//! published and synced before the first old pack is removed. A reader that has an old pack open
+//! continues to read it; a reader that does not find the pack lists packs again, as Git does.
 //!
-//! A pack takes part if it is small, its objects are stored whole (Git's own packs have deltas), it
-//! has no file beside it that gives it a meaning (`.keep`, `.promisor`, `.mtimes`, `.bitmap`), and
-//! no multi-pack-index names it. Entries are copied as they are, by their CRC-32. A pack with any
-//! damage does not take part.
+//! A pack is a candidate if it is small, its objects are stored whole (Git's own packs have
+//! deltas), it has no companion file with a special meaning (`.keep`, `.promisor`, `.mtimes`,
+//! `.bitmap`), and no multi-pack-index covers it. Entries are copied unchanged, and verified by
+//! their CRC-32. A pack with any damage is skipped.
 //!
-//! Only one process folds (`objects/maintenance.lock`, which `git maintenance` takes too), and none
-//! while `git gc` runs. If anything fails, the old packs stay.
+//! Only one process folds at a time (`objects/maintenance.lock`, which `git maintenance` takes
+//! too), and none while `git gc` runs. On any failure the old packs stay.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -32,14 +32,14 @@ use crate::{
     pack::{Entries, Entry, FinishOptions, Staged, Target, Writing},
 };
 
-/// The most bytes of a pack that takes part. So a fold stays short, and what it makes is mostly too
-/// large to be copied again and again.
+/// The maximum size of a candidate, in bytes. It keeps a fold short, and most results are too large
+/// to be copied again.
 const SMALL: u64 = 16 << 20;
 
-/// Git takes the file of a `gc` for left behind after this time.
+/// After this time Git treats the `gc.pid` of a `gc` as left behind.
 const GC_TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// The packs to fold, and how.
+/// The candidates and the options for a fold.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// The object directory of a repository.
@@ -58,8 +58,8 @@ pub struct Options<'a> {
     pub above: usize,
 }
 
-/// Folds small packs if there are too many. Returns the number of packs that became one; 0 if there
-/// was nothing to do, or another process maintains the repository.
+/// Folds small packs if there are too many. Returns the number of packs that were folded; 0 if
+/// there was nothing to do, or another process maintains the repository.
 pub fn fold(options: &Options<'_>) -> Result<usize, Error> {
     let dir = options.objects.join("pack");
     if candidates(&dir, options)?.len() <= options.above || is_gc_running(options.objects) {
@@ -85,7 +85,8 @@ pub fn fold(options: &Options<'_>) -> Result<usize, Error> {
         return Ok(0);
     }
     let Some((new, copied)) = copy(&small, options)? else { return Ok(0) };
-    // A multi-pack-index that is written now waits for the lock, and then names no removed pack.
+    // A process that writes a multi-pack-index now waits for the lock, and then covers no removed
+    // pack.
     let midx_path = dir.join("multi-pack-index");
     let Ok(_midx) = Lock::take(&midx_path, &lock_options(options)) else { return Ok(0) };
     let still: HashSet<PathBuf> = candidates(&dir, options)?.into_iter().collect();
@@ -94,7 +95,7 @@ pub fn fold(options: &Options<'_>) -> Result<usize, Error> {
         if pack.stem == new || !still.contains(&pack.stem) {
             continue;
         }
-        // Without its index, no reader opens a pack.
+        // The index is removed first: no reader opens a pack without it.
         for extension in ["idx", "rev", "pack"] {
             match by_path::remove_file(&pack.stem.with_extension(extension)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -116,9 +117,9 @@ fn lock_options(options: &Options<'_>) -> LockOptions {
 /// The first word in the lock file of a fold. Its process id follows.
 const OWNER: &[u8] = b"sapwood ";
 
-/// Takes the lock. One that a killed fold left behind is removed. Should two processes do that at
-/// once, both fold: each removes only packs whose objects are in its own new pack, so nothing is
-/// lost.
+/// Takes the lock. A lock that a killed fold left behind is removed. If two processes remove it at
+/// the same time, both fold: each removes only packs whose objects are in its own new pack, so no
+/// object is lost.
 fn lock_maintenance(options: &Options<'_>) -> Option<Lock> {
     let take = || Lock::take(&options.objects.join("maintenance"), &lock_options(options));
     let mut lock = match take() {
@@ -139,7 +140,7 @@ fn is_left_behind(lock: &Path) -> bool {
     pid.is_some_and(|pid| sys::is_running(pid) == Some(false))
 }
 
-/// Returns true if a `gc` runs, or ended without removing its file not long ago.
+/// Returns true if a `gc` runs, or a `gc` that ended recently did not remove its file.
 fn is_gc_running(objects: &Path) -> bool {
     let Some(file) = objects.parent().map(|dir| dir.join("gc.pid")) else { return false };
     match by_path::stat_followed(&file) {
@@ -152,8 +153,8 @@ fn is_gc_running(objects: &Path) -> bool {
     }
 }
 
-/// Returns the paths, without extensions, of the packs that may take part by their names and sizes,
-/// sorted.
+/// Returns the paths, without extensions, of the packs that are candidates by their names and
+/// sizes, sorted.
 fn candidates(dir: &Path, options: &Options<'_>) -> Result<Vec<PathBuf>, Error> {
     let listed = match by_path::list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -162,7 +163,7 @@ fn candidates(dir: &Path, options: &Options<'_>) -> Result<Vec<PathBuf>, Error> 
     let mut extensions: BTreeMap<PathBuf, (usize, bool)> = BTreeMap::new();
     for (name, _) in listed {
         if name == "multi-pack-index.d" {
-            // Chains are rare. Nothing is folded beside one.
+            // Incremental multi-pack-indexes are rare. If there is one, nothing is folded.
             return Ok(Vec::new());
         }
         let path = dir.join(name);
@@ -191,7 +192,7 @@ fn is_standard(name: &[u8]) -> bool {
     name.strip_prefix(b"pack-").is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Returns the packs that a multi-pack-index names. Returns `None` if it cannot be read.
+/// Returns the packs that a multi-pack-index covers. Returns `None` if it cannot be read.
 fn covered(dir: &Path, hash: HashKind) -> Option<HashSet<PathBuf>> {
     let Some(content) = by_path::read(&dir.join("multi-pack-index")).ok()? else {
         return Some(HashSet::new());
@@ -201,10 +202,10 @@ fn covered(dir: &Path, hash: HashKind) -> Option<HashSet<PathBuf>> {
     Some(names.collect())
 }
 
-/// Takes the name, the bytes and the CRC-32 of an entry.
+/// Receives the name, the bytes and the CRC-32 of an entry.
 type Take<'t> = dyn FnMut(ObjectId, &[u8], u32) -> Result<(), Error> + 't;
 
-/// A pack that may take part.
+/// A candidate for a fold.
 struct SmallPack {
     stem: PathBuf,
     file: File,
@@ -215,7 +216,7 @@ struct SmallPack {
 }
 
 impl SmallPack {
-    /// Opens a pack. Returns `None` if it has deltas or damage, or is gone.
+    /// Opens a pack. Returns `None` if it has deltas or damage, or does not exist.
     fn open(stem: PathBuf, hash: HashKind) -> Option<SmallPack> {
         let idx = Idx::parse(by_path::read(&stem.with_extension("idx")).ok()??, hash).ok()?;
         let file = by_path::open(&stem.with_extension("pack")).ok()?;
@@ -237,7 +238,7 @@ impl SmallPack {
     }
 
     /// Calls `take` with each entry, in the order of the file. Returns false if the file does not
-    /// hold what its index says.
+    /// match its index.
     fn entries(&self, hash: HashKind, take: &mut Take<'_>) -> Result<bool, Error> {
         let ends = self.order[1.min(self.order.len())..].iter().map(|&n| self.idx.offset(n));
         let ends = ends.chain([self.size.checked_sub(hash.len() as u64)]);
@@ -285,8 +286,8 @@ impl Window<'_> {
     }
 }
 
-/// Copies the packs into a new one and publishes it. Returns the path of that without an extension,
-/// and the packs that it holds. Returns `None` if not even two can be copied.
+/// Copies the packs into a new one and publishes it. Returns the path of the new pack without an
+/// extension, and the packs that were copied. Returns `None` if fewer than two can be copied.
 fn copy<'p>(
     packs: &'p [SmallPack],
     options: &Options<'_>,

@@ -1,13 +1,13 @@
-//! Publishes packs. Everything that makes a pack goes through [`Staged`].
+//! Publishes packs. All code that writes packs goes through [`Staged`].
 //!
 //! Order: the pack is written as `objects/pack/tmp_pack_*` ([`Staged::writer`]); its index and
 //! reverse index are written as `tmp_idx_*` and `tmp_rev_*` ([`Staged::finish`]); all are synced;
-//! then they get their names, the index last; then the directory is synced ([`Complete::publish`]).
-//! A pack without an index does not exist for any reader.
+//! then they are renamed, the index last; then the directory is synced ([`Complete::publish`]). No
+//! reader uses a pack without an index.
 //!
-//! An existing file is never overwritten. One with the same content counts as published, and one
-//! with other content is an error. A value that is dropped before it is published removes its
-//! files, unless the pack is to be kept ([`Staged::keep`]). [`Staged::take_over`] goes on with one.
+//! An existing file is never overwritten. If it has the same content, it counts as published; other
+//! content is an error. A value that is dropped before it is published removes its files, unless
+//! the pack is to be kept ([`Staged::keep`]). [`Staged::take_over`] continues a kept pack.
 
 use std::{
     io,
@@ -37,7 +37,7 @@ pub use output::{Output, Writing};
 /// The length of a pack's header.
 const HEADER_LEN: u64 = format::pack::HEADER_LEN as u64;
 
-/// Where a pack is published, and how.
+/// The destination of a pack, and the options for publishing it.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// The object directory of a repository. Packs are in its `pack`.
@@ -50,7 +50,7 @@ pub struct Target<'a> {
     pub fsync: &'a Fsync,
 }
 
-/// A [`Target`] that outlives its sources.
+/// A [`Target`] with owned fields.
 #[derive(Clone, Debug)]
 struct Place {
     packs: PathBuf,
@@ -59,10 +59,10 @@ struct Place {
     fsync: Fsync,
 }
 
-/// The files beside a pack.
+/// Options for the companion files of a pack.
 #[derive(Clone, Debug)]
 pub struct FinishOptions {
-    /// The form of the index.
+    /// The format of the index.
     pub index: Form,
     /// `pack.writeReverseIndex`: also write a `.rev` file.
     pub reverse_index: bool,
@@ -79,7 +79,7 @@ impl Default for FinishOptions {
 pub struct Entry {
     /// The object's name.
     pub oid: ObjectId,
-    /// Where its entry begins in the pack.
+    /// The offset of its entry in the pack.
     pub offset: u64,
     /// The CRC-32 of its entry, header included.
     pub crc32: u32,
@@ -157,8 +157,8 @@ impl Staged {
         Ok(Staged { place, pack, writer })
     }
 
-    /// Goes on with the first `len` bytes of the pack in `path`, which hold `count` objects. The
-    /// file is changed where it is, and stays if it is not published.
+    /// Continues the pack in `path`, keeping its first `len` bytes, which contain `count` objects.
+    /// The file is changed in place, and stays if it is not published.
     pub fn take_over(target: Target<'_>, path: &Path, len: u64, count: u32) -> Result<Staged, Error> {
         let Target { objects, hash, shared, fsync } = target;
         let place = Place { packs: objects.join("pack"), hash, shared, fsync: *fsync };
@@ -170,7 +170,7 @@ impl Staged {
         Staged { place, pack, writer }.set_count(count)
     }
 
-    /// Leaves the temporary file, with everything that was written, if the pack is not published.
+    /// Keeps the temporary file, with all data written so far, if the pack is not published.
     pub fn keep(&mut self) {
         self.pack.keep();
     }
@@ -180,7 +180,8 @@ impl Staged {
         &mut self.writer
     }
 
-    /// Returns the pack's file for reads at an offset. It has what the writer has flushed.
+    /// Returns the pack's file for reads at an offset. It contains only data that the writer has
+    /// flushed.
     pub fn file(&self) -> &File {
         self.pack.file()
     }
@@ -190,13 +191,13 @@ impl Staged {
         self.pack.path()
     }
 
-    /// Returns an error that names the temporary file.
+    /// Returns an error with the path of the temporary file.
     pub fn error(&self, what: &'static str, source: io::Error) -> Error {
         self.pack.error(what, source)
     }
 
-    /// Writes the number of objects into the header and computes the hash of all bytes so far
-    /// again, from the file. For packs whose number of objects is known only at their end.
+    /// Writes the number of objects into the header, and hashes all bytes so far again, from the
+    /// file. For packs whose number of objects is known only at the end.
     pub fn set_count(self, count: u32) -> Result<Staged, Error> {
         let Staged { place, pack, writer } = self;
         let failed = |what| move |source| (what, source);
@@ -259,12 +260,12 @@ fn hash_of(file: &File, len: u64, kind: HashKind) -> io::Result<Hasher> {
     Ok(hasher)
 }
 
-/// A pack whose files are written and have no names yet.
+/// A pack whose files are written and not yet renamed to their final names.
 #[derive(Debug)]
 pub struct Complete {
     place: Place,
     checksum: ObjectId,
-    /// In the order of their publication.
+    /// The files in the order in which they are published.
     parts: Vec<Part>,
     marks: Vec<(&'static str, Vec<u8>)>,
 }
@@ -282,19 +283,20 @@ impl Complete {
         self.checksum
     }
 
-    /// Adds a file such as `.keep` or `.promisor`. It is there before the pack is. An existing one
-    /// stays as it is.
+    /// Adds a file such as `.keep` or `.promisor`, which is published before the pack. An existing
+    /// file is left unchanged.
     pub fn mark(&mut self, extension: &'static str, content: Vec<u8>) {
         self.marks.push((extension, content));
     }
 
-    /// Syncs the files, names them `objects/pack/pack-<checksum>.*`, and syncs the directory.
+    /// Syncs the files, renames them to `objects/pack/pack-<checksum>.*`, and syncs the directory.
     pub fn publish(self) -> Result<ObjectId, Error> {
         let stem = self.stem();
         self.publish_at(&stem)
     }
 
-    /// Like [`Complete::publish`], with a name of the caller's, to which the extensions are added.
+    /// Like [`Complete::publish`], with the caller's file name `stem`, to which the extensions are
+    /// added.
     pub fn publish_at(self, stem: &Path) -> Result<ObjectId, Error> {
         let fsync = self.place.fsync;
         let files: Vec<_> = self.files().collect();
@@ -311,13 +313,13 @@ impl Complete {
         self.parts.iter().map(|part| (&part.file, part.component))
     }
 
-    /// Returns the standard name without an extension.
+    /// Returns the standard path without an extension.
     pub(crate) fn stem(&self) -> PathBuf {
         self.place.packs.join(format!("pack-{}", self.checksum))
     }
 
-    /// Names the files, which are synced. Returns the directory that the caller syncs. After an
-    /// error, no file has a name that it did not have before.
+    /// Renames the files, which must be synced. Returns the directory that the caller must sync.
+    /// After an error, the files that were renamed are removed again.
     pub(crate) fn install(mut self, stem: &Path) -> Result<PathBuf, Error> {
         let mut made = Made { paths: Vec::new(), idx: with_extension(stem, "idx"), kept: false };
         for (extension, content) in &self.marks {
@@ -343,15 +345,15 @@ impl Complete {
     }
 }
 
-/// Makes the file of another process last, which may not have synced it. `gc` removes what is
-/// unused and old; the file is in use from now on.
+/// Makes a file of another process durable, because that process may not have synced it. Also
+/// updates its modification time: `gc` removes files that are unused and old.
 fn keep(path: &Path, fsync: &Fsync, component: Components) -> io::Result<()> {
     let file = by_path::open(path)?;
     let _ = file.set_modified(SystemTime::now());
     fsync.file(component, &file)
 }
 
-/// Writes the file of a mark, which Git creates for its owner only.
+/// Writes a companion file such as `.keep`, readable only by its owner as in Git.
 fn mark(path: &Path, content: &[u8], fsync: &Fsync, made: &mut Made) -> io::Result<()> {
     let mut file = match by_path::create_new(path, 0o600) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
@@ -363,7 +365,7 @@ fn mark(path: &Path, content: &[u8], fsync: &Fsync, made: &mut Made) -> io::Resu
     sys::close(file)
 }
 
-/// Files that got their names. Removes them again unless all have theirs.
+/// The files renamed so far. Dropping the value removes them unless all files were renamed.
 struct Made {
     paths: Vec<PathBuf>,
     idx: PathBuf,
@@ -372,7 +374,8 @@ struct Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // With an index, another process has published the same pack and relies on these files.
+        // If an index exists, another process has published the same pack and depends on these
+        // files.
         if self.kept || !matches!(by_path::stat(&self.idx), Ok(None)) {
             return;
         }

@@ -18,7 +18,7 @@ impl<'s> Place<'s> {
         Place { repo, objects, fsync: Fsync::default() }
     }
 
-    /// Publishes a pack with two blobs of its own and one that all packs have.
+    /// Publishes a pack with two blobs of its own and one that is in all packs.
     fn add(&self, number: usize) {
         let options = objects::Options {
             pack_on_add: PackOnAdd::From(1),
@@ -56,7 +56,7 @@ impl<'s> Place<'s> {
         names
     }
 
-    /// All objects of `numbers` are there, and the repository is sound.
+    /// Checks that all objects of `numbers` exist, and that `fsck` finds no error.
     fn check(&self, numbers: std::ops::Range<usize>) {
         self.repo.git(&["fsck", "--strict"]);
         for number in numbers {
@@ -124,7 +124,7 @@ fn leaves_other_packs_alone() {
     place.repo.git(&["repack", "-q", "-a", "-d"]);
     let of_git = place.names("pack");
     (0..3).for_each(|number| place.add(number));
-    // Marked ones.
+    // Packs with companion files.
     let mut marked = Vec::new();
     for (path, extension) in place
         .names("pack")
@@ -151,7 +151,7 @@ fn leaves_other_packs_alone() {
         let _ = by_path::remove_file(&path.with_extension("bitmap"));
     }
     place.check(0..6);
-    // Those of a multi-pack-index.
+    // Packs in a multi-pack-index.
     (6..9).for_each(|number| place.add(number));
     place.repo.git(&["multi-pack-index", "write"]);
     (9..11).for_each(|number| place.add(number));

@@ -10,7 +10,7 @@ use crate::Error;
 
 const WINDOW_BITS: u8 = 15;
 
-/// Streams of one level that workers use in turns: a new one costs as much as deflating some
+/// Deflate streams of one level, shared by workers: creating one costs as much as deflating some
 /// kilobytes.
 pub(crate) struct Pool {
     level: i32,
@@ -50,12 +50,12 @@ pub(super) fn deflate(object: &[u8], level: i32) -> Vec<u8> {
 }
 
 fn append_deflated(out: &mut Vec<u8>, data: &[u8], stream: &mut Deflate) {
-    // A call takes less than 4 GiB, and with `Finish` would end the stream there.
+    // One call takes less than 4 GiB of input, and with `Finish` would end the stream there.
     const MOST: usize = 1 << 30;
     append_in_calls(out, data, stream, MOST);
 }
 
-/// Each call gets at most `most` bytes.
+/// Deflates `data` in calls with at most `most` bytes each.
 fn append_in_calls(out: &mut Vec<u8>, data: &[u8], stream: &mut Deflate, most: usize) {
     let start = out.len();
     out.resize(start + compress_bound(data.len()), 0);
@@ -78,7 +78,7 @@ fn append_in_calls(out: &mut Vec<u8>, data: &[u8], stream: &mut Deflate, most: u
     out.truncate(start + done(stream).1);
 }
 
-/// Deflates data in pieces.
+/// Deflates data that arrive in pieces.
 pub(super) struct Deflater {
     stream: Deflate,
     room: Vec<u8>,
@@ -109,7 +109,7 @@ impl Deflater {
             match status {
                 Ok(Status::StreamEnd) => return Ok(()),
                 _ if rests => return Ok(()),
-                // Without progress, the loop would never end.
+                // Without progress the loop would not end.
                 Err(error) if took == 0 && made.is_empty() => return Err(failed(error.as_str())),
                 Ok(_) | Err(_) => {}
             }

@@ -11,15 +11,15 @@ use sys::by_path;
 use super::{Options, deflate::deflate, make_directory};
 use crate::{Components, Error, Method, temp_file::TempFile};
 
-/// How often a directory is made that others remove.
+/// The number of attempts to create a directory that other processes remove.
 const ATTEMPTS: usize = 10;
 
-/// An object that is written and has no name yet.
+/// An object that is written and not yet renamed to its final name.
 #[derive(Debug)]
 pub(super) struct StagedLoose {
     file: TempFile,
     oid: ObjectId,
-    /// True if the directory for it was made, too.
+    /// True if its directory was created for it.
     pub(super) is_first_in_directory: bool,
 }
 
@@ -41,7 +41,8 @@ impl StagedLoose {
         let (mut file, is_first_in_directory) = create(&dir, options)?;
         let written = file.file().write_all(&deflated);
         written.map_err(|source| Error::NotWritten { what: "unable to write loose object file", source })?;
-        // In a batch, the pages only go to the disk, whose cache is flushed once.
+        // In a batch, only the pages are written to the disk, whose cache is flushed once at the
+        // end.
         let is_handed_over = options.fsync.batches() && sys::request_writeback(file.file()).is_ok();
         if !is_handed_over {
             let synced = options.fsync.file(Components::LOOSE_OBJECT, file.file());
@@ -56,12 +57,12 @@ impl StagedLoose {
         Ok(StagedLoose { file, oid: *oid, is_first_in_directory })
     }
 
-    /// Returns the directory of its final name.
+    /// Returns the directory of the object's final name.
     pub(super) fn directory(&self, objects: &Path) -> PathBuf {
         objects.join(&self.oid.to_string()[..2])
     }
 
-    /// Gives the object its name. Returns the directory.
+    /// Renames the object to its final name. Returns the directory.
     pub(super) fn publish(mut self, objects: &Path) -> Result<PathBuf, Error> {
         let name = self.oid.to_string();
         let dir = self.directory(objects);
@@ -74,7 +75,7 @@ impl StagedLoose {
 }
 
 /// Creates a temporary file with Git's prefix: `gc` removes such files when they are left behind.
-/// Makes the directory if it is missing, and returns true then.
+/// Creates a missing directory, and then returns true.
 fn create(dir: &Path, options: &Options<'_>) -> Result<(TempFile, bool), Error> {
     let create = || TempFile::create(dir, "tmp_obj_", 0o444, options.shared);
     let is_missing = |error: &Error| match error {
@@ -82,7 +83,7 @@ fn create(dir: &Path, options: &Options<'_>) -> Result<(TempFile, bool), Error> 
         _ => false,
     };
     let (mut answer, mut is_new) = (create(), false);
-    // A `gc` beside this removes empty directories, so a new one may be gone again.
+    // A concurrent `gc` removes empty directories, so a new directory may disappear at once.
     for _ in 0..ATTEMPTS {
         if !answer.as_ref().is_err_and(is_missing) {
             break;
@@ -95,8 +96,8 @@ fn create(dir: &Path, options: &Options<'_>) -> Result<(TempFile, bool), Error> 
     answer.map(|file| (file, is_new)).map_err(|error| options.refusal(error))
 }
 
-/// A temporary object directory, as Git has for `core.fsyncMethod=batch`. Its name is one that `gc`
-/// removes. Dropping it removes it with everything in it.
+/// A temporary object directory, as Git uses for `core.fsyncMethod=batch`. `gc` removes directories
+/// with such a name. Dropping the value removes the directory with its content.
 #[derive(Debug)]
 pub(super) struct TempDirectory {
     pub(super) path: PathBuf,
@@ -115,8 +116,8 @@ impl TempDirectory {
         }
     }
 
-    /// Flushes the disk's cache, with everything that was given to the disk before, by the sync of
-    /// one small file.
+    /// Syncs one small file, which makes the disk flush its cache with all data that were written
+    /// before.
     pub(super) fn flush(&self, options: &Options<'_>) -> Result<(), Error> {
         let file = TempFile::create(&self.path, "bulk_fsync_", 0o600, options.shared)?;
         let synced = sys::sync_file(file.file());
@@ -146,8 +147,8 @@ impl Options<'_> {
         self.shown_common_dir.map_or_else(|| self.objects.to_owned(), |common| common.join("objects"))
     }
 
-    /// Returns the error that the first object would meet, before anything is written. Objects are
-    /// written late, and a command reports this error with the path of the first file.
+    /// Returns the error that writing the first object would return, before anything is written.
+    /// Objects are written late, but a command reports this error with the path of the first file.
     pub(super) fn check_access(&self, oid: &ObjectId) -> Result<(), Error> {
         let dir = self.objects.join(&oid.to_string()[..2]);
         let access = match by_path::may_be_written(&dir) {
@@ -163,15 +164,15 @@ impl Options<'_> {
             {
                 Err(self.refusal(Error::Io { what: "create", path: dir, source }))
             }
-            // The calls themselves will tell.
+            // The calls that write the object will report this error.
             _ => Ok(()),
         }
     }
 }
 
 impl crate::Fsync {
-    /// True if loose objects are written as `core.fsyncMethod=batch` says, because the user asked
-    /// for that method and for hardened loose objects.
+    /// Returns true if loose objects are written in a batch (`core.fsyncMethod=batch`), because the
+    /// user chose that method and hardened loose objects.
     pub(super) fn batches(&self) -> bool {
         self.explicit && self.method == Method::Batch && self.hardens(Components::LOOSE_OBJECT)
     }

@@ -23,16 +23,16 @@ pub use transaction::Transaction;
 /// The default of Git's `core.looseCompression`.
 pub const DEFAULT_LEVEL: i32 = 1;
 
-/// The default of Git's `pack.compression`, which is for streams only.
+/// The default of Git's `pack.compression`, used only for streams.
 const STREAM_LEVEL: i32 = 6;
 
 /// Data are read and deflated in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
 
-/// `sapwood.packOnAdd`: the number of new objects from which on a command writes a pack.
+/// `sapwood.packOnAdd`: the number of new objects from which a command writes a pack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PackOnAdd {
-    /// 32 objects. With `core.fsyncMethod=batch`, never: the user chose another way.
+    /// 32 objects. With `core.fsyncMethod=batch`, never: the user chose another method.
     #[default]
     Auto,
     /// Always loose objects.
@@ -41,9 +41,9 @@ pub enum PackOnAdd {
     From(usize),
 }
 
-/// With this number of objects, a command costs about 70 flushes as loose objects (each object, its
-/// directory, the index), and 6 as a pack. Fewer objects cost less than the packs would, which pile
-/// up and slow every later lookup down.
+/// A command with this number of objects needs about 70 flushes for loose objects (each object, its
+/// directory, the index), and 6 for a pack. With fewer objects, the saved flushes do not pay for
+/// the packs, which accumulate and slow down every later lookup.
 const PACK_FROM: usize = 32;
 
 impl PackOnAdd {
@@ -57,12 +57,12 @@ impl PackOnAdd {
     }
 }
 
-/// Where and how to write objects.
+/// The location and the options for writing objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
     /// The object directory of a repository.
     pub objects: &'a Path,
-    /// The common Git directory as messages name it, if the object directory is its `objects`.
+    /// The common Git directory as messages print it, if the object directory is its `objects`.
     pub shown_common_dir: Option<&'a Path>,
     /// `core.sharedRepository`
     pub shared: SharedRepository,
@@ -78,7 +78,7 @@ pub struct Options<'a> {
     /// `pack.writeReverseIndex`
     pub reverse_index: bool,
     /// `sapwood.foldPacks`: a transaction that published a pack folds small packs if there are more
-    /// than this ([`crate::fold`]).
+    /// than this number ([`crate::fold`]).
     pub fold_above: Option<usize>,
     /// The sync policy.
     pub fsync: &'a Fsync,
@@ -102,13 +102,13 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Why the content of a file was not stored.
+/// The reason why the content of a file was not stored.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum StreamError {
     #[error("cannot read it: {0}")]
     Read(io::Error),
-    /// The content is shorter than announced.
+    /// The content is shorter than the stated size.
     #[error("it was changed while it was read")]
     Length,
     #[error("its content is a collision of SHA-1")]
@@ -117,7 +117,7 @@ pub enum StreamError {
     Store(#[from] Error),
 }
 
-/// Writes one loose object, and publishes it at once.
+/// Writes one loose object, and publishes it immediately.
 pub fn write(oid: &ObjectId, kind: Kind, content: &[u8], options: &Options<'_>) -> Result<(), Error> {
     let transaction = Transaction::new(Options { pack_on_add: PackOnAdd::Never, ..*options });
     transaction.write(oid, kind, content)?;
@@ -163,7 +163,7 @@ pub fn freshen(file: &Path) -> bool {
     by_path::open(file).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
 }
 
-/// Returns true if the directory is new.
+/// Creates a directory unless it exists. Returns true if it was created.
 pub(crate) fn make_directory(dir: &Path, shared: SharedRepository) -> Result<bool, Error> {
     let io = |what, source| Error::Io { what, path: dir.to_owned(), source };
     match by_path::create_dir(dir) {

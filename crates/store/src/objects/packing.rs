@@ -1,4 +1,4 @@
-//! A pack that a transaction fills.
+//! A pack to which a transaction appends objects.
 
 use std::io::Read;
 
@@ -11,12 +11,12 @@ use crate::{
     pack::{Complete, Entries, Entry, FinishOptions, Staged, Target, Writing},
 };
 
-/// The objects that a pack gets.
+/// The source of the objects of a pack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Many, from memory. Their number is known at the end, and the pack is hashed then.
+    /// Many objects from memory. Their number is known only at the end, so the pack is hashed then.
     Many,
-    /// Streams, most often one. The pack is hashed while it is written.
+    /// Streams, usually one. The pack is hashed while it is written.
     Streams,
 }
 
@@ -44,8 +44,8 @@ impl OpenPack {
         Ok(OpenPack { staged, entries: Vec::new(), content })
     }
 
-    /// Returns true if `len` more bytes would pass `pack.packSizeLimit`. A pack has at least one
-    /// object.
+    /// Returns true if `len` more bytes would exceed `pack.packSizeLimit`. A pack without objects
+    /// is never full.
     pub(super) fn is_full(&mut self, len: u64, options: &Options<'_>) -> bool {
         let after = self.staged.writer().position().saturating_add(len);
         !self.entries.is_empty() && options.pack_size_limit.is_some_and(|limit| after > limit)
@@ -59,8 +59,8 @@ impl OpenPack {
         Ok(())
     }
 
-    /// Appends a blob of `size` bytes. `is_wanted` is asked once its name is known. If it is not
-    /// wanted, or after an error of the content, the pack is as before.
+    /// Appends a blob of `size` bytes. `is_wanted` is called once its name is known. If it returns
+    /// false, or if reading the content fails, the pack is left unchanged.
     pub(super) fn stream(
         &mut self,
         hash: HashKind,
@@ -121,8 +121,8 @@ impl OpenPack {
         self.staged.writer().rewind(checkpoint).map_err(|source| self.staged.error("truncate", source))
     }
 
-    /// Writes the rest of the pack and the files beside it. Returns `None` if there is no object in
-    /// it.
+    /// Writes the rest of the pack and its companion files. Returns `None` if the pack contains no
+    /// object.
     pub(super) fn complete(self, options: &Options<'_>) -> Result<Option<Complete>, Error> {
         let count = u32::try_from(self.entries.len()).expect("far fewer objects fit into memory");
         let staged = match (self.content, count) {

@@ -43,7 +43,7 @@ fn git_reads_written_objects() {
     assert!(left.into_iter().all(|(name, _)| !name.to_string_lossy().starts_with("tmp_")));
 }
 
-/// Reads one byte at a time, and is interrupted before each.
+/// A reader that returns one byte at a time, and is interrupted before each.
 struct Halting<'a> {
     content: &'a [u8],
     interrupted: bool,

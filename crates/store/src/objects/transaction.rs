@@ -1,12 +1,12 @@
 //! New objects of one command: staged side by side, published together.
 //!
-//! Order: stage, barrier, publish, sync directories. Few objects stay in memory until they are
-//! published as loose objects: each one costs a flush, and its directory another. From the number
-//! of [`super::PackOnAdd`] on they go into a pack, which costs the same flushes for any number of
-//! objects. Blobs that are streamed go into packs of their own, as in Git.
+//! Order: stage, barrier, publish, sync directories. A small number of objects stays in memory
+//! until they are published as loose objects: each one costs a flush, and its directory another.
+//! From the number in [`super::PackOnAdd`] on, they go into a pack, which costs the same flushes
+//! for any number of objects. Blobs that are streamed go into packs of their own, as in Git.
 //!
-//! On failure nothing was published, except by [`Transaction::publish`] itself, which may have
-//! named some objects. That does no harm: nothing refers to them yet. Dropping a transaction
+//! On failure nothing is published, except that [`Transaction::publish`] itself may already have
+//! published some objects. That does no harm: nothing refers to them yet. Dropping a transaction
 //! removes its files.
 
 use std::{
@@ -29,35 +29,35 @@ use super::{
 };
 use crate::{Components, Error, fold, pack::Complete, side_by_side, temp_file::TempFile};
 
-/// The bytes of objects that wait in memory, to become loose objects or part of a pack. Beyond
-/// that, an object becomes a file at once.
+/// Limit for the bytes of objects that wait in memory, to become loose objects or part of a pack.
+/// Above the limit, an object is written to a file immediately.
 const WAITING_BYTES: usize = 32 << 20;
 
-/// Objects that a command writes. Workers share it. An object may be read only after
+/// The new objects of a command, shared by its workers. An object can be read only after
 /// [`Transaction::publish`].
 pub struct Transaction<'a> {
     options: Options<'a>,
-    /// From this number of objects on, they go into a pack. `None`: never.
+    /// From this number of objects on, they go into a pack. `None` means never.
     pack_from: Option<usize>,
     state: Mutex<State>,
-    /// The pack of objects that came in memory. Only appending is done under its lock.
+    /// The pack for objects from memory. Its lock is held only while an object is appended.
     pack: Mutex<Option<OpenPack>>,
     deflaters: Pool,
 }
 
 #[derive(Default)]
 struct State {
-    /// A stage failed, or a worker panicked. Nothing is published then.
+    /// True if staging an object failed or a worker panicked. Nothing is published then.
     is_failed: bool,
     claimed: HashSet<ObjectId>,
-    /// The number of objects that came in memory.
+    /// The number of objects from memory.
     count: usize,
     is_packing: bool,
     waiting: Vec<Waiting>,
     waiting_bytes: usize,
     loose: Vec<StagedLoose>,
     batch: Option<TempDirectory>,
-    /// Packs for streams that no worker uses at the moment.
+    /// Packs for streams that no worker uses now.
     idle: Vec<OpenPack>,
     /// Packs that reached `pack.packSizeLimit`.
     complete: Vec<Complete>,
@@ -69,12 +69,12 @@ struct Waiting {
     content: Vec<u8>,
 }
 
-/// Where an object goes.
+/// The destination of an object.
 enum Way {
     /// It waits in memory.
     Waits,
     Loose,
-    /// Into the pack, and those that waited before it.
+    /// The object goes into the pack, and so do these objects that waited before it.
     Pack(Vec<Waiting>),
 }
 
@@ -84,7 +84,7 @@ impl fmt::Debug for Transaction<'_> {
     }
 }
 
-/// Marks the transaction as failed unless the stage is done, also if its worker panics.
+/// Marks the transaction as failed when it is dropped before the stage is done, also after a panic.
 struct Stage<'t, 'a> {
     transaction: &'t Transaction<'a>,
     is_done: bool,
@@ -99,15 +99,14 @@ impl Drop for Stage<'_, '_> {
 }
 
 impl<'a> Transaction<'a> {
-    /// Starts a transaction. It does nothing until the first object is written.
+    /// Starts a transaction. It has no effect until the first object is written.
     pub fn new(options: Options<'a>) -> Transaction<'a> {
         let pack_from = options.pack_on_add.threshold(options.fsync.batches());
         let deflaters = Pool::new(options.pack_level.unwrap_or(options.level));
         Transaction { options, pack_from, state: Mutex::default(), pack: Mutex::new(None), deflaters }
     }
 
-    /// Stages the object with this name, type and content. An object that is staged already is
-    /// done.
+    /// Stages the object with this name, type and content. Does nothing if it is staged already.
     pub fn write(&self, oid: &ObjectId, kind: Kind, content: &[u8]) -> Result<(), Error> {
         let Some(mut stage) = self.claim(oid)? else { return Ok(()) };
         match self.choose(oid, kind, content) {
@@ -128,12 +127,12 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Returns true if the object is staged here.
+    /// Returns true if the object is staged in this transaction.
     pub fn contains(&self, oid: &ObjectId) -> bool {
         self.state().claimed.contains(oid)
     }
 
-    /// Returns true if nothing is staged here.
+    /// Returns true if no object is staged in this transaction.
     pub fn is_empty(&self) -> bool {
         self.state().claimed.is_empty()
     }
@@ -149,8 +148,8 @@ impl<'a> Transaction<'a> {
         self.write_stream_unless(hash, size, content, &|_| false)
     }
 
-    /// Like [`Transaction::write_stream`]. Once the name is known, `exists` may say that the
-    /// repository has the object; it is not staged then.
+    /// Like [`Transaction::write_stream`], but calls `exists` once the name is known. If `exists`
+    /// returns true, the repository has the object, and it is not staged.
     pub fn write_stream_unless(
         &self,
         hash: HashKind,
@@ -199,7 +198,8 @@ impl<'a> Transaction<'a> {
         side_by_side::for_each(&directories, |(dir, component)| {
             let io = |source| Error::Io { what: "sync", path: dir.clone(), source };
             match options.fsync.directory(*component, dir) {
-                // A `gc` beside this has packed what was there, and removed the directory.
+                // A concurrent `gc` has packed the objects of the directory, and removed the
+                // directory.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     options.fsync.directory(Components::PACK, &options.objects.join("pack")).map_err(io)
                 }
@@ -212,8 +212,8 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Claims the name for the caller. Returns `None` if it is staged already. The claim comes
-    /// before any file, so that two workers with one object never make two files.
+    /// Claims the name for the caller. Returns `None` if it is staged already. The claim is made
+    /// before any file is created, so that two workers with the same object never create two files.
     fn claim(&self, oid: &ObjectId) -> Result<Option<Stage<'_, 'a>>, Error> {
         let (is_new, is_first) = {
             let mut state = self.state();
@@ -270,7 +270,8 @@ impl<'a> Transaction<'a> {
         open.insert(pack).append(oid, &entry, crc32)
     }
 
-    /// Takes a pack that no other worker streams into, and has room by `pack.packSizeLimit`.
+    /// Returns a pack for a stream of `size` bytes: an idle one with enough room under
+    /// `pack.packSizeLimit`, or a new one.
     fn pack_for_stream(&self, hash: HashKind, size: u64) -> Result<OpenPack, Error> {
         let idle = self.state().idle.pop();
         if let Some(mut pack) = idle {
@@ -288,22 +289,22 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// The objects are published already. A fold that fails leaves the packs as they are, and the next
-/// command tries again.
+/// Folds small packs. The objects are published already, so an error is ignored: the packs stay
+/// unchanged, and the next command tries again.
 fn fold_packs(options: &Options<'_>, hash: HashKind, above: usize) {
     let Options { objects, shared, fsync, pack_size_limit, reverse_index, .. } = *options;
     let _ =
         fold::fold(&fold::Options { objects, hash, shared, fsync, pack_size_limit, reverse_index, above });
 }
 
-/// Work before the barrier.
+/// A task before the barrier.
 enum Task<'t> {
     Stage(&'t Waiting),
     Sync(&'t TempFile, Components),
 }
 
-/// Writes the objects that waited, and syncs all files, side by side. Afterwards everything is on
-/// the disk, if it is to be.
+/// Writes the objects that waited in memory, and syncs all files, in parallel. Afterwards all data
+/// that the policy hardens are on the disk.
 fn barrier(options: &Options<'_>, state: &mut State, packs: &[Complete]) -> Result<Vec<StagedLoose>, Error> {
     let (mut loose, waiting) = (mem::take(&mut state.loose), mem::take(&mut state.waiting));
     let root = state.batch.as_ref().map_or(options.objects, |batch| &batch.path);
@@ -327,14 +328,14 @@ fn barrier(options: &Options<'_>, state: &mut State, packs: &[Complete]) -> Resu
     Ok(loose)
 }
 
-/// Gives loose objects their names, and adds the directories to sync.
+/// Renames loose objects to their final names, and adds the directories to sync.
 fn publish_loose(
     options: &Options<'_>,
     loose: Vec<StagedLoose>,
     is_batch: bool,
     directories: &mut BTreeMap<PathBuf, Components>,
 ) -> Result<(), Error> {
-    // Another process may have made a directory, and been killed before it synced its name.
+    // Another process may have created a directory, and been killed before it synced the parent.
     if !loose.is_empty() && was_changed_lately(options.objects) {
         directories.insert(options.objects.to_owned(), Components::LOOSE_OBJECT);
     }
@@ -351,8 +352,8 @@ fn publish_loose(
     Ok(())
 }
 
-/// Returns true unless the names in `dir` changed so long ago that the system has written them back
-/// by itself, which takes it half a minute.
+/// Returns false only if the names in `dir` have not changed for so long that the kernel must have
+/// written them back by itself, which takes about half a minute.
 fn was_changed_lately(dir: &Path) -> bool {
     const LONG: Duration = Duration::from_secs(120);
     let Ok(Some(stat)) = sys::by_path::stat_followed(dir) else { return true };

@@ -1,4 +1,4 @@
-//! Writes the index of a pack that is there already, beside it or under any other name.
+//! Writes the index of an existing pack, in the directory of the pack or elsewhere.
 
 use std::path::{Path, PathBuf};
 
@@ -12,19 +12,19 @@ use crate::{
     Components, Error, Fsync, HashWriter, Hashing, SharedRepository, lock::sync_parent, temp_file::TempFile,
 };
 
-/// The names of the files.
+/// The paths of the files.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
     /// The index.
     pub index: PathBuf,
-    /// The reverse index, if one is wanted.
+    /// The reverse index; `None` to write none.
     pub reverse: Option<PathBuf>,
-    /// Files such as `.keep`, with their content. Existing ones stay as they are.
+    /// Files such as `.keep`, with their content. Existing files are left unchanged.
     pub marks: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// Writes the files of a pack whose trailer is `checksum`. An index under the same name is
-/// replaced. The index comes last.
+/// Writes the companion files of a pack whose trailer is `checksum`. An existing index is replaced.
+/// The index is written last.
 pub fn write_beside(
     beside: &Beside,
     members: &dyn Members,
@@ -58,7 +58,7 @@ pub fn write_beside(
     files.iter().try_for_each(|(_, path)| sync_parent(fsync, Components::PACK_METADATA, path))
 }
 
-/// Writes a temporary file that is to become `path`. Errors name `path`.
+/// Writes a temporary file that will be renamed to `path`. Errors refer to `path`.
 fn made(
     prefix: &str,
     path: &Path,
@@ -72,14 +72,14 @@ fn made(
             Error::Io { what, source, .. } => failed(what)(source),
             other => other,
         })?;
-    // As in Git, whatever the umask is.
+    // As in Git, independent of the umask.
     sys::set_mode(file.file(), 0o444).map_err(failed("set the mode of"))?;
     let mut writer = HashWriter::new(file.file(), checksum.kind(), Hashing::Inline);
     write(&mut writer).and_then(|()| writer.finish().map(drop)).map_err(failed("write"))?;
     Ok(file)
 }
 
-/// Files that were made. They are removed unless the list is emptied.
+/// Created files. Dropping the value removes the files that are still in the list.
 struct Marks(Vec<PathBuf>);
 
 impl Marks {

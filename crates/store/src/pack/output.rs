@@ -1,4 +1,4 @@
-//! The file of a pack, written by the caller or by a thread beside it.
+//! The file of a pack, written by the caller or by a background thread.
 
 use std::{
     io::{self, Seek, SeekFrom, Write},
@@ -13,11 +13,11 @@ use sys::{
 
 use crate::Truncate;
 
-/// The number of writes that may wait.
+/// The maximum number of queued writes.
 const QUEUE_DEPTH: usize = 8;
 
-/// After this many bytes, the pages go to the disk while more are made. The sync at the end finds
-/// little left to do.
+/// After this many bytes, the kernel starts to write pages to the disk while more data follow. The
+/// sync at the end then has little left to do.
 const WRITE_BACK: u64 = 8 << 20;
 
 /// The thread that writes.
@@ -25,9 +25,10 @@ const WRITE_BACK: u64 = 8 << 20;
 pub enum Writing {
     /// The caller.
     Direct,
-    /// A thread, which starts with the first write. Errors come later, at the latest at the end.
+    /// A background thread, which starts with the first write. Errors are returned later, at the
+    /// latest at the end.
     Background,
-    /// Like `Background`, and pages go to the disk early.
+    /// Like `Background`, and pages are written to the disk early.
     BackgroundSynced,
 }
 
@@ -64,7 +65,7 @@ impl Output {
         self.file.try_clone()
     }
 
-    /// Starts the thread, if there is to be one and the system has one.
+    /// Starts the background thread, if one is requested and the system allows it.
     fn start(&mut self) -> io::Result<()> {
         if self.thread.is_some() || self.writing == Writing::Direct {
             return Ok(());
@@ -79,7 +80,7 @@ impl Output {
                 file.write_all(&piece)?;
                 dirty += piece.len() as u64;
                 if is_synced && dirty >= WRITE_BACK {
-                    // The sync at the end reports what cannot be written.
+                    // The sync at the end reports errors of writing pages.
                     let _ = sys::request_writeback(&file);
                     dirty = 0;
                 }
@@ -97,7 +98,7 @@ impl Write for Output {
         let Some(thread) = &self.thread else { return self.file.write(bytes) };
         match thread.pieces.send(bytes.to_owned()) {
             Ok(()) => Ok(bytes.len()),
-            // The thread ended because it could not write.
+            // The thread ended because a write failed.
             Err(_) => match self.settle() {
                 Err(error) => Err(error),
                 Ok(()) => Err(io::ErrorKind::BrokenPipe.into()),

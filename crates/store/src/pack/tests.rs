@@ -67,7 +67,7 @@ fn git_reads_published_packs() {
             repo.git(&["fsck", "--strict"]);
             let before = place.names();
             assert!(before.iter().any(|name| *name == format!("pack-{checksum}.rev")), "{before:?}");
-            // An equal pack is no error, and leaves nothing behind.
+            // An identical pack is not an error, and leaves no temporary files.
             complete(place.target(hash), count, writing).publish().expect("the same");
             assert_eq!(place.names(), before);
             // Git writes the same bytes for the same pack.
@@ -96,7 +96,7 @@ fn never_overwrites_other_content() {
         assert!(matches!(&error, Error::Differs { old, .. } if *old == path), "{error}");
         assert_eq!(by_path::read(&path).expect("read").expect("there"), b"of the user");
         by_path::remove_file(&path).expect("removed");
-        // An index makes the files beside it those of another process.
+        // If an index exists, its companion files count as those of another process.
         if extension == "idx" {
             assert_eq!(place.names().len(), 2);
         } else {

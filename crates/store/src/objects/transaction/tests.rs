@@ -75,8 +75,8 @@ fn few_objects_are_loose_and_many_are_a_pack() {
         transaction.publish().expect("published");
         assert_eq!(packs(&objects), usize::from(packed), "{count} {on_add:?}");
         let made = files(&objects).len() - before.len();
-        // A file for each content; a pack has two others. All contents with the number 0, 50, ...
-        // are empty.
+        // One file for each distinct content; a pack has two companion files. All contents with the
+        // number 0, 50, ... are empty.
         let different = (0..count).filter(|number| *number == 0 || number % 50 > 0).count();
         assert_eq!(made, if packed { 3 } else { different }, "{count} {on_add:?}");
         assert_readable(&repo, 0..count);
@@ -135,7 +135,7 @@ fn streams_go_into_packs_and_can_be_taken_back() {
     let count = repo.git(&["count-objects", "-v"]).stdout;
     assert!(String::from_utf8_lossy(&count).contains("in-pack: 2\n"));
 
-    // A pack that lost its only object is not published.
+    // A pack whose only object was taken back is not published.
     let before = files(&objects);
     let transaction = Transaction::new(options);
     let short = transaction.write_stream(HashKind::Sha1, 5, &mut &b"1234"[..]);
@@ -233,7 +233,7 @@ fn a_failed_stage_fails_the_whole() {
     let sandbox = testkit::Sandbox::new();
     let repo = sandbox.init("repo");
     let (objects, fsync) = (repo.join(".git/objects"), Fsync::default());
-    // A file is where the directory of packs would be.
+    // A file is in the place of the directory of packs.
     by_path::remove_dir_all(&objects.join("pack")).expect("removed");
     drop(by_path::create_new(&objects.join("pack"), 0o644).expect("created"));
     let options = Options { pack_on_add: PackOnAdd::From(2), ..Options::new(&objects, &fsync) };
