@@ -1,8 +1,8 @@
-//! Writes commit-graphs: a single file, or a layer upon others and the list that chains them.
+//! Writes commit-graphs: a single file, or a layer on top of others and the list that chains them.
 //!
-//! The caller holds the lock since before it read the graphs that it replaces or builds upon: on
+//! The caller must take the lock before it reads the graphs that it replaces or extends: on
 //! `commit-graph` for a single file, on `commit-graph-chain` for a layer. A layer is on disk before
-//! the list names it. Files that nothing names any more are removed last.
+//! the list refers to it. Unused files are removed last.
 
 use std::{
     io,
@@ -19,7 +19,7 @@ use crate::{
 /// The bytes of a file without its checksum, in order.
 pub type Content = [Vec<u8>];
 
-/// Files of fewer bytes are hashed by the thread that writes them.
+/// Files of fewer bytes are hashed on the thread that writes them.
 const FEW: usize = 1 << 20;
 
 /// Returns the path of the single file in an object directory.
@@ -37,8 +37,8 @@ pub fn layer_path(objects: &Path, checksum: &str) -> PathBuf {
     objects.join(format!("info/commit-graphs/graph-{checksum}.graph"))
 }
 
-/// Locks the file at `path`, which may be the first in its directory. Like Git's, commit-graphs are
-/// not writable.
+/// Locks the file at `path`, and creates its directory if needed. Like Git's, commit-graphs are
+/// read-only.
 pub fn lock(path: &Path, options: &LockOptions) -> Result<Lock, Error> {
     let parent = path.parent().expect("each of the paths above has one");
     let failed = |source| Error::Io { what: "create", path: parent.to_owned(), source };
@@ -56,7 +56,7 @@ pub fn write_single(lock: Lock, hash: HashKind, content: &Content, fsync: &Fsync
     lock.commit_synced(fsync, Components::COMMIT_GRAPH)
 }
 
-/// A new layer and what becomes of the others.
+/// A new layer, and the layers below it.
 #[derive(Debug)]
 pub struct Chain<'a> {
     /// The object directory.
@@ -114,7 +114,7 @@ fn write(out: impl io::Write, hash: HashKind, content: &Content) -> io::Result<O
 }
 
 /// Removes the layers in an object directory that are not among `keep` and were not modified after
-/// `time`. Like Git, goes on if some cannot be removed.
+/// `time` (seconds since 1970). As in Git, layers that cannot be removed are skipped.
 pub fn expire(objects: &Path, keep: &[PathBuf], time: i64) {
     let dir = objects.join("info/commit-graphs");
     let names = by_path::list(&dir).unwrap_or_default().into_iter().map(|(name, _)| dir.join(name));
@@ -126,12 +126,12 @@ pub fn expire(objects: &Path, keep: &[PathBuf], time: i64) {
     }
 }
 
-/// Gives a layer that is no longer used the time at which that began.
+/// Sets the modification time of a layer to now: it is unused from now on.
 pub fn mark_unused(path: &Path) {
     let _ = crate::objects::freshen(path);
 }
 
-/// Removes a file that the new one replaces, if it is there.
+/// Removes a file that the new one replaces, if it exists.
 pub fn remove(path: &Path) {
     let _ = by_path::remove_file(path);
 }

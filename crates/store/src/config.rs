@@ -7,7 +7,7 @@ use sys::by_path;
 
 use crate::{Components, Fsync, Lock, LockOptions};
 
-/// Why a file was not changed. The messages are Git's.
+/// The reason why a file was not changed. The messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -30,9 +30,9 @@ pub fn edit(path: &Path, edits: &[Edit], options: &LockOptions, fsync: &Fsync) -
     })
 }
 
-/// Replaces the file at `path` by what `change` makes of its content, under its lock. `change` gets
-/// `None` for a missing file. If it fails, the file stays as it is. The mode and symbolic links are
-/// kept as by [`edit`].
+/// Replaces the file at `path` under its lock. `change` receives the content, or `None` for a
+/// missing file, and returns the new content. If it fails, the file is left unchanged. The mode and
+/// symbolic links are kept as by [`edit`].
 pub fn rewrite<E: From<crate::Error>>(
     path: &Path,
     options: &LockOptions,

@@ -1,6 +1,6 @@
 //! The sync policy: `core.fsync`, `core.fsyncMethod` and `core.fsyncObjectFiles` of
-//! `git-config(1)`, parsed exactly as Git does. It says which files are synced before they are
-//! published, and how.
+//! `git-config(1)`, parsed exactly as Git does. It determines the files that are synced before they
+//! are published, and the method.
 //!
 //! Promise: a file of a hardened component is synced before it is renamed into place, and its
 //! directory after. Git does not sync the directory. Without that, a power cut may undo a rename
@@ -64,7 +64,7 @@ const NAMES: [(&str, Components); 11] = [
 pub enum Method {
     /// `fsync`: the data reach stable storage.
     Fsync,
-    /// `writeout-only`: the data go to the disk, which does not flush its cache.
+    /// `writeout-only`: the data are written to the disk, which does not flush its cache.
     WriteoutOnly,
     /// `batch`: one flush for many loose objects. `fsync` for everything else.
     Batch,
@@ -77,7 +77,7 @@ pub struct Fsync {
     pub components: Components,
     /// The method.
     pub method: Method,
-    /// `GIT_TEST_FSYNC=0`: nothing is synced, whatever the other fields say.
+    /// `GIT_TEST_FSYNC=0`: nothing is synced, whatever the other fields contain.
     pub disabled: bool,
     /// True if `core.fsync` or `core.fsyncObjectFiles` is set.
     pub explicit: bool,
@@ -90,7 +90,7 @@ impl Default for Fsync {
 }
 
 impl Fsync {
-    /// Returns the policy of a command that records what a user made (`add`, `commit`, `stash`):
+    /// Returns the policy of a command that records a user's work (`add`, `commit`, `stash`):
     /// unless the user chose components, all of them are hardened.
     #[must_use]
     pub fn for_recording(self) -> Fsync {
@@ -98,11 +98,11 @@ impl Fsync {
     }
 
     /// Sets the components from `core.fsync`. Starts from the default, not from this policy: as in
-    /// Git, only the last value counts. Returns Git's warnings.
+    /// Git, only the last value is used. Returns Git's warnings.
     ///
     /// Two quirks of Git are kept, because existing configurations may depend on them. Any prefix
-    /// of a name stands for all components that begin with it (`pack` is also `pack-metadata`).
-    /// `none` counts only at the end of the value.
+    /// of a name selects all components that begin with it (`pack` also selects `pack-metadata`).
+    /// `none` has an effect only at the end of the value.
     pub fn set_components(&mut self, value: &BStr) -> Vec<String> {
         self.explicit = true;
         let mut base = DEFAULT;
@@ -151,8 +151,8 @@ impl Fsync {
         None
     }
 
-    /// Sets `core.fsyncObjectFiles`, the older setting: `true` hardens loose objects whatever
-    /// `core.fsync` says. Call it after [`Fsync::set_components`]. Returns Git's warning.
+    /// Sets `core.fsyncObjectFiles`, the older setting: `true` hardens loose objects even if
+    /// `core.fsync` does not. Call it after [`Fsync::set_components`]. Returns Git's warning.
     pub fn set_object_files(&mut self, value: bool) -> String {
         self.explicit = true;
         if value {

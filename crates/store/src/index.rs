@@ -40,29 +40,29 @@ mod shared;
 
 pub use fingerprint::{Fingerprint, fingerprint};
 
-/// How to read an index.
+/// Options for reading an index.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// `index.threads`; 0 means the number of cores.
     pub threads: usize,
     /// True to verify the trailing checksum. Git verifies it only in `fsck`.
     pub verify: bool,
-    /// How the caller will access the entries.
+    /// The caller's access pattern.
     pub access: Access,
 }
 
-/// How a caller accesses the entries of an index.
+/// The caller's access pattern for the entries of an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// It needs all entries, or changes them.
+    /// The caller needs all entries, or changes them.
     #[default]
     All,
-    /// It looks up some entries, or each entry once. The entries may stay as stored in the file,
-    /// which stays mapped ([`read::decode_stored`]).
+    /// The caller looks up some entries, or each entry once. The entries may stay as stored in the
+    /// file, which stays mapped ([`read::decode_stored`]).
     Lookups,
 }
 
-/// How to write an index.
+/// Options for writing an index.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
     /// `index.version`, or 4 with `feature.manyFiles`. It applies to an index that has no version
@@ -103,12 +103,12 @@ pub enum Expire {
 /// match.
 ///
 /// [`commit`] calls it, from several threads, for entries that are racy ([`Index::is_racy`]) and
-/// not known to be up to date. It returns false if there is no file, or if its stat fields differ:
-/// such a change is visible anyway. Entries reported as modified get the size 0, so that the next
-/// reader compares the content.
+/// not known to be up to date. It returns false if the file is missing, or if its stat fields
+/// differ: the stat fields already show such a change. Entries reported as modified get the size 0,
+/// so that the next reader compares the content.
 pub type IsModified<'a> = dyn Fn(&BStr, &Entry) -> bool + Sync + 'a;
 
-/// Why an index could not be read. The messages are Git's.
+/// The reason why an index could not be read. The messages are Git's.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum LoadError {
@@ -127,11 +127,11 @@ pub enum LoadError {
     SharedMismatch { path: PathBuf, expected: ObjectId, found: ObjectId },
 }
 
-/// Why an index was not written.
+/// The reason why an index was not written.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum CommitError {
-    /// Like Git, refuses to write an index that cannot be committed.
+    /// Like Git, refuses to write an index from which no tree can be written.
     #[error("cache entry has null sha1: {path}")]
     NullOid { path: bstr::BString },
     #[error(transparent)]
@@ -195,8 +195,8 @@ pub fn commit(
     smudge(index, threads, is_modified);
     check_mapped_files()?;
     match attempt(&mut lock, index, options, fsync) {
-        // Without its index, a worktree that was just changed shows local changes everywhere, so a
-        // second attempt is worthwhile.
+        // Without the new index, a worktree that was just changed shows local changes everywhere,
+        // so a second attempt is worthwhile.
         Err(CommitError::Store(_)) if lock.is_held() => {
             lock.restart()?;
             attempt(&mut lock, index, options, fsync)
@@ -221,8 +221,8 @@ pub fn stage(
     Ok(lock.close()?)
 }
 
-/// Renames the lock file that [`stage`] wrote, or the file that another program has put into its
-/// place.
+/// Renames the lock file that [`stage`] wrote, or the file that another program has put in its
+/// place, over the index.
 pub fn publish(mut lock: Lock, fsync: &Fsync) -> Result<(), Error> {
     let file = by_path::open(lock.lock_path());
     let io = |source| Error::Io { what: "sync", path: lock.lock_path().to_owned(), source };
@@ -274,7 +274,7 @@ fn prepare(
     Ok(())
 }
 
-/// Makes sure that a shared index exists for this one, and returns the differences from it.
+/// Ensures that a shared index exists for this one, and returns the differences from it.
 fn share(
     lock: &Lock,
     index: &mut Index,
@@ -303,15 +303,15 @@ fn share(
     Ok(Delta::default())
 }
 
-/// Compares with the shared index `oid` at `path`. Returns `None` if the file is missing or another
-/// one.
+/// Compares with the shared index `oid` at `path`. Returns `None` if the file is missing or has
+/// another checksum.
 fn difference(path: &Path, oid: ObjectId, index: &Index) -> Option<Delta> {
     let map = by_path::open(path).and_then(|file| sys::Map::of(&file)).ok()?;
     let is_the_same = read::checksum(&map, index.hash) == Ok(oid);
     is_the_same.then(|| Delta::between(&map, index).ok()).flatten()
 }
 
-/// A file of fewer bytes is read by one thread.
+/// A file of fewer bytes is read on one thread.
 const WORTH_THREADS: usize = 1 << 16;
 
 fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded, Stat), LoadError> {
@@ -320,11 +320,11 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
     let mapped = || Ok((sys::stat_of(&file)?, sys::Map::of(&file)?));
     let (stat, map) = mapped().map_err(|source| LoadError::Map { path: path.to_owned(), source })?;
     let threads = match map.len() < WORTH_THREADS {
-        // The number of cores is looked up only where it matters.
+        // Query the number of cores only if it is needed.
         true => 1,
         false => {
-            // Prefetches the whole file, in case it comes from a slow disk. For a cached file this
-            // takes 30 µs per 10 MB.
+            // Prefetch the whole file, in case it is on a slow disk. For a cached file this takes
+            // 30 µs per 10 MB.
             map.prefetch();
             cores(options.threads)
         }
@@ -339,8 +339,8 @@ fn decode(path: &Path, hash: HashKind, options: &ReadOptions) -> Result<(Decoded
         Access::All => read::decode(&map, hash, how),
         Access::Lookups => read::decode_stored(Bytes::from_owner(map), hash, how),
     };
-    // A read error that other code met earlier, in its own map, does not fail this load. The work
-    // done so far can then still be recorded.
+    // A read error that other code met earlier, in another mapping, does not fail this load. The
+    // work done so far can then still be recorded.
     if sys::unreadable_page_count() > unreadable
         && let Some((path, source)) = sys::unreadable_map()
     {
@@ -359,7 +359,7 @@ fn refused(path: &Path, source: read::Error) -> LoadError {
 }
 
 /// Marks entries whose file changed so soon after it was compared that its stat fields do not show
-/// it.
+/// the change.
 fn smudge(index: &mut Index, threads: usize, is_modified: &IsModified<'_>) {
     if !index.has_racy() {
         return;
@@ -378,8 +378,8 @@ fn smudge(index: &mut Index, threads: usize, is_modified: &IsModified<'_>) {
         let modified = |&&at: &&usize| is_modified(seen.path_at(at), &seen.entries()[at]);
         positions.iter().filter(modified).copied().collect()
     };
-    // Each entry costs a stat, and a file read if the stat shows no change. So a thread pays off at
-    // far fewer entries than for reading an index.
+    // Each entry costs a stat, and a file read if the stat shows no change. So a thread pays off
+    // with far fewer entries than for reading an index.
     const PER_THREAD: usize = 32;
     let share = racy.len().div_ceil(threads).max(PER_THREAD);
     let modified: Vec<usize> = thread::scope(|scope| {
@@ -407,12 +407,12 @@ fn smudge(index: &mut Index, threads: usize, is_modified: &IsModified<'_>) {
     }
 }
 
-/// The trailer of the file.
+/// The trailer of an index file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trailer {
     /// The file's hash, or zeros with `index.skipHash`.
     AsConfigured,
-    /// The file's hash, because the file is named by it.
+    /// The file's hash, because the file is named after it.
     Hash,
 }
 
@@ -440,8 +440,8 @@ fn write(
     Ok(checksum)
 }
 
-/// Returns the number of blocks in the offset table, as Git computes it: by `index.threads`, or one
-/// core stays free to read the extensions.
+/// Returns the number of blocks in the offset table, as Git computes it: by `index.threads`;
+/// otherwise one core stays free to read the extensions.
 fn blocks(entries: usize, threads: usize) -> usize {
     const PER_BLOCK: usize = 10_000;
     match threads {
@@ -475,7 +475,7 @@ fn cores(threads: usize) -> usize {
     }
 }
 
-/// Returns a file's modification time in the width of the index.
+/// Returns a file's modification time, truncated to the width of the index.
 fn timestamp(stat: &Stat) -> (u32, u32) {
     let (seconds, nanoseconds) = stat.mtime;
     (seconds as u32, nanoseconds)

@@ -1,6 +1,6 @@
 //! Durable writing. Every file inside the Git directory is written through this crate, in the same
-//! steps: lock, write, sync (by policy), rename. `docs/design/durability.md` says what survives
-//! which failure.
+//! steps: lock, write, sync (by policy), rename. `docs/design/durability.md` lists the data that
+//! survive each failure.
 
 use std::{
     io,
@@ -27,7 +27,7 @@ pub use hash_writer::{Checkpoint, HashWriter, Hashing, Truncate};
 pub use lock::{Holder, Lock, LockOptions, Wait};
 pub use shared::{BadSharedRepository, SharedRepository};
 
-/// Why a file could not be locked or replaced. The message is Git's where Git has one.
+/// The reason why a file could not be locked or replaced. The message is Git's where Git has one.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Error {
@@ -42,14 +42,14 @@ pub enum Error {
     NoPermission { objects: PathBuf },
     #[error("unable to create temporary file: {}", sys::reason(.source))]
     NoTemporaryFile { source: io::Error },
-    /// A loose object; `what` is Git's for it.
+    /// An error of a loose object. `what` is Git's wording.
     #[error("{what}: {}", sys::reason(.source))]
     NotWritten { what: &'static str, source: io::Error },
     #[error("fsync error on '{}': {}", .path.display(), sys::reason(.source))]
     NotSynced { path: PathBuf, source: io::Error },
     #[error("unable to write file {}: {}", .path.display(), sys::reason(.source))]
     NotRenamed { path: PathBuf, source: io::Error },
-    /// An object was not stored, so none is published.
+    /// An object could not be stored, so none is published.
     #[error("unable to publish objects: some were not stored")]
     Incomplete,
     /// A file with this name and other content exists. It is never overwritten.
@@ -70,8 +70,8 @@ impl Error {
     }
 }
 
-/// Returns an error if a mapped file could not be read and its reader does not know yet. Nothing
-/// that may depend on such data is published.
+/// Returns an error if a mapped file could not be read and no reader has reported it yet. Data that
+/// may depend on such a file must not be published.
 pub(crate) fn check_mapped_files() -> Result<(), Error> {
     match sys::unreported_unreadable_map() {
         None => Ok(()),
@@ -80,7 +80,7 @@ pub(crate) fn check_mapped_files() -> Result<(), Error> {
 }
 
 /// Replaces the file at `path` by `content` under its lock. Syncs it if `component` is hardened.
-/// Pass [`Components::empty`] for config files and other files that belong to no component.
+/// Pass [`Components::empty`] for config files and other files without a component.
 pub fn replace(
     path: &Path,
     content: &[u8],

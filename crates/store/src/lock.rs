@@ -6,7 +6,7 @@
 //! On failure, and whenever a [`Lock`] is dropped before [`Lock::commit`], the lock file is removed
 //! and `<path>` is unchanged. There is no registry of locks and no signal handler: an interrupted
 //! command stops by returning, which drops its locks. A killed process leaves the lock file behind,
-//! as Git does. [`Error::Locked`] names the file to the next process.
+//! as Git does. [`Error::Locked`] then reports the file to the next process.
 
 use std::{
     ffi::OsString,
@@ -20,10 +20,10 @@ use sys::{File, by_path};
 
 use crate::{Components, Error, Fsync, SharedRepository};
 
-/// How to take a lock.
+/// Options for taking a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockOptions {
-    /// How long to wait for another process's lock.
+    /// The time to wait for another process's lock.
     pub wait: Wait,
     /// `core.sharedRepository`
     pub shared: SharedRepository,
@@ -31,7 +31,7 @@ pub struct LockOptions {
     pub record_pid: bool,
 }
 
-/// How long to wait for a lock that another process holds.
+/// The time to wait for a lock that another process holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
     /// Try once.
@@ -55,7 +55,7 @@ impl Wait {
     }
 }
 
-/// The holder of a lock, as far as it is recorded.
+/// The holder of a lock, if it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// No process id is recorded (`core.lockfilePid`).
@@ -108,7 +108,7 @@ impl Lock {
     }
 
     /// Waits like [`Lock::take_no_follow`], but takes no lock. Returns an error if another process
-    /// still holds the lock afterwards.
+    /// still holds the lock after the wait.
     pub fn wait_until_free(path: &Path, wait: Wait) -> Result<(), Error> {
         let lock_path = with_suffix(path, ".lock");
         let look = || match by_path::stat(&lock_path)? {
@@ -154,13 +154,13 @@ impl Lock {
         }
     }
 
-    /// Takes the permission to write from the file, for files that are only replaced.
+    /// Removes the write permission of the file, for files that are replaced but never changed.
     pub fn forbid_writing(&self) -> Result<(), Error> {
         let found = sys::stat_of(self.file()).map_err(|source| self.error("stat", source))?;
         sys::set_mode(self.file(), found.mode & 0o444).map_err(|source| self.error("set the mode of", source))
     }
 
-    /// The record is optional: the lock works without it.
+    /// Writes the process id. A failure is ignored: the lock works without this record.
     fn record_pid(&mut self) {
         let path = with_suffix(&self.path, "~pid.lock");
         let Ok(mut file) = by_path::create_new(&path, 0o666) else { return };
@@ -173,7 +173,7 @@ impl Lock {
         &self.path
     }
 
-    /// Makes the lock file replace `path` instead. The lock stays on the original path.
+    /// Changes the path that the lock file replaces. The lock stays on the original path.
     pub fn deliver_to(&mut self, path: PathBuf) {
         self.path = path;
     }
@@ -199,7 +199,8 @@ impl Lock {
     }
 
     /// Closes the lock file and keeps the lock. A transaction over many refs would otherwise run
-    /// out of descriptors. The system may report only here that the data did not fit.
+    /// out of descriptors. An error of `close` may be the only sign that the data did not fit on
+    /// the disk.
     pub fn close(&mut self) -> Result<(), Error> {
         match self.file.take() {
             Some(file) => sys::close(file).map_err(|source| self.error("close", source)),
@@ -212,7 +213,7 @@ impl Lock {
         self.held
     }
 
-    /// Truncates the lock file, to write it again.
+    /// Truncates the lock file, so that it can be written again.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
         let file = by_path::open_to_rewrite(&self.lock_path);
         self.file = Some(file.map_err(|source| self.error("open", source))?);
@@ -224,7 +225,7 @@ impl Lock {
         self.publish()
     }
 
-    /// Like [`Lock::commit`]. After an error the lock is still held.
+    /// Like [`Lock::commit`], but keeps the lock after an error.
     pub(crate) fn publish(&mut self) -> Result<(), Error> {
         self.close()?;
         by_path::rename(&self.lock_path, &self.path).map_err(|source| self.error("rename", source))?;
@@ -262,7 +263,7 @@ impl Drop for Lock {
     }
 }
 
-/// Syncs the directory of `path`, so that its name survives a crash.
+/// Syncs the directory of `path`, so that the name of `path` survives a crash.
 pub(crate) fn sync_parent(fsync: &Fsync, component: Components, path: &Path) -> Result<(), Error> {
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,

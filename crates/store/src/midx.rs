@@ -1,6 +1,6 @@
 //! Writes multi-pack-indexes.
 //!
-//! The caller holds the lock on `multi-pack-index` since before it read what it writes. The file is
+//! The caller must take the lock on `multi-pack-index` before it reads the packs. The file is
 //! synced by the policy and replaces the old one; then its directory is synced.
 
 use std::io;
@@ -17,15 +17,15 @@ pub trait Objects {
     /// Returns the name of the `n`th object.
     fn name(&self, n: usize) -> &[u8];
 
-    /// Returns the number of its pack, and its offset there.
+    /// Returns the number of the object's pack, and its offset there.
     fn place(&self, n: usize) -> (u32, u64);
 }
 
-/// Files of fewer objects are hashed by the thread that writes them.
+/// Files of fewer objects are hashed on the thread that writes them.
 const FEW: usize = 10_000;
 
-/// Writes the multi-pack-index of `objects` in these packs, whose names are sorted. Returns with
-/// the lock released.
+/// Writes the multi-pack-index of `objects` in these packs, whose names are sorted. Releases the
+/// lock.
 pub fn write(
     lock: Lock,
     version: u8,
@@ -49,7 +49,7 @@ fn write_to(
 ) -> io::Result<()> {
     let all = 0..objects.count();
     let offset = |n: usize| objects.place(n).1;
-    // Offsets of 32 bits are written as they are, as long as none is larger.
+    // While no offset exceeds 32 bits, all offsets are stored without the chunk of large offsets.
     let has_large = all.clone().any(|n| offset(n) > u64::from(u32::MAX));
     let is_large = |offset: u64| has_large && offset >> 31 != 0;
     let large = all.clone().filter(|&n| is_large(offset(n))).count();

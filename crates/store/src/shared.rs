@@ -1,7 +1,7 @@
 //! File permissions in a shared repository (`core.sharedRepository` of `git-config(1)`).
 //!
-//! Promise: this module alone decides the modes of files and directories that sapwood creates in a
-//! Git directory. Without the setting, it makes no extra system calls.
+//! Promise: only this module determines the modes of files and directories that sapwood creates in
+//! a Git directory. Without the setting, it makes no extra system calls.
 
 use std::{io, path::Path};
 
@@ -11,7 +11,7 @@ use sys::{File, FileType, by_path};
 /// The access rights of other users to files in the repository.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedRepository {
-    /// `umask`, `false`: the umask decides.
+    /// `umask`, `false`: the umask applies.
     #[default]
     Umask,
     /// The umask's permissions plus these bits: `group` is 0660, `all` 0664.
@@ -37,8 +37,8 @@ const GROUP: SharedRepository = SharedRepository::Widened(0o660);
 const EVERYBODY: SharedRepository = SharedRepository::Widened(0o664);
 
 impl SharedRepository {
-    /// Parses the configuration's value. `None` is a key without `=`. `boolean` is the value as a
-    /// boolean, if it is one.
+    /// Parses the configuration's value. `None` is a key without `=`. `boolean` is the value parsed
+    /// as a boolean, if that is possible.
     pub fn parse(
         value: Option<&BStr>,
         boolean: Option<bool>,
@@ -85,8 +85,8 @@ impl SharedRepository {
         }
     }
 
-    /// Adjusts the permission bits of a new directory. Everybody who may read it may also search
-    /// it. If its group may use it, the setgid bit passes the group on.
+    /// Adjusts the permission bits of a new directory. A user who may read it may also search it.
+    /// If its group has access, the setgid bit makes new entries inherit the group.
     pub fn dir_mode(self, mode: u32) -> u32 {
         if self == SharedRepository::Umask {
             return mode;
@@ -124,7 +124,7 @@ impl SharedRepository {
         }
     }
 
-    /// Creates a file with the permission bits of `mode` less the umask, and opens it for writing.
+    /// Creates a file with the permission bits of `mode` minus the umask, and opens it for writing.
     pub fn create_new(self, path: &Path, mode: u32) -> io::Result<File> {
         let file = by_path::create_new(path, mode)?;
         self.adjust_file(&file)?;

@@ -1,4 +1,4 @@
-//! Runs calls that wait for the disk side by side.
+//! Runs calls that wait for the disk in parallel.
 
 use std::{
     sync::{
@@ -10,11 +10,11 @@ use std::{
 
 use sys::profile::{self, Phase};
 
-/// The most calls that wait at once. A journal commits what waits together.
+/// The maximum number of parallel calls. A journal commits all waiting calls together.
 const MOST: usize = 16;
 
-/// Calls `work` for each item, on a few threads at once. Fewer threads do the work if the system
-/// has no more. Returns the error of the first item that failed, and skips items behind it.
+/// Calls `work` for each item, on several threads. Uses fewer threads if the system refuses more.
+/// Returns the error of the first item that failed, and skips items after it.
 pub(crate) fn for_each<T: Sync, E: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<(), E> + Sync,

@@ -13,7 +13,7 @@ use crate::{Components, Error, Fsync, SharedRepository, lock::sync_parent};
 /// A temporary file.
 #[derive(Debug)]
 pub(crate) struct TempFile {
-    /// `None` once it is closed.
+    /// `None` after it was closed.
     file: Option<File>,
     path: PathBuf,
     renamed: bool,
@@ -22,7 +22,7 @@ pub(crate) struct TempFile {
 
 impl TempFile {
     /// Creates a file in `dir`, with a name that begins with `prefix` and the permission bits of
-    /// `mode` less the umask.
+    /// `mode` minus the umask.
     pub(crate) fn create(
         dir: &Path,
         prefix: &str,
@@ -45,8 +45,8 @@ impl TempFile {
         Ok(new)
     }
 
-    /// Takes over a file that an earlier process left, and keeps it. It becomes writable for this
-    /// process, and has no permission to write afterwards.
+    /// Takes over a file that an earlier process left behind. This process can write it; afterwards
+    /// the file is read-only. It is kept if it is not renamed.
     pub(crate) fn take_over(path: &Path) -> Result<TempFile, Error> {
         let failed = |what| move |source| Error::Io { what, path: path.to_owned(), source };
         let stat = by_path::stat(path).map_err(failed("stat"))?;
@@ -57,7 +57,7 @@ impl TempFile {
         Ok(TempFile { file: Some(file), path: path.to_owned(), renamed: false, kept: true })
     }
 
-    /// Leaves the file where it is if it is dropped before it is renamed.
+    /// Keeps the file if it is dropped before it is renamed.
     pub(crate) fn keep(&mut self) {
         self.kept = true;
     }
@@ -67,8 +67,8 @@ impl TempFile {
         self.file.as_ref().expect("the file is open until it is closed")
     }
 
-    /// Closes the file and keeps its name. Many files would otherwise need many descriptors. The
-    /// system may report only here that the data did not fit.
+    /// Closes the file and keeps its name. Many files would otherwise need many descriptors. An
+    /// error of `close` may be the only sign that the data did not fit on the disk.
     pub(crate) fn close(&mut self) -> Result<(), Error> {
         match self.file.take() {
             Some(file) => sys::close(file).map_err(|source| self.error("close", source)),
@@ -85,15 +85,15 @@ impl TempFile {
         fsync.file(component, self.file()).map_err(|source| self.error("sync", source))
     }
 
-    /// Renames the file to `path`, and replaces what is there.
+    /// Renames the file to `path`, and replaces an existing file.
     pub(crate) fn rename(&mut self, path: &Path) -> Result<(), Error> {
         by_path::rename(&self.path, path).map_err(|source| self.error("rename", source))?;
         self.renamed = true;
         Ok(())
     }
 
-    /// Renames the file to `path`, unless a file is there. Returns true if it was renamed, and
-    /// false if there is a file with the same content. Other content is an error.
+    /// Renames the file to `path`, unless that file exists. Returns true if it was renamed, and
+    /// false if the existing file has the same content. Other content is an error.
     pub(crate) fn rename_new(&mut self, path: &Path) -> Result<bool, Error> {
         match self.claim(path) {
             Ok(()) => Ok(true),
@@ -107,8 +107,8 @@ impl TempFile {
         }
     }
 
-    /// Gives the file the name `path` if nothing has it. The file system may know only one of the
-    /// calls for that. If it knows none, `path` is examined first.
+    /// Renames the file to `path` if that does not exist. A file system may support only one of the
+    /// system calls for this. If it supports none, `path` is checked first.
     fn claim(&mut self, path: &Path) -> io::Result<()> {
         let unsupported = |error: &io::Error| {
             matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)

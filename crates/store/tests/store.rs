@@ -1,5 +1,5 @@
 //! Makes the same changes with Git and with this crate in twin repositories: every byte must be
-//! equal. And writes objects on disks that count, and lose their power.
+//! equal. Also writes objects on simulated disks that count flushes, and lose power.
 
 #![allow(clippy::disallowed_methods, missing_docs)]
 

@@ -1,13 +1,13 @@
-//! The one writer for files that end with a hash of their content: index, pack, pack index, reverse
-//! index, commit-graph, multi-pack-index.
+//! The only writer for files that end with a hash of their content: index, pack, pack index,
+//! reverse index, commit-graph, multi-pack-index.
 //!
 //! Buffering, hashing and writing are one pass. Data fill the buffer first. Then whole buffers of a
 //! large input are hashed and written straight from the input, and the rest goes into the buffer. A
 //! separate thread may hash while the main thread writes ([`Hashing::Threaded`]). For large files
 //! this hides the cheaper of the two.
 //!
-//! A writer can go back to a [`Checkpoint`], with its hash, and a file that has a beginning can be
-//! continued ([`HashWriter::resume`]).
+//! A writer can return to a [`Checkpoint`], with its hash, and can continue a file that already has
+//! content ([`HashWriter::resume`]).
 
 use std::{
     io::{self, Seek, SeekFrom, Write},
@@ -22,17 +22,17 @@ mod thread;
 
 use thread::HashThread;
 
-/// The buffer size in bytes. It is large enough that system calls do not matter, and small enough
-/// that the data stay in the cache until they are hashed. Git uses the same size.
+/// The buffer size in bytes. It is large enough to make the cost of system calls negligible, and
+/// small enough to keep the data in the CPU cache until they are hashed. Git uses the same size.
 const BUFFER: usize = 128 * 1024;
 
-/// Where the hash is computed.
+/// The thread that computes the hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hashing {
     /// On the calling thread, between writes.
     Inline,
-    /// On a separate thread. Starting it costs about as much as hashing 100 KB. If the system has
-    /// no thread, on the calling one.
+    /// On a separate thread. Starting it costs about as much as hashing 100 KB. If the system
+    /// refuses a thread, on the calling thread.
     Threaded,
     /// No hash: the trailer is all zeros (`index.skipHash`).
     Skip,
@@ -60,23 +60,23 @@ enum Hash {
 #[derive(Clone)]
 pub struct Checkpoint {
     position: u64,
-    /// `None` if nothing is hashed.
+    /// `None` if hashing is off.
     hasher: Option<Hasher>,
 }
 
 impl Checkpoint {
-    /// Returns the number of bytes before it.
+    /// Returns the number of bytes before the checkpoint.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Returns the hash of the bytes before it; `None` if nothing is hashed.
+    /// Returns the hash of the bytes before the checkpoint; `None` if hashing is off.
     pub fn checksum(&self) -> Option<ObjectId> {
         self.hasher.clone().map(checksum_of)
     }
 }
 
-/// An output that can lose its end.
+/// An output that can be truncated.
 pub trait Truncate {
     /// Removes everything from `len` bytes on, and continues there.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
@@ -103,12 +103,12 @@ impl Truncate for Vec<u8> {
 }
 
 impl<W: Write> HashWriter<W> {
-    /// Creates a writer to `out` at its current position, which counts as the beginning.
+    /// Creates a writer to `out`. Its current position is the beginning of the hashed data.
     pub fn new(out: W, kind: HashKind, hashing: Hashing) -> Self {
         Self::resume(out, Hasher::checksum(kind), 0, kind, hashing)
     }
 
-    /// Creates a writer to `out` whose first `position` bytes are there and have the hash state
+    /// Creates a writer to `out`, which already contains `position` bytes with the hash state
     /// `hasher`.
     pub fn resume(out: W, hasher: Hasher, position: u64, kind: HashKind, hashing: Hashing) -> Self {
         let hash = match hashing {
@@ -132,7 +132,7 @@ impl<W: Write> HashWriter<W> {
         self.written + self.buffer.len() as u64
     }
 
-    /// Computes the CRC-32 of the bytes from here on.
+    /// Starts the CRC-32 of the bytes from here on.
     pub fn begin_crc32(&mut self) {
         self.crc32 = Some(0);
     }
@@ -165,7 +165,7 @@ impl<W: Write> HashWriter<W> {
         Ok(())
     }
 
-    /// Hands all accepted bytes to the output.
+    /// Writes all accepted bytes to the output.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -185,7 +185,7 @@ impl<W: Write> HashWriter<W> {
         Ok(())
     }
 
-    /// Returns the state to which [`HashWriter::rewind`] can return.
+    /// Returns a checkpoint for [`HashWriter::rewind`].
     pub fn checkpoint(&mut self) -> io::Result<Checkpoint> {
         self.flush()?;
         let hasher = match &self.hash {
@@ -236,8 +236,8 @@ impl<W: Write> HashWriter<W> {
 }
 
 impl<W: Write + Truncate> HashWriter<W> {
-    /// Removes everything that was written after `checkpoint`, from the hash as well. A copy
-    /// ([`HashWriter::tee`]) keeps it.
+    /// Removes all bytes that were written after `checkpoint`, also from the hash. A copy
+    /// ([`HashWriter::tee`]) keeps them.
     pub fn rewind(&mut self, checkpoint: &Checkpoint) -> io::Result<()> {
         self.buffer.clear();
         self.crc32 = None;

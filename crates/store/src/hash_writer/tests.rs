@@ -60,7 +60,7 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// Keeps a copy that outlives its writer.
+/// An output whose content outlives its writer.
 #[derive(Clone, Default)]
 struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 

@@ -22,15 +22,15 @@ pub(super) struct HashThread {
 
 enum Message {
     Hash(Vec<u8>),
-    /// Send the state after all earlier messages.
+    /// Send the hash state after all earlier messages.
     Save(SyncSender<Hasher>),
-    /// Go on from this state.
+    /// Continue from this state.
     Restore(Hasher),
 }
 
 impl HashThread {
-    /// Starts a thread that goes on from `hasher`. Gives the hasher back if the system has no
-    /// thread.
+    /// Starts a thread that continues from `hasher`. Returns the hasher as the error if the system
+    /// refuses a thread.
     pub(super) fn start(hasher: Hasher, kind: HashKind) -> Result<HashThread, Hasher> {
         let (messages, to_do) = sync_channel::<Message>(QUEUE_DEPTH);
         let (give_back, empty) = channel();
@@ -41,7 +41,7 @@ impl HashThread {
                 match message {
                     Message::Hash(buffer) => {
                         hasher.update(&buffer);
-                        // The writer may have finished already and need no more buffers.
+                        // The writer may have finished already, so that it needs no more buffers.
                         let _ = give_back.send(buffer);
                     }
                     Message::Save(to) => drop(to.send(hasher.clone())),
@@ -69,7 +69,7 @@ impl HashThread {
         }
     }
 
-    /// Returns the state after everything that was sent.
+    /// Returns the hash state after all data that were sent.
     pub(super) fn save(&self) -> Hasher {
         let (to, from) = sync_channel(1);
         self.send(Message::Save(to));

@@ -9,7 +9,7 @@ use sys::{Stat, by_path};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
     checksum: ObjectId,
-    /// Needed because the checksum may be zeros (`index.skipHash`).
+    /// Required because the checksum may be zeros (`index.skipHash`).
     modified: (i64, u32),
     inode: u64,
     size: u64,
@@ -22,8 +22,8 @@ impl Fingerprint {
 }
 
 /// Returns the fingerprint of the index at `path`, or `None` if it is missing or unreadable. A
-/// caller that holds the lock compares it with that of [`super::load_with_fingerprint`] to find
-/// out if the index changed in between.
+/// caller that holds the lock compares it with that of [`super::load_with_fingerprint`], to detect
+/// that the index changed in between.
 pub fn fingerprint(path: &Path, hash: HashKind) -> Option<Fingerprint> {
     use io::{Read as _, Seek as _};
     let mut file = by_path::open(path).ok()?;

@@ -18,8 +18,7 @@ pub(super) fn path(index: &Path, oid: ObjectId) -> PathBuf {
     index.with_file_name(format!("{PREFIX}{oid}"))
 }
 
-/// Updates the modification time of a shared index to show that it is in use. A failure does not
-/// matter.
+/// Updates the modification time of a shared index to show that it is in use. A failure is ignored.
 pub(super) fn freshen(path: &Path) {
     let _ = by_path::open(path).and_then(|file| file.set_modified(SystemTime::now()));
 }
@@ -48,8 +47,8 @@ impl NewSharedIndex {
     }
 }
 
-/// Removes shared indices other than `current` that were not used for long. Skips files that cannot
-/// be examined or removed; they do no harm.
+/// Removes shared indices other than `current` that have not been used for the time in `expire`.
+/// Skips files that cannot be examined or removed; they do no harm.
 pub(super) fn expire(index: &Path, current: ObjectId, expire: Expire) {
     let (Some(deadline), Some(dir)) = (deadline(expire), index.parent()) else { return };
     let Ok(names) = by_path::list(dir) else { return };

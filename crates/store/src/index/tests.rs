@@ -142,7 +142,7 @@ fn compares_each_racy_entry_once() {
     assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "");
 }
 
-/// The index in memory has all entries, so a lost shared index loses nothing.
+/// The index in memory has all entries, so the loss of a shared index loses no entry.
 #[test]
 fn writes_a_lost_or_replaced_shared_index_again() {
     let sandbox = Sandbox::new();
@@ -159,7 +159,7 @@ fn writes_a_lost_or_replaced_shared_index_again() {
             assert_eq!(index.base.map(|base| format!("sharedindex.{base}")).as_ref(), Some(name));
             match &damage {
                 None => std::fs::remove_file(&shared).expect("it was there"),
-                // Replaces the file by another one, because this one is mapped.
+                // Replaces the file instead of changing it, because it is mapped.
                 Some(other) => {
                     std::fs::remove_file(&shared).expect("it was there");
                     std::fs::write(&shared, other).expect("writable");
@@ -198,7 +198,7 @@ fn splits_an_index_keeps_it_split_and_merges_it() {
     assert_eq!(staged(&repo).lines().count(), 23);
     assert_eq!(index.entries().len(), 23);
 
-    // Git continues with our file, and this crate with Git's.
+    // Git continues from our file, and this crate from Git's.
     repo.write("dir/by-git", "");
     repo.git(&["add", "dir/by-git"]);
     let index = rewrite(&repo, &keep, |index| index.apply((4..12).map(add).collect()));

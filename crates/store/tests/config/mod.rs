@@ -62,12 +62,12 @@ fn arguments(edit: &Edit) -> Vec<String> {
     }
 }
 
-/// A change in the older form of `git config`.
+/// A change that Git makes with options of the older form of `git config`.
 #[derive(Clone, Debug)]
 struct Call {
     key: &'static str,
     value: Option<String>,
-    /// Only this value is changed.
+    /// If set, only this value is changed.
     only: Option<&'static str>,
     all: bool,
     comment: bool,

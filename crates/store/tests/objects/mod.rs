@@ -1,5 +1,4 @@
-//! Flushes are counted, and power is cut, on a disk that does both. Without FUSE these tests do
-//! nothing.
+//! Counts flushes and cuts the power, on a simulated disk. Without FUSE these tests do nothing.
 
 use std::path::Path;
 
@@ -51,7 +50,7 @@ fn explicit(components: &str, method: Method) -> Fsync {
     fsync.for_recording()
 }
 
-/// The number of directories that hold the objects with these numbers.
+/// Returns the number of directories that contain the objects with these numbers.
 fn directories(numbers: std::ops::Range<usize>) -> u64 {
     let firsts: std::collections::HashSet<u8> =
         numbers.map(|number| named(&content(number)).as_bytes()[0]).collect();
@@ -120,7 +119,7 @@ fn the_index_is_synced_with_its_directory() {
     }
 }
 
-/// Makes everything durable that is there so far.
+/// Makes all current data durable.
 fn settle(mount: &Mount) {
     fn below(dir: &Path) {
         for entry in std::fs::read_dir(dir).expect("readable") {
@@ -144,7 +143,7 @@ fn published_objects_survive_a_power_cut() {
         (batch, PackOnAdd::Auto, 0..20),
     ] {
         for journal in [Journal::Strict, Journal::Ordered] {
-            // The model of the disk has no `sync_file_range`, on which a batch rests.
+            // The disk model does not support `sync_file_range`, on which a batch depends.
             if fsync.method == Method::Batch && journal == Journal::Strict {
                 continue;
             }

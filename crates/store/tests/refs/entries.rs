@@ -1,4 +1,4 @@
-//! Entries of one reflog, beside `git stash` and `git reflog delete`.
+//! Entries of one reflog, compared with `git stash` and `git reflog delete`.
 
 use super::*;
 

@@ -15,7 +15,7 @@ mod transaction;
 
 const COMMITTER: &str = "C O Mitter <committer@example.com> 1112911993 -0700";
 
-/// Two equal repositories with three commits, branch `main` at the last one, and a tag object.
+/// Two identical repositories with three commits, branch `main` at the last one, and a tag object.
 struct Twins {
     sandbox: Sandbox,
     commits: Vec<ObjectId>,
@@ -100,7 +100,7 @@ impl Twins {
     }
 }
 
-/// Returns everything about refs: files with their content, and directories.
+/// Returns all files of refs with their content, and all directories.
 fn files(git_dir: &Path) -> BTreeMap<String, BString> {
     fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<String, BString>) {
         for entry in fs::read_dir(dir).into_iter().flatten() {
@@ -188,7 +188,7 @@ fn updates_refs_and_logs() {
     step(&args, symbolic("HEAD", "refs/heads/side/way", "checkout: moving"));
     let args = ["update-ref", "--no-deref", "-m", "detach", "HEAD", two_hex];
     step(&args, update("HEAD", two, Expected::Is(two), "detach"));
-    // HEAD is already detached there, so nothing happens.
+    // HEAD is already detached at this commit, so nothing changes.
     let args = ["update-ref", "--no-deref", "-m", "detach", "HEAD", two_hex];
     step(&args, update("HEAD", two, Expected::Any, "detach"));
     let args = ["symbolic-ref", "-m", "unborn", "HEAD", "refs/heads/unborn"];
@@ -293,7 +293,7 @@ fn removes_loose_and_packed_refs() {
         &["update-ref", "-d", "refs/heads/missing/one"],
         vec![delete("refs/heads/missing/one", Expected::Any)],
     );
-    // The branch that HEAD points to.
+    // The branch that HEAD points to is deleted.
     twins.step(&["update-ref", "-d", "refs/heads/main"], vec![delete("refs/heads/main", Expected::Any)]);
     // Removing refs frees their names for directories and files alike.
     let one = twins.commits[0];
@@ -349,7 +349,7 @@ fn packs_many_refs_like_git() {
     assert_eq!(packed(twins.git()), packed(twins.ours()));
     twins.fsck();
     twins.both(&["pack-refs", "--all"]);
-    // Each packed ref is found again, and no other.
+    // Each packed ref is found, and no other.
     let options = twins.options();
     for number in [0, 1, 99, 250, 499] {
         let name = format!("refs/tags/v{number}");
@@ -417,7 +417,7 @@ fn worktrees_have_their_own_head_and_share_branches() {
     }
 }
 
-/// A link is read as the file that it leads to, and is replaced by a file. A link that stands for a
+/// A link to a file is read as that file, and is replaced by a file. A link that represents a
 /// symbolic ref is followed.
 #[test]
 fn reads_and_replaces_symbolic_links() {
@@ -515,7 +515,7 @@ fn waits_for_a_held_lock_and_names_it() {
         std::thread::sleep(std::time::Duration::from_millis(20));
         fs::remove_file(lock).expect("removed");
     });
-    // A busy machine may let the other thread wait longer than the default of 100 ms.
+    // On a busy machine the other thread may wait longer than the default of 100 ms.
     let locks = Locks { loose: Wait::Millis(120_000), ..Locks::default() };
     let patient = Options { locks, ..twins.options() };
     refs::apply(&patient, vec![update("refs/heads/main", one, Expected::Any, "")]).expect("free in time");

@@ -1,4 +1,4 @@
-//! Transactions over several edits: failures late, rejected edits, and logs that are damaged.
+//! Transactions over several edits: late failures, rejected edits, and damaged logs.
 
 use store::refs::{Edit, Failures, Follow, New, Old, Rejection, Transaction};
 
@@ -32,7 +32,7 @@ fn a_log_that_cannot_be_written_leaves_all_refs_as_they_were() {
     for fsync in [Fsync::default(), Fsync::default().for_recording()] {
         let twins = Twins::new();
         let ours = twins.ours();
-        // A log is where the directory of another one must be.
+        // A log has the name of another log's directory.
         ours.write(".git/logs/refs/heads/b/x", "");
         let before = files(&twins);
         let options = Options { fsync, ..twins.options() };
