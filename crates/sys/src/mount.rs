@@ -1,8 +1,8 @@
 //! Mounting and unmounting.
 //!
-//! A file system is made first and attached to the tree second (`fsopen`, `fsmount`,
-//! `move_mount`). In between nobody sees it, and it vanishes when its descriptor is closed. So a
-//! failure leaves no mount. Every mount is `nosuid,nodev`.
+//! A file system is created first and attached to the tree second (`fsopen`, `fsmount`,
+//! `move_mount`). In between it is not visible, and it disappears when its descriptor is closed. So
+//! a failure leaves no mount. Every mount is `nosuid,nodev`.
 
 use std::{
     ffi::{CString, OsStr},
@@ -29,18 +29,18 @@ use crate::{
     profile::{Phase, call, retried},
 };
 
-/// The longest value that `fsconfig` takes as a string, without its NUL.
+/// The maximum length of a string value for `fsconfig`, without its NUL.
 const LONGEST_VALUE: usize = 255;
-/// The longest list of options that `mount(2)` takes, without its NUL.
+/// The maximum length of the options for `mount(2)`, without the NUL.
 const LONGEST_OPTIONS: usize = 4095;
 
-/// A mount that failed: the error number, and the kernel's own words if it had any.
+/// A failed mount: the error number, and the kernel's messages if there are any.
 #[derive(Debug)]
 pub struct MountError {
     /// The error.
     pub source: io::Error,
-    /// Messages that the kernel gave for this mount, such as
-    /// `overlay: Unknown parameter 'x'`. Often empty.
+    /// The kernel's messages about this mount, such as `overlay: Unknown parameter 'x'`. Often
+    /// empty.
     pub messages: Vec<String>,
 }
 
@@ -62,14 +62,14 @@ impl From<MountError> for io::Error {
     }
 }
 
-/// Asks the kernel if this process may mount a file system of this type (`fsopen`). The kernel
-/// loads its module. Returns `EPERM` if the process may not mount, `ENODEV` if the kernel has no
-/// such type.
+/// Checks that this process may mount a file system of this type (`fsopen`). The kernel loads its
+/// module. Returns `EPERM` if the process may not mount, `ENODEV` if the kernel does not support
+/// the type.
 pub fn may_mount(file_system: &str) -> io::Result<()> {
     Context::open(&CString::new(file_system)?).map(drop).map_err(|error| error.source)
 }
 
-/// A file system that is attached nowhere yet. It vanishes when this is dropped.
+/// A file system that is not attached yet. It disappears when the value is dropped.
 #[derive(Debug)]
 pub struct Detached(OwnedFd);
 
@@ -82,11 +82,11 @@ impl Detached {
     }
 }
 
-/// Makes a read-only file system of the EROFS image in the file `image`, without a loop device
+/// Creates a read-only file system from the EROFS image in the file `image`, without a loop device
 /// (Linux 6.12 and newer). `devices` are the files of its extra devices, in their order.
 pub fn erofs(image: &Path, devices: &[PathBuf]) -> Result<Detached, MountError> {
     let context = Context::open(c"erofs")?;
-    // The descriptors must stay open until the kernel has opened the files itself.
+    // The descriptors must stay open until the kernel has opened the files.
     let mut open = Vec::new();
     context.set_path(c"source", image, &mut open)?;
     for device in devices {
@@ -96,11 +96,11 @@ pub fn erofs(image: &Path, devices: &[PathBuf]) -> Result<Detached, MountError> 
     context.create(MountAttrFlags::MOUNT_ATTR_RDONLY)
 }
 
-/// How the upper layer of an overlay marks deletions, and how safe it is.
+/// The extended attributes with which the upper layer of an overlay marks deletions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attributes {
     /// Extended attributes `trusted.overlay.*`. Directories can be renamed. Needs `CAP_SYS_ADMIN`
-    /// in the first user namespace.
+    /// in the initial user namespace.
     Trusted,
     /// Extended attributes `user.overlay.*`. Renaming a directory of a lower layer is `EXDEV`.
     User,
@@ -109,7 +109,8 @@ pub enum Attributes {
 /// The effect of `fsync` in an overlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// As in any file system. A copy from a lower layer is synced before it replaces the file.
+    /// As in any file system. A file copied up from a lower layer is synced before it replaces the
+    /// original.
     Synced,
     /// None (`volatile`).
     Volatile,
@@ -122,7 +123,7 @@ pub struct Overlay<'a> {
     pub lower: Vec<&'a Path>,
     /// The writable layer.
     pub upper: &'a Path,
-    /// An empty directory of the kernel's own, on the file system of `upper`.
+    /// An empty directory for the kernel's use, on the file system of `upper`.
     pub work: &'a Path,
     /// The kind of extended attributes.
     pub attributes: Attributes,
@@ -131,8 +132,8 @@ pub struct Overlay<'a> {
 }
 
 impl Overlay<'_> {
-    /// Options that do not name a directory. The defaults of most of them depend on how the kernel
-    /// was built, so all that matter are given.
+    /// Returns the options that do not name a directory. The defaults of most of them depend on the
+    /// kernel's build configuration, so every relevant option is given.
     fn options(&self) -> impl Iterator<Item = (&'static std::ffi::CStr, Option<&'static std::ffi::CStr>)> {
         let redirect = match self.attributes {
             Attributes::Trusted => (c"redirect_dir", Some(c"on")),
@@ -142,19 +143,21 @@ impl Overlay<'_> {
         let always = [
             redirect,
             (c"xino", Some(c"on")),
-            // A file whose data stay in a lower layer would break on a change of that layer.
+            // With metacopy, the data of a file stay in a lower layer, and a change of that layer
+            // breaks the file.
             (c"metacopy", Some(c"off")),
-            // An index ties the upper layer to one lower layer, which a rebase replaces.
+            // An index ties the upper layer to one lower layer, which a rebase of a workspace
+            // replaces.
             (c"index", Some(c"off")),
         ];
         always.into_iter().chain(volatile)
     }
 }
 
-/// Makes an overlay.
+/// Creates an overlay.
 ///
-/// The directories are opened once and given as descriptors (Linux 6.13 and newer). Older kernels
-/// take names: see [`overlay_by_names`].
+/// The directories are opened once and passed as descriptors (Linux 6.13 and newer). Older kernels
+/// take paths: see [`overlay_by_names`].
 pub fn overlay(layers: &Overlay<'_>) -> Result<Detached, MountError> {
     let context = Context::open(c"overlay")?;
     context.set_string(c"source", c"sapwood")?;
@@ -172,8 +175,8 @@ pub fn overlay(layers: &Overlay<'_>) -> Result<Detached, MountError> {
     context.create(MountAttrFlags::empty())
 }
 
-/// Mounts an overlay at `at` with `mount(2)`, for kernels that take no descriptors. Returns
-/// `ENAMETOOLONG` if the names take more than a page together.
+/// Mounts an overlay at `at` with `mount(2)`, for kernels that do not accept descriptors. Returns
+/// `ENAMETOOLONG` if the paths together exceed a page.
 pub fn overlay_by_names(layers: &Overlay<'_>, at: &Path) -> Result<(), MountError> {
     let mut options = b"lowerdir=".to_vec();
     for (place, lower) in layers.lower.iter().enumerate() {
@@ -202,8 +205,8 @@ pub fn overlay_by_names(layers: &Overlay<'_>, at: &Path) -> Result<(), MountErro
     Ok(call(Phase::Other, || rustix::mount::mount("sapwood", at, "overlay", flags, &*options))?)
 }
 
-/// Appends the name of a directory. The kernel takes commas and colons as separators and a
-/// backslash as the sign that the next byte is none.
+/// Appends the path of a directory. Commas and colons are separators for the kernel, and a
+/// backslash escapes the next byte.
 fn push_escaped(options: &mut Vec<u8>, dir: &Path) {
     for &byte in dir.as_os_str().as_bytes() {
         if matches!(byte, b'\\' | b',' | b':') {
@@ -213,24 +216,24 @@ fn push_escaped(options: &mut Vec<u8>, dir: &Path) {
     }
 }
 
-/// Returns true if the error of [`overlay`] means that this kernel takes no descriptors.
+/// Returns true if the error of [`overlay`] means that this kernel does not accept descriptors.
 pub fn takes_no_descriptors(error: &MountError) -> bool {
     let refused = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP].map(|errno| Some(errno.raw_os_error()));
     refused.contains(&error.source.raw_os_error())
 }
 
-/// A cause of a refused mount that the error number tells.
+/// The cause of a refused mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// This user may not mount here (`EPERM`, `EACCES`).
     NotAllowed,
-    /// The kernel has no such file system (`ENODEV`).
+    /// The kernel does not support the file system (`ENODEV`).
     UnknownFileSystem,
-    /// The kernel mounts block devices only, no files (`ENOTBLK`).
+    /// The kernel mounts only block devices, not files (`ENOTBLK`).
     NoBlockDevice,
 }
 
-/// Returns the cause of a refused mount, if its error number tells.
+/// Returns the cause of a refused mount, if the error number determines it.
 pub fn refusal(error: &io::Error) -> Option<Refusal> {
     match Errno::from_io_error(error)? {
         Errno::PERM | Errno::ACCESS => Some(Refusal::NotAllowed),
@@ -240,12 +243,12 @@ pub fn refusal(error: &io::Error) -> Option<Refusal> {
     }
 }
 
-/// The way to unmount.
+/// The unmount mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmount {
     /// Fails with `EBUSY` while a process uses the mount.
     Plain,
-    /// Hides the mount at once. Processes that use it keep it until they end.
+    /// Detaches the mount at once. Processes that use it keep it until they end.
     Lazy,
 }
 
@@ -258,12 +261,12 @@ pub fn unmount(path: &Path, how: Unmount) -> io::Result<()> {
     Ok(retried(Phase::Other, || rustix::mount::unmount(path, flags))?)
 }
 
-/// A second mount of a file system, attached nowhere. While it exists, an unmount of the first is
-/// not the last one, and so does not wait for the disk.
+/// A second, detached mount of a file system. While it exists, an unmount of the first mount is not
+/// the last one, so it does not wait for the disk.
 #[derive(Debug)]
 pub struct Kept(OwnedFd);
 
-/// Keeps the file system that is mounted at `path`.
+/// Creates a second mount of the file system that is mounted at `path`.
 pub fn keep(path: &Path) -> io::Result<Kept> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -272,13 +275,13 @@ pub fn keep(path: &Path) -> io::Result<Kept> {
 }
 
 impl Kept {
-    /// Ends the second mount in a process of its own, which waits for the disk. This process does
-    /// not. If no process can be started, it does.
+    /// Ends the second mount in a separate process, which waits for the disk, so that this process
+    /// does not wait. If no process can be started, this process waits.
     pub fn end_behind_us(self) {
         use std::process::{Command, Stdio};
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "read line"]).current_dir("/");
-        // The shell waits for the end of its input. By then it is the only one to have the mount.
+        // The shell waits for the end of its input. By then only the shell has the mount.
         command.stdin(Stdio::piped()).stdout(self.0).stderr(Stdio::null());
         let started = command.spawn();
         drop(command);
@@ -286,13 +289,13 @@ impl Kept {
     }
 }
 
-/// Writes everything that waits to be written to the file system of `path` (`syncfs`).
+/// Writes all pending data to the file system of `path` (`syncfs`).
 pub fn sync_file_system(path: &Path) -> io::Result<()> {
     let file = call(Phase::Open, || std::fs::File::open(path))?;
     Ok(retried(Phase::Sync, || rustix::fs::syncfs(&file))?)
 }
 
-/// The configuration of a file system that is about to be made.
+/// The configuration context of a file system before its creation (`fsopen`).
 struct Context(OwnedFd);
 
 impl Context {
@@ -308,7 +311,8 @@ impl Context {
         self.told(fsconfig_set_string(&self.0, name, value))
     }
 
-    /// Names a file. A path that is too long is named by its descriptor.
+    /// Sets an option to the path of a file. A path that is too long is replaced by
+    /// `/proc/self/fd/<n>`.
     fn set_path(
         &self,
         name: &std::ffi::CStr,
@@ -337,14 +341,14 @@ impl Context {
         self.told(mount).map(Detached)
     }
 
-    /// Adds the kernel's messages to a failure.
+    /// Adds the kernel's messages to an error.
     fn told<T>(&self, answer: Result<T, Errno>) -> Result<T, MountError> {
         answer.map_err(|errno| MountError { source: errno.into(), messages: messages(self.0.as_fd()) })
     }
 }
 
-/// The messages that wait in the context of a file system. Each read returns one, with a letter for
-/// its severity and a blank before it.
+/// Returns the pending messages of the context. Each read returns one message, after a letter for
+/// its severity and a blank.
 fn messages(context: BorrowedFd<'_>) -> Vec<String> {
     let Ok(copy) = context.try_clone_to_owned() else { return Vec::new() };
     let mut context = std::fs::File::from(copy);

@@ -1,4 +1,4 @@
-//! The mounts that a process sees. Source: `proc_pid_mountinfo(5)`.
+//! The mounts in the namespace of a process. Source: `proc_pid_mountinfo(5)`.
 
 use std::{
     ffi::OsString,
@@ -17,13 +17,13 @@ use crate::profile::{Phase, retried};
 /// A mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// The kernel's number of the mount. It is given again after an unmount.
+    /// The kernel's id of the mount. The kernel reuses ids after an unmount.
     pub id: u64,
     /// The mount point.
     pub point: PathBuf,
     /// The kernel's name for the file system's type: `overlay`, `erofs`, `fuse.sshfs`.
     pub file_system: String,
-    /// The source as the program named it that mounted: a device, an image, or any word.
+    /// The source string that was given to the mount: a device, an image, or any word.
     pub source: OsString,
     /// The options of the file system, separated by commas, as the kernel prints them.
     options: Vec<u8>,
@@ -38,14 +38,14 @@ impl Mount {
     /// Returns true if this is an overlay whose upper layer was at `path`, an absolute path without
     /// links, when it was mounted.
     pub fn has_upper(&self, path: &Path) -> bool {
-        // The kernel prints a name as it was given, with backslashes before separators, and a
+        // The kernel prints a path as it was passed, with backslashes before separators, and a
         // descriptor as a plain path.
         let is_path = |given: OsString| Path::new(&given) == path || split_layers(given.as_bytes()) == [path];
         self.file_system == "overlay" && self.values("upperdir").any(is_path)
     }
 
-    /// Returns the lower layers of an overlay, the topmost first. A path with a backslash before a
-    /// colon in its name is returned as it was given.
+    /// Returns the lower layers of an overlay, the topmost first. A path that contains a backslash
+    /// before a colon is returned as it was passed.
     pub fn lower_layers(&self) -> Vec<PathBuf> {
         // The kernel prints `lowerdir=a:b`, or one `lowerdir+=` for each layer.
         let joined = self.values("lowerdir").flat_map(|layers| split_layers(layers.as_bytes()));
@@ -60,7 +60,7 @@ impl Mount {
     }
 }
 
-/// Splits a list of layers at the colons that no backslash precedes.
+/// Splits a list of layers at colons that are not escaped by a backslash.
 fn split_layers(layers: &[u8]) -> Vec<PathBuf> {
     let (mut all, mut layer, mut is_escaped) = (Vec::new(), Vec::new(), false);
     for &byte in layers {
@@ -78,12 +78,12 @@ fn split_layers(layers: &[u8]) -> Vec<PathBuf> {
     all.into_iter().map(|layer| OsString::from_vec(layer).into()).collect()
 }
 
-/// Returns the mounts that this process sees, in the order in which they were mounted.
+/// Returns the mounts in the namespace of this process, in the order in which they were mounted.
 pub fn mounts() -> io::Result<Vec<Mount>> {
     read(Path::new("/proc/self/mountinfo"))
 }
 
-/// Returns the mounts that the process `pid` sees.
+/// Returns the mounts in the namespace of the process `pid`.
 pub fn mounts_of(pid: u32) -> io::Result<Vec<Mount>> {
     read(&PathBuf::from(format!("/proc/{pid}/mountinfo")))
 }
@@ -93,7 +93,7 @@ fn read(table: &Path) -> io::Result<Vec<Mount>> {
 }
 
 /// Returns the mount whose mount point is `path`, the uppermost if there are several. `path` may
-/// have links in it.
+/// contain links.
 pub fn mount_at(path: &Path) -> io::Result<Option<Mount>> {
     match mount_id(path)? {
         Some((id, true)) => Ok(mounts()?.into_iter().find(|mount| mount.id == id)),
@@ -101,8 +101,8 @@ pub fn mount_at(path: &Path) -> io::Result<Option<Mount>> {
     }
 }
 
-/// Returns the number of the mount that `path` is on, and true if `path` is its mount point.
-/// Returns `None` if nothing is at `path`.
+/// Returns the id of the mount that `path` is on, and true if `path` is its mount point. Returns
+/// `None` if `path` does not exist.
 pub fn mount_id(path: &Path) -> io::Result<Option<(u64, bool)>> {
     match id_at(CWD, path, AtFlags::empty()) {
         Ok(found) => Ok(Some(found)),
@@ -113,7 +113,7 @@ pub fn mount_id(path: &Path) -> io::Result<Option<(u64, bool)>> {
     }
 }
 
-/// Returns the number of the mount that an open file is on.
+/// Returns the id of the mount of an open file.
 pub fn mount_id_of(file: impl AsFd) -> io::Result<u64> {
     Ok(id_at(file.as_fd(), Path::new(""), AtFlags::EMPTY_PATH)?.0)
 }
@@ -122,7 +122,7 @@ fn id_at(dir: rustix::fd::BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Re
     let wanted = StatxFlags::MNT_ID;
     let found = retried(Phase::Stat, || rustix::fs::statx(dir, path, flags | AtFlags::NO_AUTOMOUNT, wanted))?;
     if found.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
-        // Linux before 5.8.
+        // Linux before 5.8 does not report it.
         return Err(io::ErrorKind::Unsupported.into());
     }
     Ok((found.stx_mnt_id, found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)))
@@ -149,7 +149,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// A field in which the kernel wrote blanks and the like as three octal digits.
+/// Decodes a field in which the kernel wrote blanks and similar bytes as three octal digits.
 fn unescaped(field: &[u8]) -> Vec<u8> {
     let (mut plain, mut at) = (Vec::with_capacity(field.len()), 0);
     while let Some(&byte) = field.get(at) {
@@ -173,8 +173,8 @@ pub fn is_fuse(name: &str) -> bool {
     name == "fuse" || name.starts_with("fuse.") || name == "fuseblk"
 }
 
-/// The type of the mount that `path` is on: the last of those with the longest mount point above
-/// it, because a later mount covers an earlier one.
+/// Returns the type of the mount of `path`: among the mounts with the longest mount point above it,
+/// the last one, because a later mount covers an earlier one.
 pub(crate) fn type_of(mounts: &[Mount], path: &Path) -> Option<String> {
     let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     above.max_by_key(|mount| mount.point.as_os_str().len()).map(|mount| mount.file_system.clone())

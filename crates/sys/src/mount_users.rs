@@ -1,4 +1,4 @@
-//! The processes that use a mount, and so keep it from being unmounted.
+//! The processes that use a mount, and therefore prevent its unmount.
 
 use std::{
     fs, io,
@@ -11,8 +11,8 @@ use crate::{
 };
 
 /// Returns the processes with an open file, a mapped file, a program, a root or a working directory
-/// on the mount with the number `id`. Files of other users' processes are examined only if this
-/// process may.
+/// on the mount with the id `id`. Processes of other users are examined only if this process has
+/// permission.
 pub fn users_of_mount(id: u64) -> io::Result<Vec<u32>> {
     Ok(process_ids()?.into_iter().filter(|pid| uses(*pid, id)).collect())
 }
@@ -23,7 +23,7 @@ pub fn processes_in(namespace: &MountNamespace) -> io::Result<Vec<u32>> {
     Ok(process_ids()?.into_iter().filter(is_in).collect())
 }
 
-/// Returns one process of each mount namespace that this process may look into, other than its own.
+/// Returns one process of each other mount namespace that this process has permission to examine.
 pub fn other_namespaces() -> io::Result<Vec<(MountNamespace, u32)>> {
     let own = MountNamespace::current();
     let mut found: Vec<(MountNamespace, u32)> = Vec::new();

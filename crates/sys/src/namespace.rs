@@ -1,7 +1,7 @@
-//! User and mount namespaces: mounts that only the processes of one namespace see.
+//! User and mount namespaces: mounts that are visible only to the processes of one namespace.
 //!
-//! The kernel refuses every call here to a process with more than one thread, so they come before
-//! the first thread starts.
+//! The kernel refuses every call here to a process with more than one thread, so the calls must
+//! come before the first thread starts.
 
 use std::{fmt, fs, io, os::fd::OwnedFd, path::PathBuf};
 
@@ -16,16 +16,16 @@ use crate::{
     profile::{Phase, call, retried},
 };
 
-/// Moves this process into a user namespace and a mount namespace of its own. It has all
-/// capabilities there. Users and groups keep their numbers: all that the process may map if it is
-/// privileged, else only its own.
+/// Moves this process into a new user namespace and a new mount namespace. It has all capabilities
+/// there. User and group ids stay the same: all ids that the process may map if it is privileged,
+/// otherwise only its own.
 pub fn enter_new() -> io::Result<()> {
     let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
     let outside = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let (users, groups) = (outside("/proc/self/uid_map"), outside("/proc/self/gid_map"));
     let parts = UnshareFlags::NEWUSER | UnshareFlags::NEWNS;
-    // SAFETY: only `CLONE_FILES` may break the use of descriptors by other threads. It is not
-    // given.
+    // SAFETY: only `CLONE_FILES` could break the use of descriptors by other threads, and it is not
+    // set.
     call(Phase::Other, || unsafe { unshare_unsafe(parts) })?;
     map_users(&users, uid, gid, &groups)
 }
@@ -41,7 +41,8 @@ fn map_users(users: &str, uid: u32, gid: u32, groups: &str) -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1\n"))
 }
 
-/// The map that keeps all ids of the namespace outside, whose map is `outside`.
+/// Returns the map of the new namespace that keeps all ids of the outer one, whose map is
+/// `outside`.
 fn all_ids(outside: &str) -> String {
     let ranges = outside.lines().filter_map(|line| {
         let mut numbers = line.split_whitespace();
@@ -51,24 +52,25 @@ fn all_ids(outside: &str) -> String {
     ranges.collect()
 }
 
-/// A process, named so that another one with the same number is not taken for it.
+/// The identity of a process. Its start time distinguishes it from a later process with the same
+/// id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
-    /// The time of its start, in clock ticks since the machine started.
+    /// The start time, in clock ticks since the machine started.
     pub start: u64,
 }
 
 impl Process {
-    /// Returns this process.
+    /// Returns the identity of this process.
     pub fn current() -> io::Result<Process> {
         let pid = std::process::id();
         Process::of(pid)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Returns the process that has this number now. Returns `None` if there is none, or if it has
-    /// ended and nobody has collected it.
+    /// Returns the identity of the process with this id. Returns `None` if the process does not
+    /// exist, or is a zombie.
     pub fn of(pid: u32) -> io::Result<Option<Process>> {
         match fs::read(format!("/proc/{pid}/stat")) {
             Ok(line) => Ok(start_in(&line).map(|start| Process { pid, start })),
@@ -79,12 +81,12 @@ impl Process {
         }
     }
 
-    /// Returns true if it has not ended.
+    /// Returns true if the process has not ended.
     pub fn is_alive(&self) -> bool {
         matches!(Process::of(self.pid), Ok(Some(found)) if found == *self)
     }
 
-    /// Returns a handle to it. Returns `None` if it has ended.
+    /// Returns a handle to the process. Returns `None` if it has ended.
     fn handle(&self) -> io::Result<Option<Closing<OwnedFd>>> {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
         let handle = match retried(Phase::Open, || pidfd_open(pid, PidfdFlags::empty())) {
@@ -92,11 +94,11 @@ impl Process {
             Err(Errno::SRCH) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         };
-        // The number may have been given again before the handle was opened.
+        // The id may have been reused before the handle was opened.
         Ok(self.is_alive().then_some(handle))
     }
 
-    /// Sends it SIGTERM. It may have ended.
+    /// Sends SIGTERM to the process. Does nothing if it has ended.
     pub fn terminate(&self) -> io::Result<()> {
         let Some(handle) = self.handle()? else { return Ok(()) };
         match retried(Phase::Other, || pidfd_send_signal(handle.get(), Signal::TERM)) {
@@ -105,7 +107,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has ended, at most `wait`. Returns false if it still runs then.
+    /// Waits for the end of the process, at most `wait`. Returns false after a timeout.
     pub fn await_end(&self, wait: std::time::Duration) -> io::Result<bool> {
         let Some(handle) = self.handle()? else { return Ok(true) };
         let events = rustix::event::PollFlags::IN;
@@ -117,15 +119,15 @@ impl Process {
         Ok(retried(Phase::Wait, || rustix::event::poll(&mut awaited, Some(&wait)))? > 0)
     }
 
-    /// Moves this process into the user namespace and the mount namespace of the other one. Its
-    /// working directory becomes the root of that namespace. Returns `ESRCH` if the other one has
-    /// ended.
+    /// Moves this process into the user namespace and the mount namespace of the process `self`.
+    /// The working directory becomes the root of that namespace. Returns `ESRCH` if that process
+    /// has ended.
     pub fn join(&self) -> io::Result<()> {
         let handle = self.handle()?.ok_or(Errno::SRCH)?;
         let both = ThreadNameSpaceType::USER | ThreadNameSpaceType::MOUNT;
         let parts = match (self.shares("user"), self.shares("mnt")) {
             (true, true) => return Ok(()),
-            // The kernel refuses to join the user namespace that a process is in.
+            // The kernel refuses to join the user namespace that a process is already in.
             (true, false) => ThreadNameSpaceType::MOUNT,
             (false, _) => both,
         };
@@ -140,7 +142,8 @@ impl Process {
         ours.is_some() && ours == fs::read_link(format!("/proc/{}/ns/{kind}", self.pid)).ok()
     }
 
-    /// Returns its mount namespace. Returns `None` if it has ended or is not this user's.
+    /// Returns the mount namespace of the process. Returns `None` if the process has ended or
+    /// belongs to another user.
     pub fn mount_namespace(&self) -> Option<MountNamespace> {
         MountNamespace::of(self.pid)
     }
@@ -152,17 +155,17 @@ pub fn name_of(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
-/// The number of a mount namespace. It may be given again after the namespace has ended.
+/// The identity of a mount namespace. The kernel may reuse it after the namespace has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MountNamespace(PathBuf);
 
 impl MountNamespace {
-    /// Returns that of this process.
+    /// Returns the mount namespace of this process.
     pub fn current() -> Option<MountNamespace> {
         fs::read_link("/proc/self/ns/mnt").ok().map(MountNamespace)
     }
 
-    /// Returns that of the process `pid`.
+    /// Returns the mount namespace of the process `pid`.
     pub fn of(pid: u32) -> Option<MountNamespace> {
         fs::read_link(format!("/proc/{pid}/ns/mnt")).ok().map(MountNamespace)
     }
@@ -174,15 +177,15 @@ impl fmt::Display for MountNamespace {
     }
 }
 
-/// The numbers of all processes that this one sees.
+/// Returns the ids of all processes that are visible to this one.
 pub fn process_ids() -> io::Result<Vec<u32>> {
     let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     Ok(names.collect())
 }
 
-/// The start time in a line of `/proc/PID/stat`. Returns `None` for a process that has ended.
+/// Returns the start time in a line of `/proc/PID/stat`; `None` for a process that has ended.
 fn start_in(line: &[u8]) -> Option<u64> {
-    // The name, in parentheses, may hold any byte.
+    // The name, in parentheses, may contain any byte.
     let after_name = line.iter().rposition(|&byte| byte == b')')? + 1;
     let mut fields = std::str::from_utf8(&line[after_name..]).ok()?.split_whitespace();
     let state = fields.next()?;
@@ -210,7 +213,7 @@ mod tests {
         assert!(!process.await_end(Duration::from_millis(1)).expect("it runs"));
         process.terminate().expect("it is ours");
         assert!(process.await_end(Duration::from_secs(10)).expect("it is ours"));
-        // Nobody has collected it yet.
+        // The child is a zombie: this process has not waited for it yet.
         assert!(!process.is_alive());
         child.wait().expect("it has ended");
         process.terminate().expect("nothing to do");

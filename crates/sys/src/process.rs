@@ -27,10 +27,10 @@ pub fn is_running(pid: u64) -> Option<bool> {
     Some(rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// Sends SIGTERM to a child of this process that nobody has waited for. It may have ended.
+/// Sends SIGTERM to a child of this process that was not waited for. The child may have ended.
 pub fn terminate(child: &std::process::Child) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    // A process that ended and was not waited for takes the signal without effect.
+    // The signal has no effect on a zombie.
     let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
 }
 
@@ -44,7 +44,7 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Takes an exclusive `flock`, and waits while another open file holds it. The lock lasts until
+/// Takes an exclusive `flock`, and waits while another open file holds one. The lock lasts until
 /// `file` is closed.
 pub fn lock(file: &File) -> io::Result<()> {
     crate::by_path::uninterrupted(|| Ok(rustix::fs::flock(file, FlockOperation::LockExclusive)?))
@@ -60,7 +60,7 @@ pub fn try_lock_shared(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Returns true if this process ignores the signal, as `nohup` makes its programs do.
+/// Returns true if this process ignores the signal, as under `nohup`.
 pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: all zeros is a valid `sigaction`. Without a new action, `sigaction` only fills it.
     unsafe {
@@ -70,14 +70,14 @@ pub fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// Waits until one of the streams can be read, or has ended. Returns which.
+/// Waits until one of the streams can be read, or has ended. Returns true for each such stream.
 pub fn wait_to_read(first: impl AsFd, second: impl AsFd) -> io::Result<(bool, bool)> {
     let mut awaited = [PollFd::new(&first, PollFlags::IN), PollFd::new(&second, PollFlags::IN)];
     crate::by_path::uninterrupted(|| Ok(rustix::event::poll(&mut awaited, None)?))?;
     Ok((!awaited[0].revents().is_empty(), !awaited[1].revents().is_empty()))
 }
 
-/// Waits until the stream can be read or has ended. Returns false if the time is over first.
+/// Waits until the stream can be read or has ended. Returns false after the timeout `time`.
 pub fn wait_to_read_for(stream: impl AsFd, time: std::time::Duration) -> io::Result<bool> {
     let time = rustix::time::Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
@@ -88,7 +88,7 @@ pub fn wait_to_read_for(stream: impl AsFd, time: std::time::Duration) -> io::Res
     Ok(ready > 0)
 }
 
-/// Lets the kernel notice that the other end of a connection is gone (`SO_KEEPALIVE`).
+/// Enables keepalive probes, so that the kernel detects a lost connection (`SO_KEEPALIVE`).
 pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the option's value is a C integer, which lives throughout the call.
@@ -110,12 +110,12 @@ pub fn stdin_is_file() -> bool {
     stat.is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file())
 }
 
-/// Reads standard input, past the buffer of Rust's library.
+/// Reads standard input, without the buffer of Rust's library.
 pub fn read_stdin(buffer: &mut [u8]) -> io::Result<usize> {
     crate::by_path::uninterrupted(|| Ok(rustix::io::read(rustix::stdio::stdin(), &mut *buffer)?))
 }
 
-/// Gives the signals that end a program their default action. Ignored ones stay so.
+/// Restores the default action of the signals that end a program. Ignored signals stay ignored.
 pub fn end_by_signals() {
     for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         if is_ignored(number) {
@@ -126,10 +126,10 @@ pub fn end_by_signals() {
     }
 }
 
-/// Replaces this program by another one in the same process (`execve`). Returns only if that
-/// failed. The new program gets the same environment, plus `variable` if there is one.
+/// Replaces this program by another one in the same process (`execve`). Returns only on failure.
+/// The new program gets the same environment, plus `variable` if it is given.
 ///
-/// `SIGPIPE`, which Rust programs ignore, gets its default action back. The kernel resets handlers
+/// `SIGPIPE`, which Rust programs ignore, gets its default action again. The kernel resets handlers
 /// of other signals. Signals that the parent process blocked or ignored stay so.
 pub fn exec(program: &OsStr, argv: &[OsString], variable: Option<(&OsStr, &OsStr)>) -> io::Error {
     let prepare = || -> Result<_, io::Error> {
@@ -164,13 +164,13 @@ pub fn exec(program: &OsStr, argv: &[OsString], variable: Option<(&OsStr, &OsStr
 }
 
 /// Starts a background program that outlives this process. It gets its own session, so the end of a
-/// terminal or job does not reach it. It inherits no open file, so nobody who waits for the end of
-/// our output waits for it. It runs at the lowest priority, and in the root directory, so that it
-/// keeps no mount busy. The caller does not wait for it.
+/// terminal or job does not reach it. It inherits no open file, so a process that waits for the end
+/// of our output does not wait for the program. It runs at the lowest priority, and in the root
+/// directory, so that it keeps no mount busy. The caller does not wait for it.
 pub fn spawn_detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> io::Result<()> {
     let mut command = detached(program, argv0, args);
     let lower = || {
-        // A refusal does not stop the program from working.
+        // An error is ignored: the program works at normal priority too.
         // SAFETY: a plain system call without pointers, allowed between fork and exec.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST) };
         Ok(())
@@ -180,25 +180,26 @@ pub fn spawn_detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> io::Res
     command.spawn().map(drop)
 }
 
-/// Like [`spawn_detached`], at normal priority. Returns the reading end of its standard output.
+/// Like [`spawn_detached`], at normal priority. Returns the read end of the program's standard
+/// output.
 pub fn spawn_service(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> io::Result<File> {
     let mut child = detached(program, argv0, args).stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().expect("it is a pipe");
     Ok(std::fs::File::from(std::os::fd::OwnedFd::from(output)).into())
 }
 
-/// The end of a program.
+/// The result of a program.
 #[derive(Debug)]
 pub struct Ended {
     /// True if its exit code is 0.
     pub is_success: bool,
-    /// All that it wrote to its standard error.
+    /// The content of its standard error.
     pub errors: Vec<u8>,
 }
 
 /// Runs a program in the directory `dir` and waits for its end. Like [`spawn_detached`], at normal
-/// priority: a process that it leaves in the background belongs to no session of ours and has none
-/// of our files.
+/// priority: a process that the program leaves in the background does not belong to our session and
+/// has none of our files.
 pub fn run_detached(program: &Path, args: &[&OsStr], dir: &Path) -> io::Result<Ended> {
     let mut command = detached(program, program.as_os_str(), args);
     let output = command.current_dir(dir).stderr(Stdio::piped()).output()?;
@@ -210,7 +211,7 @@ fn detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> Command {
     command.arg0(argv0).args(args).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let detach = || {
-        // Each call is optional: a kernel that refuses it does not stop the program from working.
+        // Each call is optional: an error is ignored, because the program works without it.
         // SAFETY: plain system calls without pointers, allowed between fork and exec.
         unsafe {
             libc::setsid();
@@ -225,7 +226,7 @@ fn detached(program: &Path, argv0: &OsStr, args: &[&OsStr]) -> Command {
 
 /// The lowest priority ("nice" value).
 const LOWEST: libc::c_int = 19;
-/// The first descriptor that is not a standard stream.
+/// The first descriptor after the standard streams.
 const FIRST_OTHER: libc::c_uint = 3;
 
 fn environment_with((name, value): (&OsStr, &OsStr)) -> Result<Vec<CString>, io::Error> {
@@ -250,7 +251,7 @@ pub fn waits() -> u64 {
     usage(libc::RUSAGE_SELF).ru_nvcsw.unsigned_abs()
 }
 
-/// Like [`waits`] for the calling thread alone.
+/// Like [`waits`], for the calling thread only.
 pub fn thread_waits() -> u64 {
     usage(libc::RUSAGE_THREAD).ru_nvcsw.unsigned_abs()
 }

@@ -26,8 +26,8 @@ struct FsUuid {
 
 const FS_IOC_GETFSUUID: Opcode = opcode::read::<FsUuid>(0x15, 0);
 
-/// Returns the UUID of the file system that `path` is on (`FS_IOC_GETFSUUID`, Linux 6.9 and newer).
-/// Returns `None` if it has none, or if the kernel does not tell.
+/// Returns the UUID of the file system of `path` (`FS_IOC_GETFSUUID`, Linux 6.9 and newer). Returns
+/// `None` if it has no UUID, or if the kernel does not report it.
 pub fn uuid(path: &Path) -> io::Result<Option<[u8; 16]>> {
     let dir = call(Phase::Open, || fs::File::open(path))?;
     // SAFETY: the opcode is that of `linux/fs.h`, and `FsUuid` is the structure it fills in.
@@ -42,7 +42,7 @@ pub fn uuid(path: &Path) -> io::Result<Option<[u8; 16]>> {
 
 /// The inode number of the root of every subvolume.
 const SUBVOLUME_ROOT: u64 = 256;
-/// The longest name in the arguments of btrfs, without its NUL.
+/// The maximum length of a name in the arguments of btrfs, without its NUL.
 const LONGEST_NAME: usize = 255;
 const READ_ONLY: u64 = 1 << 1;
 const BTRFS: u8 = 0x94;
@@ -54,8 +54,8 @@ struct Name {
     name: [u8; 4088],
 }
 
-/// `struct btrfs_ioctl_vol_args_v2` of `linux/btrfs.h`, of whose unions only the unused part and
-/// the name are needed.
+/// `struct btrfs_ioctl_vol_args_v2` of `linux/btrfs.h`. Of its unions, only the unused part and the
+/// name are declared.
 #[repr(C)]
 struct Snapshot {
     fd: i64,
@@ -127,7 +127,7 @@ pub fn set_read_only(path: &Path, read_only: bool) -> io::Result<()> {
     Ok(call(Phase::Write, || unsafe { ioctl(&dir, Setter::<SUBVOL_SETFLAGS, u64>::new(wanted)) })?)
 }
 
-/// Opens the directory above `path`.
+/// Opens the parent directory of `path`. Also returns the last component.
 fn split(path: &Path) -> io::Result<(fs::File, &OsStr)> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -1,4 +1,4 @@
-//! Extended attributes, without following links, and the marks of overlay file systems.
+//! Extended attributes, without following links, and the markers of overlay file systems.
 
 use std::{
     ffi::{CStr, CString},
@@ -30,7 +30,7 @@ pub fn get_of(file: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     none_if_missing(grown(read))
 }
 
-/// Returns the names of all extended attributes that this process may see.
+/// Returns the names of all extended attributes that are visible to this process.
 pub fn list(path: &Path) -> io::Result<Vec<CString>> {
     let read = |buffer: &mut Vec<u8>| llistxattr(path, rustix::buffer::spare_capacity(buffer));
     let names = none_if_missing(grown(read))?.unwrap_or_default();
@@ -43,7 +43,7 @@ pub fn set(path: &Path, name: &CStr, value: &[u8]) -> io::Result<()> {
     Ok(retried(Phase::Write, || lsetxattr(path, name, value, XattrFlags::empty()))?)
 }
 
-/// Removes an extended attribute. It may be missing.
+/// Removes an extended attribute. A missing attribute is not an error.
 pub fn remove(path: &Path, name: &CStr) -> io::Result<()> {
     none_if_missing(retried(Phase::Write, || lremovexattr(path, name))).map(drop)
 }
@@ -51,8 +51,8 @@ pub fn remove(path: &Path, name: &CStr) -> io::Result<()> {
 /// Like [`get`] for a path beneath `dir`. Follows no link at all.
 pub fn get_in(dir: &Dir, path: &[u8], name: &CStr) -> io::Result<Option<Vec<u8>>> {
     let found = dir.with_parent(path, |parent, last| {
-        // No system call before Linux 6.13 takes a directory and a name here. The magic link leads
-        // to the directory whatever its path has become.
+        // Before Linux 6.13, no system call takes a directory and a name here. The magic link leads
+        // to the directory even if its path has changed.
         let place = [format!("/proc/self/fd/{}/", parent.as_raw_fd()).as_bytes(), last].concat();
         let read = |buffer: &mut Vec<u8>| lgetxattr(&*place, name, rustix::buffer::spare_capacity(buffer));
         match grown(read) {
@@ -63,8 +63,8 @@ pub fn get_in(dir: &Dir, path: &[u8], name: &CStr) -> io::Result<Option<Vec<u8>>
     Ok(found.flatten())
 }
 
-/// Returns true if a whiteout of an overlay is at `path`: a character device with the number 0,
-/// which users without privileges may create too.
+/// Returns true if `path` is a whiteout of an overlay: a character device with the number 0, which
+/// users without privileges can also create.
 pub fn is_whiteout(dir: &Dir, path: &[u8]) -> io::Result<bool> {
     let found = dir.with_parent(path, |parent, last| {
         retried(Phase::Stat, || rustix::fs::statat(parent, last, AtFlags::SYMLINK_NOFOLLOW))
@@ -75,10 +75,10 @@ pub fn is_whiteout(dir: &Dir, path: &[u8]) -> io::Result<bool> {
     }))
 }
 
-/// Returns true if this process sees `trusted.*` attributes: it has `CAP_SYS_ADMIN` in the initial
-/// user namespace. For any other process the kernel hides them.
+/// Returns true if `trusted.*` attributes are visible to this process: it has `CAP_SYS_ADMIN` in
+/// the initial user namespace. For other processes the kernel hides them.
 pub fn sees_trusted() -> bool {
-    // The number of the initial user namespace is part of the kernel's interface.
+    // The inode number of the initial user namespace is part of the kernel's interface.
     const INITIAL: u64 = 0xeffffffd;
     let may = rustix::thread::capabilities(None)
         .is_ok_and(|sets| sets.effective.contains(rustix::thread::CapabilitySet::SYS_ADMIN));
@@ -86,7 +86,7 @@ pub fn sees_trusted() -> bool {
         .is_ok_and(|found| found.is_some_and(|stat| stat.ino == INITIAL))
 }
 
-/// Calls `read` with a buffer that grows until the answer fits.
+/// Calls `read` with a buffer that grows until the result fits.
 fn grown(mut read: impl FnMut(&mut Vec<u8>) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
     let mut buffer = Vec::with_capacity(256);
     loop {
