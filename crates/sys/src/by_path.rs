@@ -1,6 +1,5 @@
 //! Files at any path, with symbolic links followed as the kernel does. For the Git directory and
-//! for paths that the user named. Paths from a tree never go through here: [`crate::Dir`] handles
-//! them.
+//! for paths from the user. Paths from a tree must not be used here: [`crate::Dir`] handles them.
 
 use std::{
     ffi::OsString,
@@ -29,13 +28,13 @@ pub fn open(path: &Path) -> io::Result<File> {
     call(Phase::Open, || fs::File::open(path)).map(File::from)
 }
 
-/// Creates a file for writing (`O_EXCL`), with the permission bits of `mode` less the umask.
+/// Creates a file for writing (`O_EXCL`), with the permission bits of `mode` minus the umask.
 pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().write(true).create_new(true).mode(mode).open(path))
         .map(File::from)
 }
 
-/// Like [`create_new`], and the file can be read as well.
+/// Like [`create_new`], but the file can also be read.
 pub fn create_new_readable(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(mode);
@@ -47,24 +46,24 @@ pub fn open_to_rewrite(path: &Path) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().write(true).truncate(true).open(path)).map(File::from)
 }
 
-/// Returns the bytes that a file takes on the disk; 0 if it is missing.
+/// Returns the disk space that a file occupies, in bytes; 0 if it is missing.
 pub fn room(path: &Path) -> io::Result<u64> {
     let stat = absent_is_none(call(Phase::Stat, || std::fs::metadata(path)))?;
     Ok(stat.map_or(0, |stat| std::os::unix::fs::MetadataExt::blocks(&stat) * 512))
 }
 
-/// Opens an existing file for writing at any place.
+/// Opens an existing file for writing at any offset.
 pub fn open_to_change(path: &Path) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().write(true).open(path)).map(File::from)
 }
 
-/// Opens an existing file for reading, and for writing at any place.
+/// Opens an existing file for reading, and for writing at any offset.
 pub fn open_to_edit(path: &Path) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().read(true).write(true).open(path)).map(File::from)
 }
 
 /// Opens a file for appending. If `create` is set, creates a missing file with the permission bits
-/// of `mode` less the umask.
+/// of `mode` minus the umask.
 pub fn append(path: &Path, create: bool, mode: u32) -> io::Result<File> {
     call(Phase::Open, || OpenOptions::new().append(true).create(create).mode(mode).open(path)).map(File::from)
 }
@@ -86,7 +85,7 @@ pub enum Content {
     Absent,
     /// A directory.
     Directory,
-    /// A symbolic link whose target is the answer by itself.
+    /// A symbolic link whose target was accepted as the result.
     Link(PathBuf),
     /// A symbolic link to a missing file.
     Dangling,
@@ -96,9 +95,9 @@ pub enum Content {
     Bytes(Vec<u8>),
 }
 
-/// Reads what is at a path without a stat: opens it with `O_NOFOLLOW` and reads it, which fails for
-/// a link and for a directory. Then follows a link, unless `is_answer` accepts its target. Returns
-/// `ELOOP` if the link leads to itself. A file of `expected` bytes takes one read.
+/// Reads the file at a path without a stat: opens it with `O_NOFOLLOW` and reads it, which fails
+/// for a link and for a directory. Then follows a link, unless `is_answer` accepts its target.
+/// Returns `ELOOP` if the link leads to itself. A file of `expected` bytes takes one read.
 pub fn read_or_link(path: &Path, expected: u64, is_answer: impl Fn(&Path) -> bool) -> io::Result<Content> {
     const TRIES: usize = 3;
     let mut last = io::ErrorKind::NotFound.into();
@@ -169,7 +168,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     uninterrupted(|| call(Phase::Link, || fs::rename(from, to)))
 }
 
-/// Runs `renameat2` with `RENAME_NOREPLACE`. Returns `EEXIST` if anything is at `to`, even an empty
+/// Runs `renameat2` with `RENAME_NOREPLACE`. Returns `EEXIST` if `to` exists, even as an empty
 /// directory.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     let flags = rustix::fs::RenameFlags::NOREPLACE;
@@ -193,7 +192,7 @@ pub fn create_whiteout(path: &Path) -> io::Result<()> {
     Ok(retried(Phase::Write, || rustix::fs::mknodat(CWD, path, kind, rustix::fs::Mode::empty(), 0))?)
 }
 
-/// Runs `readlink`. Returns `None` if the path does not exist or is no link.
+/// Runs `readlink`. Returns `None` if the path does not exist or is not a link.
 pub fn read_link(path: &Path) -> io::Result<Option<PathBuf>> {
     match uninterrupted(|| call(Phase::Read, || fs::read_link(path))) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(None),
@@ -218,7 +217,7 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
     }
     let there_or = |error: io::Error| match stat_followed(path) {
         Ok(Some(stat)) if stat.file_type == FileType::Directory => Ok(()),
-        // Something exists there, but its stat failed: return that failure, which is the cause.
+        // The path exists, but its stat failed: return that failure, which is the cause.
         Err(failed) if error.kind() == io::ErrorKind::AlreadyExists => Err(failed),
         _ => Err(error),
     };
@@ -310,7 +309,7 @@ pub fn realpath_forgiving(path: &Path) -> PathBuf {
     real
 }
 
-/// Returns true if `path` is on a file system of another machine, or of a program (FUSE). Such a
+/// Returns true if `path` is on a network file system, or one that a program serves (FUSE). Such a
 /// file system may change without the kernel's knowledge. Source: `statfs(2)`.
 pub fn is_remote(path: &Path) -> io::Result<bool> {
     Ok(is_remote_type(&call(Phase::Stat, || rustix::fs::statfs(path))?))
@@ -333,8 +332,8 @@ pub fn sync_dir(path: &Path) -> io::Result<()> {
     crate::sync_file(open(path)?)
 }
 
-/// Repeats a call that a signal interrupted. The standard library does not repeat all of them, and
-/// network mounts can be interrupted where local ones cannot.
+/// Repeats a call that a signal interrupted. The standard library does not repeat all calls, and
+/// calls on network mounts can be interrupted where local ones cannot.
 pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {

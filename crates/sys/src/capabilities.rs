@@ -1,4 +1,4 @@
-//! Optional system calls that the kernel and the sandbox around this process allow.
+//! The optional system calls that the kernel and a surrounding sandbox allow.
 
 use std::os::fd::AsFd;
 
@@ -22,7 +22,7 @@ impl Capabilities {
     /// No optional system call. Every operation still works, and still stays beneath its directory.
     pub const NONE: Capabilities = Capabilities { openat2: false };
 
-    /// Probes `openat2` by opening `dir` itself once more.
+    /// Probes `openat2` by opening `dir` itself again.
     pub(crate) fn probe(dir: impl AsFd) -> Capabilities {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let answer = retried(Phase::Open, || {

@@ -3,9 +3,9 @@
 use std::{fs, path::PathBuf};
 
 /// Returns true if the device with this number ([`crate::Stat::dev`]) is rotational: it has moving
-/// parts, so seeks are slow. Returns `None` if the kernel does not say, which is the case for a
-/// file system on several devices or on none. A virtual disk may report true although nothing
-/// moves.
+/// parts, so seeks are slow. Returns `None` if the kernel does not report this, as for a file
+/// system on several devices or without a device. A virtual disk may report true although it has no
+/// moving parts.
 ///
 /// Source: Linux, `Documentation/ABI/stable/sysfs-block`, `queue/rotational`.
 pub fn is_rotational(dev: u64) -> Option<bool> {

@@ -1,17 +1,17 @@
-//! Directory handles whose operations cannot leave the directory; the kernel enforces it.
+//! Directory handles whose operations cannot leave the directory; the kernel enforces this.
 //!
 //! Promise: no operation of a [`Dir`] touches anything outside the directory it was opened on, even
 //! while another process replaces directories by symbolic links. Paths are relative and separated
 //! by single slashes. `.`, `..` and empty components are refused with `EINVAL`.
 //!
-//! Method: a path of one component names an entry of the directory itself. The kernel resolves
-//! nothing, so the plain `*at` call with "do not follow" cannot escape, and it is the only call. A
-//! longer path goes through openat2 with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+//! Method: a path of one component names an entry of the directory itself. The kernel resolves no
+//! further components, so a single `*at` call that does not follow links cannot leave the
+//! directory. A longer path goes through openat2 with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
 //! RESOLVE_NO_MAGICLINKS`. Calls that have no such form first open the last component's parent that
 //! way. Without openat2, the parent is opened one component at a time, each with `O_NOFOLLOW |
 //! O_DIRECTORY`.
 //!
-//! On failure nothing stays behind: an operation creates or removes one thing or nothing.
+//! On failure no partial result stays: an operation creates or removes one entry or none.
 
 use std::{
     io,
@@ -36,19 +36,19 @@ use crate::{
 const RESOLVE: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
-// With O_PATH, the file system does not open the directory, and a directory works that may be
-// searched but not read.
+// With O_PATH, the file system does not open the directory, and a directory with search permission
+// but no read permission works.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// An open directory. All paths are relative, separated by `/`, and resolved beneath it. No
-/// symbolic link is followed. A leading component that is a link or no directory gives `ENOTDIR` or
-/// `ELOOP`.
+/// symbolic link is followed. A leading component that is a link or not a directory gives `ENOTDIR`
+/// or `ELOOP`.
 #[derive(Debug)]
 pub struct Dir {
     fd: Closing<OwnedFd>,
     capabilities: Capabilities,
-    /// True if the directory is on a network file system. Cached, because there the question costs
-    /// a round trip.
+    /// True if the directory is on a network file system. Cached, because the query costs a round
+    /// trip there.
     remote: OnceLock<bool>,
 }
 
@@ -57,7 +57,7 @@ impl Dir {
         Dir { fd, capabilities, remote: OnceLock::new() }
     }
 
-    /// Opens a directory by any path and follows links. For the root of a worktree, for example.
+    /// Opens a directory by any path and follows links, for example the root of a worktree.
     pub fn open(path: &Path) -> io::Result<Dir> {
         let fd = open_root(path)?;
         let capabilities = Capabilities::probe(fd.get());
@@ -80,13 +80,13 @@ impl Dir {
         Ok(Dir::new(self.open_at(path, flags, Mode::empty())?, self.capabilities))
     }
 
-    /// Returns a second handle on the same directory.
+    /// Returns a second handle to the same directory.
     pub fn try_clone(&self) -> io::Result<Dir> {
         Ok(Dir::new(Closing::new(self.as_fd().try_clone_to_owned()?), self.capabilities))
     }
 
     /// Creates a file for writing (`O_CREAT | O_EXCL | O_WRONLY`), with mode 0777 if `executable`
-    /// and else 0666; the umask applies. `path` has one or more components.
+    /// and 0666 otherwise; the umask applies. `path` has one or more components.
     pub fn create_new(&self, path: &[u8], executable: bool) -> io::Result<File> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
@@ -109,7 +109,7 @@ impl Dir {
     }
 
     /// Runs `lstat`. Returns `None` if the path does not exist (`ENOENT`, or a leading component is
-    /// no directory).
+    /// not a directory).
     pub fn stat(&self, path: &[u8]) -> io::Result<Option<Stat>> {
         match self.parent_of(path) {
             Ok((parent, name)) => stat_at(parent.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW),
@@ -118,26 +118,26 @@ impl Dir {
         }
     }
 
-    /// Like [`Dir::stat`], in one call for any path, but follows links among the leading
-    /// components. For callers that know the leading components to be directories, and that only
-    /// read.
+    /// Like [`Dir::stat`], in one system call for any path, but follows links among the leading
+    /// components. For callers that have checked that the leading components are directories, and
+    /// that only read.
     pub fn stat_below(&self, path: impl Arg + Copy) -> io::Result<Option<Stat>> {
         stat_at(self.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Like [`Dir::stat_below`] for local disks: asking for all fields is cheaper there than naming
-    /// the wanted ones.
+    /// Like [`Dir::stat_below`] for local disks: requesting all fields is cheaper there than a
+    /// selection.
     pub fn stat_local(&self, path: impl Arg + Copy) -> io::Result<Option<Stat>> {
         lstat_at(self.as_fd(), path)
     }
 
-    /// Returns true if nothing is at `path` (`ENOENT`), even with links among its leading
+    /// Returns true if `path` does not exist (`ENOENT`), even with links among its leading
     /// components followed, wherever they lead. Use it only for reading.
     pub fn is_absent_through_links(&self, path: &[u8]) -> bool {
         self.stat_through_links(path).err() == Some(Errno::NOENT)
     }
 
-    /// Returns true if something is at `path`, with links among its leading components followed.
+    /// Returns true if `path` exists, with links among its leading components followed.
     pub fn is_present_through_links(&self, path: &[u8]) -> bool {
         self.stat_through_links(path).is_ok()
     }
@@ -151,9 +151,9 @@ impl Dir {
         stat_of(self.as_fd())
     }
 
-    /// Returns true if the directory is on XFS, which serialises file creation within one of its
-    /// allocation groups. The group's number is the upper part of an inode number. XFS places each
-    /// new directory in the next group in turn, and its files in the same group.
+    /// Returns true if the directory is on XFS, which serializes file creation within one of its
+    /// allocation groups. The upper bits of an inode number are the number of the group. XFS places
+    /// each new directory in the next group in turn, and its files in the same group.
     pub fn is_on_xfs(&self) -> bool {
         const XFS_SUPER_MAGIC: rustix::fs::FsWord = 0x5846_5342;
         call(Phase::Stat, || rustix::fs::fstatfs(self.as_fd()))
@@ -167,7 +167,7 @@ impl Dir {
         *self.remote.get_or_init(|| ask().is_ok_and(|found| crate::by_path::is_remote_type(&found)))
     }
 
-    /// Returns the bytes that an ordinary user may still write to the file system.
+    /// Returns the free bytes of the file system for users without privileges.
     pub fn available(&self) -> io::Result<u64> {
         let found = call(Phase::Stat, || rustix::fs::fstatvfs(self.as_fd()))?;
         Ok(found.f_bavail.saturating_mul(found.f_frsize))
@@ -215,8 +215,8 @@ impl Dir {
         Ok(retried(Phase::Link, || rustix::fs::renameat(from_dir.as_fd(), from, to_dir.as_fd(), to))?)
     }
 
-    /// Renames an entry beneath this directory. Returns `EEXIST` if anything is at `to`. On a file
-    /// system that cannot rename so, `to` is examined first.
+    /// Renames an entry beneath this directory. Returns `EEXIST` if `to` exists. If the file system
+    /// does not support such a rename, `to` is checked first.
     pub fn rename_new(&self, from: &[u8], to: &[u8]) -> io::Result<()> {
         let (from_dir, from_name) = self.parent_of(from)?;
         let (to_dir, to_name) = self.parent_of(to)?;
@@ -237,14 +237,14 @@ impl Dir {
         crate::sync_file(fd.get())
     }
 
-    /// Opens the same directory again for reading, positioned at its beginning.
+    /// Opens the same directory again for reading, at its first entry.
     pub(crate) fn reopen(&self) -> Result<Closing<OwnedFd>, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         open_with(|| rustix::fs::openat(self.as_fd(), c".", flags, Mode::empty()))
     }
 
-    /// Calls `call` with the directory that holds the last component of `path`, and with that
-    /// component. Returns `None` if it does not exist (`ENOENT`, or a leading component is no
+    /// Calls `call` with the directory that contains the last component of `path`, and with that
+    /// component. Returns `None` if it does not exist (`ENOENT`, or a leading component is not a
     /// directory).
     pub(crate) fn with_parent<T>(
         &self,
@@ -279,7 +279,7 @@ impl Dir {
         open_with(|| rustix::fs::openat(parent.as_fd(), name, flags, mode))
     }
 
-    /// Returns the directory that holds the last component, and that component.
+    /// Returns the directory that contains the last component, and that component.
     fn parent_of<'a>(&self, path: &'a [u8]) -> Result<(Parent<'_>, &'a [u8]), Errno> {
         check(path)?;
         let Some(slash) = path.iter().rposition(|&byte| byte == b'/') else {

@@ -1,9 +1,9 @@
 //! The start of a program without the set-up of Rust's standard library.
 //!
-//! That set-up reads `/proc/self/maps`, allocates a signal stack and ignores SIGPIPE, before the
-//! program knows if it needs any of it. A program that only becomes another one pays for it with a
-//! tenth of its time. [`entry!`](crate::entry!) defines the C function `main` instead. [`set_up`]
-//! then does the parts that the rest of a program relies on.
+//! That set-up reads `/proc/self/maps`, allocates a signal stack and ignores SIGPIPE, even if the
+//! program does not need it. For a program that only executes another one, it is a tenth of the run
+//! time. [`entry!`](crate::entry!) defines the C function `main` instead. [`set_up`] then does the
+//! parts that the rest of the program depends on.
 
 use std::{
     ffi::{CStr, OsStr, OsString, c_char, c_int},
@@ -14,7 +14,7 @@ use std::{
 
 use rustix::{fs::Mode, fs::OFlags, io::Errno};
 
-/// The exit code of Rust programs that panicked.
+/// The exit code of a Rust program after a panic.
 const PANICKED: u8 = 101;
 
 /// Defines the C function `main`. It calls `$main` with the arguments, the program's name first,
@@ -33,8 +33,8 @@ macro_rules! entry {
     };
 }
 
-/// The body of the function that [`entry!`](crate::entry!) defines. `arguments` are those of a C
-/// `main`.
+/// Runs the body of the function that [`entry!`](crate::entry!) defines. `arguments` are those of a
+/// C `main`.
 #[doc(hidden)]
 #[allow(clippy::not_unsafe_ptr_arg_deref)]
 pub fn run_main(count: c_int, arguments: *const *const c_char, main: fn(Vec<OsString>) -> u8) -> c_int {
@@ -58,7 +58,7 @@ pub fn set_up() {
         if rustix::io::fcntl_getfd(stream) == Err(Errno::BADF)
             && let Ok(file) = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty())
         {
-            // The kernel gives the lowest free number, which is that of the stream.
+            // The kernel assigns the lowest free number, which is that of the stream.
             std::mem::forget(file);
         }
     }

@@ -1,20 +1,20 @@
-//! The file system that a path is on.
+//! The file system of a path.
 
 use std::{io, path::Path};
 
 use crate::{by_path, mount_table};
 
-/// Types of file systems on another machine that [`by_path::is_remote`], which follows Git, does
-/// not know.
+/// Types of network file systems that [`by_path::is_remote`], which follows Git, does not
+/// recognize.
 const DISTANT: &[&str] = &["9p", "beegfs", "ceph", "gfs2", "glusterfs", "gpfs", "lustre", "virtiofs"];
 
 /// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
     /// The kernel's name for its type: `ext4`, `nfs4`, `fuse.sshfs`. `None` if the kernel does not
-    /// say.
+    /// report it.
     pub name: Option<String>,
-    /// False if it is on another machine, or if a program serves it (FUSE).
+    /// False for a network file system, and for one that a program serves (FUSE).
     pub is_local: bool,
 }
 

@@ -3,12 +3,12 @@
 
 use std::ffi::CString;
 
-/// Why a conversion failed.
+/// The reason why a conversion failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The C library does not know one of the encoding names.
+    /// The C library does not support one of the encodings.
     Unknown,
-    /// The input is invalid in its encoding, or the target encoding cannot express it.
+    /// The input is invalid in its encoding, or not representable in the target encoding.
     Unfit,
 }
 

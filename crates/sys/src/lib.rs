@@ -1,9 +1,9 @@
 //! System calls. This is the only crate with unsafe code and raw system calls.
 //!
-//! The crates above reach everything in a worktree through a [`Dir`] and a relative path. The
+//! The crates above access all files in a worktree through a [`Dir`] and a relative path. The
 //! kernel resolves the path beneath that directory and follows no symbolic link. Files in the Git
-//! directory, and paths that the user named, go through [`by_path`], which resolves paths as any
-//! program does.
+//! directory, and paths from the user, go through [`by_path`], which resolves paths in the usual
+//! way.
 //!
 //! Every error carries the kernel's error number
 //! ([`io::Error::raw_os_error`](std::io::Error::raw_os_error)). A call that a signal interrupts is

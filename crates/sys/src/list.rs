@@ -23,12 +23,12 @@ use crate::{
 /// systems send attributes for the entries that fit.
 const BUFFER: usize = 128 * 1024;
 
-/// The largest offset, which no entry can follow. A file system that gives a directory's last entry
-/// this offset (ext4) saves the call that only reports the end.
+/// The largest offset, which no entry can follow. If a file system gives this offset to a
+/// directory's last entry (ext4), the call that only reports the end is skipped.
 const END: u64 = i64::MAX as u64;
 
 /// A buffer for reading directories. Callers reuse it for many directories. It is allocated when
-/// the first directory is open.
+/// the first directory has been opened.
 #[derive(Default)]
 pub struct Listing {
     buffer: Vec<MaybeUninit<u8>>,

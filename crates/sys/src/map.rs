@@ -11,11 +11,11 @@ use crate::{File, stat_of};
 /// Git never changes in place: packs and their indices.
 ///
 /// The pages belong to the page cache. They count in the resident size while mapped, but they are
-/// not anonymous memory, and [`Map::release`] gives them back early.
+/// not anonymous memory, and [`Map::release`] unmaps them early.
 #[derive(Debug)]
 pub struct Map(Mmap);
 
-/// The expected access pattern of a map (`madvise(2)`).
+/// The expected access pattern of a mapping (`madvise(2)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// The kernel's default read-ahead.
@@ -40,7 +40,7 @@ impl Map {
         unsafe { options.map_copy_read_only(file.std()) }.map(Map)
     }
 
-    /// Tells the kernel the access pattern of the whole map. This is only a hint.
+    /// Sets the access pattern of the whole map for the kernel. This is only a hint.
     pub fn advise(&self, advice: Advice) -> io::Result<()> {
         self.0.advise(advice.into())
     }
@@ -53,7 +53,7 @@ impl Map {
 
     /// Starts reading the whole file into memory in the background. This is only a hint.
     ///
-    /// For one hint, the kernel reads no more than the device takes in one request, or than its
+    /// For one hint, the kernel reads at most as much as the device takes in one request, or as its
     /// read-ahead. If one hint for the whole map is not enough, this gives one hint per 128 KiB.
     /// Source: `mm/readahead.c`, `force_page_cache_ra`.
     pub fn prefetch(&self) {
@@ -69,18 +69,18 @@ impl Map {
     }
 
     /// Returns true if the page with this byte is in memory, or being read. Returns true also if
-    /// the kernel refuses to say, which it does for a file of another user.
+    /// the kernel does not report this, as for a file of another user.
     fn is_resident(&self, at: usize) -> bool {
         const PAGE: usize = 4096;
         let mut state = 0_u8;
         let page = self[at - at % PAGE..].as_ptr();
-        // SAFETY: `page` lies in this map, which begins at a page boundary. The call asks about one
+        // SAFETY: `page` is in this mapping, which begins at a page boundary. The call queries one
         // page, so the kernel writes one byte.
         let asked = unsafe { libc::mincore(page.cast_mut().cast(), 1, &mut state) };
         asked != 0 || state & 1 == 1
     }
 
-    /// Drops the range's pages from this process. Reading them again loads them from the file.
+    /// Unmaps the range's pages from this process. The next read loads them from the file again.
     pub fn release(&self, range: Range<usize>) -> io::Result<()> {
         // SAFETY: MADV_DONTNEED loses only data written to private pages, and this map is
         // read-only. The next access reads the same bytes from the file.
@@ -134,7 +134,7 @@ mod tests {
         assert!(Map::of(&open(&path).expect("opens")).expect("maps").is_empty());
     }
 
-    /// A single hint reads what the device takes in one request, usually 1.25 MB.
+    /// A single hint reads one device request, usually 1.25 MB.
     #[test]
     fn prefetches_a_whole_large_file() {
         const SIZE: usize = 16 << 20;

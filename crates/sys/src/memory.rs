@@ -1,4 +1,4 @@
-//! Large pieces of memory straight from the kernel.
+//! Large memory blocks directly from the kernel.
 
 use std::{io, ops::Range};
 
@@ -6,7 +6,7 @@ use memmap2::MmapMut;
 
 /// Zeroed anonymous memory in whole pages. Dropping it returns the pages to the kernel at once,
 /// while an allocator may keep them. If the memory is not available, the result is an error and the
-/// process goes on.
+/// process continues.
 #[derive(Debug)]
 pub struct Memory(MmapMut);
 
@@ -21,10 +21,10 @@ impl Memory {
     }
 }
 
-/// Asks the kernel to use huge pages for memory that is about to be filled: a few page faults in
-/// place of thousands. This is only a hint. The range includes the partial pages at both ends,
-/// because the huge pages that they belong to would otherwise stay small. The start of the range
-/// may have small pages already, because the allocator has written there; one call brings those in.
+/// Requests huge pages for memory that is about to be filled: a few page faults instead of
+/// thousands. This is only a hint. The range includes the partial pages at both ends, because the
+/// huge pages that contain them would otherwise stay small. The start of the range may have small
+/// pages already, because the allocator has written there; one call replaces them.
 pub fn use_huge_pages(memory: Range<*const u8>) {
     const HUGE: usize = 2 << 20;
     let page = rustix::param::page_size();
@@ -42,13 +42,13 @@ pub fn use_huge_pages(memory: Range<*const u8>) {
     }
 }
 
-/// Fixes the size above which the C allocator maps each piece of memory on its own. By default the
-/// allocator raises this threshold once a large vector is freed. It then keeps later large vectors
-/// in its heaps and never returns them to the kernel. Call it once, at the start of the process.
+/// Fixes the size above which the C allocator maps each block separately. By default the allocator
+/// raises this threshold once a large vector is freed. It then keeps later large vectors in its
+/// heaps and never returns them to the kernel. Call it once, at the start of the process.
 pub fn bound_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt takes no pointers. By this function's contract no other thread runs yet;
-    // another thread would at worst allocate by the old thresholds.
+    // another thread would at worst allocate with the old thresholds.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM);
         libc::mallopt(libc::M_TRIM_THRESHOLD, TRIMMED_FROM);
@@ -59,13 +59,13 @@ pub fn bound_heap() {
 /// The allocator's own initial threshold in bytes.
 const MAPPED_FROM: libc::c_int = 128 << 10;
 /// A heap shrinks if it has this many free bytes at its end, and grows by `GROWN_BY` bytes. With
-/// the allocator's default of 128 KiB, pages move back and forth between it and the kernel, which
+/// the allocator's default of 128 KiB, pages move back and forth between heap and kernel, which
 /// clears them each time.
 const TRIMMED_FROM: libc::c_int = 4 << 20;
 const GROWN_BY: libc::c_int = 1 << 20;
 
 /// Returns freed memory to the kernel, as far as the allocator can. The allocator keeps memory that
-/// one phase has freed, and the threads of the next phase do not find it in their own arenas. Takes
+/// one phase has freed, and the threads of the next phase cannot use it in their own arenas. Takes
 /// a few milliseconds.
 pub fn release_freed() {
     #[cfg(target_env = "gnu")]

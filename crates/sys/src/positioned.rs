@@ -1,4 +1,4 @@
-//! Reads and writes at an offset, which many threads may do on one open file.
+//! Reads and writes at an offset, which several threads can do on one open file.
 
 use std::{
     io::{self, IoSlice},
@@ -12,11 +12,11 @@ use crate::{
     profile::{Phase, retried},
 };
 
-/// The most pieces that one system call takes on Linux (`IOV_MAX`).
+/// The maximum number of buffers in one system call on Linux (`IOV_MAX`).
 const MAX_PIECES: usize = 1024;
 
-/// Gives back the room of a range of bytes, which read as zeros from then on. The size of the file
-/// stays. Returns `Unsupported` if the file system cannot.
+/// Frees the disk space of a range of bytes, which then read as zeros. The size of the file is
+/// unchanged. Returns `Unsupported` if the file system does not support this.
 pub fn punch_hole(file: &File, range: Range<u64>) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     let punch = || rustix::fs::fallocate(file, flags, range.start, range.end - range.start);
@@ -37,7 +37,7 @@ impl File {
         Ok(())
     }
 
-    /// Writes all `pieces`, one behind the other, from `offset` on.
+    /// Writes all `pieces` in sequence, from `offset` on.
     pub fn write_pieces_at(&self, mut pieces: &mut [IoSlice<'_>], mut offset: u64) -> io::Result<()> {
         IoSlice::advance_slices(&mut pieces, 0);
         while !pieces.is_empty() {

@@ -10,11 +10,11 @@ use crate::{
     stat_of,
 };
 
-/// Bytes to reserve when a file may be larger than expected.
+/// The bytes to reserve when a file may be larger than expected.
 const LEAST: usize = 8 << 10;
 
 /// Appends the content of `file`, from its position to its end, to `buffer`. `expected` is the
-/// file's size from a stat. If it is right, one system call reads the whole file: the call asks for
+/// file's size from a stat. If it is right, one system call reads the whole file: the call requests
 /// one byte more than expected, so a short read marks the end. [`std::fs::File`] takes four calls.
 pub fn read_to_end(file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
     // The size is trusted up to 64 MiB only: the stat of a huge sparse file must not allocate
@@ -24,7 +24,7 @@ pub fn read_to_end(file: &File, expected: u64, buffer: &mut Vec<u8>) -> io::Resu
     buffer.reserve(if expected == 0 { LEAST } else { wanted });
     let mut read = read_some(file, buffer)?;
     // A read that returns less than expected may still be complete. A stat confirms it: a network
-    // disk answers a stat from its cache, but sends another request for a read of zero bytes.
+    // file system serves a stat from its cache, but sends another request for a read of zero bytes.
     if read as u64 == expected || read > 0 && (read as u64) < expected && stat_of(file)?.size == read as u64 {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The C library's text for an error. Git's messages end with it.
+//! The C library's text for an error, as at the end of Git's messages.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Regular expressions of the C library, in the locale of the environment. Git uses the same ones.
+//! Regular expressions of the C library, in the locale of the environment, as Git uses them.
 
 use std::{
     ffi::{CStr, CString},
@@ -31,7 +31,7 @@ impl Regex {
         Regex::compile(pattern, libc::REG_EXTENDED | libc::REG_NEWLINE)
     }
 
-    /// Compiles a pattern to which a newline is a character like any other.
+    /// Compiles a pattern that treats a newline like any other character.
     pub fn of_text(pattern: &[u8]) -> Result<Regex, Vec<u8>> {
         Regex::compile(pattern, libc::REG_EXTENDED)
     }
@@ -63,7 +63,7 @@ impl Regex {
     }
 
     /// Returns the first match in `text` as a byte range. If `start` is false, `text` does not
-    /// begin a line, so `^` does not match at its beginning.
+    /// begin at the start of a line, so `^` does not match there.
     pub fn find(&self, text: &[u8], start: bool) -> Option<Range<usize>> {
         let end = libc::regoff_t::try_from(text.len()).unwrap_or(libc::regoff_t::MAX);
         let mut found = libc::regmatch_t { rm_so: 0, rm_eo: end };
@@ -92,7 +92,7 @@ struct Locale(libc::locale_t);
 struct ActiveLocale(libc::locale_t);
 
 impl Locale {
-    /// Returns `None` if the environment names an unknown locale. The current locale then stays in
+    /// Returns `None` if the environment sets an unknown locale. The current locale then stays in
     /// use.
     fn of_environment() -> Option<Locale> {
         // SAFETY: the name is a C string, and no existing locale is changed.
@@ -109,7 +109,7 @@ impl Locale {
 
 impl Drop for Locale {
     fn drop(&mut self) {
-        // SAFETY: nothing uses the locale any more.
+        // SAFETY: the locale is no longer used.
         unsafe { libc::freelocale(self.0) };
     }
 }

@@ -1,5 +1,5 @@
-//! Finds out if the kernel would let this process remove an entry: mounts, immutable flags, sticky
-//! directories.
+//! Checks whether the kernel would let this process remove an entry: mounts, immutable flags,
+//! sticky directories.
 
 use std::{io, os::fd::AsFd as _};
 
@@ -13,22 +13,23 @@ use crate::{
     profile::{Phase, retried},
 };
 
-/// The facts that decide if an entry can be removed.
+/// The properties that determine if an entry can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemovalFacts {
     /// Its type.
     pub file_type: FileType,
     /// Its owner's user id.
     pub uid: u32,
-    /// True for a directory with the sticky bit: in it, only the owner of an entry may remove it.
+    /// True for a directory with the sticky bit: only the owner of an entry may remove it from
+    /// there.
     pub sticky: bool,
     /// The number of the device that it is on.
     pub device: u64,
-    /// A protection that applies whatever the owner.
+    /// A protection that applies to every user.
     pub protection: Protection,
 }
 
-/// Why an entry cannot be removed, whoever owns it.
+/// The reason why an entry cannot be removed, whoever owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
     /// No known protection.
@@ -37,7 +38,8 @@ pub enum Protection {
     Immutable,
     /// The entry is a mount point.
     Mount,
-    /// This kernel (before Linux 5.8) or file system does not report protections.
+    /// The protections are unknown: the kernel (before Linux 5.8) or the file system does not
+    /// report them.
     Unknown,
 }
 

@@ -2,13 +2,13 @@
 //!
 //! If the kernel cannot read a page of a mapped file, it sends SIGBUS to the thread that touches
 //! the page. Without a handler the process dies: locks stay behind, and the user does not learn
-//! which file failed. The handler here maps a page of zeros in its place and remembers the file.
-//! The thread goes on until a caller checks for the error with [`unreadable_map`]. Readers of
-//! objects and of the index check it, and so does every step before something is published. Data
-//! read from any map after the first error is not to be trusted.
+//! which file failed. The handler here maps a page of zeros in its place and records the file. The
+//! thread continues until a caller checks for the error with [`unreadable_map`]. Readers of objects
+//! and of the index check it, and so does every step before data are published. After the first
+//! error, data read from any mapping must not be trusted.
 //!
-//! This covers the maps of libraries too: the handler finds the file's name in `/proc/self/maps`.
-//! If that cannot be read, the file has no name in the report.
+//! The handler also covers mappings by libraries: it finds the file's name in `/proc/self/maps`. If
+//! that cannot be read, the report has no file name.
 
 use std::{
     cell::UnsafeCell,
@@ -20,20 +20,20 @@ use std::{
     sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
 };
 
-/// Room for the longest path and for the text before it in a line of `/proc/self/maps`.
+/// Buffer size for the longest path and the text before it in a line of `/proc/self/maps`.
 const LINE: usize = 4096 + 128;
 
-/// Set by the first handler that runs. That handler alone may write the values below.
+/// Set by the first handler that runs. Only that handler may write the values below.
 static CLAIMED: AtomicBool = AtomicBool::new(false);
 static NAME: Name = Name(UnsafeCell::new([0; LINE]));
 /// The length of the path in `NAME`; written last.
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// The error that a `read` at that place of the file returns. The handler asks at once, because the
-/// error may be gone later.
+/// The error that a `read` at this offset of the file returns. The handler reads at once, because
+/// the error may be gone later.
 static REASON: AtomicI32 = AtomicI32::new(libc::EIO);
 /// The number of unreadable pages so far.
 static PAGES: AtomicUsize = AtomicUsize::new(0);
-/// The number of those pages that a reader has turned into an error.
+/// The number of these pages that a reader has reported as an error.
 static REPORTED: AtomicUsize = AtomicUsize::new(0);
 
 struct Name(UnsafeCell<[u8; LINE]>);
@@ -57,26 +57,26 @@ pub fn survive_unreadable_maps() {
 }
 
 /// Returns the first mapped file that could not be read, and the error. Call it after reading from
-/// a map and before using what was read. It is cheap if no page failed.
+/// a mapping and before using the data. It is cheap if no page failed.
 pub fn unreadable_map() -> Option<(PathBuf, io::Error)> {
     (unreadable_page_count() > 0).then(first_unreadable)
 }
 
-/// Like [`unreadable_map`], but ignores pages that a reader has reported and given up on
+/// Like [`unreadable_map`], but ignores pages that a reader has already reported as errors
 /// ([`mark_unreadable_maps_reported`]). Call it before an action that depends on data read earlier
 /// or elsewhere.
 pub fn unreported_unreadable_map() -> Option<(PathBuf, io::Error)> {
     (unreadable_page_count() > REPORTED.load(Ordering::Acquire)).then(first_unreadable)
 }
 
-/// Returns the number of unreadable pages so far. A reader compares it before and after to find out
-/// if its own map failed.
+/// Returns the number of unreadable pages so far. A reader compares it before and after a read, to
+/// detect that its own mapping failed.
 pub fn unreadable_page_count() -> usize {
     PAGES.load(Ordering::Acquire)
 }
 
-/// Marks all unreadable pages so far as reported: each reader turned them into an error of what it
-/// read, and nothing depends on their content.
+/// Marks all unreadable pages so far as reported: the readers returned errors, and no result
+/// depends on the content of these pages.
 pub fn mark_unreadable_maps_reported() {
     REPORTED.store(unreadable_page_count(), Ordering::Release);
 }
@@ -129,13 +129,14 @@ fn replace(address: usize) -> bool {
     PAGES.fetch_add(1, Ordering::AcqRel);
     let (access, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
-    // SAFETY: the page belongs to a map that has just failed at this address, so nothing is lost. A
-    // reference to it sees zeros from now on.
+    // SAFETY: the page belongs to a mapping that has just failed at this address, so no data are
+    // lost. A reference to it reads zeros from now on.
     unsafe { libc::mmap(start as *mut libc::c_void, page, access, flags, -1, 0) != libc::MAP_FAILED }
 }
 
-/// Reads one byte at a place in a file. Returns the error number, or `None` if the byte can be read
-/// now or the file is not found. The last byte of `path` is room for a NUL. Allocates nothing.
+/// Reads one byte at an offset of a file. Returns the error number, or `None` if the byte can be
+/// read now or the file is not found. The last byte of `path` is reserved for a NUL. Allocates no
+/// memory.
 fn read_error(path: &mut [u8], offset: u64) -> Option<i32> {
     *path.last_mut()? = 0;
     // SAFETY: errno belongs to this thread.
@@ -155,7 +156,7 @@ fn read_error(path: &mut [u8], offset: u64) -> Option<i32> {
 }
 
 /// Finds the line of `/proc/self/maps` that covers `address`, and moves its path to the beginning
-/// of `line`. Returns the path's length, and the address's offset in the file. Allocates nothing.
+/// of `line`. Returns the path's length, and the address's offset in the file. Allocates no memory.
 fn look_up(address: usize, line: &mut [u8; LINE]) -> Option<(usize, u64)> {
     // SAFETY: the string ends with a NUL.
     let maps = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
@@ -185,7 +186,7 @@ fn look_up(address: usize, line: &mut [u8; LINE]) -> Option<(usize, u64)> {
     found
 }
 
-/// Parses `start-end perms offset device inode path`. Returns where the path begins in the line,
+/// Parses `start-end perms offset device inode path`. Returns the start of the path in the line,
 /// and the offset of `address` in the file, or `None` if the range does not contain `address`.
 fn parse(line: &[u8], address: usize) -> Option<(usize, u64)> {
     let hex = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok();

@@ -43,7 +43,7 @@ impl FileType {
 /// 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// The file type; `mode` holds it too.
+    /// The file type, which `mode` also contains.
     pub file_type: FileType,
     /// Permission bits and type, as in `st_mode`.
     pub mode: u32,
@@ -101,7 +101,7 @@ impl Stat {
     }
 }
 
-// Only the fields that an index entry keeps: a network file system may need a request for the
+// Only the fields that an index entry stores: a network file system may need a request for the
 // others.
 const WANTED: StatxFlags = StatxFlags::TYPE
     .union(StatxFlags::MODE)
@@ -124,7 +124,7 @@ where
 }
 
 /// Like [`stat_at`] without following links, but through `fstatat`. It is a few percent cheaper,
-/// but always asks for all fields.
+/// but always requests all fields.
 pub(crate) fn lstat_at<P>(dir: BorrowedFd<'_>, path: P) -> io::Result<Option<Stat>>
 where
     P: rustix::path::Arg + Copy,
@@ -134,7 +134,7 @@ where
     }))
 }
 
-/// Turns `ENOENT` and `ENOTDIR` into `None`.
+/// Converts `ENOENT` and `ENOTDIR` to `None`.
 fn none_if_missing<T>(answer: Result<T, Errno>) -> io::Result<Option<T>> {
     match answer {
         Ok(found) => Ok(Some(found)),
@@ -145,7 +145,7 @@ fn none_if_missing<T>(answer: Result<T, Errno>) -> io::Result<Option<T>> {
 
 /// Runs `fstat` on an open file or directory.
 pub fn stat_of(file: impl AsFd) -> io::Result<Stat> {
-    // Uses fstat because statx of an open file is slow before Linux 6.11: it resolves an empty
+    // fstat is used because statx of an open file is slow before Linux 6.11: it resolves an empty
     // path.
     Ok(Stat::of_all(&retried(Phase::Stat, || rustix::fs::fstat(&file))?))
 }
@@ -155,7 +155,7 @@ pub fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     Ok(retried(Phase::Write, || rustix::fs::fchmod(file, Mode::from_raw_mode(mode)))?)
 }
 
-/// Sets the executable bit for everybody who may read the file, or clears it for everybody.
+/// Sets the executable bit for every class of users that may read the file, or clears it for all.
 pub fn set_executable(file: &File, executable: bool) -> io::Result<()> {
     let mode = stat_of(file)?.mode & 0o7777;
     let wanted = if executable { mode | (mode & 0o444) >> 2 } else { mode & !0o111 };

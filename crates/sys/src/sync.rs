@@ -15,9 +15,9 @@ pub fn sync_file(file: impl AsFd) -> io::Result<()> {
     Ok(retried(Phase::Sync, || rustix::fs::fsync(&file))?)
 }
 
-/// Runs `close` and returns its error. This error is the last one that the system reports for
-/// written data: a network mount, or a mount with quotas, may report only here that the data did
-/// not fit. The file is closed in any case.
+/// Runs `close` and returns its error, which is the last one that the system reports for written
+/// data: a network mount, or a mount with quotas, may report only here that the data did not fit.
+/// The file is closed in any case.
 pub fn close(file: File) -> io::Result<()> {
     let descriptor = file.into_std().into_raw_fd();
     let closed = call(Phase::Close, || {
@@ -45,7 +45,7 @@ pub fn sync_file_system(file: impl AsFd) -> io::Result<()> {
     Ok(retried(Phase::Sync, || rustix::fs::syncfs(&file))?)
 }
 
-/// Runs `sync_file_range` and waits: the kernel hands the content's pages to the disk. The disk
+/// Runs `sync_file_range` and waits: the kernel writes the content's pages to the disk. The disk
 /// does not flush its cache, and the file's name and size are not synced. This is
 /// `core.fsyncMethod=writeout-only`.
 pub fn request_writeback(file: &File) -> io::Result<()> {

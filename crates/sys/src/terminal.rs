@@ -1,4 +1,4 @@
-//! The terminal behind standard output and standard error, and questions at the controlling one.
+//! The terminal of standard output and standard error, and prompts at the controlling terminal.
 
 use std::{io, os::fd::OwnedFd};
 
@@ -9,15 +9,15 @@ use rustix::{
     termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr},
 };
 
-/// Returns true unless standard error is a terminal whose foreground belongs to other processes.
+/// Returns true unless standard error is a terminal with another foreground process group.
 pub fn is_foreground() -> bool {
-    // SAFETY: both calls take no pointer. A descriptor that is no terminal gives an error.
+    // SAFETY: both calls take no pointer. A descriptor that is not a terminal gives an error.
     let (foreground, own) = unsafe { (libc::tcgetpgrp(libc::STDERR_FILENO), libc::getpgrp()) };
     foreground < 0 || foreground == own
 }
 
-/// Returns the width of the terminal in columns, or `None` if standard output is no terminal or the
-/// terminal does not report its width.
+/// Returns the width of the terminal in columns, or `None` if standard output is not a terminal or
+/// the terminal does not report its width.
 pub fn columns() -> Option<usize> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the request only writes the structure behind the pointer, and the structure outlives
@@ -26,17 +26,17 @@ pub fn columns() -> Option<usize> {
     (answer == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// The display of typed letters.
+/// The display of typed characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Echo {
-    /// A name.
+    /// Shown, as for a name.
     Shown,
-    /// A password.
+    /// Hidden, as for a password.
     Hidden,
 }
 
-/// Asks a question at the controlling terminal and returns the line that the user types. The
-/// terminal gets its settings back in any case. `is_interrupted` is called several times a second.
+/// Prompts at the controlling terminal and returns the line that the user types. The terminal's
+/// settings are restored in any case. `is_interrupted` is called several times a second.
 pub fn ask(question: &[u8], echo: Echo, is_interrupted: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOCTTY;
     let terminal = rustix::fs::open("/dev/tty", flags, Mode::empty())?;
@@ -90,7 +90,7 @@ fn write_all(terminal: &OwnedFd, mut text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a terminal its settings back.
+/// Restores the settings of a terminal when dropped.
 struct Restored<'a> {
     terminal: &'a OwnedFd,
     before: Termios,
@@ -98,7 +98,7 @@ struct Restored<'a> {
 
 impl Drop for Restored<'_> {
     fn drop(&mut self) {
-        // There is nobody who could be told of a failure.
+        // A failure cannot be reported from here.
         let _ = tcsetattr(self.terminal, OptionalActions::Flush, &self.before);
     }
 }

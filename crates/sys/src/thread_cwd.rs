@@ -3,8 +3,8 @@
 //!
 //! The kernel resolves a name fastest relative to the thread's working directory (`AT_FDCWD`), and
 //! changing to a directory is cheaper than opening and closing it. For this, the thread stops
-//! sharing its working directory with other threads (`unshare(CLONE_FS)`). It changes back right
-//! after the stats, so all its other code sees the process's working directory. Some containers
+//! sharing its working directory with other threads (`unshare(CLONE_FS)`). It changes back directly
+//! after the stats, so all its other code runs in the process's working directory. Some containers
 //! forbid this; [`ThreadCwd::new`] then fails.
 
 use std::{
@@ -53,29 +53,29 @@ impl<'r> ProcessCwd<'r> {
     }
 }
 
-/// A thread that has its own working directory. Outside of [`ThreadCwd::enter`] it is the process's
-/// working directory.
+/// A thread that has its own working directory. Outside of [`ThreadCwd::enter`] it equals the
+/// process's working directory.
 #[derive(Debug)]
 pub struct ThreadCwd<'h> {
     process_cwd: &'h ProcessCwd<'h>,
-    /// Keeps the value on its thread.
+    /// Makes the type neither `Send` nor `Sync`, so the value stays on its thread.
     thread: PhantomData<*const ()>,
 }
 
 impl<'h> ThreadCwd<'h> {
     /// Gives the calling thread its own working directory.
     pub fn new(process_cwd: &'h ProcessCwd<'h>) -> io::Result<ThreadCwd<'h>> {
-        // SAFETY: safe code relies on threads sharing their file descriptors only, which this call
-        // does not end.
+        // SAFETY: safe code depends only on threads sharing their file descriptors, and this call
+        // keeps them shared.
         call(Phase::Other, || unsafe { unshare_unsafe(UnshareFlags::FS) })?;
-        // The threads that shared the working directory may have changed it just then.
+        // Other threads may have changed the shared working directory just before the call.
         process_cwd.change_back()?;
         Ok(ThreadCwd { process_cwd, thread: PhantomData })
     }
 
     /// Changes to the directory at `path` beneath the root, or to the root itself if `path` is
-    /// empty. The kernel follows links in `path`: the caller has checked that all its components
-    /// are directories, and only reads.
+    /// empty. The kernel follows links in `path`: the caller must have checked that all its
+    /// components are directories, and must only read.
     pub fn enter(&mut self, path: &[u8]) -> io::Result<CwdGuard<'_, 'h>> {
         let here = CwdGuard(self);
         if here.0.process_cwd.elsewhere.is_some() {
@@ -88,7 +88,7 @@ impl<'h> ThreadCwd<'h> {
     }
 }
 
-/// The thread's stay in another directory. Dropping it changes back.
+/// A guard while the thread is in another directory. Dropping it changes back.
 #[derive(Debug)]
 pub struct CwdGuard<'p, 'h>(&'p mut ThreadCwd<'h>);
 

@@ -3,7 +3,7 @@
 //! The kernel may queue a new thread behind the thread that created it, although another CPU is
 //! idle. Schedulers that fill few virtual CPUs before they use more do so. The new thread then
 //! waits for milliseconds, until the creator's time slice ends or the load is balanced, and both
-//! threads together take as long as one. The new thread does not run, so it cannot help itself.
+//! threads together take as long as one. The new thread does not run, so it cannot move itself.
 //! Instead the creator moves to another CPU.
 
 use std::{
@@ -14,7 +14,7 @@ use std::{
 
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// Time in which an idle CPU wakes up and starts the thread. Moving earlier would get in its way.
+/// The time in which an idle CPU wakes up and starts the thread. Moving earlier would disturb this.
 const START_TIME: Duration = Duration::from_micros(400);
 
 /// Counts the threads that were created and those that have started.
@@ -27,7 +27,7 @@ pub struct ThreadStart {
 }
 
 impl ThreadStart {
-    /// Creates the counter right after `threads` threads were created.
+    /// Creates the counter. Call it directly after `threads` threads were created.
     pub fn of(threads: usize) -> ThreadStart {
         ThreadStart { at: Instant::now(), started: AtomicUsize::new(0), awaited: AtomicUsize::new(threads) }
     }
@@ -38,7 +38,7 @@ impl ThreadStart {
     }
 
     /// Moves the calling thread to another CPU, once, if a thread has not started in time. The
-    /// thread that created the others calls it now and then.
+    /// thread that created the others must call it regularly.
     pub fn yield_cpu_if_late(&self) {
         if self.is_due() {
             self.awaited.store(0, Ordering::Relaxed);
@@ -59,15 +59,14 @@ fn move_to_another_cpu() {
     let mut others = all;
     others.unset(sched_getcpu());
     if others.count() > 0 && sched_setaffinity(None, &others).is_ok() {
-        // The thread has moved already. The old set is restored so that the scheduler stays free to
-        // move it later.
+        // The thread has already moved. The old CPU set is restored so that the scheduler can move
+        // it later.
         let _ = sched_setaffinity(None, &all);
     }
 }
 
-/// Runs both closures at once, `beside` in a thread of its own. If no thread can be created, runs
-/// `beside` after `here`. `here` must call its argument now and then, at least every tenth of a
-/// millisecond.
+/// Runs both closures in parallel, `beside` in a thread of its own. If no thread can be created,
+/// runs `beside` after `here`. `here` must call its argument at least every 0.1 ms.
 pub fn in_parallel(beside: &mut (dyn FnMut() + Send), here: &mut dyn FnMut(&dyn Fn())) {
     let start = ThreadStart::of(1);
     let is_started = thread::scope(|scope| {

@@ -21,7 +21,7 @@ pub fn kernel_version() -> (u32, u32) {
 pub struct User {
     /// The login name.
     pub name: Vec<u8>,
-    /// The "GECOS" field: full name and, after commas, other things.
+    /// The "GECOS" field: the full name and, after commas, other data.
     pub gecos: Vec<u8>,
     /// The home directory.
     pub home: PathBuf,
@@ -37,7 +37,7 @@ pub fn effective_gid() -> u32 {
     rustix::process::getegid().as_raw()
 }
 
-/// Returns the entry of the real user. Its name goes into commits and reflogs.
+/// Returns the entry of the real user. Commits and reflogs contain its name.
 pub fn current() -> Option<User> {
     let uid = rustix::process::getuid().as_raw();
     lookup(|passwd, buffer, result| {

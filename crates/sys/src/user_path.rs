@@ -1,4 +1,4 @@
-//! Paths that a user wrote.
+//! Paths from the user.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -7,24 +7,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The kernel refuses a path of this many bytes, because `PATH_MAX` counts the NUL at the end.
+/// The kernel refuses a path of this many bytes, because `PATH_MAX` includes the NUL at the end.
 const PATH_MAX: usize = libc::PATH_MAX as usize;
 
-/// A path that a user wrote: an argument, an environment variable, a setting, or a line of a file
-/// in a Git directory.
+/// A path from the user: an argument, an environment variable, a setting, or a line of a file in a
+/// Git directory.
 ///
 /// It is not a [`Path`], so that no code can `join` it: `dir.join("")` is `dir` itself, but the
 /// kernel and Git refuse the empty string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UserPath(OsString);
 
-/// Converts bytes to the system's string type. For names that a repository holds or a directory
-/// lists, and for arguments of programs. A path that a user wrote is a [`UserPath`].
+/// Converts bytes to the system's string type. For names from a repository or a directory listing,
+/// and for arguments of programs. A path from the user is a [`UserPath`].
 pub fn os_str(bytes: &[u8]) -> &OsStr {
     OsStr::from_bytes(bytes)
 }
 
-/// Why a path is invalid, whatever is on the disk.
+/// The reason why a path is invalid, independent of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The empty string.
@@ -63,8 +63,8 @@ impl UserPath {
         }
     }
 
-    /// Appends `/` and `below` to the text. With the empty string as directory, the result starts
-    /// at the root, as in Git.
+    /// Appends `/` and `below` to the text. With the empty string as directory, the result is below
+    /// the root, as in Git.
     pub fn with(&self, below: &str) -> UserPath {
         UserPath::new([self.as_bytes(), b"/", below.as_bytes()].concat())
     }
@@ -108,7 +108,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Returns the error that the kernel gives for such a path.
+/// Converts to the error that the kernel returns for such a path.
 impl From<Refused> for io::Error {
     fn from(refused: Refused) -> io::Error {
         io::Error::from_raw_os_error(match refused {

@@ -54,8 +54,8 @@ struct Name {
     name: [u8; 4088],
 }
 
-/// `struct btrfs_ioctl_vol_args_v2` of `linux/btrfs.h`. Of its unions, only the unused part and the
-/// name are declared.
+/// `struct btrfs_ioctl_vol_args_v2` of `linux/btrfs.h`, reduced to the name and to the unused parts
+/// of its unions.
 #[repr(C)]
 struct Snapshot {
     fd: i64,

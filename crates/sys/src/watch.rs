@@ -10,13 +10,13 @@ use rustix::{
 
 use crate::profile::{Phase, retried};
 
-/// A watch on one directory (`inotify(7)`). It does not keep the directory from being removed.
+/// A watch on one directory (`inotify(7)`). It does not prevent the removal of the directory.
 #[derive(Debug)]
 pub struct Watch(OwnedFd);
 
 impl Watch {
-    /// Watches for entries that appear, disappear or are replaced, and for the end of the directory
-    /// itself.
+    /// Watches for entries that appear, disappear or are replaced, and for the removal of the
+    /// directory itself.
     pub fn new(dir: &Path) -> io::Result<Watch> {
         let watch = retried(Phase::Other, || inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK))?;
         let changes = WatchFlags::CREATE
@@ -29,7 +29,7 @@ impl Watch {
         Ok(Watch(watch))
     }
 
-    /// Waits until something has changed since the last call, at most `wait`.
+    /// Waits for a change since the last call, at most `wait`.
     pub fn wait(&mut self, wait: Duration) -> io::Result<()> {
         let limit = Timespec {
             tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),

@@ -17,30 +17,29 @@ pub fn utc_offset(time: i64) -> i64 {
     }
 }
 
-/// A moment as local clocks show it.
+/// A moment in local time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalTime {
     /// Year since 1900, month from 0, day, hour, minute, second.
     pub fields: [i32; 6],
     /// Days since Sunday.
     pub weekday: i32,
-    /// Which clocks show it.
+    /// Standard or daylight saving time.
     pub clocks: Clocks,
 }
 
-/// The clocks of a place with daylight saving time.
+/// Standard time or daylight saving time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clocks {
-    /// Those of the date.
+    /// The one in effect on the date.
     OfDate,
-    /// Without daylight saving time.
+    /// Standard time.
     Standard,
-    /// With daylight saving time.
+    /// Daylight saving time.
     Daylight,
 }
 
-/// Returns what local clocks show at `time` (seconds since 1970). If that is unknown, all fields
-/// are 0.
+/// Returns the local time at `time` (seconds since 1970). If it is unknown, all fields are 0.
 pub fn local_fields(time: i64) -> LocalTime {
     // `time_t` is narrower on some systems.
     #[allow(clippy::useless_conversion)]
@@ -56,9 +55,9 @@ pub fn local_fields(time: i64) -> LocalTime {
     }
 }
 
-/// Returns the time (seconds since 1970) at which `clocks` show these fields. The fields follow C's
-/// `struct tm` from the year down: years since 1900, months from 0. Out-of-range fields carry over.
-/// Returns -1 if there is no such time.
+/// Returns the time (seconds since 1970) of these fields in the local time that `clocks` selects.
+/// The fields follow C's `struct tm` from the year down: years since 1900, months from 0.
+/// Out-of-range fields carry over. Returns -1 if the time does not exist.
 pub fn local_time([year, month, day, hour, minute, second]: [i32; 6], clocks: Clocks) -> i64 {
     // SAFETY: a `tm` consists of numbers and of a pointer that may be null.
     let mut fields: libc::tm = unsafe { std::mem::zeroed() };

@@ -2,8 +2,8 @@
 //!
 //! If the kernel derives its own time from the processor's counter, this clock reads the counter
 //! too, without the kernel's barriers. A phase change then costs a third of a read of the kernel's
-//! clock, which is the fallback. In exchange, a few instructions may count for the phase on the
-//! other side of the change. Readings stay in ticks until they are turned into figures.
+//! clock, which is the fallback. In exchange, a few instructions may be attributed to the phase on
+//! the other side of the change. Readings stay in ticks until they are converted for the results.
 
 use std::{
     path::Path,
@@ -14,7 +14,7 @@ use std::{
 /// True if a tick is one of the processor's counter, not a nanosecond of the monotonic clock. Set
 /// once, before other threads start.
 static COUNTED: AtomicBool = AtomicBool::new(false);
-/// The time for which ticks are counted to find their length, to about one part in 100,000.
+/// The time over which ticks are counted to measure their length, to about one part in 100,000.
 const TRIAL: Duration = Duration::from_millis(2);
 const NANOSECOND: u64 = 1 << 32;
 
@@ -85,8 +85,8 @@ pub(super) fn monotonic() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Measures the counter: nanoseconds per tick, times 2^32. Returns `None` if the counter cannot be
-/// trusted. The kernel uses it as its clock only if it runs at one pace on all cores.
+/// Measures the counter: nanoseconds per tick, times 2^32. Returns `None` if the counter is not
+/// reliable. The kernel uses it as its clock only if it runs at the same rate on all cores.
 fn measured() -> Option<u64> {
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     if cfg!(not(target_arch = "x86_64"))

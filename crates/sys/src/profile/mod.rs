@@ -6,8 +6,8 @@
 //! this crate is counted once. The profile is off until [`start`]. When it is on, a phase change
 //! costs a clock read without a system call, and an addition. When it is off, it costs one load.
 //!
-//! Each thread records its own figures (`record`) and hands them in when it ends; threads share
-//! nothing before that. The profile belongs to the process, as its threads and clocks do. See
+//! Each thread records its own figures (`record`) and submits them when it ends; threads share no
+//! data before that. The profile belongs to the process, like its threads and clocks. See
 //! docs/design/profile.md.
 
 mod clock;
@@ -31,11 +31,11 @@ pub use timeline::{Bucket, Timeline};
 /// The activity of a thread: work, a kind of system call, or waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Everything without a phase of its own: start-up, configuration, refs.
+    /// All work without a phase of its own: start-up, configuration, refs.
     Other,
     /// Walking trees, checking the worktree, making the plan.
     Plan,
-    /// Executing the plan's steps, without the phases below.
+    /// Executing the plan's steps, except for the phases below.
     Execute,
     /// Finding and inflating objects.
     Decode,
@@ -148,7 +148,7 @@ pub struct Threads {
 /// The profile of a run. Times are nanoseconds.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// From [`start`] to [`finish`].
+    /// The time from [`start`] to [`finish`].
     pub wall: u64,
     /// The threads that took part.
     pub threads: Threads,
@@ -167,8 +167,8 @@ impl Profile {
 
 /// True while the profile is on. Set before other threads start.
 static ON: AtomicBool = AtomicBool::new(false);
-/// A thread's CPU clock is read only after an interval this many times longer than the read. So
-/// reading takes less than a hundredth of the time.
+/// A thread's CPU clock is read only after an interval this many times longer than the read, so
+/// that reads take less than a hundredth of the time.
 const CLOCK_READS: u64 = 128;
 static COLLECTED: Mutex<Collected> = Mutex::new(Collected {
     clock: None,
@@ -178,7 +178,7 @@ static COLLECTED: Mutex<Collected> = Mutex::new(Collected {
 });
 const NOTHING: Total = Total { count: 0, wall: 0, off: 0 };
 
-/// The figures of the threads that have ended.
+/// The figures of ended threads.
 struct Collected {
     /// The clock, and the length of a long interval in nanoseconds; see `record`.
     clock: Option<(Clock, u64)>,
@@ -187,7 +187,7 @@ struct Collected {
     lanes: Vec<Lane>,
 }
 
-/// A thread's record. It is handed in at the latest when the thread ends.
+/// A thread's record, which is submitted at the latest when the thread ends.
 struct Local(RefCell<Option<Box<Record>>>);
 
 impl Drop for Local {
@@ -313,7 +313,7 @@ fn switch(phase: Phase) {
     });
 }
 
-/// Adds this thread's intervals to its record, and creates the record if there is none. Does
+/// Adds this thread's intervals to its record, and creates the record if it is missing. Does
 /// nothing without a profile, and at the very end of a thread.
 #[cold]
 #[inline(never)]
@@ -330,7 +330,7 @@ fn settle(intervals: &Intervals, interval: Interval) {
     });
 }
 
-/// Hands in this thread's record.
+/// Submits this thread's record.
 fn leave() {
     if let Ok(Some(record)) = LOCAL.try_with(|local| local.0.take()) {
         INTERVALS.with(|intervals| collect(*record, intervals));
@@ -347,7 +347,7 @@ fn collect(record: Record, intervals: &Intervals) {
         total.wall += of_thread.wall;
         total.off += of_thread.off;
     }
-    // Uses the lane that became free last, so there are never more lanes than threads at one time.
+    // Uses the lane that became free last, so there are never more lanes than concurrent threads.
     let free = collected.lanes.iter_mut().filter(|lane| lane.until <= began).max_by_key(|lane| lane.until);
     match free {
         Some(lane) => {
@@ -369,8 +369,8 @@ fn cpu_time() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Returns the cost of reading the thread's CPU clock in nanoseconds, the least of a few tries: 200
-/// ns on most machines, ten times that on some virtual ones.
+/// Returns the cost of reading the thread's CPU clock in nanoseconds, the minimum of a few tries:
+/// 200 ns on most machines, ten times that on some virtual machines.
 fn clock_read_cost() -> u64 {
     const TRIES: usize = 8;
     let cost = || {

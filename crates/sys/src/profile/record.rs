@@ -3,13 +3,13 @@
 //! Phase changes cut a thread's time into intervals. A clock that needs no system call measures the
 //! length of each. The CPU time of the thread does need a system call, so it is read only after a
 //! *long* interval, which is much longer than the call. The time in which the thread did not run
-//! since the last read then most likely belongs to this very interval. Time that exceeds the
-//! interval is spread over the short intervals by their length. So the sum is exact, and the
+//! since the last read then most likely belongs to this interval. Time that exceeds the interval is
+//! spread over the short intervals in proportion to their length. So the sum is exact, and the
 //! distribution nearly so.
 //!
-//! A phase change only adds the interval to the ticks of its phase. The record turns ticks into
-//! figures when there is more work anyway: after a long interval, and at the end of a timeline
-//! bucket.
+//! A phase change only adds the interval to the ticks of its phase. The record converts ticks to
+//! figures at points that need more work anyway: after a long interval, and at the end of a
+//! timeline bucket.
 
 use std::cell::Cell;
 
@@ -37,7 +37,7 @@ pub(super) struct Interval {
 }
 
 impl Intervals {
-    /// Returns an empty value. The first phase change settles it, whenever it comes.
+    /// Returns an empty value. The first phase change settles it.
     pub(super) const fn none() -> Intervals {
         Intervals {
             phase: Cell::new(Phase::Other),
@@ -49,7 +49,7 @@ impl Intervals {
         }
     }
 
-    /// Forgets everything but the current phase.
+    /// Clears all data except the current phase.
     pub(super) fn forget(&self) {
         for cell in self.pending.iter().chain(&self.counts).chain([&self.since, &self.long, &self.until]) {
             cell.set(0);
@@ -94,7 +94,7 @@ pub(super) struct Record {
     clock: Clock,
     long: u64,
     began: u64,
-    /// The time up to which intervals are in the figures.
+    /// The time up to which the figures include all intervals.
     settled: u64,
     totals: [Total; PHASES],
     /// The time of the last read of the CPU clock.
@@ -107,11 +107,11 @@ pub(super) struct Record {
 
 /// The figures of a thread that has ended. Times are nanoseconds since the start of the profile.
 pub(super) struct ThreadFigures {
-    /// When the thread started.
+    /// The time at which the thread started.
     pub(super) began: u64,
-    /// When it ended.
+    /// The time at which it ended.
     pub(super) ended: u64,
-    /// Its phases.
+    /// The figures of its phases.
     pub(super) totals: [Total; PHASES],
     pub(super) timeline: Timeline,
 }
@@ -138,7 +138,7 @@ impl Record {
         record
     }
 
-    /// Sets the limits up to which the next intervals are only summed.
+    /// Sets the limits up to which the next intervals are only added up.
     fn set_limits(&self, intervals: &Intervals) {
         intervals.long.set(self.clock.ticks(self.long));
         intervals.until.set(self.clock.at(self.timeline.end_of_bucket(self.settled)));

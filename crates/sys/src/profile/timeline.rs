@@ -16,7 +16,7 @@ const FINEST_POWER: u32 = 18;
 /// Buckets of one width, each starting at a multiple of it.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// The width of a bucket in nanoseconds is two to this power.
+    /// The binary logarithm of the width of a bucket in nanoseconds.
     power: u32,
     /// The number of the first bucket. Earlier ones are empty.
     first: usize,
@@ -46,7 +46,7 @@ impl Timeline {
     }
 
     /// Records that a phase lasted for `time`, and that the thread did not run for `off`
-    /// nanoseconds of it.
+    /// nanoseconds of that time.
     pub(super) fn add(&mut self, phase: Phase, time: Range<u64>, off: u64) {
         let Range { start: from, end: to } = time;
         let whole = to - from;
@@ -74,7 +74,7 @@ impl Timeline {
         }
     }
 
-    /// Records intervals that all lie in the bucket of time `at`, in which the thread ran
+    /// Records intervals that are all in the bucket of time `at`, in which the thread ran
     /// throughout.
     pub(super) fn add_together(&mut self, at: u64, intervals: &[u64; PHASES]) {
         if intervals.iter().all(|&took| took == 0) {
@@ -96,7 +96,7 @@ impl Timeline {
         ((at >> self.power) + 1) << self.power
     }
 
-    /// Returns the bucket of this number, or `None` if it is too far from the first one.
+    /// Returns the bucket with this number, or `None` if it is too far from the first one.
     fn bucket(&mut self, number: usize) -> Option<&mut Bucket> {
         if self.buckets.is_empty() {
             self.first = number;
@@ -130,7 +130,7 @@ impl Timeline {
             while later.power < self.power {
                 later.coarsen();
             }
-            // Checks that everything fits before anything is added.
+            // Check that all buckets fit before any is added.
             let last = later.first + later.buckets.len().saturating_sub(1);
             if !later.buckets.is_empty() && self.bucket(last).is_none() {
                 self.coarsen();
