@@ -1,9 +1,9 @@
-//! The last check before a command overwrites or deletes anything in a worktree: no step leads into
+//! The last check before a command overwrites or deletes anything in a worktree: no step changes
 //! the repository itself.
 //!
 //! Users can name any directory as worktree (`GIT_WORK_TREE`, `core.worktree`) and any directory as
-//! Git directory (`GIT_DIR`), one inside the other. The check ignores how they were named and
-//! compares where they are.
+//! Git directory (`GIT_DIR`), one inside the other. The check compares the locations of these
+//! directories, not the way in which they were specified.
 //!
 //! The check compares paths without symbolic links, and no step follows a link, so a step costs no
 //! system call. Design: docs/design/checkout.md, "The guard".
@@ -39,7 +39,7 @@ pub enum Error {
         /// The path of the repository's directory, from the root.
         own: BString,
     },
-    /// A tree that is to be removed or moved holds the repository.
+    /// A tree to be removed or moved contains the repository.
     #[error(
         "refusing to remove or move '{}': it holds this repository's Git directory '{}'",
         .path.display(), .own.display()
@@ -52,7 +52,7 @@ pub enum Error {
     },
 }
 
-/// Names that Git uses in a Git directory. A directory of another name there may be a worktree.
+/// Names that Git uses in a Git directory. A directory with another name may be a worktree.
 const GIT_DIRECTORY_NAMES: &[&str] = &[
     "branches",
     "hooks",
@@ -79,7 +79,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Builds the guard for steps below `root`. The path `root` may hold symbolic links and need
+    /// Builds the guard for steps below `root`. The path `root` may contain symbolic links and need
     /// not exist. Returns an error if `root` is the repository or one of Git's own directories in
     /// it.
     pub fn of(repo: &Repository, root: &Path) -> Result<Guard, Error> {
@@ -123,8 +123,8 @@ impl Guard {
     }
 }
 
-/// Returns an error if the tree at `path` holds a directory of the repository. Such a tree can be
-/// neither removed nor moved.
+/// Returns an error if the tree at `path` contains a directory of the repository. Such a tree can
+/// be neither removed nor moved.
 pub fn check_removal(repo: &Repository, path: &Path) -> Result<(), Error> {
     let real = by_path::realpath_forgiving(path);
     match repo.own_directories().into_iter().find(|own| own.starts_with(&real)) {
@@ -140,13 +140,12 @@ fn is_git_directory(own: &Path, inside: &Path, root: &Path) -> bool {
     let first = first.as_os_str();
     let is_git = GIT_DIRECTORY_NAMES.iter().any(|name| first == *name)
         || matches!(by_path::stat(&own.join(first)), Ok(Some(stat)) if stat.file_type != FileType::Directory);
-    // None of Git's own directories holds a `.git`. A directory with one is a worktree inside
-    // `own`.
+    // Git's own directories contain no `.git`. A directory with one is a worktree inside `own`.
     is_git && !matches!(by_path::stat(&root.join(".git")), Ok(Some(_)))
 }
 
-/// Returns true if `path` is `dir` or lies below it. The comparison ignores case, as the file
-/// system may.
+/// Returns true if `path` is `dir` or lies below it. The comparison ignores case, because the file
+/// system may do so.
 fn is_at_or_below(path: &[u8], dir: &[u8]) -> bool {
     path.len() >= dir.len()
         && path[..dir.len()].eq_ignore_ascii_case(dir)

@@ -52,15 +52,14 @@ pub struct Unremovable {
 pub enum Removed {
     /// The tree is deleted.
     Deleted,
-    /// The tree lies in the trash and waits for [`empty`].
+    /// The tree was moved to the trash, and waits for [`empty`].
     Discarded,
 }
 
 /// An incomplete removal.
 #[derive(Debug)]
 pub enum Error {
-    /// These paths are still there, and so are the directories above them. Sorted by path, never
-    /// empty.
+    /// These paths and the directories above them still exist. Sorted by path, never empty.
     Unremovable(Vec<Unremovable>),
     /// The interrupt flag was raised. A part of the tree may be removed.
     Interrupted,
@@ -216,7 +215,7 @@ pub fn empty(git_dir: &Path, workers: usize, interrupt: &AtomicBool) -> Result<(
             }
         }
     }
-    // `sapwood/` stays if it holds anything else.
+    // `sapwood/` stays if it contains anything else.
     let _ = path.parent().map(by_path::remove_dir);
     Ok(())
 }

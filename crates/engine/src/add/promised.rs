@@ -26,7 +26,7 @@ pub(super) struct Blobs {
     pub(super) promised: HashSet<ObjectId>,
 }
 
-/// Finds the blobs in directories whose tree the cache-tree does not name.
+/// Finds the blobs in directories that have no valid node in the cache-tree.
 pub(super) fn blobs(index: &Index, repo: &Repository) -> Blobs {
     let mut reader = repo.objects().reader();
     let head = repo.head().ok().and_then(|head| head.oid()).and_then(|oid| repo.tree_of(oid).ok());
@@ -52,7 +52,7 @@ pub(super) fn blobs(index: &Index, repo: &Repository) -> Blobs {
     found
 }
 
-/// Returns true if the cache-tree names the tree of a directory, or of one of its parents.
+/// Returns true if a directory, or one of its parents, has a valid node in the cache-tree.
 fn is_named(index: &Index, dir: &BStr) -> bool {
     let Some(root) = &index.cache_tree else { return false };
     let ends = dir.find_iter("/").chain([dir.len()]).filter(|&end| end > 0);

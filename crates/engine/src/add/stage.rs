@@ -1,10 +1,10 @@
 //! Changes to single paths of an index, one after the other.
 //!
 //! An entry that stays is changed in place. Additions and removals are collected, and one pass
-//! applies them when the caller asks for the index: a hundred thousand new files do not move the
-//! other entries a hundred thousand times. The extensions are kept as Git keeps them. Each touched
-//! path invalidates the cache-tree, each added or removed path the untracked cache, and replaced
-//! stages go into the resolve-undo extension.
+//! applies them when the caller requests the index, so that many new files do not move the other
+//! entries many times. The extensions are updated as in Git. Each touched path invalidates the
+//! cache-tree, each added or removed path the untracked cache, and replaced stages go into the
+//! resolve-undo extension.
 
 use std::{cell::Cell, collections::BTreeMap, ops::Bound};
 
@@ -15,7 +15,7 @@ use format::{
     path::{self, Protect},
 };
 
-/// The changes beyond the replacement of an entry that adding a path may make.
+/// The changes that adding a path may make, apart from replacing its own entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allow {
     /// The path may be new to the index.
@@ -29,7 +29,7 @@ pub struct Allow {
 pub enum Conflict {
     /// The path is not in the index.
     NotInIndex,
-    /// No repository may hold the path.
+    /// The path is invalid in an index.
     InvalidPath,
     /// A part of the path is a file in the index, or the path is a directory there.
     Directory,
@@ -275,8 +275,8 @@ impl Staging {
         }
     }
 
-    /// Invalidates the path in the cache-tree. Git writes an index whose cache-tree was invalidated
-    /// even without another change.
+    /// Invalidates the path in the cache-tree. As in Git, an index whose cache-tree was invalidated
+    /// is worth writing even without another change.
     fn invalidate_tree(&mut self, path: &BStr) {
         let Some(tree) = &mut self.index.cache_tree else { return };
         self.changed = true;
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(paths(&mut staging), [1, 2, 3].map(|stage| ("f".to_owned(), stage)));
         assert!(staging.index().resolve_undo.as_ref().is_some_and(|undo| undo.paths.is_empty()));
         assert_eq!(staging.unresolve("f".into()), Ok(()));
-        // Git accepts other stages beside a merged entry, and fails when it reads them.
+        // Git accepts other stages next to a merged entry, and fails when it reads them.
         staging.remove("f".into());
         assert_eq!(staging.add("f".into(), entry(2, Stage::Normal), NEW), Ok(()));
         assert_eq!(staging.add("f".into(), entry(3, Stage::Ours), NEW), Ok(()));

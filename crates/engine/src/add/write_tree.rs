@@ -1,8 +1,8 @@
 //! The trees of an index: Git's `cache_tree_update`.
 //!
 //! A directory whose cache-tree node is valid keeps its tree; the other trees are built from the
-//! leaves up, and written unless they exist. The cache-tree then names them all. The trees can be
-//! read once the caller has published the transaction.
+//! leaves up, and written unless they exist. The cache-tree then contains all of them. The trees
+//! can be read once the caller has published the transaction.
 
 use std::{
     cell::RefCell,

@@ -47,7 +47,7 @@ pub enum InIndex {
 /// `deleted_entry` do, and may still refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The path stays as it is in the index and the worktree, or stays absent from both.
+    /// The path stays unchanged in the index and the worktree, or stays absent from both.
     Keep,
     /// The entry of this tree is taken.
     Take(Source),

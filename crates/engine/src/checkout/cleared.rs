@@ -8,7 +8,7 @@ use repo::Repository;
 use super::Plan;
 use crate::guard::{Error, Guard};
 
-/// A checked plan: none of its steps leads into the repository.
+/// A checked plan: none of its steps changes the repository.
 #[derive(Clone, Copy, Debug)]
 pub struct Cleared<'p> {
     plan: &'p Plan,

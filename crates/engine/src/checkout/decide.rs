@@ -112,7 +112,8 @@ pub(super) trait Queries {
     /// Returns true if, on a file system that ignores case, the file at `path` belongs to an index
     /// entry whose name differs only in case.
     fn is_other_case(&mut self, path: &BStr, stat: &sys::Stat) -> Result<bool, LookError>;
-    /// Returns true if `path`, which lies below a symbolic link, leads to no file.
+    /// Returns true if `path`, which has a symbolic link as a parent directory, does not resolve to
+    /// a file.
     fn is_dangling(&mut self, path: &BStr) -> bool;
     /// Returns true if the submodule at `path` is moved together with its superproject.
     fn follows(&mut self, path: &BStr) -> Result<bool, LookError>;
@@ -444,8 +445,8 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// "No merge": keeps the stages. Only the first base is kept, and none if both sides went back
-    /// to different bases (case 16).
+    /// "No merge": keeps the stages. Only the first base is kept, and none if both sides equal
+    /// different bases (case 16).
     fn unmerged(&mut self, row: &Row, fact: &Fact) -> Result<(), LookError> {
         if let Slot::Merged(at) = row.slot {
             let entry = &self.index.entries()[at];

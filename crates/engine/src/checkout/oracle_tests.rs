@@ -1,8 +1,8 @@
 //! Random trees, index and worktree: the plan has the same effect as Git.
 //!
-//! For each case the plan is made first, which changes nothing. Then Git runs. Both must give equal
-//! refusals, byte for byte, an equal index apart from stat data, and an equal worktree. For the
-//! last check, the plan's steps are applied to a snapshot of the worktree from before the run.
+//! Each case first computes the plan, which changes nothing, and then runs Git. Both must yield
+//! equal refusals, byte for byte, an equal index apart from stat data, and an equal worktree. For
+//! the last check, the plan's steps are applied to a snapshot of the worktree from before the run.
 #![allow(clippy::disallowed_methods)]
 
 use std::{
@@ -251,7 +251,7 @@ fn load(repo: &Repo<'_>) -> Index {
     index
 }
 
-/// Checks that every valid node names the tree of the entries below it.
+/// Checks that every valid node contains the name of the tree of the entries below it.
 fn check_cache_tree(index: &Index, node: &CacheTree, dir: &str, objects: &Objects) {
     if let Some((oid, count)) = node.valid {
         assert_eq!(count as usize, index.range_below(dir.into()).len(), "count of {dir:?}");

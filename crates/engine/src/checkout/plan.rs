@@ -81,9 +81,9 @@ pub enum Force {
     ProtectUntracked,
     /// `reset --hard`, `checkout -f`: local changes and untracked files in the way are removed.
     OverwriteUntracked,
-    /// Resuming a clone that was killed. Entries of the index stay as they are. Missing entries,
-    /// and those never seen on disk, are written. A file in the way is removed only if the clone
-    /// itself may have left it ([`Premise::Remnant`]).
+    /// Resuming a clone that was killed. Entries of the index stay unchanged. Missing entries, and
+    /// those never seen on disk, are written. A file in the way is removed only if the clone itself
+    /// may have left it ([`Premise::Remnant`]).
     Remnants,
 }
 
@@ -124,8 +124,8 @@ pub struct PlanOptions {
     /// Treat a file with changed stat data but equal content as unchanged. `checkout` and `switch`
     /// refresh the index first and so do this. `reset` and `read-tree` do not.
     pub refresh: bool,
-    /// The directory in which the command was started, relative to the worktree, without a slash at
-    /// the end. `None` for the root or a directory outside. Git never removes this directory.
+    /// The command's current directory, relative to the worktree, without a slash at the end.
+    /// `None` for the root or a directory outside. Git never removes this directory.
     pub original_cwd: Option<BString>,
     /// The sparse patterns. Not used if the worktree is not changed.
     pub sparse: Sparse,

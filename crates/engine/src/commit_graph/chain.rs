@@ -48,7 +48,7 @@ pub struct Found {
     pub is_incomplete: bool,
 }
 
-/// The object directories of a repository, and how to read graphs there.
+/// The object directories of a repository, and the options for reading graphs.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// The repository's own directory, then the alternates.

@@ -214,7 +214,7 @@ impl<'t> Crew<'t> {
         }
     }
 
-    /// Limits the crew to the number of units, whatever their weight.
+    /// Limits the crew to the number of units, regardless of their weight.
     pub(crate) fn of_units(self, units: usize) -> Self {
         Crew { first: self.first.min(units.max(1)), limit: self.limit.min(units.max(1)), ..self }
     }
@@ -283,9 +283,9 @@ impl<'t> Crew<'t> {
     }
 }
 
-/// The number of workers of a crew that runs beside one made by [`Crew::at_once`], unless the user
-/// set a number. The number is fixed: with tuning it would stay at two, as the other crew keeps the
-/// disk busy, and most of the work would be left when that crew ends.
+/// The number of workers of a crew that runs in parallel with one from [`Crew::at_once`], unless
+/// the user set a number. The number is fixed: with tuning it would stay at two, as the other crew
+/// keeps the disk busy, and most of the work would be left when that crew ends.
 pub(crate) fn secondary(workers: Workers) -> Workers {
     match workers {
         Workers::Auto => Workers::Fixed(SECONDARY_PER_CORE * sys::cores()),
@@ -342,7 +342,7 @@ impl<'t> Sizing<'t> {
         self.size() > self.crew.cores
     }
 
-    /// Returns true if the workers wait, however many there are.
+    /// Returns true if the workers wait, regardless of their number.
     fn is_slow(&self) -> bool {
         self.is_large() || self.waits.load(Ordering::Relaxed)
     }

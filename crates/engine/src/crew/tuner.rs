@@ -1,12 +1,12 @@
 //! Finds the best number of workers while the crew runs.
 //!
 //! The tuner observes whether workers wait (they neither run nor are ready to run), and the step
-//! rate of the whole crew. A crew whose workers do not wait has as many as there are cores. While
-//! they wait, the crew is made four times as large, repeatedly, as long as that makes it faster.
-//! When it no longer does, the crew returns to the best size. After pauses of growing length it
-//! tries a quarter of its size, which it keeps if that is nearly as fast; if not, it tries four
-//! times its size once more. A slow start may have been due to one directory instead of the disk,
-//! and an apparent gain to read-ahead.
+//! rate of the whole crew. A crew whose workers do not wait has one worker per core. While they
+//! wait, the crew is made four times as large, repeatedly, as long as that makes it faster. When it
+//! no longer does, the crew returns to the best size. After pauses of growing length it tries a
+//! quarter of its size, which it keeps if that is nearly as fast; if not, it tries four times its
+//! size once more. A slow start may have been due to one directory instead of the disk, and an
+//! apparent gain to read-ahead.
 //!
 //! Each size is measured in its own window, which starts when every worker has had the time for a
 //! step at that size. Steps vary in cost, so one bad window is repeated before the crew returns to
@@ -221,7 +221,7 @@ impl Tuner {
         }
     }
 
-    /// Restarts the window without judging it.
+    /// Restarts the window without evaluating it.
     pub(super) fn restart_window(&mut self, now: Instant, steps: usize) {
         if !self.window.warming {
             self.begin(now, steps, false);

@@ -91,7 +91,7 @@ impl Collapsed<'_> {
     }
 
     /// Returns the length of the path of the pair's collapsed directory, with the slash, and the
-    /// tree that the index holds there.
+    /// directory's tree in the index.
     fn directory(&self, pair: &Pair) -> Option<(usize, Option<ObjectId>)> {
         let index = self.index;
         let path = pair.path.as_bstr();

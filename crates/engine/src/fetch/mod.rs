@@ -8,8 +8,8 @@
 //! missing objects (`transfer.rs`); decide each ref's update (`update.rs`); apply all edits in one
 //! transaction; write FETCH_HEAD. Design: docs/design/fetch.md.
 //!
-//! [`promised()`] fetches single objects of a partial clone. [`negotiate_only()`] asks the server
-//! which commits it has.
+//! [`promised()`] fetches single objects of a partial clone. [`negotiate_only()`] finds common
+//! commits without fetching.
 
 mod bundle;
 pub(crate) mod bundle_file;

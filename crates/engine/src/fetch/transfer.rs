@@ -259,8 +259,8 @@ impl<'a> Transfer<'a> {
             }
         }
         let (new, gone) = (stream.shallow().to_vec(), stream.unshallow().to_vec());
-        // A commit may exist without its parents, from an earlier fetch that was rejected. It is
-        // not known as complete.
+        // A commit may exist without its parents, from an earlier fetch that was rejected. Such a
+        // commit counts as incomplete.
         let mut known = HashSet::new();
         for oid in new.iter().filter(|oid| repo.objects().contains(oid)) {
             if repo.parents_if_commit(oid)?.iter().all(|parent| repo.objects().contains(parent)) {

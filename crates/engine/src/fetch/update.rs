@@ -68,9 +68,9 @@ pub const FAILED: &str = "unable to update local ref";
 pub struct Judged {
     /// The line of the table.
     pub update: Update,
-    /// The change of the ref; `None` if it stays as it is.
+    /// The edit of the ref; `None` if the ref is not changed.
     pub edit: Option<Edit>,
-    /// The message about a value that the ref cannot have.
+    /// The message about a value that is invalid for the ref.
     pub error: Option<String>,
 }
 
@@ -81,20 +81,20 @@ pub struct Policy {
     pub force: Force,
     /// `--update-head-ok`
     pub may_update_head: bool,
-    /// `--show-forced-updates`: find out if commits are lost.
+    /// `--show-forced-updates`: check for lost commits.
     pub checks_forced: bool,
-    /// `--dry-run`: new values are not checked.
+    /// `--dry-run`: new values are not validated.
     pub dry_run: bool,
-    /// The message of the reflog, without the colon.
+    /// The reflog message, without the colon.
     pub action: BString,
 }
 
-/// The branches that worktrees have checked out, found once.
+/// Caches for each branch whether a worktree has it checked out.
 #[derive(Debug, Default)]
 pub struct CheckedOut(HashMap<BString, bool>);
 
 impl CheckedOut {
-    /// Returns true if a worktree uses the branch (full name).
+    /// Returns true if the branch (full name) is checked out in a worktree.
     pub fn uses(&mut self, repo: &Repository, name: &BString) -> Result<bool, repo::Error> {
         if !name.starts_with(b"refs/heads/") {
             return Ok(false);
@@ -108,7 +108,7 @@ impl CheckedOut {
     }
 }
 
-/// Decides about the local ref of `mapping`, whose object is here.
+/// Decides the update of the local ref of `mapping`. The new object must exist locally.
 pub fn judge(
     repo: &Repository,
     mapping: &Mapping,

@@ -87,7 +87,7 @@ impl Changes {
 }
 
 /// Applies the response to the query with the index's token. An index without a token is monitored
-/// from now on. In that case, whatever the response is, the monitor vouches for no entry yet.
+/// from now on. For such an index the monitor vouches for no entry yet, regardless of the response.
 pub fn apply(index: &mut Index, answer: Answer, names: Names) -> WriteIndex {
     let is_new = index.fsmonitor.is_none();
     let (word, worth) = match answer.changes {

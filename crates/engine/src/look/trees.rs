@@ -229,7 +229,7 @@ enum Item {
     Row(Row),
     /// Skipped index entries that equal the target's.
     Same(Range<usize>),
-    /// Skipped index entries that stay as they are.
+    /// Skipped index entries that stay unchanged.
     Keep(Range<usize>),
     /// The directory with this number.
     Directory(usize),

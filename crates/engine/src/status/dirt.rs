@@ -19,7 +19,7 @@ pub(crate) struct CountedChanges {
     /// The policy for changes in submodules (`--ignore-submodules`). `None` means the policy of
     /// `.gitmodules` and the configuration.
     pub(crate) submodules: Option<Ignore>,
-    /// Count untracked files, also in submodules unless `submodules` says otherwise.
+    /// Count untracked files, also in submodules unless `submodules` excludes them.
     pub(crate) untracked: bool,
 }
 

@@ -135,8 +135,8 @@ pub struct Worktree {
 ///
 /// If the file system monitor was queried ([`Index::monitor_answer`]), entries that it vouches for
 /// ([`Index::is_fsmonitor_valid`]) count as clean without an examination, as do files marked up to
-/// date ([`Flags::UPTODATE`]). With [`MonitorAnswer::Changes`], directories that the untracked
-/// cache holds as valid are not read either: [`crate::look::monitor::apply`] has invalidated the
+/// date ([`Flags::UPTODATE`]). With [`MonitorAnswer::Changes`], directories with a valid record in
+/// the untracked cache are not read either: [`crate::look::monitor::apply`] has invalidated the
 /// changed ones. The monitor has to be queried before this function starts. A file found clean here
 /// may then be vouched for, because the next query reports any later change.
 pub fn examine(
@@ -192,7 +192,7 @@ fn examine_on(
     let (found, swept) = match cold {
         None => (walk(Some(&scan), false, workers)?, Duration::ZERO),
         // With an untracked cache, the walk stats directories instead of listing them. It then does
-        // not run beside the sweep.
+        // not run in parallel with the sweep.
         Some(Cold::ManyAtOnce) if options.untracked.is_some() && index.untracked.is_none() => {
             let sweep = || scan.sweep(workers, Cold::ManyAtOnce, false);
             let found = thread::scope(|scope| {
@@ -330,7 +330,7 @@ impl Classifier<'_> {
         })
     }
 
-    /// Returns the difference between an entry and its file, as far as stat data and content tell.
+    /// Returns the difference between an entry and its file, based on stat data and content.
     fn change(&self, entry: &Entry, stat: Option<&sys::Stat>) -> Result<Option<Pair>, LookError> {
         let path = self.index.path(entry);
         let compares = self.options.touched == Touched::Compared;

@@ -3,7 +3,7 @@
 //!
 //! A missing path counts as removed. A path that cannot be removed stays, and the run does not
 //! fail. A directory that still holds a file stays without a message. So do the worktree's root and
-//! the directory in which the command was started.
+//! the command's current directory.
 
 use std::io;
 use std::sync::{

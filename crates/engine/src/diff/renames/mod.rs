@@ -93,7 +93,7 @@ pub fn leading_score(text: &[u8]) -> (u32, &[u8]) {
                 rest = after;
                 break;
             }
-            // More digits make no difference.
+            // Further digits do not change the score.
             b'0'..=b'9' if scale >= 100_000 => {}
             b'0'..=b'9' => (number, scale) = (number * 10 + u64::from(byte - b'0'), scale * 10),
             _ => break,

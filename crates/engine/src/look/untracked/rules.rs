@@ -112,7 +112,7 @@ impl LazyRules {
 }
 
 /// The rules for the content of a listed directory. Its `.gitignore` is read when the first name is
-/// classified, as in Git; It is not read if all names are tracked files.
+/// classified, as in Git. It is not read if all names are tracked files.
 pub(super) struct DirectoryRules<'w> {
     walk: &'w Walk<'w>,
     node: &'w Node,
