@@ -1,4 +1,4 @@
-//! Each kind of weather, proved by real programs.
+//! Tests each kind of weather with real programs.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -22,8 +22,8 @@ use testkit::{
     },
 };
 
-/// Returns a disk in a sandbox; the sandbox is dropped last. Returns `None`, and prints why, if
-/// there is no FUSE.
+/// Returns a disk in a sandbox; the sandbox must be dropped last. Returns `None`, and prints the
+/// reason, if there is no FUSE.
 fn disk(profile: &Profile) -> Option<(Sandbox, Mount)> {
     if let Err(unusable) = weather::usable() {
         println!("skipped: {unusable}");
@@ -34,7 +34,7 @@ fn disk(profile: &Profile) -> Option<(Sandbox, Mount)> {
     Some((sandbox, mount))
 }
 
-/// The latency of `profile`'s kind, so small that tests need not wait for it.
+/// Returns the profile with the same kind of latency, but so short that tests need not wait for it.
 fn quick(profile: Profile) -> Profile {
     let latency = match profile.latency {
         Latency::Slots { at_once, .. } => Latency::Slots { each: Duration::from_micros(100), at_once },
@@ -51,7 +51,7 @@ fn os_error<T>(result: std::io::Result<T>) -> Option<i32> {
     result.err().and_then(|error| error.raw_os_error())
 }
 
-/// Two commits that differ in content, mode, kind and place.
+/// Creates two commits that differ in content, mode, kind and location of files.
 fn history(repo: &Repo<'_>) {
     for number in 0..30 {
         repo.write(format!("dir{}/sub/file{number}", number % 3), format!("{number}\n").repeat(number + 1));
@@ -100,7 +100,7 @@ fn git_works_in_any_weather() {
         assert_eq!(copy.git(&["status", "--porcelain"]).stdout, "");
         copy.git(&["worktree", "add", "-q", "../second", "one"]);
         assert_eq!(sandbox.repo("disk/second").git(&["status", "--porcelain"]).stdout, "");
-        // The backing directory holds the content of the disk.
+        // The backing directory contains the content of the disk.
         mount.end().expect("nobody is left");
         let behind = sandbox.repo("backing/copy");
         assert_eq!(behind.read("dir0/sub/file0").len(), 300_000);
@@ -124,7 +124,7 @@ fn a_disk_is_a_disk() {
         file.seek(SeekFrom::Start(0)).expect("a file");
         let mut text = String::new();
         file.read_to_string(&mut text).expect("text");
-        // Appending writes at the end wherever it is told to.
+        // Appending writes at the end, whatever the position.
         assert_eq!(text, "one twoO");
         file.set_len(2).expect("shorter");
         assert_eq!(fs::read(at("a")).expect("there"), b"on");
@@ -145,7 +145,7 @@ fn a_disk_is_a_disk() {
         fs::set_permissions(at("a"), fs::Permissions::from_mode(0o640)).expect("ours");
         assert_eq!(fs::metadata(at("a")).expect("there").mode(), 0o100_640);
 
-        // Names: hard links, links, renames over what is there, directories.
+        // Names: hard links, links, renames over existing entries, directories.
         fs::hard_link(at("a"), at("b")).expect("the same disk");
         let [a, b] = ["a", "b"].map(|name| fs::metadata(at(name)).expect("there"));
         assert_eq!((a.ino(), b.nlink()), (b.ino(), 2));
@@ -163,7 +163,7 @@ fn a_disk_is_a_disk() {
         assert_eq!(os_error(fs::remove_dir(at("e"))), Some(Errno::NOTEMPTY.raw_os_error()));
         assert_eq!(os_error(fs::create_dir(at("e"))), Some(Errno::EXIST.raw_os_error()));
 
-        // An open file stays after its last name is gone.
+        // An open file stays accessible after its last name was removed.
         let mut open = File::options().read(true).write(true).open(at("e/y")).expect("there");
         fs::remove_file(at("e/y")).expect("there");
         open.write_all(b"still").expect("room");
@@ -174,7 +174,7 @@ fn a_disk_is_a_disk() {
         fs::write(at("e/y"), "another").expect("a new one");
         assert_ne!(open.metadata().expect("open").ino(), fs::metadata(at("e/y")).expect("there").ino());
 
-        // A directory that is read while it is emptied.
+        // A directory is read while it is emptied.
         fs::create_dir(at("many")).expect("new");
         for number in 0..700 {
             fs::write(at(&format!("many/a-rather-long-name-{number}")), "").expect("new");
@@ -228,17 +228,17 @@ fn operations_take_their_time() {
     assert!(report.counts.of(Operation::Lookup) >= 13, "{report}");
     assert!(report.lateness.answers >= 13, "{report}");
 
-    // The name was looked for, which is what a network mount would not do: only that is paid for.
+    // The lookup, which a network mount would not send, was delayed, so the creation is free.
     mount.reset_lateness();
     let before = mount.counts();
     File::create_new(mount.path().join("new")).expect("new");
     let made = mount.counts().since(&before);
     assert_eq!((made.of(Operation::Lookup), made.of(Operation::Create)), (1, 1), "{made}");
-    // A getattr is none of the file's that is made, but may come of the directory.
+    // A getattr cannot be for the new file, but may be for the directory.
     let waited = made.of(Operation::Lookup) + made.of(Operation::Getattr);
     assert_eq!(mount.report().lateness.answers, waited, "{made}");
 
-    // A server marks the last names as the last: the request that finds no more is free.
+    // A real server marks the last names as such, so the request that finds no more names is free.
     mount.reset_lateness();
     let before = mount.counts();
     assert_eq!(fs::read_dir(mount.path()).expect("the root").count(), 1);
@@ -306,7 +306,7 @@ fn operations_fail_as_told() {
         mount.set_faults(Vec::new());
         fs::remove_file(at("d/other")).expect("fair weather");
     }
-    // Interrupted: Rust's library calls again.
+    // After EINTR, Rust's library repeats the call.
     mount.set_faults(vec![Fault::fail(Operation::Create, Errno::INTR).nth(Nth::Only(1))]);
     let before = mount.counts();
     File::create_new(at("again")).expect("the second time");
@@ -334,7 +334,7 @@ fn git_finishes_once_the_fault_is_gone() {
     assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "");
 }
 
-/// A file with this content, whose content and name are synced as far as asked for.
+/// Writes a file with this content. `syncs` selects whether its content and its name are synced.
 fn put(path: &Path, content: &str, syncs: &[&str]) {
     let mut file = File::create(path).expect("new");
     file.write_all(content.as_bytes()).expect("room");
@@ -368,7 +368,7 @@ fn what_is_not_synced_is_lost() {
         fs::rename(at.join("old"), at.join("new")).expect("there");
         fs::remove_file(at.join("whole")).expect("there");
         put(&at.join("whole"), "another, whose name is not synced", &["file"]);
-        // All that was written has reached the server, which is not enough.
+        // All written data have reached the server, which does not make them durable.
         assert!(mount.counts().of(Operation::Write) >= 7, "{}", mount.counts());
 
         let mount = mount.pull_plug(Survivors::None).expect("the disk is made anew");
@@ -380,7 +380,7 @@ fn what_is_not_synced_is_lost() {
         for lost in ["nothing", "d", "new"] {
             assert!(!at.join(lost).exists(), "{lost}");
         }
-        // The disk that was mounted again can be used, and lose its power, once more.
+        // The remounted disk can be used, and can lose power again.
         put(&at.join("after"), "the cut", &["file", "dir"]);
         put(&at.join("too late"), "", &[]);
         let _mount = mount.pull_plug(Survivors::None).expect("the disk is made anew");
@@ -533,8 +533,8 @@ fn flushes_take_their_time_and_are_shared() {
     assert!(start.elapsed() >= each * 4, "one after the other");
     let alone = mount.counts();
     assert_eq!(alone.flushes(), 4, "{alone}");
-    // The number of flushes depends on the times at which threads start: with every thread in time,
-    // it is two.
+    // The number of flushes depends on the times at which threads start: if every thread is in
+    // time, it is two.
     let begin = Barrier::new(files.len());
     let start = Instant::now();
     thread::scope(|scope| {
@@ -561,7 +561,7 @@ fn nothing_is_left_mounted() {
     let Some((sandbox, mount)) = disk(&quick(Profile::nfs())) else { return };
     let path = mount.path().to_owned();
     assert!(is_mounted(&path));
-    // Somebody works there, and holds a file open.
+    // A process has its working directory there, and an open file.
     fs::write(path.join("file"), "").expect("new");
     let mut sitter = Command::new("sh")
         .args(["-c", "exec 3>>file; echo ready; read -r line; echo line >new"])
@@ -586,7 +586,7 @@ fn nothing_is_left_mounted() {
     assert!(again.path().join("file").exists());
 }
 
-/// The server of this one is killed.
+/// The server of this mount is killed.
 #[test]
 fn nothing_is_left_mounted_by_the_dead() {
     const DIR: &str = "SAPWOOD_TEST_WEATHER_DIR";

@@ -1,4 +1,4 @@
-//! Operations on what files hold, and on attributes.
+//! Operations on the content and the attributes of files.
 
 use std::{
     collections::HashMap,
@@ -69,7 +69,7 @@ impl Handles {
     }
 }
 
-/// The attributes that are to be set.
+/// The attributes to set.
 pub(super) struct Wanted {
     pub(super) mode: Option<u32>,
     pub(super) uid: Option<u32>,
@@ -79,8 +79,8 @@ pub(super) struct Wanted {
     pub(super) modified: Option<TimeOrNow>,
 }
 
-/// Returns the flags for opening the backing file. The kernel names the position of each write, so
-/// nothing is appended; with delayed writes it reads pages that it writes in part.
+/// Returns the flags for opening the backing file. The kernel specifies the position of each write,
+/// so no write appends; with delayed writes the kernel reads pages before it writes a part of them.
 pub(super) fn backing_flags(flags: i32, delayed: bool) -> OFlags {
     let asked = OFlags::from_bits_retain(flags as u32);
     let kept = asked & (OFlags::RWMODE | OFlags::TRUNC | OFlags::EXCL);
@@ -133,8 +133,8 @@ impl Tree {
         }
     }
 
-    /// A path through a handle ends with a link of the kernel's, which has to be followed. A path
-    /// through a directory may end with a link of the tree's.
+    /// A path through a handle ends with a link in `/proc`, which must be followed. A path through
+    /// a directory may end with a link of the served tree, which must not.
     fn follow(&self, way: &Way) -> AtFlags {
         match way {
             Way::Named(..) => AtFlags::SYMLINK_NOFOLLOW,
@@ -146,7 +146,7 @@ impl Tree {
         let inode = self.find(number)?;
         let way = self.way(&inode)?;
         let fd = way.open(flags).or_else(|error| match error {
-            // It may be written but not read, by others than root.
+            // Users other than root may have write permission without read permission.
             Errno::ACCESS if flags.contains(OFlags::RDWR) => {
                 way.open((flags - OFlags::RDWR) | OFlags::WRONLY)
             }
@@ -224,7 +224,7 @@ impl Tree {
         lremovexattr(self.way_for_xattrs(number)?, name)
     }
 
-    /// The calls that take no flags must not end at the kernel's own link.
+    /// System calls without flags must not end at the link in `/proc`.
     fn way_for_xattrs(&self, number: INodeNo) -> Result<std::path::PathBuf> {
         let inode: Arc<Inode> = self.find(number)?;
         Ok(match self.way(&inode)? {
@@ -235,7 +235,7 @@ impl Tree {
     }
 }
 
-/// Reads what is no longer than the kernel allows an attribute to be.
+/// Reads a value with a buffer of the kernel's maximum length for attributes.
 fn grown(read: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
     let mut value = vec![0; 64 << 10];
     let length = read(&mut value)?;

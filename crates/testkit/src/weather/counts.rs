@@ -1,4 +1,4 @@
-//! How many of each operation were served.
+//! Counts the served operations.
 
 use std::{
     fmt,
@@ -7,16 +7,16 @@ use std::{
 
 macro_rules! operations {
     ($($name:ident $text:literal,)*) => {
-        /// A request of the kernel. One system call may become several of them, or none.
+        /// A request of the kernel. One system call may cause several requests, or none.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs)]
         pub enum Operation { $($name,)* }
 
         impl Operation {
-            /// All of them.
+            /// All operations.
             pub const ALL: &[Operation] = &[$(Operation::$name,)*];
 
-            /// Its name in reports.
+            /// Returns its name for reports.
             pub fn name(self) -> &'static str {
                 match self { $(Operation::$name => $text,)* }
             }
@@ -93,7 +93,7 @@ impl Counters {
     }
 }
 
-/// How many of each operation were served, failed ones included.
+/// The number of served operations of each kind, failed ones included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
     operations: [u64; Operation::ALL.len()],
@@ -102,23 +102,23 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// How many of one kind.
+    /// Returns the count of one kind.
     pub fn of(&self, operation: Operation) -> u64 {
         self.operations[operation as usize]
     }
 
-    /// All but [`Operation::Release`], which nobody waits for.
+    /// Returns the sum without [`Operation::Release`], for which no program waits.
     pub fn all(&self) -> u64 {
         self.operations.iter().sum::<u64>() - self.of(Operation::Release)
     }
 
-    /// How often the disk flushed its cache. Syncs that came while it flushed shared the next
-    /// flush, so there may be fewer flushes than syncs.
+    /// Returns the number of flushes of the disk's cache. Syncs that arrive during a flush share
+    /// the next flush, so there may be fewer flushes than syncs.
     pub fn flushes(&self) -> u64 {
         self.flushes
     }
 
-    /// How many bytes were written into files.
+    /// Returns the number of bytes written to files.
     pub fn written(&self) -> u64 {
         self.written
     }

@@ -1,5 +1,5 @@
-//! The common part of all requests of the kernel: each is counted, may fail, and is answered when
-//! its time has come.
+//! The common part of all requests of the kernel: each is counted, may fail, and is answered after
+//! its delay.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
     pub(super) faults: Faults,
     pub(super) timer: Timer,
-    /// The plug is out.
+    /// True after a power cut.
     pub(super) cut: AtomicBool,
 }
 
@@ -40,12 +40,12 @@ pub(super) struct Disk {
     pub(super) caching: Caching,
     pub(super) xattrs: Xattrs,
     pub(super) closing: Closing,
-    /// The last missing name that each thread looked up. The kernel looks up each name that it is
-    /// about to create, which a network mount does not: creating that name is answered at once.
+    /// The last missing name that each thread looked up. The kernel looks up each name before it
+    /// creates it, which a network mount does not do: creating that name is answered without delay.
     missing: Mutex<HashMap<u32, (u64, OsString)>>,
 }
 
-/// When a request came, and which place on the disk it is about.
+/// The arrival time of a request, and its place on the disk.
 #[derive(Clone, Copy)]
 pub(super) struct Came {
     at: Instant,
@@ -55,8 +55,8 @@ pub(super) struct Came {
 
 impl Came {
     /// Returns the cost of a request for the names after the first `offset`. If there are none, it
-    /// is free: the kernel asks until nothing is left, but a server marks the last names as the
-    /// last.
+    /// is free: the kernel sends requests until no names are left, but a real server marks the last
+    /// names as such.
     pub(super) fn to_list(self, listed: &Result<(Arc<Inode>, Arc<[Name]>)>, offset: u64) -> Came {
         let is_told = |names: &[Name]| offset > 0 && offset >= names.len() as u64;
         Came { paid: !listed.as_ref().is_ok_and(|(_, names)| is_told(names)), ..self }
@@ -73,7 +73,7 @@ impl Disk {
         &self.shared.tree
     }
 
-    /// Counts a request, and finds out whether it comes to grief. `most` is what a write may write.
+    /// Counts a request, and applies faults. Returns the maximum length of a write, or the error.
     pub(super) fn begin(
         &self,
         operation: Operation,
@@ -112,7 +112,7 @@ impl Disk {
         Came { at: Instant::now(), place, paid: true }
     }
 
-    /// A request that makes `name`, which is free if its look-up was paid for.
+    /// A request that creates `name`. It is free if the lookup of the name was already delayed.
     pub(super) fn came_to_make(&self, request: &Request, parent: INodeNo, name: &OsStr) -> Came {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         let looked = missing.remove(&request.pid());
@@ -122,14 +122,14 @@ impl Disk {
 
     pub(super) fn is_missing(&self, request: &Request, parent: INodeNo, name: &OsStr) {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Threads come and go.
+        // Entries of ended threads would accumulate.
         if missing.len() > 4096 {
             missing.clear();
         }
         missing.insert(request.pid(), (parent.0, name.to_owned()));
     }
 
-    /// Answers when the time has come.
+    /// Sends the reply after the delay.
     pub(super) fn answer<T, R>(
         &self,
         came: Came,
@@ -164,7 +164,7 @@ impl Disk {
         self.answer(came, result, reply, |reply, ()| reply.ok(), ReplyEmpty::error);
     }
 
-    /// Answers a sync when the disk has flushed its cache.
+    /// Replies to a sync when the disk has flushed its cache.
     pub(super) fn answer_sync(&self, came: Came, result: Result<()>, reply: ReplyEmpty) {
         let send = move || match result {
             Ok(()) => reply.ok(),
@@ -180,7 +180,7 @@ impl Disk {
         }
     }
 
-    /// Nobody waits for it.
+    /// Replies without delay, because no program waits for it.
     pub(super) fn close(&self, handle: FileHandle, reply: ReplyEmpty) {
         self.shared.counters.add(Operation::Release);
         self.tree().handles.close(handle);
@@ -188,7 +188,7 @@ impl Disk {
     }
 
     pub(super) fn opened(&self) -> FopenFlags {
-        // Nobody but us changes the backing directory.
+        // Only this process changes the backing directory.
         FopenFlags::FOPEN_KEEP_CACHE
     }
 }

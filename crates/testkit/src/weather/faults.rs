@@ -1,4 +1,4 @@
-//! Operations that fail, or write less than they were asked to.
+//! Operations that fail, or write less than requested.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -10,58 +10,58 @@ use rustix::io::Errno;
 
 use super::Operation;
 
-/// A rule: of the operations it is about, some come to grief.
+/// A rule that changes the outcome of some operations.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Which kind; none: all.
+    /// The kind of operation; `None` for all kinds.
     pub operation: Option<Operation>,
-    /// Where.
+    /// The paths.
     pub at: At,
-    /// Which of those.
+    /// The selection among these operations.
     pub nth: Nth,
-    /// Their outcome.
+    /// The outcome.
     pub what: What,
 }
 
-/// Which paths, from the mount's root without a leading slash.
+/// The paths of a rule, from the mount's root without a leading slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
-    /// All.
+    /// All paths.
     Anywhere,
-    /// One.
+    /// One path.
     Path(BString),
     /// A directory and everything below it.
     Below(BString),
-    /// Those that end so.
+    /// Paths that end with this.
     Suffix(BString),
 }
 
-/// Which of the operations that a rule is about, from 1.
+/// The selection among the operations that a rule matches, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nth {
-    /// All.
+    /// All operations.
     Every,
-    /// One.
+    /// Only this operation.
     Only(u64),
-    /// One and all that follow: a disk that is full stays full.
+    /// This operation and all later ones: a full disk stays full.
     From(u64),
 }
 
 /// The outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// It fails, and nothing was done.
+    /// It fails without any effect.
     Fail(Errno),
-    /// A write writes no more than so many bytes. Nothing happens to other operations.
+    /// A write writes at most this many bytes. Other operations are unchanged.
     Short(usize),
-    /// The plug is pulled before it: it fails, and so does all that follows.
+    /// The power is cut before it: it fails, and so do all later operations.
     Cut,
 }
 
-/// An operation that came to grief.
+/// An operation whose outcome a rule changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Struck {
-    /// Which kind.
+    /// The kind of operation.
     pub operation: Operation,
     /// The paths of the operation: for a rename, source and destination; for a file with several
     /// names, all of them.
@@ -71,29 +71,29 @@ pub struct Struck {
 }
 
 impl Fault {
-    /// All operations of a kind fail.
+    /// Makes all operations of a kind fail.
     pub fn fail(operation: Operation, errno: Errno) -> Fault {
         let what = What::Fail(errno);
         Fault { operation: Some(operation), at: At::Anywhere, nth: Nth::Every, what }
     }
 
-    /// No more than `most` bytes are written at once.
+    /// Limits each write to `most` bytes.
     pub fn short(most: usize) -> Fault {
         let (operation, what) = (Some(Operation::Write), What::Short(most));
         Fault { operation, at: At::Anywhere, nth: Nth::Every, what }
     }
 
-    /// The plug is pulled before an operation of a kind.
+    /// Cuts the power before an operation of a kind.
     pub fn cut(operation: Operation) -> Fault {
         Fault { operation: Some(operation), at: At::Anywhere, nth: Nth::Every, what: What::Cut }
     }
 
-    /// Only there.
+    /// Limits the rule to these paths.
     pub fn at(self, at: At) -> Fault {
         Fault { at, ..self }
     }
 
-    /// Only those.
+    /// Limits the rule to these operations.
     pub fn nth(self, nth: Nth) -> Fault {
         Fault { nth, ..self }
     }
@@ -113,17 +113,17 @@ impl At {
     }
 }
 
-/// The rules in force, each with how many operations it has seen.
+/// The active rules, each with the number of operations that it has matched.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    /// True if there are rules: only then are paths put together.
+    /// True if there are rules: paths are only computed then.
     any: AtomicBool,
     rules: Mutex<Vec<(Fault, u64)>>,
     struck: Mutex<Vec<Struck>>,
 }
 
 impl Faults {
-    /// Replaces all rules, and forgets what the former have struck.
+    /// Replaces all rules, and clears the list of changed operations.
     pub(super) fn set(&self, faults: Vec<Fault>) {
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         self.any.store(!faults.is_empty(), Ordering::Release);

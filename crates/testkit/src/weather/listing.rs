@@ -1,4 +1,4 @@
-//! Reading directories: the names as they were when reading began.
+//! Reads directories: a snapshot of the names at the start of reading.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -24,7 +24,7 @@ pub(super) struct Listing {
     names: Mutex<Arc<[Name]>>,
 }
 
-/// One of its names.
+/// A name of the directory.
 #[derive(Clone)]
 pub(super) struct Name {
     pub(super) name: OsString,
@@ -33,7 +33,7 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// `.` or `..`, of which the kernel keeps no count.
+    /// Returns true for `.` or `..`, for which the kernel keeps no lookup count.
     pub(super) fn is_dots(&self) -> bool {
         matches!(self.name.as_bytes(), b"." | b"..")
     }
@@ -45,7 +45,7 @@ impl Tree {
         Ok(self.handles.add(Handle::Dir(Arc::new(listing))))
     }
 
-    /// Returns the names from the `offset`th on. Reading from the start reads anew.
+    /// Returns the names from the `offset`th on. Offset 0 reads the directory again.
     pub(super) fn names_from(&self, handle: FileHandle, offset: u64) -> Result<(Arc<Inode>, Arc<[Name]>)> {
         let listing = self.handles.dir(handle)?;
         let mut names = listing.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +55,7 @@ impl Tree {
         Ok((Arc::clone(&listing.dir), Arc::clone(&names)))
     }
 
-    /// All names in a directory.
+    /// Returns all names in a directory.
     pub(super) fn names_in(&self, dir: &Inode) -> Result<Vec<Name>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(dir.fd())? {
@@ -69,7 +69,7 @@ impl Tree {
         Ok(names)
     }
 
-    /// Returns the entry of a listed name, or `None` if it is gone.
+    /// Returns the entry of a listed name, or `None` if it no longer exists.
     pub(super) fn listed(&self, dir: &Arc<Inode>, name: &Name) -> Result<Option<Entry>> {
         let stat = match statat(dir.fd(), &name.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),

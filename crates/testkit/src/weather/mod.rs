@@ -1,13 +1,14 @@
-//! Bad weather: a directory served through FUSE as if it lay on a slow, failing or losing disk.
+//! Bad weather: a directory served through FUSE as if it were on a slow, failing or data-losing
+//! disk.
 //!
-//! A [`Mount`] passes everything through to a backing directory and changes it as its [`Profile`]
-//! says. Each operation takes a set time, with a set number served at once, or waits for the one
-//! arm of a disk. Flushes take a time of their own, and concurrent ones are shared. Some operations
-//! fail ([`Fault`]). Unsynced data are lost in a power cut ([`Mount::pull_plug`]). Names may ignore
-//! case. The mount counts its requests ([`Counts`]) and measures how late its answers were
-//! ([`Report`]).
+//! A [`Mount`] passes all operations through to a backing directory and modifies them according to
+//! its [`Profile`]. Each operation takes a set time, with a set number served at once, or waits for
+//! the single arm of a disk. Flushes take a time of their own, and concurrent ones are shared. Some
+//! operations fail ([`Fault`]). Unsynced data are lost in a power cut ([`Mount::pull_plug`]). Names
+//! may ignore case. The mount counts its requests ([`Counts`]) and measures the lateness of its
+//! replies ([`Report`]).
 //!
-//! A mount ends when its value is dropped, also while a test panics, and when the process is
+//! A mount ends when its value is dropped, also during a panic of the test, and when the process is
 //! killed.
 
 mod contents;

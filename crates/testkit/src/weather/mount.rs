@@ -1,8 +1,8 @@
-//! Starting and ending a mount.
+//! Starts and ends a mount.
 //!
-//! Dropping the value unmounts it, or cuts it off from its users if some are left, and joins its
-//! threads. A small process of its own waits for the end of a pipe that this process holds, so that
-//! a mount whose server was killed ends, too.
+//! Dropping the value unmounts it, or disconnects its users if there are any, and joins its
+//! threads. A separate small process waits for the end of a pipe that this process holds, so that
+//! the mount also ends if its server is killed.
 
 use std::{
     fs, io,
@@ -33,7 +33,7 @@ use super::{
     tree::Tree,
 };
 
-/// Two are enough: they only start what the timer ends.
+/// Two are enough: they only start operations, and the timer completes them.
 const SESSION_THREADS: usize = 2;
 
 /// A directory with weather. Dropping it ends the mount.
@@ -46,7 +46,7 @@ pub struct Mount {
     watch: Watch,
 }
 
-/// Why no mount can be made here at all.
+/// The reason why this machine cannot create a mount.
 #[derive(Debug, thiserror::Error)]
 #[error("no FUSE here: {0}")]
 pub struct Unusable(String);
@@ -69,20 +69,20 @@ pub fn usable() -> Result<(), Unusable> {
 }
 
 enum End {
-    /// With what is still to be written written.
+    /// Write pending data first.
     Gently,
-    /// Whoever still waits is told that there is no connection.
+    /// Disconnect at once. Processes that still wait get the error `ENOTCONN`.
     AtOnce,
 }
 
 impl Mount {
-    /// Mounts an empty disk at `dir/disk`, which is `dir/backing`.
+    /// Mounts an empty disk at `dir/disk`. Its backing directory is `dir/backing`.
     pub fn new(profile: &Profile, dir: &Path) -> io::Result<Mount> {
         Mount::over(profile, &dir.join("backing"), &dir.join("disk"))
     }
 
-    /// Mounts `backing` at `at`. Makes both if they are missing. Nobody may touch `backing`
-    /// meanwhile.
+    /// Mounts `backing` at `at`. Creates both if they are missing. No other process may change
+    /// `backing` meanwhile.
     pub fn over(profile: &Profile, backing: &Path, at: &Path) -> io::Result<Mount> {
         fs::create_dir_all(backing)?;
         fs::create_dir_all(at)?;
@@ -107,7 +107,7 @@ impl Mount {
         Ok(Mount { at, backing, profile: profile.clone(), shared, session: Some(session), watch })
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     pub fn path(&self) -> &Path {
         &self.at
     }
@@ -117,7 +117,7 @@ impl Mount {
         &self.backing
     }
 
-    /// Puts rules in force instead of those there are. None: fair weather again.
+    /// Replaces the active rules. An empty list removes all faults.
     pub fn set_faults(&self, faults: Vec<Fault>) {
         self.shared.faults.set(faults);
     }
@@ -127,17 +127,17 @@ impl Mount {
         self.shared.faults.struck()
     }
 
-    /// How many of each operation were served so far.
+    /// Returns the number of served operations of each kind so far.
     pub fn counts(&self) -> Counts {
         self.shared.counters.read()
     }
 
-    /// Returns the requests so far, and how late answers were since [`Mount::reset_lateness`].
+    /// Returns the requests so far, and the lateness of replies since [`Mount::reset_lateness`].
     pub fn report(&self) -> Report {
         Report { counts: self.counts(), lateness: self.shared.timer.lateness() }
     }
 
-    /// Forgets how late answers were.
+    /// Resets the measurement of lateness.
     pub fn reset_lateness(&self) {
         self.shared.timer.reset();
     }
@@ -147,13 +147,13 @@ impl Mount {
         self.shared.cut.load(Ordering::Acquire)
     }
 
-    /// Unmounts and says what went wrong, which dropping cannot.
+    /// Unmounts and returns the error, which dropping cannot do.
     pub fn end(mut self) -> io::Result<()> {
         self.finish(&End::Gently)
     }
 
-    /// Cuts the power, unless a rule did. Unsynced data are lost, except the survivors. Then mounts
-    /// the disk again, without faults.
+    /// Cuts the power, unless a rule has cut it. Unsynced data are lost, except the survivors. Then
+    /// mounts the disk again, without faults.
     pub fn pull_plug(mut self, survivors: Survivors) -> io::Result<Mount> {
         self.shared.cut.store(true, Ordering::Release);
         self.finish(&End::AtOnce)?;
@@ -182,14 +182,15 @@ impl Mount {
             End::Gently => umount(&self.at),
             End::AtOnce => Err(Errno::EBUSY),
         };
-        // Somebody has a file open there, or works there: lazily, and without further answers.
+        // A process has an open file or its working directory there: unmount lazily, and send no
+        // more replies.
         let gone = gone.or_else(|_| umount2(&self.at, MntFlags::MNT_FORCE | MntFlags::MNT_DETACH));
         let ended = match (gone, how) {
             (Ok(()), _) => session.join(),
-            // Only root may; others have a program for it.
+            // Only root may unmount; other users need a setuid program.
             (Err(_), End::Gently) if unmount_as_user(&self.at, &[]) => session.join(),
             (Err(_), _) => {
-                // Where there is no such file, those who are left keep the server.
+                // Without the kernel's `abort` file, remaining users keep the server alive.
                 let _ = abort(&self.at);
                 unmount_as_user(&self.at, &["-z"]);
                 wait_for(session.guard)
@@ -197,7 +198,7 @@ impl Mount {
         };
         self.watch.dismiss();
         match ended {
-            // A server whose connection was cut reads this error.
+            // A server whose connection was aborted reads this error.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
             ended => ended,
         }
@@ -222,7 +223,8 @@ fn unmount_as_user(at: &Path, how: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Joins a thread that ends soon, or leaves it to end when those who hold it do.
+/// Joins a thread that ends soon. Returns an error after a timeout, and then leaves the thread
+/// running.
 fn wait_for(server: JoinHandle<io::Result<()>>) -> io::Result<()> {
     let start = Instant::now();
     while !server.is_finished() {
@@ -234,7 +236,7 @@ fn wait_for(server: JoinHandle<io::Result<()>>) -> io::Result<()> {
     server.join().unwrap_or_else(|_| Err(io::Error::other("the server panicked")))
 }
 
-/// Cuts the server off from its users, which whoever mounted may do.
+/// Disconnects the server from its users, which the user who mounted is allowed to do.
 fn abort(at: &Path) -> io::Result<()> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let ours = mounts.lines().rfind(|line| line.split(' ').nth(4) == at.to_str());
@@ -243,10 +245,10 @@ fn abort(at: &Path) -> io::Result<()> {
     fs::write(format!("/sys/fs/fuse/connections/{minor}/abort"), "1")
 }
 
-/// Each directory the kernel knows is a handle.
+/// Raises the limit of open files, because each directory that the kernel knows is an open handle.
 fn take_handles() {
     let limit = getrlimit(Resource::Nofile);
-    // Small trees need no more than there are.
+    // Small trees need no more than the current limit.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -261,7 +263,7 @@ impl Watch {
             .args(["-c", script])
             .arg(at)
             .current_dir("/")
-            // Ctrl-C is not for it.
+            // Ctrl-C must not end this process.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -273,7 +275,7 @@ impl Watch {
     fn dismiss(&mut self) {
         use std::io::Write as _;
         if let Some(mut pipe) = self.0.stdin.take() {
-            // It has ended before: then there is nothing to be told.
+            // If the process has already ended, there is no reader.
             let _ = pipe.write_all(b"done\n");
         }
         let _ = self.0.wait();

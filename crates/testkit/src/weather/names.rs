@@ -1,4 +1,4 @@
-//! Operations on names: what they do to the backing directory.
+//! Operations on names, applied to the backing directory.
 
 use std::{ffi::OsStr, os::fd::OwnedFd, sync::Arc};
 
@@ -13,7 +13,7 @@ use rustix::{
 
 use super::tree::{Inode, Result, Tree, Way};
 
-/// A name as the kernel sees it.
+/// An entry for the kernel: its inode and its attributes.
 pub(super) type Entry = (Arc<Inode>, Stat);
 
 impl Tree {
@@ -37,7 +37,7 @@ impl Tree {
         let mode = Mode::from_raw_mode(mode);
         let fd = openat(dir.fd(), &*name, flags, mode)?;
         let mut stat = fstat(&fd)?;
-        // The process' own file mode creation mask has no say here.
+        // The umask of this process must not apply.
         if stat.st_size == 0 && Mode::from_raw_mode(stat.st_mode) != mode {
             fchmod(&fd, mode)?;
             stat = fstat(&fd)?;
@@ -80,7 +80,7 @@ impl Tree {
         Ok((self.enter(&dir, name, &stat)?, stat))
     }
 
-    /// The directory, in which nothing is called `name`.
+    /// Returns the directory. Returns an error if it contains `name`.
     fn free(&self, parent: INodeNo, name: &OsStr) -> Result<Arc<Inode>> {
         let dir = self.find_dir(parent)?;
         match &*self.spelled(&dir, name)? {
@@ -135,7 +135,7 @@ impl Tree {
         if &*there == to_name || is_same {
             renameat_with(dir.fd(), &*name, to_dir.fd(), to_name, flags)?;
         } else {
-            // The file under another spelling is replaced; the new spelling stays.
+            // The file under another spelling is replaced; the new spelling is kept.
             renameat_with(dir.fd(), &*name, to_dir.fd(), &*there, flags)?;
             renameat_with(to_dir.fd(), &*there, to_dir.fd(), to_name, RenameFlags::NOREPLACE)?;
         }
@@ -157,7 +157,7 @@ impl Tree {
         Ok(target.into_bytes())
     }
 
-    /// The paths that an operation on a name is about.
+    /// Returns the paths that an operation on a name affects.
     pub(super) fn paths_of(&self, parent: INodeNo, name: &OsStr) -> Vec<bstr::BString> {
         self.find(parent).map(|dir| vec![dir.path_of(name)]).unwrap_or_default()
     }

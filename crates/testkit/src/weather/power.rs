@@ -1,6 +1,6 @@
 //! The state of a disk after a power cut.
 //!
-//! Programs see the backing directory. Beside it, a record holds what is durable: for each inode
+//! Programs see the backing directory. A separate record contains the durable state: for each inode
 //! its content or names at the last sync. Changes since then are only a list of inode numbers; a
 //! sync copies the state from the backing directory. After a cut, the backing directory is rebuilt
 //! from the durable state.
@@ -28,10 +28,10 @@ use super::{
 /// The unsynced data that survive a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survivors {
-    /// Nothing.
+    /// No unsynced data.
     None,
-    /// Each changed inode by a random choice, which is the same for the same seed; with
-    /// [`Journal::Ordered`] all of them or none. Disks may write early.
+    /// Each changed inode by a pseudo-random choice that depends on the seed; with
+    /// [`Journal::Ordered`] all of them or none. Disks may write data before a sync.
     Some {
         /// Any number.
         seed: u64,
@@ -56,7 +56,7 @@ enum Node {
 }
 
 impl Power {
-    /// Takes all that is there for durable.
+    /// Records the current content of the backing directory as durable.
     pub(super) fn new(backing: &Path, journal: Journal) -> io::Result<Power> {
         let mut durable = HashMap::new();
         read_all(backing, INodeNo::ROOT.0, &mut durable)?;
@@ -84,7 +84,7 @@ impl Power {
         }
     }
 
-    /// Lets some of what was not synced survive, as if the disk had written it before the cut.
+    /// Makes some unsynced data durable, as if the disk had written them before the cut.
     pub(super) fn spare(&self, tree: &Tree, survivors: Survivors) -> Result<()> {
         let Survivors::Some { seed } = survivors else { return Ok(()) };
         let mut state = self.state();
@@ -100,17 +100,17 @@ impl Power {
         Ok(())
     }
 
-    /// Makes what is durable at `place`, where nothing is.
+    /// Creates the durable state at `place`, which must not exist.
     pub(super) fn restore(&self, place: &Path) -> io::Result<()> {
         self.state().restore(INodeNo::ROOT.0, place, &mut HashMap::new())
     }
 }
 
 impl State {
-    /// Makes the current state of an inode durable. For a directory that is its names; the content
-    /// of its files only if they were synced.
+    /// Makes the current state of an inode durable. For a directory this means its names; the
+    /// content of its files is durable only if they were synced.
     fn remember(&mut self, tree: &Tree, number: u64) -> Result<()> {
-        // A disk that may lose power forgets no inode, so an unknown one was never used.
+        // A disk with power cuts keeps every inode, so an unknown inode was never used.
         let Ok(inode) = tree.find(INodeNo(number)) else { return Ok(()) };
         let way = tree.way(&inode)?;
         let stat = way.stat()?;
@@ -137,7 +137,7 @@ impl State {
         Ok(())
     }
 
-    /// Something that has a name, and nothing else that is durable.
+    /// Records an inode whose name is durable and whose content is not.
     fn newborn(&mut self, tree: &Tree, number: u64) -> Result<()> {
         let Ok(inode) = tree.find(INodeNo(number)) else { return Ok(()) };
         let stat = tree.way(&inode)?.stat()?;
@@ -158,8 +158,8 @@ impl State {
     fn restore(&self, number: u64, place: &Path, made: &mut HashMap<u64, PathBuf>) -> io::Result<()> {
         match self.durable.get(&number) {
             Some(Node::Dir { names, mode }) => {
-                // A directory may have two names if one of its moves was lost. It stays at the
-                // first one.
+                // A directory may have two names if one of its renames was lost. The first one is
+                // used.
                 if made.insert(number, place.to_owned()).is_some() {
                     return Ok(());
                 }

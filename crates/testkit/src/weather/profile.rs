@@ -1,48 +1,50 @@
-//! The weather of a mount: small values, and the presets below.
+//! The profile of a mount, and the presets.
 
 use std::time::Duration;
 
 /// The behaviour of a mount.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// How long an operation takes.
+    /// The time that an operation takes.
     pub latency: Latency,
-    /// How long the disk flushes its cache when a file or a directory is synced, instead of
-    /// `latency`. It flushes once at a time. Syncs that come meanwhile share the next flush, as
-    /// those of a block device do. None: a sync takes as long as every other operation.
+    /// The time for flushing the disk's cache when a file or a directory is synced, instead of
+    /// `latency`. The disk runs one flush at a time. Syncs that arrive during a flush share the
+    /// next flush, as on a block device. `None`: a sync takes the same time as every other
+    /// operation.
     pub flush: Option<Duration>,
     /// The data that the kernel may cache, and for how long.
     pub caching: Caching,
-    /// Tells if `A` and `a` are one name.
+    /// The comparison of names: exact, or without regard to case.
     pub names: Names,
-    /// The rules by which unsynced data are recorded, if they are. Then no inode is forgotten, and
-    /// the backing directory is read into memory: for small trees.
+    /// The rules by which unsynced data are recorded; `None` for no power cuts. With power cuts no
+    /// inode is dropped, and the backing directory is read into memory, so they suit only small
+    /// trees.
     pub power: Option<Journal>,
-    /// Tells if extended attributes are served.
+    /// The support for extended attributes.
     pub xattrs: Xattrs,
-    /// Tells if the server sees the closing of files.
+    /// The handling of `close`.
     pub closing: Closing,
 }
 
-/// How long an operation takes, from its arrival to its answer.
+/// The time that an operation takes, from its arrival to its reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Latency {
     /// As long as the backing directory takes.
     None,
-    /// A server far away.
+    /// A remote server.
     Slots {
         /// The time of each operation.
         each: Duration,
-        /// How many are served at once; the others wait in the order of arrival.
+        /// The number of operations served in parallel; the others wait in the order of arrival.
         at_once: usize,
     },
-    /// A disk with one arm. It serves one operation at a time, and next the waiting one that its
-    /// sweep over the disk meets first.
+    /// A disk with one arm. It serves one operation at a time, and next the waiting operation that
+    /// is first in the direction of its sweep.
     Arm {
         /// The time of an operation at the arm's current place.
         settle: Duration,
-        /// The additional time of the longest move. Shorter moves take it times the square root of
-        /// their share.
+        /// The additional time of the longest seek. A shorter seek takes this time multiplied by
+        /// the square root of its share of the disk.
         stroke: Duration,
     },
 }
@@ -52,45 +54,46 @@ pub enum Latency {
 pub struct Caching {
     /// The time for which a found name is cached. Missing names are never cached.
     pub entries: Duration,
-    /// For how long attributes are known.
+    /// The time for which attributes are cached.
     pub attributes: Duration,
     /// The treatment of written data.
     pub writes: Writes,
 }
 
-/// When written data reach the server.
+/// The time at which written data reach the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
     /// At once: `write` fails if the server does.
     Through,
-    /// When the kernel thinks fit, at the latest when the file is closed, as on a network mount.
+    /// When the kernel writes them back, at the latest when the file is closed, as on a network
+    /// mount.
     Back,
 }
 
-/// How names are compared.
+/// The comparison of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     /// By their bytes.
     Exact,
-    /// Without regard to case, which is kept as it was first written.
+    /// Without regard to case; the first spelling is kept.
     Folded,
 }
 
-/// Tells if there are extended attributes.
+/// The support for extended attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Xattrs {
-    /// Passed through. The kernel then asks for one before each write.
+    /// Passed through. The kernel then requests one before each write.
     Served,
     /// Not supported, as on NFSv3.
     Refused,
 }
 
-/// The treatment of `close`.
+/// The handling of `close`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// The server is not asked.
+    /// No request is sent to the server.
     Free,
-    /// The server sees each `close` and may refuse it: a network mount reports there that written
+    /// The server receives each `close` and may fail it: a network mount reports there that written
     /// data did not fit.
     Told,
 }
@@ -101,13 +104,13 @@ pub enum Journal {
     /// Only what POSIX promises: the synced file's content and mode, or the synced directory's
     /// names.
     Strict,
-    /// As on ext4 with `data=ordered`: a sync also makes everything durable that reached the disk
-    /// before it, names and data.
+    /// As on ext4 with `data=ordered`: a sync also makes all names and data durable that reached
+    /// the disk before it.
     Ordered,
 }
 
 impl Profile {
-    /// No latency; the kernel keeps attributes for a second, and writes arrive at once.
+    /// No latency; the kernel caches attributes for a second, and writes are sent immediately.
     pub fn calm() -> Profile {
         let second = Duration::from_secs(1);
         Profile {
@@ -121,7 +124,7 @@ impl Profile {
         }
     }
 
-    /// A network mount: attributes are kept for three seconds (NFS' `acregmin`).
+    /// A network mount: attributes are cached for three seconds (NFS' `acregmin`).
     fn far(each: Duration, at_once: usize) -> Profile {
         let kept = Duration::from_secs(3);
         Profile {
@@ -137,7 +140,7 @@ impl Profile {
         Profile::far(Duration::from_millis(1), 64)
     }
 
-    /// Amazon's EFS, which answers when several zones have the data.
+    /// Amazon's EFS, which replies when several zones have the data.
     pub fn efs() -> Profile {
         Profile::far(Duration::from_millis(3), 128)
     }
@@ -147,7 +150,7 @@ impl Profile {
         Profile::far(Duration::from_micros(500), 32)
     }
 
-    /// A disk with one arm at 7,200 turns. The kernel caches everything for the time of a run.
+    /// A disk with one arm at 7,200 rpm. The kernel caches everything for the duration of a run.
     pub fn hdd() -> Profile {
         let kept = Duration::from_secs(60);
         Profile {
@@ -158,22 +161,22 @@ impl Profile {
         }
     }
 
-    /// A local disk on which only flushes take time: 1 ms on a good SSD with a cache that may lose
-    /// power, 5 ms on a cheap one or across a network, 20 ms on a turning disk. The kernel caches
-    /// everything for the time of a run.
+    /// A local disk on which only flushes take time: 1 ms on a good SSD with a volatile cache, 5 ms
+    /// on a cheap one or across a network, 20 ms on a rotating disk. The kernel caches everything
+    /// for the duration of a run.
     pub fn flushing(flush: Duration) -> Profile {
         Profile { latency: Latency::None, flush: Some(flush), ..Profile::hdd() }
     }
 
-    /// A disk for faults: the kernel caches nothing, so that each run has the same operations, and
-    /// closing may fail.
+    /// A disk for fault injection: the kernel caches nothing, so that each run has the same
+    /// operations, and `close` may fail.
     pub fn bare() -> Profile {
         let caching =
             Caching { entries: Duration::ZERO, attributes: Duration::ZERO, writes: Writes::Through };
         Profile { caching, closing: Closing::Told, xattrs: Xattrs::Refused, ..Profile::calm() }
     }
 
-    /// Names that ignore case. The kernel caches no name, because it would cache each spelling
+    /// Names that ignore case. The kernel caches no names, because it would cache each spelling
     /// separately.
     pub fn casefold() -> Profile {
         let calm = Profile::calm();
@@ -181,12 +184,12 @@ impl Profile {
         Profile { names: Names::Folded, caching, ..calm }
     }
 
-    /// A disk whose plug can be pulled.
+    /// A disk with power cuts.
     pub fn power(journal: Journal) -> Profile {
         Profile { power: Some(journal), ..Profile::calm() }
     }
 
-    /// The preset of this name.
+    /// Returns the preset with this name.
     pub fn named(name: &str) -> Option<Profile> {
         Some(match name {
             "calm" => Profile::calm(),

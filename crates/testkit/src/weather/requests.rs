@@ -1,4 +1,4 @@
-//! The kernel's requests, one by one: done at once, answered in time.
+//! The handlers of the kernel's requests. Each does its work at once, and replies after the delay.
 
 use std::{
     ffi::OsStr,
@@ -39,8 +39,8 @@ impl Filesystem for Disk {
                 io::Error::new(io::ErrorKind::Unsupported, format!("the kernel lacks {missing:?}"))
             })?;
         }
-        // Every value from 1 on is accepted. The kernel replaces a value that it refuses by the
-        // nearest one.
+        // Every value from 1 on is accepted. The kernel replaces an unsupported value by the
+        // nearest supported one.
         let _ = config.set_max_background(1024);
         let _ = config.set_max_write(1 << 20);
         Ok(())
@@ -247,7 +247,7 @@ impl Filesystem for Disk {
 
     fn flush(&self, _: &Request, number: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         if self.closing == Closing::Free {
-            // The kernel writes what it kept and asks no more.
+            // The kernel writes back its cached data and sends no more such requests.
             return reply.error(Errno::ENOSYS);
         }
         let came = self.came(number);
@@ -416,8 +416,8 @@ impl Filesystem for Disk {
             .begin_at(Operation::Access, number)
             .and_then(|_| self.tree().attributes_of(number, None))
             .and_then(|stat| {
-                // Root may do anything except run a file that nobody may run. For other users the
-                // kernel asks again at that time.
+                // Root may do anything except execute a file without an executable bit. For other
+                // users the kernel checks the permission at the time of the operation.
                 let is_dir = super::tree::kind(&stat) == fuser::FileType::Directory;
                 let runs = is_dir || stat.st_mode & 0o111 != 0;
                 let refused = mask.contains(AccessFlags::X_OK) && !runs && request.uid() == 0;
@@ -444,7 +444,7 @@ impl Filesystem for Disk {
             .map(|((_, stat), fd)| {
                 (self.tree().attributes(&stat), self.tree().handles.add(Handle::File(Arc::new(fd))))
             });
-        // One time for both; it is the name that would mislead.
+        // One time applies to both; a stale name would be the worse error.
         let kept = self.caching.entries.min(self.caching.attributes);
         let opened = self.opened();
         let done = move |reply: ReplyCreate, (attributes, handle)| {
@@ -471,7 +471,7 @@ impl Filesystem for Disk {
     }
 }
 
-/// An attribute's value, or how long it is if that was asked for.
+/// Replies with an attribute's value, or with its length if `size` is 0.
 fn sized(reply: ReplyXattr, size: u32, value: &[u8]) {
     match size as usize {
         0 => reply.size(value.len() as u32),

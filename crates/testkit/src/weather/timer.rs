@@ -1,12 +1,12 @@
-//! The time of an answer.
+//! The time of a reply.
 //!
-//! The work itself is done at once. Its answer waits in one heap of deadlines, which one thread
+//! The work itself is done at once. Its reply waits in one heap of deadlines, which one thread
 //! drains. The limit of parallel operations is a heap of the times at which slots become free. With
-//! an arm instead of slots, one answer is under way and the others wait, sorted by their place on
-//! the disk. A slot is free from the deadline on, not from the time at which the thread woke:
-//! waking late does not make the disk slower.
+//! an arm instead of slots, one reply is in progress and the others wait, sorted by their place on
+//! the disk. A slot is free from the deadline on, not from the time at which the thread woke up: a
+//! late wake-up does not make the disk slower.
 //!
-//! Flushes have a queue of their own: one runs, and all that come meanwhile share the next one.
+//! Flushes have a queue of their own: one runs, and all that arrive meanwhile share the next one.
 
 use std::{
     cmp::Reverse,
@@ -20,10 +20,10 @@ use std::{
 
 use super::{Counts, Latency};
 
-/// Sends an answer.
+/// Sends a reply.
 type Send = Box<dyn FnOnce() + std::marker::Send>;
 
-/// The heap, its thread, and what is known of its punctuality.
+/// The heap, its thread, and the measurement of lateness.
 pub(super) struct Timer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -38,7 +38,7 @@ struct Queue {
     order: Order,
     flushes: Option<Flushes>,
     due: BinaryHeap<Due>,
-    /// Makes answers with one deadline leave in the order they came.
+    /// A counter that keeps replies with the same deadline in their order of arrival.
     arrivals: u64,
     punctuality: Histogram,
     ends: bool,
@@ -53,15 +53,15 @@ enum Order {
 /// The flushes of a disk's cache.
 struct Flushes {
     each: Duration,
-    /// The end of the last one, which may not have begun.
+    /// The end of the last flush, which may not have started.
     end: Option<Instant>,
 }
 
 impl Flushes {
-    /// Returns the end of the flush that serves a sync which came at `arrival`, and true if it is
-    /// the first one that this flush serves.
+    /// Returns the end of the flush that serves a sync which arrived at `arrival`, and true if it
+    /// is the first sync that this flush serves.
     fn join(&mut self, arrival: Instant) -> (Instant, bool) {
-        // It has not begun, so it takes this one along.
+        // This flush has not started, so it serves this sync too.
         if let Some(end) = self.end.filter(|end| arrival + self.each < *end) {
             return (end, false);
         }
@@ -71,7 +71,7 @@ impl Flushes {
     }
 }
 
-/// Where the arm is, and who waits for it, by place.
+/// The position of the arm, and the waiting operations, by place.
 #[derive(Default)]
 struct Arm {
     place: u64,
@@ -82,7 +82,7 @@ struct Arm {
 struct Due {
     deadline: Instant,
     arrival: u64,
-    /// The arm is free afterwards.
+    /// True if the arm is free afterwards.
     moves_arm: bool,
     send: Send,
 }
@@ -102,7 +102,7 @@ impl PartialOrd for Due {
 }
 
 impl Ord for Due {
-    /// The earliest is the greatest.
+    /// The earliest deadline is the greatest.
     fn cmp(&self, other: &Due) -> std::cmp::Ordering {
         (other.deadline, other.arrival).cmp(&(self.deadline, self.arrival))
     }
@@ -131,7 +131,7 @@ impl Timer {
         Ok(Timer { shared, thread: Some(thread) })
     }
 
-    /// Calls `send` when an operation that came at `arrival` and concerns `place` has taken its
+    /// Calls `send` when an operation that arrived at `arrival` and concerns `place` has taken its
     /// time.
     pub(super) fn serve(
         &self,
@@ -169,7 +169,7 @@ impl Timer {
     }
 
     /// Calls `send` when a flush that began after `arrival` has ended. Calls `begun` before, if no
-    /// earlier sync has brought that flush about.
+    /// earlier sync has started that flush.
     pub(super) fn flush(
         &self,
         arrival: Instant,
@@ -204,19 +204,19 @@ impl Timer {
         self.shared.lock().punctuality.lateness()
     }
 
-    /// Forgets how late answers were.
+    /// Resets the measurement of lateness.
     pub(super) fn reset(&self) {
         self.shared.lock().punctuality = Histogram::default();
     }
 }
 
 impl Drop for Timer {
-    /// Waiting answers are sent at once: nothing waits for their time any more.
+    /// Sends waiting replies immediately.
     fn drop(&mut self) {
         self.shared.lock().ends = true;
         self.shared.wake.notify_one();
         if let Some(thread) = self.thread.take() {
-            // It calls only what sends answers, and a panic there has been reported.
+            // The thread only sends replies, and a panic there has been reported.
             let _ = thread.join();
         }
     }
@@ -228,8 +228,8 @@ impl Shared {
     }
 
     fn drain(&self) {
-        // Without it the kernel adds 50 us to each wait. If the kernel refuses, only punctuality
-        // suffers.
+        // By default the kernel adds 50 us to each wait. If the kernel refuses the change, only the
+        // punctuality suffers.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
         let mut queue = self.lock();
         loop {
@@ -258,8 +258,8 @@ impl Shared {
 }
 
 impl Queue {
-    /// Moves the arm, free since `since`, to the next operation: upwards, and from the highest
-    /// place back to the lowest.
+    /// Moves the arm, which is free since `since`, to the next operation: upwards, and from the
+    /// highest place back to the lowest.
     fn move_arm(&mut self, since: Instant) {
         let Order::Arm { settle, stroke, arm } = &mut self.order else { return };
         let above = arm.waiting.range((arm.place, 0)..).next().or_else(|| arm.waiting.iter().next());
@@ -278,7 +278,7 @@ impl Queue {
     }
 }
 
-/// How many answers were how late, by steps of 10 us.
+/// The number of replies by lateness, in steps of 10 us.
 #[derive(Default)]
 struct Histogram {
     steps: Vec<u64>,
@@ -286,7 +286,7 @@ struct Histogram {
 }
 
 const STEP: Duration = Duration::from_micros(10);
-/// Later ones are counted here.
+/// The last step also counts later replies.
 const LAST_STEP: usize = 20_000;
 
 impl Histogram {
@@ -322,10 +322,10 @@ impl Histogram {
     }
 }
 
-/// How much later than they should have answers left: what the server itself adds to the weather.
+/// The lateness of replies: the delay that the server itself adds to the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lateness {
-    /// How many answers had to wait.
+    /// The number of delayed replies.
     pub answers: u64,
     /// The median.
     pub half: Duration,
@@ -333,7 +333,7 @@ pub struct Lateness {
     pub nine_tenths: Duration,
     /// The 99th percentile.
     pub p99: Duration,
-    /// The latest.
+    /// The maximum.
     pub most: Duration,
 }
 
@@ -348,9 +348,9 @@ impl fmt::Display for Lateness {
 /// The figures of a mount since it began, or since the last reset.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// How many of each operation.
+    /// The number of operations of each kind.
     pub counts: Counts,
-    /// How punctually.
+    /// The lateness of replies.
     pub lateness: Lateness,
 }
 
@@ -394,7 +394,7 @@ mod tests {
             ((end - start).as_millis(), is_first)
         };
         assert_eq!(join(0), (10, true));
-        // Those that come while it runs share the next one.
+        // Syncs that arrive while it runs share the next flush.
         assert_eq!([join(0), join(3), join(9)], [(20, true), (20, false), (20, false)]);
         assert_eq!([join(10), join(15)], [(30, true), (30, false)]);
         assert_eq!(join(100), (110, true));

@@ -1,9 +1,9 @@
 //! The inodes that the kernel knows, and their places in the backing directory.
 //!
-//! A directory is reached by a handle, which is kept while the kernel knows the directory; a file
-//! by its directory's handle and its name there, never by a longer path. A rename cannot mislead
-//! either. A file that loses its last name while the kernel still knows it keeps a handle of its
-//! own, so that its inode number is not given to another file.
+//! A directory is accessed by a handle, which is open while the kernel knows the directory; a file
+//! by its directory's handle and its name there, never by a longer path. So a rename cannot
+//! redirect an access. A file that loses its last name while the kernel still knows it keeps a
+//! handle of its own, so that its inode number is not reused.
 
 use std::{
     borrow::Cow,
@@ -33,10 +33,10 @@ use super::{Names, contents::Handles, power::Power};
 
 pub(super) type Result<T> = std::result::Result<T, Errno>;
 
-/// The root's number, whatever it is in the backing directory.
+/// The root's number for the kernel, whatever its number in the backing directory.
 const ROOT: u64 = 1;
 
-/// Everything that is served.
+/// All served inodes.
 pub(super) struct Tree {
     inodes: Mutex<HashMap<u64, Arc<Inode>>>,
     root: Arc<Inode>,
@@ -47,31 +47,33 @@ pub(super) struct Tree {
     pub(super) handles: Handles,
 }
 
-/// Something the kernel knows of.
+/// An inode that the kernel knows.
 pub(super) struct Inode {
-    /// As the kernel and `stat` know it: that of the backing directory, but for the root.
+    /// The inode number for the kernel and `stat`: that of the backing directory, except for the
+    /// root.
     pub(super) number: u64,
     /// A directory's handle.
     dir: Option<OwnedFd>,
-    /// How often the kernel was told of it and has not forgotten.
+    /// The kernel's lookup count: the number of replies with this inode that the kernel has not
+    /// forgotten.
     known: AtomicU64,
-    /// Where it lies on a disk with an arm.
+    /// Its place on a disk with an arm.
     pub(super) place: Place,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Its names, as far as they were asked for.
+    /// Its names that were looked up.
     links: Vec<(Arc<Inode>, OsString)>,
-    /// A handle (`O_PATH`) of what has lost its last name, or may lose it in a power cut.
+    /// A handle (`O_PATH`) of an inode that has lost its last name, or may lose it in a power cut.
     held: Option<Arc<OwnedFd>>,
-    /// A directory's names by their folded spelling, once they were read.
+    /// A directory's names by their folded spelling, once the directory was read.
     spellings: Option<HashMap<OsString, OsString>>,
 }
 
-/// A place on a disk, and the share of the disk over which the things below it are spread. Things
-/// below one directory lie near it, and nearer the deeper it is.
+/// A place on a disk, and the share of the disk over which the entries below it are spread. Entries
+/// below one directory are close to it; the deeper the directory, the closer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) at: u64,
@@ -87,7 +89,7 @@ impl Place {
     }
 }
 
-/// How something is reached: by a handle of its own, or by a name in a directory.
+/// The access to an inode: by a handle of its own, or by a name in a directory.
 pub(super) enum Way {
     Held(Arc<OwnedFd>),
     Dir(Arc<Inode>),
@@ -95,7 +97,8 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// A path for system calls that take nothing else; it follows no link of the tree's.
+    /// Returns a path for system calls that accept only paths; it follows no link of the served
+    /// tree.
     pub(super) fn path(&self) -> PathBuf {
         let of = |fd: BorrowedFd<'_>| PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
         match self {
@@ -131,7 +134,7 @@ impl Inode {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A directory's handle.
+    /// Returns a directory's handle.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.dir.as_ref().expect("asked of directories only").as_fd()
     }
@@ -150,13 +153,13 @@ impl Inode {
         self.state().links.retain(|(at, called)| !(Arc::ptr_eq(at, dir) && called == name));
     }
 
-    /// Its path from the root, by the name that was asked for first.
+    /// Returns its path from the root, by the name that was looked up first.
     fn path(&self) -> BString {
         let above = self.state().links.first().cloned();
         above.map_or_else(BString::default, |(dir, name)| dir.path_of(&name))
     }
 
-    /// The path of something below.
+    /// Returns the path of an entry below.
     pub(super) fn path_of(&self, name: &OsStr) -> BString {
         let mut path = self.path();
         if !path.is_empty() {
@@ -166,7 +169,7 @@ impl Inode {
         path
     }
 
-    /// All paths it is known by.
+    /// Returns all its known paths.
     pub(super) fn paths(&self) -> Vec<BString> {
         let links = self.state().links.clone();
         if links.is_empty() {
@@ -204,7 +207,7 @@ impl Tree {
         if inode.dir.is_some() { Ok(inode) } else { Err(Errno::NOTDIR) }
     }
 
-    /// Tells the kernel of `name` in `dir`, which is to be counted until it forgets.
+    /// Adds `name` in `dir` for a reply to the kernel, and increments the lookup count.
     pub(super) fn enter(&self, dir: &Arc<Inode>, name: &OsStr, stat: &Stat) -> Result<Arc<Inode>> {
         let number = self.number(stat);
         let mut inodes = self.inodes();
@@ -230,7 +233,7 @@ impl Tree {
         Ok(inode)
     }
 
-    /// The kernel no longer counts on `times` tellings.
+    /// Reduces the lookup count by `times`.
     pub(super) fn forget(&self, number: INodeNo, times: u64) {
         let mut inodes = self.inodes();
         let Some(inode) = inodes.get(&number.0) else { return };
@@ -242,7 +245,7 @@ impl Tree {
         }
     }
 
-    /// How an inode is reached.
+    /// Returns the access to an inode.
     pub(super) fn way(&self, inode: &Arc<Inode>) -> Result<Way> {
         if inode.dir.is_some() {
             return Ok(Way::Dir(Arc::clone(inode)));
@@ -255,7 +258,8 @@ impl Tree {
         }
     }
 
-    /// The name in `dir` that `name` means: another spelling where names are folded.
+    /// Returns the existing name in `dir` that `name` matches: another spelling if names are
+    /// folded.
     pub(super) fn spelled<'a>(&self, dir: &Inode, name: &'a OsStr) -> Result<Cow<'a, OsStr>> {
         if self.names == Names::Exact {
             return Ok(Cow::Borrowed(name));
@@ -269,7 +273,7 @@ impl Tree {
         Ok(spelled.map_or(Cow::Borrowed(name), Cow::Owned))
     }
 
-    /// `name` is now in `dir`, and is `inode`.
+    /// Records that `name` was added to `dir`.
     pub(super) fn added(&self, dir: &Arc<Inode>, name: &OsStr) {
         if let Some(spellings) = &mut dir.state().spellings {
             spellings.insert(folded(name), name.to_owned());
@@ -283,7 +287,8 @@ impl Tree {
         Ok(self.inodes().get(&self.number(&stat)).cloned())
     }
 
-    /// As [`Tree::known`], of what will lose this name: it is held from now on if that is its last.
+    /// Like [`Tree::known`], for an inode that will lose this name. If the name is its last, a
+    /// handle is kept.
     pub(super) fn losing(&self, dir: &Inode, name: &OsStr) -> Result<Option<Arc<Inode>>> {
         let stat = statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
         let inode = self.inodes().get(&self.number(&stat)).cloned();
@@ -297,7 +302,7 @@ impl Tree {
         Ok(inode)
     }
 
-    /// `name` is no longer in `dir`; it was `inode`, if the kernel knew that.
+    /// Records that `name` was removed from `dir`; it was `inode`, if the kernel knew that.
     pub(super) fn lost(&self, dir: &Arc<Inode>, name: &OsStr, inode: Option<&Arc<Inode>>) {
         if let Some(spellings) = &mut dir.state().spellings {
             spellings.remove(&folded(name));
@@ -308,7 +313,7 @@ impl Tree {
         self.changed(dir.number);
     }
 
-    /// `name` in `dir` is now `inode`.
+    /// Records that `name` in `dir` is now `inode`.
     pub(super) fn linked(&self, dir: &Arc<Inode>, name: &OsStr, inode: Option<&Arc<Inode>>) {
         if let Some(inode) = inode {
             inode.link(dir, name);
@@ -316,14 +321,14 @@ impl Tree {
         self.added(dir, name);
     }
 
-    /// A change that a power cut undoes unless it is synced.
+    /// Records a change, which a power cut undoes unless it is synced.
     pub(super) fn changed(&self, number: u64) {
         if let Some(power) = &self.power {
             power.changed(number);
         }
     }
 
-    /// A number of the backing directory as the kernel knows it.
+    /// Returns the kernel's number of an inode of the backing directory.
     pub(super) fn number(&self, stat: &Stat) -> u64 {
         self.presented(number(stat))
     }
@@ -332,9 +337,9 @@ impl Tree {
         if number == self.root_number { ROOT } else { number }
     }
 
-    /// Returns the attributes as the kernel takes them.
+    /// Returns the attributes in the kernel's format.
     pub(super) fn attributes(&self, stat: &Stat) -> FileAttr {
-        // The types differ from one architecture to the other.
+        // The types differ between architectures.
         #[allow(clippy::unnecessary_cast)]
         FileAttr {
             ino: INodeNo(self.number(stat)),
