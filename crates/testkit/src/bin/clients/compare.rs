@@ -1,4 +1,4 @@
-//! The runs of one client beside each other.
+//! Compares the runs of one client.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use crate::{
     run::Played,
 };
 
-/// A test that did not end alike.
+/// A test with different results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Difference {
     pub(crate) test: String,
-    /// None: it was not run.
+    /// `None` if the test did not run.
     pub(crate) git: Option<End>,
     pub(crate) shim: Option<End>,
 }
@@ -28,12 +28,12 @@ pub(crate) struct Trial {
     pub(crate) failed_by_git: usize,
     pub(crate) passed_by_shim: usize,
     pub(crate) failed_by_shim: usize,
-    /// Tests that the two runs with git end differently.
+    /// Flaky tests: their results differ between the two runs with git.
     pub(crate) unsteady: Vec<String>,
     pub(crate) differences: Vec<Difference>,
-    /// By command, with the shim.
+    /// The calls by command, with the shim.
     pub(crate) calls: BTreeMap<String, Tally>,
-    /// The mean of the two runs with git.
+    /// The mean time of the two runs with git.
     pub(crate) seconds_git: f64,
     pub(crate) seconds_shim: f64,
 }

@@ -1,7 +1,7 @@
-//! Installing a client: its program, what its suite needs, and the suite itself.
+//! Installs a client: its program, the dependencies of its suite, and the suite itself.
 //!
-//! Each client has a directory of its own, which is kept from run to run. It is made anew when the
-//! pins change.
+//! Each client has a directory of its own, which is kept between runs and rebuilt when the pins
+//! change.
 
 use std::{
     fs, io,
@@ -14,34 +14,34 @@ use crate::{
     roster::{Client, Registry, Suite},
 };
 
-/// Pins of the Python packages that the clients bring with them.
+/// Pins of the Python packages that the clients depend on.
 const CONSTRAINTS: &str = include_str!("constraints.txt");
 
-/// npm takes no version that was published later. It has no other way to pin what packages bring
-/// with them.
+/// npm ignores versions that were published later. There is no other way to pin the dependencies of
+/// packages.
 const NPM_BEFORE: &str = "2026-11-20";
 
-/// Where clients are.
+/// The directories of clients.
 pub(crate) struct Place {
-    /// Has a directory for each client.
+    /// Contains a directory for each client.
     pub(crate) installed: PathBuf,
-    /// Has the suites that no registry carries.
+    /// Contains the suites that are not in a registry.
     pub(crate) checkouts: Option<PathBuf>,
 }
 
 /// An installed client.
 pub(crate) struct Installed {
-    /// Its directory, for what it leaves.
+    /// Its directory, which also receives the output of its runs.
     pub(crate) dir: PathBuf,
-    /// Where its programs are.
+    /// The directory of its programs.
     pub(crate) bin: PathBuf,
     /// The suite; it is copied before each run.
     pub(crate) suite: PathBuf,
-    /// Where Node looks for modules.
+    /// The directory in which Node looks up modules.
     pub(crate) modules: Option<PathBuf>,
 }
 
-/// Installs `client`, unless that was done.
+/// Installs `client`, unless it is installed already.
 pub(crate) fn install(client: &'static Client, place: &Place) -> Result<Installed, Error> {
     let dir = place.installed.join(client.name);
     let suite = match (client.suite, &place.checkouts) {
@@ -56,7 +56,7 @@ pub(crate) fn install(client: &'static Client, place: &Place) -> Result<Installe
         Registry::Npm => (dir.join("node_modules/.bin"), Some(dir.join("node_modules"))),
     };
     let installed = Installed { dir: dir.clone(), bin, suite, modules };
-    // The directory's own path belongs to it: scripts of a venv hold it.
+    // The recipe includes the path of the directory, because scripts of a venv contain it.
     let recipe = format!("{}\n{client:?}\n{CONSTRAINTS}{NPM_BEFORE}\n", dir.display());
     let stamp = dir.join("recipe");
     if fs::read_to_string(&stamp).is_ok_and(|was| was == recipe) {

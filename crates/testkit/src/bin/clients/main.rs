@@ -1,9 +1,10 @@
-//! Test suites of other people's Git clients, with the real git and with sapwood's `git` in its
-//! place.
+//! Runs the test suites of third-party Git clients with the real git and with sapwood's `git` in
+//! its place.
 //!
-//! Each suite runs with git, with the shim, and with git again. A test whose end differs between
-//! the two runs with git is unsteady and set aside; any other test whose end with the shim is not
-//! that with git is a difference. Exit code 0: no difference; 1: some; 2: a suite could not be run.
+//! Each suite runs with git, with the shim, and with git again. A test with different results in
+//! the two runs with git is flaky and set aside; any other test whose result with the shim differs
+//! from that with git is a difference. Exit code 0: no difference; 1: some; 2: a suite could not be
+//! run.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
@@ -42,7 +43,7 @@ use crate::{
     run::{Bounds, Side},
 };
 
-/// Why a suite could not be run.
+/// The reason why a suite could not be run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("cannot {what} {}: {source}", .path.display())]
@@ -132,10 +133,10 @@ fn main() -> ExitCode {
 
 /// The trials of the clients whose suite could be run.
 struct Findings {
-    /// The commands that sapwood serves.
+    /// The commands that sapwood supports.
     served: BTreeSet<String>,
     trials: Vec<Trial>,
-    /// False if some clients that were asked for are missing.
+    /// False if some requested clients are missing.
     whole: bool,
 }
 
@@ -180,13 +181,13 @@ fn clients(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
     Ok(Findings { trials, served: ground.served, whole })
 }
 
-/// The place where the suites work, and the two Gits they meet there.
+/// The scratch directory of the suites, and the two Gits.
 struct Ground {
     scratch: TempDir,
     git: PathBuf,
-    /// The real git's.
+    /// The version of the real git.
     version: String,
-    /// The commands that sapwood serves.
+    /// The commands that sapwood supports.
     served: BTreeSet<String>,
     real: Side,
     ours: Side,
@@ -249,7 +250,7 @@ fn trial(
     Ok(Trial::of(client, [git, again], shim))
 }
 
-/// The clients asked for. Where none is named, a suite that no registry carries is left out unless
+/// Returns the requested clients. By default, a suite that is not in a registry is left out unless
 /// its checkout was given.
 fn choose(args: &Args) -> Result<Vec<&'static Client>, Error> {
     let at_hand = |client: &Client| match (client.suite, &args.checkouts) {
@@ -274,7 +275,7 @@ fn choose(args: &Args) -> Result<Vec<&'static Client>, Error> {
     Ok(all.filter(|client| !args.slice || client.slice.is_some()).collect())
 }
 
-/// Calls `work` for each client, `jobs` at once. The results come in the clients' order.
+/// Calls `work` for each client, `jobs` at once. Returns the results in the order of the clients.
 fn each<T: Send>(
     clients: &[&'static Client],
     jobs: usize,

@@ -1,4 +1,4 @@
-//! The report for people, and the lines a run ends with.
+//! The Markdown report, and the summary at the end of a run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,21 +13,21 @@ use crate::{
     roster::{Registry, Suite},
 };
 
-/// The setting of a run.
+/// The environment of a run.
 pub(crate) struct Setting {
     /// `2026-11-20`, UTC.
     pub(crate) date: String,
     /// `git version 2.55.0`
     pub(crate) git: String,
-    /// Version and commit.
+    /// The version and the commit.
     pub(crate) sapwood: String,
     pub(crate) processors: usize,
     pub(crate) jobs: usize,
     pub(crate) seconds: u64,
 }
 
-/// A line for each client, then the differences; the last line is `N passed, N failed`: tests that
-/// ended as with git, and tests that did not.
+/// Returns the summary: a line for each client, then the differences. The last line is `N passed, N
+/// failed`: tests with the same result as with git, and tests with another result.
 pub(crate) fn summary(trials: &[Trial], served: &BTreeSet<String>) -> String {
     let mut text = String::new();
     for trial in trials {
@@ -71,7 +71,7 @@ pub(crate) fn summary(trials: &[Trial], served: &BTreeSet<String>) -> String {
     text
 }
 
-/// The report.
+/// Returns the Markdown report.
 pub(crate) fn markdown(setting: &Setting, trials: &[Trial], served: &BTreeSet<String>) -> String {
     let mut text = String::from("# Test suites of Git clients\n\n");
     line(
@@ -128,7 +128,7 @@ fn row(trial: &Trial, served: &BTreeSet<String>) -> String {
 }
 
 impl Trial {
-    /// The last row of the table.
+    /// Returns the last row of the table.
     fn total(trials: &[Trial], served: &BTreeSet<String>) -> String {
         let sum = |of: &dyn Fn(&Trial) -> usize| trials.iter().map(of).sum::<usize>();
         let seconds = |of: fn(&Trial) -> f64| trials.iter().map(of).sum::<f64>();
@@ -202,7 +202,7 @@ fn commands(text: &mut String, calls: &BTreeMap<String, Tally>, served: &BTreeSe
     }
 }
 
-/// The reasons, the most frequent first.
+/// Returns the reasons, the most frequent first.
 fn reasons(tally: &Tally) -> String {
     let mut reasons: Vec<_> = tally.handed_over.iter().collect();
     reasons.sort_by_key(|(reason, times)| (std::cmp::Reverse(**times), reason.as_str()));
@@ -210,7 +210,8 @@ fn reasons(tally: &Tally) -> String {
     shown.join("; ")
 }
 
-/// Native calls, calls of the commands sapwood serves, and all calls.
+/// Returns the number of native calls, of calls of the commands that sapwood supports, and of all
+/// calls.
 fn counts(trial: &Trial, served: &BTreeSet<String>) -> (usize, usize, usize) {
     let of = |only_served: bool| {
         let calls =
@@ -237,7 +238,7 @@ fn told(end: Option<&End>) -> String {
     }
 }
 
-/// Text that does not end the cell of a table.
+/// Escapes text for a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }

@@ -1,4 +1,4 @@
-//! The results of a run: one for each test, from a file of JUnit's format or from TAP lines.
+//! The results of a run: one for each test, from a JUnit file or from TAP lines.
 
 use std::{collections::BTreeMap, fmt, fs, path::Path};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::Error;
 
-/// How a test ended.
+/// The outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum Outcome {
     Passed,
@@ -24,23 +24,23 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The format in which a suite reports.
+/// The format of a suite's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// A file in the format of JUnit.
+    /// A JUnit file.
     JUnit,
-    /// Lines of the Test Anything Protocol on the standard output. The title belongs to the result:
-    /// our own drivers write there what the client answered.
+    /// Lines of the Test Anything Protocol on standard output. The title is a part of the result:
+    /// our own drivers print the client's output there.
     Tap,
 }
 
-/// One test: its end, and for TAP its title.
+/// The result of one test: its outcome, and for TAP its title.
 pub(crate) type End = (Outcome, String);
 
 /// All tests of a run by name.
 pub(crate) type Results = BTreeMap<String, End>;
 
-/// Reads the results of a run from `file`, which may be missing: then no test was run.
+/// Reads the results of a run from `file`. A missing file means that no test was run.
 pub(crate) fn read(format: Format, file: &Path) -> Result<Results, Error> {
     let text = match fs::read(file) {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),
@@ -55,8 +55,8 @@ pub(crate) fn read(format: Format, file: &Path) -> Result<Results, Error> {
     }
 }
 
-/// Suites report `<testcase classname="c" name="n">` with a child `failure`, `error` or `skipped`
-/// unless it passed.
+/// Parses `<testcase classname="c" name="n">` elements, which have a child `failure`, `error` or
+/// `skipped` unless the test passed.
 fn junit(text: &str) -> Result<Results, roxmltree::Error> {
     let document = roxmltree::Document::parse(text)?;
     let mut results = Results::new();
@@ -78,8 +78,8 @@ fn junit(text: &str) -> Result<Results, roxmltree::Error> {
     Ok(results)
 }
 
-/// `ok 3 - title`, `not ok 3 - title`, `ok 3 # skip why`. Numbers begin again with each script, so
-/// the tests are counted here.
+/// Parses `ok 3 - title`, `not ok 3 - title`, `ok 3 # skip why`. The numbers restart with each
+/// script, so this function counts the tests itself.
 fn tap(text: &str) -> Results {
     let mut results = Results::new();
     for line in text.lines() {
@@ -96,7 +96,7 @@ fn tap(text: &str) -> Results {
     results
 }
 
-/// Two tests of one name are told apart by their order.
+/// Tests of the same name are distinguished by their order.
 fn insert(results: &mut Results, name: String, end: End) {
     let taken = (2..).map(|count| format!("{name} ({count})"));
     let free = std::iter::once(name.clone()).chain(taken).find(|name| !results.contains_key(name));

@@ -1,22 +1,22 @@
-//! The clients: data.
+//! The table of clients.
 
 use crate::results::Format;
 
-/// The registry that has a client's program.
+/// The registry of a client's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Registry {
     PyPI,
     Npm,
 }
 
-/// Where a client's suite is.
+/// The source of a client's suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Suite {
-    /// In the source archive or package that the registry has.
+    /// In the source archive or package in the registry.
     Published,
-    /// In the client's own repository only. It is run where its checkout is given.
+    /// Only in the client's own repository. It runs if its checkout is given.
     Checkout { tag: &'static str },
-    /// The client publishes none; this program of ours drives it.
+    /// The client publishes no suite; this program of ours drives it.
     Driver { file: &'static str, text: &'static str },
 }
 
@@ -27,38 +27,38 @@ pub(crate) struct Client {
     pub(crate) registry: Registry,
     pub(crate) package: &'static str,
     pub(crate) version: &'static str,
-    /// Installed beside it: what its suite needs.
+    /// Packages that its suite depends on.
     pub(crate) with: &'static [&'static str],
     pub(crate) suite: Suite,
-    /// The directory of the suite in which it is run.
+    /// The subdirectory of the suite in which it runs.
     pub(crate) within: &'static str,
-    /// Changes of the suite's copy: the file, the text that is there, the text in its place.
+    /// Changes to the copy of the suite: the file, the old text, the new text.
     pub(crate) edits: &'static [(&'static str, &'static str, &'static str)],
-    /// True if the suite expects to lie in a repository, as it does for the client's developers.
+    /// True if the suite expects to be in a repository, as it is for the client's developers.
     pub(crate) in_repository: bool,
-    /// The command; `{results}` is the file for results in JUnit's format.
+    /// The command. `{results}` is replaced by the path of the JUnit file.
     pub(crate) run: &'static [&'static str],
-    /// Follows the command for all tests.
+    /// Arguments that select all tests.
     pub(crate) all: &'static [&'static str],
-    /// Follows it instead in CI; none where CI leaves the client out.
+    /// Arguments that select the tests for CI; `None` if CI does not run the client.
     pub(crate) slice: Option<&'static [&'static str]>,
     pub(crate) results: Format,
     pub(crate) env: &'static [(&'static str, &'static str)],
-    /// The number of tests that pass with git at least, so that a suite which was not run is no
-    /// success.
+    /// The minimum number of tests that must pass with git, so that a suite that did not run is an
+    /// error.
     pub(crate) least: usize,
     pub(crate) least_in_slice: usize,
-    /// Tests that `all` leaves out, and why.
+    /// The tests that `all` excludes, and the reasons.
     pub(crate) left_out: &'static [(&'static str, &'static str)],
 }
 
 const PYTEST: &[&str] = &["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={results}"];
 
-/// Drivers compare answers that hold the names of commits, so the clock stands still.
+/// Drivers compare output that contains commit names, so the commit dates are fixed.
 const CLOCK: &[(&str, &str)] =
     &[("GIT_AUTHOR_DATE", "2026-01-02T03:04:05Z"), ("GIT_COMMITTER_DATE", "2026-01-02T03:04:05Z")];
 
-/// The values that most clients share.
+/// The default values.
 pub(crate) const PYTHON: Client = Client {
     name: "",
     registry: Registry::PyPI,
@@ -79,19 +79,19 @@ pub(crate) const PYTHON: Client = Client {
     left_out: &[],
 };
 
-/// Those that call Git most come first.
+/// Clients with the most Git calls come first.
 pub(crate) const CLIENTS: &[Client] = &[
     Client {
         name: "dulwich",
         package: "dulwich",
         version: "1.2.21",
-        // It starts Git with an environment of its own, so the shim would not know of its log.
+        // It starts Git with its own environment, which must pass on the path of the shim's log.
         edits: &[(
             "tests/compat/utils.py",
             "    env[\"PATH\"] = os.getenv(\"PATH\")\n",
             "    env[\"PATH\"] = os.getenv(\"PATH\")\n    env[\"SAPWOOD_SHIM_LOG\"] = os.getenv(\"SAPWOOD_SHIM_LOG\")\n",
         )],
-        // The archive's own `dulwich` would hide the one that was built.
+        // The archive's own `dulwich` directory would hide the package that was built.
         run: &[
             "sh",
             "-c",
@@ -181,7 +181,7 @@ pub(crate) const CLIENTS: &[Client] = &[
             "setuptools",
             "wheel",
         ],
-        // Its settings make errors of warnings, and newer pytests warn of more.
+        // Its settings turn warnings into errors, and newer versions of pytest have more warnings.
         all: &["-W", "ignore::pytest.PytestRemovedIn10Warning", "test"],
         least: 100,
         ..PYTHON

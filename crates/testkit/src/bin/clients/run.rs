@@ -1,5 +1,5 @@
-//! One run of a client's suite, in a directory of its own and with no variable of the caller's but
-//! its `PATH`.
+//! One run of a client's suite, in a directory of its own, with no variable of the caller except
+//! `PATH`.
 
 use std::{
     fs::{self, File},
@@ -23,48 +23,48 @@ use crate::{
     roster::Client,
 };
 
-/// The settings of the user whose home it is.
+/// The global Git configuration for the suites.
 const GITCONFIG: &str =
     "[user]\n\tname = A U Thor\n\temail = author@example.com\n[init]\n\tdefaultBranch = master\n";
 
-/// The Git that a suite meets.
+/// The Git that a suite runs.
 pub(crate) struct Side {
     pub(crate) name: &'static str,
-    /// Put before `PATH`.
+    /// Directories to put in front of `PATH`.
     pub(crate) bins: Vec<PathBuf>,
 }
 
-/// How suites are run.
+/// The limits and options of runs.
 pub(crate) struct Bounds<'a> {
     /// A run that takes longer is killed.
     pub(crate) timeout: Duration,
     pub(crate) scratch: &'a Path,
-    /// Only the slice for CI.
+    /// True to run only the tests for CI.
     pub(crate) slice: bool,
-    /// Set when it is time to stop.
+    /// Set to stop the run.
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// One run.
+/// The result of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Played {
     pub(crate) results: Results,
     pub(crate) took: Duration,
-    /// Empty with the real git.
+    /// The log of the shim. Empty for the real git.
     pub(crate) invocations: Vec<Invocation>,
 }
 
 impl Played {
-    /// The number of tests that ended so.
+    /// Returns the number of tests with this outcome.
     pub(crate) fn count(&self, outcome: Outcome) -> usize {
         self.results.values().filter(|(ended, _)| *ended == outcome).count()
     }
 }
 
-/// Runs the suite of `client`. Its output, its results and the shim's log stay in the client's
-/// directory.
+/// Runs the suite of `client`. Its output, its results and the shim's log are stored in the
+/// client's directory.
 ///
-/// The place is the same for each run of a client: paths are part of the answers.
+/// Each run of a client has the same directory, because test results contain paths.
 pub(crate) fn run(
     client: &'static Client,
     installed: &Installed,
@@ -92,7 +92,7 @@ pub(crate) fn run(
     let output = create(&said)?;
     let errors = match client.results {
         Format::JUnit => output.try_clone().map_err(|source| Error::io("write", &said, source))?,
-        // Between the lines of the results it would tear them.
+        // On the same stream, messages would corrupt the lines of the results.
         Format::Tap => create(&kept("err"))?,
     };
     let results = file.to_string_lossy();
@@ -125,7 +125,7 @@ pub(crate) fn run(
     Ok(Played { results, took, invocations })
 }
 
-/// Makes the directory of a run: a home, a place for temporary files, a copy of the suite.
+/// Creates the directory of a run: a home, a directory for temporary files, a copy of the suite.
 fn prepare(client: &Client, installed: &Installed, place: &Path) -> io::Result<()> {
     match fs::remove_dir_all(place) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

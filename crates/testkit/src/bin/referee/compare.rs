@@ -14,11 +14,11 @@ use crate::{
 pub(crate) struct Trial {
     pub(crate) script: String,
     pub(crate) git: Played,
-    /// By the number of checkout workers, in the order asked for.
+    /// The runs with the shim, by the number of checkout workers, in the requested order.
     pub(crate) shim: Vec<(u32, Played)>,
 }
 
-/// How the cases of one run ended.
+/// The outcomes of the cases of one run.
 #[derive(Debug, Default, Clone, Serialize)]
 pub(crate) struct Counts {
     pub(crate) passed: usize,
@@ -51,7 +51,7 @@ impl Counts {
 pub(crate) struct ShimRun {
     pub(crate) workers: u32,
     pub(crate) counts: Counts,
-    /// The calls of the commands sapwood serves.
+    /// The number of calls of the commands that sapwood supports.
     pub(crate) calls: usize,
     pub(crate) native: usize,
 }
@@ -64,13 +64,13 @@ pub(crate) struct Line {
     pub(crate) shim: Vec<ShimRun>,
 }
 
-/// One case that did not end alike.
+/// A case with different outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Difference {
     pub(crate) script: String,
     pub(crate) number: u32,
     pub(crate) title: String,
-    /// None: the script did not come so far.
+    /// `None` if the script did not reach this case.
     pub(crate) git: Option<Outcome>,
     pub(crate) shim: Option<Outcome>,
     pub(crate) workers: u32,
@@ -83,7 +83,7 @@ impl Difference {
     }
 }
 
-/// All scripts at one number of workers.
+/// The sums over all scripts for one number of workers.
 #[derive(Debug, Default, Clone, Serialize)]
 pub(crate) struct Total {
     pub(crate) workers: u32,
@@ -100,26 +100,26 @@ pub(crate) struct Total {
     /// Cases that neither passed nor were skipped with Git: known breakages, and failures of Git on
     /// this machine.
     pub(crate) aside: usize,
-    /// The calls of the commands sapwood serves.
+    /// The number of calls of the commands that sapwood supports.
     pub(crate) calls: usize,
     pub(crate) native: usize,
-    /// The time all scripts took, summed, with Git and with the shim.
+    /// The total time of all scripts, with Git and with the shim.
     pub(crate) seconds_git: f64,
     pub(crate) seconds_shim: f64,
 }
 
-/// Everything there is to say.
+/// The results of all scripts.
 #[derive(Debug, Serialize)]
 pub(crate) struct Findings {
     pub(crate) totals: Vec<Total>,
-    /// By command, over all runs.
+    /// The calls by command, over all runs.
     pub(crate) commands: BTreeMap<String, Tally>,
     pub(crate) differences: Vec<Difference>,
     pub(crate) scripts: Vec<Line>,
 }
 
 impl Findings {
-    /// Holds the runs against each other.
+    /// Compares the runs.
     pub(crate) fn of(trials: &[Trial], served: &BTreeSet<String>) -> Findings {
         let mut findings = Findings {
             totals: Vec::new(),
@@ -161,7 +161,7 @@ impl Findings {
         findings
     }
 
-    /// Passed, failed and skipped, over all numbers of workers.
+    /// Returns the numbers of passed, failed and skipped cases, over all numbers of workers.
     pub(crate) fn sums(&self) -> (usize, usize, usize) {
         self.totals.iter().fold((0, 0, 0), |(passed, failed, skipped), total| {
             (passed + total.passed, failed + total.failed, skipped + total.skipped)
@@ -169,7 +169,7 @@ impl Findings {
     }
 }
 
-/// The cases that ended differently, in the order of their numbers.
+/// Returns the cases with different outcomes, ordered by number.
 pub(crate) fn compare(script: &str, workers: u32, git: &Tap, shim: &Tap) -> Vec<Difference> {
     let difference = |number, title: &str, git, shim| Difference {
         script: script.to_owned(),

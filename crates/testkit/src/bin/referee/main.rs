@@ -2,8 +2,8 @@
 //!
 //! Each script runs once with the real git and once for each number of checkout workers with the
 //! shim, several scripts at once. A case fails if it passes with the real git and not with the
-//! shim; nothing else is excused or counted. Exit code 0: none failed; 1: some did; 2: the suite
-//! could not be run.
+//! shim; there are no exceptions. Exit code 0: none failed; 1: some did; 2: the suite could not be
+//! run.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
@@ -39,7 +39,7 @@ use crate::{
     suite::{CORE, Suite},
 };
 
-/// Why the suite could not be run.
+/// The reason why the suite could not be run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("cannot {what} {}: {source}", .path.display())]
@@ -132,7 +132,7 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
     let git = absolute(&args.git)?;
     let no_git = |git: &Path| Error::NoGit { git: git.to_owned() };
     let git_version = shim::git_version(&git).ok_or_else(|| no_git(&git))?;
-    // Now: who waits for the end may go on with something else meanwhile.
+    // Read the version before the long run: the checkout may change in the meantime.
     let sapwood = shim::sapwood_version(&git);
     let stand_in = match &args.shim {
         Some(shim) => absolute(shim)?,
@@ -178,7 +178,8 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
         }
     }
     // Long scripts start first, by the size of their text, so that none runs alone at the end. The
-    // runs of one script are far apart: some serve on a port that is their number.
+    // runs of one script are far apart, because some listen on a port that is derived from their
+    // number.
     let size = |task: &Task<'_>| fs::metadata(&task.file).map_or(0, |meta| meta.len());
     tasks.sort_by_key(|task| (task.run, std::cmp::Reverse(size(task))));
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
@@ -219,15 +220,15 @@ fn referee(args: &Args, stop: &AtomicBool) -> Result<Findings, Error> {
 
 /// One run of one script.
 struct Task<'a> {
-    /// Its place in the list of scripts.
+    /// Its index in the list of scripts.
     script: usize,
-    /// 0 for the real git, then the numbers of workers in their order.
+    /// 0 for the real git, then one number for each number of workers.
     run: usize,
     side: &'a Side,
     file: PathBuf,
 }
 
-/// Runs all tasks, several at once. The first that cannot be run ends all.
+/// Runs all tasks, several at once. Stops at the first task that cannot be run.
 fn play(
     tasks: &[Task<'_>],
     scripts: &[String],
@@ -242,7 +243,7 @@ fn play(
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(task) = tasks.get(place) else { return };
             let name = &scripts[task.script];
-            // Short, because scripts make sockets below.
+            // The path must be short, because scripts create sockets below it.
             let dir = bounds.scratch.join(place.to_string());
             let _alone = alone[task.script].lock().expect("no thread panics with it");
             let result = script::run(&task.file, task.side, &dir, bounds);

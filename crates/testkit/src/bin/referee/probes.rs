@@ -1,8 +1,9 @@
-//! Replacements for probes that ask how Git is built.
+//! Replacements for probes that detect how Git is built.
 //!
-//! A probe is a function of one of the libraries that Git's scripts read. The scripts that read it
-//! run in a tree of links to Git's source. There, that one library reads the real one and then our
-//! replacement. Nothing of Git's is copied or changed, and the real Git never reads a replacement.
+//! A probe is a function of one of the libraries that Git's scripts source. Scripts that source
+//! such a library run in a tree of links to Git's source. There, the library is replaced by a file
+//! that sources the real library and then our replacement. No file of Git is copied or changed, and
+//! the real Git never runs with a replacement.
 
 use std::{
     fs,
@@ -18,13 +19,13 @@ pub(crate) struct Probe {
     pub(crate) name: &'static str,
     /// The library in `t/` that defines it.
     pub(crate) library: &'static str,
-    /// The text that is read after the library.
+    /// The text that is sourced after the library.
     replacement: &'static str,
-    /// Why it cannot stay as it is.
+    /// The reason for the replacement.
     pub(crate) reason: &'static str,
 }
 
-/// Every replacement there is.
+/// All replacements.
 pub(crate) const PROBES: &[Probe] = &[Probe {
     name: "test_checkout_workers",
     library: "lib-parallel-checkout.sh",
@@ -35,13 +36,13 @@ pub(crate) const PROBES: &[Probe] = &[Probe {
              workers; the replacement unsets sapwood's variable.",
 }];
 
-/// A tree of links to Git's source with the replacements in it.
+/// A tree of links to Git's source that contains the replacements.
 pub(crate) struct Replaced {
     t: PathBuf,
 }
 
 impl Replaced {
-    /// Makes it at `place`, which must not exist.
+    /// Creates the tree at `place`, which must not exist.
     pub(crate) fn make(suite: &Suite, place: &Path) -> Result<Replaced, Error> {
         let t = place.join("t");
         fs::create_dir_all(&t).map_err(|error| Error::io("create", &t, error))?;
@@ -62,7 +63,8 @@ impl Replaced {
         Ok(Replaced { t })
     }
 
-    /// Where to run the script: here if it reads a library with a replaced probe, else where it is.
+    /// Returns the path from which to run the script: in this tree if it sources a library with a
+    /// replaced probe, otherwise in Git's source.
     pub(crate) fn file(&self, suite: &Suite, script: &str) -> Result<PathBuf, Error> {
         let file = suite.file(script);
         let text = fs::read(&file).map_err(|error| Error::io("read", &file, error))?;
@@ -92,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// A suite with one script that reads a replaced library, and one that does not.
+    /// Creates a suite with one script that sources a replaced library, and one that does not.
     fn replaced() -> (tempfile::TempDir, Suite, Replaced) {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let source = dir.path().join("source");

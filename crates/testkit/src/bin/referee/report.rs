@@ -1,4 +1,4 @@
-//! The report for people (Markdown) and for programs (JSON).
+//! The Markdown report and the JSON report.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,20 +14,20 @@ use crate::{
     tap::Outcome,
 };
 
-/// The setting of a run: program, place and time.
+/// The environment of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Setting {
     /// `2026-11-20`, UTC.
     pub(crate) date: String,
     /// `git version 2.55.0`
     pub(crate) git: String,
-    /// Version and commit.
+    /// The version and the commit.
     pub(crate) sapwood: String,
-    /// `the core slice`, `the whole suite`, or the scripts asked for.
+    /// `the core slice`, `the whole suite`, or the requested scripts.
     pub(crate) selection: String,
     pub(crate) processors: usize,
     pub(crate) jobs: usize,
-    /// Wall time of the whole run.
+    /// The wall time of the whole run, in seconds.
     pub(crate) seconds: u64,
 }
 
@@ -39,14 +39,14 @@ struct Whole<'a> {
     findings: &'a Findings,
 }
 
-/// Everything, for programs.
+/// Returns all results as JSON.
 pub(crate) fn json(setting: &Setting, probes: &[Probe], findings: &Findings) -> String {
     let probes = probes.iter().map(|probe| (probe.name, probe.reason)).collect();
     let whole = Whole { setting, probes, findings };
     serde_json::to_string_pretty(&whole).expect("plain data with text for keys") + "\n"
 }
 
-/// The lines a run ends with; the last is `N passed, N failed, N skipped`.
+/// Returns the summary at the end of a run; its last line is `N passed, N failed, N skipped`.
 pub(crate) fn summary(findings: &Findings) -> String {
     let mut text = String::new();
     for total in &findings.totals {
@@ -64,7 +64,7 @@ pub(crate) fn summary(findings: &Findings) -> String {
     text
 }
 
-/// The report.
+/// Returns the Markdown report.
 pub(crate) fn markdown(setting: &Setting, probes: &[Probe], findings: &Findings) -> String {
     let mut text = String::new();
     let (passed, failed, skipped) = findings.sums();
@@ -174,7 +174,7 @@ fn differences(text: &mut String, differences: &[Difference]) {
         return;
     }
     let said = |end: Option<Outcome>| end.map_or_else(|| "not reached".to_owned(), |end| end.to_string());
-    // Equal results of a case at several numbers of workers share a row.
+    // Equal outcomes of a case for several numbers of workers share a row.
     let mut rows: BTreeMap<_, BTreeSet<u32>> = BTreeMap::new();
     for one in differences {
         let row = (&one.script, one.number, &one.title, said(one.git), said(one.shim));
@@ -212,7 +212,7 @@ fn row(script: &Line) -> String {
     format!("| {} | {}{cut} | {} | {share} |", script.script, script.git.passed, shim.join("; "))
 }
 
-/// A share to one decimal, rounded down: 100% is all of them.
+/// Returns a percentage with one decimal, rounded down: only a complete part gives 100%.
 fn percent(part: usize, whole: usize) -> String {
     match whole {
         0 => "none".to_owned(),
@@ -223,7 +223,7 @@ fn percent(part: usize, whole: usize) -> String {
     }
 }
 
-/// Text that does not end the cell of a table.
+/// Escapes text for a cell of a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }

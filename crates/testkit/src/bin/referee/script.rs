@@ -1,4 +1,4 @@
-//! Runs one script in a directory of its own, bounded in time.
+//! Runs one script in a directory of its own, with a time limit.
 //!
 //! A script is the leader of a process group. The group is killed when the script ends, exceeds its
 //! time, or the referee is interrupted (`testkit::wait_for_group`).
@@ -20,32 +20,32 @@ use testkit::{
 
 use crate::{Error, tap::Tap};
 
-/// Which Git a script meets.
+/// The Git that a script runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Side {
-    /// For the names of logs.
+    /// The name for log files.
     pub(crate) name: String,
-    /// The directory whose `git` is tested, without spaces: Git's scripts do not quote it.
+    /// The directory of the `git` under test, without spaces: Git's scripts do not quote it.
     pub(crate) bin: PathBuf,
-    /// Put before `PATH`: where the shim finds the real Git.
+    /// The directory of the real Git, which is put in front of `PATH` for the shim.
     pub(crate) behind: PathBuf,
-    /// The number of checkout workers forced upon the shim.
+    /// The number of checkout workers that the shim must use.
     pub(crate) workers: Option<u32>,
 }
 
-/// How scripts are run.
+/// The limits and options of runs.
 pub(crate) struct Bounds<'a> {
     /// A script that takes longer is killed.
     pub(crate) timeout: Duration,
-    /// Where each script gets a directory of its own.
+    /// The parent of the scripts' directories.
     pub(crate) scratch: &'a Path,
-    /// Where everything a script said and did is kept, if anywhere.
+    /// The directory for the output and traces of scripts, if they are kept.
     pub(crate) logs: Option<&'a Path>,
-    /// Set when it is time to stop.
+    /// Set to stop the run.
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// How one run of a script went.
+/// The result of one run of a script.
 #[derive(Debug, Default)]
 pub(crate) struct Played {
     pub(crate) tap: Tap,
@@ -55,7 +55,7 @@ pub(crate) struct Played {
     pub(crate) invocations: Vec<Invocation>,
 }
 
-/// Runs `file`, a script in Git's `t/`, in `dir`, which is made for it and removed afterwards.
+/// Runs `file`, a script in Git's `t/`, in `dir`, which is created for it and removed afterwards.
 pub(crate) fn run(file: &Path, side: &Side, dir: &Path, bounds: &Bounds<'_>) -> Result<Played, Error> {
     fs::create_dir_all(dir).map_err(|source| Error::io("create", dir, source))?;
     let said = dir.join("stdout");
@@ -70,15 +70,15 @@ pub(crate) fn run(file: &Path, side: &Side, dir: &Path, bounds: &Bounds<'_>) -> 
     if bounds.stop.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
-    // Cut short in the middle of a character, perhaps.
+    // The output may be cut off in the middle of a character.
     let text = fs::read(&said).map_err(|source| Error::io("read", &said, source))?;
     let tap = Tap::parse(&String::from_utf8_lossy(&text));
     let invocations = shim::read(&log).map_err(|source| Error::io("read", &log, source))?;
     if let Some(logs) = bounds.logs {
         keep(dir, &logs.join(&side.name), file)?;
     }
-    // A directory that a script made undeletable goes with the scratch directory, or stays. It is
-    // no result.
+    // A directory that a script made undeletable is removed with the scratch directory, or stays.
+    // This does not affect the results.
     let _ = fs::remove_dir_all(dir);
     Ok(Played { tap, took, timed_out: !in_time, invocations })
 }
@@ -118,7 +118,7 @@ fn command(
         .env("TMPDIR", dir)
         .env("TERM", "dumb")
         .env("HARNESS_ACTIVE", "1")
-        // That Git's scripts chain their commands is for Git's own developers to check.
+        // The lint for chained commands in the scripts is a matter for Git's own developers.
         .env("GIT_TEST_EXT_CHAIN_LINT", "0")
         .env("GIT_TEST_INSTALLED", &side.bin)
         .env("TEST_OUTPUT_DIRECTORY", dir)
@@ -129,7 +129,7 @@ fn command(
     Ok(command)
 }
 
-/// Keeps what was said, and what the script's shell traced.
+/// Keeps the output and the shell trace of the script.
 fn keep(dir: &Path, to: &Path, script: &Path) -> Result<(), Error> {
     fs::create_dir_all(to).map_err(|source| Error::io("create", to, source))?;
     let name = script.file_stem().expect("a script has a name").to_string_lossy();

@@ -1,4 +1,4 @@
-//! Git's test suite: its built source, and which of its scripts are meant.
+//! Git's test suite: its built source, and the selection of scripts.
 
 use std::{
     fs,
@@ -56,14 +56,14 @@ pub(crate) const CORE: &[&str] = &[
 
 /// Git's source, built with its test helpers.
 pub(crate) struct Suite {
-    /// Absolute.
+    /// The absolute path.
     pub(crate) source: PathBuf,
-    /// Every script's name without `.sh`, sorted.
+    /// The names of all scripts without `.sh`, sorted.
     pub(crate) scripts: Vec<String>,
 }
 
 impl Suite {
-    /// Looks at the source; it must have been built.
+    /// Opens the source, which must be built.
     pub(crate) fn open(source: &Path) -> Result<Suite, Error> {
         let not_built = || Error::NotBuilt { tree: source.to_owned() };
         let source = source.canonicalize().map_err(|_| not_built())?;
@@ -83,13 +83,13 @@ impl Suite {
         Ok(Suite { source, scripts })
     }
 
-    /// The file of a script.
+    /// Returns the path of a script.
     pub(crate) fn file(&self, script: &str) -> PathBuf {
         self.source.join(format!("t/{script}.sh"))
     }
 
-    /// Returns the scripts that match any of `patterns`. A pattern without a match is an error: it
-    /// is mistyped.
+    /// Returns the scripts that match any of `patterns`. A pattern without a match is an error,
+    /// because it is probably mistyped.
     pub(crate) fn select<'p>(
         &self,
         patterns: impl IntoIterator<Item = &'p str>,

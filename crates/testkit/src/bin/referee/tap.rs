@@ -1,23 +1,24 @@
-//! The output of a test script: the Test Anything Protocol, as far as Git's scripts use it.
+//! Parses the output of a test script: the subset of the Test Anything Protocol that Git's scripts
+//! use.
 //!
-//! Only lines that begin in the first column count. Other lines are ignored: a script that died has
-//! too few cases and no plan, and [`Tap::is_whole`] finds that.
+//! Only lines that begin in the first column are parsed. Other lines are ignored: a script that
+//! died has too few cases and no plan, and [`Tap::is_whole`] detects that.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How one case ended.
+/// The outcome of one case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
     Passed,
     Failed,
-    /// A prerequisite is missing here.
+    /// A prerequisite is missing on this machine.
     Skipped,
-    /// Failed, as Git expects of it.
+    /// Failed, as Git expects.
     Broken,
-    /// Passed, though Git expects it to fail.
+    /// Passed, although Git expects a failure.
     Mended,
 }
 
@@ -42,21 +43,21 @@ pub(crate) struct Case {
     pub(crate) outcome: Outcome,
 }
 
-/// Everything a script said.
+/// The parsed output of a script.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tap {
-    /// In the order they ran.
+    /// In execution order.
     pub(crate) cases: Vec<Case>,
-    /// The number of cases, which Git's scripts say last.
+    /// The number of cases, which Git's scripts print last.
     pub(crate) plan: Option<u32>,
-    /// Why the script as a whole was skipped.
+    /// The reason why the whole script was skipped.
     pub(crate) skipped: Option<String>,
-    /// Why it gave up.
+    /// The reason why the script bailed out.
     pub(crate) gave_up: Option<String>,
 }
 
 impl Tap {
-    /// Reads what a script wrote to its standard output.
+    /// Parses the standard output of a script.
     pub(crate) fn parse(text: &str) -> Tap {
         let mut tap = Tap::default();
         for line in text.lines() {
@@ -81,20 +82,20 @@ impl Tap {
         self.gave_up.is_none() && self.plan.is_some_and(|plan| plan as usize == self.cases.len())
     }
 
-    /// The case of that number.
+    /// Returns the case with this number.
     pub(crate) fn case(&self, number: u32) -> Option<&Case> {
-        // Nearly always in its place.
+        // Nearly always the case is at its own index.
         let place = self.cases.get(number.wrapping_sub(1) as usize).filter(|case| case.number == number);
         place.or_else(|| self.cases.iter().find(|case| case.number == number))
     }
 
-    /// How many cases ended so.
+    /// Returns the number of cases with this outcome.
     pub(crate) fn count(&self, outcome: Outcome) -> usize {
         self.cases.iter().filter(|case| case.outcome == outcome).count()
     }
 }
 
-/// `7 - title`, `7 # skip title (missing WHAT)`, `7 - title # TODO known breakage`.
+/// Parses `7 - title`, `7 # skip title (missing WHAT)`, `7 - title # TODO known breakage`.
 fn case(rest: &str, plain: Outcome) -> Option<Case> {
     let (number, title) = rest.split_once(' ').unwrap_or((rest, ""));
     let number = number.parse().ok()?;
