@@ -1,11 +1,11 @@
-//! Repositories with a real history, kept as bundles outside this repository.
+//! Repositories with a real history, stored as bundles outside of this repository.
 
 use std::path::{Path, PathBuf};
 
 /// Returns the path of the file `name` in `shared/data`, the directory beside the checkout.
 ///
-/// Without the file the caller has nothing to test: the function prints a line and returns `None`.
-/// If the variable `CI` is set it panics instead, so that CI cannot pass by skipping.
+/// If the file is missing, the function prints a line and returns `None`, and the caller skips its
+/// test. If the variable `CI` is set it panics instead, so that CI cannot pass by skipping.
 pub fn shared_data(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());

@@ -1,5 +1,5 @@
-//! File systems for tests: on a file of the disk, in memory, and overlays. Each is unmounted with
-//! its value. A machine that cannot mount gets `None` and a line that says why.
+//! File systems for tests: in an image file, in memory, and overlays. Dropping a value unmounts it.
+//! On a machine that cannot mount, the functions print the reason and return `None`.
 
 use std::{
     ffi::OsString,
@@ -13,11 +13,11 @@ use std::{
 #[derive(Debug)]
 pub struct Disk {
     point: PathBuf,
-    /// The file that holds it. It is deleted after the unmounting.
+    /// The image file, which is deleted after the unmount.
     image: Option<PathBuf>,
 }
 
-/// A file system that can live in a file.
+/// A file system that can be created in an image file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Format {
@@ -27,10 +27,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// All.
+    /// All formats.
     pub const ALL: [Format; 3] = [Format::Ext4, Format::Xfs, Format::Btrfs];
 
-    /// The program that makes it, its arguments, and the least size in MiB.
+    /// Returns the mkfs program, its arguments, and the minimum size in MiB.
     fn maker(self) -> (&'static str, &'static [&'static str], u64) {
         match self {
             Format::Ext4 => ("mkfs.ext4", &["-q", "-F"], 16),
@@ -41,8 +41,8 @@ impl Format {
 }
 
 impl Disk {
-    /// Makes a file system of `mebibytes`, or of the least size that its format allows, in the new
-    /// file `image`, and mounts it on the directory `point`.
+    /// Creates a file system of `mebibytes`, or of the minimum size of its format, in the new file
+    /// `image`, and mounts it on the directory `point`.
     pub fn on_file(format: Format, mebibytes: u64, image: &Path, point: &Path) -> Option<Disk> {
         let (program, args, least) = format.maker();
         let size = mebibytes.max(least) << 20;
@@ -96,18 +96,18 @@ impl Drop for Disk {
     }
 }
 
-/// Unmounts everything that is mounted at or below a directory when it is dropped, as a test that
-/// fails may leave mounts behind.
+/// Unmounts everything at or below a directory when it is dropped, because a failing test may leave
+/// mounts behind.
 #[derive(Debug)]
 pub struct NoMountsBelow(PathBuf);
 
 impl NoMountsBelow {
-    /// Watches `dir`, which must exist.
+    /// Guards `dir`, which must exist.
     pub fn new(dir: &Path) -> NoMountsBelow {
         NoMountsBelow(dir.canonicalize().expect("a directory"))
     }
 
-    /// Drops all mounts at or below the directory at once, as a reboot does.
+    /// Detaches all mounts at or below the directory, like a reboot.
     pub fn reboot(&self) {
         unmount_below(&self.0);
     }
@@ -119,7 +119,7 @@ impl Drop for NoMountsBelow {
     }
 }
 
-/// Drops all mounts at or below `dir` at once.
+/// Detaches all mounts at or below `dir`.
 pub fn unmount_below(dir: &Path) {
     for point in mounts_below(dir).iter().rev() {
         let _ = Command::new("umount").arg("-l").arg(point).status();
@@ -130,27 +130,28 @@ pub fn unmount_below(dir: &Path) {
 pub fn mounts_below(dir: &Path) -> Vec<PathBuf> {
     let table = fs::read_to_string("/proc/self/mountinfo").expect("Linux has a mount table");
     let points = table.lines().filter_map(|line| line.split(' ').nth(4));
-    // The kernel writes a space as an octal number. No test uses other odd characters.
+    // The kernel writes a space as an octal number. No test uses other special characters.
     points.map(|point| PathBuf::from(point.replace("\\040", " "))).filter(|at| at.starts_with(dir)).collect()
 }
 
 /// The id of the user and the group without privileges that tests use.
 pub const ORDINARY: u32 = 54321;
 
-/// Makes a command run as an ordinary user. It must be able to reach its current directory.
+/// Makes a command run as an ordinary user. That user must have access to the command's current
+/// directory.
 pub fn as_ordinary_user(command: &mut Command) -> &mut Command {
     command.uid(ORDINARY).gid(ORDINARY)
 }
 
-/// Returns true if the ordinary user can reach a path. A checkout below a private home directory is
-/// out of reach.
+/// Returns true if the ordinary user can access a path. A checkout below a private home directory
+/// is not accessible.
 pub fn ordinary_user_reaches(path: &Path) -> bool {
     let mut test = Command::new("test");
     let status = as_ordinary_user(test.current_dir("/").arg("-x").arg(path)).status();
     status.is_ok_and(|status| status.success())
 }
 
-/// Gives a directory and everything in it to the ordinary user. Needs root.
+/// Makes the ordinary user the owner of a directory and everything in it. Needs root.
 pub fn give_to_ordinary_user(dir: &Path) {
     lchown(dir, Some(ORDINARY), Some(ORDINARY)).expect("root may give files away");
     let is_dir = dir.symlink_metadata().is_ok_and(|meta| meta.is_dir());
@@ -159,7 +160,7 @@ pub fn give_to_ordinary_user(dir: &Path) {
     }
 }
 
-/// Runs a command. Prints why the test is skipped if the command fails.
+/// Runs a command. If it fails, prints that the test is skipped, and the reason.
 fn succeeds(command: &mut Command) -> bool {
     match command.output() {
         Ok(output) if output.status.success() => true,

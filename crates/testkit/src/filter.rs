@@ -1,7 +1,8 @@
-//! Long-running filters, as far as they are all the same.
+//! The common part of long-running filters.
 
-/// The protocol in Perl, and the greeting: a filter's script begins with it. `lines()` returns the
-/// lines up to a flush packet, `content()` the content up to one; `packet()` and `flush()` answer.
+/// The protocol in Perl, and the handshake: a filter's script begins with it. `lines()` returns the
+/// lines up to a flush packet, `content()` the content up to one; `packet()` and `flush()` send the
+/// response.
 pub const FILTER_PROTOCOL: &str = r#"
 use strict; use warnings;
 $| = 1; binmode STDIN; binmode STDOUT;

@@ -1,4 +1,4 @@
-//! Programs that start others: waiting for one, and ending all that it started.
+//! Waits for programs that start other processes, and ends all of these.
 
 use std::{
     io,
@@ -10,15 +10,14 @@ use std::{
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// The pauses between two looks at a running program: the first one, and the longest one.
+/// The intervals between two checks of a running program: the first one, and the longest one.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LOOK: Duration = Duration::from_millis(15);
 
-/// Waits for `child`, the leader of its own process group, and tells whether it ended before
-/// `until`.
+/// Waits for `child`, the leader of its own process group. Returns true if it ended before `until`.
 ///
-/// When it has ended, is too late, or `stop` is set, the whole group is killed. The leader is
-/// reaped only afterwards: until then its number cannot become that of another group.
+/// When the child has ended, the time is over, or `stop` is set, the whole group is killed. The
+/// leader is reaped only afterwards: until then its id cannot be reused for another group.
 pub fn wait_for_group(child: &mut Child, until: Instant, stop: &AtomicBool) -> io::Result<bool> {
     let pid = Pid::from_child(child);
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

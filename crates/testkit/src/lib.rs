@@ -1,17 +1,17 @@
-//! For tests only: a hermetic place to run Git in, and Git as oracle.
+//! For tests only: a hermetic environment for Git, and Git as oracle.
 //!
 //! - [`Sandbox`]: a temporary directory with its own environment (home, configuration, clock,
 //!   identity), in which Git and the program under test run.
 //! - [`Oracle`]: a repository in two copies. Git runs a command in one, the program under test in
-//!   the other, and everything visible afterwards must be equal.
-//! - [`weather`]: a directory on a slow, failing or losing disk, for real programs.
+//!   the other, and every visible result must be equal.
+//! - [`weather`]: a directory on a slow, failing or data-losing disk, for real programs.
 //! - [`CaseInsensitive`]: a file system that ignores case.
-//! - [`disk`]: mounted file systems of other kinds, and an ordinary user.
+//! - [`disk`]: mounted file systems of other kinds, and a user without privileges.
 //! - [`ErofsImage`]: a mounted read-only image.
-//! - [`imports`]: the imports between the modules of a crate, and circles of them.
-//! - [`servers`]: `nginx`, `git daemon`, `sshd`, and a proxy that disturbs.
-//! - [`shim`]: sapwood in Git's place for other people's programs, and the log of its calls.
-//! - [`wait_for_group`]: waits for a program and ends all that it started.
+//! - [`imports`]: the imports between the modules of a crate, and import cycles.
+//! - [`servers`]: `nginx`, `git daemon`, `sshd`, and a proxy that injects faults.
+//! - [`shim`]: runs other programs with sapwood in Git's place, and reads the log of its calls.
+//! - [`wait_for_group`]: waits for a program and ends all processes that it started.
 //! - [`shared_data`]: the bundles with real histories that slow tests check out.
 //! - [`FILTER_PROTOCOL`]: the beginning of scripts of long-running filters.
 

@@ -1,5 +1,5 @@
-//! File systems that tests mount: one that ignores case, for tests of what names that are one do
-//! there, and read-only images.
+//! File systems that tests mount: one that ignores case, for tests of names that differ only in
+//! case, and read-only images.
 
 use std::{
     fs,
@@ -12,12 +12,12 @@ use nix::{
     mount::{MntFlags, MsFlags},
 };
 
-/// Unmounted with this value. A test makes one of these at most: the driver is a process, and slow.
+/// Dropping the value unmounts it. A test creates at most one: the driver is a slow process.
 pub struct CaseInsensitive(PathBuf);
 
 impl CaseInsensitive {
-    /// Mounts such a file system, kept in the new file `image`, on the directory `point`. Returns
-    /// `None`, and prints why, if the machine cannot.
+    /// Mounts such a file system from the new file `image` on the directory `point`. If the machine
+    /// cannot mount it, prints the reason and returns `None`.
     pub fn mount(image: &Path, point: &Path) -> Option<CaseInsensitive> {
         fs::File::create(image).and_then(|file| file.set_len(64 << 20)).expect("an image");
         let made = Command::new("mkntfs").args(["-F", "-Q"]).arg(image).output();
@@ -39,13 +39,13 @@ impl Drop for CaseInsensitive {
     }
 }
 
-/// A read-only file system of an EROFS image. Unmounted with this value.
+/// A mounted EROFS image, which is read-only. Dropping the value unmounts it.
 pub struct ErofsImage(PathBuf);
 
 impl ErofsImage {
-    /// Mounts the image with its extra devices on the directory `point`. Returns `None`, and prints
-    /// why, if this process may not mount. Any other failure is a panic: the kernel refuses the
-    /// image.
+    /// Mounts the image with its extra devices on the directory `point`. If this process may not
+    /// mount, prints the reason and returns `None`. Panics on any other failure, because then the
+    /// kernel refuses the image.
     pub fn mount(image: &Path, devices: &[PathBuf], point: &Path) -> Option<ErofsImage> {
         let options: Vec<String> =
             devices.iter().map(|device| format!("device={}", device.display())).collect();

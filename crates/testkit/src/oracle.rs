@@ -1,4 +1,4 @@
-//! Git as oracle: the same command in two copies of one repository, and nothing may differ.
+//! Git as oracle: runs the same command in two copies of one repository, and compares all results.
 
 use std::{
     collections::BTreeMap,
@@ -12,30 +12,30 @@ use bstr::{BString, ByteSlice as _};
 
 use crate::sandbox::{Repo, Run, Sandbox};
 
-/// The Git version whose messages are taken as the truth. With an older one only what a command
-/// did is compared, not what it said.
+/// The Git version whose messages are the reference. With an older version only effects are
+/// compared, not messages.
 const MESSAGES_OF: (u32, u32) = (2, 55);
 
-/// One repository, made twice (or more often) by the same steps.
+/// One repository, created two or more times by the same steps.
 pub struct Oracle {
     sandbox: Sandbox,
     program: PathBuf,
-    /// The copies for the program under test.
+    /// The number of copies for the program under test.
     ours: usize,
     compares_messages: bool,
 }
 
-/// Everything that can be seen of a repository and its worktree.
+/// The visible state of a repository and its worktree.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// `git ls-files --stage -t -v`
     pub index: BString,
-    /// The output of `git for-each-ref` (or, in both copies, the files that hold the refs), the
-    /// content of HEAD, and that of ORIG_HEAD.
+    /// The output of `git for-each-ref` (omitted if the files of the refs are equal in both
+    /// copies), the content of HEAD, and that of ORIG_HEAD.
     pub refs: BString,
     /// Every reflog by name.
     pub reflogs: BTreeMap<BString, BString>,
-    /// Path to (mode, content or link target), `.git` and what is in that of a submodule left out.
+    /// Path to (mode, content or link target), without `.git` directories and their content.
     pub worktree: BTreeMap<BString, (u32, BString)>,
     /// `git status --porcelain --ignored`
     pub status: BString,
@@ -48,7 +48,7 @@ pub struct Snapshot {
 const GIT: &str = "git/repo";
 const OURS: &str = "ours/repo";
 
-/// The place of the `number`th copy for the program under test.
+/// Returns the path of the copy `number` for the program under test.
 fn ours_at(number: usize) -> String {
     match number {
         0 => OURS.to_owned(),
@@ -57,8 +57,8 @@ fn ours_at(number: usize) -> String {
 }
 
 impl Oracle {
-    /// `program` is the program under test; `setup` makes the repository, and must do the same
-    /// each time it is called.
+    /// Creates the copies. `program` is the program under test; `setup` creates the repository, and
+    /// must do the same each time it is called.
     pub fn new(program: &str, setup: impl Fn(&Repo<'_>)) -> Oracle {
         let sandbox = Sandbox::new();
         for name in [GIT, OURS] {
@@ -67,13 +67,13 @@ impl Oracle {
         Oracle::of(sandbox, program, 1)
     }
 
-    /// Two copies of a repository made already. Times and inodes differ from the original's, so the
-    /// index of each is refreshed.
+    /// Creates two copies of an existing repository. Times and inodes differ from the original's,
+    /// so the index of each copy is refreshed.
     pub fn copies_of(program: &str, made: &Repo<'_>) -> Oracle {
         Oracle::several_of(program, made, 1)
     }
 
-    /// As [`Oracle::copies_of`], with several copies for the program under test: see
+    /// Like [`Oracle::copies_of`], with several copies for the program under test: see
     /// [`Oracle::same_with_each`].
     pub fn several_of(program: &str, made: &Repo<'_>, ours: usize) -> Oracle {
         let oracle = Oracle::of(Sandbox::new(), program, ours);
@@ -90,17 +90,17 @@ impl Oracle {
         Oracle { sandbox, program: program.into(), ours, compares_messages }
     }
 
-    /// The copy Git works in.
+    /// Returns the copy in which Git runs.
     pub fn git(&self) -> Repo<'_> {
         self.sandbox.repo(GIT)
     }
 
-    /// The copy the program under test works in.
+    /// Returns the copy in which the program under test runs.
     pub fn ours(&self) -> Repo<'_> {
         self.sandbox.repo(OURS)
     }
 
-    /// Does the same to all copies.
+    /// Applies the same step to all copies.
     pub fn both(&self, step: impl Fn(&Repo<'_>)) {
         step(&self.git());
         for number in 0..self.ours {
@@ -108,22 +108,22 @@ impl Oracle {
         }
     }
 
-    /// Runs `args` in both copies; panics unless all that was said and done is the same. Returns
-    /// what the program under test said.
+    /// Runs `args` in both copies; panics unless output, exit code and effects are equal. Returns
+    /// the result of the program under test.
     #[track_caller]
     pub fn same(&self, args: &[&str]) -> Run {
         self.same_in("", args)
     }
 
-    /// As [`Oracle::same`]; `context` names the case when it fails.
+    /// Like [`Oracle::same`]; a failure message contains `context`.
     #[track_caller]
     pub fn same_as(&self, context: &str, args: &[&str]) -> Run {
         self.compare(context, "", args)
     }
 
     /// Like [`Oracle::same`], but runs the program under test once in each of its copies, each time
-    /// with other global options, which must make no difference. `context` names the case in a
-    /// failure.
+    /// with other global options, which must make no difference. A failure message contains
+    /// `context`.
     #[track_caller]
     pub fn same_with_each(&self, context: &str, globals: &[&[&str]], args: &[&str]) {
         assert_eq!(globals.len(), self.ours, "one copy for each");
@@ -138,7 +138,7 @@ impl Oracle {
         }
     }
 
-    /// As [`Oracle::same`], from a directory of the worktree.
+    /// Like [`Oracle::same`], from a directory of the worktree.
     #[track_caller]
     pub fn same_in(&self, dir: &str, args: &[&str]) -> Run {
         self.compare(dir, dir, args)
@@ -151,8 +151,8 @@ impl Oracle {
         ours
     }
 
-    /// Runs `args` in a directory of both copies and compares only the answers. For commands that
-    /// change nothing: call [`Oracle::same_state`] after the last one.
+    /// Runs `args` in a directory of both copies and compares only output and exit code. For
+    /// commands that change nothing: call [`Oracle::same_state`] after the last one.
     #[track_caller]
     pub fn same_answer_in(&self, context: &str, dir: &str, args: &[&str]) -> Run {
         let theirs = self.sandbox.repo(&format!("{GIT}/{dir}")).try_git(args);
@@ -181,7 +181,7 @@ impl Oracle {
         );
     }
 
-    /// Compares the two copies as they are.
+    /// Compares the current state of the two copies.
     #[track_caller]
     pub fn same_state(&self, context: &[&str]) {
         self.same_repository(context, &self.git(), &self.ours());
@@ -189,7 +189,7 @@ impl Oracle {
 
     #[track_caller]
     fn same_repository(&self, context: &[&str], theirs: &Repo<'_>, ours: &Repo<'_>) {
-        // Where the files are the same Git need not be asked what they mean.
+        // If the files of the refs are equal, running Git on them is not necessary.
         let files = [theirs, ours].map(ref_files);
         let same_files = files[0] == files[1];
         let [theirs, ours] = [theirs, ours].map(|repo| self.look(repo, same_files));
@@ -197,7 +197,7 @@ impl Oracle {
         assert_eq!(theirs, ours, "{context:?}: state; git left, ours right");
     }
 
-    /// Looks at one copy. Git refreshes nothing while we look.
+    /// Returns the state of one copy. Git refreshes nothing meanwhile.
     pub fn snapshot(&self, repo: &Repo<'_>) -> Snapshot {
         self.look(repo, false)
     }
@@ -244,7 +244,7 @@ impl Oracle {
         }
     }
 
-    /// The program's name and the copy's place taken out of what was said.
+    /// Replaces the program's name and the path of the copy in the output.
     fn plain(&self, run: Run) -> Run {
         let root = self.sandbox.path();
         let plain = |text: BString| {
@@ -261,7 +261,7 @@ impl Oracle {
     }
 }
 
-/// The files that hold refs.
+/// Returns the files of refs with their content.
 fn ref_files(repo: &Repo<'_>) -> BTreeMap<BString, (u32, BString)> {
     let mut files = BTreeMap::new();
     collect(&repo.join(".git/refs"), &repo.join(".git/refs"), &mut files);
@@ -271,7 +271,7 @@ fn ref_files(repo: &Repo<'_>) -> BTreeMap<BString, (u32, BString)> {
     files
 }
 
-/// Copies a directory with all it holds; files keep their times.
+/// Copies a directory with its content; files keep their modification times.
 fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -285,7 +285,7 @@ fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
         } else {
             fs::copy(&source, &place)?;
             let modified = entry.metadata()?.modified()?;
-            // Objects are read-only, but not for root or for whom they were just made by.
+            // Objects are read-only, but setting a time requires write access.
             let mode = fs::metadata(&place)?.permissions();
             fs::set_permissions(&place, fs::Permissions::from_mode(mode.mode() | 0o200))?;
             fs::File::options().append(true).open(&place)?.set_modified(modified)?;

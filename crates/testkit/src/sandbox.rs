@@ -1,5 +1,5 @@
-//! A temporary directory in which nothing of the user's machine shows: own home, no system or
-//! global configuration, a fixed clock and identity, plain messages.
+//! A temporary directory that is isolated from the user's machine: own home, no system or global
+//! configuration, a fixed clock and identity, plain messages.
 
 use std::{
     ffi::OsStr,
@@ -12,7 +12,7 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use tempfile::TempDir;
 
-/// A directory that goes away with this value.
+/// A directory that is deleted when the value is dropped.
 pub struct Sandbox {
     root: TempDir,
     git: PathBuf,
@@ -25,7 +25,7 @@ impl Default for Sandbox {
 }
 
 impl Sandbox {
-    /// An empty one. Git is the one `SAPWOOD_TEST_GIT` names, or the one in `PATH`.
+    /// Creates an empty sandbox. Git is the program in `SAPWOOD_TEST_GIT`, or the one in `PATH`.
     pub fn new() -> Sandbox {
         let root = tempfile::Builder::new().prefix("sapwood-").tempdir().expect("a temporary directory");
         fs::create_dir(root.path().join("home")).expect("an empty sandbox");
@@ -33,12 +33,12 @@ impl Sandbox {
         Sandbox { root, git }
     }
 
-    /// The directory, without symbolic links in its path.
+    /// Returns the directory, without symbolic links in its path.
     pub fn path(&self) -> PathBuf {
         self.root.path().canonicalize().expect("the sandbox exists")
     }
 
-    /// A new repository `name` with branch `main` and no commit.
+    /// Creates a repository `name` with branch `main` and no commit.
     pub fn init(&self, name: &str) -> Repo<'_> {
         let repo = self.repo(name);
         fs::create_dir_all(&repo.path).expect("a new directory");
@@ -46,12 +46,12 @@ impl Sandbox {
         repo
     }
 
-    /// A directory `name` of the sandbox to run commands in.
+    /// Returns the directory `name` of the sandbox, to run commands in it.
     pub fn repo(&self, name: &str) -> Repo<'_> {
         Repo { sandbox: self, path: self.path().join(name) }
     }
 
-    /// Git's version as (major, minor).
+    /// Returns Git's version as (major, minor).
     pub fn git_version(&self) -> (u32, u32) {
         let text = self.repo("").git(&["version"]);
         let digits: Vec<u32> = text
@@ -67,7 +67,7 @@ impl Sandbox {
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Exit code; 128 + n if signal n ended it.
+    /// Exit code; 128 + n if signal n ended the command.
     pub code: i32,
     /// Standard output.
     pub stdout: BString,
@@ -107,12 +107,12 @@ impl Repo<'_> {
         Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() }
     }
 
-    /// Git with the sandbox's environment, to be run here.
+    /// Returns a Git command with the sandbox's environment and this working directory.
     pub fn git_command(&self) -> Command {
         self.command(&self.sandbox.git)
     }
 
-    /// A command with the sandbox's environment, to be run here.
+    /// Returns a command with the sandbox's environment and this working directory.
     pub fn command(&self, program: &Path) -> Command {
         let home = self.sandbox.path().join("home");
         let mut command = Command::new(program);
@@ -143,13 +143,14 @@ impl Repo<'_> {
             .env("TZ", "UTC")
             // `git reset --hard` shows progress without a terminal, once it takes long enough.
             .env("GIT_PROGRESS_DELAY", "3600")
-            // A commit waits for its maintenance, which would race with the test in the background.
+            // A commit waits for its maintenance, which would otherwise run in the background
+            // during the test.
             .env("GIT_TEST_MAINT_AUTO_DETACH", "false")
             .env("TERM", "dumb");
         command
     }
 
-    /// Writes a file, making its directories.
+    /// Writes a file, and creates its directories.
     pub fn write(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
         let path = self.join(path);
         fs::create_dir_all(path.parent().expect("below the root")).expect("directories can be made");
@@ -163,7 +164,7 @@ impl Repo<'_> {
         fs::set_permissions(self.join(path), mode).expect("the file was just written");
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     pub fn symlink(&self, target: &str, path: impl AsRef<[u8]>) {
         let path = self.join(path);
         fs::create_dir_all(path.parent().expect("below the root")).expect("directories can be made");
@@ -175,7 +176,7 @@ impl Repo<'_> {
         fs::read(self.join(path)).expect("the file exists").into()
     }
 
-    /// Removes a file, a link, or a directory with all it holds.
+    /// Removes a file, a link, or a directory with its content.
     pub fn remove(&self, path: impl AsRef<[u8]>) {
         let path = self.join(path);
         match path.symlink_metadata() {
@@ -196,7 +197,7 @@ impl Repo<'_> {
         self.git(&["commit", "-q", "--allow-empty", "-m", message]);
     }
 
-    /// The path of something below.
+    /// Returns the path of an entry below the directory.
     pub fn join(&self, path: impl AsRef<[u8]>) -> PathBuf {
         self.path.join(OsStr::from_bytes(path.as_ref()))
     }

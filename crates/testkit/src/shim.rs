@@ -1,5 +1,5 @@
-//! The shim for runs of other people's programs: putting it in Git's place, and reading the log it
-//! keeps.
+//! Runs of third-party programs with the shim: puts the shim in Git's place, and reads the shim's
+//! log.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Returns the names of the commands that sapwood serves, natively or not, from its own records.
+/// Returns the names of the commands that sapwood supports, natively or not, from its own records.
 pub fn served(sapwood: &Path) -> BTreeSet<String> {
     let listed = output(Command::new(sapwood).args(["help", "--native"])).unwrap_or_default();
     listed.lines().filter_map(|line| Some(line.split(' ').next()?.to_owned())).collect()
@@ -21,11 +21,11 @@ pub fn served(sapwood: &Path) -> BTreeSet<String> {
 /// One call of the shim.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Invocation {
-    /// The command's name; none where there was none.
+    /// The command's name; `None` without a command.
     pub command: Option<String>,
     /// The program that did the work.
     pub outcome: Handling,
-    /// Why it was not native.
+    /// The reason why it was not native.
     pub reason: Option<String>,
 }
 
@@ -37,26 +37,26 @@ pub enum Handling {
     Native,
     /// The real Git.
     HandedOver,
-    /// None: it would have been handed over, and `SAPWOOD_SHIM=native-only` forbids that.
+    /// No program: handing over is forbidden by `SAPWOOD_SHIM=native-only`.
     Refused,
 }
 
-/// How often a command was called, and how often it ran natively.
+/// The number of calls of a command, native and handed over.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// The number of native calls.
     pub native: usize,
-    /// Reason to number of times.
+    /// The number of calls by reason.
     pub handed_over: BTreeMap<String, usize>,
 }
 
 impl Tally {
-    /// All calls.
+    /// Returns the number of all calls.
     pub fn calls(&self) -> usize {
         self.native + self.handed_over.values().sum::<usize>()
     }
 
-    /// Adds another's calls.
+    /// Adds the calls of another tally.
     pub fn add(&mut self, other: &Tally) {
         self.native += other.native;
         for (reason, times) in &other.handed_over {
@@ -65,7 +65,7 @@ impl Tally {
     }
 }
 
-/// Makes `bin`: a directory of programs like the one `git` is in, but with `shim` as `git`.
+/// Creates the directory `bin` with links to the programs beside `git`, but with `shim` as `git`.
 pub fn stand_in(git: &Path, shim: &Path, bin: &Path) -> Result<(), (PathBuf, io::Error)> {
     let from = git.parent().expect("a file is in a directory");
     let at = |path: &Path, error| (path.to_owned(), error);
@@ -85,13 +85,14 @@ pub fn stand_in(git: &Path, shim: &Path, bin: &Path) -> Result<(), (PathBuf, io:
     Ok(())
 }
 
-/// The version that `git`, or the shim in its place, tells; none if it is no Git that works.
+/// Returns the version that `git`, or the shim in its place, prints; `None` if it is not a working
+/// Git.
 pub fn git_version(git: &Path) -> Option<String> {
     let said = output(Command::new(git).arg("version"));
     said.filter(|said| said.starts_with("git version"))
 }
 
-/// sapwood's version, and the commit it was built from.
+/// Returns sapwood's version, and the commit that it was built from.
 pub fn sapwood_version(git: &Path) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut describe = Command::new(git);
@@ -102,18 +103,19 @@ pub fn sapwood_version(git: &Path) -> String {
     }
 }
 
-/// Today, UTC: `2026-11-20`.
+/// Returns today's date in UTC: `2026-11-20`.
 pub fn today() -> String {
     output(Command::new("date").args(["-u", "+%F"])).unwrap_or_default()
 }
 
-/// The standard output of a command, without the end of its last line; none where it fails.
+/// Returns the standard output of a command, without its last line end; `None` if the command
+/// fails.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
-/// Reads a log. Where there is none, nothing was called; a line cut short by a kill is passed over.
+/// Reads a log. A missing log means that there were no calls. A line cut off by a kill is skipped.
 pub fn read(log: &Path) -> io::Result<Vec<Invocation>> {
     match fs::read(log) {
         Ok(text) => Ok(text
@@ -132,7 +134,7 @@ pub fn tally(calls: &[Invocation], served: &BTreeSet<String>) -> BTreeMap<String
     tallies
 }
 
-/// Counts the calls of all commands. Calls without a command stand under the empty name.
+/// Counts the calls of all commands. Calls without a command are counted under the empty name.
 pub fn tally_all(calls: &[Invocation]) -> BTreeMap<String, Tally> {
     let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
     for call in calls {
@@ -149,8 +151,8 @@ pub fn tally_all(calls: &[Invocation]) -> BTreeMap<String, Tally> {
     tallies
 }
 
-/// A reason without the place where a script happened to work: `files:///somewhere/repo'` is
-/// `files://<path>'`.
+/// Returns a reason with paths removed, which differ between runs: `files:///somewhere/repo'`
+/// becomes `files://<path>'`.
 fn anywhere(reason: &str) -> String {
     const LEAD: &str = "://";
     let Some(start) = reason.find(LEAD).map(|at| at + LEAD.len()) else { return reason.to_owned() };

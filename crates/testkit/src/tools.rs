@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-/// Returns true if the program is there. If it is not, says that the test is skipped. If the
+/// Returns true if the program exists. If it does not, prints that the test is skipped. If the
 /// variable `CI` is set it panics instead, so that CI cannot pass by skipping.
 #[must_use]
 pub fn has_program(name: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use bstr::{BString, ByteSlice as _};
 
-/// A source of chance that is the same in each run.
+/// A pseudo-random generator that is the same in each run.
 pub struct Dice(u64);
 
 /// No dot, and not all letters of `.git`: every path is valid, and every pattern is a valid line of
@@ -14,12 +14,12 @@ const NAMES: [&[u8]; 14] = [
 ];
 
 impl Dice {
-    /// Each seed gives another sequence.
+    /// Creates a generator. Each seed gives another sequence.
     pub fn new(seed: u64) -> Dice {
         Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -27,7 +27,7 @@ impl Dice {
         (self.0 >> 16) as usize % limit
     }
 
-    /// True once in `number` times.
+    /// Returns true with a probability of 1 in `number`.
     pub fn one_of(&mut self, number: usize) -> bool {
         self.below(number) == 0
     }
@@ -36,7 +36,7 @@ impl Dice {
         LETTERS[self.below(LETTERS.len())]
     }
 
-    /// One to four components.
+    /// Returns a path of one to four components.
     pub fn path(&mut self) -> BString {
         let mut path = BString::default();
         for component in 0..=self.below(4) {
@@ -51,7 +51,7 @@ impl Dice {
         path
     }
 
-    /// A path, which may have a slash at its end.
+    /// Returns a path, which may have a trailing slash.
     pub fn path_or_directory(&mut self) -> BString {
         let mut path = self.path();
         if self.one_of(4) {
@@ -123,7 +123,7 @@ impl Dice {
         pattern
     }
 
-    /// Puts a kind of `**` in the place of some of the path, and returns where that goes on.
+    /// Replaces a part of the path by a variant of `**`, and returns the position after that part.
     fn skip(&mut self, path: &[u8], at: usize, pattern: &mut BString) -> usize {
         let kinds: [&[u8]; 6] = [b"**/", b"**", b"***/", b"**\\/", b"*/", b"**/**/"];
         pattern.extend_from_slice(kinds[self.below(kinds.len())]);
@@ -134,7 +134,7 @@ impl Dice {
         }
     }
 
-    /// A bracket expression; `member` is likely in it.
+    /// Appends a bracket expression, which likely contains `member`.
     fn class(&mut self, member: Option<u8>, pattern: &mut BString) {
         pattern.push(b'[');
         if self.one_of(4) {

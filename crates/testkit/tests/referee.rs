@@ -9,8 +9,8 @@ use std::{
     process::{Command, Output},
 };
 
-/// Returns Git's built source and its git: those that `SAPWOOD_TEST_SUITE` and `SAPWOOD_TEST_GIT`
-/// name, or those of `.ci/oracle`. Returns `None`, and prints why, if they are missing.
+/// Returns Git's built source and its git: those in `SAPWOOD_TEST_SUITE` and `SAPWOOD_TEST_GIT`, or
+/// those of `.ci/oracle`. Returns `None`, and prints the reason, if they are missing.
 fn suite() -> Option<(PathBuf, PathBuf)> {
     let oracle = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/oracle");
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
@@ -41,7 +41,7 @@ fn found(dir: &Path) -> serde_json::Value {
 fn git_differs_in_nothing_from_itself() {
     let Some((source, git)) = suite() else { return };
     let dir = tempfile::tempdir().expect("a temporary directory");
-    // t2006 counts no workers, t2080 does so with the replaced probe.
+    // t2006 does not count workers; t2080 does, through the replaced probe.
     let scripts = ["t2006", "t2080", "--workers", "2", "--jobs", "2"];
     let output = referee(dir.path(), &source, &git, &git, &scripts);
     let said = String::from_utf8(output.stdout).expect("text");
@@ -72,7 +72,8 @@ fn a_git_that_errs_is_found_out() {
     let Some((source, git)) = suite() else { return };
     let dir = tempfile::tempdir().expect("a temporary directory");
     let shim = dir.path().join("shim");
-    // Wrong in one command. It logs its calls and lists its native commands, as the shim does.
+    // A program that fails one command. It logs its calls and lists its native commands, as the
+    // shim does.
     let text = format!(
         "#!/bin/sh\ncase \"$*\" in 'help --native') echo checkout-index; exit ;; esac\n\
          echo '{{\"command\":\"'\"$1\"'\",\"outcome\":\"native\"}}' >>\"$SAPWOOD_SHIM_LOG\"\n\

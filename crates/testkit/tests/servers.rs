@@ -1,4 +1,4 @@
-//! The servers of testkit serve the real Git, and the proxy does to it what it promises.
+//! The servers of testkit serve the real Git, and the proxy injects the specified faults.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -65,7 +65,7 @@ fn sshd_serves_its_user_alone() {
     assert_eq!(sshd.commands(), ran.repeat(2));
 }
 
-/// A server that sends `bytes` and waits for the end.
+/// Returns a server that sends `bytes` and waits for the end of the connection.
 fn sender(bytes: Vec<u8>) -> Acceptor {
     Acceptor::start(move |mut stream, _| {
         let _ = stream.write_all(&bytes);
@@ -74,11 +74,11 @@ fn sender(bytes: Vec<u8>) -> Acceptor {
     })
 }
 
-/// Returns all bytes that arrive until the end.
+/// Returns all bytes up to the end of the connection.
 fn receive(from: SocketAddr) -> Vec<u8> {
     let mut stream = TcpStream::connect(from).expect("somebody listens");
     let mut bytes = Vec::new();
-    // A cut may look like an error.
+    // A cut may return an error.
     let _ = stream.read_to_end(&mut bytes);
     bytes
 }
@@ -165,7 +165,7 @@ fn nothing_serves_after_the_drop() {
     assert!(TcpStream::connect(address).is_err());
     waiting.set_read_timeout(Some(Duration::from_secs(20))).expect("a time");
     let mut rest = Vec::new();
-    // The end, or a reset, but no time-out.
+    // The end or a reset, but not a timeout.
     if let Err(error) = waiting.read_to_end(&mut rest) {
         assert_ne!(error.kind(), std::io::ErrorKind::WouldBlock);
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// The variables that a text names.
+/// Returns the variables that a text contains.
 fn variables(text: &str) -> BTreeSet<String> {
     let lead = concat!("SAP", "WOOD_");
     let names = text.split(lead).skip(1).map(|rest| {

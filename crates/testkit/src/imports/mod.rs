@@ -1,4 +1,4 @@
-//! Reads the imports between the modules of a crate from its sources, and finds circles of them.
+//! Reads the imports between the modules of a crate from its sources, and finds import cycles.
 //!
 //! An import is a path in a `use` line or in an expression that begins with `crate`, `super`,
 //! `self` or the name of a child module. It leads to the file that defines the item: re-exports and
@@ -25,7 +25,7 @@ pub struct Import {
     pub to: String,
     /// The line of the import in `from`.
     pub line: usize,
-    /// The import as seen from the file's own module, e.g. `super::plan::Plan`.
+    /// The import path relative to the file's own module, e.g. `super::plan::Plan`.
     pub path: String,
 }
 
@@ -35,12 +35,12 @@ impl fmt::Display for Import {
     }
 }
 
-/// Files or directories that import each other, directly or through others.
+/// A cycle: files or directories that import each other, directly or through others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circle {
     /// The members, sorted.
     pub members: Vec<String>,
-    /// One import for each pair of members of which one imports the other.
+    /// One import for each pair of members with an import.
     pub imports: Vec<Import>,
 }
 
@@ -87,20 +87,20 @@ impl Imports {
         &self.imports
     }
 
-    /// Circles of files, largest first.
+    /// Returns the cycles between files, largest first.
     pub fn circles(&self) -> Vec<Circle> {
         self.circles_of(str::to_owned)
     }
 
-    /// Circles of modules, a module being the first `depth` parts of a file's module path: at depth
-    /// 1, `status/scan/mod.rs` belongs to `status` and `guard.rs` to `guard`. The crate root is
-    /// left out.
+    /// Returns the cycles between modules. A module is given by the first `depth` parts of a file's
+    /// module path: at depth 1, `status/scan/mod.rs` belongs to `status` and `guard.rs` to `guard`.
+    /// The crate root is left out.
     pub fn circles_at(&self, depth: usize) -> Vec<Circle> {
         self.circles_of(|file| module_at(file, depth))
     }
 
-    /// Circles of the groups that `group` puts files into, largest first. A file whose group is the
-    /// empty string is left out.
+    /// Returns the cycles between groups of files, largest first. `group` returns the group of a
+    /// file; a file whose group is the empty string is left out.
     pub fn circles_of(&self, group: impl Fn(&str) -> String) -> Vec<Circle> {
         let mut edges: BTreeMap<(String, String), &Import> = BTreeMap::new();
         for import in &self.imports {
@@ -130,8 +130,8 @@ impl Imports {
         circles
     }
 
-    /// Imports that lead from a lower floor to a higher one. `floor` gives a file's floor, the
-    /// lowest being 0, or `None` for a file that belongs to no floor.
+    /// Returns the imports from a lower floor to a higher one. `floor` returns a file's floor, from
+    /// 0 upwards, or `None` for a file that belongs to no floor.
     pub fn upward(&self, floor: impl Fn(&str) -> Option<usize>) -> Vec<&Import> {
         let is_upward = |import: &&Import| match (floor(&import.from), floor(&import.to)) {
             (Some(from), Some(to)) => from < to,
@@ -141,14 +141,14 @@ impl Imports {
     }
 }
 
-/// The first `depth` parts of a file's module path, joined by `/`; the empty string for the crate
-/// root.
+/// Returns the first `depth` parts of a file's module path, joined by `/`; the empty string for the
+/// crate root.
 pub fn module_at(file: &str, depth: usize) -> String {
     let module = module_of(file);
     module[..module.len().min(depth)].join("/")
 }
 
-/// The module path of a file: `[]` for the crate root.
+/// Returns the module path of a file: `[]` for the crate root.
 fn module_of(file: &str) -> Vec<String> {
     let mut parts: Vec<String> = file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     let is_root = parts.len() == 1 && (parts[0] == "lib" || parts[0] == "main");
@@ -158,7 +158,8 @@ fn module_of(file: &str) -> Vec<String> {
     parts
 }
 
-/// Strongly connected components with more than one member, each sorted: Tarjan's algorithm.
+/// Returns the strongly connected components with more than one member, each sorted: Tarjan's
+/// algorithm.
 fn components<'n>(next: &BTreeMap<&'n str, Vec<&'n str>>) -> Vec<Vec<&'n str>> {
     #[derive(Default)]
     struct Search<'n> {
@@ -210,7 +211,7 @@ impl Sources {
             let module = module_of(&file);
             sources.insert(module, Source::parse(file, &text));
         }
-        // Files of test modules, and those below them.
+        // Files of test modules, and the files below them.
         let tests: Vec<Vec<String>> = sources
             .iter()
             .flat_map(|(module, source)| {
@@ -225,9 +226,10 @@ impl Sources {
         Sources(sources)
     }
 
-    /// The file that defines what `path` names in `module`; `None` for an item of another crate.
+    /// Returns the file that defines the item at `path`, as seen from `module`; `None` for an item
+    /// of another crate.
     fn resolve(&self, module: &[String], path: &[String], depth: usize) -> Option<&Source> {
-        /// More re-exports of one another than this are a circle of their own.
+        /// A longer chain of re-exports must be a cycle.
         const MOST_REEXPORTS: usize = 16;
         let here = self.0.get(module)?;
         let (mut at, rest) = match path.first()?.as_str() {
@@ -272,7 +274,7 @@ impl Sources {
     }
 }
 
-/// The source files below `root`, relative to it.
+/// Lists the source files below `root`, relative to it.
 fn list(root: &Path, below: &str, files: &mut Vec<String>) {
     let entries = std::fs::read_dir(root.join(below)).expect("a source directory can be listed");
     for entry in entries {

@@ -1,13 +1,13 @@
-//! One source file: what it imports, re-exports and defines.
+//! One source file: its imports, re-exports and definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tokens::{Token, tokens};
 
-/// A path that names something of this crate.
+/// A path to an item of this crate.
 #[derive(Debug)]
 pub(super) struct UsedPath {
-    /// Its parts from the file's own module; `*` at the end is left out.
+    /// Its parts, relative to the file's own module; a final `*` is left out.
     pub(super) segments: Vec<String>,
     pub(super) line: usize,
 }
@@ -18,14 +18,14 @@ pub(super) struct Source {
     /// Relative to the source root.
     pub(super) file: String,
     pub(super) paths: Vec<UsedPath>,
-    /// The names that `use` lines of the file's own module import, and what each stands for.
+    /// The names that `use` lines of the file's own module import, and their targets.
     pub(super) uses: BTreeMap<String, Vec<String>>,
     /// The modules whose items are imported with `*`.
     pub(super) globs: Vec<Vec<String>>,
     pub(super) child_modules: BTreeSet<String>,
-    /// Child modules that only tests have.
+    /// Child modules that exist only for tests.
     pub(super) test_modules: BTreeSet<String>,
-    /// The files of such modules with a `#[path]`, relative to this file.
+    /// The files of test modules with a `#[path]`, relative to this file.
     test_paths: Vec<String>,
     defined: BTreeSet<String>,
 }
@@ -34,7 +34,7 @@ impl Source {
     pub(super) fn parse(file: String, text: &str) -> Source {
         let mut source = Source { file, ..Source::default() };
         let tokens = tokens(text);
-        // Child modules are known by name before the first of them is used.
+        // The names of child modules must be known before the first use.
         source.child_modules = declared_modules(&tokens);
         Parser { tokens: &tokens, at: 0, depth: 0, inline: Vec::new(), source: &mut source }.items();
         let tests = &source.test_modules;
@@ -42,12 +42,12 @@ impl Source {
         source
     }
 
-    /// Returns true if the file's own module defines an item called `name`.
+    /// Returns true if the file's own module defines an item with this name.
     pub(super) fn defines(&self, name: &str) -> bool {
         self.defined.contains(name)
     }
 
-    /// The files of its test modules that a `#[path]` names, relative to the source root.
+    /// Returns the files of its test modules with a `#[path]`, relative to the source root.
     pub(super) fn test_files(&self) -> impl Iterator<Item = String> + use<'_> {
         let dir = self.file.rsplit_once('/').map(|(dir, _)| format!("{dir}/")).unwrap_or_default();
         self.test_paths.iter().map(move |path| format!("{dir}{path}"))
@@ -66,9 +66,9 @@ fn declared_modules(tokens: &[(Token, usize)]) -> BTreeSet<String> {
 struct Parser<'t> {
     tokens: &'t [(Token, usize)],
     at: usize,
-    /// Open braces that are not those of inline modules.
+    /// The number of open braces, without those of inline modules.
     depth: usize,
-    /// The inline modules around, each with the depth outside of it.
+    /// The enclosing inline modules, each with the depth outside of it.
     inline: Vec<(String, usize)>,
     source: &'t mut Source,
 }
@@ -120,7 +120,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Passes over an attribute, and over the item behind it if that is for tests only.
+    /// Skips an attribute. Also skips the item after it if the item is for tests only.
     fn attribute(&mut self) {
         let (start, end) = (self.at, self.matching(self.at + 1, '[', ']'));
         let inside: Vec<&str> = (start..end).filter_map(|at| self.ident(at)).collect();
@@ -161,7 +161,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The position behind the bracket that matches the one at `at`.
+    /// Returns the position after the bracket that matches the one at `at`.
     fn matching(&self, at: usize, open: char, close: char) -> usize {
         let mut depth = 0usize;
         for next in at..self.tokens.len() {
@@ -187,7 +187,7 @@ impl Parser<'_> {
         self.use_tree(&mut Vec::new(), line);
     }
 
-    /// Reads a `use` tree whose parts so far are `above`.
+    /// Parses a `use` tree. `above` are the parts of the path so far.
     fn use_tree(&mut self, above: &mut Vec<String>, line: usize) {
         let length = above.len();
         loop {
@@ -238,7 +238,7 @@ impl Parser<'_> {
         above.truncate(length);
     }
 
-    /// A word that is the beginning of a path, or of a definition, or neither.
+    /// Parses a word, which may begin a path or a definition.
     fn word(&mut self) {
         let start = self.at;
         let line = self.tokens[start].1;
@@ -273,7 +273,7 @@ impl Parser<'_> {
         self.at += 1;
     }
 
-    /// Notes a path. In an inline module it is made one from the file's own module.
+    /// Records a path. In an inline module, the path is made relative to the file's own module.
     fn used(&mut self, mut segments: Vec<String>, line: usize) {
         let up = segments.iter().take_while(|part| *part == "super").count();
         if !self.inline.is_empty() && segments[0] != "crate" {

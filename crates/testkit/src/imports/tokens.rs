@@ -1,6 +1,6 @@
-//! Splits Rust source into the few kinds of tokens that imports are made of.
+//! Splits Rust source into the few kinds of tokens that are needed to find imports.
 
-/// A token. Literals other than strings come as identifiers or punctuation.
+/// A token. Literals other than strings are identifiers or punctuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Ident(String),
@@ -11,8 +11,8 @@ pub(super) enum Token {
     Punct(char),
 }
 
-/// The tokens of `text`, each with its line. Comments, lifetimes and character literals are left
-/// out.
+/// Returns the tokens of `text`, each with its line. Comments, lifetimes and character literals are
+/// left out.
 pub(super) fn tokens(text: &str) -> Vec<(Token, usize)> {
     let chars: Vec<char> = text.chars().collect();
     let mut found = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn tokens(text: &str) -> Vec<(Token, usize)> {
     found
 }
 
-/// The length of the block comment that `chars` begins with. Block comments nest.
+/// Returns the length of the block comment at the start of `chars`. Block comments nest.
 fn block_comment(chars: &[char]) -> usize {
     let (mut at, mut depth) = (0, 0);
     while at < chars.len() {
@@ -86,7 +86,7 @@ fn block_comment(chars: &[char]) -> usize {
     at
 }
 
-/// The length of the string literal that `chars` begins with, both quotes included.
+/// Returns the length of the string literal at the start of `chars`, both quotes included.
 fn string(chars: &[char]) -> usize {
     let mut at = 1;
     while at < chars.len() && chars[at] != '"' {
@@ -95,7 +95,7 @@ fn string(chars: &[char]) -> usize {
     (at + 1).min(chars.len()).max(2)
 }
 
-/// The length of a raw string literal from its hashes on.
+/// Returns the length of a raw string literal, counted from its hashes.
 fn raw_string(chars: &[char], hashes: usize) -> usize {
     let is_end = |at: usize| {
         chars[at] == '"' && chars[at + 1..].iter().take(hashes).filter(|&&c| c == '#').count() == hashes

@@ -1,7 +1,7 @@
-//! Accepts connections on a free port of the loopback; a thread serves each.
+//! Accepts connections on a free port of the loopback; one thread serves each.
 //!
-//! When it is dropped no new connection is accepted, and the open ones are shut down, so that the
-//! threads end.
+//! When the value is dropped, no new connection is accepted, and the open ones are shut down, so
+//! that the threads end.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// A listening socket, and the thread that accepts.
+/// A listening socket, and its accepting thread.
 pub struct Acceptor {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -35,7 +35,7 @@ impl Shared {
 }
 
 impl Acceptor {
-    /// Serves each connection by `serve`, which gets its number, from 0.
+    /// Calls `serve` for each connection, with the connection's number, from 0.
     pub fn start(serve: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> Acceptor {
         let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -97,7 +97,7 @@ fn clone(stream: TcpStream) -> io::Result<(TcpStream, TcpStream)> {
 impl Drop for Acceptor {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::SeqCst);
-        // Wakes the thread.
+        // A connection wakes the accepting thread.
         let woken = TcpStream::connect(self.address).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _ = thread.join();

@@ -1,4 +1,4 @@
-//! Certificates of a test: an authority, a server, a client.
+//! Certificates for tests: an authority, a server, a client.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use rcgen::{
 };
 
 /// Writes `ca.pem`, and `server` and `client` each as `.pem` and `.key`, into `dir`. The server's
-/// certificate holds for 127.0.0.1, and for no name.
+/// certificate is valid for 127.0.0.1, and for no host name.
 pub(super) fn write(dir: &Path) {
     let key = || KeyPair::generate().expect("ring makes keys");
     let authority_key = key();

@@ -12,12 +12,12 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Serves what is below the directory `base` of the sandbox.
+    /// Serves the repositories below the directory `base` of the sandbox.
     pub fn start(sandbox: &Sandbox, base: &str) -> Daemon {
         Daemon::with(sandbox, base, &[])
     }
 
-    /// As [`Daemon::start`], with more options of `git daemon`.
+    /// Like [`Daemon::start`], with more options of `git daemon`.
     pub fn with(sandbox: &Sandbox, base: &str, options: &[&str]) -> Daemon {
         let here = sandbox.repo(base);
         let log = sandbox.path().join("daemon.log");

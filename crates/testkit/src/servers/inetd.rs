@@ -1,6 +1,6 @@
 //! Starts a program for each connection, with the connection as its standard input and output.
 //!
-//! When it is dropped the programs are killed, each with its process group.
+//! When the value is dropped, the programs are killed, each with its process group.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::Acceptor;
 
-/// A server that starts programs.
+/// A server that starts one program per connection.
 pub(super) struct Inetd {
     acceptor: Acceptor,
     running: Running,
@@ -30,8 +30,8 @@ fn lock(running: &Running) -> MutexGuard<'_, BTreeMap<usize, Pid>> {
 }
 
 impl Inetd {
-    /// Starts the command that `command` makes for each connection. Its standard error is appended
-    /// to the file `log`.
+    /// For each connection, starts the command that `command` returns. Its standard error is
+    /// appended to the file `log`.
     pub(super) fn start(log: PathBuf, command: impl Fn() -> Command + Send + Sync + 'static) -> Inetd {
         let running = Running::default();
         let started = Arc::clone(&running);
@@ -60,8 +60,8 @@ fn spawn(mut command: Command, stream: TcpStream, log: &Path) -> Option<Child> {
     command.stdin(input).stdout(output).stderr(log).process_group(0).spawn().ok()
 }
 
-/// Waits for the program. It is reaped only after its group is forgotten: until then its number
-/// cannot become that of another group.
+/// Waits for the program. It is reaped only after its group is no longer tracked: until then its id
+/// cannot be reused for another group.
 fn reap(mut child: Child, number: usize, running: &Running) {
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while matches!(waitid(WaitId::Pid(Pid::from_child(&child)), ended), Err(rustix::io::Errno::INTR)) {}
@@ -78,7 +78,7 @@ impl Drop for Inetd {
     }
 }
 
-/// A command that can be made again and again, on any thread.
+/// A command that can be created repeatedly, on any thread.
 pub(super) struct Plan {
     program: OsString,
     dir: PathBuf,
@@ -103,7 +103,7 @@ impl Plan {
     }
 }
 
-/// Returns the text of a log, which may not have begun.
+/// Returns the text of a log, which may not exist yet.
 pub(super) fn read(log: &Path) -> String {
     String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned()
 }

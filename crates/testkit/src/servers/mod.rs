@@ -1,18 +1,18 @@
-//! Servers for tests. Each serves on a free port of the loopback, works for root and for an
-//! ordinary user, and ends when it is dropped.
+//! Servers for tests. Each listens on a free port of the loopback, works for root and for an
+//! ordinary user, and ends when the value is dropped.
 //!
 //! - [`Nginx`]: http and https.
 //! - [`Daemon`]: `git daemon`.
 //! - [`Registry`]: Debian's `docker-registry`.
 //! - `S3`: `s3s-fs`, with the feature `s3`.
 //! - [`Sshd`]: OpenSSH's server, with keys of its own.
-//! - [`Proxy`]: stands before a server: slow, far away, and unreliable.
-//! - [`Scripted`]: says whatever a test wants in Git's protocol.
+//! - [`Proxy`]: a proxy before a server, with latency, a limited rate and faults.
+//! - [`Scripted`]: sends any bytes that a test chooses, in Git's protocol.
 //! - [`Slurm`]: a cluster of several nodes.
-//! - [`Acceptor`]: any server that a closure plays.
+//! - [`Acceptor`]: any server that is implemented as a closure.
 //!
-//! The sockets are bound here. The programs inherit them, or are started once a connection, as
-//! inetd starts them. So a port is never taken by somebody else.
+//! The sockets are bound in this process. The programs inherit them, or are started once per
+//! connection, like those of inetd. So no other process can take a port.
 
 mod acceptor;
 mod certificates;

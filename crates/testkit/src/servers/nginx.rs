@@ -1,7 +1,7 @@
 //! `nginx` with `git http-backend` by `fcgiwrap`: http and https, one directory of repositories.
 //!
 //! The sockets listen before the programs start, and the programs inherit them: no other process
-//! can take the port, and nobody needs to wait.
+//! can take the port, and clients need not wait for the start.
 
 use std::{
     fmt::Write as _,
@@ -22,23 +22,23 @@ use tempfile::TempDir;
 
 use super::certificates;
 
-/// The longest time in which a server must answer its first request.
+/// The timeout for the response to the first request.
 const START: Duration = Duration::from_secs(30);
 
-/// Requests that can be served at once; each one is a process.
+/// The number of requests served in parallel; each one is a process.
 const BACKENDS: &str = "8";
 
 /// A running server.
 ///
-/// | path | answer |
+/// | path | response |
 /// |---|---|
 /// | `git/<repository>` | `git http-backend`, all versions of the protocol |
-/// | `v0/<repository>` | the same, but the server does not see the header `Git-Protocol` |
+/// | `v0/<repository>` | the same, but without the header `Git-Protocol` |
 /// | `auth/<repository>` | needs [`Nginx::USER`] and [`Nginx::PASSWORD`] |
 /// | `bearer/<repository>` | needs the bearer token [`Nginx::TOKEN`] |
 /// | `cert/<repository>` | needs the client's certificate (https only) |
-/// | `files/<path>` | the file as it is, with ranges: dumb http, bundles |
-/// | `auth-files/<path>` | the same, behind the password |
+/// | `files/<path>` | the file, with range requests: dumb http, bundles |
+/// | `auth-files/<path>` | the same, with the password |
 /// | `moved/<301, 302, 303, 307 or 308>/<path>` | a redirect to `/<path>` on the same port |
 /// | `tls/<path>` | a redirect to `/<path>` over https |
 /// | `plain/<path>` | a redirect to `/<path>` over http |
@@ -58,25 +58,25 @@ pub struct NginxOptions<'a> {
     /// that call `git http-backend`; the variable `$repository` must hold the path below the root,
     /// with a leading slash.
     pub directives: &'a str,
-    /// The repositories' programs have these settings: `("uploadpack.allowFilter", "true")`.
+    /// Settings for the programs of the repositories, such as `("uploadpack.allowFilter", "true")`.
     pub config: &'a [(&'a str, &'a str)],
 }
 
 impl Nginx {
-    /// The user's name for `auth/`.
+    /// The user name for `auth/`.
     pub const USER: &'static str = "alice";
     /// The password for `auth/`.
     pub const PASSWORD: &'static str = "open sesame";
     /// The token for `bearer/`.
     pub const TOKEN: &'static str = "dG9rZW4";
 
-    /// Serves the repositories and files below `root`. Git is the one that `SAPWOOD_TEST_GIT`
-    /// names, or the one in `PATH`.
+    /// Serves the repositories and files below `root`. Git is the program in `SAPWOOD_TEST_GIT`, or
+    /// the one in `PATH`.
     pub fn start(root: &Path) -> Nginx {
         Nginx::with(root, NginxOptions::default())
     }
 
-    /// As [`Nginx::start`], with changes.
+    /// Like [`Nginx::start`], with changes.
     pub fn with(root: &Path, options: NginxOptions<'_>) -> Nginx {
         let dir = tempfile::Builder::new().prefix("nginx-").tempdir().expect("a temporary directory");
         let at = dir.path();
@@ -109,13 +109,13 @@ impl Nginx {
         server
     }
 
-    /// Returns the http address of a path.
+    /// Returns the http URL of a path.
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}/{path}", self.http)
     }
 
-    /// Returns the https address of a path. The certificate holds for this address, and not for
-    /// `localhost`.
+    /// Returns the https URL of a path. The certificate is valid for the address in this URL, and
+    /// not for `localhost`.
     pub fn tls_url(&self, path: &str) -> String {
         format!("https://127.0.0.1:{}/{path}", self.https)
     }
@@ -140,20 +140,20 @@ impl Nginx {
         (self.dir.path().join("client.pem"), self.dir.path().join("client.key"))
     }
 
-    /// Returns all requests so far, one a line:
+    /// Returns all requests so far, one per line:
     ///
     /// `method|address|status|bytes sent|Git-Protocol|Authorization|User-Agent|Cookie|
     /// Content-Encoding|Range|X-Test|Accept|Accept-Language|Accept-Encoding|Content-Type`; an
     /// absent value is `-`.
     pub fn requests(&self) -> Vec<String> {
-        // nginx writes the line of a request when it is over. One worker serves all requests, so
-        // the lines of earlier ones are there when this one is answered.
+        // nginx logs a request at its end. One worker serves all requests, so the lines of earlier
+        // requests are complete when this one is answered.
         self.get("/ready").expect("the server answers");
         let log = fs::read_to_string(self.dir.path().join("access.log")).unwrap_or_default();
         log.lines().map(str::to_owned).filter(|line| !line.starts_with("GET|/ready|")).collect()
     }
 
-    /// Forgets the requests so far.
+    /// Clears the list of requests.
     pub fn clear_requests(&self) {
         self.get("/ready").expect("the server answers");
         let log = fs::OpenOptions::new().write(true).truncate(true).open(self.dir.path().join("access.log"));
@@ -196,7 +196,7 @@ impl Drop for Nginx {
 
 fn listen() -> TcpListener {
     let socket = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    // nginx expects that of a socket that it inherits.
+    // nginx requires this of an inherited socket.
     socket.set_nonblocking(true).expect("the socket is open");
     socket
 }
@@ -251,11 +251,11 @@ fn settings(at: &Path, root: &Path, (http, https): (u16, u16), extra: &str) -> S
         fastcgi_param HTTP_CONTENT_ENCODING $http_content_encoding;",
         exec_path.trim_end(),
     );
-    // Headers of the request are parameters by themselves; this one is hidden from the backend.
+    // Request headers become parameters by default; this setting hides them from the backend.
     let no_version = "fastcgi_pass_request_headers off;";
     let bearer = format!("Bearer {}", Nginx::TOKEN);
     let extra = extra.replace("$backend", &backend);
-    // The directory of a test is closed to the user that nginx would choose.
+    // The user that nginx would choose has no access to the directory of a test.
     let user = if rustix::process::geteuid().is_root() { "user root;" } else { "" };
     format!(
         "daemon off;

@@ -1,8 +1,8 @@
-//! A proxy before a server: a line with a rate and a latency, on which connections are cut, stall,
-//! and lose their bytes.
+//! A proxy before a server, with a rate and a latency, which can cut and stall connections and
+//! corrupt bytes.
 //!
-//! It forwards TCP and knows no protocol. Both directions have the rate and the latency of the
-//! line. All connections share the rate. Troubles happen to the bytes from the server.
+//! It forwards TCP and is independent of the protocol. Both directions have the rate and the
+//! latency of the line. All connections share the rate. Faults affect the bytes from the server.
 
 use std::{
     io::{self, Read, Write},
@@ -18,7 +18,7 @@ use std::{
 
 use super::Acceptor;
 
-/// The chunks under way on a line. They bound memory.
+/// The maximum number of chunks in transit on a line. It bounds memory.
 const UNDER_WAY: usize = 256;
 
 /// The size of a chunk in bytes.
@@ -29,34 +29,34 @@ const CHUNK: usize = 16 << 10;
 pub struct Line {
     /// Bytes a second, in each direction; `None` for no limit.
     pub rate: Option<u64>,
-    /// The time from one end to the other.
+    /// The one-way latency.
     pub latency: Duration,
 }
 
 /// A fault of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection ends.
+    /// The connection is closed.
     Cut,
-    /// Nothing arrives any more, and the connection stays.
+    /// No more data arrive, and the connection stays open.
     Stall,
-    /// One byte arrives with all its bits changed.
+    /// One byte arrives with all its bits inverted.
     Corrupt,
 }
 
-/// The bytes that are counted until a fault.
+/// The bytes that are counted up to a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// Those of all connections since the trouble was set. It happens once.
+    /// The bytes of all connections since the trouble was set. The fault occurs once.
     Once,
-    /// Those of each connection.
+    /// The bytes of each connection.
     EachConnection,
 }
 
-/// A fault and its time.
+/// A fault and the byte count at which it occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// The number of bytes from the server that arrive before it.
+    /// The number of bytes from the server that arrive before the fault.
     pub after: u64,
     /// The bytes that are counted.
     pub moment: Moment,
@@ -75,10 +75,10 @@ struct Shared {
     line: Line,
     over: AtomicBool,
     state: Mutex<State>,
-    /// Bytes from the server, and from the client, since the start.
+    /// The bytes from the server, and from the client, since the start.
     received: AtomicU64,
     sent: AtomicU64,
-    /// Bytes from the server that the client's end has.
+    /// The bytes from the server that were delivered to the client.
     delivered: AtomicU64,
 }
 
@@ -87,7 +87,8 @@ struct State {
     trouble: Option<Trouble>,
     /// Bytes from the server since the trouble was set.
     counted: u64,
-    /// The times at which the line is free, from the server and from the client.
+    /// The times at which the line becomes free, in the direction from the server and from the
+    /// client.
     free: [Option<Instant>; 2],
 }
 
@@ -96,7 +97,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the time at which a chunk arrives that is sent now.
+    /// Returns the arrival time of a chunk that is sent now.
     fn arrival(&self, direction: Direction, length: usize) -> Instant {
         let now = Instant::now();
         let Some(rate) = self.line.rate else { return now + self.line.latency };
@@ -108,8 +109,8 @@ impl Shared {
         passed + self.line.latency
     }
 
-    /// Takes note of `length` bytes from the server, of which a connection has had `before`.
-    /// Returns the fault among them, and the number of bytes before it.
+    /// Counts `length` bytes from the server; the connection has received `before` bytes before
+    /// them. Returns the fault that occurs within these bytes, and the number of bytes before it.
     fn pass(&self, before: u64, length: usize) -> Option<(Fault, usize)> {
         let mut state = self.state();
         let all = state.counted;
@@ -155,7 +156,7 @@ impl Proxy {
         });
         let forwarding = Arc::clone(&shared);
         let acceptor = Acceptor::start(move |client, _| {
-            // A server that is not there looks like one that hangs up.
+            // A missing server looks like a server that hangs up.
             let _ = forward(&forwarding, &client);
             let _ = client.shutdown(Shutdown::Both);
         });
@@ -180,19 +181,20 @@ impl Proxy {
         through
     }
 
-    /// Sets the trouble, or none. Counts from now.
+    /// Sets or clears the trouble. Counting starts now.
     pub fn set(&self, trouble: Option<Trouble>) {
         let mut state = self.shared.state();
         state.trouble = trouble;
         state.counted = 0;
     }
 
-    /// Sets a fault that happens once, after this many bytes of all connections from now.
+    /// Sets a fault that occurs once, after this many bytes of all connections, counted from now.
     pub fn once(&self, fault: Fault, after: u64) {
         self.set(Some(Trouble { after, moment: Moment::Once, fault }));
     }
 
-    /// Returns true while a trouble is set. One that happens once is over when it has happened.
+    /// Returns true while a trouble is set. A trouble with [`Moment::Once`] ends when its fault has
+    /// occurred.
     pub fn is_troubled(&self) -> bool {
         self.shared.state().trouble.is_some()
     }
@@ -207,7 +209,7 @@ impl Proxy {
         self.shared.received.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of bytes from the server that have passed the line so far.
+    /// Returns the number of bytes from the server that were delivered so far.
     pub fn delivered(&self) -> u64 {
         self.shared.delivered.load(Ordering::SeqCst)
     }
@@ -249,7 +251,7 @@ fn forward(shared: &Shared, client: &TcpStream) -> io::Result<()> {
         let end = take_from_server(shared, server, closed, &to_client);
         drop(to_client);
         if end == End::Cut {
-            // The chunks from before the cut arrive.
+            // Chunks that were sent before the cut still arrive.
             thread::sleep(shared.line.latency);
             let _ = server.shutdown(Shutdown::Both);
             let _ = client.shutdown(Shutdown::Read);
@@ -258,12 +260,13 @@ fn forward(shared: &Shared, client: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the chunks when their time has come, counts their bytes, and passes on the end.
+/// Writes the chunks at their arrival times, counts their bytes, and passes on the end of the
+/// stream.
 fn deliver(chunks: &Receiver<Chunk>, mut to: &TcpStream, counter: &AtomicU64) {
     while let Ok((due, chunk)) = chunks.recv() {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if to.write_all(&chunk).is_err() {
-            // The sender notices that nobody receives.
+            // The sender detects that there is no receiver any more.
             return;
         }
         counter.fetch_add(chunk.len() as u64, Ordering::SeqCst);
@@ -282,7 +285,7 @@ fn take_from_client(shared: &Shared, mut client: &TcpStream, to: &SyncSender<Chu
     }
 }
 
-/// How the bytes from a server end.
+/// The reason for the end of the bytes from a server.
 #[derive(PartialEq, Eq)]
 enum End {
     /// The server or the client ended the connection.

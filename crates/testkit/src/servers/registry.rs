@@ -1,4 +1,4 @@
-//! `docker-registry`: Debian's registry for OCI artifacts, with its files in a directory.
+//! `docker-registry`: Debian's registry for OCI artifacts, with its storage in a directory.
 
 use std::{
     ffi::OsStr,
@@ -19,21 +19,21 @@ use tempfile::TempDir;
 /// The program, of the package with the same name.
 const PROGRAM: &str = "/usr/bin/docker-registry";
 
-/// The longest time in which it must answer its first request.
+/// The timeout for the response to the first request.
 const START: Duration = Duration::from_secs(30);
 
-/// Ports that are tried: another process may take one before the registry does.
+/// The number of ports to try: another process may take a port before the registry does.
 const TRIES: usize = 5;
 
-/// How a registry is set up.
+/// The access control of a registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RegistryAccess {
-    /// Everybody may read, write and remove.
+    /// Reads, writes and deletions without a password.
     #[default]
     Open,
-    /// A password is needed: [`Registry::USER`], [`Registry::PASSWORD`].
+    /// A password is required: [`Registry::USER`], [`Registry::PASSWORD`].
     Password,
-    /// Everybody may read and write, and nobody remove.
+    /// Reads and writes without a password, and no deletions.
     KeepsAll,
 }
 
@@ -54,7 +54,7 @@ impl Registry {
     pub fn start(access: RegistryAccess) -> Registry {
         assert!(Path::new(PROGRAM).exists(), "there is no '{PROGRAM}': install the package docker-registry");
         let dir = tempfile::Builder::new().prefix("registry-").tempdir().expect("a temporary directory");
-        // bcrypt of the password: the only hash that the program knows.
+        // bcrypt of the password: the only hash that the program supports.
         let hash = "$2b$05$abcdefghijklmnopqrstuupx2xBUC4954936wVIjyyPHmUBFu0wCW";
         fs::write(dir.path().join("passwords"), format!("{}:{hash}\n", Registry::USER)).expect("writable");
         for _ in 0..TRIES {
@@ -124,12 +124,12 @@ http: {{ addr: {address} }}
     let copy = log.try_clone().expect("it is open");
     let mut command = Command::new(PROGRAM);
     command.args([OsStr::new("serve"), file.as_os_str()]).env_clear().stdin(Stdio::null());
-    // Without a secret it warns, and makes one.
+    // Without a secret it prints a warning and generates one.
     command.env("REGISTRY_HTTP_SECRET", "testkit").env("OTEL_TRACES_EXPORTER", "none");
     command.stdout(log).stderr(copy).process_group(0).spawn().expect("docker-registry starts")
 }
 
-/// Waits until the registry answers. Returns false if it ends, or is silent for too long.
+/// Waits until the registry responds. Returns false if it ends, or does not respond in time.
 fn is_ready(child: &mut Child, address: SocketAddr) -> bool {
     let start = Instant::now();
     while start.elapsed() < START && matches!(child.try_wait(), Ok(None)) {

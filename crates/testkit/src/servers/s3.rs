@@ -45,7 +45,7 @@ impl S3 {
         runtime.spawn(async move {
             let server = auto::Builder::new(TokioExecutor::new());
             while let Ok((socket, _)) = listener.accept().await {
-                // Answers are many small writes.
+                // Responses consist of many small writes.
                 let _ = socket.set_nodelay(true);
                 let connection = server.serve_connection(TokioIo::new(socket), service.clone()).into_owned();
                 // A client may hang up at any time.
@@ -65,8 +65,8 @@ impl S3 {
         self.dir.path().join(S3::BUCKET)
     }
 
-    /// Returns the variables with which clients reach a server at `address`: this one, or a proxy
-    /// before it.
+    /// Returns the environment variables with which clients connect to a server at `address`: this
+    /// one, or a proxy before it.
     pub fn variables(address: SocketAddr) -> Vec<(&'static str, OsString)> {
         vec![
             ("AWS_ACCESS_KEY_ID", S3::KEY.into()),

@@ -1,7 +1,7 @@
-//! Objects as files: `s3s-fs`, but for reading.
+//! Stores objects as files with `s3s-fs`, but reads them itself.
 //!
-//! `s3s-fs` hashes the whole file for each range of it, to name its content. Here the size and the
-//! time of the file name it.
+//! To compute an entity tag, `s3s-fs` hashes the whole file for each range request. Here the tag
+//! consists of the size and the modification time of the file.
 
 use std::{
     fs::File,
@@ -25,7 +25,7 @@ use s3s::{
 };
 use s3s_fs::FileSystem;
 
-/// The bytes that are read at once.
+/// The buffer size, in bytes.
 const PIECE: usize = 256 << 10;
 
 /// See the module.
@@ -40,7 +40,7 @@ impl Files {
     }
 }
 
-/// The next bytes of a file. A thread of the server waits for the disk.
+/// A stream of the bytes of a file. A server thread waits for the disk.
 struct Pieces {
     file: File,
     left: usize,

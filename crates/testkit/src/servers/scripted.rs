@@ -1,7 +1,8 @@
-//! A server of Git's protocol that says whatever a test wants: over `git://`, or over http.
+//! A server of Git's protocol that sends any bytes that a test chooses: over `git://`, or over
+//! http.
 //!
-//! It takes the client's words for granted, and answers each request by the replies of the test. A
-//! request is known by its words: `command=ls-refs`, `command=fetch`, or `want` lines.
+//! It does not validate requests, and sends the replies of the test. A request is classified by the
+//! words in it: `command=ls-refs`, `command=fetch`, or `want` lines.
 
 use std::{
     io::{Read, Write},
@@ -10,10 +11,10 @@ use std::{
 
 use super::Acceptor;
 
-/// A question of a client.
+/// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// The beginning: capabilities, and with protocol version 0 the refs.
+    /// The start of a connection: capabilities, and with protocol version 0 the refs.
     Greeting,
     /// `command=ls-refs`
     Refs,
@@ -21,35 +22,34 @@ pub enum Question {
     Haves,
     /// A request for objects that ends with `done`.
     Pack,
-    /// Anything else.
+    /// Any other request.
     Other,
 }
 
-/// The words after a reply.
+/// The action after a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Then {
-    /// The next request is read.
+    /// Read the next request.
     #[default]
     GoOn,
-    /// The connection ends.
+    /// Close the connection.
     HangUp,
-    /// Nothing follows, and the connection stays.
+    /// Send nothing more, and keep the connection open.
     Stall,
 }
 
 /// A reply.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
-    /// Over http: the status line and the headers, without the empty line. `None` for the usual
-    /// ones.
+    /// Over http: the status line and the headers, without the empty line. `None` for the default.
     pub head: Option<String>,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// The words that follow.
+    /// The action after the reply.
     pub then: Then,
 }
 
-/// The protocol that carries the dialogue.
+/// The transport protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Carrier {
@@ -73,13 +73,13 @@ impl From<std::io::Error> for Gone {
 }
 
 impl Scripted {
-    /// Starts a server. `answer` gets each question, and the words of the request.
+    /// Starts a server. `answer` receives each request, classified and as bytes.
     pub fn start(
         carrier: Carrier,
         answer: impl Fn(Question, &[u8]) -> Reply + Send + Sync + 'static,
     ) -> Scripted {
         let acceptor = Acceptor::start(move |stream, _| {
-            // A client that hangs up has heard enough.
+            // A client that hangs up is not an error.
             let _ = match carrier {
                 Carrier::Git => talk(&stream, &answer),
                 Carrier::Http => serve(&stream, &answer),
@@ -120,7 +120,7 @@ pub fn band(number: u8, bytes: &[u8]) -> Vec<u8> {
     bytes.chunks(8000).flat_map(|chunk| packet([&[number], chunk].concat())).collect()
 }
 
-/// Tells the question of a request.
+/// Classifies a request.
 fn question(request: &[u8]) -> Question {
     let has = |words: &str| request.windows(words.len()).any(|window| window == words.as_bytes());
     if has("command=ls-refs") {
@@ -161,7 +161,7 @@ fn talk(stream: &TcpStream, answer: &impl Fn(Question, &[u8]) -> Reply) -> Resul
     say(Question::Greeting, &request)?;
     loop {
         request.clear();
-        // A request ends with a flush packet, and `done` of version 0 without one.
+        // A request ends with a flush packet; in version 0, `done` ends it without a flush packet.
         while hear_packet(stream, &mut request)? && !request.ends_with(b"0009done\n") {}
         if request == b"0000" {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Slurm: one controller and several nodes on this machine, each node a `slurmd` of its own.
 //!
-//! The programs run in a network namespace, so their ports are free, and nobody else reaches them.
-//! They share the mounts of the test. When the value is dropped, every process in the namespace is
-//! killed: the daemons, and the jobs that still run.
+//! The programs run in a network namespace, so their ports are free, and other processes cannot
+//! connect to them. They share the mounts of the test. When the value is dropped, every process in
+//! the namespace is killed: the daemons, and the jobs that still run.
 
 use std::{
     fs::{self, File},
@@ -16,10 +16,10 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The programs, which live where an ordinary user's `PATH` does not lead.
+/// The programs, which are not in an ordinary user's `PATH`.
 const PROGRAMS: [&str; 3] = ["munged", "slurmctld", "slurmd"];
 
-/// Makes the network. The name of a machine has no address while the loopback alone is up.
+/// Creates the network. The host name has no address while only the loopback is up.
 const NETWORK: &str = "ip link set lo up
     ip link add name cluster0 type bridge
     ip address add 10.99.0.1/24 dev cluster0
@@ -27,23 +27,23 @@ const NETWORK: &str = "ip link set lo up
     echo up
     exec sleep infinity";
 
-/// The longest time until all nodes are idle.
+/// The timeout until all nodes are idle.
 const START: Duration = Duration::from_secs(60);
 
 /// A running cluster with the nodes `node1`, `node2` and so on.
 pub struct Slurm {
     dir: PathBuf,
-    /// A process that does nothing. It keeps the namespace.
+    /// A process that keeps the namespace alive.
     namespace: Child,
     daemons: Vec<Child>,
 }
 
 impl Slurm {
-    /// Starts a cluster with its files in the new directory `dir`, which every user must be able to
-    /// reach. `settings` are added to `slurm.conf`. Each node runs two jobs at once.
+    /// Starts a cluster with its files in the new directory `dir`, which must be accessible to
+    /// every user. `settings` are added to `slurm.conf`. Each node runs two jobs at once.
     ///
-    /// Returns `None`, and prints why, for an ordinary user or if a program is missing; under CI
-    /// that is a failure.
+    /// Returns `None`, and prints the reason, for an ordinary user or if a program is missing;
+    /// under CI that is a failure.
     pub fn start(dir: &Path, nodes: usize, settings: &str) -> Option<Slurm> {
         let missing = PROGRAMS.iter().find(|name| program(name).is_none());
         let is_root = rustix::process::geteuid().is_root();
@@ -109,7 +109,8 @@ impl Slurm {
         self.daemons.push(command.spawn().expect("the program was found"));
     }
 
-    /// Returns a command of this cluster, as `sbatch` or `squeue`, in the cluster's namespace.
+    /// Returns a command of this cluster, such as `sbatch` or `squeue`, which runs in the cluster's
+    /// namespace.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.namespace.id())).arg(program);
@@ -117,7 +118,7 @@ impl Slurm {
         command
     }
 
-    /// Returns the state of each node, one a line.
+    /// Returns the state of each node, one per line.
     pub fn state(&self) -> String {
         let mut sinfo = self.command(Path::new("sinfo"));
         let output =
@@ -125,7 +126,7 @@ impl Slurm {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Waits until no job is left, and no node works on an epilog. Fails after `limit`.
+    /// Waits until no job is left, and no node runs an epilog. Panics after `limit`.
     pub fn wait_until_idle(&self, limit: Duration) {
         let until = Instant::now() + limit;
         loop {
@@ -144,12 +145,12 @@ impl Slurm {
         String::from_utf8_lossy(&fs::read(self.dir.join("log").join(daemon)).unwrap_or_default()).into_owned()
     }
 
-    /// Returns the names of the processes of the cluster that are not its daemons: those of jobs.
+    /// Returns the names of the cluster's processes that are not daemons: those of jobs.
     pub fn processes_of_jobs(&self) -> Vec<String> {
         let daemons: Vec<u32> = self.daemons.iter().map(Child::id).chain([self.namespace.id()]).collect();
         let others = self.processes().into_iter().filter(|id| !daemons.contains(id));
         let names = others.filter_map(|id| fs::read_to_string(format!("/proc/{id}/comm")).ok());
-        // The controller starts this one for its own scripts.
+        // The controller starts this process for its own scripts.
         names.filter(|name| name != "slurmscriptd\n").collect()
     }
 

@@ -1,7 +1,7 @@
 //! OpenSSH's server, for the user who runs the tests, with keys of its own.
 //!
 //! A client needs the options of [`Sshd::ssh`]. Commands run in the sandbox's environment, and are
-//! written down.
+//! logged.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use std::{
 use super::inetd::{Inetd, Plan, read};
 use crate::Sandbox;
 
-/// The places of the program. It is run by its full path.
+/// The paths of the program. It is run by its full path.
 const PROGRAMS: [&str; 3] = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd"];
 
 /// A running server.
@@ -25,8 +25,8 @@ pub struct Sshd {
 }
 
 impl Sshd {
-    /// Starts a server. Returns `None`, and prints why, if there is no `sshd`; under CI that is a
-    /// failure.
+    /// Starts a server. Returns `None`, and prints the reason, if there is no `sshd`; under CI that
+    /// is a failure.
     pub fn start(sandbox: &Sandbox) -> Option<Sshd> {
         let Some(program) = PROGRAMS.iter().find(|program| Path::new(program).exists()) else {
             assert!(!crate::tools::in_ci(), "there is no sshd, and under CI a test may not skip");
@@ -35,7 +35,8 @@ impl Sshd {
         };
         let dir = sandbox.path().join("sshd");
         fs::create_dir(&dir).expect("one server a sandbox");
-        // Root's server wants its empty directory; the package makes it when the service starts.
+        // Root's server requires this empty directory; the package creates it when the service
+        // starts.
         if rustix::process::geteuid().is_root() {
             fs::create_dir_all("/run/sshd").expect("root may make it");
         }
@@ -61,7 +62,7 @@ impl Sshd {
         format!("ssh://{}@{}{}", self.user, self.address(), path.display())
     }
 
-    /// Returns the name of the user whom the server lets in.
+    /// Returns the name of the user who can log in.
     pub fn user(&self) -> &str {
         &self.user
     }
@@ -71,13 +72,13 @@ impl Sshd {
         format!("{}@127.0.0.1:{path}", self.user)
     }
 
-    /// Returns the client's command with its options, as `GIT_SSH_COMMAND` takes it.
+    /// Returns the client's command with its options, for `GIT_SSH_COMMAND`.
     pub fn ssh(&self) -> String {
         format!("ssh -F '{}'", self.dir.join("ssh_config").display())
     }
 
-    /// Returns the commands that were run, one a line, each after the protocol that it was asked
-    /// for (`version=2`) and a space.
+    /// Returns the commands that were run, one per line, each after the requested protocol version
+    /// (`version=2`) and a space.
     pub fn commands(&self) -> String {
         read(&self.dir.join("commands"))
     }
@@ -124,7 +125,7 @@ fn make_keys(dir: &Path) {
     fs::copy(dir.join("key.pub"), dir.join("authorized")).expect("a key was made");
 }
 
-/// Writes the program that runs every command, in the sandbox's environment.
+/// Writes the wrapper that runs every command in the sandbox's environment.
 fn write_serve(dir: &Path, sandbox: &Sandbox) {
     let quote = |text: &std::ffi::OsStr| format!("'{}'", text.to_string_lossy().replace('\'', "'\\''"));
     let command = sandbox.repo("").git_command();
@@ -151,7 +152,7 @@ fn write_settings(dir: &Path) {
         "KbdInteractiveAuthentication no".to_owned(),
         "PermitRootLogin yes".to_owned(),
         "PidFile none".to_owned(),
-        // The directory of the test may be writable for all.
+        // The directory of the test may be writable for all users.
         "StrictModes no".to_owned(),
         "UsePAM no".to_owned(),
         "PrintMotd no".to_owned(),
