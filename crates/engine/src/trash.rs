@@ -1,4 +1,5 @@
-//! Removal of directories with everything in them: through a trash, or at once and in parallel.
+//! Removal of directories with everything in them: through a trash, or in the foreground and in
+//! parallel.
 //!
 //! Promise: only the named tree is touched. No symbolic link is followed, and no other file system
 //! and no mount point is entered. Each path that cannot be removed is reported, and the directories

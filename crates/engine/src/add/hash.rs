@@ -53,7 +53,7 @@ pub enum Error {
     OtherHash { path: BString },
     #[error("the content of '{path}' collides in SHA-1")]
     Collision { path: BString },
-    /// The object directory did not accept the object.
+    /// The object could not be stored in the object directory.
     #[error("{source}")]
     Store { objects: PathBuf, source: store::Error },
     /// A filter failed, or `core.safecrlf` refuses the line ends. Git stops at once.

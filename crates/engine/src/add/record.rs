@@ -1,4 +1,4 @@
-//! Many worktree files as objects, with several workers.
+//! Records many worktree files as objects, with several workers.
 //!
 //! Files that a long-running filter converts have a lane of their own. The filter serves one file
 //! at a time, and the other workers do not wait for it. Results are in the order of the paths.
@@ -30,7 +30,7 @@ const STEPS_PER_FILE: usize = 8;
 /// The line ends of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineEnds {
-    /// Text that was committed with CRLF keeps it where the attributes leave it open.
+    /// Text that was committed with CRLF keeps it, unless attributes specify otherwise.
     AsBefore,
     /// All text gets the line ends that its attributes specify (`--renormalize`).
     Renormalized,

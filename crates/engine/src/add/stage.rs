@@ -317,7 +317,7 @@ impl Staging {
         (old.stat, old.oid, old.mode, old.flags) = (entry.stat, entry.oid, entry.mode, entry.flags);
     }
 
-    /// Returns the paths and stages of the entries below `dir`, in no order.
+    /// Returns the paths and stages of the entries below `dir`, in arbitrary order.
     fn below(&self, dir: &BStr) -> impl Iterator<Item = (&BStr, Stage)> {
         let (first, end) = ([dir.as_bytes(), b"/"].concat(), [dir.as_bytes(), b"0"].concat());
         let bounds = (Bound::Included(first.as_slice()), Bound::Excluded(end.as_slice()));
@@ -330,8 +330,8 @@ impl Staging {
         edited.into_iter().chain(kept.filter(|(path, _)| !self.edits.contains_key(*path)))
     }
 
-    /// Returns the paths that cannot coexist with a new entry of `path`: those below it, and the
-    /// files at its directories.
+    /// Returns the paths that cannot coexist with a new entry of `path`: those below it, and files
+    /// at the paths of its parent directories.
     fn conflicting(&self, path: &BStr, stage: Stage) -> Vec<BString> {
         let below = self.below(path).filter(|(_, of)| *of == stage).map(|(path, _)| path.to_owned());
         let mut conflicting: Vec<BString> = below.collect();

@@ -43,7 +43,7 @@ pub enum WriteTreeError {
     Both(Vec<(BString, BString)>),
     #[error("invalid object {:06o} {oid} for '{path}'", .mode.bits())]
     Missing { mode: Mode, oid: ObjectId, path: BString },
-    /// The directories are nested more deeply than Git reads trees.
+    /// The directories are nested more deeply than Git supports.
     #[error("exceeded maximum allowed tree depth")]
     Depth,
     #[error(transparent)]
@@ -130,7 +130,8 @@ fn is_invalid(root: &CacheTree, directory: &BStr) -> bool {
     root.find(directory).is_some_and(|node| node.valid.is_none())
 }
 
-/// Returns an error if the index has unmerged entries, or a file in the place of a directory.
+/// Returns an error if the index has unmerged entries, or a path that is both a file and a
+/// directory.
 fn verify(index: &Index) -> Result<(), WriteTreeError> {
     if index.is_unmerged() {
         let unmerged = index.entries().iter().filter(|entry| entry.stage != Stage::Normal);

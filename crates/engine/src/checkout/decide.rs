@@ -135,7 +135,7 @@ pub(super) trait Queries {
 pub(super) struct Decided {
     /// One edit for each path, sorted.
     pub(super) edits: Vec<Edit>,
-    /// The paths to write, each once, in no order.
+    /// The paths to write, each once, in arbitrary order.
     pub(super) writes: Vec<(BString, Premise)>,
     pub(super) removals: Vec<Removal>,
     pub(super) refusals: Vec<Refusal>,
@@ -146,7 +146,7 @@ pub(super) struct Decided {
     /// Unchanged entries whose position relative to the sparse worktree changes. The value is true
     /// if the entry is outside now.
     pub(super) sparse_marks: Vec<(usize, bool)>,
-    /// Paths that stay in the worktree against the sparse patterns.
+    /// Paths that stay in the worktree contrary to the sparse patterns.
     pub(super) sparse_leftovers: Vec<SparseLeftover>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - [`plan()`] decides everything before anything is changed, by the numbered cases of `cases`.
 //! - [`execute()`] is the only code that changes the worktree.
-//! - [`record()`] updates the index to the outcomes.
+//! - [`record()`] updates the index according to the outcomes.
 
 pub mod cases;
 mod cleared;

@@ -122,7 +122,7 @@ pub struct PlanOptions {
     /// `--no-overwrite-ignore`).
     pub overwrite_ignored: bool,
     /// Treat a file with changed stat data but equal content as unchanged. `checkout` and `switch`
-    /// refresh the index first and so do this. `reset` and `read-tree` do not.
+    /// do so, because they refresh the index first. `reset` and `read-tree` do not.
     pub refresh: bool,
     /// The command's current directory, relative to the worktree, without a slash at the end.
     /// `None` for the root or a directory outside. Git never removes this directory.

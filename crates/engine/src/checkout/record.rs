@@ -1,4 +1,4 @@
-//! Recording: the update of the plan's index to the outcomes.
+//! Recording: updates the plan's index according to the outcomes.
 //!
 //! A written entry gets the stat of the file that was written. Every other planned entry keeps, or
 //! gets, a stat of zeros, which matches no file, so that the next command compares the content.
@@ -16,10 +16,11 @@ use crate::look::stat::index_stat;
 
 use super::{Outcome, Plan, Report};
 
-/// Updates the plan's index to the outcomes. The caller then writes it with `store::index::commit`.
+/// Updates the plan's index according to the outcomes. The caller then writes it with
+/// `store::index::commit`.
 ///
-/// A failed or stale step leaves the target's entry in the index, as in Git: the difference shows
-/// as a change in the worktree.
+/// A failed or stale step leaves the target's entry in the index, as in Git: the difference is
+/// reported as a change in the worktree.
 pub fn record(plan: Plan, report: &Report) -> Index {
     let _phase = profile::span(Phase::Index);
     let Plan { mut index, writes, .. } = plan;

@@ -36,7 +36,7 @@ pub struct Refusal {
     pub path: BString,
 }
 
-/// The reasons why a path stays against the sparse patterns, in the order in which Git reports
+/// The reasons why a path stays contrary to the sparse patterns, in the order in which Git reports
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SparseLeftoverKind {
@@ -51,7 +51,7 @@ pub enum SparseLeftoverKind {
     Refused(RefusalKind),
 }
 
-/// A path that stays in the worktree against the sparse patterns.
+/// A path that stays in the worktree contrary to the sparse patterns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SparseLeftover {
     /// The reason.

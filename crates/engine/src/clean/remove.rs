@@ -163,7 +163,7 @@ pub fn remove(
     Ok(run.outcomes.into_iter().map(|outcome| outcome.into_inner().unwrap_or_default()).collect())
 }
 
-/// The most doomed files of one directory that form one job.
+/// The maximum number of doomed files of one directory in a job.
 const FILES_PER_JOB: usize = 256;
 
 enum Job {
@@ -193,7 +193,7 @@ enum ReportTo {
     Parent(Arc<Node>, usize),
 }
 
-/// The names in a directory, and a handle above it that reaches it.
+/// The names in a directory, and a handle of a parent directory.
 struct Listed {
     names: Vec<BString>,
     from: Arc<Handle>,

@@ -4,9 +4,9 @@
 //! while its workers wait, as long as that makes it faster, and it may shrink again (`tuner`).
 //! The first few workers sample progress, each after a step, at most every few milliseconds.
 //!
-//! Workers share the units by stealing (`queue`). A worker that has to leave does so at once and
-//! others take over its units, at the latest the caller when all others have left. So every unit is
-//! done. If no more threads can be started, the running ones do the work.
+//! Workers share the units by stealing (`queue`). A worker that has to leave leaves immediately.
+//! The other workers, or in the end the caller, take over its units, so every unit is done. If no
+//! more threads can be started, the running ones do the work.
 
 mod batch;
 mod deferred;
@@ -84,7 +84,7 @@ pub(crate) struct Crew<'t> {
     pub(crate) first: usize,
     pub(crate) limit: usize,
     cores: usize,
-    /// An earlier phase found that the workers wait.
+    /// True if an earlier phase found that the workers wait.
     large: bool,
     disk: DiskKind,
     tuning: Option<&'t Tuning>,
@@ -457,7 +457,7 @@ struct Sampler {
     /// tenth of a stat.
     to_skip: usize,
     skipped: usize,
-    /// How often the clock was read since the last sample.
+    /// The number of clock reads since the last sample.
     clock_reads: usize,
 }
 

@@ -7,9 +7,9 @@
 //! worktree is changed.
 //!
 //! Order: stat every file, in parallel. If some files were written in the current second, wait for
-//! its end and stat all files again. Then read the files whose stat data do not decide. Any later
-//! change thus gets another time than the recorded one, and an index written now is younger than
-//! all files. No entry is racy, and the next status reads no file.
+//! its end and stat all files again. Then read the files whose stat data are inconclusive. Any
+//! later change thus gets another time than the recorded one, and an index written now is younger
+//! than all files. No entry is racy, and the next status reads no file.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

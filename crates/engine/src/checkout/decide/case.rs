@@ -111,7 +111,7 @@ pub(in crate::checkout) fn question(
             policy.kind == Kind::OneWay && forced && policy.updates() && !is_trusted(index, entry)
         }
         (Action::Keep | Action::Refuse, _) | (Action::Unmerged, Slot::Nothing) => return None,
-        // The index already holds the result, so nothing is overwritten.
+        // The index already contains the result, so nothing is overwritten.
         (Action::Take(source), Slot::Merged(at)) if is_indexed(row, source, index, at) => return None,
         (Action::Take(_), Slot::Nothing) if policy.excludes(row.path.as_bstr()) => return None,
         (_, Slot::Nothing | Slot::Unmerged(_)) => policy.updates() && !overwrites,
@@ -147,8 +147,8 @@ fn is_indexed(row: &Row, source: Source, index: &Index, at: usize) -> bool {
     source_side(row, source) == Side::Entry(entry.mode, entry.oid)
 }
 
-/// Returns true for an entry whose file is not checked while nothing changes: the file is known to
-/// match, is absent on purpose, or is unchanged according to the file system monitor.
+/// Returns true for an entry whose file is not checked if the entry does not change: the file is
+/// known to match, is absent on purpose, or is unchanged according to the file system monitor.
 pub(in crate::checkout) fn is_trusted(index: &Index, entry: &Entry) -> bool {
     entry.flags.intersects(Flags::UPTODATE | Flags::SKIP_WORKTREE) || index.is_fsmonitor_valid(entry)
 }

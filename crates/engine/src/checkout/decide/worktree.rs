@@ -91,7 +91,8 @@ impl Decider<'_> {
             }
             return Ok(Check::Allowed(Premise::Anything));
         }
-        // Git also checks the submodule here. Files that are not the submodule's are not protected.
+        // Git also checks the submodule here. Files that do not belong to the submodule are not
+        // protected.
         if matches!(fact.seen, Seen::There(_))
             && self.follows(path, mode)?
             && !self.can_move(path, Start::Commit(oid), None)?
@@ -139,8 +140,8 @@ impl Decider<'_> {
         }
     }
 
-    /// Git's `verify_clean_subdirectory`: the directory at `path`, which is to be replaced, holds
-    /// only clean tracked files (they are removed) and ignored files.
+    /// Git's `verify_clean_subdirectory`: the directory at `path`, which is to be replaced,
+    /// contains only clean tracked files, which are removed, and ignored files.
     pub(super) fn verify_clean_subdirectory(&mut self, path: &BStr, mode: Mode) -> Result<Check, LookError> {
         if mode.is_gitlink() {
             return Ok(Check::Allowed(Premise::Directory));

@@ -1,9 +1,9 @@
 //! Batches: steps of neighbouring directories that one worker performs in pack order.
 //!
-//! Deltas of each other lie together in a pack, and often in different directories of a tree
-//! (generations of one driver's headers). A batch of some hundred files in pack order decodes such
-//! objects while their base is in the cache. It spans few enough directories to keep their handles
-//! open.
+//! Objects that are deltas of each other are close together in a pack, but often belong to
+//! different directories of a tree, such as generations of one driver's headers. A batch of some
+//! hundred files in pack order decodes such objects while their base is in the cache. It spans few
+//! enough directories to keep their handles open.
 
 use std::ops::Range;
 

@@ -97,7 +97,7 @@ impl Missing {
 }
 
 /// Returns the steps that replace the same file: their names are equal on this file system, or they
-/// are hard links. Removing the file under one name changes its stat data under the other.
+/// are hard links. Removing the file under one name affects the other name.
 fn shared_files(writes: &[Write]) -> BTreeSet<usize> {
     let mut seen: HashMap<FileId, usize> = HashMap::new();
     let mut shared_files = BTreeSet::new();

@@ -7,8 +7,8 @@
 //! as with a single worker. The steps that Git reports as collided are
 //! [`Collided`](Outcome::Collided).
 //!
-//! In one exception, also Git's, a symbolic link of a clone never replaces a directory of this run,
-//! because it would redirect later writes (CVE-2024-32002).
+//! There is one exception, as in Git: in a clone, a symbolic link never replaces a directory of
+//! this run, because it would redirect later writes (CVE-2024-32002).
 //!
 //! A file system in user space or on a network releases closed files with a delay. Until then a
 //! removed file exists under another name and its directory cannot be removed, and a reused inode

@@ -49,7 +49,7 @@ impl From<repo::Error> for Stop {
     }
 }
 
-/// The tools of one thread, with buffers that are reused.
+/// The reader, the converter and the reusable buffers of one thread.
 pub(super) struct Worker<'r> {
     pub(super) run: &'r Run<'r>,
     pub(super) handles: Handles<'r>,

@@ -164,8 +164,8 @@ impl<'r> Run<'r> {
     }
 }
 
-/// Executes a plan. An error means that attributes or filters could not be read; nothing was
-/// changed then.
+/// Executes a plan. Returns an error if attributes or filters cannot be read. Nothing was changed
+/// in that case.
 pub fn execute(
     repo: &repo::Repository,
     worktree: &sys::Dir,

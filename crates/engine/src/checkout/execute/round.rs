@@ -57,7 +57,7 @@ fn create<'r>(
         [&file_dirs, &link_dirs].map(|directories| Round { run, directories, outcomes, blocked });
     let lane = Lane::new(&file_round);
     thread::scope(|scope| {
-        // The name of Git's worker processes in its traces.
+        // The name of Git's worker processes.
         file_round.work("checkout_worker", &|| lane.start(scope));
         link_round.work("link", &|| unreachable!("links have no filters"));
     });

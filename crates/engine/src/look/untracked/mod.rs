@@ -63,7 +63,7 @@ pub struct Options {
     pub directories: Directories,
     /// How ignored paths are reported.
     pub ignored: Ignored,
-    /// How other repositories in the worktree are reported.
+    /// The treatment of other repositories in the worktree.
     pub nested: Nested,
     /// The number of threads.
     pub workers: Workers,

@@ -37,7 +37,7 @@ pub struct AddOptions<'a> {
     pub big_file_threshold: u64,
     /// The facts about the commit that are passed to filters.
     pub metadata: repo::convert::Metadata,
-    /// The sync policy. A base is synced unless syncing is off altogether.
+    /// The sync policy. A base is synced unless syncing is disabled.
     pub fsync: &'a store::Fsync,
     /// `core.sharedRepository`
     pub shared: store::SharedRepository,
