@@ -1,12 +1,12 @@
-//! `fetch` beside Git: refs, reflogs, FETCH_HEAD, shallow file, words and exit codes.
+//! `fetch` compared with Git: refs, reflogs, FETCH_HEAD, shallow file, messages and exit codes.
 //!
-//! Each copy of the repository has a server beside it, which is a path.
+//! Each copy of the repository has its own server in a directory next to it.
 
 use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
 
-/// Makes the server, clones it, and lets the server go on.
+/// Creates the server, clones it, and adds commits on the server.
 const HISTORY: &str = "
 git init -q --initial-branch=main ../server
 (
@@ -62,8 +62,8 @@ fn same(script: &str, args: &[&str]) {
     assert!(odd.is_empty(), "{script} {args:?}: {odd:?}");
 }
 
-/// The files of a directory, without those of packs that hold pack data: the bytes of a pack are
-/// not prescribed. A `.promisor` file counts with its content.
+/// Returns the files of a directory. A pack's files are listed by suffix only, because the bytes of
+/// a pack may differ. A `.promisor` file is listed with its content.
 fn beside(directory: &std::path::Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut seen: Vec<String> = entries
@@ -185,7 +185,7 @@ fn changes_where_history_is_cut_off() {
     ] {
         same(shallow, args);
     }
-    // A tag of a commit at the old boundary arrives by a request of its own.
+    // A tag of a commit at the old boundary arrives by a separate request.
     let tagged = [shallow, "; git -C ../server tag -a -m old old main~1"].concat();
     same(&tagged, &["fetch", "--deepen=1"]);
     let by_name = "git -C ../server config uploadpack.allowRefInWant true";
@@ -246,7 +246,7 @@ fn fetches_without_all_objects() {
         same(server, args);
     }
     same("", &["fetch", "--filter=blob:none"]);
-    // A local commit becomes promised, because a promised one leads to it.
+    // A local commit becomes promised, because it is reachable from a promised one.
     let pushed = "git commit -q --allow-empty -m mine; git push -q origin HEAD:refs/heads/mine
         git -C ../server commit-tree -p mine -m theirs mine^{tree} >../id
         git -C ../server update-ref refs/heads/mine $(cat ../id)";

@@ -1,11 +1,11 @@
-//! `fetch` in submodules, beside Git.
+//! `fetch` in submodules, compared with Git.
 
 use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
 
-/// Makes a server with two submodules, one of which has a submodule itself; clones it; and lets the
-/// servers go on. Only `inner` and `one` get commits that a superproject records.
+/// Creates a server with two submodules, one of which has a submodule itself; clones it; and adds
+/// commits on the servers. Only those of `inner` and `one` are recorded by a superproject.
 const HISTORY: &str = "
 git() { command git -c protocol.file.allow=always \"$@\"; }
 for name in inner one two; do

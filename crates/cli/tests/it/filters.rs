@@ -194,7 +194,7 @@ fn stops_when_a_required_filter_fails() {
             assert_eq!(head(&repo), before, "{args:?}");
             assert!(!repo.exists(".git/index.lock") && !repo.exists("b"), "{args:?}");
         }
-        // Each entry that the index has is on disk (`restore` without `--staged` removes more).
+        // Each entry of the index is on disk (`restore` without `--staged` removes more).
         let repo = oracle.ours();
         assert_eq!(
             repo.git(&["diff-files", "--name-only", "--diff-filter=D", "--", ".", ":!gone"]).stdout,
@@ -232,7 +232,7 @@ fn clone_reports_a_failed_required_filter() {
     assert_eq!(sandbox.repo("new").read(".git/HEAD"), "ref: refs/heads/main\n");
 }
 
-/// Command lines whose whole conversation with the filter is compared with Git's.
+/// Command lines for which the whole dialogue with the filter is compared with Git's.
 const CONVERSATIONS: &[(&str, &[&str])] = &[
     ("", &["switch", "topic"]),
     ("", &["checkout", "--detach", "light"]),

@@ -1,4 +1,5 @@
-//! `for-each-ref` beside Git, as `git`: fields, orders and choices, also at random.
+//! `for-each-ref`, run as `git` and compared with Git: fields, sort keys and filters, also at
+//! random.
 
 use testkit::{Oracle, Repo};
 
@@ -65,7 +66,7 @@ fn setup(repo: &Repo<'_>) {
     }
 }
 
-/// Fields that are served here.
+/// Fields that sapwood serves.
 const FIELDS: [&str; 84] = [
     "refname",
     "refname:short",
@@ -153,7 +154,7 @@ const FIELDS: [&str; 84] = [
     "contents:lines=2",
 ];
 
-/// Parts of formats that are no plain fields.
+/// Parts of formats that are not plain fields.
 const OTHERS: [&str; 12] = [
     "%(contents:signature)",
     "%(*contents:lines=1)",
@@ -315,7 +316,7 @@ fn broken_refs_and_missing_objects() {
         for args in [
             &[][..],
             &["--format=%(refname) %(objectname)"],
-            // With a field of the content, Git frees the content of the ref before once more.
+            // With a field of the content, Git frees the content of the previous ref twice.
             &["--format=%(refname) %(objectsize)", "--sort=objectsize"],
             &["--format=%(objecttype)", "--sort=-refname"],
             &["--count=1", "refs/heads/zz"],
@@ -334,7 +335,7 @@ fn broken_refs_and_missing_objects() {
     oracle.both(|repo| repo.write(".git/refs/heads/zz", "1234567890123456789012345678901234567890\n"));
     all();
     oracle.both(|repo| std::fs::remove_file(repo.join(".git/refs/heads/zz")).expect("it is there"));
-    // A tag with a letter that no width is known of here, and one without headers.
+    // A tag with a character of unknown width, and one without headers.
     oracle.both(|repo| {
         let script = "git tag -m 'größer' utf8; \
             git cat-file tag v1.9 | sed /^tag/d | git hash-object -t tag --literally --stdin -w >.git/refs/tags/odd";
@@ -352,7 +353,7 @@ fn broken_refs_and_missing_objects() {
     oracle.same(&["for-each-ref"]);
 }
 
-/// Random formats, orders and choices.
+/// Random formats, sort keys and filters.
 #[test]
 fn random_lines() {
     let shim = Shim::new();

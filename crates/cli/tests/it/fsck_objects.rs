@@ -1,10 +1,10 @@
-//! The check of objects that arrive (`fetch.fsckObjects`, `index-pack --strict`), beside Git.
+//! The check of received objects (`fetch.fsckObjects`, `index-pack --strict`), compared with Git.
 
 use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
 
-/// Makes a server whose branch leads to an object with a flaw. `commit` names one from text.
+/// Creates a server whose branch leads to a flawed object. `commit` creates a commit from text.
 const SERVER: &str = r#"
 git init -q --initial-branch=main ../server
 git remote add origin ../server
@@ -117,7 +117,7 @@ fn index_pack_checks_objects() {
     }
 }
 
-/// Objects of more than 16 MB, which are not held while a pack arrives.
+/// Objects of more than 16 MB, which are not kept in memory while a pack arrives.
 const LARGE: &[&str] = &[
     r#"put_tree $(many zzz | git hash-object -t tree -w --stdin --literally)"#,
     r#"put_tree $(many a | git hash-object -t tree -w --stdin --literally)"#,

@@ -1,6 +1,6 @@
-//! File system monitors: they save work, their failures are reported in Git's words, and none is
-//! trusted before a file is overwritten. The module `edits` checks that answers are equal with and
-//! without a monitor.
+//! File system monitors: they save work, their failures are reported with Git's messages, and a
+//! file is compared before it is overwritten even with a monitor. The module `edits` checks that
+//! results are equal with and without a monitor.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ case $2 in
 esac
 ";
 
-/// Returns Git's answer for the same worktree without any cache. Git writes nothing.
+/// Returns Git's output for the same worktree without any cache. Git writes nothing.
 fn truth(repo: &Repo<'_>, args: &[&str]) -> Run {
     let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "--no-optional-locks"];
     let mut line = plain.to_vec();
@@ -216,7 +216,7 @@ fn reports_failing_monitors_as_git_does() {
     assert_eq!((has_token(&oracle.git()), has_token(&oracle.ours())), (false, false));
 }
 
-/// A socket that sends invalid or truncated answers is not trusted: every file is compared.
+/// A socket that sends invalid or truncated responses is not trusted: every file is compared.
 #[test]
 fn distrusts_a_daemon_with_invalid_answers() {
     let sandbox = Sandbox::new();
@@ -245,7 +245,7 @@ fn distrusts_a_daemon_with_invalid_answers() {
         });
         repo.write("d/a", format!("{answer:?}"));
         let run = repo.run(SAPWOOD.as_ref(), &["status", "-s"]);
-        // Ends the wait if there was no client.
+        // Unblocks the server if there was no client.
         drop(UnixStream::connect(&socket));
         let question = served.join().expect("served");
         fs::remove_file(&socket).expect("it is there");
@@ -320,13 +320,13 @@ fn hands_over_a_monitor_in_a_bare_repository() {
 }
 
 /// Entries are read from the index file on demand. If another program truncates the file in place,
-/// the command fails instead of giving a wrong answer.
+/// the command fails instead of returning a wrong result.
 #[test]
 fn fails_when_the_monitor_truncates_the_index() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     begin(&repo);
-    // More than fits into one write.
+    // The content does not fit into one write.
     let blob = repo.git(&["rev-parse", "HEAD:a"]).stdout;
     let lines: String =
         (0..2000).map(|n| format!("100644 {} 0\tmore/{n:060}\n", blob.trim_end().as_bstr())).collect();

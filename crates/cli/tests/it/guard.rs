@@ -1,5 +1,5 @@
-//! No command overwrites or deletes its own repository, however worktree and Git directory are
-//! named.
+//! No command overwrites or deletes its own repository, whatever paths name worktree and Git
+//! directory.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -38,7 +38,7 @@ const UNSAFE: &[Way] = &[
     Way {
         setup: "mv .git repo.git",
         variables: &[("GIT_DIR", "repo.git")],
-        // In place of the whole directory.
+        // The Git directory as a whole is tracked.
         tracked: Some("repo.git"),
         ..WAY
     },

@@ -1,4 +1,4 @@
-//! `hash-object` beside Git.
+//! `hash-object` compared with Git.
 
 use crate::scripted::Scripted;
 

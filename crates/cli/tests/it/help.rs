@@ -1,4 +1,4 @@
-//! `help`: the commands by task, the manual, and commands that sapwood does not have.
+//! `help`: the commands by task, the manual, and unknown commands.
 
 use std::process::{Command, Stdio};
 
@@ -40,13 +40,13 @@ fn help_prints_the_page_of_a_command() {
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
     assert_eq!(run(&["switch", "--help"]).stdout, text);
     assert_eq!(run(&["--help", "switch"]).stdout, text);
-    // A page holds the subcommands.
+    // A page includes the subcommands.
     let worktree = run(&["help", "worktree"]).stdout;
     assert!(worktree.contains_str("\n   remove\n       Remove a worktree.\n\n       -f, --[no-]force\n"));
     assert!(run(&["help", "sapwood"]).stdout.contains_str("\nENVIRONMENT\n"));
 }
 
-/// `-h` is for those who know the command: nothing but usage and options.
+/// `-h` is a short reminder: only usage and options.
 #[test]
 fn short_help_is_short() {
     let short = run(&["clone", "-h"]).stdout;
@@ -77,12 +77,12 @@ fn man_takes_every_page_without_a_warning() {
     let pages: Vec<_> = pages.into_iter().map(|entry| entry.expect("an entry").path()).collect();
     let named = |name: &str| pages.iter().any(|page| page.ends_with(name));
     assert!(named("sapwood.1") && named("sapwood-status.1") && named("sapwood-sparse-checkout.1"));
-    // Commands that only sapwood calls have no page.
+    // Internal commands have no page.
     assert!(!named("sapwood-empty-trash.1"));
     for page in &pages {
         assert_eq!(warnings(page), "", "{}", page.display());
     }
-    // The check finds mistakes.
+    // The check detects errors.
     repo.write("pages/wrong.1", ".TH WRONG 1\n.SH NAME\nwrong \\- a page\n.NONSENSE\n");
     assert!(warnings(&repo.join("pages/wrong.1")).contains("NONSENSE"));
     // `apropos` and `whatis` find the names.
@@ -91,7 +91,7 @@ fn man_takes_every_page_without_a_warning() {
     assert!(names.stdout.contains_str("sapwood-switch - Switch branches"), "{names:?}");
 }
 
-/// Runs a command of a shell on a terminal. Returns everything it prints.
+/// Runs a shell command on a terminal. Returns its output.
 fn on_a_terminal(line: &str, path: &str) -> String {
     let sandbox = Sandbox::new();
     let mut script = sandbox.repo("").command("script".as_ref());
@@ -125,8 +125,8 @@ fn help_opens_the_page_in_man_on_a_terminal() {
     assert!(printed.starts_with("NAME\n       sapwood-switch"), "{printed}");
 }
 
-/// The words of a mistyped command, with Git's in place of sapwood's. Both programs get the same
-/// line, and only commands that both have are near.
+/// Compares the messages about a mistyped command with Git's, with the program's name replaced.
+/// Only commands that both programs have are similar to the word.
 #[test]
 fn a_mistyped_command_gets_gits_suggestion() {
     let oracle = Oracle::new(SAPWOOD, |repo| repo.write("a", "1\n"));
@@ -156,7 +156,7 @@ fn commands_of_git_are_named_as_such() {
         log.stderr,
         "sapwood: 'log' is not a sapwood command. See 'sapwood --help'.\nhint: Git has it: 'git log'.\n"
     );
-    // It is never taken for another one.
+    // Commands of Git are never corrected to another command.
     assert_eq!(run(&["-c", "help.autocorrect=-1", "log"]).code, 1);
     assert_eq!(run(&["help", "stauts"]).code, 1);
 }

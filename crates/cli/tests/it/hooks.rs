@@ -1,5 +1,5 @@
-//! Hooks: the moment and the arguments of each call. Hooks of the configuration run before the hook
-//! in the hooks directory.
+//! Hooks: the time and the arguments of each call. Configured hooks run before the hook in the
+//! hooks directory.
 
 use std::{ffi::OsStr, path::Path};
 

@@ -1,15 +1,15 @@
-//! The floors of the crate: `shim` and `help` import `commands`, `commands` import `session`, then
+//! The layers of the crate: `shim` and `help` import `commands`, `commands` import `session`, then
 //! `git`, then `term`.
 
 use std::path::Path;
 
 use testkit::imports::Imports;
 
-/// The floors from top to bottom. `main.rs` stands above them.
+/// The layers from top to bottom. `main.rs` is above them.
 const FLOORS: &[&[&str]] = &[&["help", "shim"], &["commands"], &["session"], &["git"], &["term"]];
 
-/// The largest circle of files that is tolerated below `commands`, where a command's files share
-/// one module.
+/// The largest import cycle that is tolerated below `commands`, where a command's files share one
+/// module.
 const LARGEST_CIRCLE: usize = 5;
 
 fn imports() -> Imports {

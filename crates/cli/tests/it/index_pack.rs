@@ -1,4 +1,4 @@
-//! `index-pack` beside Git: the same files to the byte, the same words, the same exit codes.
+//! `index-pack` compared with Git: the same files to the byte, the same messages and exit codes.
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +17,14 @@ use crate::shim::{Shim, finished};
 const HISTORY: &str = "for i in 1 2 3 4 5 6; do seq $i 400 >a; seq $i 90 >dir/b; echo $i >c$i; git add .; git commit -qm $i; done; \
      git tag -a -m tag v1; git repack -q -a -d -f --depth=50; cp .git/objects/pack/*.pack ../../whole.pack";
 
-/// Two repositories, and a shim in front of the second.
+/// Two repositories; the second one is used through the shim.
 struct Pair {
     sandbox: Sandbox,
     shim: Shim,
 }
 
 impl Pair {
-    /// Two empty repositories, and `whole.pack` with a history.
+    /// Creates two empty repositories, each with a file `whole.pack`, a pack of a history.
     fn new(format: &str) -> Pair {
         let sandbox = Sandbox::new();
         let source = sandbox.repo("source/repo");
@@ -50,7 +50,7 @@ impl Pair {
         fs::read(self.sandbox.path().join("whole.pack")).expect("a pack")
     }
 
-    /// Runs both with `input`, and compares everything. Returns ours.
+    /// Runs both programs with `input`, and compares everything. Returns sapwood's run.
     #[track_caller]
     fn same(&self, args: &[&str], input: &[u8]) -> Run {
         let mut command = self.git().git_command();
@@ -69,7 +69,7 @@ impl Pair {
         run
     }
 
-    /// Removes all packs from both.
+    /// Removes all packs and objects from both repositories.
     fn reset(&self) {
         for repo in [self.git(), self.ours()] {
             shell(&repo, "rm -rf objects/pack objects/[0-9a-f][0-9a-f]; rm -f *.idx *.rev *.keep");
@@ -87,7 +87,7 @@ fn fed(command: &mut Command, input: &[u8]) -> Run {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it can be run");
     let mut stdin = child.stdin.take().expect("a pipe");
-    // A program that has seen enough closes the pipe.
+    // A program that has seen enough closes the pipe, so the write may fail.
     let _ = stdin.write_all(input);
     drop(stdin);
     let output = child.wait_with_output().expect("it ends");
@@ -98,7 +98,7 @@ fn fed(command: &mut Command, input: &[u8]) -> Run {
     }
 }
 
-/// The files with their modes. Git leaves temporary packs behind when it fails.
+/// Returns the files with their modes. Git leaves temporary packs behind when it fails.
 fn files(repo: &Repo<'_>) -> BTreeMap<String, (u32, BString)> {
     use std::os::unix::fs::PermissionsExt as _;
     let mut found = BTreeMap::new();
@@ -178,7 +178,7 @@ fn receives_packs_as_git_does() {
             let is_shown = options.contains("progress");
             if !is_shown {
                 pair.native(&args, &pack);
-                // The pack is there already, and so are the files.
+                // The pack and its files exist already.
                 pair.native(&args, &pack);
             }
             pair.reset();
@@ -198,7 +198,7 @@ fn shows_progress() {
     let run = |repo: &Repo<'_>, ours: bool, args: &[&str]| {
         let mut command = if ours { pair.shim.command(repo) } else { repo.git_command() };
         let run = fed(command.args(args), &pair.pack());
-        // The last line of each phase, without what depends on time.
+        // The last line of each phase, without times and rates.
         let text = run.stderr.to_string();
         let last = text.lines().map(|line| line.rsplit('\r').next().unwrap_or_default().to_owned());
         last.map(|line| line.split(" | ").next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
@@ -242,7 +242,7 @@ fn completes_thin_packs() {
             let mut command = if is_ours { pair.shim.command(&repo) } else { repo.git_command() };
             let run = fed(command.args(args), &thin);
             assert_eq!((run.code, run.stderr.as_bstr()), (0, b"".as_bstr()));
-            // The added bases are deflated by another program, so the name of the pack differs.
+            // Another library compresses the added bases, so the name of the pack differs.
             let name = run.stdout.strip_prefix(b"pack\t").expect("a pack").trim().to_str_lossy().into_owned();
             let index = format!("objects/pack/pack-{name}.idx");
             repo.git(&["verify-pack", &index]);
@@ -309,7 +309,8 @@ fn zlib(content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An entry of a pack, whose header promises `size` bytes and holds the reference `base`.
+/// Returns an entry of a pack whose header announces `size` bytes and contains the reference
+/// `base`.
 fn entry(kind: u8, size: usize, base: &[u8], content: &[u8]) -> Vec<u8> {
     let mut out = vec![kind << 4 | (size & 15) as u8];
     let mut rest = size >> 4;
@@ -338,7 +339,7 @@ fn blob_name(content: &[u8]) -> ObjectId {
 }
 
 const BASE: &[u8] = b"some content of a base";
-/// Appends four bytes to [`BASE`].
+/// A delta that appends four bytes to [`BASE`].
 const DELTA: &[u8] = &[22, 26, 0x90, 22, 4, b'm', b'o', b'r', b'e'];
 
 #[test]
@@ -401,7 +402,7 @@ fn refuses_what_git_refuses() {
             assert_eq!(left, 0, "{case:?}");
         }
     }
-    // As a file, whose end is known.
+    // Packs in files, whose size is known in advance.
     for (number, case) in [good.clone(), [&good[..], b"junk"].concat(), cases[40].clone()].iter().enumerate()
     {
         [pair.git(), pair.ours()].iter().for_each(|repo| repo.write("case.pack", case));
@@ -439,7 +440,7 @@ fn compares_objects_with_existing_ones() {
     let good = pack(1, &[&entry(3, BASE.len(), b"", BASE)]);
     let name = blob_name(BASE).to_string();
     let place = format!("objects/{}/{}", &name[..2], &name[2..]);
-    // Another blob of the same size, another size, another type; then what is no object.
+    // Another blob of equal size, of another size, another type; then a file that is not an object.
     for other in ["printf 'some content of a BASE'", "echo other", ":"] {
         for (threshold, threads) in [("1g", "2"), ("1", "1")] {
             let settings = [
@@ -460,7 +461,7 @@ fn compares_objects_with_existing_ones() {
             pair.reset();
         }
     }
-    // An object with equal content is no collision.
+    // An existing object with equal content is not a collision.
     for repo in [pair.git(), pair.ours()] {
         shell(&repo, "printf 'some content of a base' | git hash-object -w --stdin");
     }

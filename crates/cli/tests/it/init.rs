@@ -1,4 +1,4 @@
-//! `init` beside Git, through the shim: the same files, modes, messages and exit codes.
+//! `init` through the shim, compared with Git: the same files, modes, messages and exit codes.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use testkit::Oracle;
 
 use crate::shim::Shim;
 
-/// Every file, directory and link below `root` with its mode and content.
+/// Returns every file, directory and link below `root` with its mode and content.
 fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![root.to_owned()];
@@ -43,7 +43,7 @@ fn check(setup: &str, args: &[&str], native: bool) {
     let (ours, theirs) = (tree(&oracle.ours().path), tree(&oracle.git().path));
     let names = |tree: &BTreeMap<PathBuf, _>| tree.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&theirs), names(&ours), "{args:?}: files; git left, ours right");
-    // A file that names its repository has the place of the copy in it.
+    // The file `.git` contains the path of the copy, which differs.
     for (path, content) in theirs.iter().filter(|(path, _)| *path != Path::new("new/.git")) {
         assert!(ours.get(path) == Some(content), "{args:?}: {} differs", path.display());
     }

@@ -7,7 +7,7 @@ use testkit::{Repo, Sandbox};
 
 use crate::SAPWOOD;
 
-/// Creates the branch `slow` with ten files whose filter takes long.
+/// Creates the branch `slow` with ten files whose filter is slow.
 fn slow_branch(repo: &Repo<'_>) {
     repo.git(&["config", "filter.slow.smudge", "sleep 0.2; cat"]);
     repo.git(&["config", "filter.slow.clean", "cat"]);
@@ -59,7 +59,7 @@ fn a_signal_ends_the_wait_for_input() {
         let repo = sandbox.init("repo");
         repo.write("a", "1\n");
         repo.commit("first");
-        // The tests may run where these signals are ignored, which sapwood respects.
+        // These signals may be ignored in the test environment, which sapwood respects.
         let mut command = repo.command("env".as_ref());
         command.arg("--default-signal=HUP,QUIT").arg(SAPWOOD);
         command.args(["update-index", "--add", "--stdin"]).stdin(std::process::Stdio::piped());

@@ -1,4 +1,4 @@
-//! Kills a switch and a clone with SIGKILL at random moments. The repository opens, `git fsck` is
+//! Kills a switch and a clone with SIGKILL at random times. The repository opens, `git fsck` is
 //! clean, a stale lock is reported, and the same command completes when it runs again.
 
 use std::{
@@ -28,8 +28,8 @@ fn timed(repo: &Repo<'_>, args: &[&str]) -> Duration {
     start.elapsed()
 }
 
-/// Returns true if another round is to be run: until `slice` rounds are done (100 in full) and one
-/// kill came in time, but not for ever.
+/// Returns true if another round is needed: until `slice` rounds are done (100 in full) and at
+/// least one kill came in time, but at most ten times as many.
 fn another(round: usize, interrupted: usize, slice: usize) -> bool {
     let rounds = if full() { 100 } else { slice };
     round < rounds || interrupted == 0 && round < 10 * rounds
@@ -39,7 +39,7 @@ fn moment(random: &mut Random, whole: Duration) -> Duration {
     Duration::from_micros(random.next() % whole.as_micros().max(1) as u64)
 }
 
-/// Checks that Git can work with the repository.
+/// Checks that Git can use the repository.
 fn usable(repo: &Repo<'_>, context: &str) {
     usable_objects(repo, context);
     let status = repo.try_git(&["--no-optional-locks", "status", "--porcelain"]);
@@ -156,7 +156,7 @@ fn clone_recovers_from_a_kill_at_any_moment() {
     assert!(interrupted > 0 || !full(), "no run was killed in time: the test shows nothing");
 }
 
-/// Moments that are too short to be hit at random are built from the parts of a complete clone.
+/// States that are too short to be hit at random are built from the parts of a complete clone.
 #[test]
 fn clone_resumes_from_every_state_a_kill_can_leave() {
     let sandbox = Sandbox::new();
@@ -267,7 +267,7 @@ impl<'a> Half<'a> {
         let run = self.root.run(Path::new(SAPWOOD), &self.clone);
         assert_eq!((run.code, run.stderr.to_string()), (0, String::new()), "{context}");
         assert_eq!(self.status(), status, "{context}");
-        // Read the tree anew, so that every file is compared.
+        // Reads the tree again, so that every file is compared.
         self.copy.git(&["read-tree", "HEAD"]);
         assert_eq!(self.status(), status, "{context}, all compared");
         assert!(!self.copy.exists(".git/sapwood-clone"), "{context}: the marker is left");
@@ -399,7 +399,7 @@ fn resumed_clone_compares_the_bytes_it_would_write() {
     copy.write("whole.big", &big);
     let whole = ["whole.crlf", "whole.up", "whole.big"];
     let inodes = whole.map(|path| half.inode(path));
-    // Git takes these files for equal, but a clone would not have written these bytes.
+    // For Git these files match their entries, but a clone would not have written these bytes.
     copy.write("mine.crlf", "one\ntwo\n");
     copy.write("mine.up", "lower\n");
     let longer = [&big[..], b"x"].concat();

@@ -134,7 +134,7 @@ fn reports_every_state_as_git_does() {
     }
 }
 
-/// A broken submodule stops no command that need not read it.
+/// A broken submodule does not stop a command that need not read it.
 #[test]
 fn does_not_read_a_submodule_that_is_assumed_unchanged() {
     let broken = [
@@ -167,7 +167,7 @@ fn does_not_read_a_submodule_that_is_assumed_unchanged() {
     }
 }
 
-/// A tool has rewritten files with other line endings (`text=auto`). Git takes another size for a
+/// A tool has rewritten files with other line endings (`text=auto`). For Git another size is a
 /// change, whatever content would be stored. If no size was recorded, the content that would be
 /// stored decides.
 #[test]
@@ -178,7 +178,7 @@ fn compares_other_line_endings_as_git_does() {
             repo.write(name, "one\ntwo\n");
         }
         repo.commit("lf");
-        // A blob with carriage returns is stored as it is.
+        // A blob with carriage returns is stored unchanged.
         repo.write(".git/info/attributes", "* -text\n");
         for name in ["cr", "crunrecorded"] {
             repo.write(name, "one\r\ntwo\r\n");

@@ -303,7 +303,7 @@ fn prints_stat_data_as_git_does() {
     assert_eq!(repo.try_git(&args), repo.run(SAPWOOD.as_ref(), &args));
 }
 
-/// Paths behind a link, as Git treats them.
+/// Paths behind a symlink, listed as in Git.
 #[test]
 fn lists_paths_behind_links() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -401,7 +401,7 @@ fn lists_paths_below_a_common_directory() {
     }
 }
 
-/// Errors of `lstat` are reported also outside of the pathspecs, unless there is only one pathspec.
+/// Errors of `lstat` are reported outside the pathspecs too, unless there is only one pathspec.
 #[test]
 fn reports_files_whose_lstat_fails() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -487,7 +487,7 @@ fn lists_sparse_indexes() {
     ] {
         oracle.same(&[&["ls-files"], args].concat());
     }
-    // Patterns written by hand, which the index does not follow yet: of a whole cone, of a part of
+    // Manually written patterns that the index does not match yet: of a whole cone, of a part of
     // it, of less, and none.
     for patterns in ["/*\n!/*/\n/out/\n", "/*\n!/*/\n/out/\n!/out/*/\n", "/*\n!/*/\n", ""] {
         oracle.both(|repo| repo.write(".git/info/sparse-checkout", patterns));

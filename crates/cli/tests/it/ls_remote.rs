@@ -1,4 +1,4 @@
-//! `ls-remote` beside Git, in every version of the protocol.
+//! `ls-remote` compared with Git, in every version of the protocol.
 
 use testkit::Oracle;
 

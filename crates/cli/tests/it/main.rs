@@ -1,5 +1,5 @@
-//! Tests of the program against Git: one command, run by both in equal repositories, has equal
-//! results.
+//! Tests of the program against Git: a command has equal results in equal repositories with both
+//! programs.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -147,7 +147,7 @@ fn common_factor(one: usize, other: usize) -> usize {
 /// Runs `check` on two threads for all cases, or, unless [`full`], for `slice` of them spread
 /// evenly. Fails at the end and lists the cases that failed.
 fn bounded<C: std::fmt::Display + Sync>(cases: Vec<C>, slice: usize, check: impl Fn(&C) + Sync) {
-    // A stride that shares no factor with the number of cases meets every value of each dimension.
+    // A stride that shares no factor with the number of cases covers every value of each dimension.
     let least = if full() { 1 } else { (cases.len() / slice).max(1) };
     let stride = (least..).find(|stride| common_factor(*stride, cases.len()) == 1).expect("a prime");
     let chosen: Vec<&C> = cases.iter().step_by(stride).collect();

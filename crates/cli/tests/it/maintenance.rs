@@ -4,7 +4,7 @@ use testkit::Sandbox;
 
 use crate::shim::{Shim, finished};
 
-/// Notes its arguments. Fails as a Git that does not know `--detach` if `OLD` is set.
+/// A Git that logs its arguments. With `OLD` set, it fails like a version without `--detach`.
 const GIT: &str = "#!/bin/sh
 echo \"$@\" >>\"$LOG\"
 case $1 in maintenance) echo said >&2; test -z \"$OLD\" || exit 129;; esac
@@ -32,7 +32,7 @@ fn is_started_as_git_does() {
         assert_eq!(run.stderr, expected, "{settings:?}");
         said
     };
-    // The sandbox asks for maintenance in the foreground.
+    // The sandbox configures maintenance in the foreground.
     assert_eq!(starts(&[], &[], ""), "maintenance run --auto --no-quiet --no-detach\n");
     assert_eq!(starts(&[], &["-q"], ""), "maintenance run --auto --quiet --no-detach\n");
     for detaching in ["maintenance.autoDetach=true", "gc.autoDetach=true"] {

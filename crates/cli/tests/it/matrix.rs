@@ -160,7 +160,7 @@ fn disturb(repo: &Repo<'_>, case: &Case) {
         State::Touched => {
             let path = if inside { "p/inner" } else { "p" };
             if repo.exists(path) && !matches!(case.from, Kind::Symlink | Kind::Submodule) {
-                // A time long ago. Within one clock tick Git's own answer depends on chance.
+                // A time long ago. Within one clock tick Git's own result depends on chance.
                 let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
                 let file = std::fs::File::options().append(true).open(repo.join(path)).expect("there");
                 file.set_modified(long_ago).expect("our own file");
@@ -235,7 +235,7 @@ fn disturb(repo: &Repo<'_>, case: &Case) {
     }
 }
 
-/// The results at any number of workers are equal.
+/// The results with any number of workers are equal.
 const WORKERS: [&[&str]; 2] = [
     &["-c", "checkout.workers=1"],
     &["-c", "checkout.workers=8", "-c", "checkout.thresholdForParallelism=0"],

@@ -1,4 +1,4 @@
-//! `mktree` beside Git.
+//! `mktree` compared with Git.
 
 use crate::scripted::Scripted;
 

@@ -1,4 +1,4 @@
-//! `multi-pack-index` beside Git, as `git`: the same bytes, messages and packs.
+//! `multi-pack-index`, run as `git` and compared with Git: the same bytes, messages and packs.
 
 use std::{collections::BTreeMap, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -13,7 +13,7 @@ pub(crate) fn shell(repo: &Repo<'_>, script: &str) {
     assert!(made.status.success(), "{script}: {}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// The files below a directory, with their modes and bytes.
+/// Returns the files below a directory, with their modes and bytes.
 pub(crate) fn files(dir: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut pending = vec![dir.to_owned()];
@@ -38,13 +38,13 @@ pub(crate) fn same_objects(oracle: &Oracle, context: &str) {
     let [theirs, ours] = [oracle.git(), oracle.ours()].map(|repo| files(&repo.join(".git/objects")));
     let names = |files: &BTreeMap<String, (u32, Vec<u8>)>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&theirs), names(&ours), "{context}: names; git left, ours right");
-    // The times of unreachable objects are those at which each repository was made.
+    // The times of unreachable objects depend on when each repository was created.
     for (name, theirs) in theirs.iter().filter(|(name, _)| !name.ends_with(".mtimes")) {
         assert!(*theirs == ours[name], "{context}: {name} differs");
     }
 }
 
-/// Four packs of which two share objects, with fixed times.
+/// Creates four packs, two of which share objects, with fixed times.
 const PACKS: &str = "
     git config gc.auto 0; git config maintenance.auto false
     for n in 1 2 3 4; do
@@ -55,7 +55,7 @@ const PACKS: &str = "
     n=1; for pack in .git/objects/pack/*.pack; do touch -d @170000000$n $pack; n=$((n + 1)); done";
 
 struct Case {
-    /// Prepares the repository, after [`PACKS`].
+    /// Modifies the repository after [`PACKS`].
     script: &'static str,
     /// The command line after `multi-pack-index`.
     args: &'static [&'static str],
@@ -134,7 +134,7 @@ fn prefers_packs_and_takes_those_that_it_is_told() {
     }
 }
 
-/// Bytes of a multi-pack-index, written over by this one.
+/// Damage of a multi-pack-index: an offset, and the byte to write there.
 const DAMAGE: &[(u64, &str)] = &[
     (0, "X"),
     (4, "\\003"),
@@ -179,7 +179,7 @@ fn reports_damage_in_gits_words() {
             check(&format!("truncate -s {size} $f"), &args);
         }
     }
-    // The last bytes of the table of offsets, before the checksum.
+    // The last bytes of the offset table, before the checksum.
     check(
         "size=$(stat -c %s $f); printf X | dd of=$f bs=1 seek=$((size - 21)) conv=notrunc 2>/dev/null",
         &["multi-pack-index", "verify"],
@@ -217,7 +217,8 @@ fn expires_packs() {
         shim.was_native(&args);
         same_objects(&oracle, script);
     }
-    // A wrong file must not cost packs: Git removes them before it looks.
+    // A corrupt file must not cause the removal of packs: Git removes them before it verifies the
+    // file.
     let oracle = Oracle::new(&shim.program(), |repo| {
         shell(
             repo,
@@ -234,7 +235,8 @@ fn expires_packs() {
     assert_eq!(files(&ours.join(".git/objects")), before);
 }
 
-/// A pack of another repack, which holds one object that no other pack has, and copies of others.
+/// Creates a pack of an unfinished repack, with one object that no other pack has, and copies of
+/// others.
 const UNFINISHED: &str = "
     echo only here >loose; git hash-object -w loose
     (git rev-list --objects HEAD; git hash-object loose) |
@@ -253,7 +255,7 @@ fn packs_of_an_unfinished_repack_do_not_count() {
         shim.was_native(&args);
         let written = std::fs::read(ours.join(".git/objects/pack/multi-pack-index")).expect("written");
         assert!(!written.windows(5).any(|name| name == b".tmp-"), "{script}");
-        // The other repack fails.
+        // The unfinished repack fails.
         shell(&ours, "rm -f .git/objects/pack/.tmp-*");
         ours.git(&["multi-pack-index", "verify"]);
         ours.git(&["fsck", "--strict", "--no-dangling"]);
@@ -283,7 +285,7 @@ fn an_unfinished_repack_costs_no_packs() {
     assert_eq!(files(&ours.join(".git/objects")), before);
     assert_eq!(shim.run(&ours, &["prune-packed"]).code, 0);
     shim.was_native(&["prune-packed"]);
-    // The other repack fails.
+    // The unfinished repack fails.
     shell(&ours, "rm -f .git/objects/pack/.tmp-* .git/objects/pack/multi-pack-index");
     shell(&ours, "git cat-file -e $(git hash-object loose)");
     ours.git(&["fsck", "--strict", "--no-dangling"]);

@@ -1,4 +1,4 @@
-//! Tests of `mv` beside Git: the index, the worktree, the output and the exit code.
+//! Tests of `mv` against Git: the index, the worktree, the output and the exit code.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -6,7 +6,7 @@ use testkit::{Oracle, Repo, Sandbox};
 
 use crate::shim::Shim;
 
-/// Tracked and untracked files and directories, changed and staged ones.
+/// Creates tracked and untracked files and directories, some of them changed or staged.
 fn mixture(repo: &Repo<'_>) {
     for path in ["a", "b", "changed", "dir/x", "dir/deep/z", "other/y", "exec"] {
         repo.write(path, format!("{path}\n"));
@@ -23,7 +23,7 @@ fn mixture(repo: &Repo<'_>) {
     fs::create_dir(repo.join("empty")).expect("a new directory");
 }
 
-/// Runs each line natively in a repository of its own, and compares it with Git's.
+/// Runs each line natively in a separate repository, and compares it with Git's run.
 #[track_caller]
 fn each(setup: impl Fn(&Repo<'_>) + Copy, dir: &str, cases: &[&[&str]]) {
     for case in cases {
@@ -139,7 +139,7 @@ fn works_in_a_subdirectory() {
 
 #[test]
 fn replaces_entries_that_are_in_the_way() {
-    // The directory is gone, but not its entries.
+    // The directory is missing, but its entries exist.
     let setup = |repo: &Repo<'_>| {
         mixture(repo);
         fs::remove_dir_all(repo.join("other")).expect("it is there");

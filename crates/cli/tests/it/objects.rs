@@ -106,8 +106,8 @@ fn reads_alternates_and_replacements_only_with_the_first_object() {
     ] {
         oracle.same(args);
     }
-    // Git ignores replacements that it cannot read. sapwood refuses, because another object may be
-    // meant.
+    // Git ignores replacements that it cannot read. sapwood fails, because the replacement might be
+    // another object.
     let run = oracle.ours().run(Path::new(SAPWOOD), &["status"]);
     assert_eq!(run.code, 128, "{run:?}");
     assert!(run.stderr.contains_str("refs/replace/': Too many levels of symbolic links"), "{run:?}");
@@ -145,8 +145,8 @@ fn replaces_commits_and_trees() {
     assert_eq!(oracle.ours().read("a"), "second\n");
 }
 
-/// The file has the replacement's content, and the index keeps the id of the replaced blob. If Git
-/// compares the content later, it takes the file for changed. So `status` depends on the clock and
+/// The file has the replacement's content, and the index has the id of the replaced blob. If Git
+/// compares the content later, it reports the file as changed. So `status` depends on the clock and
 /// is not compared.
 #[test]
 fn replaces_blobs_in_the_worktree_only() {

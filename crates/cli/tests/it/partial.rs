@@ -1,5 +1,5 @@
-//! Partial clones: a command that reads omitted objects fetches them as Git does, by the same
-//! request, in one connection, and without a `git`.
+//! Partial clones: a command that reads omitted objects fetches them as Git does, with the same
+//! request, in one connection, and without running `git`.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
@@ -46,7 +46,8 @@ fn finish(command: &mut Command) -> Run {
     }
 }
 
-/// Runs a command in both clones, and compares answers, requests and promisor packs. Returns ours.
+/// Runs a command in both clones, and compares output, requests and promisor packs. Returns
+/// sapwood's run.
 #[track_caller]
 fn same(sandbox: &Sandbox, variables: &[(&str, &str)], args: &[&str]) -> Run {
     let run = |side: &str| {
@@ -65,7 +66,7 @@ fn same(sandbox: &Sandbox, variables: &[(&str, &str)], args: &[&str]) -> Run {
     ours.0
 }
 
-/// The requests to the server, without the names of the programs.
+/// Returns the requests to the server, without the names of the programs.
 fn requests(trace: &Path) -> Vec<String> {
     let trace = fs::read(trace).unwrap_or_default();
     let lines = trace.lines().filter_map(|line| Some(line.split_once_str("fetch> ")?.1));
@@ -78,7 +79,7 @@ fn without_agent(line: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The contents of the `.promisor` files, each with the number of packs that have it.
+/// Returns the contents of the `.promisor` files, each with the number of packs that have it.
 fn promisor_files(repo: &Repo<'_>) -> BTreeMap<Vec<u8>, usize> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(repo.join(".git/objects/pack")).expect("a directory") {
@@ -132,7 +133,7 @@ fn every_transport_and_version() {
     }
     sandbox.repo("home").write(".gitconfig", "[protocol]\n\tversion = 0\n");
     check(&sandbox, &urls[1].0, "");
-    // An old server sends only what its refs name.
+    // An old server sends only what is reachable from its refs.
     source.git(&["config", "uploadpack.allowAnySHA1InWant", "false"]);
     twins(&sandbox, &urls[0].0);
     let run = same(&sandbox, &[], &["checkout", "-f"]);
@@ -164,7 +165,7 @@ fn several_remotes_and_settings() {
     let run = same(&sandbox, &[("GIT_NO_LAZY_FETCH", "1")], &["checkout", "-f"]);
     assert!(run.code == 128 && run.stderr.contains_str("lazy fetching disabled"), "{}", run.stderr);
     both(&["config", "promisor.quiet", "true"]);
-    // The first remote has nothing; the second one has everything.
+    // The first remote does not exist; the second one has all objects.
     both(&["config", "remote.origin.url", "../nowhere"]);
     both(&["config", "remote.other.url", &url]);
     both(&["config", "remote.other.promisor", "true"]);

@@ -206,7 +206,7 @@ fn parses_the_short_form_of_magic() {
     assert!(unknown > 20, "only {unknown} unknown");
 }
 
-/// Runs a program with an input. Returns all of its output and its exit code.
+/// Runs a program with an input. Returns its whole output and its exit code.
 fn answer(repo: &Repo<'_>, program: &Path, args: &[&[u8]], input: &[u8]) -> (BString, Option<i32>) {
     let mut command = repo.command(program);
     command.args(args.iter().map(|arg| OsStr::from_bytes(arg)));

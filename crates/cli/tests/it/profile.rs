@@ -32,7 +32,7 @@ fn two_branches(repo: &Repo<'_>) {
     repo.commit("many");
 }
 
-/// The lines of the table: count, milliseconds, on and off the CPU, and the share.
+/// The lines of the table: count, milliseconds in total, on and off the CPU, and the share.
 type Table = BTreeMap<String, Vec<f64>>;
 
 fn table(output: &Output) -> Table {
@@ -127,7 +127,7 @@ fn compare(repo: &Repo<'_>, trace: &Path, args: &[&str]) {
 /// objects. Calls of gix and of the standard library concern other files: refs, the configuration,
 /// and repository discovery.
 fn is_counted(call: &str, root: &Path) -> bool {
-    // In "openat(AT_FDCWD</where/we/are>, "path", ..." only the path names the file.
+    // In "openat(AT_FDCWD</where/we/are>, "path", ..." only the path after the `>` names the file.
     let call = match call.split_once("AT_FDCWD<") {
         Some((_, rest)) => rest.split_once('>').map_or(rest, |(_, rest)| rest),
         None => call,
@@ -216,7 +216,7 @@ fn perfed(
 }
 
 /// A summary has no order, so it includes the calls before and after the profile and those of the
-/// standard library. A run with nothing to do makes as many of them.
+/// standard library. A run that does nothing shows how many these are.
 #[test]
 fn counts_equal_those_of_perf() {
     let sandbox = Sandbox::new();

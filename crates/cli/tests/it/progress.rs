@@ -1,5 +1,5 @@
-//! Progress on a terminal: each phase that may take long shows it, under Git's title where Git has
-//! that phase, and nothing shows elsewhere.
+//! Progress on a terminal: each phase that may be slow shows it, under Git's title where Git has
+//! that phase, and without a terminal none is shown.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use testkit::{Repo, Sandbox};
 
 use crate::SAPWOOD;
 
-/// Runs a command of sapwood with a terminal as all of its streams. Returns what it showed.
+/// Runs a command of sapwood with a terminal as all of its streams. Returns the output.
 fn on_terminal(repo: &Repo<'_>, program: &str, args: &[&str], delay: &str) -> BString {
     let quoted = args.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
     let mut command = repo.command("script".as_ref());
@@ -23,14 +23,14 @@ fn on_terminal(repo: &Repo<'_>, program: &str, args: &[&str], delay: &str) -> BS
     BString::from(output.stdout)
 }
 
-/// Runs it without a terminal. Returns standard error.
+/// Runs a command of sapwood without a terminal. Returns standard error.
 fn elsewhere(repo: &Repo<'_>, args: &[&str]) -> BString {
     let mut command = repo.command(SAPWOOD.as_ref());
     command.args(args).env("GIT_PROGRESS_DELAY", "0");
     BString::from(command.output().expect("it runs").stderr)
 }
 
-/// The last word on a phase: `Updating files: 100% (n/n), done.`
+/// Returns true for the last line of a phase: `Updating files: 100% (n/n), done.`
 fn is_shown(screen: &BString, title: &str) -> bool {
     screen.lines().any(|line| {
         let last = line.rsplit(|&byte| byte == b'\r').find(|part| !part.is_empty()).unwrap_or_default();
@@ -38,7 +38,7 @@ fn is_shown(screen: &BString, title: &str) -> bool {
     })
 }
 
-/// Files enough to count, and more untracked ones than are removed at once.
+/// Creates enough files to count, and more untracked files than are removed in one batch.
 fn make(sandbox: &Sandbox) -> Repo<'_> {
     let repo = sandbox.init("repo");
     for number in 0..300 {
@@ -53,10 +53,11 @@ fn touch_all(repo: &Repo<'_>) {
     assert!(repo.command("sh".as_ref()).args(["-c", script]).status().expect("a shell").success());
 }
 
-/// Makes the state before a run of the command.
+/// Creates the state before a run of the command.
 type Prepare = fn(&Repo<'_>);
 
-/// The command, the titles of its phases, and a form of it that shows none.
+/// The preparation, the command, the titles of its phases, and a variant of it that shows no
+/// progress.
 type Case<'c> = (Prepare, &'c [&'c str], &'c [&'c str], &'c [&'c str]);
 
 #[test]
@@ -129,7 +130,7 @@ fn phases_show_themselves_on_a_terminal_alone() {
         for title in *titles {
             assert!(is_shown(&screen, title), "{args:?}: {title}: {screen}");
         }
-        // A phase that is over before the delay shows nothing.
+        // A phase that ends before the delay shows nothing.
         prepare(&repo);
         let screen = on_terminal(&repo, SAPWOOD, args, "60");
         let delayed = titles.iter().filter(|title| **title != "Receiving objects");
@@ -141,7 +142,7 @@ fn phases_show_themselves_on_a_terminal_alone() {
             let screen = on_terminal(&repo, SAPWOOD, quiet, "0");
             assert!(!screen.contains_str("done."), "{quiet:?}: {screen}");
         }
-        // Git's `reset --hard` and what it does for `worktree add` ask for no terminal.
+        // Git's `reset --hard`, which `worktree add` runs too, shows progress without a terminal.
         if args[0] != "reset" && !args.starts_with(&["worktree", "add"]) {
             prepare(&repo);
             let said = elsewhere(&repo, args);
@@ -153,7 +154,7 @@ fn phases_show_themselves_on_a_terminal_alone() {
     }
 }
 
-/// The screen of `status` is Git's, progress included, but for the lines that are overwritten.
+/// The final screen of `status` equals Git's, progress included, except for overwritten lines.
 #[test]
 fn status_ends_as_gits() {
     let sandbox = Sandbox::new();
@@ -177,7 +178,7 @@ fn status_ends_as_gits() {
     }
 }
 
-/// The process that `worktree remove` leaves behind says nothing, even with a terminal.
+/// The background process of `worktree remove` prints nothing, even with a terminal.
 #[test]
 fn the_background_is_silent() {
     let sandbox = Sandbox::new();
@@ -194,7 +195,7 @@ fn the_background_is_silent() {
     assert!(is_gone(&repo.join(".git/sapwood/trash")), "the background has deleted it");
 }
 
-/// Waits for a process of the lowest priority, which a busy machine lets wait.
+/// Waits for a process of the lowest priority, which may be slow on a busy machine.
 fn is_gone(path: &Path) -> bool {
     (0..2_000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -202,7 +203,7 @@ fn is_gone(path: &Path) -> bool {
     })
 }
 
-/// A job in the background of its terminal draws nothing over the one in front.
+/// A job in the background of its terminal draws nothing over the foreground job.
 #[test]
 fn a_background_job_shows_only_the_end() {
     let sandbox = Sandbox::new();

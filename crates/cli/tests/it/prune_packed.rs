@@ -1,4 +1,4 @@
-//! `prune-packed` beside Git, as `git`.
+//! `prune-packed`, run as `git` and compared with Git.
 
 use testkit::Oracle;
 

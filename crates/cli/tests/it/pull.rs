@@ -1,12 +1,12 @@
-//! `pull` beside Git: worktree, index, refs, reflogs, FETCH_HEAD, words and exit codes.
+//! `pull` compared with Git: worktree, index, refs, reflogs, FETCH_HEAD, messages and exit codes.
 //!
-//! Each copy of the repository has a server beside it, which is a path.
+//! Each copy of the repository has its own server in a directory next to it.
 
 use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
 
-/// Makes the server, clones it, and lets the server go on.
+/// Creates the server, clones it, and adds commits on the server.
 const HISTORY: &str = "
 git init -q --initial-branch=main ../server
 (
@@ -27,7 +27,7 @@ git switch -q -c main --track origin/main
 )
 ";
 
-/// Adds a commit of our own.
+/// Adds a local commit.
 const OURS: &str = "echo ours >ours; git add ours; git commit -qm ours;";
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! `--recurse-submodules`: submodules are updated with their superproject, as by Git, or the
+//! `--recurse-submodules`: submodules are updated with their superproject, as in Git, or the
 //! command is refused.
 
 use std::{os::unix::process::ExitStatusExt as _, path::Path, process::Command};
@@ -11,8 +11,8 @@ use crate::{SAPWOOD, full, shim::Shim};
 const ALLOWED: [&str; 2] = ["-c", "protocol.file.allow=always"];
 
 /// Creates a history. `main` has the submodule `sub` at its first commit, `next` at its second.
-/// `deep` has it at its third, which has a submodule of its own. `none` has none; `file` and `dir`
-/// have another kind of entry in its place. All of them were checked out once.
+/// `deep` has it at its third, which has a nested submodule. `none` has none; `file` and `dir` have
+/// another kind of entry in its place. All of them were checked out once.
 fn history(repo: &Repo<'_>) {
     for (name, commits) in [("../inner.git", ["i1", "i2", "i3"]), ("../sub.git", ["one", "two", "three"])] {
         repo.git(&["init", "-q", "-b", "main", name]);
@@ -223,8 +223,8 @@ fn hands_over_unsupported_submodules() {
     shim.was_handed_over(&args, "there is a hook 'reference-transaction'");
 }
 
-/// Creates `deep` and `deeper` with the same nested submodule, which was checked out once and is
-/// not now.
+/// Creates `deep` and `deeper` with the same nested submodule, which was checked out once but is
+/// not checked out now.
 fn nested_is_not_there(repo: &Repo<'_>) {
     history(repo);
     repo.git(&["checkout", "-q", "--recurse-submodules", "-b", "deeper", "deep"]);
@@ -254,11 +254,11 @@ fn checks_out_a_missing_nested_submodule() {
     assert!(!repo.exists("sub/inner/.git"));
 }
 
-/// The calls that change something; a run is killed before each of them. `openat` need not be among
-/// them, because each new file is also written to.
+/// System calls that change something; a run is killed before each of them. `openat` is not needed,
+/// because each new file is also written to.
 const CHANGING: [&str; 8] = ["write", "mkdir", "rename", "renameat", "unlink", "unlinkat", "rmdir", "fchmod"];
 
-/// Kills a run before its `nth` call of this name. Returns true if the run made so many calls.
+/// Kills a run before its `nth` call of this name. Returns false if the run made fewer calls.
 fn killed_before(repo: &Repo<'_>, call: &str, nth: usize, args: &[&str]) -> bool {
     let inject = format!("inject={call}:signal=KILL:when={nth}");
     let mut command = repo.command("strace".as_ref());
@@ -318,7 +318,7 @@ fn recovers_from_a_kill_before_each_changing_call() {
 }
 
 /// A kill between the creation of a submodule's directory and its connection leaves an empty
-/// directory. Git fails from then on.
+/// directory, at which Git fails from then on.
 #[test]
 fn does_not_take_an_empty_directory_for_a_submodule() {
     let sandbox = Sandbox::new();

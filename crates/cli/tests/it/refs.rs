@@ -117,8 +117,8 @@ fn follows_a_symbolic_branch() {
     }
 }
 
-/// Paths are relative to the directory in which Git works: the top of the worktree if there is one,
-/// or the directory given by an option.
+/// Paths are relative to the directory in which Git works: the root of the worktree if there is
+/// one, or the directory given by an option.
 #[test]
 fn names_files_of_the_git_directory_as_git_does() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

@@ -1,5 +1,5 @@
-//! Settings with invalid values are refused as by Git, even if the command does not use them, in
-//! whatever file they are.
+//! Settings with invalid values are refused as in Git, in any file, and even if the command does
+//! not use them.
 
 use std::path::Path;
 
@@ -131,7 +131,7 @@ fn names_the_place_of_an_invalid_value() {
         "[core]\n\tabbrev = x\n",
         "[core]\n\tsafecrlf = x\n",
         "[push]\n\tdefault = a\\\nb\n",
-        // The first of two settings, and one that another overrides.
+        // The first of two values, and a value that another one overrides.
         "[core]\n\tcheckStat = x\n\tabbrev = 3\n\tcheckStat = default\n",
         "[core]\n\tcommitGraph = x\n\tcommitGraph = false\n",
         "[core]\n\tcheckStat = x",

@@ -24,7 +24,7 @@ fn history(repo: &Repo<'_>) {
     repo.git(&["switch", "-q", "main"]);
 }
 
-/// Makes changes of every kind.
+/// Makes local changes of every kind.
 fn local_changes(repo: &Repo<'_>) {
     repo.write("kept", "changed\n");
     repo.write("untracked", "untracked\n");

@@ -1,10 +1,11 @@
-//! `rev-parse` beside Git, through the shim: the answers are the same, and the usual ones native.
+//! `rev-parse` through the shim, compared with Git: the output is equal, and usual forms are
+//! native.
 
 use testkit::Oracle;
 
 use crate::shim::Shim;
 
-/// Command lines that sapwood answers in every repository below.
+/// Command lines that sapwood serves in every repository below.
 const NATIVE: &[&[&str]] = &[
     &["HEAD"],
     &["--git-dir"],
@@ -52,7 +53,7 @@ const NATIVE: &[&[&str]] = &[
     &["-h"],
 ];
 
-/// Command lines that Git answers: with an error, a warning, or by rules that sapwood lacks.
+/// Command lines left to Git: it prints an error, a warning, or uses rules that sapwood lacks.
 const OTHERS: &[&[&str]] = &[
     &["nothing"],
     &["a"],
@@ -77,7 +78,8 @@ const OTHERS: &[&[&str]] = &[
     &["--verify", "main..HEAD"],
 ];
 
-/// How a repository is made: a shell script in a repository with two commits, a branch and a tag.
+/// Kinds of repositories: a shell script that runs in a repository with two commits, a branch and a
+/// tag.
 const REPOSITORIES: &[(&str, &str)] = &[
     ("plain", "true"),
     ("packed", "git gc -q"),

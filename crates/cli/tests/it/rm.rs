@@ -1,4 +1,4 @@
-//! Tests of `rm` beside Git: the index, the worktree, the output and the exit code.
+//! Tests of `rm` against Git: the index, the worktree, the output and the exit code.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use testkit::{Oracle, Repo, Sandbox};
 
 use crate::shim::Shim;
 
-/// Files as they were committed, changed, staged, both, intended, deleted, and unmerged.
+/// Creates files that are committed, changed, staged, both, intent-to-add, deleted, and unmerged.
 fn mixture(repo: &Repo<'_>) {
     for path in ["a", "b", "changed", "staged", "both", "gone", "dir/x", "dir/y", "dir/deep/z", "alone/only"]
     {
@@ -32,7 +32,7 @@ fn mixture(repo: &Repo<'_>) {
     repo.write("dir/untracked", "1\n");
 }
 
-/// Runs each line natively in a repository of its own, and compares it with Git's.
+/// Runs each line natively in a separate repository, and compares it with Git's run.
 #[track_caller]
 fn each(setup: impl Fn(&Repo<'_>) + Copy, dir: &str, cases: &[&[&str]]) {
     for case in cases {
@@ -183,12 +183,12 @@ fn does_not_follow_links() {
     for args in [&["rm", "d/f"][..], &["rm", "-f", "d/f"], &["rm", "-r", "d"]] {
         let shim = Shim::new();
         let oracle = Oracle::new(&shim.program(), setup);
-        // Git removes the file that the link leads to.
+        // Git removes the file through the link; sapwood keeps it.
         oracle.same_answer_in("", "", args);
         shim.was_native(args);
         assert!(oracle.ours().join("e/f").exists(), "{args:?}");
     }
-    // A directory where the file was.
+    // A directory in place of the file.
     let setup = |repo: &Repo<'_>| {
         repo.write("d", "1\n");
         repo.write("x", "1\n");
@@ -212,7 +212,7 @@ fn tells_which_file_cannot_be_removed() {
     let chmod = |mode| {
         oracle.both(|repo| {
             let mode = fs::Permissions::from_mode(mode);
-            // Root has removed it.
+            // As root, the command has removed the directory.
             let _ = fs::set_permissions(repo.join("locked"), mode);
         });
     };
@@ -273,7 +273,7 @@ fn leaves_submodules_to_git() {
     assert!(log.last().is_some_and(|line| line.contains("handed-over")), "{log:?}");
 }
 
-/// A file that changes after it was compared stays: the filter of the second file changes the first
+/// A file that changes after its comparison stays: the filter of the second file changes the first
 /// one.
 #[test]
 fn keeps_a_file_that_changes_during_the_check() {

@@ -60,8 +60,8 @@ fn sends_no_more_requests_than_git() {
     }
 }
 
-/// Counts calls that list directories: the last call, which finds no more entries, would be one
-/// more for each directory.
+/// Counts the calls that list directories: the last call, which returns no more entries, would be
+/// an additional one for each directory.
 #[test]
 fn lists_directories_only_up_to_the_last_tracked_name() {
     if let Err(unusable) = weather::usable() {
@@ -80,6 +80,6 @@ fn lists_directories_only_up_to_the_last_tracked_name() {
     assert_eq!((told.code, told.stdout), (0, "".into()));
     let asked = mount.counts().since(&before);
     assert!(asked.of(Operation::Opendir) >= 4, "{asked}");
-    // The listing of the pack directory is read to its end.
+    // The pack directory is listed to its end.
     assert!(asked.of(Operation::Readdir) <= asked.of(Operation::Opendir) + 1, "{asked}");
 }

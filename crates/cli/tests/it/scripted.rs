@@ -1,5 +1,5 @@
 //! Shell scripts that run twice in equal repositories: with Git, and with the shim as `git`. Both
-//! runs print the same, leave the same state and make the same objects.
+//! runs have equal output, and leave equal states and objects.
 
 use std::process::Stdio;
 
@@ -15,7 +15,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// `setup` is a script that Git runs in both.
+    /// `setup` is a script that Git runs in both repositories.
     pub(crate) fn new(setup: &str) -> Scripted {
         let shim = Shim::new();
         let oracle = Oracle::new(&shim.program(), |repo| {
@@ -25,7 +25,7 @@ impl Scripted {
         Scripted { shim, oracle }
     }
 
-    /// Runs `line` in both. Returns what sapwood printed.
+    /// Runs `line` in both repositories. Returns the output with sapwood.
     #[track_caller]
     pub(crate) fn same(&self, line: &str) -> Run {
         self.shim.log();
@@ -42,7 +42,7 @@ impl Scripted {
         printed
     }
 
-    /// As [`Scripted::same`]; each call of `command` is native.
+    /// Like [`Scripted::same`]; each call of `command` must be native.
     #[track_caller]
     pub(crate) fn native(&self, command: &str, line: &str) -> Run {
         let run = self.same(line);
@@ -56,7 +56,8 @@ impl Scripted {
         run
     }
 
-    /// As [`Scripted::same`]; some call of `command` is handed over, for a reason with `why` in it.
+    /// Like [`Scripted::same`]; a call of `command` must be handed over, for a reason that contains
+    /// `why`.
     #[track_caller]
     pub(crate) fn handed_over(&self, line: &str, why: &str) {
         self.same(line);
@@ -72,7 +73,7 @@ fn script(repo: &Repo<'_>, prelude: &str, line: &str) -> Run {
     finished(&mut shell)
 }
 
-/// The place of the repository taken out of what was printed.
+/// Replaces the path of the repository in the output.
 fn plain(repo: &Repo<'_>, run: Run) -> Run {
     let place = repo.path.clone().into_os_string().into_encoded_bytes();
     let plain = |text: BString| BString::from(text.replace(&place, "<repo>"));

@@ -333,7 +333,7 @@ fn clone_reads_settings_at_the_time_git_does() {
     let mut all = Vec::new();
     for setting in settings {
         for condition in conditions {
-            // Git reads these two sections in between: the remote has its URL, and HEAD is on no
+            // Git reads these two sections before the remote has its URL and HEAD points to a
             // branch.
             if condition.starts_with("hasconfig")
                 && ["[index]", "[feature]"].iter().any(|it| setting.starts_with(it))
@@ -347,7 +347,7 @@ fn clone_reads_settings_at_the_time_git_does() {
         }
         all.push((format!("{from}printf \"{setting}\\n\" >>home/.gitconfig"), script.to_owned()));
     }
-    // A switch and a new worktree read settings at the same moment as Git.
+    // A switch and a new worktree read settings at the same point as Git.
     for setting in settings {
         let setup = format!(
             "{from}printf '[includeIf \"onbranch:topic\"]\\n\\tpath = more\\n' >>home/.gitconfig; printf \"{setting}\\n\" >home/more; \

@@ -53,7 +53,7 @@ impl fmt::Display for Case {
     }
 }
 
-/// The sides of Git and of the shim, each a directory with `repo` in it.
+/// One directory with a repository `repo` for Git, and one for the shim.
 struct Sides {
     sandbox: Sandbox,
     shim: Shim,
@@ -119,7 +119,7 @@ fn modes(top: &Path) -> BTreeMap<String, String> {
         for entry in fs::read_dir(&dir).expect("listed") {
             let path = entry.expect("an entry").path();
             let mut name = path.strip_prefix(top).expect("below").display().to_string();
-            // Its name is a hash over the stat data in it.
+            // The name is a hash over the stat data in the file.
             if let Some((dir, _)) = name.split_once("sharedindex.") {
                 name = format!("{dir}sharedindex");
             }

@@ -1,4 +1,4 @@
-//! `show-ref` beside Git, as `git`.
+//! `show-ref`, run as `git` and compared with Git.
 
 use testkit::{Oracle, Repo};
 

@@ -1,5 +1,5 @@
-//! Signed commits beside Git, with real `gpg` and `ssh-keygen`. Keys are without a random part and
-//! the time of the signature is given, so equal signatures are equal bytes.
+//! Signed commits compared with Git, with real `gpg` and `ssh-keygen`. The keys sign
+//! deterministically and the time of the signature is fixed, so equal signatures are equal bytes.
 
 use std::{io::Write as _, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
@@ -23,7 +23,7 @@ fn setup(repo: &Repo<'_>) {
     repo.commit("one");
 }
 
-/// The directory of both copies.
+/// Returns the parent directory of both copies.
 fn shared(oracle: &Oracle) -> std::path::PathBuf {
     let (git, ours) = (oracle.git().path.clone(), oracle.ours().path.clone());
     let above = git.ancestors().find(|dir| ours.starts_with(dir)).expect("one sandbox");
@@ -57,10 +57,10 @@ fn signs(oracle: &Oracle, shim: &Shim, option: &str) -> i32 {
     run.code
 }
 
-/// An agent that knows one key, for keys that the configuration holds as text.
+/// An SSH agent with one key, for keys that the configuration contains as text.
 struct Agent {
     child: std::process::Child,
-    /// Like `ssh-keygen`, with this agent.
+    /// A program that works like `ssh-keygen` and uses this agent.
     program: std::path::PathBuf,
 }
 
@@ -164,7 +164,7 @@ fn by_gpg() {
     }
     let shim = Shim::new();
     let oracle = Oracle::new(&shim.program(), setup);
-    // The path of a socket is short, so the home of the keys is not in the sandbox.
+    // The path of a socket must be short, so the home of the keys is not in the sandbox.
     let home = tempfile::Builder::new().prefix("g").tempdir_in("/tmp").expect("a directory");
     std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o700)).expect("it exists");
     let gpg = |args: &[&str]| {
@@ -188,6 +188,6 @@ fn by_gpg() {
     script(&silent, "#!/bin/sh\nexit 0\n");
     configure(&oracle, "gpg.openpgp.program", &silent.display().to_string());
     assert_ne!(signs(&oracle, &shim, "-S"), 0);
-    // The agent would outlive the test.
+    // Stop the agent, which would outlive the test.
     let _ = Command::new("gpgconf").env("GNUPGHOME", home.path()).args(["--kill", "all"]).output();
 }

@@ -4,7 +4,7 @@ use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
 
-/// Directories, and a branch on which files of all of them differ.
+/// Creates directories, and a branch on which files in all of them differ.
 fn history(repo: &Repo<'_>) {
     for path in ["top", "a/x", "a/b/x", "a/c/x", "d/x", "d/e/x", "d*/x"] {
         repo.write(path, "one\n");

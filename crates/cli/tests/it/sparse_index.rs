@@ -7,8 +7,8 @@ use testkit::{Oracle, Repo, Run, Sandbox};
 
 use crate::{SAPWOOD, full, random::Random};
 
-/// Directories in and out of the cone, and branches that differ within, without, and in what is
-/// there.
+/// Creates directories inside and outside the cone, and branches that differ inside, outside, and
+/// in the set of directories.
 fn history(repo: &Repo<'_>) {
     for path in [
         "top",
@@ -55,7 +55,7 @@ fn index(repo: &Repo<'_>) -> String {
     format!("{listed}\n{}", of(&["status", "--porcelain=v2"]))
 }
 
-/// The index, as it is and as Git understands it.
+/// Runs a command on both sides, and compares the index bytes and Git's reading of them.
 #[track_caller]
 fn same(oracle: &Oracle, args: &[&str]) -> Run {
     let run = oracle.same(args);
@@ -63,7 +63,7 @@ fn same(oracle: &Oracle, args: &[&str]) -> Run {
     run
 }
 
-/// Directories outside of the cone are not read; their objects may even be missing.
+/// Directories outside the cone are not read; their objects may even be missing.
 #[test]
 fn who_asks_about_the_inside_reads_nothing_of_the_outside() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -72,7 +72,8 @@ fn who_asks_about_the_inside_reads_nothing_of_the_outside() {
         repo.write("in/.gitattributes", "* text\n");
         repo.git(&["add", "in/.gitattributes"]);
     });
-    // That of no other directory. Git has it, as its status reads it all the same.
+    // A tree that only this directory has. It is removed on sapwood's side only, because Git's
+    // status reads it.
     let repo = oracle.ours();
     let tree = repo.git(&["rev-parse", "HEAD:out"]).stdout;
     let tree = tree.trim_ascii_end().to_str().expect("a name");
@@ -96,12 +97,12 @@ fn who_asks_about_the_inside_reads_nothing_of_the_outside() {
         assert_eq!(oracle.git().try_git(args), run, "{args:?}");
         assert_eq!(run.code, 0, "{args:?}: {run:?}");
     }
-    // Commands whose answer includes that directory do read it.
+    // Commands whose output includes that directory must read it.
     let run = repo.run(SAPWOOD.as_ref(), &["ls-files"]);
     assert_ne!(run.code, 0, "{run:?}");
 }
 
-/// Attributes outside of the cone are found in the trees that stand for directories.
+/// Attributes outside the cone are found in the trees of collapsed directories.
 #[test]
 fn attributes_of_what_is_outside() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -184,7 +185,7 @@ fn the_patterns_and_the_kind_of_index_change() {
     }
 }
 
-/// Trees that a commit would make are made when entries go into them.
+/// Trees that a commit would write are written when entries are collapsed into them.
 #[test]
 fn what_is_staged_outside_becomes_a_tree() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -302,7 +303,7 @@ fn worktrees_have_sparse_indexes_of_their_own() {
     same(&oracle, &["worktree", "remove", "../tree"]);
 }
 
-/// In a clone without blobs nothing is fetched for what is outside.
+/// In a clone without blobs, no blob outside the cone is fetched.
 #[test]
 fn no_blob_is_fetched() {
     let oracle = Oracle::new(SAPWOOD, sparse);
@@ -325,13 +326,13 @@ fn no_blob_is_fetched() {
     assert_eq!(missing(&oracle.git()), missing(&oracle.ours()));
 }
 
-/// Trees of directories that stand as one entry need not even be there.
+/// Trees of collapsed directories are not read, and may be missing.
 #[test]
 fn what_is_outside_is_not_read() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     sparse(&repo);
-    // Those of no other directory.
+    // Trees that only these directories have.
     let dirs = ["main:out", "without:out", "all:out"];
     let trees = repo.git(&[&["rev-parse"], &dirs[..]].concat()).stdout;
     let mut trees: Vec<&str> = trees.lines().map(|tree| tree.to_str().expect("a name")).collect();
@@ -367,7 +368,7 @@ fn what_is_outside_is_not_read() {
     assert!(listed.contains_str("S out/\n") && listed.contains_str("S way/out/\n"), "{listed}");
 }
 
-/// The tree that the index's entries are, whatever its cache-tree says.
+/// Returns the tree of the index's entries, without its cache-tree.
 pub(crate) fn tree_of_entries(repo: &Repo<'_>) -> BString {
     let listed = repo.git(&["-c", "core.fsmonitor=false", "ls-files", "-s"]).stdout;
     let index = repo.join(".git/fresh-index");
@@ -416,8 +417,8 @@ fn random_walks_with_a_sparse_index() {
     let mut random = Random::new(12);
     for _ in 0..if full() { 600 } else { 60 } {
         let branch = format!("b{}", random.below(6));
-        // Staged and untracked files are removed again, because a switch that meets them is not
-        // tested here.
+        // Removes staged and untracked files again, because this test does not cover a switch that
+        // is blocked by them.
         let (args, stages): (&[&str], bool) = match random.below(12) {
             0..4 => (&["switch", &branch], false),
             4 => (&["checkout", "-q", "-f", &branch], false),
@@ -443,7 +444,7 @@ fn random_walks_with_a_sparse_index() {
     }
 }
 
-/// Directories that are one entry, as the plumbing shows them.
+/// Collapsed directories in the output of the plumbing.
 #[test]
 fn differences_in_directories_that_are_one_entry() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

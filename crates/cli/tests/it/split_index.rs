@@ -1,4 +1,4 @@
-//! A split index is kept, created or given up as by Git. The moment when a new shared index is
+//! A split index is kept, created or joined as in Git. The time at which a new shared index is
 //! written is not compared, because the two programs count the entries of the old one differently.
 
 use testkit::{Oracle, Repo};

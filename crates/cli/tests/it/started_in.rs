@@ -1,5 +1,5 @@
-//! The directory that a command was started in stays, also if `-C` or `--work-tree` leads
-//! elsewhere.
+//! The directory that a command was started in is never removed, even if `-C` or `--work-tree`
+//! leads elsewhere.
 
 use testkit::{Oracle, Repo};
 

@@ -1,4 +1,4 @@
-//! `status`: every format, and what is in progress.
+//! `status`: every format, and operations in progress.
 
 mod standing;
 
@@ -8,7 +8,7 @@ use testkit::{Oracle, Repo};
 
 use crate::{SAPWOOD, index_info};
 
-/// Changes of every kind, staged and not, and things that are not tracked.
+/// Creates changes of every kind, staged and unstaged, and untracked files.
 fn changed(repo: &Repo<'_>) {
     repo.write(".gitignore", "*.o\nout/\n!keep.o\n");
     for name in [
@@ -167,7 +167,7 @@ fn what_is_configured() {
     let settings: Vec<&str> = colors.iter().flat_map(|setting| ["-c", setting]).collect();
     oracle.same(&[&settings[..], &["status"]].concat());
     oracle.same(&[&settings[..], &["status", "-sb"]].concat());
-    // One counts over the other, in an order of its own.
+    // One setting overrides the other, by a special order.
     let both = ["-c", "diff.renames=false", "-c", "diff.renames=true"];
     oracle.same(&[&both[..], &["status"]].concat());
     oracle.same(&[&both[..], &["-c", "status.renames=true", "status"]].concat());
@@ -294,7 +294,7 @@ fn submodules_and_their_dirt() {
     oracle.same(&["status"]);
 }
 
-/// Directories, repositories and links where there should be something else.
+/// Directories, repositories and links in place of other kinds of files.
 #[test]
 fn what_else_is_in_the_place() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
@@ -304,7 +304,7 @@ fn what_else_is_in_the_place() {
         repo.write(".gitmodules", "[submodule \"sub\"]\n\tpath = sub\n\turl = ./sub\n");
         repo.git(&["-c", "advice.addEmbeddedRepo=false", "add", "-A"]);
         repo.commit("first");
-        // Where a file was one stands now.
+        // A directory in place of a file.
         repo.remove("d/a");
         repo.write("d/a/b/c", "1\n");
         for path in ["a", "b"] {
@@ -417,7 +417,7 @@ fn stat_data_come_up_to_date() {
         };
         (differing(&oracle.git()), differing(&oracle.ours()))
     };
-    // Each time another hour: Git may not see less.
+    // Each time another hour: Git may compare only part of the time.
     let touch = |oracle: &Oracle, hours: u64| {
         oracle.both(|repo| {
             let file =
@@ -525,7 +525,7 @@ fn settings_that_mean_nothing() {
             assert_eq!(run.code, 128, "{setting} {args:?}");
         }
     }
-    // Git says where it stands, too.
+    // Git also prints the location of the setting.
     for args in [&["status"][..], &["status", "-uno"], &["status", "-uall", "-s"]] {
         let args = [&["-c", "status.showUntrackedFiles=maybe"], args].concat();
         let (theirs, ours) = (oracle.git().try_git(&args), oracle.ours().run(SAPWOOD.as_ref(), &args));
@@ -533,7 +533,7 @@ fn settings_that_mean_nothing() {
     }
 }
 
-/// Before anything else that is wrong with pathspecs, but for what is no path.
+/// This error precedes all other errors in pathspecs, except for invalid paths.
 #[test]
 fn empty_pathspecs() {
     let oracle = Oracle::new(SAPWOOD, |repo| {

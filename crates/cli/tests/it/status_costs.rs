@@ -16,8 +16,8 @@ use crate::SAPWOOD;
 
 const FILES: usize = 5;
 
-/// A tree of `dirs` directories with some files each, older than its index, which has an untracked
-/// cache if asked for.
+/// Creates a tree of `dirs` directories with some files each, older than its index, which has an
+/// untracked cache if `cache` is true.
 fn tree<'s>(sandbox: &'s Sandbox, name: &str, dirs: usize, cache: bool) -> Repo<'s> {
     let repo = sandbox.init(name);
     for dir in 0..dirs {
@@ -52,7 +52,7 @@ fn age(dir: &Path, time: SystemTime) {
     fs::File::open(dir).and_then(|dir| dir.set_modified(time)).expect("ours");
 }
 
-/// Calls by kind.
+/// The number of calls by kind.
 #[derive(Debug, PartialEq, Eq)]
 struct Calls {
     stats: usize,
@@ -79,11 +79,11 @@ fn traced(repo: &Repo<'_>, args: &[&str]) -> (String, Calls) {
     assert!(output.status.success(), "{output:?}");
     let text = fs::read_to_string(&trace).expect("it wrote it");
     fs::remove_file(&trace).expect("it is there");
-    // Each call once; whether a thread waits is asked of the kernel by time, not by what there is
-    // to do, as is the number of processors by the C library, when threads meet in its heap.
+    // Counts each call once. Calls on `/proc` and `/sys` query threads and processors. They depend
+    // on time and lock contention, not on the work, so they are left out.
     let of = |names: &[&str]| {
         let begins = |line: &&str| {
-            // The process is named where there are threads.
+            // With several threads, the line begins with the process id.
             let call = line.trim_start_matches(|char: char| char.is_ascii_digit() || char == ' ');
             names.iter().any(|name| call.strip_prefix(name).is_some_and(|rest| rest.starts_with('(')))
         };
@@ -100,8 +100,8 @@ fn traced(repo: &Repo<'_>, args: &[&str]) -> (String, Calls) {
 /// Returns the additional calls for the larger of two trees.
 fn more(cache: bool, args: &[&str]) -> (Calls, usize, usize) {
     let sandbox = Sandbox::new();
-    // Both are too many for one worker to begin with: how many there can be is asked of the kernel,
-    // too.
+    // Both trees are too large for a single worker at the start, because determining the number of
+    // workers takes system calls too.
     let (few, many) = (100, 140);
     let small = calls(&tree(&sandbox, "small", few, cache), args);
     let large = calls(&tree(&sandbox, "large", many, cache), args);
@@ -116,12 +116,12 @@ fn more(cache: bool, args: &[&str]) -> (Calls, usize, usize) {
 #[test]
 fn a_stat_for_each_file_and_a_listing_for_each_directory() {
     let (calls, dirs, files) = more(false, &[]);
-    // The end of a listing is a call, too, where the file system does not say that it is there.
+    // The end of a listing is a call of its own if the file system does not report it earlier.
     assert!(calls.lists == dirs || calls.lists == 2 * dirs, "{calls:?}");
     assert_eq!((calls.stats, calls.opens), (files, dirs));
     let (calls, dirs, files) = more(false, &["-uno"]);
     let from_there = Calls { stats: files + dirs, opens: 0, lists: 0 };
-    // Where threads may not have working directories of their own.
+    // For systems where threads cannot have their own working directories.
     let by_handles = Calls { stats: files, opens: dirs, lists: 0 };
     assert!(calls == from_there || calls == by_handles, "{calls:?}");
 }
@@ -143,7 +143,7 @@ fn a_missing_file_costs_no_more_than_one_that_is_there() {
     }
     let (said, after) = traced(&repo, &["ls-files", "-d"]);
     assert_eq!((said.lines().count(), &after), (20, &before));
-    // A link to the same: what is behind it is known from the one look at each.
+    // A link to the directory: one look per path determines its target.
     fs::rename(repo.join("dir-1"), repo.join("moved")).expect("moved");
     repo.symlink("moved", "dir-1");
     let (said, linked) = traced(&repo, &["ls-files", "-d"]);
@@ -161,7 +161,7 @@ fn names_to_be_checked_cost_a_stat_each_and_one_for_their_directory() {
     let of = |dirs: usize| {
         let names = names(dirs);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        // It is one of the names, so that the exit code is the same.
+        // One name is ignored, so that the exit code is equal.
         repo.write("x.o", "");
         repo.write(".gitignore", "*.o\nfile-*/\n");
         let args = [&["check-ignore", "--no-index", "x.o"], names.as_slice()].concat();
@@ -170,7 +170,7 @@ fn names_to_be_checked_cost_a_stat_each_and_one_for_their_directory() {
         calls
     };
     let (few, many) = (of(5), of(20));
-    // A directory's rules are looked for once.
+    // The ignore file of a directory is looked up once.
     let more = Calls { stats: 15 * (FILES + 1), opens: 15, lists: 0 };
     let found = Calls { stats: many.stats - few.stats, opens: many.opens - few.opens, lists: many.lists };
     assert_eq!(found, more);

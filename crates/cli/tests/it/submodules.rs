@@ -5,8 +5,8 @@ use testkit::{Oracle, Repo, Run};
 
 use crate::SAPWOOD;
 
-/// `main` has the submodule `sub` at its first commit, `next` at its second; `none` has none,
-/// `file` and `dir` something else in its place. The submodule is populated.
+/// Creates a history. `main` has the submodule `sub` at its first commit, `next` at its second;
+/// `none` has none, `file` and `dir` another entry in its place. The submodule is populated.
 fn history(repo: &Repo<'_>) {
     let sub = "../sub.git";
     repo.git(&["init", "-q", "-b", "main", sub]);

@@ -6,7 +6,7 @@ use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
 
-/// Two branches that differ, a tag, and a directory.
+/// Creates two branches that differ, a tag, and a directory.
 pub(crate) fn two_branches(repo: &Repo<'_>) {
     repo.write("a", "one\n");
     repo.write("dir/b", "one\n");
@@ -96,7 +96,7 @@ fn the_merge_base_of_two() {
     oracle.same(&["restore", "--source=topic...main", "."]);
     oracle.same(&["checkout", "topic...nowhere"]);
     oracle.same(&["checkout", "main...topic", "--", "a"]);
-    // None, and two.
+    // No merge base, and two.
     oracle.same(&["checkout", "--orphan", "alone"]);
     oracle.both(|repo| repo.commit("alone"));
     oracle.same(&["checkout", "main...alone"]);
@@ -158,7 +158,7 @@ fn a_head_that_names_no_commit() {
         repo.write(".git/HEAD", tree);
     });
     oracle.same(&["checkout", "topic"]);
-    // A branch that cannot be, because others lie below it.
+    // A branch that cannot be created, because other branches are below it.
     oracle.both(|repo| {
         repo.git(&["branch", "outer/inner", "main"]);
         repo.git(&["symbolic-ref", "HEAD", "refs/heads/outer"]);
@@ -445,7 +445,8 @@ fn a_dry_run_changes_nothing() {
     }
 }
 
-/// Git's lstat follows the link; what it finds behind it counts, and it is the link that goes.
+/// Git's `lstat` follows the link of the parent directory: the file behind it counts, and the link
+/// is removed.
 #[test]
 fn a_link_in_a_directorys_place() {
     for behind in [None, Some("elsewhere/c"), Some("elsewhere/b")] {

@@ -1,4 +1,4 @@
-//! `symbolic-ref` beside Git, as `git`: messages, refs and reflogs.
+//! `symbolic-ref`, run as `git` and compared with Git: messages, refs and reflogs.
 
 use testkit::{Oracle, Repo};
 
@@ -154,7 +154,7 @@ fn random_lives_of_symbolic_refs() {
                 2 => vec!["symbolic-ref", "-m", "why", name, target],
                 _ => vec!["symbolic-ref", name, target],
             };
-            // The next command of either program would find no repository.
+            // This would make the repository invalid for the next command of either program.
             if name == "HEAD" && args.len() > 3 && !target.starts_with("refs/heads/") {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Clones with templates of every kind, beside Git's: words, exit codes, and every file with its
-//! mode.
+//! Clones with templates of every kind, compared with Git's: messages, exit codes, and every file
+//! with its mode.
 
 use std::{collections::BTreeMap, process::Stdio};
 
@@ -8,13 +8,13 @@ use testkit::{Run, Sandbox};
 
 use crate::{SAPWOOD, clone::tree, shim::finished};
 
-/// A template that a shell makes in `T`, the arguments of `clone`, and a variable.
+/// A script that creates the template in `T`, the arguments of `clone`, and a variable.
 type Case = (&'static str, &'static str, &'static str);
 
 const PLAIN: &str = "--template=T";
 
 const CASES: &[Case] = &[
-    // The template has what a clone writes.
+    // The template contains files that a clone writes.
     ("echo x >T/HEAD", PLAIN, ""),
     ("echo ref: refs/heads/zz >T/HEAD", "--template=T -b topic", ""),
     ("echo x >T/HEAD; mkdir c", PLAIN, ""),
@@ -46,7 +46,7 @@ const CASES: &[Case] = &[
         "",
     ),
     ("mkdir -p T/logs T/info T/worktrees/w; echo x >T/logs/HEAD; echo x >T/info/exclude", PLAIN, ""),
-    // Its configuration.
+    // The template's configuration.
     ("printf '[a]\\n\\tb = c\\n[core]\\n\\tbare = true\\n' >T/config; chmod 755 T/config", PLAIN, ""),
     (
         "printf '[core]\\n\\tfilemode = false\\n\\tsymlinks = false\\n\\tlogallrefupdates = false\\n' >T/config",
@@ -136,7 +136,7 @@ fn run(sandbox: &Sandbox, side: &str, case: &Case) -> (Run, BTreeMap<BString, (u
     let plain = |text: &BString| BString::from(text.replace(&here, "<here>").replace("sapwood", "git"));
     let run = Run { code: run.code, stdout: plain(&run.stdout), stderr: plain(&run.stderr) };
     let made = tree(&place.path).into_iter().map(|(name, (mode, text))| (name, (mode, plain(&text))));
-    // The template and the sources are the test's own.
+    // Leaves out the template and the sources.
     let made = made.filter(|(name, _)| name.starts_with(b"c") || name.starts_with(b"sep"));
     (run, made.collect())
 }

@@ -1,5 +1,5 @@
-//! Clone, fetch and ls-remote over http, ssh and `git://`, directly and through proxies: what Git
-//! does, sapwood does, by the same requests.
+//! Clone, fetch and ls-remote over HTTP, SSH and `git://`, directly and through proxies: results
+//! and requests equal Git's.
 
 use std::{path::Path, process::Command};
 
@@ -29,8 +29,8 @@ fn finish(command: &mut Command) -> Run {
     Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() }
 }
 
-/// Runs a command with both programs, each in its directory, and compares the answers. Returns
-/// ours.
+/// Runs a command with both programs, each in its directory, and compares the output. Returns
+/// sapwood's run.
 #[track_caller]
 fn same(sandbox: &Sandbox, below: &str, variables: &[(&str, &str)], args: &[&str]) -> Run {
     let run = |side: &str| {
@@ -62,7 +62,7 @@ fn same_repositories(sandbox: &Sandbox, name: &str) {
     assert_eq!(seen("git"), seen("ours"), "{name}: git left, ours right");
 }
 
-/// Everything that a user does with one server.
+/// Runs all commands that a user would run with one server.
 #[track_caller]
 fn use_server(sandbox: &Sandbox, url: &str, variables: &[(&str, &str)]) {
     let source = sandbox.repo("served/source");
@@ -80,7 +80,7 @@ fn use_server(sandbox: &Sandbox, url: &str, variables: &[(&str, &str)]) {
     source.git(&["tag", "light"]);
     same(sandbox, "copy", variables, &["fetch"]);
     same_repositories(sandbox, "copy");
-    // Git tells the sizes of its requests over http, which hold its name.
+    // Git prints the sizes of its HTTP requests, which contain its name.
     let how = if url.starts_with("http") { "--no-verbose" } else { "-v" };
     same(sandbox, "copy", variables, &["fetch", how]);
     same(sandbox, "shallow", variables, &["fetch", "--unshallow"]);
@@ -114,7 +114,7 @@ fn ssh() {
     let Some(sshd) = Sshd::start(&sandbox) else { return };
     let ssh = sshd.ssh();
     use_server(&sandbox, &sshd.url(&source.path), &[("GIT_SSH_COMMAND", &ssh)]);
-    // Both programs made the same requests: every line is there twice.
+    // Both programs made the same requests: every line occurs twice.
     let commands = sshd.commands();
     let mut lines: Vec<&str> = commands.lines().collect();
     lines.sort_unstable();
@@ -122,7 +122,7 @@ fn ssh() {
     let address = sshd.scp_like(&source.path.display().to_string());
     same(&sandbox, "", &[("GIT_SSH_COMMAND", &ssh)], &["clone", "-q", &address, "scp-like"]);
     same_repositories(&sandbox, "scp-like");
-    // The program starts where the user is.
+    // The SSH program starts in the user's directory.
     let place = ("GIT_SSH_COMMAND", "cd .. && basename \"$PWD\" >&2; false");
     same(&sandbox, "", &[place, ("GIT_SSH_VARIANT", "ssh")], &["clone", "a:b", "none"]);
     same(&sandbox, "", &[("GIT_SSH", "./nothing"), ("GIT_SSH_VARIANT", "ssh")], &["clone", "a:b", "none"]);
@@ -153,7 +153,7 @@ fn slow_and_distant_servers() {
     assert!(proxy.received() > 0);
 }
 
-/// A changed byte is noticed: nothing is left, and the next attempt succeeds.
+/// A corrupt byte is detected: no file is left, and the next attempt succeeds.
 #[test]
 fn a_corrupt_byte_in_the_pack() {
     let sandbox = Sandbox::new();
@@ -165,7 +165,7 @@ fn a_corrupt_byte_in_the_pack() {
     let clone = ["clone", "-q", &url, "copy"];
     root.git(&clone);
     root.remove("copy");
-    // Near the end there is only the pack.
+    // Near its end, the stream contains only the pack.
     proxy.once(Fault::Corrupt, proxy.received() - 1000);
     let run = root.run(Path::new(SAPWOOD), &clone);
     assert_eq!(run.code, 128, "{}", run.stderr);

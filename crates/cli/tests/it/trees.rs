@@ -1,5 +1,5 @@
-//! Random trees: names of every byte but NUL and slash, deep and wide, files becoming directories
-//! and back, mode changes. Checked out by sapwood and by Git they are the same.
+//! Random trees: names with every byte except NUL and slash, deep and wide, files becoming
+//! directories and the reverse, mode changes. The checkouts by sapwood and by Git are equal.
 
 use std::{collections::BTreeMap, fs, io::Write as _, path::Path, process::Stdio};
 
@@ -51,7 +51,7 @@ fn tree() -> impl Strategy<Value = BTreeMap<Vec<u8>, Node>> {
     collection::btree_map(name(), node(), 0..10)
 }
 
-/// A commit of the tree through `fast-import`: no worktree is involved.
+/// Commits the tree through `fast-import`, without a worktree.
 fn commit(repo: &Repo<'_>, branch: &str, tree: &BTreeMap<Vec<u8>, Node>) {
     fn emit(stream: &mut Vec<u8>, prefix: &[u8], tree: &BTreeMap<Vec<u8>, Node>) {
         for (name, node) in tree {

@@ -11,7 +11,7 @@ use testkit::{
 
 use crate::{SAPWOOD, switch::two_branches};
 
-/// Files that must not be lost, some of them ignored by rules outside of the worktree.
+/// Creates files that must not be lost, some of them ignored by rules outside the worktree.
 fn setup(repo: &Repo<'_>) {
     two_branches(repo);
     repo.write(".git/info/exclude", "*.keep\n");
@@ -19,17 +19,18 @@ fn setup(repo: &Repo<'_>) {
     repo.write("untracked", "mine\n");
 }
 
-/// The file at `path` becomes a directory, which can be opened and not read.
+/// Replaces the file at `path` by a directory, which can be opened but not read.
 fn becomes_a_directory(repo: &Repo<'_>, path: &str) {
     if repo.exists(path) {
         fs::remove_file(repo.join(path)).expect("a file");
     }
     fs::create_dir_all(repo.join(path)).expect("a directory");
-    // On some file systems an empty one has no size, and counts as an empty file.
+    // On some file systems an empty directory has size zero, and counts as an empty file.
     repo.write(format!("{path}/something"), "");
 }
 
-/// Rules that cannot be read ignore nothing: what they protect would be deleted, or overwritten.
+/// Unreadable rules do not mean that nothing is ignored: ignored files would be deleted or
+/// overwritten.
 #[test]
 fn rules_that_cannot_be_read_are_not_none() {
     for (path, settings) in [
@@ -57,7 +58,7 @@ fn rules_that_cannot_be_read_are_not_none() {
     }
 }
 
-/// Commands that do not need these files go on.
+/// Commands that do not need these files succeed.
 #[test]
 fn rules_that_cannot_be_read_and_are_not_needed() {
     let oracle = Oracle::new(SAPWOOD, setup);
@@ -88,7 +89,7 @@ fn a_bad_list_of_shallow_commits() {
     }
 }
 
-/// A worktree on a disk that fails is not gone.
+/// A worktree on a failing disk does not count as missing.
 #[test]
 fn a_worktree_that_cannot_be_looked_at_is_not_pruned() {
     let sandbox = Sandbox::new();
@@ -112,7 +113,8 @@ fn a_worktree_that_cannot_be_looked_at_is_not_pruned() {
     assert!(!repo.exists(".git/worktrees/linked"));
 }
 
-/// To Git the repository is not shallow then: it would look for parents that are not here.
+/// In this state Git does not treat the repository as shallow, and looks for parents that are
+/// missing.
 #[test]
 fn a_list_of_shallow_commits_that_cannot_be_read() {
     let sandbox = Sandbox::new();
@@ -124,7 +126,7 @@ fn a_list_of_shallow_commits_that_cannot_be_read() {
     assert!(run.stderr.contains_str("/.git/shallow': Too many levels of symbolic links"), "{}", run.stderr);
 }
 
-/// If the file of an operation is invalid, there is no operation to end, and the command completes.
+/// If the file of an operation is invalid, no operation is in progress, and the command completes.
 #[test]
 fn files_of_operations_that_say_nothing() {
     let shapes: [fn(&Repo<'_>, &str); 2] = [|repo, path| repo.write(path, "garbage\n"), becomes_a_directory];
@@ -142,7 +144,7 @@ fn files_of_operations_that_say_nothing() {
     }
 }
 
-/// HEAD moves even if ORIG_HEAD cannot.
+/// HEAD moves even if ORIG_HEAD cannot be written.
 #[test]
 fn orig_head_cannot_be_written() {
     let obstacles: [fn(&Repo<'_>); 2] =
@@ -159,7 +161,7 @@ fn orig_head_cannot_be_written() {
     }
 }
 
-/// A commit that is there and damaged is not missing: HEAD does not leave it.
+/// A damaged commit does not count as missing: HEAD does not move away from it.
 #[test]
 fn a_damaged_commit() {
     for args in [
@@ -184,7 +186,7 @@ fn a_damaged_commit() {
     }
 }
 
-/// A tree that ends within an entry does not lack what would come after it.
+/// A truncated tree is an error: the entries after the truncation do not count as missing.
 #[test]
 fn a_tree_that_ends_early() {
     let oracle = Oracle::new(SAPWOOD, setup);

@@ -13,7 +13,7 @@ use testkit::{Oracle, Repo};
 
 use crate::SAPWOOD;
 
-/// Makes `paths` as old as nothing was before, so that neither they nor the index are racy.
+/// Gives `paths` an old time that no other file has, so that neither they nor the index are racy.
 fn age(repo: &Repo<'_>, step: usize, paths: &[&str]) {
     let then = UNIX_EPOCH + Duration::from_secs(1_000_000_000 + step as u64);
     for path in paths {
@@ -22,7 +22,7 @@ fn age(repo: &Repo<'_>, step: usize, paths: &[&str]) {
     }
 }
 
-/// Returns the output of `status`, and the figures of its scan for untracked files.
+/// Returns the output of `status`, and the numbers of its scan for untracked files.
 fn traced(repo: &Repo<'_>, mut command: Command, args: &[&str]) -> (String, Vec<String>) {
     let target = repo.join(".git/trace");
     command.args(["status", "--porcelain"]).args(args).env("GIT_TRACE2_PERF", &target);
@@ -30,7 +30,7 @@ fn traced(repo: &Repo<'_>, mut command: Command, args: &[&str]) -> (String, Vec<
     assert!(output.status.success() && output.stderr.is_empty(), "{}", output.stderr.as_bstr());
     let text = fs::read_to_string(&target).unwrap_or_default();
     fs::remove_file(&target).expect("was written");
-    // How many paths were come by depends on the order, too, in which a directory is listed.
+    // The number of visited paths also depends on the order in which a directory is listed.
     let is_figure = |line: &&str| {
         line.contains("| data ") && line.contains("| read_directo | ") && !line.contains("-visited:")
     };
@@ -38,7 +38,7 @@ fn traced(repo: &Repo<'_>, mut command: Command, args: &[&str]) -> (String, Vec<
     (output.stdout.as_bstr().to_string(), text.lines().filter(is_figure).map(last).collect())
 }
 
-/// A change, and the paths that it touches.
+/// A change, and the paths whose times it changes.
 type Step = (fn(&Repo<'_>), &'static [&'static str]);
 
 const STEPS: &[Step] = &[
@@ -64,7 +64,8 @@ fn counts_are_gits(config: &[(&str, &str)], args: &[&str]) {
         for path in ["top", "a/file", "a/b/file", "kept/file"] {
             repo.write(path, "x\n");
         }
-        // All there is beside it is tracked: it is not read before something else comes.
+        // All other files in the directory are tracked: it is not read until an untracked one
+        // appears.
         repo.write("kept/.gitignore", "*.o\n");
         repo.commit("all");
         repo.write("untracked/file", "x\n");

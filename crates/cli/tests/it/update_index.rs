@@ -16,7 +16,7 @@ use testkit::{Repo, Run, Sandbox};
 
 use crate::{SAPWOOD, shim::Shim};
 
-/// A repository with an index for each.
+/// A repository with one index for each program.
 struct Twins<'a> {
     repo: Repo<'a>,
 }
@@ -36,7 +36,7 @@ fn write(repo: &Repo<'_>, path: &str, content: &str) {
 }
 
 impl<'a> Twins<'a> {
-    /// Files of all kinds, staged and committed.
+    /// Creates files of all kinds, staged and committed.
     fn new(sandbox: &'a Sandbox) -> Twins<'a> {
         let repo = sandbox.init("repo");
         for path in ["a", "b", "dir/x", "dir/y", "dir/deep/z", "dir.c", "exec"] {
@@ -52,7 +52,7 @@ impl<'a> Twins<'a> {
         Twins::of(repo)
     }
 
-    /// Both begin with the index that is there.
+    /// Copies the existing index for both programs.
     fn of(repo: Repo<'a>) -> Twins<'a> {
         for index in [GIT, OURS] {
             let _ = fs::copy(repo.join(".git/index"), repo.join(index));
@@ -78,10 +78,10 @@ impl<'a> Twins<'a> {
         }
     }
 
-    /// `update-index` with both; ours first, so that it is ours who writes objects.
+    /// Runs `update-index` with both programs; sapwood first, so that sapwood writes the objects.
     #[track_caller]
     fn same_given(&self, stdin: Option<&[u8]>, args: &[&str]) -> Run {
-        // `-c` and its like stand before the command.
+        // Options such as `-c` precede the command.
         let globals = args.iter().take_while(|arg| **arg != "!").count() % args.len().max(1);
         let (before, after) = match args.contains(&"!") {
             true => (&args[..globals], &args[globals + 1..]),
@@ -117,7 +117,7 @@ impl<'a> Twins<'a> {
         self.same_given(None, args)
     }
 
-    /// Git finds all that our index names.
+    /// Checks that Git finds every object that sapwood's index names.
     #[track_caller]
     fn is_whole(&self) {
         // Uses a copy, because `write-tree` records trees in the index.
@@ -158,7 +158,7 @@ fn files_come_and_go() {
         twins.same(args);
     }
     twins.is_whole();
-    // Files where directories were, and the other way round.
+    // Files in place of directories, and the reverse.
     repo.remove("dir");
     write(repo, "dir", "a file\n");
     repo.remove("new");
@@ -235,7 +235,7 @@ fn entries_that_are_given() {
     for wrong in ["100644 OID b\n", "x\n", "100644 OID\t\"b\n", "100644 OIDX\tb\n"] {
         twins.same_given(Some(given(wrong).as_bytes()), &["--index-info"]);
     }
-    // Conflicts are resolved, remembered, brought back and forgotten.
+    // Conflicts are resolved, recorded, restored and forgotten.
     for args in [
         &["--refresh"][..],
         &["--unmerged", "-q", "--refresh"],
@@ -267,8 +267,7 @@ fn paths_from_the_standard_input() {
     twins.is_whole();
 }
 
-/// There are so many paths that several workers read them; the errors of single paths are still
-/// found.
+/// With enough paths, several workers read them; errors of single paths are still detected.
 #[test]
 fn many_paths_that_were_named_at_once() {
     let sandbox = Sandbox::new();
@@ -517,7 +516,7 @@ fn the_index_as_a_whole() {
         }
         twins.same(args);
     }
-    // From nothing.
+    // Without an index.
     for index in [GIT, OURS] {
         twins.repo.remove(index);
     }
@@ -526,7 +525,7 @@ fn the_index_as_a_whole() {
     twins.same(&["--show-index-version"]);
 }
 
-/// Numbers are of 32 bits.
+/// Numbers have 32 bits.
 #[test]
 fn settings_beyond_the_range_of_numbers() {
     let sandbox = Sandbox::new();
@@ -558,7 +557,7 @@ fn what_monitors_and_directories_tell() {
     assert!(left.flatten().all(|entry| !entry.file_name().to_string_lossy().starts_with("mtime-test")));
     let has = |index: &str| fs::read(twins.repo.join(index)).expect("there").contains_str("FSMN");
     assert_eq!((has(GIT), has(OURS)), (true, true));
-    // Where no monitor is configured it is forgotten.
+    // Without a configured monitor, its data are dropped.
     twins.same(&["--refresh"]);
 }
 
@@ -579,7 +578,7 @@ fn somebody_elses_lock() {
     };
     of(&["update-index", "--force-remove", "a"]);
     of(&["update-index", "-q", "--force-remove", "a"]);
-    // Nothing is to be written.
+    // No write is needed.
     twins.same(&["a", "--show-index-version"]);
 }
 

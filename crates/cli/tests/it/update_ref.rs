@@ -1,4 +1,4 @@
-//! `update-ref` beside Git, as `git`: messages, refs, reflogs, and the hook.
+//! `update-ref`, run as `git` and compared with Git: messages, refs, reflogs, and the hook.
 
 use bstr::{BString, ByteSlice as _};
 use testkit::{Oracle, Repo, Run};
@@ -103,7 +103,7 @@ fn one_ref_as_git_does() {
     }
 }
 
-/// Conversations, without `-z`. `ONE` and `TWO` stand for the commits.
+/// Input of sessions without `-z`. `ONE` and `TWO` stand for the commits.
 const TALKS: &[&str] = &[
     "",
     "\n",
@@ -204,7 +204,7 @@ fn said(repo: &Repo<'_>, mut command: std::process::Command, args: &[&str], inpu
     Run { code: run.code, stdout: plain(run.stdout), stderr: plain(run.stderr) }
 }
 
-/// Holds the same conversation with both programs.
+/// Runs the same session with both programs, and compares.
 #[track_caller]
 fn talk(oracle: &Oracle, shim: &Shim, options: &[&str], input: &[u8]) {
     let [theirs, ours] = both(oracle, shim, options, input);
@@ -289,7 +289,7 @@ fn arguments_that_end_in_nul() {
     }
 }
 
-/// A hook that writes down what it is told, and may object.
+/// Installs a hook that logs its input, and fails in the stage `objects_in`.
 fn hook(oracle: &Oracle, objects_in: &str) {
     oracle.both(|repo| {
         let script = format!(
@@ -350,7 +350,7 @@ fn many_refs_at_once() {
     talk(&oracle, &shim, &[], delete.as_bytes());
 }
 
-/// Conversations of random commands about few refs.
+/// Sessions of random commands about a few refs.
 #[test]
 fn random_conversations() {
     const NAMES: [&str; 12] = [
@@ -380,7 +380,7 @@ fn random_conversations() {
                 let (new, old) = (pick(&[&one, &two]), pick(&[&one, &two, ZEROS]));
                 text += &pick(&["", "", "option no-deref\n"]);
                 let verb = pick(&["u", "u", "uo", "c", "d", "d", "do", "v", "su", "sc", "sd", "sv"]);
-                // Without HEAD there is no repository.
+                // Without HEAD the repository would be invalid.
                 let name = if verb.contains('d') && name == "HEAD" { target.clone() } else { name };
                 text += &match verb.as_str() {
                     "u" => format!("update {name} {new}\n"),
@@ -398,8 +398,8 @@ fn random_conversations() {
             let options: &[&str] =
                 if random.below(2) == 0 { &["-m", "random"] } else { &["--batch-updates"] };
             let runs = both(&oracle, &shim, options, text.as_bytes());
-            // Git searches the names that symbolic refs brought in a list that is not sorted. It
-            // may overlook one, or name another one of two that exclude each other.
+            // Git searches the names that come from symbolic refs in an unsorted list. It may
+            // overlook one, or report another one of two conflicting names.
             let is_odd = |part| runs[1].stderr.contains_str(part);
             if is_odd("at the same time") || is_odd("including one via") {
                 break;

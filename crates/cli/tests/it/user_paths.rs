@@ -1,6 +1,6 @@
-//! Every path that a user can name, each with values that are easy to get wrong: exit code, words,
-//! and all that is on the disk afterwards, in the Git directory and around the repository too, are
-//! as with Git.
+//! Every path that a user can pass, each with values that are easy to get wrong: exit code,
+//! messages, and all files on the disk afterwards, also in the Git directory and around the
+//! repository, equal Git's.
 
 mod ground;
 mod table;
@@ -16,20 +16,20 @@ thread_local! {
     static GROUND: Ground = Ground::new();
 }
 
-/// The kind of a path.
+/// The kind of a path value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value {
     Empty,
     Dot,
     Up,
     Root,
-    /// The row's own, with a slash at its end.
+    /// The row's valid path, with a slash at its end.
     Slash,
     Missing,
-    /// A file where a directory is wanted, or one that holds something else.
+    /// A file in place of a directory, or a file with other content.
     File,
     Dangling,
-    /// One byte more than a path may have.
+    /// One byte more than the longest valid path.
     Long,
 }
 
@@ -107,7 +107,7 @@ impl Case {
                 let (ours, after_ours) = self.run(ground, program);
                 let same_words = (&theirs.stdout, &theirs.stderr) == (&ours.stdout, &ours.stderr);
                 match difference {
-                    // The shim may hand over to Git what sapwood would refuse.
+                    // The shim may hand over to Git a command that sapwood would refuse.
                     Some(_)
                         if (program == Program::Shim || self.row.is_way)
                             && theirs == ours
@@ -176,7 +176,7 @@ fn ways_to_name_a_repository() {
     crate::bounded(cases(rows), 150, Case::check);
 }
 
-/// Those that would delete what Git keeps, all of them, in CI too.
+/// Commands that would delete files which Git keeps; all of them run, in CI too.
 #[test]
 fn the_empty_string_names_no_directory() {
     let deleting = ["clean -fdx", "checkout -f", "reset --hard"];
@@ -187,7 +187,7 @@ fn the_empty_string_names_no_directory() {
     crate::bounded(cases, all, Case::check);
 }
 
-/// Arguments, options, variables, settings and files that hold a path.
+/// Arguments, options, variables, settings and files that contain a path.
 #[test]
 fn paths_of_each_command() {
     crate::bounded(cases(ROWS.iter().copied()), 250, Case::check);

@@ -1,5 +1,5 @@
 //! Walks through real histories: sapwood switches between random commits, Git does the same in a
-//! twin, and after each step index, bytes and modes are the same and `git status` is clean.
+//! copy, and after each step index, bytes and modes are equal and `git status` is clean.
 
 use std::{
     collections::BTreeMap,
@@ -12,13 +12,13 @@ use testkit::{Repo, Sandbox, shared_data};
 
 use crate::{SAPWOOD, full, random::Random};
 
-/// Device-independent identity of a file's state: if it is the same, so is its content.
+/// Identifies a file's state without its device: files with equal identities have equal content.
 type Identity = (u64, i64, i64, u64);
 
 /// Path -> (identity, mode, hash of content or link target).
 type Tree = BTreeMap<PathBuf, (Identity, u32, u64)>;
 
-/// Reads the worktree; files whose inode and change time are as before are not read again.
+/// Reads the worktree; files whose inode and change time are unchanged are not read again.
 fn read(root: &Path, before: &Tree) -> Tree {
     fn visit(root: &Path, dir: &Path, before: &Tree, now: &mut Tree) {
         for entry in fs::read_dir(dir).expect("a directory") {

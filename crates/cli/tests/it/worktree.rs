@@ -1,4 +1,4 @@
-//! `worktree` against Git, in two copies of one place; the trash; and many at once.
+//! `worktree` compared with Git, in two copies of one directory; the trash; and parallel runs.
 
 mod inside;
 
@@ -18,7 +18,7 @@ use crate::{
     shim::{Shim, finished},
 };
 
-/// A copy in which a step runs: a directory that holds `repo` and the worktrees beside it.
+/// A copy in which a step runs: a directory with `repo` and the worktrees next to it.
 struct Side<'a> {
     name: &'static str,
     repo: Repo<'a>,
@@ -54,7 +54,7 @@ impl<'a> Side<'a> {
         Run { code: run.code, stdout: plain(run.stdout), stderr: plain(run.stderr) }
     }
 
-    /// Every file of the place but indexes and objects.
+    /// Returns every file of the directory except indexes and objects.
     fn state(&self, top: &Path) -> BTreeMap<String, String> {
         let root = top.join(self.name);
         let place = root.to_str().expect("a plain name").to_owned();
@@ -81,8 +81,8 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Runs each line in both copies: the same words, exit codes and files after each. A line that
-/// begins with `@<dir>` runs there; one that begins with `!` is a shell's.
+/// Runs each line in both copies: messages, exit codes and files must be equal after each. A line
+/// with the prefix `@<dir>` runs in that directory; one with the prefix `!` is shell code.
 fn agree(lines: &[&str]) {
     let (sandbox, shim) = (Sandbox::new(), Shim::new());
     let top = sandbox.path();
@@ -282,7 +282,7 @@ fn submodules() {
     ]);
 }
 
-/// Waits for something that another process does.
+/// Waits for an effect of another process.
 fn eventually(what: &str, is: impl Fn() -> bool) {
     let started = Instant::now();
     while !is() {
@@ -379,7 +379,7 @@ fn eight_at_once() {
     assert!(!side.repo.exists(".git/worktrees"));
 }
 
-/// Only one of several gets the place, and nobody takes anything away from it.
+/// Only one of several processes gets the directory, and no process removes anything from it.
 #[test]
 fn one_place_is_one_worktrees() {
     let sandbox = Sandbox::new();
@@ -403,7 +403,7 @@ fn one_place_is_one_worktrees() {
     }
 }
 
-/// A file system mounted inside of a worktree does not belong to it.
+/// A file system mounted inside a worktree does not belong to it.
 #[test]
 fn mounts_are_not_entered() {
     let sandbox = Sandbox::new();

@@ -1,4 +1,4 @@
-//! `write-tree` beside Git: trees, the cache-tree, faults in the index, and sparse indexes.
+//! `write-tree` compared with Git: trees, the cache-tree, faults in the index, and sparse indexes.
 
 use crate::scripted::Scripted;
 

@@ -1,7 +1,7 @@
-//! Many writers in one repository: each adds and commits in a worktree of its own, while packs are
-//! folded, `git gc` and `git maintenance` run, and programs are killed at random moments. Every
-//! acknowledged commit stays reachable, Git finds no fault, and each lock that a kill left is named
-//! in the message of the command that it blocks, with the way to remove it.
+//! Many writers in one repository: each adds and commits in its own worktree, while packs are
+//! folded, `git gc` and `git maintenance` run, and programs are killed at random times. Every
+//! acknowledged commit stays reachable, Git finds no fault, and the message of each blocked command
+//! names the lock that a kill has left, with the way to remove it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,10 +25,10 @@ use crate::{SAPWOOD, full, power::judge::empty_files, random::Random, seen::name
 /// The time limit of one command, which takes less than a second on an idle machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// How often a command is tried. Others may hold the locks of refs for a moment.
+/// The number of attempts for a command. Others may hold the locks of refs for a moment.
 const TRIES: usize = 200;
 
-/// How much is done.
+/// The amount of work.
 struct Plan {
     writers: usize,
     /// The writers end after this number of commits, or after this time.
@@ -47,18 +47,18 @@ struct World<'s> {
     repo: Repo<'s>,
     sandbox: &'s Sandbox,
     until: Instant,
-    /// Programs run while it is held for reading.
+    /// Held for reading while a program runs.
     running: RwLock<()>,
-    /// One `git gc` or `git maintenance` at a time. They hold different locks of Git. Each counts a
-    /// temporary pack of the other (`.tmp-<pid>-pack-*.idx`) as a pack, drops its own copies of the
-    /// objects in it, and they are lost if the other fails.
+    /// Allows one `git gc` or `git maintenance` at a time. They hold different locks of Git. Each
+    /// counts a temporary pack of the other (`.tmp-<pid>-pack-*.idx`) as a pack and drops its own
+    /// copies of the objects in it, which are lost if the other fails.
     repacking: Mutex<()>,
     /// The writers are done.
     ends: AtomicBool,
     kills: AtomicUsize,
-    /// How often each lock was removed because a message asked for it.
+    /// The number of removals of each lock, after a message suggested that.
     removed: Mutex<BTreeMap<String, usize>>,
-    /// Commits that were reported, by branch.
+    /// Commits that were reported as done, by branch.
     acknowledged: Mutex<BTreeMap<String, Vec<BString>>>,
 }
 
@@ -66,7 +66,7 @@ struct World<'s> {
 fn many_writers_lose_nothing() {
     let plan = match full() {
         true => Plan { writers: 50, commits: usize::MAX, time: Duration::from_secs(120) },
-        // The number of commits ends it, not the time.
+        // The number of commits is the limit, not the time.
         false => Plan { writers: 8, commits: 4, time: LIMIT },
     };
     let sandbox = Sandbox::new();
@@ -97,7 +97,7 @@ fn many_writers_lose_nothing() {
             }),
         ];
         let results: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
-        // Also when a writer has failed: the others must end.
+        // Set this even if a writer has failed, so that the others end.
         world.ends.store(true, Ordering::Release);
         let others = others.map(|other| other.join());
         assert!(results.iter().chain(&others).all(Result::is_ok), "a thread has failed");
@@ -109,11 +109,10 @@ fn git(repo: &Repo<'_>) -> PathBuf {
     repo.git_command().get_program().into()
 }
 
-/// Makes a repository with a worktree for each writer.
+/// Creates a repository with a worktree for each writer.
 fn prepare(sandbox: &Sandbox, writers: usize) -> Repo<'_> {
     let repo = sandbox.init("repo");
-    // Commits start no maintenance of their own, because programs that nobody waits for would
-    // outlive the test.
+    // Commits start no maintenance, because background processes would outlive the test.
     for (key, value) in [("maintenance.auto", "false"), ("gc.autoDetach", "false"), ("gc.auto", "0")] {
         repo.git(&["config", key, value]);
     }
@@ -129,7 +128,7 @@ fn prepare(sandbox: &Sandbox, writers: usize) -> Repo<'_> {
 }
 
 impl<'s> World<'s> {
-    /// Runs a program, and kills it and all that it started after `delay`, if there is one.
+    /// Runs a program, and kills it with all its children after `delay`, if given.
     fn run(&self, place: &Repo<'_>, program: &Path, args: &[String], delay: Option<Duration>) -> Ran {
         let _running = self.running.read().unwrap_or_else(PoisonError::into_inner);
         let mut command: Command = place.command(program);
@@ -154,8 +153,8 @@ impl<'s> World<'s> {
         }
     }
 
-    /// Runs a program until it succeeds or is killed. Removes a lock that a kill left, as the
-    /// message says. Returns true if it succeeded.
+    /// Runs a program until it succeeds or is killed. Removes a lock that a kill has left, as the
+    /// message suggests. Returns true if it succeeded.
     fn insist(&self, place: &Repo<'_>, program: &Path, args: &[String], delay: Option<Duration>) -> bool {
         let mut last = BString::default();
         for _ in 0..TRIES {
@@ -173,8 +172,8 @@ impl<'s> World<'s> {
         panic!("{args:?} never succeeds: {last}");
     }
 
-    /// Removes a lock whose owner was killed. The index of a worktree has one writer, who runs
-    /// nothing else now. Any other lock is stale if it is there while no program runs.
+    /// Removes a lock whose owner was killed. The index of a worktree has one writer, which runs no
+    /// other program now. Any other lock is stale if it exists while no program runs.
     fn remove_if_stale(&self, lock: &Path, place: &Repo<'_>) {
         let parent = lock.parent().and_then(Path::file_name);
         let is_own = lock.ends_with("index.lock") && parent == place.path.file_name();
@@ -188,7 +187,7 @@ impl<'s> World<'s> {
     }
 }
 
-/// Returns the lock that a message names. The message also says that it may be stale.
+/// Returns the lock that a message names. The message must also state that the lock may be stale.
 fn named_lock(stderr: &BString) -> Option<PathBuf> {
     let text = stderr.to_str().expect("text");
     let (_, rest) = text.split_once("Unable to create '")?;
@@ -197,7 +196,7 @@ fn named_lock(stderr: &BString) -> Option<PathBuf> {
     Some(path.into())
 }
 
-/// Sometimes a moment within the usual time of a command.
+/// Returns a time within the usual duration of a command, in one case of three.
 fn moment(random: &mut Random) -> Option<Duration> {
     (random.below(3) == 0).then(|| Duration::from_micros(random.next() % 40_000))
 }
@@ -206,7 +205,7 @@ fn words(args: &[&str]) -> Vec<String> {
     args.iter().map(|arg| (*arg).to_owned()).collect()
 }
 
-/// Adds and commits, again and again.
+/// Adds and commits repeatedly.
 fn write(world: &World<'_>, plan: &Plan, number: usize) {
     let name = format!("w{number}");
     let place = world.sandbox.repo(&name);
@@ -225,7 +224,7 @@ fn write(world: &World<'_>, plan: &Plan, number: usize) {
             [("add", words(&["add", "-A"])), ("commit", words(&["commit", "-q", "-m", &message]))]
         {
             let killed = !world.insist(&place, Path::new(SAPWOOD), &args, moment(&mut random));
-            // It may have been killed after its last change.
+            // The program may have been killed after its last change.
             let is_done = || place.git(&["log", "-1", "--format=%s"]).stdout.trim_end() == message.as_bytes();
             if killed && !(what == "commit" && is_done()) {
                 assert!(world.insist(&place, Path::new(SAPWOOD), &args, None), "nobody kills it");
@@ -252,7 +251,7 @@ fn fold(world: &World<'_>) {
     }
 }
 
-/// Runs Git's own maintenance, which may fail when it meets others.
+/// Runs Git's own maintenance, which may fail when it conflicts with other programs.
 fn maintain(world: &World<'_>, seed: u64, args: &[&str]) {
     let mut random = Random::new(seed);
     let git = git(&world.repo);
@@ -278,7 +277,7 @@ fn maintain(world: &World<'_>, seed: u64, args: &[&str]) {
     println!("git {}: {runs} runs, {failures} failed", args.join(" "));
 }
 
-/// Checks everything when all have ended.
+/// Checks everything after all threads have ended.
 fn judge(world: &World<'_>) {
     let repo = &world.repo;
     let removed = world.removed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -287,7 +286,7 @@ fn judge(world: &World<'_>) {
     for lock in &left {
         let path = repo.join([b".git/", lock.as_slice()].concat());
         let run = ask_about(world, lock);
-        // Git's message of its maintenance names the file without the end.
+        // Git's message about its maintenance names the file without the suffix.
         let named = run.contains_str(lock) || run.contains_str(lock.strip_suffix(b".lock").unwrap_or(lock));
         assert!(named, "{lock} is not named: {run}");
         std::fs::remove_file(path).expect("it was seen");

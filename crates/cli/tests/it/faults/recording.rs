@@ -1,7 +1,7 @@
 //! Faults while new objects are recorded: every operation that `add` and `commit` request from
 //! their disk fails in every way. Either the command reports it, and the index, HEAD, refs, logs
-//! and files are as before, or it reports success and everything is as Git leaves it. No temporary
-//! file and no lock stays, and the same command succeeds afterwards.
+//! and files are as before, or it reports success and the result equals Git's. No temporary file
+//! and no lock stays, and the same command succeeds afterwards.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -54,7 +54,7 @@ const TROUBLES: &[(Operation, &[Trouble])] = &[
     (Operation::Fallocate, &[Io, NoSpace, Quota]),
 ];
 
-/// The commands. Each is the only one of its scenario.
+/// The commands. Each is the only step of its scenario.
 const COMMANDS: &[Scenario] = &[
     Scenario {
         name: "add",
@@ -169,7 +169,7 @@ fn check(case: &Case<'_>) {
     );
 }
 
-/// Returns true if a stat failed, and the message names its path and the reason.
+/// Returns true if a stat failed, and the message contains its path.
 fn is_told_unread(ran: &Ran) -> bool {
     let mut stats = ran.struck.iter().filter(|struck| struck.operation == Operation::Getattr);
     stats.any(|struck| struck.paths.iter().any(|path| ran.stderr.starts_with(format!("{path}: ").as_bytes())))
@@ -186,17 +186,17 @@ fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble
     let repo = stage.repo();
     wrong.extend(left_behind(&repo, world, ran));
     match State::of(&repo, world.scenario.stored) {
-        // A directory that cannot be read is left out with a warning, as by Git.
+        // A directory that cannot be read is skipped with a warning, as in Git.
         Ok(_) if *code == 0 && stderr.contains_str("warning: could not open directory") => {}
-        // A file whose stat data cannot be read is left out with a message, as by Git.
+        // A file whose stat data cannot be read is skipped with a message, as in Git.
         Ok(_) if *code == 0 && is_told_unread(ran) => {}
         Ok(state) if *code == 0 && state != *new => {
             wrong.push("it said that all is done".into());
             wrong.extend(old_or_new(&state, new, None));
         }
-        // It could not be made durable: it may be there.
+        // The rename could not be made durable, so the new state may be there or not.
         Ok(state) if *code != 0 && is_told_unsynced(ran) => wrong.extend(old_or_new(&state, old, Some(new))),
-        // The commit is made, as Git says in these words; only the index is old.
+        // The commit was made, as Git's message states; only the index is old.
         Ok(state) if is_told_stale(ran) => {
             wrong.extend(old_or_new(&State { index: new.index.clone(), ..state }, new, None));
         }
@@ -211,7 +211,7 @@ fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble
         wrong.push("it failed without a cause".into());
     }
     let permission = trouble == Access && stderr.contains_str("insufficient permission for adding an object");
-    // Git does not tell why, either.
+    // Git does not print the reason either.
     let exclude = stderr.contains_str("as an exclude file");
     let is_told = permission || exclude || is_told_stale(ran);
     if *code != 0 && !is_told && !stderr.contains_str(trouble.reason()) {
@@ -241,25 +241,25 @@ fn is_told_unsynced(ran: &Ran) -> bool {
         && ran.struck.iter().all(|struck| syncs.contains(&struck.operation))
 }
 
-/// A path, an operation on it that always fails, and how. The path is the same for Git, so that its
-/// words and its exit code can be compared.
+/// A path, an operation on it that always fails, and its errors. The path is the same for Git, so
+/// that messages and exit codes can be compared.
 type Place = (&'static str, Operation, Words, &'static [Trouble]);
 
 /// How the messages compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Words {
-    /// Git's words.
+    /// The messages are equal.
     Same,
-    /// Git's reason. Git then names the file that it was adding, but new objects are published
-    /// together.
+    /// The reasons are equal. Git also names the file that it was adding, but sapwood publishes new
+    /// objects together.
     Reason,
-    /// Git leaves out the file, its whole path, or the reason, which sapwood tells.
+    /// Git omits the file, its whole path, or the reason, and sapwood prints it.
     Better,
 }
 
 use Words::{Better, Reason, Same};
 
-/// Paths below the repository. `.git/objects` stands for everything in it.
+/// Paths below the repository. `.git/objects` stands for all paths in it.
 const PLACES: &[Place] = &[
     (".git/index.lock", Operation::Create, Same, &[Io, NoSpace, Access, ReadOnly]),
     (".git/index.lock", Operation::Rename, Better, &[Io, Access]),
@@ -281,7 +281,7 @@ const PLACES: &[Place] = &[
     (".git/COMMIT_EDITMSG", Operation::Open, Better, &[Io, Access, ReadOnly]),
 ];
 
-/// One place, one trouble, one command.
+/// One place, one error, one command.
 struct Compared<'w> {
     number: usize,
     world: &'w World,
@@ -390,7 +390,7 @@ fn left_behind(repo: &Repo<'_>, world: &World, ran: &Ran) -> Vec<String> {
     left.map(|path| format!("{path} is left in the Git directory")).collect()
 }
 
-/// Checks that Git finds no fault.
+/// Checks that Git's `fsck` reports nothing.
 fn whole(repo: &Repo<'_>) -> Option<String> {
     let fsck = repo.try_git(&["fsck", "--strict", "--no-dangling", "--no-progress"]);
     let is_clean = fsck.code == 0 && fsck.stderr.is_empty();

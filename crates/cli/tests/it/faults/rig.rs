@@ -130,7 +130,7 @@ pub(super) struct Ran {
     pub(super) counts: Counts,
 }
 
-/// A disk with a copy of everything.
+/// A disk with a copy of the repository.
 pub(super) struct Stage<'w> {
     world: &'w World,
     command: Command,

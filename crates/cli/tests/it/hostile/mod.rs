@@ -1,9 +1,8 @@
 //! Hostile repositories: the published attacks on Git's clone and checkout. Each attack runs with
 //! Git, sapwood and the shim, at 1 and 8 workers, on a case-sensitive and on a case-insensitive
 //! file system.
-//!
 //! sapwood refuses the same commands as Git, with the same message and exit code, and leaves the
-//! same files. Nothing is written outside of the target, and no hook of the attacker runs. Commands
+//! same files. Nothing is written outside the target, and no hook of the attacker runs. Commands
 //! that sapwood does not support (recursion into submodules) fail with a message that names them,
 //! and change nothing; the shim hands them over to Git.
 
@@ -65,7 +64,7 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Returns `None` where there is no such file system.
+    /// Mounts the file system. Returns `None` if it is not available.
     fn new(sandbox: &'a Sandbox, place: Place) -> Option<Field<'a>> {
         let point = sandbox.path().join("field");
         fs::create_dir(&point).expect("a new directory");
@@ -125,7 +124,7 @@ impl<'a> Field<'a> {
         prepare: &impl Fn(&Repo<'_>),
     ) -> Option<Attempt> {
         self.tried += 1;
-        // All names have one length, because files hold paths and their sizes may matter.
+        // All names have one length, because files contain paths and their sizes may matter.
         let repo = self.sandbox.repo(&format!("field/{:03}", self.tried));
         let prepared = catch_unwind(AssertUnwindSafe(|| {
             fs::create_dir(&repo.path).expect("a new directory");

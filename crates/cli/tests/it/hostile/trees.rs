@@ -6,7 +6,7 @@ use testkit::{FILTER_PROTOCOL, Repo};
 
 use super::{Field, Held, everywhere, harmless_clone, hook, source};
 
-/// Commands that bring a whole branch or its files into a harmless clone.
+/// Commands that check out a whole branch or its files in a harmless clone.
 const LINES: &[&[&str]] = &[
     &["-C", "work", "checkout", "-q", "origin/evil"],
     &["-C", "work", "switch", "-f", "evil"],
@@ -24,9 +24,9 @@ fn attack(field: &mut Field<'_>, url: &str, settings: &[&str]) {
     }
 }
 
-/// CVE-2014-9390: other spellings of `.git` that a case-insensitive file system takes for it.
-/// CVE-2019-1352 and CVE-2019-1353: its short name and its streams on NTFS, wherever NTFS is
-/// mounted.
+/// CVE-2014-9390: other spellings of `.git` that a case-insensitive file system treats as equal.
+/// CVE-2019-1352 and CVE-2019-1353: its short name and its streams on NTFS, which may be mounted on
+/// any system.
 #[test]
 fn refuses_other_names_of_the_git_directory() {
     everywhere(|sandbox, field| {

@@ -1,4 +1,4 @@
-//! Faults of the dialogue: capabilities, refs, sections and side bands.
+//! Faults of the protocol: capabilities, refs, sections and side bands.
 
 use testkit::servers::scripted::{Reply, Then, band, packet};
 
@@ -9,7 +9,7 @@ fn last(bytes: impl AsRef<[u8]>) -> Reply {
     Reply { bytes: bytes.as_ref().to_vec(), then: Then::HangUp, ..Reply::default() }
 }
 
-/// The refs with one line.
+/// Returns a ref advertisement with one line.
 fn one_ref(line: &str) -> Reply {
     reply(packets(&[line]))
 }
@@ -18,7 +18,7 @@ fn greeting(lines: &[&str]) -> Reply {
     reply(packets(lines))
 }
 
-/// A greeting of protocol version 0, with these capabilities.
+/// Returns a greeting of protocol version 0 with these capabilities.
 fn version_0(world: &World, capabilities: &str) -> Reply {
     let head = &world.second;
     reply(packets(&[format!("{head} HEAD\0{capabilities}\n"), format!("{head} refs/heads/main\n")]))

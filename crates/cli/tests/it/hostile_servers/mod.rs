@@ -1,10 +1,10 @@
-//! Servers that lie, break off, or send garbage: a clone and a fetch from each.
+//! Servers that lie, disconnect, or send garbage: a clone and a fetch from each.
 //!
-//! Each case is one fault in an otherwise good dialogue (`cases.rs`, `packs.rs`). The exit code is
+//! Each case is one fault in an otherwise valid dialogue (`cases.rs`, `packs.rs`). The exit code is
 //! Git's, the message names the cause, and nothing is left: no directory of a clone, and in a
-//! fetched repository no changed ref, no lock, no temporary file, no object. Only a sound pack
-//! whose history is incomplete stays, as Git leaves it. The whole table also runs with Git, and
-//! compares the exit codes.
+//! fetched repository no changed ref, no lock, no temporary file, no object. Only a valid pack with
+//! an incomplete history stays, as in Git. The whole table also runs with Git, to compare the exit
+//! codes.
 
 mod cases;
 mod pack;
@@ -31,10 +31,10 @@ use testkit::{
 
 use crate::{SAPWOOD, bounded, full};
 
-/// The time in which a program must have noticed a fault.
+/// The time limit for a program to detect a fault.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The dialogue of a server, part by part.
+/// The responses of a server.
 #[derive(Clone)]
 struct Dialogue {
     greeting: Reply,
@@ -54,14 +54,14 @@ struct World {
 /// A fault.
 struct Case {
     name: &'static str,
-    /// Makes the good dialogue a bad one.
+    /// Introduces the fault into the valid dialogue.
     fault: fn(&mut Dialogue, &World),
-    /// Words of the message; alternatives are separated by `|`. Git's fetch looks at the header of
-    /// a pack before `index-pack` does.
+    /// Part of the message; alternatives are separated by `|`. Git's fetch checks the header of a
+    /// pack before `index-pack` does.
     says: &'static str,
 }
 
-/// The way in which a case is run.
+/// The operation to run a case with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Clone,
@@ -135,7 +135,7 @@ fn contains(request: &[u8], words: &str) -> bool {
     request.windows(words.len()).any(|window| window == words.as_bytes())
 }
 
-/// Runs a program until the limit.
+/// Runs a program, and kills it at the time limit.
 fn run(mut command: Command, out: &Path) -> Run {
     use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
     let file = |name: &str| fs::File::create(out.join(name)).expect("a directory of ours");
@@ -153,7 +153,8 @@ fn run(mut command: Command, out: &Path) -> Run {
     run
 }
 
-/// Everything below the Git directory, but packs and FETCH_HEAD: a failed fetch of Git leaves them.
+/// Returns everything below the Git directory, except packs and FETCH_HEAD: Git's failed fetch
+/// leaves them.
 fn state(repo: &Repo<'_>) -> Vec<(String, Vec<u8>)> {
     let files = crate::clone::tree(&repo.join(".git"));
     let is_pack = |name: &str| name.starts_with("objects/pack/pack-") && !name.ends_with(".keep");
@@ -185,7 +186,7 @@ fn attempt(world: &World, trial: &Trial<'_>, program: &Path) -> Run {
     assert_eq!(here.git(&["rev-parse", "HEAD"]).stdout.trim_end(), world.first.as_bytes());
     here.git(&["config", "remote.origin.url", &server.url()]);
     here.git(&["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"]);
-    // Packs stay packs, so that the words are those of a clone.
+    // Keep packs as packs, so that the messages are those of a clone.
     here.git(&["config", "fetch.unpackLimit", "1"]);
     let before = state(&here);
     let (dir, mut args) = match trial.operation {

@@ -3,7 +3,7 @@
 use format::{HashKind, hash::Hasher};
 use testkit::servers::scripted::{band, packet};
 
-/// Returns the section `packfile` of an answer, with the pack in the first side band.
+/// Returns the section `packfile` of a response, with the pack in the first side band.
 pub(super) fn section(pack: &[u8]) -> Vec<u8> {
     [packet("packfile\n"), band(1, pack), b"0000".to_vec()].concat()
 }
@@ -24,7 +24,7 @@ pub(super) fn zlib(content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the head of an entry that promises `size` bytes.
+/// Returns the header of an entry that announces `size` bytes.
 pub(super) fn head(kind: u8, size: u64) -> Vec<u8> {
     let mut out = vec![kind << 4 | (size & 15) as u8];
     let mut rest = size >> 4;
@@ -41,7 +41,7 @@ pub(super) fn entry(kind: u8, base: &[u8], content: &[u8]) -> Vec<u8> {
     [head(kind, content.len() as u64), base.to_vec(), zlib(content)].concat()
 }
 
-/// Returns a pack that promises `count` entries, with its checksum.
+/// Returns a pack that announces `count` entries, with its checksum.
 pub(super) fn pack(count: u32, entries: &[Vec<u8>]) -> Vec<u8> {
     summed([b"PACK\0\0\0\x02".as_slice(), &count.to_be_bytes(), &entries.concat()].concat())
 }

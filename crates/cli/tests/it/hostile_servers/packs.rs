@@ -1,4 +1,4 @@
-//! Bad packs: what a server may send in place of a good one.
+//! Invalid packs from a server.
 
 use super::{
     Case, Dialogue, World,
@@ -6,12 +6,12 @@ use super::{
     reply,
 };
 
-/// Gives the dialogue another pack.
+/// Replaces the pack of the dialogue.
 fn give(dialogue: &mut Dialogue, pack: &[u8]) {
     dialogue.pack = reply(section(pack));
 }
 
-/// Gives the good pack with a changed body, and the right checksum.
+/// Sends the valid pack with a changed body, and the right checksum.
 fn give_changed(dialogue: &mut Dialogue, world: &World, change: impl Fn(&mut Vec<u8>)) {
     let mut body = world.whole[..world.whole.len() - 20].to_vec();
     change(&mut body);

@@ -1,4 +1,4 @@
-//! Servers whose first answer breaks off, and that lie when the clone goes on.
+//! Servers that break off the first pack, and send wrong data when the clone is resumed.
 
 use std::sync::{
     Arc,
@@ -7,8 +7,8 @@ use std::sync::{
 
 use super::*;
 
-/// Clones twice from a server that breaks off its first pack, and answers a request by name with
-/// `reply`. Returns the second run, and the number of packs that were asked for.
+/// Clones twice from a server that breaks off its first pack, and replies with `reply` to a request
+/// for other objects than the head. Returns the second run, and the number of packs requested.
 fn resume(world: &World, reply: Reply) -> (Sandbox, Run, usize) {
     let dialogue = world.dialogue();
     let (whole, head) = (world.whole.clone(), format!("want {}", world.second));
@@ -19,7 +19,7 @@ fn resume(world: &World, reply: Reply) -> (Sandbox, Run, usize) {
         Question::Refs => dialogue.refs.clone(),
         Question::Pack if counted.fetch_add(1, Ordering::SeqCst) == 0 => {
             let section = pack::section(&whole);
-            // Without the trailer, the last blob is not whole.
+            // Without the trailer, the last blob is incomplete.
             Reply { bytes: section[..section.len() - 30].into(), then: Then::HangUp, ..Reply::default() }
         }
         Question::Pack if contains(request, &head) => dialogue.pack.clone(),
@@ -57,7 +57,7 @@ fn a_resumed_clone_trusts_no_server() {
         let left = fs::read_dir(sandbox.path().join("copy")).map_or(0, Iterator::count);
         assert_eq!(left, 0, "{name}: files are left");
     }
-    // Such servers get the request for everything instead.
+    // From such servers the clone requests the whole pack instead.
     let err = reply(packet("ERR upload-pack: not our ref\n"));
     let hang_up = Reply { then: Then::HangUp, ..Reply::default() };
     for (name, answer, questions) in [("refuses", err, 3), ("hangs up", hang_up, 4)] {

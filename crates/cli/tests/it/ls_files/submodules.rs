@@ -204,7 +204,7 @@ fn prints_entries_of_submodules_as_git_does() {
     all(&[]);
     all(&["-c", "core.abbrev=6"]);
     all(&["-C", "sub"]);
-    // The monitor of a submodule is queried as well, from the top of the superproject.
+    // The monitor of a submodule is queried too, in the root of the superproject.
     oracle.both(|repo| {
         repo.write_executable(".git/monitor", "#!/bin/sh\npwd >>asked\nprintf 'token\\0file.txt\\0'\n");
         let monitor = repo.join(".git/monitor");

@@ -64,8 +64,8 @@ pub(crate) fn empty_files(git_dir: &Path) -> Vec<String> {
     empty.map(|(path, _)| format!("{path} is empty")).collect()
 }
 
-/// Checks that the index, each ref and each reflog is as before the unfinished command or as after
-/// it.
+/// Checks that the index, each ref and each reflog is in its state before or after the unfinished
+/// command.
 pub(crate) fn old_or_new(state: &State, old: &State, new: Option<&State>) -> Vec<String> {
     let mut wrong = Vec::new();
     if state.index != old.index && new.is_none_or(|new| state.index != new.index) {
@@ -83,12 +83,12 @@ pub(crate) fn old_or_new(state: &State, old: &State, new: Option<&State>) -> Vec
     let mut compare = |kind: &str, of: fn(&State) -> &BTreeMap<BString, BString>, may_be_empty: bool| {
         let both = [Some(old), new].into_iter().flatten();
         let names: BTreeSet<&BString> = both.chain([state]).flat_map(|state| of(state).keys()).collect();
-        // A lock may come back that was removed: it stays as after a kill.
+        // A lock that was removed may reappear: it stays, as after a kill.
         for name in names.into_iter().filter(|name| !name.ends_with(b".lock")) {
             let [is, was, will] =
                 [Some(state), Some(old), new].map(|state| state.map(|state| of(state).get(name)));
             let empty = may_be_empty && is.flatten().is_some_and(|content| content.is_empty());
-            // A log that is made just now.
+            // A log that the command was just creating.
             let begun = empty && was == Some(None) && will.flatten().is_some();
             if is != was && is != will && !begun {
                 wrong.push(format!("{kind} {name} is {is:?}, not {was:?}, nor {will:?}"));
@@ -125,8 +125,8 @@ fn lost_contents(found: &Found<'_>, state: &State, of: &State) -> Vec<String> {
     missing.into_iter().map(|(path, _)| format!("the content of {path} is lost")).collect()
 }
 
-/// Checks that the unfinished command completes when it runs again. A user removes a lock as the
-/// message says.
+/// Checks that the unfinished command completes when it runs again. A lock is removed first, as the
+/// message tells the user.
 fn completes(world: &World, found: &Found<'_>, who: Who) -> Vec<String> {
     let git_dir = found.repo.join(".git");
     for path in tree(&git_dir, true).into_keys().filter(|path| path.ends_with(b".lock")) {

@@ -1,6 +1,6 @@
-//! Power cuts at each change that a command makes to its disk. Whatever a command had reported as
-//! done is there afterwards, everything else is in its old or its new state, and Git finds no
-//! fault. The disk keeps either what POSIX promises (`strict`), or what a journal keeps.
+//! Power cuts at each change that a command makes to its disk. Everything that a command had
+//! reported as done is there afterwards, everything else is in its old or its new state, and Git
+//! finds no fault. The disk keeps either what POSIX guarantees (`strict`), or what a journal keeps.
 
 pub(crate) mod judge;
 pub(crate) mod rig;
@@ -16,7 +16,7 @@ use self::{
 };
 use crate::{bounded, full};
 
-/// The operations that change a disk, or make changes durable.
+/// The operations that change a disk, or that make changes durable.
 const CHANGES: [Operation; 11] = [
     Operation::Mkdir,
     Operation::Create,
@@ -39,7 +39,7 @@ struct Cut<'w> {
     number: usize,
     world: &'w World,
     journal: Journal,
-    /// The power fails before this operation, or, if there is none, after the last command.
+    /// The power fails before this operation; `None` for after the last command.
     at: Option<(Operation, u64)>,
     /// Unsynced changes survive at random.
     lucky: bool,
@@ -57,7 +57,7 @@ impl fmt::Display for Cut<'_> {
     }
 }
 
-/// Returns the scenarios whose names hold `SAPWOOD_TEST_POWER`, or all.
+/// Returns the scenarios whose names contain `SAPWOOD_TEST_POWER`, or all.
 fn chosen() -> Vec<&'static Scenario> {
     let wanted = std::env::var("SAPWOOD_TEST_POWER").unwrap_or_default();
     SCENARIOS.iter().filter(|scenario| scenario.name.contains(&wanted)).collect()
@@ -85,7 +85,7 @@ fn what_is_reported_survives_a_power_cut() {
             }
         }
     }
-    // The cut after the last command shows most, so no slice leaves it out.
+    // The cut after the last command finds most errors, so every slice includes it.
     let (ends, within): (Vec<Cut<'_>>, Vec<Cut<'_>>) = cuts.into_iter().partition(|cut| cut.at.is_none());
     let ends = ends
         .into_iter()
@@ -111,8 +111,8 @@ fn strike(cut: &Cut<'_>, who: Who) -> Vec<String> {
     wrong
 }
 
-/// Git as it is by default does not sync loose objects, the index or refs. If the checks above did
-/// not find that, they would find nothing.
+/// By default Git does not sync loose objects, the index or refs. The checks above must detect
+/// that, or they detect nothing.
 #[test]
 fn what_git_reports_does_not_survive() {
     if let Err(unusable) = usable() {

@@ -1,4 +1,4 @@
-//! A repository on a disk whose plug is pulled.
+//! A repository on a disk whose power is cut.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,7 +44,7 @@ pub(crate) struct State {
     pub(crate) files: BTreeMap<BString, Node>,
     /// The names of all objects.
     pub(crate) objects: BTreeSet<BString>,
-    /// The names of packs and of files about objects, if they are to be as Git's.
+    /// The names of packs and of files about objects, if they must equal Git's.
     pub(crate) stored: BTreeSet<BString>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct World {
     pub(crate) scenario: &'static Scenario,
     /// The state before the first command and after each.
     pub(crate) states: Vec<State>,
-    /// All names that are ever in the Git directory.
+    /// All names that ever occur in the Git directory.
     pub(crate) names: BTreeSet<BString>,
 }
 
@@ -106,9 +106,9 @@ pub(crate) struct Found<'w> {
     world: &'w World,
     place: PathBuf,
     pub(crate) repo: Repo<'w>,
-    /// How many commands had reported success.
+    /// The number of commands that had reported success.
     pub(crate) done: usize,
-    /// A command failed before the power did, or without a cut.
+    /// Set if a command failed before the power cut, or without one.
     pub(crate) failed: Option<String>,
 }
 
@@ -165,7 +165,8 @@ impl World {
         Stage { world: self, name: name.to_owned(), mount: self.mount(name, profile) }
     }
 
-    /// Returns how many commands succeeded, and how one failed without a power cut.
+    /// Returns the number of commands that succeeded, and the failure of a command without a power
+    /// cut.
     fn run_all(&self, name: &str, who: Who, mount: &Mount) -> (usize, Option<String>) {
         let repo = self.sandbox.repo(&format!("{name}/disk"));
         for (done, step) in self.scenario.steps.iter().enumerate() {
@@ -178,8 +179,8 @@ impl World {
         (self.scenario.steps.len(), None)
     }
 
-    /// Runs the commands, cuts the power before an operation or at the end, and returns what the
-    /// disk then has.
+    /// Runs the commands, cuts the power before an operation or at the end, and returns the
+    /// remaining content of the disk.
     pub(crate) fn cut(
         &self,
         name: &str,
@@ -228,7 +229,7 @@ impl Stage<'_> {
 }
 
 impl Found<'_> {
-    /// Runs the command during which the power failed once more.
+    /// Runs the command again that the power cut has interrupted.
     pub(crate) fn run_again(&self, who: Who) -> (i32, BString) {
         run(&self.repo, who, &self.world.scenario.steps[self.done])
     }
@@ -258,7 +259,7 @@ fn run(repo: &Repo<'_>, who: Who, step: &Step) -> (i32, BString) {
     }
     let mut child = command.spawn().expect("the program can be run");
     if let Some(mut input) = child.stdin.take() {
-        // A program that failed reads nothing.
+        // A program that fails early does not read its input.
         let _ = input.write_all(text.as_bytes());
     }
     let output = child.wait_with_output().expect("our child");

@@ -1,19 +1,19 @@
-//! The commands during which the power fails.
+//! The commands that a power cut interrupts.
 
 use testkit::{Repo, weather::Journal};
 
 /// A repository and commands in it.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
-    /// Makes the repository with Git. All of it is durable before the first command.
+    /// Creates the repository with Git. All of it is durable before the first command.
     pub(crate) prepare: fn(&Repo<'_>),
     pub(crate) steps: &'static [Step],
-    /// The disks on which it keeps what it reports.
+    /// The disks on which the scenario keeps what it reports.
     pub(crate) journals: &'static [Journal],
     pub(crate) stored: Stored,
 }
 
-/// How objects are stored.
+/// How objects must be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     /// In packs with Git's names.
@@ -86,7 +86,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
             "--add",
             "new",
         ])],
-        // A batch flushes once, after the data were handed to the disk: POSIX promises nothing.
+        // A batch flushes once, after the data were passed to the disk: POSIX guarantees nothing.
         journals: &[Journal::Ordered],
         stored: Stored::Freely,
     },
@@ -154,7 +154,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "mv to another directory",
         prepare: new_files,
         steps: &[step(&["mv", "changed", "dir"])],
-        // POSIX does not promise that a file has a name while it is renamed across directories.
+        // POSIX does not guarantee that a file has a name while it is renamed across directories.
         journals: &[Journal::Ordered],
         stored: Stored::Freely,
     },
@@ -226,7 +226,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 ];
 
 pub(crate) fn base(repo: &Repo<'_>) {
-    // Git's own maintenance is not looked at.
+    // Git's own maintenance is not tested.
     repo.git(&["config", "maintenance.auto", "false"]);
     repo.write("file", "one\n");
     repo.write("dir/file", "more\n");
@@ -249,7 +249,7 @@ pub(crate) fn staged_files(repo: &Repo<'_>) {
     repo.git(&["add", "-A"]);
 }
 
-/// Makes enough new files for a pack.
+/// Creates enough new files for a pack.
 pub(crate) fn many_files(repo: &Repo<'_>) {
     base(repo);
     (0..40).for_each(|number| repo.write(format!("new/{number}"), format!("{number}\n")));
@@ -260,7 +260,7 @@ fn with_remote(repo: &Repo<'_>) {
     repo.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
 }
 
-/// Two packs, and loose objects that are in one of them too.
+/// Creates two packs, and loose objects that one of them also contains.
 fn two_packs(repo: &Repo<'_>) {
     base(repo);
     repo.git(&["repack", "-q", "-a"]);
@@ -275,7 +275,7 @@ fn packed_refs(repo: &Repo<'_>) {
     repo.git(&["pack-refs", "--all"]);
 }
 
-/// A thin pack with objects that the repository does not have.
+/// Creates a thin pack with objects that the repository lacks.
 fn a_pack_to_index(repo: &Repo<'_>) {
     base(repo);
     let long: String = (0..500).map(|number| format!("line {number}\n")).collect();

@@ -48,8 +48,8 @@ fn native_commands_are_gits_to_the_byte() {
     }
 }
 
-/// With both streams in one file, Git's results come after its messages and before the output of
-/// hooks.
+/// With both streams in one file, results come after the messages and before the output of hooks,
+/// as in Git.
 #[test]
 fn results_come_when_gits_do() {
     let shim = Shim::new();
@@ -300,7 +300,7 @@ fn when_status_is_native() {
         same(&shim, &repo, &args);
         shim.was_handed_over(&args, "");
     }
-    // The index has a cache after the first.
+    // After the first run, the index has a cache.
     for _ in 0..2 {
         let args = ["-c", "core.untrackedCache=true", "status"];
         same(&shim, &repo, &args);
@@ -343,7 +343,7 @@ fn the_version_of_a_new_index() {
             &["update-index", "--split-index"],
             &["status"],
         ] {
-            // The second time the index is there.
+            // In the second run the index exists.
             for is_new in [true, false] {
                 let versions = [true, false].map(|ours| {
                     if is_new && repo.exists(".git/index") {
@@ -408,7 +408,7 @@ fn clones() {
         };
         assert_eq!(files("git"), files("ours"), "{options:?}");
     }
-    // A template brings settings and hooks before anything could be asked of the new repository.
+    // A template adds settings and hooks before the new repository can be checked.
     for (file, content, why) in [
         ("config", "[attr]\n\ttree = HEAD\n", "attr.tree is set"),
         ("hooks/reference-transaction", "", "hooks/reference-transaction"),
@@ -428,7 +428,7 @@ fn clones() {
     let run = shim.run(&repo, &["clone", "-q", "--template=template", ".", "plain"]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     shim.was_native(&["HEAD"]);
-    // A clone that fails at once fails natively.
+    // A clone that fails immediately fails natively.
     for args in [
         &["clone", "nowhere"][..],
         &["clone", ".", "a"],
@@ -440,8 +440,8 @@ fn clones() {
     }
 }
 
-/// A partial clone is no obstacle, and missing objects come in one fetch. If the fetch fails,
-/// nothing changes.
+/// A partial clone is native, and missing objects arrive in one fetch. If the fetch fails, nothing
+/// changes.
 #[test]
 fn partial_clones() {
     let shim = Shim::new();
@@ -457,7 +457,7 @@ fn partial_clones() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(fetches() <= 1);
     assert_eq!(partial.git(&["status", "--porcelain"]).stdout, "");
-    // Another pair of clones, from which the source is taken away.
+    // Another pair of clones, whose source is then removed.
     for name in ["theirs", "ours"] {
         sandbox.repo("").git(&["clone", "-q", "-n", "--filter=blob:none", &url, name]);
     }
@@ -525,7 +525,7 @@ fn aliases() {
         oracle.same(args);
         shim.was_handed_over(args, why);
     }
-    // A program of that name comes first.
+    // A program with the alias's name takes precedence.
     let program = shim.path("bin/git-co");
     fs::write(&program, "#!/bin/sh\necho program\n").expect("written");
     fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("made so");
@@ -533,7 +533,7 @@ fn aliases() {
     assert_eq!(run.stdout, "program\n");
 }
 
-/// The table of names no alias can take is Git's.
+/// The table of builtins, whose names no alias can override, equals Git's.
 #[test]
 fn no_alias_hides_a_command() {
     let shim = Shim::new();

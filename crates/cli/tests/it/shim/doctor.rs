@@ -1,5 +1,4 @@
-//! `sapwood doctor` beside the shim: they have to agree about each command in each kind of
-//! repository.
+//! `sapwood doctor` and the shim must agree about each command in each kind of repository.
 
 use bstr::ByteSlice as _;
 use testkit::{Repo, Sandbox};
@@ -7,7 +6,7 @@ use testkit::{Repo, Sandbox};
 use super::Shim;
 use crate::SAPWOOD;
 
-/// For each command a command line that is native unless the repository is an obstacle.
+/// A command line for each command that is native unless the repository prevents it.
 const LINES: &[(&str, &[&str])] = &[
     ("add", &["add", "a"]),
     ("check-attr", &["check-attr", "text", "a"]),
@@ -104,7 +103,7 @@ const KINDS: &[(&str, &str)] = &[
     ("an index that is not one", "echo nonsense >.git/index"),
 ];
 
-/// The commands that `doctor` reports, and whether each is native.
+/// Returns the commands that `doctor` reports, and true for each native one.
 fn report(repo: &Repo<'_>) -> Vec<(String, bool)> {
     let doctor = repo.run(SAPWOOD.as_ref(), &["doctor", "--json"]);
     assert!(doctor.code <= 1, "{}", doctor.stderr);
@@ -139,7 +138,8 @@ fn doctor_and_shim_agree() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The commands about which `doctor` and the shim do not agree in a repository that `script` makes.
+/// Returns the commands on which `doctor` and the shim disagree in a repository created by
+/// `script`.
 fn differences(kind: &str, script: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let sandbox = Sandbox::new();

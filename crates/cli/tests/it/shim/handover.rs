@@ -35,7 +35,7 @@ fn standard_input_is_left_to_who_reads_it() {
     assert_eq!(fed("git reset -q --hard; git switch -q topic; cat", "left\n"), b"left\n");
 }
 
-/// By `exec`: the same process, so signals, terminal and exit code are Git's own.
+/// The handover is an `exec`: the process stays, so signals, terminal and exit code are Git's own.
 #[test]
 fn handing_over_is_becoming() {
     let shim = Shim::new();
@@ -51,10 +51,11 @@ fn handing_over_is_becoming() {
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.stdout.trim_end(), id.to_string().as_bytes());
 
-    // Masks; how many signals are queued (`SigQ`) is the user's other processes' doing.
+    // Only signal masks: the number of queued signals (`SigQ`) depends on other processes of the
+    // user.
     let signals = ["-c", "alias.signals=!grep '^Sig[BCIP]' /proc/self/status", "signals"];
-    // By a shell, as the shim is called here: how a program is started shows in the signals it
-    // finds ignored.
+    // Started by a shell, like the shim here: the way a program is started affects the signals that
+    // it ignores.
     let theirs =
         finished(repo.command("/bin/sh".as_ref()).args(["-c", "exec git \"$@\"", "sh"]).args(signals));
     assert_eq!(theirs, shim.run(&repo, &signals), "git left, shim right");
@@ -72,7 +73,7 @@ fn handing_over_is_becoming() {
     assert_eq!(child.wait().expect("it ends").signal(), Some(15));
 }
 
-/// On a terminal: what is handed over has it, and native hints have Git's colours.
+/// On a terminal: a handed-over command inherits it, and native hints have Git's colours.
 #[test]
 fn terminals() {
     let shim = Shim::new();
@@ -101,18 +102,18 @@ fn terminals() {
     assert!(on_terminal(&ours, "git switch v1").stdout.contains_str("\x1b[33mhint: If you want"));
 }
 
-/// The shim never calls itself in a loop, whatever PATH holds.
+/// The shim never calls itself in a loop, whatever PATH contains.
 #[test]
 fn no_circles() {
     let shim = Shim::new();
     let sandbox = Sandbox::new();
     let repo = one(&sandbox);
-    // Git's own sub-processes, with the shim first.
+    // Git's own child processes, with the shim first on PATH.
     same(&shim, &repo, &["-c", "alias.x=!git rev-parse HEAD && git switch -q - && git switch -q -", "x"]);
     same(&shim, &repo, &["submodule", "status"]);
     same(&shim, &repo, &["for-each-repo", "--config=no.such"]);
 
-    // Another sapwood behind this one, and the other way round.
+    // Another copy of sapwood after this one on PATH, and the reverse.
     let other = shim.path("other");
     fs::create_dir(&other).expect("made");
     fs::copy(SAPWOOD, other.join("git")).expect("copied");
@@ -138,7 +139,7 @@ fn no_circles() {
         assert_eq!(lost.code, 128, "{path}: {}", lost.stderr);
     }
 
-    // Given by name, and a script that leads back.
+    // Named explicitly: a script that calls the shim again.
     let script = shim.path("script");
     let text = format!("#!/bin/sh\nexec '{}' \"$@\"\n", shim.path("bin/git").display());
     fs::write(&script, &text).expect("written");
@@ -147,7 +148,7 @@ fn no_circles() {
     let circle = named(&script);
     assert_eq!(circle.code, 128);
     assert!(circle.stderr.contains_str("leads back to sapwood"), "{}", circle.stderr);
-    // One that waits instead of becoming: each time round is another process.
+    // A script that waits instead of using `exec`: each round is a new process.
     fs::write(&script, text.replace("exec ", "")).expect("written");
     let circle = named(&script);
     assert_eq!(circle.code, 128);
@@ -156,7 +157,7 @@ fn no_circles() {
     assert!(named(Path::new("/nowhere")).stderr.contains_str("SAPWOOD_GIT names '/nowhere'"));
     fs::write(&script, "#!/bin/sh\necho \"$0 $*\"\n").expect("written");
     assert!(named(&script).stdout.ends_with(b"script version\n"));
-    // No setting names a program.
+    // No setting names the real Git.
     repo.git(&["config", "sapwood.git", "/nowhere"]);
     assert_eq!(shim.run(&repo, &["version"]), version);
 }
@@ -182,7 +183,7 @@ fn called_by_other_names() {
     assert_eq!(call("git", &["rev-parse", "HEAD"]), repo.git(&["rev-parse", "HEAD"]));
 }
 
-/// Hooks and filters find Git's own programs, as they do under Git.
+/// Hooks and filters find Git's own programs, as when Git starts them.
 #[test]
 fn hooks_find_gits_programs() {
     let shim = Shim::new();
@@ -194,8 +195,8 @@ fn hooks_find_gits_programs() {
     shim.was_native(&[]);
 }
 
-/// Commands that only Git knows cost one search for Git: no file but the candidates on PATH and
-/// the program itself is looked at.
+/// Commands that only Git serves cost one search for Git: only the candidates on PATH and the
+/// program itself are examined.
 #[test]
 fn handing_over_costs_one_search_on_path() {
     let shim = Shim::new();
@@ -219,9 +220,9 @@ fn handing_over_costs_one_search_on_path() {
         .collect();
     let count = |call: &str| own.iter().filter(|line| line.starts_with(call)).count();
     let entries = path.split(':').count();
-    // The program itself, each entry of PATH, and the Git that was found: is it a link?
+    // One `stat` for the program itself, each entry of PATH, and the Git that was found.
     assert!(count("stat") <= entries + 2, "{}", own.join("\n"));
-    // The first bytes of the Git that was found: is it a script?
+    // One `open` to read the first bytes of the Git that was found, in case it is a script.
     assert!(count("open") <= 1, "{}", own.join("\n"));
     assert!(own.len() <= 17 + entries && own.len() > entries, "{} calls:\n{}", own.len(), own.join("\n"));
     assert!(!text.lines().take_while(|line| !is_handover(line)).any(|line| line.contains("/proc/self/maps")));

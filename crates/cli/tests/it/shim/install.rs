@@ -1,4 +1,4 @@
-//! Around it: the switch, the log, `sapwood shim` and `sapwood doctor`.
+//! The switch, the log, `sapwood shim` and `sapwood doctor`.
 
 use std::fs;
 
@@ -28,13 +28,13 @@ fn the_log() {
         "{\"argv\":[\"git\",\"-C\",\"dir\",\"diff\",\"\\\"\\n\"],\"command\":\"diff\",\
          \"outcome\":\"handed-over\",\"reason\":\"command 'diff'\",\"code\":null,\"ms\":"
     ));
-    // Its name is meant where the command was called, whatever `-C` says.
+    // The log's name is relative to the directory of the call, regardless of `-C`.
     let called = finished(
         repo.command(&shim.path("bin/git")).args(["-C", "dir", "reset", "-q"]).env("SAPWOOD_SHIM_LOG", "log"),
     );
     assert_eq!(called.code, 0, "{}", called.stderr);
     assert!(repo.read("log").contains_str("\"outcome\":\"native\""));
-    // A log that cannot be written is nobody's business.
+    // A log that cannot be written does not affect the command.
     fs::remove_file(shim.path("log")).expect("removed");
     fs::create_dir(shim.path("log")).expect("made");
     let run = shim.run(&repo, &["switch", "topic"]);
@@ -68,7 +68,7 @@ trait Told {
 }
 
 impl Told for Run {
-    /// Run again, a switch says where one is already.
+    /// Replaces the message of a repeated switch, which reports the current branch.
     fn told(self, start: &str) -> Run {
         Run { stderr: self.stderr.replace("Already on", start).into(), ..self }
     }
@@ -88,7 +88,7 @@ fn install_status_and_remove() {
         fs::canonicalize(dir.join("git"))
             .is_ok_and(|target| target == fs::canonicalize(SAPWOOD).expect("built"))
     );
-    // The line works as it is, and again; for this shell alone.
+    // The printed line works, also repeatedly, and for this shell alone.
     assert_eq!(sapwood(&["shim", "install", dir_text]), installed);
     let script = format!(
         "eval '{}'; command -v git; '{SAPWOOD}' shim status",
@@ -107,7 +107,7 @@ fn install_status_and_remove() {
     assert!(!dir.exists());
     assert_eq!(sapwood(&["shim", "remove", dir_text]).code, 128);
 
-    // Only what is ours is replaced or removed.
+    // Only sapwood's own link is replaced or removed.
     fs::create_dir(&dir).expect("made");
     fs::write(dir.join("git"), "mine").expect("written");
     assert_eq!(sapwood(&["shim", "install", dir_text]).code, 128);

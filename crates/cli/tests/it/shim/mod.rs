@@ -18,8 +18,8 @@ mod doctor;
 mod handover;
 mod install;
 
-/// A directory with `bin/git`, the shim, and `run`, which calls it as a shell would with `bin`
-/// first.
+/// A directory with `bin/git`, the shim, and `run`, which calls the shim as a shell would with
+/// `bin` first on PATH.
 pub(crate) struct Shim(TempDir);
 
 impl Shim {
@@ -47,14 +47,14 @@ impl Shim {
         self.path("run").into_os_string().into_string().expect("a plain name")
     }
 
-    /// A line for a shell, which makes the shim its `git`.
+    /// Returns a line of shell code that makes the shim the shell's `git`.
     pub(crate) fn prelude(&self) -> String {
         let (bin, log) = (self.path("bin"), self.path("log"));
         let (bin, log) = (bin.display(), log.display());
         format!("PATH='{bin}':\"$PATH\"; SAPWOOD_SHIM_LOG='{log}'; export SAPWOOD_SHIM_LOG\n")
     }
 
-    /// `git` in `repo`, with the shim first on PATH.
+    /// Returns `git` in `repo`, with the shim first on PATH.
     pub(crate) fn command(&self, repo: &Repo<'_>) -> Command {
         let mut command = repo.command(&self.path("run"));
         command.stdin(Stdio::null());
@@ -65,14 +65,14 @@ impl Shim {
         finished(self.command(repo).args(args))
     }
 
-    /// The lines written since the last time.
+    /// Returns the log lines since the last call.
     pub(crate) fn log(&self) -> Vec<String> {
         let log = fs::read_to_string(self.path("log")).unwrap_or_default();
         fs::write(self.path("log"), "").expect("emptied");
         log.lines().map(str::to_owned).collect()
     }
 
-    /// The last line must tell of a command run here.
+    /// Asserts that the last log line reports a native command.
     #[track_caller]
     pub(crate) fn was_native(&self, context: &[&str]) {
         let log = self.log();
@@ -80,7 +80,7 @@ impl Shim {
         assert!(line.contains("\"outcome\":\"native\",\"reason\":null"), "{context:?}: {line}");
     }
 
-    /// The line must tell of one handed over for a reason with these words in it.
+    /// Asserts that the first log line reports a handover for a reason that contains `why`.
     #[track_caller]
     pub(crate) fn was_handed_over(&self, context: &[&str], why: &str) {
         let log = self.log();
@@ -97,7 +97,7 @@ pub(crate) fn finished(command: &mut Command) -> Run {
     Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() }
 }
 
-/// One repository for both, the real Git and the shim.
+/// Creates one repository for both Git and the shim.
 fn one(sandbox: &Sandbox) -> Repo<'_> {
     let repo = sandbox.init("repo");
     two_branches(&repo);

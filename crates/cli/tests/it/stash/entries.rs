@@ -2,7 +2,7 @@
 
 use super::Pair;
 
-/// Three stash entries.
+/// Creates three stash entries.
 fn three() -> Pair {
     let pair = Pair::new();
     for message in ["one", "two", "three"] {

@@ -1,4 +1,5 @@
-//! `stash` beside Git, as `git`: commits, reflogs, index, worktree, messages and exit codes.
+//! `stash`, run as `git` and compared with Git: commits, reflogs, index, worktree, messages and
+//! exit codes.
 
 use testkit::{Oracle, Repo, Sandbox};
 
@@ -9,7 +10,7 @@ mod pop;
 mod push;
 mod random;
 
-/// Two commits with files, directories, a link, an executable and ignored names.
+/// Creates two commits with files, directories, a link, an executable and ignored names.
 fn setup(repo: &Repo<'_>) {
     repo.write("a", "1\n");
     repo.write("b", "1\n2\n3\n4\n5\n");
@@ -54,7 +55,7 @@ impl Pair {
         self
     }
 
-    /// The command does the same in both copies, and runs natively.
+    /// Asserts that the command has equal results in both copies, and runs natively.
     #[track_caller]
     fn native(&self, args: &[&str]) -> &Pair {
         self.native_in("", args)
@@ -69,14 +70,15 @@ impl Pair {
         self
     }
 
-    /// The command does the same in both copies, by whichever program.
+    /// Asserts that the command has equal results in both copies, native or not.
     #[track_caller]
     fn same(&self, args: &[&str]) -> &Pair {
         self.oracle.same(&[&["stash"], args].concat());
         self
     }
 
-    /// The command does the same in both copies, and is the real Git's for this reason.
+    /// Asserts that the command has equal results in both copies, and is handed over for this
+    /// reason.
     #[track_caller]
     fn handed_over(&self, args: &[&str], why: &str) -> &Pair {
         let args = [&["stash"], args].concat();

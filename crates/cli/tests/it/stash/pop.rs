@@ -1,8 +1,8 @@
-//! How `pop`, `apply` and `branch` bring a stash back.
+//! How `pop`, `apply` and `branch` apply a stash.
 
 use super::Pair;
 
-/// A stash of everything, and changes since, as lines of shell code.
+/// Changes after a stash of everything, as lines of shell code.
 const SINCE: &[(&str, &str)] = &[
     ("nothing", "true"),
     ("a commit of another path", "echo 9 >b; git commit -qam b"),

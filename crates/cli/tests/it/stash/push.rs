@@ -1,4 +1,4 @@
-//! `push`: the changes that it puts away, and those that it leaves.
+//! `push`: the changes that it stashes, and those that it leaves.
 
 use super::Pair;
 
@@ -127,7 +127,7 @@ fn runs_in_a_directory() {
         pair.native_in("dir", form).native_in("dir", &["pop"]);
         pair.both("mkdir -p new/er; echo u >new/er/u");
         match form {
-            // The paths match nothing here.
+            // With this form, the paths match nothing.
             ["push", _] => {
                 pair.oracle.same_in("new/er", &[&["stash"], form].concat());
             }
@@ -199,7 +199,7 @@ fn converts_as_add_does() {
     pair.native(&["push"]).native(&["pop"]);
 }
 
-/// A commit that another process makes meanwhile stays on the branch.
+/// A commit that another process makes during the push stays on the branch.
 #[test]
 fn keeps_a_commit_that_comes_meanwhile() {
     let pair = Pair::new();

@@ -1,4 +1,4 @@
-//! Random changes: each round trip does the same as Git's.
+//! Random changes: each round trip has the same result as with Git.
 
 use super::Pair;
 use crate::{full, random::Random};

@@ -1,4 +1,4 @@
-//! Where HEAD is, what is in conflict and what is in progress.
+//! The state of HEAD, conflicts and operations in progress.
 
 use std::path::Path;
 
@@ -93,7 +93,7 @@ fn a_reflog_is_read_by_formats_that_tell_of_it() {
     }
 }
 
-/// Where a branch would be there is something that leads to itself, or to what is no branch.
+/// The ref of the branch is a symbolic ref to itself, or to something that is not a branch.
 #[test]
 fn head_leads_nowhere() {
     let ways: [&[(&str, &str)]; 6] = [
@@ -174,7 +174,7 @@ fn conflicts_of_every_kind() {
         });
         oracle.same(&["status"]);
     }
-    // Sides that no merge leaves alone.
+    // Combinations of stages that no merge leaves.
     oracle.both(|repo| {
         let oid = repo.git(&["hash-object", "-w", "both"]).stdout.to_string();
         let oid = oid.trim();

@@ -1,5 +1,5 @@
-//! A directory with repositories in it that is put back before each run, so that Git and sapwood
-//! work in the same place.
+//! A directory with repositories that is restored before each run, so that Git and sapwood work at
+//! the same path.
 
 use std::{
     collections::BTreeMap,
@@ -25,7 +25,7 @@ pub(super) enum Program {
     Nothing,
 }
 
-/// Everything below the place, outside of repositories too: mode, and content or target.
+/// Mode and content or target of everything below the place, also outside the repositories.
 pub(super) type Snapshot = BTreeMap<BString, (u32, BString)>;
 
 pub(super) struct Ground(Sandbox);
@@ -33,7 +33,7 @@ pub(super) struct Ground(Sandbox);
 const PLACE: &str = "place";
 const KEPT: &str = "kept";
 
-/// Makes the repositories: `src` to clone; `repo`, which has files of each kind that a path may
+/// Creates the repositories: `src` to clone; `repo`, which has files of each kind that a path may
 /// lead to; `wt`, a worktree of it.
 const SETUP: &str = r"
 echo parent >parent-file
@@ -57,8 +57,8 @@ impl Ground {
         Ground(sandbox)
     }
 
-    /// Runs a program in `dir` of a fresh copy, after `prepare`. The names of the program are
-    /// replaced in its output.
+    /// Runs a program in `dir` of a fresh copy, after `prepare`. The program's name is replaced in
+    /// its output.
     pub(super) fn run(
         &self,
         program: Program,
@@ -92,14 +92,14 @@ impl Ground {
         (run, found)
     }
 
-    /// Git, for preparations.
+    /// Runs Git, for preparations.
     pub(super) fn git(&self, dir: &Path, args: &[&str]) {
         let done = self.0.repo(PLACE).git_command().current_dir(dir).args(args).output().expect("git");
         assert!(done.status.success(), "{args:?}: {}", done.stderr.as_bstr());
     }
 }
 
-/// A line is told from a path too long on no further: Git's messages end after 4,096 bytes.
+/// Cuts a line after a very long path: Git's messages end after 4,096 bytes.
 fn plain(text: &[u8]) -> BString {
     let text = text.replace("sapwood", "git");
     let lines = text.lines_with_terminator().map(|line| match line.find("./".repeat(32)) {
@@ -122,7 +122,7 @@ fn collect(root: &Path, dir: &Path, found: &mut Snapshot) {
         } else {
             Vec::new()
         };
-        // Loose objects and packs have other names with each program.
+        // The names of loose objects and packs may differ between the programs.
         if !name.contains_str("/objects/") || name.contains_str("/objects/info") {
             found.insert(name.into(), (mode, content.into()));
         }

@@ -1,8 +1,8 @@
-//! Where a path can be named: a line for each.
+//! The table of places where a user can pass a path, one row each.
 
 use super::Value::{self, *};
 
-/// How a path is given.
+/// How a path is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// In the command line, in place of `{}`.
@@ -11,19 +11,19 @@ pub(super) enum Way {
     Variable(&'static str),
     /// In the repository's own configuration.
     Setting(&'static str),
-    /// In a file of the Git directory, below the current one, after these words.
+    /// In a file of the Git directory, after this text: the file's path, and the text.
     File(&'static str, &'static str),
 }
 
-/// A difference on purpose.
+/// An intended difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Differs {
-    /// Exit code and disk are the same.
+    /// Only the messages differ; exit code and disk are equal.
     Words,
-    /// sapwood refuses and leaves everything as it is.
+    /// sapwood refuses the command and changes nothing.
     Refused,
-    /// The worktree is the repository itself: Git writes into it, sapwood leaves it as it is. Where
-    /// no step leads there, the words differ at most.
+    /// The worktree is the repository itself: Git writes into it, sapwood does not. If no step of
+    /// the command leads there, at most the messages differ.
     Guarded,
     /// Not run.
     NotRun,
@@ -33,18 +33,18 @@ pub(super) enum Differs {
 pub(super) struct Row {
     pub(super) way: Way,
     pub(super) command: &'static str,
-    /// Where the command runs.
+    /// The directory in which the command runs.
     pub(super) dir: &'static str,
-    /// A path that works.
+    /// A valid path.
     pub(super) good: &'static str,
-    /// The way from where the path starts to the directory with `afile` and others in it.
+    /// The relative path from where the path starts to the directory with `afile` and others in it.
     pub(super) lead: &'static str,
-    /// Is run with `/`, too: only where the command writes nothing, whatever the path is, as that
-    /// is the disk of the machine.
+    /// Also run with `/`. Allowed only if the command writes nothing for any path, because `/` is
+    /// the disk of the machine.
     pub(super) takes_root: bool,
-    /// A listed difference may be absent, because commands differ.
+    /// The listed differences may be absent, because commands differ.
     pub(super) is_way: bool,
-    /// Values, how they differ, and why.
+    /// Values, their difference from Git, and the reason.
     pub(super) differs: &'static [(&'static [Value], Differs, &'static str)],
 }
 
@@ -69,7 +69,7 @@ impl Row {
         Row { differs, ..self }
     }
 
-    /// A way to name a repository with another command.
+    /// Returns this way to name a repository, with another command.
     pub(super) fn with(&self, command: &'static str) -> Row {
         Row { command, is_way: true, ..*self }
     }
@@ -91,8 +91,7 @@ const fn file(file: &'static str, before: &'static str, good: &'static str, comm
     Row::new(Way::File(file, before), command, good)
 }
 
-/// Commands that change nothing, and look at no more than the repository has, wherever the worktree
-/// is.
+/// Commands that change nothing, and read only files of the repository, wherever the worktree is.
 pub(super) const READERS: &[&str] = &["ls-files -s", "worktree list --porcelain", "check-ignore b.log"];
 
 pub(super) const COMMANDS: &[&str] = &[

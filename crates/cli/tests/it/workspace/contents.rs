@@ -8,7 +8,7 @@ use testkit::{FILTER_PROTOCOL, has_program};
 use super::create::{Place, leftovers};
 use crate::SAPWOOD;
 
-/// The backends that root has where bases lie on ext4.
+/// The backends that are available to root if bases are on ext4.
 const BACKENDS: [&str; 5] = ["image", "overlay", "overlay-user", "fuse", "copy"];
 
 /// Calls `test` with a place for each backend that works here.
@@ -58,14 +58,14 @@ fn submodules_are_empty_directories_until_they_are_updated() {
         assert_ne!(refused.code, 0, "{backend}: the submodule holds unsaved work");
         assert_eq!(inside("cat libs/sub/inner"), "of the submodule\nmore\n", "{backend}");
         place.done(&["remove", "--force", "one"]);
-        // The submodule of the main worktree is another one.
+        // The submodule of the main worktree is a separate one.
         assert_eq!(repo.git(&["status", "--porcelain"]).stdout, "", "{backend}");
         assert_eq!(repo.read("libs/sub/inner"), "of the submodule\n");
     });
 }
 
-/// A filter as that of Git LFS: the blob is a pointer, and the content lies elsewhere. It writes
-/// down each file that it is asked for.
+/// Configures a filter like Git LFS: the blob is a pointer, and the content is stored elsewhere. It
+/// logs each file that it is asked to convert.
 fn add_filter(place: &Place) {
     let store = place.sandbox.path().join("store");
     fs::create_dir_all(&store).expect("a new directory");
@@ -120,7 +120,7 @@ fn a_base_holds_filtered_content() {
         assert_eq!(status(place, "one"), "", "{backend}");
         assert_eq!(asked() - before, 2, "{backend}");
         if backend != "copy" {
-            // A second workspace of the base asks the filter nothing.
+            // A second workspace of the same base does not run the filter.
             place.done(&["create", "two", "--detach", "--backend", backend]);
             assert_eq!(read("two"), content, "{backend}");
             assert_eq!(status(place, "two"), "", "{backend}");
@@ -133,7 +133,7 @@ fn a_base_holds_filtered_content() {
         assert!(place.git("one", &["show", "HEAD:data/two.large"]).starts_with("pointer "));
         assert_eq!(status(place, "one"), "", "{backend}");
         place.done(&["remove", "--force", "one"]);
-        // Other settings, another base: without the filter, the files hold pointers.
+        // Other settings require another base: without the filter, the files contain pointers.
         repo.git(&["config", "--unset", "filter.large.required"]);
         repo.git(&["config", "--unset", "filter.large.process"]);
         place.done(&["create", "raw", "--detach", "--backend", backend]);
@@ -159,7 +159,7 @@ fn a_workspace_is_sparse_from_birth() {
         assert_eq!(inside(files), few, "{backend}");
         assert_eq!(place.git("few", &["sparse-checkout", "list"]), "one/deep\nthree\n", "{backend}");
         assert_eq!(status(place, "few"), "", "{backend}");
-        // The main worktree stays whole.
+        // The main worktree stays complete.
         assert!(repo.exists("two/file"), "{backend}");
         assert_ne!(repo.try_git(&["config", "core.sparseCheckout"]).stdout, "true\n", "{backend}");
         place.git("few", &["sparse-checkout", "add", "two"]);
@@ -175,7 +175,7 @@ fn a_workspace_is_sparse_from_birth() {
     });
 }
 
-/// Returns the number of packs that came from the server, one for each fetch.
+/// Returns the number of packs fetched from the server, one for each fetch.
 fn fetched(repo: &Path) -> usize {
     let packs = fs::read_dir(repo.join(".git/objects/pack")).expect("listed");
     packs
@@ -212,7 +212,7 @@ fn missing_blobs_are_fetched_in_one_batch() {
         assert_eq!(content, "number 9\n", "{backend}");
         let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
         assert_eq!(run(&["exec", "one", "--", &git, "status", "--porcelain"]), "", "{backend}");
-        // A second one, and a base of the same tree, fetch nothing.
+        // A second workspace, and a base of the same tree, fetch nothing.
         run(&["create", "two", "--detach", "--backend", backend]);
         assert_eq!(fetched(&partial.path) - before, 1, "{backend}");
         run(&["remove", "one", "two"]);

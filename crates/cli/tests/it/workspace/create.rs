@@ -11,12 +11,12 @@ use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
 
 use crate::SAPWOOD;
 
-/// The backends that root has on any disk.
+/// The backends that are available to root on any disk.
 pub(super) const BACKENDS: [&str; 5] = ["image", "overlay", "overlay-user", "fuse", "copy"];
 
-/// A repository whose bases lie on a real disk: the kernel mounts no image that lies in memory.
+/// A repository whose bases are on a real disk: the kernel cannot mount images from a tmpfs.
 pub(super) struct Place {
-    // Dropped first: it unmounts.
+    // Must be dropped first, because it unmounts.
     mounts: NoMountsBelow,
     _base_mounts: NoMountsBelow,
     pub(super) sandbox: Sandbox,
@@ -78,7 +78,7 @@ impl Place {
         run.stdout.to_string()
     }
 
-    /// Runs the real Git inside of the workspace, in its namespace if it has one.
+    /// Runs the real Git inside the workspace, in its namespace if it has one.
     pub(super) fn git(&self, name: &str, args: &[&str]) -> String {
         let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
         self.done(&[&["exec", name, "--", &git], args].concat())
@@ -89,7 +89,7 @@ impl Place {
     }
 }
 
-/// Everything that workspaces leave in the repository.
+/// Returns everything that workspaces leave in the repository.
 pub(super) fn leftovers(place: &Place) -> Vec<PathBuf> {
     let repo = place.repo();
     let mut found = Vec::new();
@@ -261,13 +261,13 @@ fn gc_keeps_the_files_of_an_interrupted_copy() {
     place.done(&["create", "one", "--backend", "copy"]);
     let one = place.workspace("one");
     one.write("new", "mine\n");
-    // As a creation leaves it that was killed before its last step.
+    // The state left by a creation that was killed before its last step.
     let reason = format!("sapwood workspace: initializing 4194303 {}\n", one.path.display());
     place.repo().write(".git/worktrees/one/locked", reason);
     place.done(&["gc"]);
     assert_eq!(one.read("new"), "mine\n");
     assert_eq!(place.repo().read(".git/worktrees/one/locked"), "sapwood workspace\n");
-    // Without its administrative directory, too.
+    // That state, without its administrative directory.
     fs::remove_dir_all(place.repo().join(".git/worktrees/one")).expect("removed");
     place.done(&["gc"]);
     assert_eq!(one.read("new"), "mine\n");
@@ -359,7 +359,7 @@ fn worktree_add_makes_workspaces_where_it_is_configured() {
     worktree(&["remove", "--force", "wt"]);
     assert!(!inside.path.exists());
     assert_eq!(leftovers(&place), Vec::<PathBuf>::new());
-    // The last one unmounts the base, so that nothing of a workspace is left.
+    // Removing the last workspace unmounts the base, so that nothing of a workspace is left.
     let mounts = Command::new("findmnt").args(["-rno", "TARGET"]).output().expect("the list of mounts");
     let bases = place._bases.path().to_str().expect("a plain name");
     assert!(!String::from_utf8_lossy(&mounts.stdout).contains(bases));

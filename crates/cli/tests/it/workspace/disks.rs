@@ -30,7 +30,7 @@ fn snapshots_and_shared_blocks_make_clean_worktrees() {
         done(&["create", "one", "--backend", backend]);
         let one = sandbox.repo("disk/repo.workspaces/one");
         assert_eq!(one.read("link/file"), "more\n");
-        // The index knows the files: `diff-files` compares stat data and reads nothing.
+        // The index has the files' stat data: `diff-files` compares them and reads no file.
         assert_eq!(one.git(&["diff-files"]).stdout, "", "{backend}");
         assert_eq!(one.git(&["status", "--porcelain"]).stdout, "", "{backend}");
         one.write("file", "changed\n");

@@ -1,4 +1,4 @@
-//! Failures around a workspace: the error names the cause and the way out, no status is wrong, and
+//! Failures around a workspace: the error names the cause and the remedy, no status is wrong, and
 //! no byte is lost.
 
 use std::{fs, process::Stdio};
@@ -82,7 +82,7 @@ fn a_vanished_base_is_named_and_comes_back() {
                 "{args:?}: the base is not named: {error}"
             );
         }
-        // Nobody takes the empty directory for a worktree in which all files were deleted.
+        // The empty directory must not look like a worktree in which all files were deleted.
         let run = workspace.try_git(&["status"]);
         assert_ne!(run.code, 0, "{run:?}");
         let list = place.done(&["list"]);

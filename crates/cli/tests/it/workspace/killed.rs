@@ -1,5 +1,5 @@
-//! Commands that are killed at random moments, and then a reboot: all mounts are gone. `gc` and
-//! `mount --all` bring back every byte of every upper layer, and leave nothing else.
+//! Commands that are killed at random times, followed by a reboot: all mounts are lost. `gc` and
+//! `mount --all` restore every byte of every upper layer, and leave nothing else.
 
 use std::{
     collections::BTreeMap,
@@ -15,11 +15,11 @@ use testkit::{Repo, disk::mounts_below};
 use super::create::Place;
 use crate::{SAPWOOD, full, random::Random};
 
-/// The backends whose workspaces are killed. A workspace in a namespace of its own cannot be looked
-/// at by this process.
+/// The backends whose workspaces are killed. This process cannot examine a workspace in its own
+/// namespace.
 const BACKENDS: [&str; 2] = ["overlay", "image"];
 
-/// A place with two commits that differ in many paths.
+/// Creates a place with two commits that differ in many paths.
 fn place() -> Place {
     let place = Place::new();
     let repo = place.repo();
@@ -49,7 +49,7 @@ fn kill_after(place: &Place, args: &[&str], delay: Duration) -> bool {
     was_running
 }
 
-/// The files of the user: changes, untracked and ignored files, a deletion, a renamed directory.
+/// Makes the user's changes: edits, untracked and ignored files, a deletion, a renamed directory.
 fn edit(workspace: &Repo<'_>, round: usize) {
     workspace.write("file", format!("edited {round}\n"));
     workspace.write("own/deep/file", format!("mine {round}\n"));
@@ -63,7 +63,7 @@ fn edit(workspace: &Repo<'_>, round: usize) {
     workspace.write("dir/moved/new", format!("{round}\n"));
 }
 
-/// The user's own files: every path that is no clean file of the commit, by content.
+/// Returns the user's own files: every path that is not a clean file of the commit, by content.
 fn own_files(workspace: &Repo<'_>) -> BTreeMap<String, String> {
     let paths = [
         "file",
@@ -80,8 +80,8 @@ fn own_files(workspace: &Repo<'_>) -> BTreeMap<String, String> {
     paths.map(|path| (path.to_owned(), read(path))).into()
 }
 
-/// Everything beside the main worktree and in the private directories that a killed command may
-/// leave.
+/// Returns everything next to the main worktree and in the private directories that a killed
+/// command may leave.
 fn traces(place: &Place) -> Vec<PathBuf> {
     let repo = place.repo();
     let mut found = Vec::new();
@@ -94,7 +94,7 @@ fn traces(place: &Place) -> Vec<PathBuf> {
     found
 }
 
-/// Brings everything back after a reboot, and checks that Git finds no fault.
+/// Restores everything after a reboot, and checks that Git finds no fault.
 fn reboot_and_recover(place: &Place, context: &str) {
     place.reboot();
     for args in [&["gc"][..], &["mount", "--all"]] {
@@ -118,23 +118,23 @@ fn reboot_and_recover(place: &Place, context: &str) {
     }
 }
 
-/// The time that a command takes when it is not killed.
+/// Returns the time that a command takes when it is not killed.
 fn timed(place: &Place, args: &[&str]) -> Duration {
     let begin = Instant::now();
     place.done(args);
     begin.elapsed()
 }
 
-/// Returns true if another round is to be run: until `slice` rounds are done (50 in full) and one
-/// kill came in time, but not for ever. A loaded machine may start the program so late that each
-/// kill comes too early, or run this test so late that each kill comes too late.
+/// Returns true if another round is needed: until `slice` rounds are done (50 in full) and at least
+/// one kill came in time, but at most ten times as many. A loaded machine may start the program so
+/// late that each kill comes too early, or run this test so late that each kill comes too late.
 fn another(round: usize, interrupted: usize, slice: usize) -> bool {
     let rounds = if full() { 50 } else { slice };
     round < rounds || interrupted == 0 && round < 10 * rounds
 }
 
-/// Says how many runs were killed. Without any the test shows nothing, which only the full form,
-/// on a quiet machine, takes for a failure.
+/// Prints the number of killed runs. Without any, the test proves nothing; only the full run, on a
+/// quiet machine, treats that as a failure.
 fn tell(backend: &str, interrupted: usize, what: &str) {
     println!("{backend}: {interrupted} {what} were killed while running");
     assert!(interrupted > 0 || !full(), "no run was killed in time: the test shows nothing");
@@ -191,7 +191,7 @@ fn a_killed_base_leaves_a_whole_base_or_none() {
             let context = format!("{backend}, round {round}");
             place.done(&["create", "-q", "one", "--detach", "--backend", backend, commit]);
             assert_eq!(place.git("one", &["status", "--porcelain"]), "", "{context}");
-            // The bytes are those of the commit, not only the stat data.
+            // Compares the bytes with the commit's, not only the stat data.
             place.git("one", &["update-index", "-q", "--really-refresh"]);
             place.git("one", &["-c", "core.fsmonitor=", "diff", "--exit-code"]);
             let content = place.workspace("one").read("file");

@@ -1,4 +1,4 @@
-//! Fifty workspaces made and removed at once, and several that want one name.
+//! Fifty workspaces created and removed in parallel, and several that compete for one name.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ use crate::SAPWOOD;
 const MANY: usize = 50;
 const NO_PATHS: [PathBuf; 0] = [];
 
-/// Runs `sapwood workspace` with each list of arguments, all at once.
+/// Runs `sapwood workspace` with each list of arguments, all in parallel.
 fn at_once(place: &Place, commands: &[Vec<String>]) -> Vec<Output> {
     let start = |args: &Vec<String>| {
         let mut command: Command = place.repo().command(SAPWOOD.as_ref());
@@ -43,7 +43,7 @@ fn assert_done(outputs: &[Output]) {
     }
 }
 
-/// Returns the files below `.git` that a command in progress holds.
+/// Returns the lock files below `.git`, which a running command holds.
 fn locks(place: &Place) -> Vec<String> {
     let find = Command::new("find").arg(place.repo().join(".git")).args(["-name", "*.lock"]).output();
     let found = find.expect("it can be run").stdout;
@@ -75,7 +75,7 @@ fn fifty_at_once_do_not_race() {
             assert_eq!(place.git(name, &["status", "--porcelain"]), "", "{backend} {name}");
         }
         assert_eq!(locks(&place), Vec::<String>::new(), "{backend}");
-        // Each has files of its own.
+        // Each workspace has its own files.
         place.done(&["exec", "agent-7", "--", "sh", "-ec", "echo mine >file"]);
         assert_eq!(place.git("agent-7", &["status", "--porcelain"]), " M file\n");
         assert_eq!(place.git("agent-8", &["status", "--porcelain"]), "", "{backend}");

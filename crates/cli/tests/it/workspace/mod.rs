@@ -1,4 +1,4 @@
-//! Workspaces: beside an ordinary worktree, and what may go wrong in their lives.
+//! Workspaces: compared with an ordinary worktree, and their failures.
 
 mod contents;
 mod create;

@@ -1,15 +1,15 @@
 //! The upper layer as a monitor: after every kind of change, `status` with the monitor and the
 //! untracked cache equals a status that examines everything.
 //!
-//! Git and sapwood look in turns. Some commands in between look at no untracked file: they store a
-//! new token beside an untracked cache that nobody has brought up to date.
+//! Git and sapwood alternate. Some commands in between examine no untracked file: they store a new
+//! token while the untracked cache in the index is out of date.
 
 use std::{fs, path::PathBuf, process::Command};
 
 use super::create::Place;
 use crate::SAPWOOD;
 
-/// One step each. They build on one another.
+/// One step each. Each step builds on the previous ones.
 const CHANGES: &[&str] = &[
     ":",
     "echo x >>a/one",
@@ -82,7 +82,7 @@ const CHANGES: &[&str] = &[
     "git reset -q --hard main; git clean -fdxq",
 ];
 
-/// Prints nothing if all agree. `$1` is the option of `status`.
+/// A script that prints nothing if all results are equal. `$1` is the option of `status`.
 const COMPARE: &str = r#"
 dir=$(git rev-parse --absolute-git-dir)
 cp "$dir/index" "$dir/copy"
@@ -116,7 +116,7 @@ impl Watched {
         repo.commit("two");
         repo.git(&["switch", "-q", "main"]);
         place.done(&["create", "w", "-b", "work", "--backend", backend]);
-        // The scripts call Git by its name.
+        // The scripts call Git by its plain name.
         let bin = place.sandbox.path().join("bin");
         fs::create_dir(&bin).expect("created");
         let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
@@ -127,13 +127,13 @@ impl Watched {
         Watched { place, path }
     }
 
-    /// Runs a script at the top of the workspace.
+    /// Runs a script in the root of the workspace.
     fn inside(&self, script: &str, args: &[&str]) -> String {
         let script = format!("PATH='{}'; {script}", self.path);
         self.place.done(&[&["exec", "w", "--", "sh", "-ec", &script, "sh"], args].concat())
     }
 
-    /// Runs `change`, and compares.
+    /// Runs `change`, and compares the results.
     fn compare(&self, untracked: &str, tool: &str, change: &str) {
         let difference = self.inside(&format!("top=$PWD; {change}\n{COMPARE}"), &[untracked, tool]);
         assert_eq!(difference, "", "{tool} status {untracked} after {change}");
@@ -156,7 +156,8 @@ fn every_kind_of_change_is_reported() {
     for (round, (backend, untracked)) in rounds.into_iter().enumerate() {
         let watched = Watched::new(backend);
         watched.inside("git config --worktree status.showUntrackedFiles ${1#-u}", &[untracked]);
-        // fuse-overlayfs shows deleted files again in directories that were moved and made anew.
+        // In directories that were moved and created again, fuse-overlayfs shows deleted files
+        // again.
         let steps = if backend == "fuse" { 14 } else { CHANGES.len() };
         for (number, change) in CHANGES[..steps].iter().enumerate() {
             let between = match (number + round) % 5 {
@@ -224,7 +225,7 @@ fn a_forgotten_or_torn_snapshot_costs_a_full_examination_only() {
         let damage = damage.replace("$0", snapshots.to_str().expect("a plain name"));
         watched.inside(&damage, &[]);
         watched.inside(&format!("echo >d/n{number}/g; echo >>one"), &[]);
-        // Git stores the new token, and believes its untracked cache from then on.
+        // Git stores the new token, and trusts its untracked cache from then on.
         watched.inside("git status --porcelain -uno; git diff --stat", &[]);
         for tool in ["git", SAPWOOD, "git"] {
             watched.compare("-uall", tool, ":");
@@ -234,7 +235,7 @@ fn a_forgotten_or_torn_snapshot_costs_a_full_examination_only() {
 }
 
 /// Returns the messages and the status of both programs. They are not started by `workspace exec`,
-/// which mounts what is not mounted as recorded.
+/// which would mount a workspace that is not mounted as recorded.
 fn both(watched: &Watched) -> [String; 2] {
     let git = std::env::var("SAPWOOD_TEST_GIT").unwrap_or_else(|_| "git".to_owned());
     [git.as_str(), SAPWOOD].map(|tool| {
@@ -255,7 +256,7 @@ fn a_workspace_that_is_not_as_recorded_is_examined_and_named() {
             assert!(said.ends_with(" M one\n"), "{said}");
         }
     };
-    // A record that names another upper layer, as if this one were mounted by hand.
+    // A record that names another upper layer, as if this one had been mounted manually.
     let other = watched.place.sandbox.path().join("elsewhere");
     fs::create_dir_all(other.join("upper")).expect("created");
     let elsewhere = format!("{before}\tplace = {}\n", other.display());

@@ -1,4 +1,4 @@
-//! The life of a workspace for a user without privileges, in a repository that the user owns.
+//! The lifecycle of a workspace for a user without privileges, in a repository that the user owns.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ struct Owned {
 }
 
 impl Owned {
-    /// Returns `None`, and says why, where users cannot be changed.
+    /// Returns `None`, and prints the reason, if the test cannot change users.
     fn new() -> Option<Owned> {
         let mut id = Command::new("id");
         if !as_ordinary_user(id.arg("-u")).output().is_ok_and(|output| output.status.success()) {
@@ -76,8 +76,8 @@ impl Owned {
     }
 }
 
-/// Returns the best backend that the kernel allows an ordinary user here, found out without
-/// sapwood. Bases and upper layers lie on file systems without snapshots and shared blocks.
+/// Returns the best backend that the kernel allows an ordinary user here, determined without
+/// sapwood. Bases and upper layers are on file systems without snapshots and shared blocks.
 fn allowed() -> &'static str {
     let succeeds = |command: &mut Command| {
         as_ordinary_user(command).output().is_ok_and(|output| output.status.success())
@@ -147,7 +147,7 @@ fn life(owned: &Owned, name: &str) {
     assert_eq!(shown.expect("it can be run").stdout, b"changed\nmore\n");
     let listed: serde_json::Value = serde_json::from_str(&owned.done(&["list", "--json"])).expect("JSON");
     assert_eq!((&listed[0]["name"], &listed[0]["mounted"]), (&name.into(), &true.into()), "{listed:#}");
-    // All that is in the repository still belongs to the user.
+    // Everything in the repository still belongs to the user.
     let find =
         Command::new("find").arg(&place.repo().path).args(["!", "-user", &ORDINARY.to_string()]).output();
     assert_eq!(String::from_utf8_lossy(&find.expect("it can be run").stdout), "");

@@ -32,7 +32,7 @@ fn repository(sandbox: &Sandbox) -> Repo<'_> {
     repo
 }
 
-/// A base directory on a disk whose plug can be pulled.
+/// A base directory on a disk whose power can be cut.
 struct Bases {
     backing: PathBuf,
     at: PathBuf,
@@ -49,8 +49,8 @@ impl Bases {
     }
 
     fn mount(&self) -> Mount {
-        // The model of the disk knows fsync, not syncfs. A journal makes them equal: each sync
-        // takes all earlier changes along.
+        // The model of the disk supports fsync, not syncfs. A journal makes them equal: each sync
+        // includes all earlier changes.
         Mount::over(&Profile::power(Journal::Ordered), &self.backing, &self.at).expect("mounted")
     }
 

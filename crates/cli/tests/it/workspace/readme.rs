@@ -1,4 +1,4 @@
-//! The script of the README, as an ordinary user.
+//! The script of the README, run as an ordinary user.
 
 use std::{fs, path::Path, process::Command};
 

@@ -70,7 +70,7 @@ fn other_files_are_refused() {
         assert!(run.stderr.to_string().contains(words), "{path}: {}", run.stderr);
         assert!(!place.repo().exists(".git/worktrees/one"), "{path}");
     }
-    // A path that another commit tracks: the layer would hide its file behind a clean status.
+    // A path that another commit tracks: the layer would hide its file while status is clean.
     place.repo().git(&["rm", "-q", "--cached", "run"]);
     place.repo().write(".gitignore", "*.o\nrun\n");
     place.repo().git(&["commit", "-qam", "run is built now"]);

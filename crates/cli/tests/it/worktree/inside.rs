@@ -1,4 +1,4 @@
-//! Worktrees moved, removed and mended by paths that lead through them, or from inside of them.
+//! Worktrees moved, removed and repaired by paths that lead through them, or from inside them.
 
 use testkit::Sandbox;
 
@@ -31,7 +31,7 @@ fn moving() {
 
 #[test]
 fn into_a_directory_beside_the_current_one() {
-    // The path is another one afterwards, and Git leaves a worktree that it would prune.
+    // The path is different afterwards, and Git leaves a worktree that it would prune.
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     repo.commit("one");
@@ -61,7 +61,7 @@ fn removing() {
         "@five/dir -C .. worktree remove five",
         "worktree add -q ../six",
         "@six --git-dir=../repo/.git worktree remove .",
-        // More than is deleted at once.
+        // More files than one batch deletes.
         "worktree add -q ../seven",
         "!mkdir ../seven/sub && for n in $(seq 300); do echo >../seven/sub/$n; done",
         "@seven/sub worktree remove -f ..",
@@ -102,7 +102,7 @@ fn other_repositories_are_not_mended() {
         repo.git(&["worktree", "add", "-q", &format!("../of-{name}")]);
     }
     let (repo, other) = (sandbox.repo("repo"), sandbox.repo("other"));
-    // Moved, so that there would be something to mend.
+    // Move the worktree, so that there is something to repair.
     std::fs::rename(sandbox.path().join("of-other"), sandbox.path().join("moved")).expect("moved");
     other.git(&["init", "-q", "--separate-git-dir=../apart", "../plain"]);
     let before = other.read(".git/worktrees/of-other/gitdir");

@@ -1,4 +1,4 @@
-//! The comparison of the two worktrees.
+//! Compares the two worktrees.
 
 use std::{
     collections::BTreeMap,
@@ -47,7 +47,7 @@ fn read_directory(root: &Path, dir: &Path, found: &mut Files) {
     }
 }
 
-/// The commands whose answers are compared. The first one is asked twice, as it writes the index.
+/// The commands whose output is compared. The first one runs twice, because it writes the index.
 const QUESTIONS: [&[&str]; 9] = [
     &["status", "--porcelain=v2", "-uall"],
     &["status", "--porcelain", "-uall"],
@@ -70,8 +70,7 @@ impl<'a> Judge<'a> {
         panic!("{}: {what}\nthe last steps:\n{}", self.name, last.join("\n"))
     }
 
-    /// Compares everything. sapwood answers the first question, too, before Git has written the
-    /// index.
+    /// Compares everything. sapwood also runs the first command, before Git has written the index.
     pub(super) fn check(&self, log: &[String]) {
         let (plain, tested) = (&self.pair.plain, &self.pair.tested);
         let expected = plain.git(QUESTIONS[0]).stdout;
@@ -106,7 +105,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Checks that Git finds no fault with the repository.
+    /// Checks that Git's `fsck` finds no fault in the repository.
     pub(super) fn is_sound(&self, log: &[String]) {
         let run = self.pair.tested.try_git(&["fsck", "--no-dangling"]);
         if run.code != 0 {

@@ -1,8 +1,8 @@
 //! Random edits in two worktrees of equal repositories: an ordinary one, in which Git works, and
-//! one under test, in which Git, sapwood or both work. After every few steps both have the same
-//! status, differences, index, commits, and files with the same bytes and modes.
+//! one under test, in which Git, sapwood or both work. After every few steps both have equal
+//! status, differences, index, commits, and files with equal bytes and modes.
 //!
-//! A case is its seed. The directory of a failing case is kept for inspection.
+//! A case is identified by its seed. The directory of a failing case is kept for inspection.
 
 mod judge;
 mod sides;
@@ -92,7 +92,7 @@ fn copied_workspaces_stay_as_ordinary_worktrees() {
     walks(Kind::Copy, 30);
 }
 
-/// A comparison that cannot fail shows nothing.
+/// Proves that the comparison can fail.
 #[test]
 fn comparison_finds_every_difference() {
     let sandbox = Sandbox::new();

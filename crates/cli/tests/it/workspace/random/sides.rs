@@ -1,4 +1,4 @@
-//! The two repositories, and the worktrees in which steps are made.
+//! The two repositories, and the worktrees in which the steps run.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::{
 /// The worktree under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An ordinary worktree, made by Git.
+    /// An ordinary worktree, created by Git.
     Ordinary,
     Image,
     Overlay,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The name of the backend.
+    /// Returns the name of the backend.
     fn backend(self) -> Option<&'static str> {
         match self {
             Kind::Ordinary => None,
@@ -37,7 +37,7 @@ impl Kind {
         self != Kind::OverlayUser
     }
 
-    /// Returns true if `workspace rebase` swaps the base.
+    /// Returns true if `workspace rebase` replaces the base.
     pub(super) fn rebases(self) -> bool {
         matches!(self, Kind::Image | Kind::Overlay)
     }
@@ -50,14 +50,14 @@ impl Kind {
 
 /// A worktree.
 pub(super) struct Side<'a> {
-    /// Commands run here.
+    /// The repository in which commands run.
     pub(super) repo: Repo<'a>,
     kind: Kind,
 }
 
 impl Side<'_> {
-    /// Returns the directory in which this process sees the files. For a workspace in a namespace
-    /// of its own, this is the holder's view.
+    /// Returns the directory in which this process sees the files. For a workspace in its own
+    /// namespace, this is the holder's view.
     pub(super) fn place(&self) -> PathBuf {
         if self.kind != Kind::OverlayUser {
             return self.repo.path.clone();
@@ -70,7 +70,7 @@ impl Side<'_> {
         Path::new("/proc").join(pid).join("root").join(below)
     }
 
-    /// Returns the place of a path.
+    /// Returns the location of a path.
     pub(super) fn join(&self, path: &str) -> PathBuf {
         self.place().join(path)
     }
@@ -136,7 +136,7 @@ pub(super) struct Pair<'a> {
 /// The commits that steps switch to.
 pub(super) const COMMITS: [&str; 8] = ["c0", "c1", "c2", "c3", "c4", "side", "wide", "main"];
 
-/// Makes a history: lines of files change, files become links and directories, modes change, and
+/// Creates a history: lines of files change, files become links and directories, modes change, and
 /// directories move.
 fn begin(repo: &Repo<'_>) {
     repo.git(&["config", "gc.auto", "0"]);

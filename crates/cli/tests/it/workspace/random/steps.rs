@@ -1,4 +1,4 @@
-//! The steps: edits as users, editors and builds make them, and commands of Git.
+//! The steps: edits like those of users, editors and builds, and commands of Git.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use std::{
 use super::sides::{COMMITS, Pair, Side};
 use crate::random::Random;
 
-/// Names that steps make. Few of them, so that edits meet.
+/// Names that steps use. There are few, so that edits collide.
 const NAMES: [&str; 14] =
     ["a", "b", "c", "d", "e", "long", "new", "run", "x y", "é", "a.o", "out", "b.log", "many"];
 
@@ -25,7 +25,7 @@ pub(super) struct Life<'a> {
     pair: &'a Pair<'a>,
     random: Random,
     pub(super) log: Vec<String>,
-    /// The number of steps of each kind that succeeded, and of all.
+    /// The number of successful steps and of all steps, by kind.
     done: BTreeMap<&'static str, (usize, usize)>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Life<'a> {
         self.random.below(times) == 0
     }
 
-    /// Returns a path that exists, or perhaps not, in an existing directory or a new one.
+    /// Returns a path, which may exist, in an existing or a new directory.
     fn path(&mut self, view: &View) -> String {
         if self.once_in(2) && !view.files.is_empty() {
             return view.files[self.random.below(view.files.len())].clone();
@@ -231,7 +231,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// As mv(1) does: where the file system cannot rename a directory, it is copied.
+    /// Renames like mv(1): a directory that the file system cannot rename is copied.
     fn rename(&mut self, from: &str, to: &str) -> bool {
         if to.starts_with(from) {
             return false;
@@ -289,7 +289,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Brings both worktrees to a commit: one by a switch, the other by another base.
+    /// Moves both worktrees to a commit: one by a switch, the other by another base.
     fn rebase(&mut self, number: usize, target: &str) -> bool {
         let detached = ["switch", "-q", "--detach", target];
         let branch = ["switch", "-q", "work"];
@@ -392,7 +392,7 @@ fn is_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the directories above a path. A link above it is not followed.
+/// Creates the parent directories of a path. A link above it is not followed.
 fn make_way(side: &Side<'_>, path: &str) -> io::Result<()> {
     for (at, _) in path.match_indices('/') {
         let dir = side.join(&path[..at]);
