@@ -18,7 +18,7 @@ use memmap2::{Advice, MmapMut};
 
 use crate::{Error, measure::must};
 
-/// Memory held between runs, and the kernel settings to restore. See the module's description.
+/// Memory allocated between runs, and the kernel settings to restore. See the module's description.
 pub(crate) struct Ballast {
     held: Vec<MmapMut>,
     limits: Vec<Limit>,
@@ -34,8 +34,8 @@ struct Limit {
 const SLICE: usize = 64 << 20;
 /// The memory kept free during a run, in bytes: enough that the kernel need not reclaim.
 const FREE: u64 = 7 << 29;
-/// The memory left free by the first fill, in bytes. That fill goes below `FREE`, so that the
-/// memory released afterwards has been touched, too.
+/// The memory left free by the first fill, in bytes. It is less than `FREE`, so the memory that is
+/// released for a run was touched before.
 const LEAST_FREE: u64 = 3 << 29;
 /// The interval between two checks of free memory during a run. A run allocates some ten MB in
 /// this time, and more frequent checks would slow it down.

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Only these cases.
     #[arg(long = "case", value_enum)]
     cases: Vec<Case>,
-    /// The sapwood binary; by default the one beside this program.
+    /// The sapwood binary; by default the one in the directory of this program.
     #[arg(long)]
     sapwood: Option<PathBuf>,
     /// The gix binary (gitoxide); gix is left out if this does not run.
@@ -184,7 +184,7 @@ impl Lab {
         self.ballast.during(|| measure(invocation)).map(Sample::from)
     }
 
-    /// Makes a clone that shares the objects of `source`, without a checkout.
+    /// Creates a clone that shares the objects of `source`, without a checkout.
     fn empty_tree(&self, source: &Path, at: &Path) -> Result<(), Error> {
         let (from, to) = (source.display().to_string(), at.display().to_string());
         must(Path::new("git"), &["clone", "-q", "-s", "-n", &from, &to], Path::new("/"))?;
@@ -336,7 +336,7 @@ fn at_most(file_system: &str, case: &str) -> AtMost {
     AtMost { git: Some(git), ..AtMost::default() }
 }
 
-/// Prints each target beside the measured figure. Returns true if all targets are met.
+/// Prints each target next to the measured figure. Returns true if all targets are met.
 fn check(results: &Results, file_systems: &[FileSystem]) -> bool {
     let mut all_met = true;
     let mut line = |name: String, measured: f64, target: f64| {

@@ -62,7 +62,7 @@ impl Which {
     }
 }
 
-/// The repository and revisions from which a corpus is prepared.
+/// The repository and revisions that a corpus is prepared from.
 pub(crate) struct Origin {
     source: PathBuf,
     old: String,
@@ -87,8 +87,8 @@ impl Origin {
     }
 }
 
-/// The file that marks a complete linux repository. Its name changes with the recipe, so that a
-/// repository made by an older recipe is made again.
+/// The file that marks a complete linux repository. Its name changes with the recipe, so a
+/// repository from an older recipe is rebuilt.
 const LINUX_COMPLETE: &str = "complete-with-upstream-ignore";
 
 /// Returns Linux v6.1 and v6.12, from Debian's packages `linux-source-6.1` and
@@ -136,7 +136,7 @@ fn restore_ignore(file: &Path) -> Result<(), Error> {
 }
 
 /// Removes the rules that Debian adds to the ignore file of linux. They ignore the whole tree, so
-/// no tool would search for untracked files.
+/// no tool would search it for untracked files.
 fn upstream_ignore(text: &str) -> String {
     let is_debians = |line: &&str| matches!(*line, "/*" | "!/debian/");
     text.lines().filter(|line| !is_debians(line)).flat_map(|line| [line, "\n"]).collect()
@@ -176,8 +176,8 @@ pub(crate) fn made(files: usize, dir: &Path) -> Result<Origin, Error> {
     Ok(Origin { source, old: "main~1".into(), new: "main".into(), dir })
 }
 
-/// Generates a repository of `files` tiny files, `fullness` in each directory. It serves to
-/// measure costs per file rather than per byte.
+/// Generates a repository of `files` tiny files, `fullness` in each directory, to measure costs per
+/// file rather than per byte.
 pub(crate) fn wide(files: usize, fullness: usize, dir: &Path) -> Result<PathBuf, Error> {
     let source = dir.join(format!("wide-{files}.git"));
     if !source.exists() {
@@ -196,7 +196,7 @@ pub(crate) fn wide(files: usize, fullness: usize, dir: &Path) -> Result<PathBuf,
     Ok(source)
 }
 
-/// Returns the origin for the tree of [`wide`]; a tenth of its files differ in the older commit.
+/// Returns the origin for the tree of [`wide`]. A tenth of its files differ in the older commit.
 pub(crate) fn wide_pair(files: usize, fullness: usize, dir: &Path) -> Result<Origin, Error> {
     let source = wide(files, fullness, dir)?;
     let git = |args: &[&str]| must(Path::new("git"), args, &source);
@@ -208,8 +208,8 @@ pub(crate) fn wide_pair(files: usize, fullness: usize, dir: &Path) -> Result<Ori
     Ok(Origin { source, old: "old".into(), new: "main".into(), dir })
 }
 
-/// Returns true if the repository `what` has no stamp and must be prepared. In that case, removes
-/// the incomplete one.
+/// Returns true if the repository `what` has no stamp and must be prepared. Deletes an incomplete
+/// repository first.
 fn is_to_make(what: &Path, stamp: &Path) -> bool {
     if stamp.exists() {
         return false;

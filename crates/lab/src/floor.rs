@@ -1,5 +1,5 @@
-//! Measures the floor: two threads write the same files from memory, without decoding objects or
-//! recording an index.
+//! Measures the floor, a lower bound of checkout time: two threads write the same files from
+//! memory, without decoding objects or writing an index.
 
 use std::{
     collections::BTreeMap,

@@ -57,21 +57,21 @@ enum Command {
     Weather(weather::Args),
     /// Status, warm and on slow disks with cold caches.
     Status(status::Args),
-    /// Workspaces beside worktrees, copies and unionfs-fuse.
+    /// Workspaces compared with worktrees, copies and unionfs-fuse.
     Workspace(workspace::Args),
     /// `add`, `commit -a` and `stash`, on local disks and on disks whose flushes take time.
     Add(add::Args),
     /// Clone and fetch over several ways to a server.
     Clone(clone::Args),
-    /// Hosts that begin a job on one repository, beside clones, mirrors and archives.
+    /// Hosts that begin a job on one repository, compared with clones, mirrors and archives.
     Fleet(fleet::Args),
-    /// The steps of an article of 2012 beside workspaces.
+    /// The steps of an article of 2012, compared with workspaces.
     Article(workspace::article::Args),
     /// Files that are written and read as a whole: index, multi-pack-index, commit-graph, packs.
     Write(write::Args),
     /// Write docs/measurements.md and its charts from the records in docs/measurements.
     Report(report::Args),
-    /// Make the linux repository from Debian's source packages and print its path.
+    /// Create the linux repository from Debian's source packages and print its path.
     Corpus,
     /// Run a command and print its resource use as JSON (used by the other commands).
     #[command(hide = true)]

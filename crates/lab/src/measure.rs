@@ -1,9 +1,8 @@
 //! Measures one run of one command: wall, user and system time, peak RSS, peak anonymous memory.
 //!
-//! The command runs below a small process of our own and is its only child.
-//! `getrusage(RUSAGE_CHILDREN)` in that process therefore covers only the command and the
-//! command's children. Anonymous memory is sampled from /proc every 30 ms, summed over the command
-//! and its children.
+//! The command runs as the only child of a small process of the lab. `getrusage(RUSAGE_CHILDREN)`
+//! in that process therefore covers only the command and the command's children. Anonymous memory
+//! is sampled from /proc every 30 ms, summed over the command and its children.
 
 use std::{
     fs,
@@ -36,7 +35,8 @@ pub(crate) struct Invocation {
     pub(crate) program: String,
     pub(crate) args: Vec<String>,
     pub(crate) cwd: std::path::PathBuf,
-    /// The words of a program that runs the measuring process. Its own time does not count.
+    /// The argument list of a program that runs the measuring process. The time of that program
+    /// itself is not counted.
     pub(crate) outside: Vec<String>,
     /// Exit codes that count as success.
     pub(crate) accepted: &'static [i32],
@@ -180,8 +180,8 @@ pub(crate) fn child(command: &[String]) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the anonymous memory of all processes below `root` in KiB, without `root` itself. It is
-/// kept cheap because it runs during the measurement.
+/// Returns the anonymous memory of all processes below `root` in KiB, without `root` itself. It
+/// must be cheap because it runs during the measurement.
 fn anonymous_of_descendants(root: u32) -> i64 {
     let mut pending = children(root);
     let mut sum = 0;
@@ -194,7 +194,7 @@ fn anonymous_of_descendants(root: u32) -> i64 {
     sum
 }
 
-/// Returns the running processes that the threads of process `id` have started.
+/// Returns the ids of the child processes of process `id`.
 fn children(id: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());

@@ -7,10 +7,10 @@ use std::{
 
 use crate::{Error, measure::must, record::Versions};
 
-/// The programs that the command line names.
+/// The options that select the programs.
 #[derive(clap::Args)]
 pub(crate) struct Given {
-    /// The sapwood binary; by default the one beside this program.
+    /// The sapwood binary; by default the one in the directory of this program.
     #[arg(long)]
     sapwood: Option<PathBuf>,
     /// The gix binary (gitoxide); gix is left out if this does not run.
@@ -37,7 +37,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs. `sapwood` is by default the one beside this program.
+    /// Finds the programs. `sapwood` is by default the one in the directory of this program.
     pub(crate) fn find(git: &Path, sapwood: Option<&Path>, gix: &Path) -> Result<Programs, Error> {
         let is_beside = sapwood.is_none();
         let me = std::env::current_exe().map_err(|error| Error::Setup(error.to_string()))?;
@@ -62,8 +62,9 @@ fn version(program: &Path) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&text).trim().to_owned())
 }
 
-/// Returns the commit of the sources that this program was built from, with `-dirty` if they are
-/// changed. A sapwood beside it is taken to be of the same build: the `justfile` builds both.
+/// Returns the commit of the sources that this program was built from, with `-dirty` if they were
+/// changed. A sapwood in the same directory is assumed to be from the same build, because the
+/// `justfile` builds both.
 fn commit() -> Option<String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text =

@@ -20,7 +20,7 @@ pub(crate) struct Results {
 
 struct Samples {
     all: Vec<Sample>,
-    /// The place in the order in which figures were first measured.
+    /// The position in the order of first measurement.
     number: usize,
 }
 
@@ -44,7 +44,7 @@ impl Results {
         self.samples.get(&key).map(|samples| median(samples.all.iter().map(of).collect()))
     }
 
-    /// Returns the tool with the least median wall time among the tools whose names start with
+    /// Returns the tool with the smallest median wall time among the tools whose names start with
     /// `prefix`.
     pub(crate) fn best(&self, case: &str, file_system: &'static str, prefix: &str) -> Option<(String, f64)> {
         let of_case = self.samples.iter().filter(|(key, _)| {
@@ -55,7 +55,7 @@ impl Results {
             .min_by(|left, right| left.1.total_cmp(&right.1))
     }
 
-    /// Prints the table: medians, and the spread of wall times from least to most.
+    /// Prints the table: medians, and the range of wall times.
     pub(crate) fn print(&self) {
         println!(
             "{:<16} {:<6} {:<10} {:>3} {:>8} {:>17} {:>8} {:>8} {:>9} {:>9}",
@@ -82,7 +82,7 @@ impl Results {
         }
     }
 
-    /// Returns all figures, in the order in which the cases were measured.
+    /// Returns all figures, in the order in which the cases were first measured.
     pub(crate) fn cases(&self, tree: &str) -> Vec<Case> {
         let mut figures: Vec<_> = self.samples.iter().collect();
         figures.sort_by_key(|(_, samples)| samples.number);

@@ -36,7 +36,7 @@ impl FileSystem {
     }
 }
 
-/// A mounted file system, initially empty. It is unmounted when dropped, and its image is deleted.
+/// A mounted file system, initially empty. On drop it is unmounted and its image is deleted.
 pub(crate) struct Volume {
     mount: PathBuf,
     /// The image to delete after unmounting.
@@ -47,7 +47,7 @@ pub(crate) struct Volume {
 const SIZE: &str = "10G";
 
 impl Volume {
-    /// Makes and mounts an empty file system. Image and mount point are below `scratch`.
+    /// Creates and mounts an empty file system. Image and mount point are below `scratch`.
     pub(crate) fn fresh(file_system: FileSystem, scratch: &Path) -> Result<Volume, Error> {
         let here = Path::new("/");
         let mount = scratch.join(format!("mount-{}", file_system.name()));
@@ -57,7 +57,7 @@ impl Volume {
             source,
         })?;
         let at = mount.display().to_string();
-        // An interrupted run may have left mounts here. Usually there are none.
+        // An interrupted run may have left mounts here.
         while Command::new("umount").arg("-q").arg(&mount).status().is_ok_and(|status| status.success()) {}
         if file_system == FileSystem::Tmpfs {
             must(Path::new("mount"), &["-t", "tmpfs", "-o", &format!("size={SIZE}"), "tmpfs", &at], here)?;
@@ -67,7 +67,7 @@ impl Volume {
         let file = image.display().to_string();
         must(Path::new("truncate"), &["-s", SIZE, &file], here)?;
         match file_system {
-            // One inode per 4 KiB leaves room for more than a million tiny files.
+            // One inode per 4 KiB is enough for more than a million tiny files.
             FileSystem::Ext4 => must(Path::new("mkfs.ext4"), &["-q", "-F", "-i", "4096", &file], here)?,
             FileSystem::Xfs => must(Path::new("mkfs.xfs"), &["-q", "-f", &file], here)?,
             _ => must(Path::new("mkfs.btrfs"), &["-q", "-f", &file], here)?,
@@ -76,7 +76,7 @@ impl Volume {
         Ok(Volume { mount, image: Some(image), is_mounted: true })
     }
 
-    /// Mounts an existing image, which is not deleted afterwards.
+    /// Mounts an existing image, which is not deleted on drop.
     pub(crate) fn of_image(image: &Path, at: &Path) -> Result<Volume, Error> {
         let [image, mount] = [image, at].map(|path| path.display().to_string());
         must(Path::new("mount"), &["-o", "loop", &image, &mount], Path::new("/"))?;
@@ -94,8 +94,8 @@ impl Volume {
         &self.mount
     }
 
-    /// Lets the loop device read its image without a page cache of its own, if it can. Without
-    /// this, each page of the volume is in memory twice.
+    /// Makes the loop device read its image without the page cache, if supported. Otherwise each
+    /// page of the volume would be in memory twice.
     pub(crate) fn read_directly(&self) {
         let Some(image) = &self.image else { return };
         let set = || {
@@ -117,7 +117,7 @@ impl Drop for Volume {
             return;
         }
         // A lazy unmount would leave the loop device busy under the next run's image. A command
-        // that removes files in the background may still work here.
+        // that deletes files in the background may still be using the mount.
         let unmount = || Command::new("umount").arg(&self.mount).output();
         let mut unmounted = false;
         for _ in 0..600 {

@@ -1,5 +1,5 @@
 //! Runs a short `lab day` in a small repository: the shim must give Git's results for all callers,
-//! also concurrent ones.
+//! including concurrent ones.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 

@@ -49,7 +49,7 @@ fn two_hosts_and_a_small_tree() {
             let samples = tool["samples"].as_array().expect("a list");
             assert_eq!(samples.len(), 2, "{tool:#}");
             for sample in samples {
-                // Two ends of a line are 5 ms apart, and a clone waits for an answer.
+                // The simulated line has 5 ms latency, and a clone waits for a response.
                 assert!(sample["wall"].as_f64() > Some(0.02), "{tool:#}");
                 assert!(sample["received"].as_u64() > Some(500), "{tool:#}");
             }

@@ -1,4 +1,4 @@
-//! Runs `lab report`: the committed page and charts are what it makes of the committed records.
+//! Runs `lab report`: the committed page and charts must match the committed records.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -17,7 +17,7 @@ fn report(docs: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lab")).arg("report").arg(docs).output().expect("it can be run")
 }
 
-/// Copies the committed records to another directory for documents.
+/// Copies the committed records to a temporary directory for documents.
 fn copy_of_records() -> tempfile::TempDir {
     let copy = tempfile::tempdir().expect("a directory for tests");
     fs::create_dir(copy.path().join("measurements")).expect("a new directory");
@@ -29,7 +29,7 @@ fn copy_of_records() -> tempfile::TempDir {
     copy
 }
 
-/// Reads the records, the page and the charts by their names below `docs`.
+/// Reads the records, the page and the charts, with their names relative to `docs`.
 fn files(docs: &Path) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for dir in ["", "measurements/"] {

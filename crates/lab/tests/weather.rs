@@ -1,5 +1,5 @@
-//! Runs `lab weather` on a small tree: it takes, counts and reports each sample, and names the
-//! targets it could not measure.
+//! Runs `lab weather` on a small tree: it takes, counts and reports each sample, and lists the
+//! targets that it could not measure.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 

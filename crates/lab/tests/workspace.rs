@@ -1,5 +1,5 @@
-//! Runs `lab workspace` with Git alone on a small tree: it takes each step, compares the answers,
-//! and records bytes beside times.
+//! Runs `lab workspace` with Git alone on a small tree: it takes each step, compares the output of
+//! both programs, and records bytes next to times.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)]
 
@@ -26,7 +26,7 @@ fn a_small_tree_with_git_alone() {
     small.repo.commit("more of it");
     let record = small.record();
     let args = ["workspace", "--only-peers", "--peer", "git", "--git-workers", "2,1", "--runs", "2"];
-    // Git's steps need no workspace, but the answers of both programs are compared.
+    // Git's steps need no workspace, but the output of both programs is compared.
     let mut lab = small.lab(&args, "--repo", "git");
     let output = lab.args(["--repeats", "2", "--old", "HEAD~1"]).output().expect("it can be run");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -40,7 +40,7 @@ fn a_small_tree_with_git_alone() {
         let figure = case["tools"].as_array().expect("a list").iter().find(|of| of["tool"] == tool);
         figure.expect("it was measured")["samples"].as_array().expect("a list").clone()
     };
-    // Two worktrees in each of two runs; the other number of workers makes one.
+    // Two worktrees in each of two runs; with the other number of workers, one.
     assert_eq!(samples("create", "git-2").len(), 4, "{record:#}");
     assert_eq!(samples("create", "git-1").len(), 2, "{record:#}");
     assert_eq!(samples("git-status-0", "git-2").len(), 4, "{record:#}");

@@ -1,8 +1,9 @@
-//! `lab add`: measures `add`, `commit -a` and `stash` beside Git, on local disks and on disks whose
+//! `lab add`: compares `add`, `commit -a` and `stash` with Git, on local disks and on disks whose
 //! flushes take time.
 //!
 //! Both tools run on one repository in turn, and their order is reversed from run to run. Before
-//! each run it is as it was, and the files get content that no object has yet.
+//! each run the repository is restored to its initial state, and the files get content that is in
+//! no object yet.
 
 mod place;
 mod script;
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     /// Only these disks.
     #[arg(long = "on", value_enum)]
     places: Vec<Place>,
-    /// Only cases whose names begin so.
+    /// Only cases whose names begin with these prefixes.
     #[arg(long = "case")]
     cases: Vec<String>,
     /// Number of runs for each tool and case.
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     /// Compare with the targets; exit 1 if one is missed.
     #[arg(long)]
     check: bool,
-    /// The sapwood binary; by default the one beside this program.
+    /// The sapwood binary; by default the one in the directory of this program.
     #[arg(long)]
     sapwood: Option<PathBuf>,
     /// The git binary.
@@ -61,7 +62,7 @@ struct Tool {
     settings: &'static [&'static str],
 }
 
-/// A case: what is done, and by which tools.
+/// A case: the work and the tools that do it.
 struct Plan {
     name: &'static str,
     work: Work,
@@ -77,7 +78,7 @@ const NO_FSYNC: Tool = tool("git", &["core.fsync=none"]);
 const FSYNC: Tool = tool("git", &["core.fsync=all"]);
 const BATCH: Tool = tool("git", &["core.fsync=all", "core.fsyncMethod=batch"]);
 
-/// The last one leaves no repository.
+/// `add-all` must be last, because it replaces the Git directory of the tree.
 const PLANS: [Plan; 10] = [
     Plan { name: "500-unsynced", work: Work::New(500), tools: [PLAIN[0], NO_FSYNC] },
     Plan { name: "500-batch", work: Work::New(500), tools: [PLAIN[0], BATCH] },
@@ -100,7 +101,7 @@ struct Lab<'a> {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let tree = trees::named(&args.tree, &[])?;
-    // gix does not add.
+    // gix has no `add`.
     let programs = Programs::find(&args.git, args.sapwood.as_deref(), "/nonexistent/gix".as_ref())?;
     println!("{}; {:?}; {} runs, order alternating", Machine::here(), programs.versions, args.runs);
     let mut lab = Lab { args, programs, tree, cases: Vec::new() };
@@ -200,7 +201,9 @@ impl Lab<'_> {
 }
 
 impl Plan {
-    /// The whole tree is not added where each request waits.
+    /// Returns true if the case is measured on this disk. The whole tree is not added on a disk
+    /// with latency, because each request waits, and a case must not change more than half of the
+    /// files.
     fn fits(&self, place: Place, tree: &Tree) -> bool {
         match self.work {
             Work::All => !place.is_served(),

@@ -1,4 +1,4 @@
-//! The disks of `lab add`, and what a run wrote to them.
+//! The disks of `lab add`, and the counters of a run's writes.
 
 use std::{
     fs,
@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-/// A disk and its contents, removed when dropped.
+/// A disk and its contents, deleted on drop.
 pub(super) enum Spot {
     Volume(Volume),
     Own(PathBuf),
@@ -63,7 +63,7 @@ pub(super) enum Spot {
 }
 
 impl Spot {
-    /// Makes an empty disk below `scratch`.
+    /// Creates an empty disk below `scratch`.
     pub(super) fn fresh(place: Place, scratch: &Path) -> Result<Spot, Error> {
         let volume = |file_system| Volume::fresh(file_system, scratch).map(Spot::Volume);
         let served = |disk| Ground::fresh(disk, scratch).map(Spot::Served);
@@ -93,8 +93,9 @@ impl Spot {
         }
     }
 
-    /// Runs a command on the disk, with nothing left to be written, and measures it. The sample
-    /// tells how often the disk flushed its cache, and how many bytes were written by the end.
+    /// Syncs the disk, then runs a command on it and measures the command. The sample contains the
+    /// number of cache flushes during the run, and the number of bytes written by the end of a
+    /// final sync.
     pub(super) fn measured(
         &mut self,
         invocation: impl FnOnce(&Path) -> Invocation,
@@ -113,7 +114,7 @@ impl Spot {
         sync()?;
         let after = block::written(&at);
         let mut sample = Sample::from(usage);
-        // Some disks, as those of several devices, count nothing.
+        // Some disks have no counters, for example file systems on several devices.
         if let (Ok(before), Ok(flushes), Ok(after)) = (before, flushes, after) {
             sample.operations = flushes.flushes - before.flushes;
             sample.served =

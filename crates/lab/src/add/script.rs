@@ -7,21 +7,21 @@ use crate::{Error, measure::must, weather::trees::settle};
 /// The work that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// `add` of so many small files in a new repository.
+    /// `add` of this many small files in a new repository.
     New(usize),
-    /// `add -u` of so many changed files.
+    /// `add -u` of this many changed files.
     Changed(usize),
-    /// `commit -a` of so many changed files.
+    /// `commit -a` of this many changed files.
     Commit(usize),
-    /// `stash` of so many changed files.
+    /// `stash` of this many changed files.
     Stash(usize),
-    /// `stash pop` of so many changed files.
+    /// `stash pop` of this many changed files.
     Pop(usize),
     /// `add` of the whole tree in a new repository.
     All,
 }
 
-/// A work, with content of its own.
+/// A case's work, and a seed that makes the content of each run unique.
 pub(super) struct Script {
     pub(super) work: Work,
     pub(super) seed: String,
@@ -31,17 +31,17 @@ pub(super) struct Script {
 const FULLNESS: usize = 50;
 
 impl Work {
-    /// Returns true if it is done in the tree.
+    /// Returns true if the work runs in the tree of the corpus rather than in a new repository.
     pub(super) fn needs_tree(self) -> bool {
         !matches!(self, Work::New(_))
     }
 
-    /// Returns the name of the repository.
+    /// Returns the name of the repository's directory.
     pub(super) fn directory(self) -> &'static str {
         if self.needs_tree() { "tree" } else { "new" }
     }
 
-    /// Returns the command line.
+    /// Returns the arguments of the measured command.
     pub(super) fn words(self) -> &'static [&'static str] {
         match self {
             Work::New(_) | Work::All => &["add", "."],
@@ -54,7 +54,7 @@ impl Work {
 }
 
 impl Script {
-    /// Makes the repository as the work needs it.
+    /// Creates the repository that the work needs.
     pub(super) fn prepare(&self, disk: &Path) -> Result<(), Error> {
         let at = disk.join(self.work.directory());
         match self.work {
@@ -80,7 +80,7 @@ impl Script {
         }
     }
 
-    /// Restores the repository.
+    /// Restores the initial state of the repository.
     pub(super) fn clear(&self, disk: &Path) -> Result<(), Error> {
         let at = disk.join(self.work.directory());
         match self.work {

@@ -1,7 +1,7 @@
 //! `lab day`: replays a day of work in two copies of a repository, one with Git and one with the
 //! shim. It compares outputs and final states, and times the commands that sapwood serves.
 //!
-//! Each run makes two fresh copies. It replays each act in both copies; the copy that goes first
+//! Each run creates two fresh copies. It replays each act in both copies; the copy that goes first
 //! alternates from act to act. Then all agents work concurrently, first in Git's copy, then in the
 //! shim's. At the end the states of both copies are compared. Any difference is printed and makes
 //! the exit code 1.
@@ -40,13 +40,13 @@ pub(crate) struct Args {
     /// Number of concurrent agents.
     #[arg(long, default_value_t = 8)]
     agents: usize,
-    /// Number of worktrees that each agent makes.
+    /// Number of worktrees that each agent creates.
     #[arg(long, default_value_t = 2)]
     worktrees: usize,
     /// Number of runs of the whole day.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// The sapwood binary; by default the one beside this program.
+    /// The sapwood binary; by default the one in the directory of this program.
     #[arg(long)]
     sapwood: Option<PathBuf>,
     /// The real Git binary.
@@ -80,7 +80,7 @@ struct Document {
     runs: Vec<Table>,
     native: BTreeMap<String, (usize, usize)>,
     differences: usize,
-    /// The commands that sapwood serves, native or handed over to Git.
+    /// The commands that sapwood implements, whether run natively or handed over to Git.
     served: BTreeSet<String>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let absolute = |path: &Path| {
         path.canonicalize().map_err(|source| Error::Io { what: "cannot find", path: path.into(), source })
     };
-    // A day needs no gix.
+    // `lab day` does not use gix.
     let Programs { sapwood, versions, .. } =
         Programs::find(&args.git, args.sapwood.as_deref(), Path::new("/nonexistent"))?;
     let scratch = args.scratch.clone().unwrap_or_else(|| corpus::directory().join("day"));
@@ -234,8 +234,8 @@ impl Day {
     }
 }
 
-/// Returns the name of the command in a line. Skips `-C` and `-c`, the only global options with
-/// values that the script uses.
+/// Returns the name of the Git command in an argument list. Skips `-C` and `-c`, the only global
+/// options with values in the script.
 fn command(line: &[String]) -> &str {
     let mut words = line.iter().map(String::as_str);
     while let Some(word) = words.next() {

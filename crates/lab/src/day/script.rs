@@ -1,11 +1,11 @@
 //! The script of the day: the acts of all participants, in order. It is identical for both sides
 //! and for every run.
 //!
-//! The user works on branches. The editors query and act as VS Code (`extensions/git/src/git.ts`)
-//! and JetBrains' IDEs (their "Version Control | Console") do. The job checks out as
-//! `actions/checkout` does. The agents work in worktrees of their own. Two runs with the same Git
-//! must give the same results. Therefore agents change shared state only by adding and removing
-//! worktrees.
+//! The user works on branches. The editors run the commands that VS Code
+//! (`extensions/git/src/git.ts`) and JetBrains' IDEs (their "Version Control | Console") run. The
+//! job checks out as `actions/checkout` does. The agents work in worktrees of their own. Two runs
+//! with the same Git must give equal results. Therefore agents change shared state only by adding
+//! and removing worktrees.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ pub(super) enum Act {
     Edit(String),
     /// Writes an untracked file.
     Litter(String),
-    /// Removes a directory beside the repository.
+    /// Removes a directory next to the repository.
     Remove(String),
 }
 
@@ -172,7 +172,7 @@ fn job(acts: &mut VecDeque<Act>, round: usize) {
     ]);
 }
 
-/// Returns the acts of one agent, which makes worktrees, works in them and removes them.
+/// Returns the acts of one agent, which creates worktrees, works in them and removes them.
 pub(super) fn agent(ground: &Ground, number: usize, rounds: usize) -> Vec<Act> {
     let mut acts = Vec::new();
     for round in 0..rounds {
@@ -199,9 +199,9 @@ pub(super) fn agent(ground: &Ground, number: usize, rounds: usize) -> Vec<Act> {
     acts
 }
 
-/// Returns the acts that add and remove a worktree that exists while agents add and remove theirs.
-/// Git removes the directory of all worktrees with the last worktree, and a concurrent `git
-/// worktree add` would fail.
+/// Returns the acts that add and remove a worktree that exists for as long as the agents run.
+/// Without it, Git would remove the directory of all worktrees together with the last worktree, and
+/// a concurrent `git worktree add` would fail.
 pub(super) fn keeper() -> [Act; 2] {
     [
         git("worktree add -q --detach --no-checkout ../keeper main", ""),

@@ -30,7 +30,7 @@ pub(super) struct Call {
     pub(super) code: Option<i32>,
     pub(super) stdout: String,
     pub(super) stderr: String,
-    /// Seconds.
+    /// Wall time in seconds.
     pub(super) wall: f64,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Call {
 pub(super) type State = BTreeMap<String, Vec<u8>>;
 
 impl Side {
-    /// Makes the copy. `first` is a program that PATH offers as `git` before the real one.
+    /// Creates the copy. `first` is a program that is found in PATH as `git` before the real one.
     pub(super) fn make(
         name: &'static str,
         scratch: &Path,
@@ -137,8 +137,7 @@ impl Side {
         })
     }
 
-    /// Counts the calls of each command so far and how many of them were native, from the shim's
-    /// log.
+    /// Counts the calls of each command in the shim's log so far, and how many of them were native.
     pub(super) fn native(&self) -> BTreeMap<String, (usize, usize)> {
         let mut commands = BTreeMap::new();
         for line in fs::read_to_string(self.log()).unwrap_or_default().lines() {
@@ -151,8 +150,8 @@ impl Side {
         commands
     }
 
-    /// Collects the final state: HEAD, refs, index, worktree, reflogs, configuration, and the
-    /// names of the entries beside the repository.
+    /// Collects the final state: HEAD, refs, index, worktree, reflogs, configuration, and the names
+    /// of the entries next to the repository.
     pub(super) fn state(&self, git: &Path) -> Result<State, Error> {
         let repo = self.repo();
         let mut state = State::new();

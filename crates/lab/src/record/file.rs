@@ -1,4 +1,4 @@
-//! Records as files: where a run of the lab writes its record, and how the JSON is laid out.
+//! Records as files: the path of a run's record, and the layout of its JSON.
 
 use std::{fs, path::Path, path::PathBuf};
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::{Case, Kind, Machine, Record, Tree, Versions};
 use crate::{Error, corpus};
 
-/// The options that say where a record goes.
+/// The options for the record.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct To {
-    /// Write the record of this run to this file, as docs/measurements/*.json; by default to a file
-    /// of the build directory.
+    /// Write the record of this run to this file, like docs/measurements/*.json; by default to a
+    /// file of the build directory.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// A sentence for the record; may be given several times.
@@ -56,12 +56,12 @@ impl To {
     }
 }
 
-/// Options that say where results, scratch files and programs lie. They do not belong to the
-/// command that repeats a run; the record has the programs' versions.
+/// Options for the paths of results, scratch files and programs. They are left out of the command
+/// that repeats a run; the record contains the programs' versions.
 const PLACES: [&str; 6] = ["--record", "--note", "--scratch", "--sapwood", "--git", "--gix"];
 
-/// Returns the command of the `justfile` that repeats a call of the lab with these arguments. A
-/// path keeps its last component.
+/// Returns the command of the `justfile` that repeats a call of the lab with these arguments. Paths
+/// are reduced to their last component.
 fn command(args: &[String]) -> String {
     let mut words = vec!["just"];
     let mut args = args.iter().map(String::as_str);

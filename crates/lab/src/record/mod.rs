@@ -1,7 +1,7 @@
 //! Records: one JSON file for one run of the lab, with date, machine, versions, command line and
 //! every sample. `lab report` writes docs/measurements.md from them.
 //!
-//! Figures that were measured before the lab wrote records have a summary instead of samples.
+//! Figures that were measured before the lab wrote records contain a summary instead of samples.
 
 mod file;
 
@@ -21,20 +21,20 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
     pub(crate) kind: Kind,
-    /// Year, month and day, in UTC.
+    /// Date as `YYYY-MM-DD`, in UTC.
     pub(crate) date: String,
     pub(crate) machine: Machine,
-    /// The version of each program; sapwood's names its commit.
+    /// The version of each program; that of sapwood includes its commit.
     pub(crate) versions: Versions,
     pub(crate) command: String,
     pub(crate) trees: Vec<Tree>,
-    /// Sentences in Markdown that a reader of the figures needs.
+    /// Explanations of the figures, as Markdown sentences.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
     pub(crate) cases: Vec<Case>,
 }
 
-/// The lab's command that measured.
+/// The lab's command that measured the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -50,13 +50,13 @@ pub(crate) enum Kind {
     Fleet,
 }
 
-/// The version text of each program, by its name.
+/// The version text of each program, by program name.
 pub(crate) type Versions = BTreeMap<String, String>;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Machine {
-    /// `None` if nobody wrote it down.
+    /// `None` if it was not recorded.
     pub(crate) cpu: Option<String>,
     pub(crate) cores: usize,
     pub(crate) kernel: String,
@@ -72,7 +72,7 @@ pub(crate) struct Tree {
     pub(crate) directories: Option<usize>,
 }
 
-/// One case on one disk, by all tools.
+/// One case on one disk, with the figures of all tools.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
@@ -136,7 +136,7 @@ pub(crate) struct Sample {
     /// The kinds of requests, most frequent first.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) served: String,
-    /// The lateness of answers in microseconds: median and 99th percentile.
+    /// The lateness of responses in microseconds: median and 99th percentile.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) late: (u64, u64),
     /// KiB that the run added on the disk.
@@ -145,9 +145,10 @@ pub(crate) struct Sample {
     /// KiB that the run added to the page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cached: Option<i64>,
-    /// The number of calls of `stat` and its relatives, and of `open` and its relatives.
+    /// The number of calls of `stat` and its variants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stats: Option<i64>,
+    /// The number of calls of `open` and its variants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) opens: Option<i64>,
     /// Bytes that a host of a fleet received, with the headers of packets.
@@ -158,7 +159,7 @@ pub(crate) struct Sample {
     pub(crate) server: Option<f64>,
 }
 
-/// The part of a figure that was written down when samples were not kept.
+/// Figures from before samples were kept.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Summary {
@@ -167,15 +168,15 @@ pub(crate) struct Summary {
     /// Seconds
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) wall: Option<Spread>,
-    /// KiB, least and most
+    /// KiB, minimum and maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) peak_rss: Option<(i64, i64)>,
-    /// KiB, least and most
+    /// KiB, minimum and maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) peak_anonymous: Option<(i64, i64)>,
 }
 
-/// A median with the least and the most of its values, if they are known.
+/// A median, and the minimum and maximum of its values, if recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Spread {
@@ -223,18 +224,18 @@ impl Figure {
         Some(Spread { median: median(walls), range: Some(range) })
     }
 
-    /// Returns the least and the most resident memory, in KiB.
+    /// Returns the minimum and maximum of the resident memory, in KiB.
     pub(crate) fn peak_rss(&self) -> Option<(i64, i64)> {
         self.summary.as_ref().map_or_else(|| self.range(|sample| sample.peak_rss), |summary| summary.peak_rss)
     }
 
-    /// Returns the least and the most anonymous memory, in KiB.
+    /// Returns the minimum and maximum of the anonymous memory, in KiB.
     pub(crate) fn peak_anonymous(&self) -> Option<(i64, i64)> {
         let of_samples = || self.range(|sample| sample.peak_anonymous);
         self.summary.as_ref().map_or_else(of_samples, |summary| summary.peak_anonymous)
     }
 
-    /// Returns the median of a number that not all samples have.
+    /// Returns the median of a value over the samples that contain it.
     pub(crate) fn median_of(&self, of: impl Fn(&Sample) -> Option<i64>) -> Option<f64> {
         let values: Vec<f64> = self.samples.iter().filter_map(of).map(|value| value as f64).collect();
         (!values.is_empty()).then(|| median(values))
@@ -248,8 +249,8 @@ impl Figure {
 }
 
 impl Case {
-    /// Adds the figure of a tool to the case with this tree, disk and name. Makes the case if it is
-    /// new.
+    /// Adds the figure of a tool to the case with this tree, disk and name. Creates the case if it
+    /// is new.
     pub(crate) fn add(cases: &mut Vec<Case>, key: [&str; 3], figure: Figure) {
         if let Some(case) = cases.iter_mut().find(|of| [&*of.tree, &*of.disk, &*of.case] == key) {
             return case.tools.push(figure);
@@ -263,7 +264,7 @@ impl Case {
     }
 
     /// Returns Git's figures with their numbers of workers, if known. `git-best` is the best of
-    /// several numbers, and nobody wrote down which.
+    /// several numbers; the record does not say which.
     fn of_git(&self) -> impl Iterator<Item = (Option<usize>, &Figure)> {
         self.tools.iter().filter_map(|figure| match figure.tool.split_once('-') {
             None if figure.tool == "git" => Some((None, figure)),
@@ -272,7 +273,7 @@ impl Case {
         })
     }
 
-    /// Returns Git's figure with the least median.
+    /// Returns Git's figure with the smallest median.
     pub(crate) fn best_of_git(&self) -> Option<&Figure> {
         let time = |figure: &Figure| figure.wall().map_or(f64::INFINITY, |wall| wall.median);
         self.of_git().map(|(_, figure)| figure).min_by(|left, right| time(left).total_cmp(&time(right)))

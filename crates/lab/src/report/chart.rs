@@ -1,6 +1,6 @@
-//! Charts as SVG: the colours and shapes that all of them share, and the chart of a record.
+//! Charts as SVG: the shared colours and shapes, and the chart of a record.
 //!
-//! A chart has a white ground, so it reads the same in a light and in a dark theme.
+//! A chart has a white background, so it looks the same in a light and in a dark theme.
 
 use plotters::{
     coord::Shift,
@@ -23,7 +23,7 @@ pub(super) const GIT: RGBColor = RGBColor(0x8c, 0x95, 0x9f);
 pub(super) const GIX: RGBColor = RGBColor(0x54, 0x9c, 0xe8);
 const TARGET: RGBColor = RGBColor(0xcf, 0x22, 0x2e);
 
-/// Draws on a white ground and returns the SVG.
+/// Draws on a white background and returns the SVG.
 pub(super) fn draw(
     size: (u32, u32),
     drawing: impl FnOnce(&Area<'_>) -> Result<(), Error>,
@@ -42,7 +42,7 @@ pub(super) fn failed(error: impl std::fmt::Display) -> Error {
     Error::Setup(format!("cannot draw: {error}"))
 }
 
-/// Returns a style for text of this size whose `horizontal` and `vertical` edge is at its point.
+/// Returns a style for text of this size, anchored at its `horizontal` and `vertical` edge.
 pub(super) fn style(size: u32, horizontal: HPos, vertical: VPos) -> TextStyle<'static> {
     ("sans-serif", size).into_text_style(&(0, 0)).color(&INK).pos(Pos::new(horizontal, vertical))
 }
@@ -51,7 +51,7 @@ pub(super) fn write(area: &Area<'_>, text: &str, style: &TextStyle<'_>, at: (i32
     area.draw_text(text, style, at).map_err(failed)
 }
 
-/// Draws a filled rectangle from its left upper corner.
+/// Draws a filled rectangle; the point is its upper left corner.
 pub(super) fn fill(
     area: &Area<'_>,
     (x, y): (i32, i32),
@@ -62,7 +62,7 @@ pub(super) fn fill(
 }
 
 const WIDTH: u32 = 800;
-/// The place and width of a bar that stands for Git's time.
+/// The left edge of the bars, and the width of a bar for Git's time, in pixels.
 const LEFT: i32 = 330;
 const FULL: i32 = 240;
 const ROW: i32 = 24;
@@ -90,7 +90,7 @@ fn of_case(area: &Area<'_>, section: &Section, case: &Case, ratio: f64, y: i32) 
     let place = if case.disk == "local" { String::new() } else { format!(", {}", case.disk) };
     let name = format!("{}{place}", text::case(section.kind, &case.case).replace('`', ""));
     write(area, &name, &left, (16, y + ROW / 2))?;
-    // A bar may be longer than Git's, but not by so much that it covers the figures.
+    // A bar may be longer than Git's, but must not reach the figures.
     let width = |ratio: f64| ((ratio.min(1.2) * f64::from(FULL)).round() as i32).max(1);
     fill(area, (LEFT, y + 4), (FULL, ROW - 8), FAINT)?;
     fill(area, (LEFT, y + 4), (width(ratio), ROW - 8), SAPWOOD)?;

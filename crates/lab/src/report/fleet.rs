@@ -1,4 +1,4 @@
-//! The table of `lab fleet`: a row for each way to a worktree.
+//! The table of `lab fleet`: a row for each way to get a worktree.
 
 use super::{page::Column, section::Unit, text};
 use crate::{
@@ -6,14 +6,14 @@ use crate::{
     results::median,
 };
 
-/// A way to a worktree with a number of hosts.
+/// A way to get a worktree, with a number of hosts.
 struct Row<'a> {
     case: &'a Case,
     first: &'a Figure,
     next: Option<&'a Figure>,
 }
 
-/// Returns the columns. Cases of one number of hosts belong together: the first worktree, and the
+/// Returns the columns. Cases with the same number of hosts form a row: the first worktree, and the
 /// next commit.
 pub(super) fn columns(cases: &[&Case]) -> Vec<Column> {
     let next = |first: &Case, tool: &str| {

@@ -1,7 +1,7 @@
 //! `lab report`: writes docs/measurements.md and its charts from the records in docs/measurements.
 //!
 //! The page and the charts depend on the records alone, so the same records give the same bytes. A
-//! test holds the committed ones.
+//! test compares the committed page and charts with the committed records.
 
 mod chart;
 mod fleet;
@@ -22,12 +22,12 @@ use crate::{Error, record::Record};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The directory that holds `measurements/*.json` and gets `measurements.md`.
+    /// The directory that contains `measurements/*.json` and gets `measurements.md`.
     #[arg(default_value = "docs")]
     docs: PathBuf,
 }
 
-/// The records by the names of their files, without `.json`.
+/// The records by file name without `.json`.
 type Records = BTreeMap<String, Record>;
 
 /// Runs `lab report`.
@@ -62,7 +62,8 @@ fn read(dir: &Path) -> Result<Records, Error> {
     Ok(records)
 }
 
-/// Draws a chart for each record in each section, by file name. A record without ratios has none.
+/// Draws a chart for each record in each section, by file name. A record without ratios gets no
+/// chart.
 fn charts(records: &Records) -> Result<BTreeMap<String, String>, Error> {
     let mut charts = BTreeMap::new();
     for section in &section::SECTIONS {

@@ -57,18 +57,18 @@ const PANELS: [Panel; 2] = [
 ];
 
 const SIZE: (u32, u32) = (800, 420);
-/// The heights of title and legend, and of the notes below the panels.
+/// The heights of the title with the legend, and of the notes below the panels.
 const HEAD: u32 = 62;
 const NOTES: [&str; 2] = [
     "git: at its best number of workers. gix, checkout: its checkout phase only.",
     "Caches are warm on the local disk and cold on the network disk.",
 ];
-/// The width of a group of three bars; a bar is one wide.
+/// The width of a group of three bars; each bar has width 1.
 const GROUP: f64 = 3.5;
-/// The least and the most seconds on the axis.
+/// The smallest and the largest value on the axis, in seconds.
 const AXIS: (f64, f64) = (0.05, 200.0);
 
-/// Draws the chart. A missing figure is an error: the README promises all of them.
+/// Draws the chart. A missing figure is an error, because the README refers to all of them.
 pub(super) fn chart(records: &Records) -> Result<String, Error> {
     chart::draw(SIZE, |area| {
         let title = chart::style(16, HPos::Left, VPos::Center);
@@ -138,7 +138,7 @@ fn draw(area: &chart::Area<'_>, panel: &Panel, records: &Records) -> Result<(), 
     Ok(())
 }
 
-/// Finds the case of a group in the newest record that has it.
+/// Finds the case of a group in the newest record that contains it.
 fn find<'a>(records: &'a Records, tree: &str, group: &Group) -> Result<&'a Case, Error> {
     let key = (tree, group.disk, group.case);
     let of_kind = records.values().filter(|record| record.kind == group.kind);

@@ -28,7 +28,7 @@ decisions.
 ![Seconds of git, gix and sapwood for clone, checkout and status](measurements.svg)
 ";
 
-/// Returns the page. `charts` has the charts of the records by file name.
+/// Returns the page. `charts` contains the charts of the records by file name.
 pub(super) fn page(records: &Records, charts: &BTreeMap<String, String>) -> String {
     let mut page = HEAD.to_owned();
     for section in &SECTIONS {
@@ -56,7 +56,7 @@ fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String 
     item(&format!("Date: {}.", record.date));
     let versions: Vec<&str> = record.versions.values().map(String::as_str).collect();
     item(&format!("Versions: {}.", versions.join("; ")));
-    // A command is not broken: a reader copies it.
+    // The command is not wrapped, so that readers can copy it.
     page += &format!("- Command: `{}`\n", record.command);
     for note in &record.notes {
         page += &format!("{}\n", text::wrap(&format!("- {note}"), "  "));
@@ -95,15 +95,15 @@ fn of_record(section: &Section, record: &Record, chart: Option<&str>) -> String 
     page
 }
 
-/// A column: its head, and a cell for each case.
+/// A column: its header, and a cell for each case.
 pub(super) type Column = (&'static str, Vec<String>);
 
 pub(super) fn column(head: &'static str, cases: &[&Case], cell: impl Fn(&Case) -> Option<String>) -> Column {
     (head, cases.iter().map(|case| cell(case).unwrap_or_default()).collect())
 }
 
-/// Returns the columns that say which case a row is about. A tree or disk that all rows share is
-/// left out.
+/// Returns the columns that identify the case of a row. A tree or disk that all rows share is left
+/// out.
 fn names(kind: Kind, cases: &[&Case]) -> Vec<Column> {
     let several =
         |of: fn(&Case) -> &str| cases.iter().map(|case| of(case)).collect::<BTreeSet<_>>().len() > 1;
@@ -152,7 +152,7 @@ fn columns(section: &Section, cases: &[&Case]) -> Vec<Column> {
     columns
 }
 
-/// Returns the number of runs; tools that ran another number of times give a range.
+/// Returns the number of runs, as a range if it differs between tools.
 fn runs(case: &Case) -> Option<String> {
     let of_peers = case.tools.iter().filter(|figure| figure.tool != "floor");
     let runs: BTreeSet<usize> = of_peers.filter_map(Figure::runs).collect();

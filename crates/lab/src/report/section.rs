@@ -1,4 +1,4 @@
-//! The sections of the page: which cases each of them shows, and what is true of all its figures.
+//! The sections of the page: the cases of each, and the facts that apply to all its figures.
 
 use crate::record::{Case, Kind, Record};
 
@@ -19,7 +19,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// Returns a number of seconds in this unit.
+    /// Converts seconds to this unit.
     pub(super) fn of(self, seconds: f64) -> f64 {
         match self {
             Unit::Seconds => seconds,
@@ -35,13 +35,13 @@ impl Unit {
     }
 }
 
-/// The disks that a section is about.
+/// The disks that a section covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disks {
     All,
     /// The local disk with warm caches.
     Warm,
-    /// All others, which start with cold caches.
+    /// All other disks, which start with cold caches.
     Cold,
 }
 
@@ -151,7 +151,7 @@ pub(super) const SECTIONS: [Section; 11] = [
 ];
 
 impl Section {
-    /// Returns the cases of the record that belong here.
+    /// Returns the cases of the record that belong to this section.
     pub(super) fn cases<'a>(&self, record: &'a Record) -> Vec<&'a Case> {
         let is_here = |case: &&Case| match self.disks {
             Disks::All => true,

@@ -1,16 +1,16 @@
-//! Numbers and names as a reader sees them.
+//! Formats numbers and names for readers.
 
 use super::section::Unit;
 use crate::record::{Kind, Record, Spread, Tree};
 
-/// Writes a time with three significant digits. Zeros at the end are left out.
+/// Formats a time with three significant digits, without trailing zeros.
 pub(super) fn time(seconds: f64, unit: Unit) -> String {
     let value = unit.of(seconds);
     number(value, decimals(value, unit))
 }
 
-/// Writes a median with the least and the most. All three have as many decimals as one of them
-/// needs, so a time that was recorded with two digits keeps two.
+/// Formats a median with the minimum and the maximum. All three have the number of decimals that
+/// the longest one needs, so a time that was recorded with two digits keeps two.
 pub(super) fn spread(spread: Spread, unit: Unit) -> String {
     let Some((least, most)) = spread.range else { return time(spread.median, unit) };
     let values = [spread.median, least, most].map(|seconds| unit.of(seconds));
@@ -19,7 +19,7 @@ pub(super) fn spread(spread: Spread, unit: Unit) -> String {
     format!("{median} ({least} to {most})")
 }
 
-/// Returns the number of decimals that a value of this size has at most.
+/// Returns the maximum number of decimals for a value of this size.
 fn limit(value: f64, unit: Unit) -> usize {
     match unit {
         Unit::Seconds if value < 1.0 => 3,
@@ -30,7 +30,7 @@ fn limit(value: f64, unit: Unit) -> usize {
     }
 }
 
-/// Returns the number of decimals that a value needs, without zeros at the end.
+/// Returns the number of decimals that a value needs, without trailing zeros.
 fn decimals(value: f64, unit: Unit) -> usize {
     let limit = limit(value, unit);
     let text = format!("{value:.limit$}");
@@ -46,13 +46,13 @@ pub(super) fn ratio(ratio: f64) -> String {
     if ratio < 0.1 { format!("{ratio:.3}") } else { format!("{ratio:.2}") }
 }
 
-/// Writes a ratio in percent, with one digit after the point below 10.
+/// Formats a ratio as a percentage, with one decimal if it is below 10.
 pub(super) fn percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     if percent < 10.0 { format!("{percent:.1}") } else { format!("{percent:.0}") }
 }
 
-/// Writes a number with separators between thousands.
+/// Formats a number with thousands separators.
 pub(super) fn count(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -65,13 +65,13 @@ pub(super) fn count(number: usize) -> String {
     text
 }
 
-/// Writes a range of KiB in MB.
+/// Formats a range of KiB in MB.
 pub(super) fn memory((least, most): (i64, i64)) -> String {
     let mb = |kib: i64| (kib as f64 / 1024.0).round();
     if mb(least) == mb(most) { format!("{}", mb(least)) } else { format!("{} to {}", mb(least), mb(most)) }
 }
 
-/// Names a case. Cases of a day are commands, and already have their names.
+/// Returns the text for a case. Cases of a day are commands, so their names are kept.
 pub(super) fn case(kind: Kind, case: &str) -> String {
     match (kind, case) {
         (Kind::Workspace, case) => return super::workspace::case(case),
@@ -107,7 +107,7 @@ pub(super) fn case(kind: Kind, case: &str) -> String {
     words
 }
 
-/// Names a case of `lab add`.
+/// Returns the text for a case of `lab add`.
 fn add(case: &str) -> String {
     let (name, rest) = case.split_once('-').unwrap_or((case, ""));
     match (name, rest) {
@@ -127,12 +127,12 @@ fn files(number: &str) -> String {
     number.parse().map_or_else(|_| number.to_owned(), |number| format!("{} files", count(number)))
 }
 
-/// Writes a number of a case with separators.
+/// Formats the number in a case with thousands separators.
 pub(super) fn number_of(number: &str) -> String {
     number.parse().map_or_else(|_| number.to_owned(), count)
 }
 
-/// Writes KiB as MB, with three significant digits.
+/// Formats KiB as MB, with three significant digits.
 pub(super) fn megabytes(kib: f64) -> String {
     let value = kib / 1024.0;
     let decimals = match value.abs() {
@@ -144,7 +144,7 @@ pub(super) fn megabytes(kib: f64) -> String {
     if decimals == 0 && value > 0.0 { count(value.round() as usize) } else { format!("{value:.decimals$}") }
 }
 
-/// Names a disk.
+/// Returns the text for a disk.
 pub(super) fn disk(disk: &str) -> &str {
     match disk {
         "nfs" => "nfs: 1 ms, 64 at once",
@@ -160,7 +160,7 @@ pub(super) fn disk(disk: &str) -> &str {
     }
 }
 
-/// Names a tree.
+/// Returns the text for a tree.
 pub(super) fn tree(name: &str) -> String {
     match name.strip_prefix("wide-").or_else(|| name.strip_prefix("made-")) {
         Some(number) => format!("generated tree of {}", files(number)),
@@ -172,7 +172,7 @@ fn is_generated(tree: &str) -> bool {
     tree.starts_with("wide-") || tree.starts_with("made-")
 }
 
-/// Names the trees of a record with their sizes.
+/// Returns the text for the trees of a record, with their sizes.
 pub(super) fn trees(record: &Record) -> String {
     let one = |of: &Tree| {
         let name = if is_generated(&of.name) { "generated" } else { &of.name };
@@ -199,7 +199,7 @@ pub(super) fn wrap(text: &str, indent: &str) -> String {
     lines.join("\n")
 }
 
-/// The words for a case of `lab write`.
+/// Returns the text for a case of `lab write`.
 fn written(case: &str) -> String {
     let words = match case {
         "index-write-v2" => "index, version 2: write",

@@ -1,4 +1,4 @@
-//! The tables of workspaces beside the usual one: other backends and peers, and bytes.
+//! The additional tables for workspaces: other backends and peers, and bytes.
 
 use super::{
     page::{Column, column},
@@ -30,7 +30,7 @@ const ARTICLE: [(&str, &str); 7] = [
     ("image", "sapwood, image"),
 ];
 
-/// A number that some samples have.
+/// A value that is in some samples only.
 type Number = fn(&Sample) -> Option<i64>;
 
 /// Returns the titles and columns of the additional tables.
@@ -67,7 +67,7 @@ fn others(unit: Unit, cases: &[&Case]) -> Vec<Column> {
     std::iter::once(names(&cases)).chain(tools).collect()
 }
 
-/// Tells if the bytes of a case are of interest.
+/// Returns true if the table of bytes shows this case.
 fn is_spacious(case: &str) -> bool {
     let steps = ["base-", "create", "rebase-", "git-switch-old", "switch-old", "edit-10"];
     steps.iter().any(|step| case.starts_with(step)) || case.ends_with("status-first")
@@ -107,7 +107,7 @@ fn of_article(cases: &[&Case], cell: impl Fn(&Case, &str) -> Option<String>) -> 
     std::iter::once(column("case", cases, place)).chain(tools).collect()
 }
 
-/// Names a case.
+/// Returns the text for a case.
 pub(super) fn case(case: &str) -> String {
     let (by, rest) = match case.strip_prefix("git-") {
         Some(rest) => ("git", rest),

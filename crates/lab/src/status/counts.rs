@@ -38,7 +38,7 @@ pub(crate) fn of(invocation: &Invocation) -> Result<Counts, Error> {
     Ok(parse(&text))
 }
 
-/// Parses strace's summary: the number of calls is in the fourth column, the name in the last.
+/// Parses strace's summary: the fourth column is the number of calls, the last is the name.
 fn parse(text: &str) -> Counts {
     let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
     for line in text.lines() {

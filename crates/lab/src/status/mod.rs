@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// Only these tools: git, gix, sapwood, git-cache, sapwood-cache, git-monitor, sapwood-monitor.
     #[arg(long = "tool")]
     tools: Vec<Tool>,
-    /// Number of runs for each tool and case; five times that on the local disk.
+    /// Number of runs for each tool and case; five times as many on the warm local disk.
     #[arg(long, default_value_t = 3)]
     runs: usize,
     /// Compare with the targets; exit 1 if one is missed, 2 if one was not measured.
@@ -95,7 +95,7 @@ impl Untracked {
 const DISKS: [Disk; 5] = [Disk::Local, Disk::Cold, Disk::Nfs, Disk::Ebs, Disk::Hdd];
 /// The number of files in a directory of a generated tree.
 const FULLNESS: usize = 17;
-/// The factor for the number of runs on a warm disk, where a run takes a tenth of a second.
+/// The factor for the number of runs on a warm disk, where a run takes about a tenth of a second.
 const MORE_RUNS: usize = 5;
 
 struct Lab<'a> {
@@ -138,8 +138,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     Ok(if args.check { targets::check(&lab.table, &all, args.loose > 0) } else { ExitCode::SUCCESS })
 }
 
-/// Splits a case by the kind of index that its tools read. The cases of `sapwood-cache` and
-/// `git-cache` become cases of `sapwood` and `git`, named `cache-N`; those of a monitor
+/// Splits a case by the kind of index that its tools read. Figures of `sapwood-cache` and
+/// `git-cache` move to a case `cache-N` as `sapwood` and `git`, and those with a monitor to a case
 /// `monitor-N`.
 fn by_index(case: Case) -> Vec<Case> {
     let Case { tree, disk, case, tools, .. } = case;
@@ -181,15 +181,15 @@ impl Lab<'_> {
                 let at = ground.fast()?.join("tree");
                 must(Path::new("git"), &["update-index", kind.option()], &at)?;
                 let _monitor = (kind == Kind::Monitor).then(|| Monitor::start(&at)).transpose()?;
-                // Run it twice: the cache distrusts directories as recent as the index, and it
-                // records the path of the worktree.
+                // Two runs are needed: the untracked cache does not trust directories as recent as
+                // the index, and it records the path of the worktree.
                 for _ in 0..2 {
                     thread::sleep(Duration::from_millis(1100));
                     self.measured(&mut ground, |tools, at| tools.filling(kind, at))?;
                 }
                 for untracked in [Untracked::Normal, Untracked::No, Untracked::All] {
                     let asked = self.args.untracked.is_empty() || self.args.untracked.contains(&untracked);
-                    // Both caches are valid for one mode of untracked files only.
+                    // Both caches are valid only for the mode `normal` of untracked files.
                     if asked && (kind == Kind::Plain || untracked == Untracked::Normal) {
                         self.case(tree, disk, &mut ground, (kind, untracked, count))?;
                     }
@@ -249,7 +249,8 @@ impl Lab<'_> {
     }
 }
 
-/// A running daemon of Git's file system monitor. It is stopped and unconfigured when dropped.
+/// A running daemon of Git's file system monitor. On drop it is stopped and its configuration
+/// removed.
 struct Monitor<'a>(&'a Path);
 
 impl<'a> Monitor<'a> {
@@ -273,7 +274,7 @@ impl Drop for Monitor<'_> {
     }
 }
 
-/// Makes `count` untracked files, spread evenly over the directories of the tree.
+/// Creates `count` untracked files, spread evenly over the directories of the tree.
 fn scatter(at: &Path, count: usize) -> Result<(), Error> {
     if count == 0 {
         return Ok(());
@@ -289,8 +290,8 @@ fn scatter(at: &Path, count: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Appends a line to files spread over the tree, until `count` files are changed. `changed` holds
-/// the positions of changed files in the listing.
+/// Appends a line to files spread over the tree, until `count` files are changed. `changed`
+/// contains the positions of changed files in the listing.
 fn change(at: &Path, changed: &mut BTreeSet<usize>, count: usize) -> Result<(), Error> {
     let listing = must(Path::new("git"), &["ls-files", "-sz"], at)?;
     let text = String::from_utf8_lossy(&listing);

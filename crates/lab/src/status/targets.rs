@@ -7,8 +7,8 @@ use crate::{
     weather::{ground::Disk, table::Table, trees::Tree},
 };
 
-/// A disk, a case, our tool, the tool to compare with, and the highest accepted ratio of their
-/// times.
+/// A disk, a case, sapwood's tool, the tool to compare with, and the highest accepted ratio of
+/// their times.
 type Target = (Disk, &'static str, &'static str, &'static str, f64);
 
 const TARGETS: [Target; 17] = [

@@ -14,13 +14,13 @@ use crate::{
     record::Versions,
 };
 
-/// The extensions of the index.
+/// The extensions of the measured index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Plain,
     /// A valid untracked cache.
     Cache,
-    /// An untracked cache and the data of Git's file system monitor, whose daemon runs.
+    /// An untracked cache and the data of Git's file system monitor, with a running daemon.
     Monitor,
 }
 
@@ -86,7 +86,7 @@ impl Tools {
         Ok(Tools { git: given.git.clone(), sapwood, gix, asked: asked.to_vec(), versions })
     }
 
-    /// Returns the tools to measure with this kind of index.
+    /// Returns the selected tools for this kind of index and mode of untracked files.
     pub(super) fn of(&self, kind: Kind, untracked: Untracked) -> Vec<Tool> {
         let serves = |tool: &Tool| {
             // gix has no option for untracked files.

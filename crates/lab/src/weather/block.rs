@@ -13,10 +13,10 @@ use crate::{
     measure::{Invocation, must},
 };
 
-/// The kind of slow block device.
+/// A kind of slow block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slow {
-    /// The machine's own disk, not slowed down, with cold caches.
+    /// The machine's own disk at its own speed, with cold caches.
     Cold,
     Delayed(Serves),
     Throttled,
@@ -34,13 +34,13 @@ pub(crate) enum Serves {
     Queue,
 }
 
-/// The latencies of the delayed device; a write takes a fifth of a read.
+/// The latencies of the delayed device; a write takes a fifth of the time of a read.
 const DELAYS: [&str; 2] = ["rdelay=5ms", "wdelay=1ms"];
-/// The number of reads a second that the throttled device allows.
+/// The number of reads per second that the throttled device allows.
 const READS: u32 = 400;
 
-/// An image mounted behind nbdkit's delay filter. `nbdkit` serves the image, `nbdfuse` presents it
-/// as a file, and a loop device presents that file as a disk.
+/// An image mounted behind nbdkit's delay filter. `nbdkit` serves the image, `nbdfuse` exposes it
+/// as a file, and a loop device exposes that file as a disk.
 pub(super) struct Delayed {
     server: Child,
     shown: PathBuf,
@@ -141,7 +141,7 @@ impl Throttle {
         Ok(throttle)
     }
 
-    /// Returns the invocation within the group.
+    /// Returns an invocation that runs in the group.
     pub(super) fn within(&self, invocation: Invocation) -> Invocation {
         invocation.within(&self.group)
     }
@@ -155,27 +155,27 @@ impl Drop for Throttle {
     }
 }
 
-/// Returns the number of reads that the device mounted at `at` has done.
+/// Returns the number of completed reads of the device mounted at `at`.
 pub(crate) fn reads(at: &Path) -> Result<u64, Error> {
     // The first number of the line counts reads.
     counter(at, 0)
 }
 
-/// The data that a device has written.
+/// Write statistics of a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     pub(crate) bytes: u64,
-    /// How often its cache was flushed.
+    /// The number of cache flushes.
     pub(crate) flushes: u64,
 }
 
-/// Returns what the device mounted at `at` has written.
+/// Returns the write statistics of the device mounted at `at`.
 pub(crate) fn written(at: &Path) -> Result<Written, Error> {
     const SECTOR: u64 = 512;
     Ok(Written { bytes: counter(at, 6)? * SECTOR, flushes: counter(at, 15)? })
 }
 
-/// Returns a number of the statistics of the device mounted at `at`.
+/// Returns the number at this position of the statistics of the device mounted at `at`.
 fn counter(at: &Path, position: usize) -> Result<u64, Error> {
     let (major, minor) = device(at)?;
     let path = PathBuf::from(format!("/sys/dev/block/{major}:{minor}/stat"));

@@ -46,7 +46,7 @@ pub(crate) enum Disk {
     Delayed,
     /// Like `delayed`, but ten requests are served concurrently.
     Queued,
-    /// ext4 on a block device limited to 400 reads a second (a cgroup's throttle), cold caches.
+    /// ext4 on a block device limited to 400 reads per second (a cgroup's throttle), cold caches.
     Throttled,
 }
 
@@ -80,7 +80,7 @@ impl Disk {
     }
 }
 
-/// A disk and its contents, removed when dropped.
+/// A disk and its contents, deleted on drop.
 pub(crate) enum Ground {
     /// A directory that FUSE serves with simulated latency.
     Served { profile: Profile, dir: PathBuf },
@@ -91,7 +91,7 @@ pub(crate) enum Ground {
 }
 
 impl Ground {
-    /// Makes an empty disk below `scratch`.
+    /// Creates an empty disk below `scratch`.
     pub(crate) fn fresh(disk: Disk, scratch: &Path) -> Result<Ground, Error> {
         if let Some(profile) = disk.profile() {
             let dir = scratch.join("served");
@@ -143,8 +143,8 @@ impl Ground {
                 };
                 let mount = Mount::new(profile, dir).map_err(failed(dir))?;
                 let usage = measure::run(&invocation(mount.path()))?;
-                // Ending the mount flushes delayed writes. They belong to the counts, not to the
-                // time: no tool waits for them.
+                // Ending the mount flushes delayed writes. They are counted, but not timed, because
+                // no tool waits for them.
                 let report = mount.report();
                 mount.end().map_err(failed(dir))?;
                 Ok(table::sample(usage, &report))

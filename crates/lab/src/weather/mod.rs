@@ -1,7 +1,7 @@
 //! `lab weather`: measures clone, full checkout and switches with all tools on slow disks.
 //!
 //! Each sample starts with cold caches of the disk. If FUSE serves the disk, each sample gets a
-//! mount of its own; on block devices, caches are dropped. Objects lie on a fast disk, except for
+//! mount of its own; on block devices, caches are dropped. Objects are on a fast disk, except for
 //! those that a clone copies, so the figures show the cost of writing the tree. The order of the
 //! tools is reversed from run to run.
 
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
                 None if disk.is_served() => "/dev/shm/sapwood-weather".into(),
                 None => corpus::directory().join("scratch"),
             })?;
-            // The state of memory makes no visible difference on slow disks.
+            // On slow disks, the state of memory makes no measurable difference.
             lab.ballast = (disk == Disk::Local && !args.shared).then(Ballast::new).transpose()?;
             for case in &cases {
                 eprintln!("lab: {case:?} of {} on {}", tree.name, disk.name());

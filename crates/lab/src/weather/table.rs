@@ -1,5 +1,5 @@
 //! Samples by tree, disk, case and tool: medians and spread, operations per file, and the lateness
-//! of answers.
+//! of responses.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ struct Row {
     /// The number of files the case writes.
     files: usize,
     disk: Disk,
-    /// The place in the order in which rows were first measured.
+    /// The position in the order of first measurement.
     number: usize,
 }
 
@@ -63,7 +63,7 @@ impl Table {
         self.rows.get(&key).map(|row| row.median(|sample| sample.wall))
     }
 
-    /// Returns the tool with the least median wall time among the tools whose names start with
+    /// Returns the tool with the smallest median wall time among the tools whose names start with
     /// `prefix`.
     pub(crate) fn best(&self, tree: &str, disk: Disk, case: &str, prefix: &str) -> Option<(String, f64)> {
         let of_case = self.rows.iter().filter(|(key, _)| {
@@ -75,8 +75,8 @@ impl Table {
             .min_by(|left, right| left.1.total_cmp(&right.1))
     }
 
-    /// Prints the table. The last column is the ratio of the median to that of Git's best number
-    /// of workers. `MB` is the largest resident size of any one process of the tool.
+    /// Prints the table. The last column is the ratio of the median to that of Git's best number of
+    /// workers. `MB` is the peak resident size of the tool's largest process.
     pub(crate) fn print(&self) {
         println!(
             "{:<10} {:<9} {:<12} {:<11} {:>2} {:>9} {:>19} {:>6} {:>9} {:>14} {:>7}",
@@ -93,7 +93,7 @@ impl Table {
             "/ git"
         );
         let mut rows: Vec<_> = self.rows.iter().collect();
-        // Sort by the compared case, then by time.
+        // Sort by case, then by time.
         rows.sort_by(|(left, of_left), (right, of_right)| {
             let group = |key: &Key, row: &Row| (key.tree.clone(), row.disk, row.files, key.case.clone());
             let wall = |row: &Row| row.median(|sample| sample.wall);
@@ -123,7 +123,7 @@ impl Table {
         }
     }
 
-    /// Returns all figures, in the order in which the cases were measured.
+    /// Returns all figures, in the order in which the cases were first measured.
     pub(crate) fn cases(&self) -> Vec<Case> {
         let mut rows: Vec<_> = self.rows.iter().collect();
         rows.sort_by_key(|(_, row)| row.number);

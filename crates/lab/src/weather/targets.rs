@@ -9,7 +9,7 @@ use super::{
 };
 use crate::record::AtMost;
 
-/// The figure that our time is compared with.
+/// The figure that sapwood's time is compared with.
 #[derive(Clone, Copy)]
 enum Against {
     GitsBest,
@@ -78,7 +78,7 @@ pub(super) fn check(table: &Table, trees: &[Tree]) -> ExitCode {
     for tree in trees {
         for target in targets().iter().filter(|target| target.shape.is_none_or(|shape| shape == tree.shape()))
         {
-            // A tree with too few files has no such switch.
+            // Trees with too few files have no such switch.
             let count = target.case.strip_prefix("switch-").and_then(|count| count.parse::<usize>().ok());
             if count.is_some_and(|count| count * 2 > tree.files) {
                 continue;

@@ -22,7 +22,7 @@ pub(crate) struct Tree {
     pub(crate) changes: Vec<usize>,
     pub(crate) files: usize,
     pub(crate) directories: usize,
-    /// The number of files directly in the fullest directory.
+    /// The number of files directly in the largest directory.
     fullest: usize,
 }
 
@@ -52,17 +52,18 @@ impl Tree {
         case.strip_prefix("switch-").and_then(|count| count.parse().ok()).unwrap_or(self.files)
     }
 
-    /// Makes a repository with these objects and an empty tree.
+    /// Creates a repository with these objects and an empty worktree.
     pub(crate) fn empty_at(&self, at: &Path) -> Result<(), Error> {
         let (from, to) = (self.packed.display().to_string(), at.display().to_string());
         let git = |args: &[&str], cwd: &Path| must(Path::new("git"), args, cwd).map(drop);
         git(&["clone", "-q", "-s", "-n", &from, &to], Path::new("/"))?;
         git(&["fetch", "-q", "origin", "refs/lab/*:refs/lab/*"], at)?;
-        // A file written through a mount with delayed writes has another ctime on the next mount.
+        // A file written through a mount with delayed writes gets a different ctime on the next
+        // mount.
         git(&["config", "core.trustctime", "false"], at)
     }
 
-    /// Makes a repository with these objects and a full checkout.
+    /// Creates a repository with these objects and a full checkout.
     pub(crate) fn full_at(&self, at: &Path) -> Result<(), Error> {
         self.empty_at(at)?;
         let checkout = ["-c", "checkout.workers=2", "checkout", "-q", "-f", "--detach", "refs/lab/new"];
@@ -72,8 +73,8 @@ impl Tree {
 }
 
 /// Waits until the second of the last file writes is over, then rewrites the index. Git does not
-/// trust the stat data of files as recent as the index, so without this the next tool would have
-/// to read them.
+/// trust the stat data of files as recent as the index, so otherwise the next tool would have to
+/// read them.
 pub(crate) fn settle(at: &Path) -> Result<(), Error> {
     thread::sleep(Duration::from_millis(1100));
     must(Path::new("git"), &["read-tree", "-m", "HEAD"], at).map(drop)
@@ -96,7 +97,7 @@ pub(crate) fn linux(counts: &[usize]) -> Result<Tree, Error> {
     prepare("linux", &packed, "refs/heads/lab", counts)
 }
 
-/// Prepares the tree that an option names: a repository, a bundle, or `linux`.
+/// Prepares the tree that an option selects: a repository, a bundle, or `linux`.
 pub(crate) fn named(path: &Path, counts: &[usize]) -> Result<Tree, Error> {
     if path == Path::new("linux") && !path.exists() { linux(counts) } else { of(path, counts) }
 }
@@ -118,7 +119,7 @@ fn prepare(name: &str, source: &Path, revision: &str, counts: &[usize]) -> Resul
     let git = |args: &[&str]| must(Path::new("git"), args, &packed);
     let mut is_new = false;
     let (from, to) = (source.display().to_string(), packed.display().to_string());
-    // `complete` holds the commit that was prepared: a source that moved on is prepared again.
+    // `complete` contains the id of the prepared commit, so a changed source is prepared again.
     let complete = dir.join("complete");
     let commit = must(Path::new("git"), &["ls-remote", &from, revision], &dir)?;
     if fs::read(&complete).ok().is_none_or(|prepared| prepared != commit) {

@@ -1,4 +1,4 @@
-//! The work of an editor and of a build, as programs to measure.
+//! The work of an editor and of a build, as measurable programs.
 
 use std::{
     fs,
@@ -18,10 +18,10 @@ pub(crate) enum Act {
     Build { list: PathBuf },
 }
 
-/// The bytes of a file that a build writes.
+/// The size in bytes of a file that a build writes.
 const PRODUCT: usize = 2000;
 
-/// Works in the current directory.
+/// Does the work in the current directory.
 pub(crate) fn act(act: &Act) -> Result<ExitCode, Error> {
     match act {
         Act::Edit { list, skip, count } => {

@@ -1,6 +1,6 @@
-//! `lab article`: repeats the steps of an article of 2012 beside workspaces: `git status` of a
-//! plain worktree, over unionfs-fuse, and with all files assumed unchanged; then the same in
-//! workspaces. The base is local, or on a disk that answers like NFS.
+//! `lab article`: repeats the steps of an article of 2012 and compares them with workspaces. The
+//! steps are `git status` of a plain worktree, over unionfs-fuse, and with all files assumed
+//! unchanged. The base is local, or on a disk with the latency of NFS.
 
 use std::{fs, path::Path, path::PathBuf, process::ExitCode};
 
@@ -26,16 +26,16 @@ use crate::{
 pub(crate) struct Args {
     #[command(flatten)]
     repository: corpus::Which,
-    /// Only these ways.
+    /// Only these kinds of worktree.
     #[arg(long = "way", value_enum)]
     ways: Vec<Way>,
-    /// Only with bases here.
+    /// Only bases on these disks.
     #[arg(long = "base", value_enum)]
     bases: Vec<Base>,
     /// Number of runs.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// The sapwood binary; by default the one beside this program.
+    /// The sapwood binary; by default the one in the directory of this program.
     #[arg(long)]
     sapwood: Option<PathBuf>,
     /// The git binary.
@@ -48,19 +48,19 @@ pub(crate) struct Args {
     to: To,
 }
 
-/// A way to have the files.
+/// A kind of worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Way {
     /// A plain worktree. With a base on a network disk, the worktree is there.
     Plain,
     Unionfs,
-    /// unionfs-fuse, and Git is told that no file changes.
+    /// unionfs-fuse, with all files assumed unchanged.
     UnionfsAssumed,
     Overlay,
     Image,
 }
 
-/// The place of the base.
+/// The disk of the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Base {
     Local,
@@ -125,16 +125,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     Ok(if failures > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// A worktree made in one way, and the disk that holds its base.
+/// A worktree of one kind, and the disk of its base.
 struct Stage<'a> {
     way: Way,
     base: Base,
-    /// It ends before the disk: its mounts lie over the disk's.
+    /// Dropped before `far`, because its mounts are stacked on that disk's mount.
     place: Place<'a>,
     far: Option<Far>,
 }
 
-/// A disk that answers like NFS.
+/// A disk with the latency of NFS.
 struct Far {
     dir: PathBuf,
     mount: Option<Mount>,
@@ -155,8 +155,8 @@ impl<'a> Stage<'a> {
         if let Some(far) = &far {
             place.put_bases(&far.backing())?;
         }
-        // unionfs and the plain worktree find their base made at full speed. The settings spare Git
-        // to read each file once more because its inode number differs through a mount.
+        // For unionfs and the plain worktree, the base is created at full speed. With the settings,
+        // Git does not reread each file because its inode number differs through a mount.
         if place.contender == Contender::Unionfs {
             measure::run(&place.base(NEW).expect("unionfs has a base"))?;
             let base = place.base_dir();
@@ -191,7 +191,7 @@ impl<'a> Stage<'a> {
                           git update-index --assume-unchanged -z --stdin";
             must(Path::new("sh"), &["-ec", script], &at)?;
         }
-        // The index learns the stat data of the mount, once.
+        // Records the stat data of the mount in the index.
         for _ in 0..2 {
             must(Path::new("git"), &["status", "--porcelain"], &self.at()).map(drop)?;
         }

@@ -1,4 +1,4 @@
-//! The ways to make a worktree, and their commands for the same work.
+//! The ways to create a worktree, and their commands for the same work.
 
 use std::path::{Path, PathBuf};
 
@@ -45,14 +45,14 @@ impl Backend {
     }
 }
 
-/// A way to do without sapwood's workspaces.
+/// An alternative to sapwood's workspaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Peer {
     /// `git worktree add`.
     Git,
     /// `cp --reflink` of a worktree and its index, on xfs.
     Cp,
-    /// `unionfs-fuse` over a repository, by hand.
+    /// `unionfs-fuse` over a repository, mounted manually.
     Unionfs,
 }
 
@@ -70,7 +70,7 @@ pub(super) enum Contender {
 }
 
 impl Contender {
-    /// Returns the name in records. The best backend stands for sapwood.
+    /// Returns the name in records. The best backend is recorded as `sapwood`.
     pub(super) fn tool(self) -> String {
         match self {
             Contender::Sapwood(Backend::Image) => "sapwood".into(),
@@ -81,7 +81,7 @@ impl Contender {
         }
     }
 
-    /// Returns true if a worktree costs neither the time nor the bytes of a copy.
+    /// Returns true if creating a worktree is cheaper than a copy, in time and bytes.
     pub(super) fn is_cheap(self) -> bool {
         !matches!(
             self,
@@ -103,15 +103,15 @@ pub(super) struct Place<'a> {
     pub(super) contender: Contender,
     git: &'a Path,
     sapwood: &'a Path,
-    /// The repository that has the worktrees.
+    /// The repository that the worktrees belong to.
     pub(super) repo: PathBuf,
-    /// The directory of bases, if it is not in the usual place.
+    /// The directory of bases, if it is not the default.
     bases: Option<PathBuf>,
     pub(super) volume: Volume,
 }
 
 impl<'a> Place<'a> {
-    /// Makes the file system, and a repository that shares the objects of the tree.
+    /// Creates the file system, and a repository that shares the objects of the tree.
     pub(super) fn new(
         contender: Contender,
         tree: &Tree,
@@ -140,7 +140,7 @@ impl<'a> Place<'a> {
         for (name, value) in [("gc.auto", "0"), ("advice.detachedHead", "false")] {
             must(self.git, &["config", name, value], to)?;
         }
-        // A generated tree has no rules of its own.
+        // A generated tree has no ignore rules of its own.
         let exclude = to.join(".git/info/exclude");
         std::fs::write(&exclude, "*.o\n").map_err(|source| Error::Io {
             what: "cannot write",
@@ -154,14 +154,14 @@ impl<'a> Place<'a> {
         self.volume.path().join("work").join(name)
     }
 
-    /// Makes later bases below another directory.
+    /// Sets the parent directory of bases that are created later.
     pub(super) fn put_bases(&mut self, at: &Path) -> Result<(), Error> {
         self.bases = Some(at.to_owned());
         let bases = at.join("bases").display().to_string();
         must(self.git, &["config", "sapwood.baseDir", &bases], &self.repo).map(drop)
     }
 
-    /// Returns the directory of the base that was made by hand.
+    /// Returns the directory of the base that was created manually.
     pub(super) fn base_dir(&self) -> PathBuf {
         self.bases.as_deref().unwrap_or(self.volume.path()).join("base")
     }
@@ -186,14 +186,14 @@ impl<'a> Place<'a> {
         Invocation::new(Path::new("sh"), &["-ec", script], &self.repo)
     }
 
-    /// Makes the base of a commit, if the contender has bases.
+    /// Returns the command that creates the base of a commit, if the contender has bases.
     pub(super) fn base(&self, commit: &str) -> Option<Invocation> {
         match self.contender {
             Contender::Git(_) | Contender::Sapwood(Backend::Copy) => None,
             Contender::Sapwood(backend) => Some(
                 self.sapwood(&["workspace", "base", "add", commit, "--backend", backend.name()], &self.repo),
             ),
-            // Without the settings, Git reads every file of a copy once.
+            // The settings prevent Git from reading every file of a copy once.
             Contender::Cp if commit == NEW => Some(self.shell(&format!(
                 "'{git}' config core.checkStat minimal; '{git}' config core.trustctime false; \
                  '{git}' -c checkout.workers=2 worktree add -q --detach '{base}' {commit}; rm '{base}/.git'",
@@ -212,7 +212,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Makes a worktree of the new commit.
+    /// Returns the command that creates a worktree of the new commit.
     pub(super) fn create(&self, name: &str) -> Invocation {
         let dir = self.dir(name).display().to_string();
         match self.contender {
@@ -236,7 +236,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Removes a worktree with its changes.
+    /// Returns the command that removes a worktree with its changes.
     pub(super) fn remove(&self, name: &str) -> Invocation {
         let dir = self.dir(name).display().to_string();
         match self.contender {
@@ -251,7 +251,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Waits until sapwood has deleted removed files, which it does in the background.
+    /// Waits until sapwood has deleted the removed files, which happens in the background.
     pub(super) fn settle(&self) {
         let trash = self.repo.join(".git/sapwood/trash");
         let is_empty = || std::fs::read_dir(&trash).map_or(true, |mut entries| entries.next().is_none());
@@ -264,8 +264,8 @@ impl<'a> Place<'a> {
         eprintln!("lab: {} is still not empty", trash.display());
     }
 
-    /// Returns the invocation in a worktree. A process outside does not see the files of some
-    /// backends.
+    /// Returns the invocation to run in a worktree. The files of some backends are visible only to
+    /// processes inside.
     pub(super) fn inside(&self, name: &str, invocation: Invocation) -> Invocation {
         match self.contender {
             Contender::Sapwood(Backend::OverlayUser) => {
@@ -277,7 +277,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Runs a command of Git in a worktree, outside of measurements, and returns its output.
+    /// Runs a Git command in a worktree, outside of measurements, and returns its output.
     pub(super) fn check(&self, name: &str, args: &[&str]) -> Result<String, Error> {
         self.output(&self.inside(name, self.git(args, &self.repo)))
     }
@@ -290,13 +290,13 @@ impl<'a> Place<'a> {
         must(program, &rest, &of.cwd).map(|output| String::from_utf8_lossy(&output).into_owned())
     }
 
-    /// Swaps the base of a workspace.
+    /// Returns the command that replaces the base of a workspace.
     pub(super) fn rebase(&self, name: &str, commit: &str) -> Option<Invocation> {
         matches!(self.contender, Contender::Sapwood(_))
             .then(|| self.sapwood(&["workspace", "rebase", name, commit], &self.repo))
     }
 
-    /// Runs all commands one after another, or all at once.
+    /// Returns the command that runs all commands, sequentially or concurrently.
     pub(super) fn all(&self, commands: &[Invocation], how: Together) -> Invocation {
         let mut script = String::new();
         for command in commands {

@@ -2,8 +2,8 @@
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
-/// Unmounts everything below `volume`, and ends processes of the measured `sapwood` that hold
-/// mounts there in a namespace of their own.
+/// Unmounts everything below `volume`, and ends processes of the measured `sapwood` that keep
+/// mounts there in a mount namespace of their own.
 pub(super) fn clear(volume: &Path, sapwood: &Path) {
     let below = format!("{}/", volume.display());
     let points = |file: &str| -> Vec<String> {

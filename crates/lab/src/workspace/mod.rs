@@ -1,9 +1,10 @@
-//! `lab workspace`: measures workspaces beside Git's worktrees, copies that share bytes, and
-//! unionfs-fuse by hand.
+//! `lab workspace`: compares workspaces with Git's worktrees, with copies that share bytes, and
+//! with a manually mounted unionfs-fuse.
 //!
-//! Each run of a contender gets a fresh file system, and goes from its first base to its last
-//! worktree. The order of the contenders is reversed from run to run. Answers of `status` are
-//! compared with those of a Git that asks no monitor, so that no contender wins by skipping work.
+//! Each run of a contender gets a fresh file system and runs the whole script, from the first base
+//! to the last worktree. The order of the contenders is reversed from run to run. The output of
+//! `status` is compared with that of a Git without a monitor, so that no contender wins by skipping
+//! work.
 
 mod acts;
 pub(crate) mod article;
@@ -73,8 +74,8 @@ pub(crate) struct Args {
     /// Compare with the targets; exit 1 if one is missed.
     #[arg(long)]
     check: bool,
-    /// The sapwood binary; by default the one beside this program. The hooks that it writes must
-    /// find it in PATH.
+    /// The sapwood binary; by default the one in the directory of this program. The hooks that it
+    /// writes must find it in PATH.
     #[arg(long)]
     sapwood: Option<PathBuf>,
     /// The git binary.
@@ -137,7 +138,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         in_turn.retain(|&contender| contender != Contender::Unionfs || run < args.unionfs_runs);
         for contender in in_turn {
             eprintln!("lab: run {} of {}: {}", run + 1, args.runs, contender.tool());
-            // Other numbers of workers serve to find Git's best time to make a worktree.
+            // The other numbers of workers only determine Git's best time to create a worktree.
             let is_other = matches!(contender, Contender::Git(workers) if workers != args.git_workers[0]);
             let steps: &[Step] = if is_other { &[] } else { &steps };
             let done = Place::new(contender, &tree, (&args.git, &sapwood), &scratch)

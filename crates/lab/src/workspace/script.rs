@@ -17,7 +17,7 @@ use crate::{
     weather::block::{drop_caches, reads},
 };
 
-/// A part of the work. Bases and worktrees are always made.
+/// A part of the work. Bases and worktrees are always created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Step {
     /// Bases of a commit 100 files away and of the old commit.
@@ -56,24 +56,24 @@ impl Step {
 
 /// The number of worktrees in the last step.
 const MANY: usize = 50;
-/// The names of cheap worktrees; the last three stay as they are until they are removed.
+/// The names of cheap worktrees; the last three are not changed before their removal.
 const CHEAP: [&str; 9] =
     ["git", "ours", "switch-git", "switch-ours", "rebase", "build", "gone-1", "gone-2", "gone-3"];
 /// The numbers of edits.
 const EDITS: [usize; 2] = [10, 10_000];
-/// The name under which all file systems are recorded, so that their figures share a row.
+/// The name under which all file systems are recorded, so that their figures are in one row.
 pub(super) const DISK: &str = "local";
 
 pub(super) struct Script<'a> {
     pub(super) place: Place<'a>,
     pub(super) tree: &'a Tree,
     pub(super) steps: &'a [Step],
-    /// The number of times a status is repeated.
+    /// The number of runs of each status.
     pub(super) repeats: usize,
     pub(super) results: &'a mut Results,
-    /// This program.
+    /// The path of this program.
     pub(super) me: PathBuf,
-    /// The number of files that were edited.
+    /// The number of files edited so far.
     edited: usize,
 }
 
@@ -145,12 +145,12 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Returns the worktree for sapwood's commands: the second one, if there are two.
+    /// Returns the worktree for sapwood's commands: the second one, if there is one.
     fn second(&self) -> &'static str {
         self.names().get(1).copied().unwrap_or("git")
     }
 
-    /// Returns the worktree for a purpose, or `instead` where worktrees are few.
+    /// Returns the worktree for a purpose, or `instead` if it does not exist.
     fn one_for(&self, name: &'static str, instead: &'static str) -> &'static str {
         if self.names().contains(&name) { name } else { instead }
     }
@@ -187,7 +187,8 @@ impl<'a> Script<'a> {
         Ok(())
     }
 
-    /// Measures one status. Sapwood in a plain worktree has a name of its own: it is no peer.
+    /// Measures one status. Sapwood in a plain worktree is recorded as `plain`, because it is not a
+    /// peer.
     fn status(&mut self, by: By, name: &str, what: &str) -> Result<(), Error> {
         let at = &self.place.repo;
         let (case, tool, invocation) = match by {
@@ -211,7 +212,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Repeats both statuses, and compares their answers with one of Git that asks no monitor.
+    /// Repeats both statuses, and compares their output with that of Git without a monitor.
     fn statuses(&mut self, what: &str, changes: usize) -> Result<(), Error> {
         self.statuses_of([("git", By::Git), (self.second(), By::Ours)], what, changes)
     }
@@ -232,8 +233,8 @@ impl<'a> Script<'a> {
         Ok(())
     }
 
-    /// Fails unless Git, asked without a monitor, finds this number of changes, and the answers
-    /// that were measured are the same.
+    /// Fails unless Git without a monitor finds this number of changes, and Git and sapwood produce
+    /// the same output with it.
     fn verify(&self, name: &str, changes: usize) -> Result<(), Error> {
         let args = ["--no-optional-locks", "status", "--porcelain"];
         let truth = self.place.check(name, &[&["-c", "core.fsmonitor=false"], &args[..]].concat())?;
@@ -284,7 +285,8 @@ impl<'a> Script<'a> {
             let cached = group.as_ref().and_then(Group::cached);
             let sample = Sample { operations, cached, ..Sample::from(usage) };
             self.add(case, &self.place.contender.tool(), sample);
-            // A group that ends passes its pages on; the next one must not pay for them.
+            // Removing a group moves its pages to its parent. Keep the group, so that the next
+            // group is not charged for them.
             groups.push(group);
         }
         Ok(())
@@ -341,7 +343,7 @@ impl<'a> Script<'a> {
         Ok(())
     }
 
-    /// Fails unless the worktree is at this commit and clean.
+    /// Fails unless the worktree is clean and at this commit.
     fn verify_at(&self, name: &str, commit: &str) -> Result<(), Error> {
         let [is, expected] = ["HEAD^{commit}", &format!("{commit}^{{commit}}")]
             .map(|revision| self.place.check(name, &["rev-parse", revision]));
@@ -356,7 +358,7 @@ impl<'a> Script<'a> {
         let name = self.one_for("build", "git");
         let args = ["act", "build", &self.tree.products.display().to_string()];
         let build = self.place.inside(name, Invocation::new(&self.me, &args, &self.place.repo));
-        // Directories of the new commit may be missing in the old one, where the switch ended.
+        // The switches ended at the old commit, which may not have all directories of the new one.
         if name == "git" && self.steps.contains(&Step::Switch) {
             self.place.check(name, &["checkout", "-q", "--detach", NEW])?;
         }
@@ -400,7 +402,7 @@ impl<'a> Script<'a> {
         Ok(())
     }
 
-    /// Tells if plain worktrees of the contender are measured at all.
+    /// Returns true if plain worktrees of the contender are measured at all.
     pub(super) fn is_for(contender: Contender, tree: &Tree) -> bool {
         let copies =
             matches!(contender, Contender::Sapwood(Backend::Copy | Backend::Reflink) | Contender::Cp);

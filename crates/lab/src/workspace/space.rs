@@ -10,7 +10,7 @@ use nix::sys::statvfs::statvfs;
 
 use crate::{Error, measure::Invocation, measure::must};
 
-/// Returns the KiB in use on the file system at `at`, after everything is written.
+/// Returns the KiB in use on the file system at `at`, after a sync.
 pub(super) fn used(at: &Path) -> Result<i64, Error> {
     must(Path::new("sync"), &["-f", &at.display().to_string()], Path::new("/"))?;
     let of = statvfs(at).map_err(|error| Error::Setup(format!("{}: {error}", at.display())))?;
@@ -22,7 +22,7 @@ pub(super) fn used(at: &Path) -> Result<i64, Error> {
 pub(super) struct Group(PathBuf);
 
 impl Group {
-    /// Makes a group. Returns `None` where the kernel offers none.
+    /// Creates a group. Returns `None` if the kernel does not support it.
     pub(super) fn new() -> Option<Group> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -35,8 +35,8 @@ impl Group {
         invocation.within(&self.0)
     }
 
-    /// Returns the KiB of page cache that the group's processes have filled. Pages that were there
-    /// before belong to those that filled them.
+    /// Returns the KiB of page cache that the group's processes have filled. Pages that were cached
+    /// before belong to the processes that filled them.
     pub(super) fn cached(&self) -> Option<i64> {
         let text = fs::read_to_string(self.0.join("memory.stat")).ok()?;
         let bytes = text.lines().find_map(|line| line.strip_prefix("cache "))?;

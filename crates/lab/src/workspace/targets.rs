@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use crate::record::{AtMost, Case, Sample};
 
-/// Cases in which Git's figure is that of another case: Git has no bases, and its own status and
-/// switch are what sapwood's are compared with.
+/// Cases that take Git's figure from another case, because Git has no bases, and its own status and
+/// switch are the reference for sapwood's.
 const OF_GIT: [(&str, &str); 12] = [
     ("base-first", "create"),
     ("base-old", "git-switch-old"),
@@ -68,11 +68,11 @@ fn at_most_for_users(case: &str, is_huge: bool) -> AtMost {
 
 /// The disk space of fifty workspaces, in KiB.
 const SPACE_OF_FIFTY: f64 = 30.0 * 1024.0;
-/// The page cache that a second workspace fills, as a part of the first one's. It is not zero:
-/// names and the index are its own.
+/// The page cache that a second workspace fills, as a fraction of the first one's. It is not zero,
+/// because each workspace has its own directory entries and index.
 const SHARED_CACHE: f64 = 0.05;
 
-/// Prints each target beside the measured figure. Returns 1 if one is missed.
+/// Prints each target next to the measured figure. Returns exit code 1 if one is missed.
 pub(super) fn check(cases: &[Case], huge: impl Fn(&str) -> bool) -> ExitCode {
     let mut is_missed = false;
     let mut line = |case: &Case, tool: &str, what: &str, measured: f64, target: f64| {

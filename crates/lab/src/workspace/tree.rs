@@ -7,14 +7,15 @@ use crate::{Error, corpus, measure::must, record};
 /// The number of files in a directory of the generated tree.
 const FULLNESS: usize = 17;
 
-/// A prepared repository. `refs/lab/new` is the commit of most workspaces, `refs/lab/old` one that
-/// is far from it, and `refs/lab/change-100` one that is 100 files away.
+/// A prepared repository. Most workspaces use `refs/lab/new`. `refs/lab/old` differs from it
+/// widely, `refs/lab/change-100` in 100 files.
 pub(super) struct Tree {
     pub(super) packed: PathBuf,
     pub(super) fact: record::Tree,
-    /// Regular files, one a line; the first ones of the list are spread over the tree.
+    /// The path of a list of regular files, one per line; any first part of the list is spread over
+    /// the tree.
     pub(super) edits: PathBuf,
-    /// New names of ignored files, spread over the tree.
+    /// The path of a list of new names for ignored files, spread over the tree.
     pub(super) products: PathBuf,
 }
 
@@ -66,16 +67,17 @@ impl Tree {
         Ok(Tree { packed, fact, edits, products })
     }
 
-    /// Returns true if two plain worktrees of this tree need more room than a volume has.
+    /// Returns true if two plain worktrees of this tree need more space than a volume has.
     pub(super) fn is_huge(&self) -> bool {
         self.fact.files > 500_000
     }
 }
 
-/// Orders the paths so that each beginning of the result is spread evenly over them.
+/// Orders the paths so that each prefix of the result is spread evenly over them.
 fn spread<'a>(paths: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
     let count = paths.len();
-    // A step near the golden ratio of the number; the ratio to it must not be a whole number.
+    // A step near the golden ratio of the count. It must be coprime to the count, so that each path
+    // occurs once.
     let step = (count as f64 * 0.618) as usize;
     let step = (step..=count).find(|&step| greatest_common_divisor(step, count) == 1).unwrap_or(1);
     (0..count).map(move |number| paths[number * step % count])

@@ -1,4 +1,4 @@
-//! The repositories of `lab write`, and what is removed between runs.
+//! The repositories of `lab write`, and the cleanup between runs.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ impl Tree {
 /// The number of packs of the generated repository.
 const PACKS: usize = 16;
 
-/// A repository with a tree that has an index, and room for packs.
+/// A repository with an index, and the paths that runs write to.
 pub(super) struct Ground {
     /// The bare repository.
     pub(super) repo: PathBuf,
@@ -53,7 +53,7 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
 }
 
 impl Ground {
-    /// Makes the repository, or takes the one of an earlier call.
+    /// Creates the repository, or reuses the one of an earlier call.
     pub(super) fn make(tree: Tree, objects: usize, scratch: &Path) -> Result<Ground, Error> {
         let repo = match tree {
             Tree::Linux => corpus::linux()?.packed()?,
@@ -82,7 +82,7 @@ impl Ground {
         Ok(ground)
     }
 
-    /// A copy of the largest pack.
+    /// Returns the path of a copy of the largest pack.
     pub(super) fn scratch_pack(&self) -> PathBuf {
         self.scratch.join("copy.pack")
     }
@@ -97,7 +97,7 @@ impl Ground {
             .ok_or_else(|| Error::Setup(format!("{} has no packs", self.repo.display())))
     }
 
-    /// Prepares what a step reads.
+    /// Prepares the input of a step.
     pub(super) fn prepare(&self, step: Step) -> Result<(), Error> {
         let Some(version) = step.index_version() else { return Ok(()) };
         let git = Path::new("git");
@@ -134,8 +134,8 @@ impl Ground {
     }
 }
 
-/// Makes a repository of [`PACKS`] packs: each has commits that change one small file each, among
-/// 1,000 files in 100 directories.
+/// Creates a repository of [`PACKS`] packs: each contains commits that change one small file each,
+/// among 1,000 files in 100 directories.
 fn generated(objects: usize, scratch: &Path) -> Result<PathBuf, Error> {
     let repo = scratch.join(format!("packs-{objects}.git"));
     let complete = repo.join("complete");
@@ -145,7 +145,7 @@ fn generated(objects: usize, scratch: &Path) -> Result<PathBuf, Error> {
     let _ = fs::remove_dir_all(&repo);
     let at = repo.display().to_string();
     must(Path::new("git"), &["init", "-q", "--bare", "-b", "main", &at], Path::new("/"))?;
-    // A commit, its file, the file's directory and the root.
+    // Each commit adds four objects: the commit, a blob and two trees.
     let commits = objects.div_ceil(4);
     for pack in 0..PACKS {
         eprintln!("lab: generating pack {} of {PACKS}", pack + 1);

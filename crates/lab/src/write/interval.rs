@@ -1,11 +1,12 @@
 //! A confidence interval of a median, from the order of the samples.
 //!
-//! The number of samples below the true median is binomial with a chance of one half, whatever the
-//! samples' distribution is. The interval leaves out as many samples at each end as leave a chance
-//! of at most 2.5% there.
+//! The number of samples below the true median has a binomial distribution with probability one
+//! half, whatever the samples' distribution is. At each end, the interval excludes the largest
+//! number of samples for which the median lies beyond the interval with a probability of at most
+//! 2.5%.
 
-/// Returns the 95% confidence interval of the median of sorted samples. With fewer than six samples
-/// that is all of them.
+/// Returns the 95% confidence interval of the median of sorted samples. With fewer than six
+/// samples, that is their whole range.
 pub(super) fn interval(sorted: &[f64]) -> (f64, f64) {
     let count = sorted.len();
     let (mut chance, mut sum, mut cut) = (0.5_f64.powi(count as i32), 0.0, 0);
@@ -17,7 +18,7 @@ pub(super) fn interval(sorted: &[f64]) -> (f64, f64) {
         cut += 1;
         chance *= (count - cut + 1) as f64 / cut as f64;
     }
-    // One sample beyond the cut is still inside.
+    // The sample at the cut is inside the interval.
     let first = cut.saturating_sub(1).min(count.saturating_sub(1));
     let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
     (at(first), at(count.saturating_sub(1 + first)))

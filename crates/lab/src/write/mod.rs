@@ -1,9 +1,9 @@
-//! `lab write`: measures the files that are written and read as a whole: the index, the
+//! `lab write`: measures files that are written and read as a whole: the index, the
 //! multi-pack-index, the commit-graph, and the index of a pack.
 //!
 //! All tools work on one repository in turn, and their order is reversed from run to run. The files
-//! of a run are removed before the next. A case that takes milliseconds is warmed up first: the
-//! first runs of a process are slower, because the processor and the caches are cold.
+//! that a run wrote are deleted before the next run. A case that takes milliseconds is warmed up
+//! first: the first runs of a process are slower, because the processor and the caches are cold.
 
 mod ground;
 mod interval;
@@ -32,11 +32,11 @@ pub(crate) struct Args {
     /// Only these steps.
     #[arg(long = "step", value_enum)]
     steps: Vec<Step>,
-    /// Number of runs for each tool and step of at most a second; a quarter of it, at least 5, for
-    /// longer ones.
+    /// Number of runs for each tool and step that takes at most a second; a quarter of it, but at
+    /// least 5, for longer steps.
     #[arg(long, default_value_t = 20)]
     runs: usize,
-    /// Number of runs before those that count, for steps that take milliseconds; one for others.
+    /// Number of warm-up runs for steps that take milliseconds; one for others.
     #[arg(long, default_value_t = 50)]
     warmups: usize,
     /// Number of objects in the generated repository of 16 packs.
@@ -56,11 +56,11 @@ pub(crate) struct Args {
 
 /// The only disk: the one of the scratch directory.
 const DISK: &str = "local";
-/// A step that takes less than this, in seconds, is warmed up.
+/// A step that takes less than this, in seconds, gets warm-up runs.
 const SHORT: f64 = 0.1;
 /// A step that takes more than this, in seconds, has fewer runs.
 const LONG: f64 = 1.0;
-/// The least number of runs.
+/// The minimum number of runs.
 const LEAST_RUNS: usize = 5;
 
 /// The highest accepted ratio of sapwood's time to that of Git and of gix.
@@ -116,7 +116,7 @@ fn measured(
         Ok(measure::run(&invocation)?.into())
     };
     ground.prepare(step)?;
-    // The first run of each tool also says how long a run takes.
+    // The first run of each tool also determines the duration of a run.
     let mut longest: f64 = 0.0;
     for tool in tools {
         longest = longest.max(one(tool)?.wall);

@@ -1,4 +1,4 @@
-//! The measured steps, and how each tool takes them.
+//! The measured steps, and each tool's command for them.
 
 use std::path::{Path, PathBuf};
 
@@ -76,8 +76,8 @@ impl Step {
         matches!(self, Step::IndexPack | Step::IndexPackStdin)
     }
 
-    /// Returns the tools to measure. Git's best is the better of its default and one thread for
-    /// each core where it has threads.
+    /// Returns the tools to measure. If Git supports threads for the step, it runs with one thread
+    /// and with one for each core, and its best time counts.
     pub(super) fn tools(self, programs: &Programs, git: &Path) -> Vec<Tool> {
         let tool = |name: String, kind, program: &Path, globals: Vec<String>| Tool {
             name,
@@ -106,7 +106,7 @@ impl Step {
         tools
     }
 
-    /// Returns the command that takes the step.
+    /// Returns the command that runs the step.
     pub(super) fn invocation(self, tool: &Tool, ground: &Ground) -> Invocation {
         let pack = ground.scratch_pack().display().to_string();
         let empty = ground.empty.display().to_string();

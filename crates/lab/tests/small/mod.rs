@@ -1,4 +1,4 @@
-//! A small repository, and `lab` with Git and a stand-in for sapwood.
+//! A small repository, and `lab` with Git and a stand-in program for sapwood.
 
 use std::{path::PathBuf, process::Command};
 
@@ -11,7 +11,7 @@ pub(crate) struct Small<'s> {
 }
 
 impl<'s> Small<'s> {
-    /// Makes a repository with a commit of so many files in some directories.
+    /// Creates a repository with a commit of this many files in this many directories.
     pub(crate) fn new(sandbox: &'s Sandbox, files: usize, directories: usize) -> Small<'s> {
         let repo = sandbox.init("small");
         for number in 0..files {
@@ -21,13 +21,13 @@ impl<'s> Small<'s> {
         Small { sandbox, repo }
     }
 
-    /// The file for the record.
+    /// Returns the path of the record.
     pub(crate) fn record(&self) -> PathBuf {
         self.sandbox.path().join("records/lab.json")
     }
 
-    /// `lab` with these arguments. `stand_in` takes the place of sapwood, and `named` is the option
-    /// for the repository.
+    /// Returns `lab` with these arguments. The program `stand_in` replaces sapwood, and `named` is
+    /// the option that names the repository.
     pub(crate) fn lab(&self, args: &[&str], named: &str, stand_in: &str) -> Command {
         let git = std::env::var_os("SAPWOOD_TEST_GIT").unwrap_or_else(|| "git".into());
         let stand_in = if stand_in == "git" { git.clone() } else { stand_in.into() };
