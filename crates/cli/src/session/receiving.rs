@@ -27,7 +27,7 @@ pub(crate) struct Form {
     pub(crate) objects: bool,
     /// True to show the line of deltas.
     pub(crate) deltas: bool,
-    /// The number of bytes from which Git shows them; `None` if it never does.
+    /// The number of received bytes from which Git shows the byte count; `None` if it never does.
     pub(crate) uncounted: Option<u64>,
 }
 

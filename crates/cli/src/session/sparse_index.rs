@@ -48,7 +48,7 @@ pub(crate) struct Read {
     pub(crate) differs_on_disk: bool,
 }
 
-/// Says if the hint about an expansion is printed.
+/// Selects if the hint about an expansion is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tell {
     Hint,

@@ -55,7 +55,7 @@ pub(crate) struct Options {
     pub(crate) force: bool,
 }
 
-/// Says if all files were put into the index.
+/// The completeness of a staging step: all files are in the index, or some failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
     All,

@@ -11,8 +11,8 @@ use crate::{SAPWOOD, full, shim::Shim};
 const ALLOWED: [&str; 2] = ["-c", "protocol.file.allow=always"];
 
 /// Creates a history. `main` has the submodule `sub` at its first commit, `next` at its second.
-/// `deep` has it at its third, which has a nested submodule. `none` has none; `file` and `dir` have
-/// another kind of entry in its place. All of them were checked out once.
+/// `deep` has it at its third, which has a nested submodule. `none` has no submodule; `file` and
+/// `dir` have another kind of entry in its place. All of them were checked out once.
 fn history(repo: &Repo<'_>) {
     for (name, commits) in [("../inner.git", ["i1", "i2", "i3"]), ("../sub.git", ["one", "two", "three"])] {
         repo.git(&["init", "-q", "-b", "main", name]);

@@ -1,10 +1,10 @@
-//! The index to commit: the repository's as it is, or with all changes of tracked files, or with
-//! only some paths. Git's `prepare_index`.
+//! The index to commit: the current index, or with all changes of tracked files, or with only some
+//! paths. Git's `prepare_index`.
 //!
-//! The index as it is: it is refreshed and written at once. All changes: the new index is written
-//! into the lock file, where hooks find it, and replaces the index after the commit. Some paths:
-//! the same, but the commit is made from another index, `next-index-<pid>.lock`: HEAD with these
-//! paths.
+//! Current index: it is refreshed and written at once. All changes: the new index is written into
+//! the lock file, where hooks find it, and replaces the index after the commit. Some paths: as with
+//! all changes, but the commit is created from another index, `next-index-<pid>.lock`, which is
+//! HEAD with these paths.
 
 use std::path::{Path, PathBuf};
 

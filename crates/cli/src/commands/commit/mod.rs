@@ -4,8 +4,8 @@
 //! author; `pre-commit`; the draft of the message with comments for the editor (`message`,
 //! `template`); `prepare-commit-msg`, the editor and `commit-msg`; the commit, HEAD, and the index
 //! (`conclude`); the hooks and maintenance after a commit; and the summary. A failure before HEAD
-//! moves leaves HEAD and the index unchanged, except that a commit of the index as it is may update
-//! the index's stat data and trees.
+//! moves leaves HEAD and the index unchanged, except that a commit of the current index may update
+//! the index's stat data and cached trees.
 
 mod author;
 mod cleanup;

@@ -405,7 +405,7 @@ pub(super) enum From {
     Only,
 }
 
-/// Says if a file must exist.
+/// Selects if a file must exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Needed,
@@ -436,7 +436,7 @@ pub(super) struct Request {
     pub(super) line_prefix: BString,
     pub(super) rewrites: Option<rewrites::Scores>,
     pub(super) detect: Option<Detect>,
-    /// Says if unchanged files are listed, as sources of copies.
+    /// Selects if unchanged files are listed, as sources of copies.
     pub(super) unchanged: Unchanged,
     pub(super) empty: Empty,
     pub(super) minimum: u32,
@@ -488,8 +488,9 @@ impl Request {
         self.is_quiet && self.filter.is_none()
     }
 
-    /// Returns true if sapwood knows how often Git reads a file, and so how often Git warns of its
-    /// line endings. During a search for renames that is unknown.
+    /// Returns true if the number of Git's warnings about the line endings of a file is known. It
+    /// equals the number of times that Git reads the file, which is unknown during a search for
+    /// renames.
     pub(super) fn tells_of_line_ends(&self) -> bool {
         self.detect.is_none()
     }

@@ -175,7 +175,7 @@ impl<'a> Show<'a> {
     }
 
     /// Returns the line endings of the blob of a path; for an unmerged path, of our side. Like Git,
-    /// looks for the blobs of submodules in the superproject.
+    /// searches the superproject for the blobs of submodules.
     pub(super) fn of_index(&self, place: &Place<'_>, entry: &Entry) -> &'static str {
         if !entry.mode.is_file() {
             return "";

@@ -55,7 +55,7 @@ impl<'a> Paths<'a> {
         Paths { repo, cwd: &run.cwd, format: PathFormat::Own }
     }
 
-    /// Returns the answer with a newline; `None` leaves it to the real Git.
+    /// Returns the output with a newline; `None` leaves the option to the real Git.
     pub(super) fn answer(&self, question: Question) -> Option<BString> {
         let truth = |truth: bool| text!(if truth { "true\n" } else { "false\n" });
         let is_inside = |dir: &Path| self.cwd.starts_with(by_path::realpath_forgiving(dir));
@@ -83,7 +83,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Returns the path of a file in the Git directory with a newline; `None` for a file that may
-    /// be elsewhere.
+    /// be in another directory.
     pub(super) fn git_path(&self, path: &BStr) -> Option<BString> {
         let is_movable = |name: &&str| path.starts_with(name.as_bytes());
         if self.repo.git_dir() != self.repo.common_dir() || MOVABLE.iter().any(is_movable) {

@@ -130,7 +130,7 @@ pub(super) fn stdin_lines(run: &Invocation) -> Result<Vec<BString>, Failure> {
     Ok(content.lines().map(BString::from).collect())
 }
 
-/// Says if names may be quoted.
+/// Selects if quoted names are unquoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quoted {
     Maybe,

@@ -228,7 +228,7 @@ impl<'a> Push<'a> {
             return Err(Failure::Unserved("changes of attributes"));
         }
         let is_unknown = |changed: &stash::Changed| changed.index.is_none() && changed.file.stat().is_some();
-        // With paths, Git does not add such files to the index in order to remove them.
+        // With paths, Git does not add files that the index lacks, so it cannot remove them.
         let is_refused = !self.specs.is_empty() && self.request.untracked == Untracked::Stay;
         if (self.request.keep_index || is_refused) && changes.paths.iter().any(is_unknown) {
             return Err(Failure::Unserved("files that the index lacks"));

@@ -61,7 +61,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// Says if a space in a path is a reason to quote it.
+/// Selects if a path with a space is quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blanks {
     Plain,

@@ -31,7 +31,7 @@ pub(super) struct Learnt {
     pub(super) refreshed: Vec<(usize, Stat)>,
     /// Positions of clean entries, for the file system monitor.
     pub(super) proved: Vec<usize>,
-    /// Says if the monitor's response is worth writing the index.
+    /// The benefit of writing the index because of the monitor's response alone.
     pub(super) monitor: WriteIndex,
     /// The untracked cache was added, removed, or changed in a way worth writing.
     pub(super) is_news: bool,

@@ -150,7 +150,7 @@ fn create(
 }
 
 /// Returns the directory of a new workspace: `--dir`, else `sapwood.workspaceDir` with the name,
-/// else a directory beside the main worktree.
+/// else a directory next to the main worktree.
 fn directory(site: &Site<'_>, request: &Request, name: &BString) -> Result<PathBuf, Failure> {
     if let Some(dir) = &request.dir {
         return site.run.path(dir);

@@ -59,8 +59,8 @@ impl Transaction<'_> {
         Ok(Filled { done, written: self.report.written, collided: self.report.collided })
     }
 
-    /// Like [`Transaction::perform`]; then the index takes all of `tree`, so local changes that the
-    /// worktree kept show as not staged.
+    /// Like [`Transaction::perform`], then sets the whole index to `tree`, so local changes that
+    /// remain in the worktree are not staged.
     pub(crate) fn perform_then_index(
         mut self,
         options: &PlanOptions,

@@ -53,8 +53,8 @@ pub(crate) fn load_beside(
     }
 }
 
-/// Reads the index from disk with its untracked cache and its monitor data, or without them if the
-/// configuration says so. The index may be sparse.
+/// Reads the index from disk with its untracked cache and its monitor data, unless the
+/// configuration disables them. The index may be sparse.
 pub(crate) fn load_raw(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
     Ok(load(repo, settings)?.index)
 }

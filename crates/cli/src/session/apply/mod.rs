@@ -162,7 +162,7 @@ pub(crate) struct Filled {
     pub(crate) collided: Vec<BString>,
 }
 
-/// Says if a change of the index is written to disk.
+/// Selects if a change of the index is written to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
     /// The index is written.

@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl Transaction<'_> {
-    /// Commits the index if `recorded` says so. Then returns the error that stopped the steps, if
-    /// any.
+    /// Commits the index if `recorded` is [`Recorded::Yes`]. Then returns the error that stopped
+    /// the steps, if any.
     pub(crate) fn finish(&mut self, recorded: Recorded) -> Result<(), Failure> {
         if let (Some(error), Recorded::Yes) = (self.state.unlocked.take(), recorded) {
             return Err(error.into());

@@ -40,7 +40,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The token to send if there is none. No daemon accepts it as its own.
+/// The token to send if the index contains none. No daemon accepts it as its own.
 const NO_TOKEN: &str = "builtin:fake";
 
 /// How to treat a socket that does not exist or refuses connections.
@@ -99,7 +99,8 @@ fn start(run: &Invocation) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Connects, and retries while a daemon may still start to listen. `None` if none does.
+/// Connects, and retries while a daemon may still start to listen. Returns `None` if no daemon
+/// listens.
 fn attempts(socket: &Path, missing: Missing) -> io::Result<Option<UnixStream>> {
     let begun = Instant::now();
     loop {

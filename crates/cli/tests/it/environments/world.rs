@@ -176,7 +176,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
 
 /// Returns true for equal messages, and for pairs in [`OTHER_WORDS`]. Two kinds of lines are
 /// ignored: messages about alternates, which Git repeats for each process, and locks that Git lists
-/// as untracked while it holds them itself.
+/// as untracked while the listing process itself holds them.
 fn are_the_same_words(theirs: &BString, ours: &BString) -> bool {
     let plain = |text: &BString| -> Vec<BString> {
         let is_noise = |line: &&[u8]| {
@@ -205,7 +205,7 @@ pub(crate) fn said(mut command: Command) -> Run {
 }
 
 /// Creates `top` with a linked worktree, a submodule, an embedded repository and local changes, and
-/// other repositories beside it.
+/// other repositories next to it.
 const MAKE: &str = r#"
 git() { "$GIT" "$@"; }
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=protocol.file.allow GIT_CONFIG_VALUE_0=always

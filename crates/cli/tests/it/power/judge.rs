@@ -126,7 +126,7 @@ fn lost_contents(found: &Found<'_>, state: &State, of: &State) -> Vec<String> {
 }
 
 /// Checks that the unfinished command completes when it runs again. A lock is removed first, as the
-/// message tells the user.
+/// message recommends.
 fn completes(world: &World, found: &Found<'_>, who: Who) -> Vec<String> {
     let git_dir = found.repo.join(".git");
     for path in tree(&git_dir, true).into_keys().filter(|path| path.ends_with(b".lock")) {

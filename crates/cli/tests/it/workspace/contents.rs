@@ -65,7 +65,7 @@ fn submodules_are_empty_directories_until_they_are_updated() {
 }
 
 /// Configures a filter like Git LFS: the blob is a pointer, and the content is stored elsewhere. It
-/// logs each file that it is asked to convert.
+/// logs each file that it converts.
 fn add_filter(place: &Place) {
     let store = place.sandbox.path().join("store");
     fs::create_dir_all(&store).expect("a new directory");

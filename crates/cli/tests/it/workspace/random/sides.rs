@@ -114,7 +114,7 @@ impl Side<'_> {
 pub(super) enum Tool {
     Git,
     Sapwood,
-    /// They take turns.
+    /// Git and sapwood, in turn.
     Mixed,
 }
 
