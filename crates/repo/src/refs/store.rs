@@ -215,7 +215,7 @@ impl Packed {
         failure.map_or(Ok(flow), Err)
     }
 
-    /// Searches the file. Returns an error if the search meets a malformed line or a page that
+    /// Searches the file. Returns an error if the search reaches a malformed line or a page that
     /// cannot be read.
     fn look<'s, T>(
         &self,

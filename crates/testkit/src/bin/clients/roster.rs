@@ -16,7 +16,7 @@ pub(crate) enum Suite {
     Published,
     /// Only in the client's own repository. It runs if its checkout is given.
     Checkout { tag: &'static str },
-    /// The client publishes no suite; this program of ours drives it.
+    /// The client publishes no suite; this program, a part of testkit, drives it.
     Driver { file: &'static str, text: &'static str },
 }
 
