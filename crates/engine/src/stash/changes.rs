@@ -87,7 +87,7 @@ impl File {
 }
 
 /// Finds the changes relative to the tree `head`, and refreshes stat data in `index`. Returns
-/// [`Error::Unserved`] for states that only Git supports.
+/// [`Error::Unsupported`] for states that only Git supports.
 pub fn collect(
     repo: &Repository,
     root: &Dir,
@@ -103,7 +103,7 @@ pub fn collect(
     };
     let found = status::examine(repo, root, index, &options)?;
     if !found.unreadable.is_empty() || !found.warnings.is_empty() || !found.found.warnings.is_empty() {
-        return Err(Error::Unserved("files that cannot be examined"));
+        return Err(Error::Unsupported("files that cannot be examined"));
     }
     let is_refreshed = !found.refreshed.is_empty();
     for (at, stat) in found.refreshed {
@@ -115,13 +115,13 @@ pub fn collect(
     for pair in found.changes {
         let (old, new) = (content(pair.old)?, pair.new.map(|side| side.mode));
         if new.is_some_and(|mode| mode.is_gitlink()) {
-            return Err(Error::Unserved("changes of submodules"));
+            return Err(Error::Unsupported("changes of submodules"));
         }
         let stat = finder.stat(pair.path.as_bstr())?;
         let file = match (stat, new) {
             (Some(stat), Some(mode)) => File::Other(stat, mode),
             (None, None) => File::Missing,
-            _ => return Err(Error::Unserved("files that change meanwhile")),
+            _ => return Err(Error::Unsupported("files that change meanwhile")),
         };
         let path = pair.path.clone();
         paths.insert(pair.path, Changed { path, head: old, index: old, file });
@@ -152,13 +152,13 @@ pub fn collect(
 /// assume-unchanged ones.
 pub fn check_index(index: &Index) -> Result<(), Error> {
     if index.is_unmerged() {
-        return Err(Error::Unserved("unmerged paths"));
+        return Err(Error::Unsupported("unmerged paths"));
     }
     if index.sparse || index.has_any(Flags::SKIP_WORKTREE) {
-        return Err(Error::Unserved("sparse worktrees"));
+        return Err(Error::Unsupported("sparse worktrees"));
     }
     match index.has_any(Flags::INTENT_TO_ADD | Flags::ASSUME_VALID) {
-        true => Err(Error::Unserved("entries that are intended to be added or assumed unchanged")),
+        true => Err(Error::Unsupported("entries that are intended to be added or assumed unchanged")),
         false => Ok(()),
     }
 }
@@ -166,9 +166,9 @@ pub fn check_index(index: &Index) -> Result<(), Error> {
 fn content(side: Option<Side>) -> Result<Option<Content>, Error> {
     let Some(side) = side else { return Ok(None) };
     match side.oid {
-        _ if side.mode.is_gitlink() => Err(Error::Unserved("changes of submodules")),
+        _ if side.mode.is_gitlink() => Err(Error::Unsupported("changes of submodules")),
         Some(oid) => Ok(Some(Content { mode: side.mode, oid })),
-        None => Err(Error::Unserved("sides without an object")),
+        None => Err(Error::Unsupported("sides without an object")),
     }
 }
 
@@ -189,8 +189,8 @@ impl Finder<'_> {
             Found::Present(stat) if matches!(stat.file_type, FileType::File | FileType::Symlink) => {
                 Ok(Some(stat))
             }
-            Found::Present(_) => Err(Error::Unserved("directories in the place of files")),
-            Found::BeyondLink => Err(Error::Unserved("links in the place of directories")),
+            Found::Present(_) => Err(Error::Unsupported("directories in the place of files")),
+            Found::BeyondLink => Err(Error::Unsupported("links in the place of directories")),
             Found::Unreadable(source) => Err(Error::Examine { path: path.to_owned(), source }),
             Found::Missing => super::untracked::check_directories(self.root, path).map(|()| None),
         }
@@ -215,14 +215,14 @@ impl Finder<'_> {
         let mut untracked = Vec::with_capacity(found.len());
         for path in found {
             if path.ends_with(b"/") {
-                return Err(Error::Unserved("untracked repositories"));
+                return Err(Error::Unsupported("untracked repositories"));
             }
             if !others.is_other(path.as_bstr()) {
                 continue;
             }
             match self.stat(path.as_bstr())? {
                 Some(stat) => untracked.push((path, stat)),
-                None => return Err(Error::Unserved("files that change meanwhile")),
+                None => return Err(Error::Unsupported("files that change meanwhile")),
             }
         }
         Ok(untracked)

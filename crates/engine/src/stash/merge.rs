@@ -58,7 +58,7 @@ struct Difference {
 }
 
 /// Finds the paths that the stash changes. `index` has the tree `ours`. `big` is
-/// `core.bigFileThreshold`. Returns [`Error::Unserved`] if contents have to be merged, or if a file
+/// `core.bigFileThreshold`. Returns [`Error::Unsupported`] if contents have to be merged, or if a file
 /// differs from its index entry.
 pub fn merge(
     repo: &Repository,
@@ -71,7 +71,7 @@ pub fn merge(
     if merge.base != merge.ours {
         let ours = differences(repo, merge.base, merge.ours)?;
         if renames_matter(&ours, &theirs) {
-            return Err(Error::Unserved("merges in which renames may matter"));
+            return Err(Error::Unsupported("merges in which renames may matter"));
         }
     }
     let mut files = Files {
@@ -88,7 +88,7 @@ pub fn merge(
             continue;
         }
         if ours != old {
-            return Err(Error::Unserved("merges of contents"));
+            return Err(Error::Unsupported("merges of contents"));
         }
         let file = files.clean(path.as_bstr())?;
         merged.push(Merged { path, ours, theirs: new, file });
@@ -128,7 +128,7 @@ impl Files<'_> {
                 Ok(None)
             }
             (Found::Present(stat), Some(entry)) if self.is_clean(path, &entry, &stat) => Ok(Some(stat)),
-            _ => Err(Error::Unserved("local changes in the place of stashed ones")),
+            _ => Err(Error::Unsupported("local changes in the place of stashed ones")),
         }
     }
 
@@ -192,11 +192,11 @@ pub fn staged(
     let mut found = Vec::new();
     for Difference { path, old, new } in differences(repo, merge.base, staged)? {
         if content_of(index, path.as_bstr()) != old {
-            return Err(Error::Unserved("merges of staged contents"));
+            return Err(Error::Unsupported("merges of staged contents"));
         }
         // Git compares the files of all other paths with the index again.
         if !written.contains(path.as_bstr()) {
-            return Err(Error::Unserved("staged changes that the worktree lacks"));
+            return Err(Error::Unsupported("staged changes that the worktree lacks"));
         }
         found.push(Difference { path, old, new });
     }
@@ -228,7 +228,7 @@ fn differences(repo: &Repository, one: ObjectId, other: ObjectId) -> Result<Vec<
     let kind = Kind::TwoWay { initial: false };
     let found = trees::walk(repo.objects(), &nothing, kind, vec![Some(one), Some(other)])?;
     let content = |side: Side| match side {
-        Side::Entry(mode, _) if mode.is_gitlink() => Err(Error::Unserved("changes of submodules")),
+        Side::Entry(mode, _) if mode.is_gitlink() => Err(Error::Unsupported("changes of submodules")),
         Side::Entry(mode, oid) => Ok(Some(Content { mode, oid })),
         Side::Missing | Side::Conflict => Ok(None),
     };

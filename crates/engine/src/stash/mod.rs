@@ -8,7 +8,7 @@
 //! Order of an apply: [`merge()`] plans a merge without content merges; `untracked` plans the
 //! untracked files; [`sync()`] makes the files durable before the stash is dropped.
 //!
-//! Content merges, and rare states for which Git has special rules, return [`Error::Unserved`]
+//! Content merges, and rare states for which Git has special rules, return [`Error::Unsupported`]
 //! before the worktree is changed.
 
 mod changes;
@@ -33,7 +33,7 @@ pub use untracked::{plan as plan_untracked, remove_empty_directories};
 pub enum Error {
     /// A state that only the real Git supports.
     #[error("{0} are not supported")]
-    Unserved(&'static str),
+    Unsupported(&'static str),
     #[error(transparent)]
     Look(#[from] LookError),
     #[error(transparent)]

@@ -56,7 +56,7 @@ pub fn snapshot(
         false => None,
     };
     if !hasher.hasher.take_messages().is_empty() {
-        return Err(Error::Unserved("warnings about line ends"));
+        return Err(Error::Unsupported("warnings about line ends"));
     }
     index.apply(edits);
     let worktree = write_tree(index, repo, transaction, Missing::Refused)?.root;
@@ -88,7 +88,7 @@ impl Files<'_> {
         for (name, stat) in found {
             let mode = rules.mode(None, stat);
             path::verify(name.as_bstr(), mode, protect)
-                .map_err(|_| Error::Unserved("untracked files of such names"))?;
+                .map_err(|_| Error::Unsupported("untracked files of such names"))?;
             let entry = self.entry(name, stat, mode)?;
             files.push(name.as_bstr(), entry);
         }

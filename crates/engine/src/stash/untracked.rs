@@ -14,19 +14,19 @@ use crate::{
     guard::{self, Guard},
 };
 
-/// Plans the restoration of the untracked files of `tree`. Returns [`Error::Unserved`] if a path is
+/// Plans the restoration of the untracked files of `tree`. Returns [`Error::Unsupported`] if a path is
 /// occupied. Git then reports it.
 pub fn plan(repo: &Repository, root: &Dir, tree: ObjectId) -> Result<Plan, Error> {
     let mut plan = list(repo, root, tree)?;
     for (at, entry) in plan.index.entries().iter().enumerate() {
         let path = plan.index.path(entry);
         if entry.mode.is_gitlink() {
-            return Err(Error::Unserved("untracked submodules"));
+            return Err(Error::Unsupported("untracked submodules"));
         }
         check_directories(root, path)?;
         let stat = root.stat(path).map_err(|source| Error::Examine { path: path.to_owned(), source })?;
         if stat.is_some() {
-            return Err(Error::Unserved("untracked files in the place of those in the stash"));
+            return Err(Error::Unsupported("untracked files in the place of those in the stash"));
         }
         plan.writes.push(Write { entry: at, premise: Premise::Absent });
     }
@@ -59,7 +59,7 @@ pub(super) fn check_directories(root: &Dir, path: &BStr) -> Result<(), Error> {
         let stat = root.stat(above).map_err(|source| Error::Examine { path: above.to_owned(), source })?;
         match stat {
             Some(stat) if stat.file_type == FileType::Directory => {}
-            Some(_) => return Err(Error::Unserved("files in the place of directories")),
+            Some(_) => return Err(Error::Unsupported("files in the place of directories")),
             None => return Ok(()),
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn newest(repo: &Repository) -> Result<Option<ObjectId>, Failure> {
 /// handed over to the real Git, which prints its error or does what sapwood does not support.
 pub(super) fn early(session: Session<'_>, error: stash::Error) -> Failure {
     match error {
-        stash::Error::Unserved(what) | stash::Error::Look(LookError::Unsupported(what)) => {
+        stash::Error::Unsupported(what) | stash::Error::Look(LookError::Unsupported(what)) => {
             Failure::Unserved(what)
         }
         _ if session.invocation.program == Program::Git => Failure::Unserved("changes that cannot be read"),
