@@ -13,7 +13,7 @@ use crate::{
         bundle_file::{BundleFile, Prerequisites, Receiving},
         connected,
     },
-    indexing::arrive,
+    indexing::incoming,
 };
 
 impl Bundles<'_> {
@@ -30,7 +30,7 @@ impl Bundles<'_> {
                 self.write_refs(bundle.header());
                 Ok(Ok(()))
             }
-            Err(arrive::Error::Interrupted) => Err(Error::Interrupted),
+            Err(incoming::Error::Interrupted) => Err(Error::Interrupted),
             Err(error) => {
                 self.error(&error.to_string());
                 self.error("index-pack died");

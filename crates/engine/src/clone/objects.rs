@@ -35,7 +35,7 @@ use super::{
 use crate::{
     crew::Meter,
     fetch::bundle_file::{BundleFile, Unusable},
-    indexing::arrive::{self, Arrival},
+    indexing::incoming::{self, StoreOptions},
 };
 
 /// The reason why the objects did not arrive. Messages are Git's, where Git has them.
@@ -71,7 +71,7 @@ pub enum Error {
     #[error(transparent)]
     Wire(#[from] wire::Error),
     #[error(transparent)]
-    Arrival(#[from] arrive::Error),
+    StorePack(#[from] incoming::Error),
     #[error(transparent)]
     Repo(#[from] repo::Error),
     #[error(transparent)]
@@ -84,8 +84,8 @@ impl Error {
     /// See [`super::Error::is_interrupted_transfer`].
     pub(super) fn is_interrupted_transfer(&self) -> bool {
         match self {
-            Error::Aborted | Error::Wire(_) | Error::Arrival(arrive::Error::Interrupted) => true,
-            Error::Arrival(error) => error.is_cut() || error.is_full_disk(),
+            Error::Aborted | Error::Wire(_) | Error::StorePack(incoming::Error::Interrupted) => true,
+            Error::StorePack(error) => error.is_cut() || error.is_full_disk(),
             _ => false,
         }
     }
@@ -122,7 +122,7 @@ pub(super) struct Wanted<'a> {
     pub(super) reject_shallow: bool,
     pub(super) remote_progress: bool,
     /// How packs are received, and their counters.
-    pub(super) arrival: &'a arrive::Settings,
+    pub(super) pack_settings: &'a incoming::Settings,
     pub(super) receiving: &'a indexing::Meter,
     pub(super) fsync: &'a store::Fsync,
     /// The repository as bundles or a base have filled it, if some may have.
@@ -378,7 +378,7 @@ fn unbundle(
     let mut stream = ErrorRecorder { file, failed: None };
     let received = receive(&mut stream, objects, wanted, None, events, interrupt);
     match (received, stream.failed) {
-        (Err(Error::Arrival(_)), Some(errno)) => {
+        (Err(Error::StorePack(_)), Some(errno)) => {
             Err(io_error("read", path)(io::Error::from_raw_os_error(errno)))
         }
         (received, _) => received,
@@ -409,10 +409,10 @@ pub(super) fn receive(
     interrupt: &AtomicBool,
 ) -> Result<(), Error> {
     // Borrowed objects complete nothing: the pack is whole. Those of bundles complete it.
-    let arrival = Arrival {
+    let store_options = StoreOptions {
         objects,
         hash: wanted.hash,
-        settings: wanted.arrival,
+        settings: wanted.pack_settings,
         fsync: wanted.fsync,
         shared: wanted.shared,
         existing: wanted.bundled.map(repo::Repository::objects),
@@ -427,9 +427,9 @@ pub(super) fn receive(
             Line::Warning(text) => events(Event::Warning(&text.to_str_lossy())),
         },
         // A clone that is not kept is removed as a whole.
-        keeps_beginning: true,
+        keeps_partial: true,
     };
-    arrive::take(stream, &arrival)?;
+    incoming::store_pack(stream, &store_options)?;
     events(Event::Received);
     Ok(())
 }

@@ -29,7 +29,7 @@ use super::{
 use crate::{
     checkout::Force,
     fetch::connected::{self, Connected},
-    indexing::arrive::{Purpose, Settings},
+    indexing::incoming::{Purpose, Settings},
 };
 
 impl Prepared {
@@ -170,7 +170,7 @@ impl Prepared {
             follow_tags: self.options.single_branch,
             reject_shallow: self.rejects_shallow(&repo)?,
             remote_progress: self.options.remote_progress,
-            arrival: &Settings::load(&repo, Purpose::Clone)?,
+            pack_settings: &Settings::load(&repo, Purpose::Clone)?,
             receiving: &self.options.receiving,
             fsync: &fsync,
             bundled: bundled.as_ref(),

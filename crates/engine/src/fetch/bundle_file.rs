@@ -23,7 +23,7 @@ use super::{
     Context, Event,
     connected::{self, Connected},
 };
-use crate::indexing::arrive::{self, Arrival, Keeping, Purpose, Settings};
+use crate::indexing::incoming::{self, Keeping, Purpose, Settings, StoreOptions};
 
 /// An open bundle whose header was parsed.
 #[derive(Debug)]
@@ -126,9 +126,9 @@ impl BundleFile {
         context: Context<'_>,
         meter: &Meter,
         receiving: &Receiving,
-    ) -> Result<(), arrive::Error> {
+    ) -> Result<(), incoming::Error> {
         let Context { repo, interrupt, fsync, locks, events, .. } = context;
-        let arrival = Arrival {
+        let store_options = StoreOptions {
             objects: repo.objects_dir(),
             hash: repo.hash(),
             settings: &receiving.settings,
@@ -145,8 +145,8 @@ impl BundleFile {
                 Line::Error(text) => events(Event::Error(text.as_ref())),
                 Line::Warning(text) => events(Event::Warning(text.as_ref())),
             },
-            keeps_beginning: false,
+            keeps_partial: false,
         };
-        arrive::take(&mut pack, &arrival).map(drop)
+        incoming::store_pack(&mut pack, &store_options).map(drop)
     }
 }

@@ -212,7 +212,7 @@ pub enum Error {
     #[error(transparent)]
     Objects(#[from] repo::objects::Error),
     #[error(transparent)]
-    Arrival(#[from] crate::indexing::arrive::Error),
+    StorePack(#[from] crate::indexing::incoming::Error),
     #[error(transparent)]
     Shallow(#[from] shallow::Error),
     #[error(transparent)]

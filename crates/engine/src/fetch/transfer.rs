@@ -22,7 +22,7 @@ use repo::{
 
 use sys::by_path;
 
-use crate::indexing::arrive::{self, Arrival, Arrived, Keeping, Purpose, Settings};
+use crate::indexing::incoming::{self, Keeping, Purpose, Settings, StoreOptions, Stored};
 
 use super::{
     Context, Error, Event, Options,
@@ -273,16 +273,16 @@ impl<'a> Transfer<'a> {
         let promisor = self.promisor_content(refs);
         let observer = promisor.as_ref().map(|_| &links as &dyn Observer);
         let is_promised = promisor.is_some();
-        let arrived = self.arrive(repo, &mut stream, promisor, observer).map_err(|error| {
-            match aborted.load(Ordering::Relaxed) {
-                true => Error::Aborted,
-                false => error,
-            }
+        let stored = self.store_pack(repo, &mut stream, promisor, observer).map_err(|error| match aborted
+            .load(Ordering::Relaxed)
+        {
+            true => Error::Aborted,
+            false => error,
         })?;
         events(Event::Received);
         stream.into_inner().finish()?;
-        done.has_new_objects |= arrived != Arrived::Nothing;
-        if let Arrived::Pack { checksum, is_kept: true, .. } = arrived {
+        done.has_new_objects |= stored != Stored::Nothing;
+        if let Stored::Pack { checksum, is_kept: true, .. } = stored {
             self.kept.push(repo.objects_dir().join("pack").join(format!("pack-{checksum}.keep")));
         }
         if is_promised {
@@ -361,7 +361,7 @@ impl<'a> Transfer<'a> {
         let Context { repo, interrupt, fsync, locks, .. } = self.context;
         let settings = Settings { keeping: Keeping::Packed, ..Settings::load(repo, Purpose::Fetch)? };
         links.pack_local(repo, settings.level, &mut |pack| {
-            let arrival = Arrival {
+            let store_options = StoreOptions {
                 objects: repo.objects_dir(),
                 hash: repo.hash(),
                 settings: &settings,
@@ -375,20 +375,20 @@ impl<'a> Transfer<'a> {
                 observer: None,
                 rules: None,
                 say: &|_| {},
-                keeps_beginning: false,
+                keeps_partial: false,
             };
-            arrive::take(&mut pack.as_slice(), &arrival)?;
+            incoming::store_pack(&mut pack.as_slice(), &store_options)?;
             Ok(())
         })
     }
 
-    fn arrive(
+    fn store_pack(
         &self,
         repo: &Repository,
         stream: &mut dyn io::Read,
         promisor: Option<Vec<u8>>,
         observer: Option<&dyn Observer>,
-    ) -> Result<Arrived, Error> {
+    ) -> Result<Stored, Error> {
         let Context { interrupt, meter, fsync, locks, .. } = self.context;
         let settings = &Settings::load(repo, Purpose::Fetch)?;
         let settings = match self.options.keep {
@@ -400,7 +400,7 @@ impl<'a> Transfer<'a> {
         // For promised objects, Git ignores the configured severities of fsck messages.
         let rules = rules.map(|rules| if promisor.is_some() { Rules::strict(repo.hash()) } else { rules });
         warnings.iter().for_each(|warning| events(Event::Warning(warning.as_bstr())));
-        let arrival = Arrival {
+        let store_options = StoreOptions {
             objects: repo.objects_dir(),
             hash: repo.hash(),
             settings,
@@ -417,9 +417,9 @@ impl<'a> Transfer<'a> {
                 Line::Error(text) => events(Event::Error(text.as_bstr())),
                 Line::Warning(text) => events(Event::Warning(text.as_bstr())),
             },
-            keeps_beginning: false,
+            keeps_partial: false,
         };
-        Ok(arrive::take(stream, &arrival)?)
+        Ok(incoming::store_pack(stream, &store_options)?)
     }
 
     /// Handles a shallow history that the user did not request. Refs that need a new shallow commit

@@ -3,7 +3,7 @@ use std::{io, path::PathBuf};
 use bstr::BString;
 use format::{ObjectId, fleet};
 
-use crate::{fetch, indexing::arrive, look::LookError, workspace::base};
+use crate::{fetch, indexing::incoming, look::LookError, workspace::base};
 
 /// Why a base was not pushed, pulled or pruned. `remote` is the address, or that of a file there.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ pub enum Error {
     #[error(transparent)]
     Base(Box<base::Error>),
     #[error("cannot take the pack {path} from {remote}: {source}")]
-    Pack { remote: String, path: String, source: Box<arrive::Error> },
+    Pack { remote: String, path: String, source: Box<incoming::Error> },
     #[error(transparent)]
     Connected(fetch::connected::Error),
     #[error(transparent)]

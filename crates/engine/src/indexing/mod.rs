@@ -6,8 +6,8 @@
 //! [`receive`] writes a stream into a repository. [`index`] reads an existing pack. [`salvage()`]
 //! publishes the beginning of an incomplete pack.
 
-pub mod arrive;
 mod check;
+pub mod incoming;
 mod salvage;
 
 use std::{
@@ -50,13 +50,13 @@ pub struct Plan<'a> {
     /// The deflate level of the bases that complete a thin pack. `None` rejects thin packs.
     pub complete: Option<i32>,
     /// Files that are created before the pack, with the pack's name: their extension and content.
-    pub marks: Vec<(&'static str, Vec<u8>)>,
+    pub companion_files: Vec<(&'static str, Vec<u8>)>,
     /// Called after the whole pack has been read.
     pub on_end: &'a dyn Fn(),
     /// Called before the pack is published. After an error no file is left behind.
-    pub judge: &'a dyn Fn() -> Result<(), Error>,
+    pub validate: &'a dyn Fn() -> Result<(), Error>,
     /// True to keep the temporary file after an error. [`salvage()`] recovers its objects.
-    pub keeps_beginning: bool,
+    pub keeps_partial: bool,
 }
 
 /// The result of receiving a pack.
@@ -68,8 +68,8 @@ pub struct Received {
     pub objects: u32,
     /// The number of bases that were added.
     pub added: u32,
-    /// True if the first of [`Plan::marks`] did not exist before. False without marks.
-    pub marked: bool,
+    /// True if the first of [`Plan::companion_files`] did not exist before. False without such files.
+    pub is_first_companion_new: bool,
     /// The bytes that were read after the pack.
     pub rest: Vec<u8>,
 }
@@ -77,7 +77,7 @@ pub struct Received {
 /// Reads one pack from `source` and publishes it.
 pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Result<Received, Error> {
     let mut staged = Staged::create(plan.target, hashing(options), Writing::Direct)?;
-    if plan.keeps_beginning {
+    if plan.keeps_partial {
         staged.keep();
     }
     let scanned = indexing::scan(source, options, &mut |bytes| staged.writer().write(bytes));
@@ -87,7 +87,7 @@ pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Res
     })?;
     let hashed = staged.writer().checkpoint();
     let checksum = hashed.map_err(indexing::Error::Write)?.checksum();
-    judge(&end, checksum.expect("a pack is always hashed"))?;
+    verify_trailer(&end, checksum.expect("a pack is always hashed"))?;
     (plan.on_end)();
     let map = sys::Map::of(staged.file()).map_err(|source| staged.error("map", source))?;
     pack.resolve(&map, Some(staged.file()))?;
@@ -99,7 +99,7 @@ pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Res
     drop(map);
     options.meter.added.store(added.into(), Ordering::Relaxed);
     let indexed = pack.finish()?;
-    (plan.judge)()?;
+    (plan.validate)()?;
     if added > 0 {
         staged = staged.set_count(objects + added)?;
     }
@@ -108,9 +108,9 @@ pub fn receive(source: Source<'_>, options: &Options<'_>, plan: Plan<'_>) -> Res
         let name = format!("pack-{}.{extension}", complete.checksum());
         matches!(by_path::stat(&plan.target.objects.join("pack").join(name)), Ok(None))
     };
-    let marked = plan.marks.first().is_some_and(is_new);
-    plan.marks.into_iter().for_each(|(extension, content)| complete.mark(extension, content));
-    Ok(Received { checksum: complete.publish()?, objects, added, marked, rest: end.rest })
+    let is_first_companion_new = plan.companion_files.first().is_some_and(is_new);
+    plan.companion_files.into_iter().for_each(|(extension, content)| complete.mark(extension, content));
+    Ok(Received { checksum: complete.publish()?, objects, added, is_first_companion_new, rest: end.rest })
 }
 
 /// Indexes the pack in `file`, without writing anything. `path` is its path in errors. Returns the
@@ -120,7 +120,7 @@ pub fn index(file: &File, path: &Path, options: &Options<'_>) -> Result<(Indexed
     let source = Source { stream: &mut &*file, is_file: true, before: &[] };
     let (mut pack, end) = indexing::scan(source, options, &mut |bytes| writer.write(bytes))?;
     let (_, checksum) = writer.finish().map_err(indexing::Error::Write)?;
-    judge(&end, checksum)?;
+    verify_trailer(&end, checksum)?;
     let failed = |source| Error::Io { what: "map", path: path.to_owned(), source };
     let map = sys::Map::of(file).map_err(failed)?;
     pack.resolve(&map, Some(file))?;
@@ -133,7 +133,7 @@ fn hashing(options: &Options<'_>) -> Hashing {
 
 /// Compares the trailer with the checksum of all bytes before it. Also rejects bytes after the
 /// trailer.
-fn judge(end: &indexing::End, checksum: ObjectId) -> Result<(), indexing::Error> {
+fn verify_trailer(end: &indexing::End, checksum: ObjectId) -> Result<(), indexing::Error> {
     if end.trailer != checksum.as_bytes() {
         return Err(indexing::Error::Checksum);
     }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bstr::{BString, ByteSlice as _};
-use engine::indexing::{self, Plan, arrive};
+use engine::indexing::{self, Plan, incoming};
 use format::{HashKind, idx_writer::Form};
 use repo::{
     fsck::{self, Absent, Checker, Late, Line, Rules},
@@ -187,7 +187,7 @@ impl<'a> Desk<'a> {
             threads: request
                 .threads
                 .or(Some(configured).filter(|&number| number > 0))
-                .unwrap_or_else(arrive::threads),
+                .unwrap_or_else(incoming::threads),
             base_cache: usize::try_from(base_cache).unwrap_or(usize::MAX),
             big_file_threshold,
             form: Form {
@@ -218,9 +218,9 @@ impl<'a> Desk<'a> {
         let level = settings::objects::loose_level(repo)?;
         let target = Target { objects: repo.objects_dir(), hash: self.hash, shared, fsync: &self.fsync };
         let finish = FinishOptions { index: self.form.clone(), reverse_index: self.reverse };
-        let mut marks = Vec::new();
+        let mut companion_files = Vec::new();
         if let Some(keep) = &self.request.keep {
-            marks.push(("keep", kept(keep)));
+            companion_files.push(("keep", kept(keep)));
         }
         let mut input = Input::new(self.run)?;
         let source = Source {
@@ -234,15 +234,15 @@ impl<'a> Desk<'a> {
             }
         };
         let complete = self.request.fix_thin.then_some(level);
-        let judge = || self.judge();
+        let validate = || self.validate();
         let plan = Plan {
             target,
             finish: &finish,
             complete,
-            marks,
+            companion_files,
             on_end: &on_end,
-            judge: &judge,
-            keeps_beginning: false,
+            validate: &validate,
+            keeps_partial: false,
         };
         let meter = Meter::default();
         let display = self.display(&meter);
@@ -250,7 +250,7 @@ impl<'a> Desk<'a> {
             .during(|| indexing::receive(source, &self.options(&meter, Some(&existing)), plan))
             .map_err(|error| self.failure(error))?;
         display.finish();
-        let word = if received.marked { "keep" } else { "pack" };
+        let word = if received.is_first_companion_new { "keep" } else { "pack" };
         console::out(format!("{word}\t{}", received.checksum));
         console::out_raw(&received.rest);
         self.finish_checks()?;
@@ -280,7 +280,7 @@ impl<'a> Desk<'a> {
             .during(|| indexing::index(&file, &shown, &self.options(&meter, existing.as_ref())))
             .map_err(|error| self.failure(error))?;
         display.finish();
-        self.judge().map_err(|error| self.failure(error))?;
+        self.validate().map_err(|error| self.failure(error))?;
         self.check_early_files(&shown)?;
         if self.request.verify {
             verify::check(&path(&index), reverse.as_deref(), &objects, &checksum, &form)?;
@@ -313,7 +313,7 @@ impl<'a> Desk<'a> {
     }
 
     /// Reports flaws of the objects, before any file is written.
-    fn judge(&self) -> Result<(), indexing::Error> {
+    fn validate(&self) -> Result<(), indexing::Error> {
         let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
         checker.verdict(&mut say)?;
         Ok(checker.links(&repo.stored_objects())?)

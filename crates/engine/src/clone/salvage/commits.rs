@@ -9,7 +9,7 @@ use format::{Kind, ObjectId};
 use repo::{Links, objects::Objects, tag_target};
 
 use super::Error;
-use crate::indexing::arrive;
+use crate::indexing::incoming;
 
 /// The most commits that are offered to a server.
 const OFFERS: usize = 256;
@@ -76,7 +76,7 @@ impl Graph {
         let mut next = start;
         while let Some(oid) = self.nodes.get(next).map(|node| node.oid) {
             if interrupt.load(Ordering::Relaxed) {
-                return Err(arrive::Error::Interrupted.into());
+                return Err(incoming::Error::Interrupted.into());
             }
             let mut names = Vec::new();
             let state = if objects.contains_listed(&oid) {

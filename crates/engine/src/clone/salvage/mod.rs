@@ -43,7 +43,7 @@ use super::{
 };
 use crate::{
     checkout::Workers,
-    indexing::arrive::{self, Arrival, Program},
+    indexing::incoming::{self, Program, StoreOptions},
 };
 
 /// The directory of the packs that are set aside, in the Git directory.
@@ -182,7 +182,7 @@ fn salvage(
     interrupt: &AtomicBool,
 ) -> Result<Option<Vec<ObjectId>>, Error> {
     let packs = transfer.join("pack");
-    let arrival = arrival(transfer, wanted, interrupt);
+    let store_options = store_options(transfer, wanted, interrupt);
     let (mut leads, mut whole) = (Vec::new(), 0);
     for path in tidied(&packs).map_err(io_error("opendir", &packs))? {
         if is_indexed(&path) {
@@ -190,21 +190,21 @@ fn salvage(
             continue;
         }
         let meter = indexing::Meter::default();
-        let options = indexing::Options { meter: &meter, ..arrival.options() };
-        let finish = wanted.arrival.finish();
-        match crate::indexing::salvage(&path, arrival.target(), &finish, &options) {
+        let options = indexing::Options { meter: &meter, ..store_options.options() };
+        let finish = wanted.pack_settings.finish();
+        match crate::indexing::salvage(&path, store_options.target(), &finish, &options) {
             Ok(None) => {}
             Ok(Some(salvaged)) => {
                 whole += 1;
                 leads.extend(salvaged.first_commits);
             }
-            Err(_) if interrupt.load(Ordering::Relaxed) => return Err(arrive::Error::Interrupted.into()),
+            Err(_) if interrupt.load(Ordering::Relaxed) => return Err(incoming::Error::Interrupted.into()),
             // The file is damaged: what a disk lost cannot be told from what a server forged.
             Err(crate::indexing::Error::Pack(error)) if !matches!(error, indexing::Error::Read(_)) => {
                 return Ok(None);
             }
             Err(cause) => {
-                return Err(arrive::Error::Refused { program: Program::IndexPack, cause }.into());
+                return Err(incoming::Error::Refused { program: Program::IndexPack, cause }.into());
             }
         }
     }
@@ -232,11 +232,15 @@ fn tidied(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The treatment of a pack that arrives in `objects`.
-fn arrival<'a>(objects: &'a Path, wanted: &'a Wanted<'_>, interrupt: &'a AtomicBool) -> Arrival<'a> {
-    Arrival {
+fn store_options<'a>(
+    objects: &'a Path,
+    wanted: &'a Wanted<'_>,
+    interrupt: &'a AtomicBool,
+) -> StoreOptions<'a> {
+    StoreOptions {
         objects,
         hash: wanted.hash,
-        settings: wanted.arrival,
+        settings: wanted.pack_settings,
         fsync: wanted.fsync,
         shared: wanted.shared,
         existing: None,
@@ -247,7 +251,7 @@ fn arrival<'a>(objects: &'a Path, wanted: &'a Wanted<'_>, interrupt: &'a AtomicB
         observer: None,
         rules: None,
         say: &|_| {},
-        keeps_beginning: true,
+        keeps_partial: true,
     }
 }
 

@@ -11,7 +11,7 @@ use repo::{
     wire::{self, Connection, Limits},
 };
 
-use super::{Error, Event, Wanted, arrival, arrive};
+use super::{Error, Event, Wanted, incoming, store_options};
 use crate::clone::server::Tips;
 
 /// The most objects of one request. It stays below 1 MiB, the longest request that many http
@@ -97,7 +97,7 @@ impl<'a> Requests<'a> {
 
     fn request(&mut self, names: &[ObjectId], haves: &[ObjectId], omits: bool) -> Result<Answer, Error> {
         if self.interrupt.load(Ordering::Relaxed) {
-            return Err(arrive::Error::Interrupted.into());
+            return Err(incoming::Error::Interrupted.into());
         }
         let (events, wanted) = (self.events, self.wanted);
         let texts = |text: &[u8]| events(Event::Remote(text));
@@ -139,9 +139,9 @@ impl<'a> Requests<'a> {
             counter.store(0, Ordering::Relaxed);
         }
         let (aborted, mut stream) = (stream.aborted(), stream);
-        let arrival = arrival(self.transfer, wanted, self.interrupt);
-        let arrived = arrive::take(&mut stream, &arrival);
-        arrived.map_err(|error| match aborted.load(Ordering::Relaxed) {
+        let store_options = store_options(self.transfer, wanted, self.interrupt);
+        let stored = incoming::store_pack(&mut stream, &store_options);
+        stored.map_err(|error| match aborted.load(Ordering::Relaxed) {
             true => Error::Aborted,
             false => error.into(),
         })?;

@@ -16,7 +16,7 @@ use repo::objects::{Objects, Reader};
 use super::Error;
 use crate::{
     crew::{self, Tuning, Workers},
-    indexing::arrive,
+    indexing::incoming,
 };
 
 /// The seen objects are in so many sets, so that threads rarely wait for each other.
@@ -106,7 +106,7 @@ impl<'a> Walk<'a> {
             },
         );
         if self.interrupt.load(Ordering::Relaxed) {
-            return Err(arrive::Error::Interrupted.into());
+            return Err(incoming::Error::Interrupted.into());
         }
         match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(error) => Err(error),

@@ -32,7 +32,7 @@ use crate::{
         connected::{self, Connected},
         shallow::Shallow,
     },
-    indexing::arrive::{self, Arrival, Keeping, Purpose, Settings},
+    indexing::incoming::{self, Keeping, Purpose, Settings, StoreOptions},
     look::{LookError, protect},
     workspace::base::index_of,
 };
@@ -153,7 +153,7 @@ fn install(stock: &Stock<'_>, pack: &mut sys::File, digest: &Digest) -> Result<(
     let rules = rules.map(|rules| if promisor.is_some() { Rules::strict(repo.hash()) } else { rules });
     let existing = repo.stored_objects();
     let meter = Meter::default();
-    let arrival = Arrival {
+    let store_options = StoreOptions {
         objects: repo.objects_dir(),
         hash: repo.hash(),
         settings: &settings,
@@ -167,11 +167,11 @@ fn install(stock: &Stock<'_>, pack: &mut sys::File, digest: &Digest) -> Result<(
         observer: None,
         rules: rules.as_ref(),
         say: &|_| {},
-        keeps_beginning: false,
+        keeps_partial: false,
     };
-    match arrive::take(pack, &arrival) {
+    match incoming::store_pack(pack, &store_options) {
         Ok(_) => Ok(()),
-        Err(arrive::Error::Interrupted) => Err(Error::Interrupted),
+        Err(incoming::Error::Interrupted) => Err(Error::Interrupted),
         Err(source) => {
             let (remote, path) = (address(context.remote), digest.path());
             Err(Error::Pack { remote, path, source: Box::new(source) })

@@ -12,7 +12,7 @@ use repo::{
     objects::Objects,
 };
 
-use super::{Arrival, Arrived, Error, Program, keep_pack, refused};
+use super::{Error, Program, StoreOptions, Stored, keep_pack, refused};
 
 /// Passes objects to two observers.
 struct Both<'a> {
@@ -40,21 +40,25 @@ impl Observer for Both<'_> {
 }
 
 /// Reads a pack, checks its objects, and publishes it.
-pub(super) fn take(source: Source<'_>, arrival: &Arrival<'_>, count: u32) -> Result<Arrived, Error> {
-    let rules = arrival.rules.expect("the caller has rules").clone();
-    let checker = Checker::new(rules, arrival.settings.big_file_threshold);
-    let both = Both { checker: &checker, next: arrival.observer };
-    let options = indexing::Options { observer: Some(&both), ..arrival.options() };
-    let say = arrival.say;
-    let judge = || Ok(checker.verdict(&mut |line| say(line))?);
+pub(super) fn store_pack(
+    source: Source<'_>,
+    store_options: &StoreOptions<'_>,
+    count: u32,
+) -> Result<Stored, Error> {
+    let rules = store_options.rules.expect("the caller has rules").clone();
+    let checker = Checker::new(rules, store_options.settings.big_file_threshold);
+    let both = Both { checker: &checker, next: store_options.observer };
+    let options = indexing::Options { observer: Some(&both), ..store_options.options() };
+    let say = store_options.say;
+    let validate = || Ok(checker.verdict(&mut |line| say(line))?);
     // Git reads the pack's name from `index-pack` only if it keeps the pack under a `.keep` file.
-    let is_kept = arrival.settings.keeping.keeps(count);
+    let is_kept = store_options.settings.keeping.keeps(count);
     let program = if is_kept { Program::IndexPack } else { Program::NamedPack };
-    let arrived = keep_pack(source, arrival, count, &options, &judge)
-        .map_err(|cause| refused(arrival, program, cause))?;
-    let objects = Objects::new(arrival.objects, arrival.hash);
+    let stored = keep_pack(source, store_options, count, &options, &validate)
+        .map_err(|cause| refused(store_options, program, cause))?;
+    let objects = Objects::new(store_options.objects, store_options.hash);
     match checker.finish(&objects, Absent::Ignored, &mut |line| say(line)) {
-        Ok(_) => Ok(arrived),
-        Err(cause) => Err(refused(arrival, Program::NamedPack, cause.into())),
+        Ok(_) => Ok(stored),
+        Err(cause) => Err(refused(store_options, Program::NamedPack, cause.into())),
     }
 }

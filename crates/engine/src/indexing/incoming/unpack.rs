@@ -20,8 +20,8 @@ use store::{
     pack::{Staged, Writing},
 };
 
-use super::{Arrival, Arrived};
-use crate::indexing::{Error, judge};
+use super::{StoreOptions, Stored};
+use crate::indexing::{Error, verify_trailer};
 
 /// An observer that stages all objects.
 struct Unpacker<'a> {
@@ -60,25 +60,25 @@ impl Observer for Unpacker<'_> {
 }
 
 /// Reads a pack, and publishes its objects as loose objects.
-pub(super) fn unpack(source: Source<'_>, arrival: &Arrival<'_>) -> Result<Arrived, Error> {
+pub(super) fn unpack(source: Source<'_>, store_options: &StoreOptions<'_>) -> Result<Stored, Error> {
     let unpacker = Unpacker {
         transaction: Transaction::new(Options {
-            shared: arrival.shared,
-            level: arrival.settings.level,
+            shared: store_options.shared,
+            level: store_options.settings.level,
             pack_on_add: PackOnAdd::Never,
-            reverse_index: arrival.settings.reverse_index,
-            ..Options::new(arrival.objects, arrival.fsync)
+            reverse_index: store_options.settings.reverse_index,
+            ..Options::new(store_options.objects, store_options.fsync)
         }),
-        existing: arrival.existing,
-        next: arrival.observer,
+        existing: store_options.existing,
+        next: store_options.observer,
         failure: Mutex::default(),
     };
-    arrival.meter.unpacks.store(true, Ordering::Relaxed);
-    let options = indexing::Options { observer: Some(&unpacker), ..arrival.options() };
-    let mut staged = Staged::create(arrival.target(), Hashing::Inline, Writing::Direct)?;
+    store_options.meter.unpacks.store(true, Ordering::Relaxed);
+    let options = indexing::Options { observer: Some(&unpacker), ..store_options.options() };
+    let mut staged = Staged::create(store_options.target(), Hashing::Inline, Writing::Direct)?;
     let (mut pack, end) = indexing::scan(source, &options, &mut |bytes| staged.writer().write(bytes))?;
     let hashed = staged.writer().checkpoint().map_err(indexing::Error::Write)?;
-    judge(&end, hashed.checksum().expect("a pack is always hashed"))?;
+    verify_trailer(&end, hashed.checksum().expect("a pack is always hashed"))?;
     let map = sys::Map::of(staged.file()).map_err(|source| staged.error("map", source))?;
     pack.resolve(&map, None)?;
     let objects = pack.count();
@@ -93,7 +93,7 @@ pub(super) fn unpack(source: Source<'_>, arrival: &Arrival<'_>) -> Result<Arrive
         return Err(error.into());
     }
     unpacker.transaction.publish()?;
-    Ok(Arrived::Loose { objects })
+    Ok(Stored::Loose { objects })
 }
 
 impl Unpacker<'_> {

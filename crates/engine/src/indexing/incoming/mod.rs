@@ -30,8 +30,8 @@ pub use settings::{Keeping, Purpose, Settings, threads};
 
 use super::{Plan, receive};
 
-/// The inputs for storing a received pack.
-pub struct Arrival<'a> {
+/// The inputs of [`store_pack`].
+pub struct StoreOptions<'a> {
     /// The object directory to store the objects in.
     pub objects: &'a Path,
     /// The hash of the object names.
@@ -63,12 +63,12 @@ pub struct Arrival<'a> {
     /// Called with each message of the object checks.
     pub say: &'a dyn Fn(&Line),
     /// True to keep the temporary file of an incomplete pack.
-    pub keeps_beginning: bool,
+    pub keeps_partial: bool,
 }
 
 /// The result of storing a pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arrived {
+pub enum Stored {
     /// The pack had no objects. No file was written.
     Nothing,
     /// The objects are in one pack.
@@ -153,62 +153,63 @@ impl Error {
 }
 
 /// Reads one pack from `stream` and stores its objects.
-pub fn take(stream: &mut dyn Read, arrival: &Arrival<'_>) -> Result<Arrived, Error> {
+pub fn store_pack(stream: &mut dyn Read, store_options: &StoreOptions<'_>) -> Result<Stored, Error> {
     let mut before = [0; pack::HEADER_LEN];
-    let len = fill(stream, &mut before, arrival.interrupt);
-    let failed = |program| move |cause| refused(arrival, program, cause);
+    let len = fill(stream, &mut before, store_options.interrupt);
+    let failed = |program| move |cause| refused(store_options, program, cause);
     let before = &before[..len.map_err(failed(Program::IndexPack))?];
     // An invalid header is reported by the indexer.
     let count = pack::parse_header(before).unwrap_or(u32::MAX);
     let source = Source { stream, is_file: false, before };
-    if arrival.rules.is_some() {
-        checked::take(source, arrival, count)
-    } else if arrival.is_packed(count) {
-        keep_pack(source, arrival, count, &arrival.options(), &|| Ok(())).map_err(failed(Program::IndexPack))
+    if store_options.rules.is_some() {
+        checked::store_pack(source, store_options, count)
+    } else if store_options.is_packed(count) {
+        keep_pack(source, store_options, count, &store_options.options(), &|| Ok(()))
+            .map_err(failed(Program::IndexPack))
     } else {
-        unpack::unpack(source, arrival).map_err(failed(Program::UnpackObjects))
+        unpack::unpack(source, store_options).map_err(failed(Program::UnpackObjects))
     }
 }
 
-fn refused(arrival: &Arrival<'_>, program: Program, cause: super::Error) -> Error {
+fn refused(store_options: &StoreOptions<'_>, program: Program, cause: super::Error) -> Error {
     match cause {
         super::Error::Pack(indexing::Error::Interrupted) => Error::Interrupted,
-        _ if arrival.interrupt.load(Ordering::Relaxed) => Error::Interrupted,
+        _ if store_options.interrupt.load(Ordering::Relaxed) => Error::Interrupted,
         cause => Error::Refused { program, cause },
     }
 }
 
 fn keep_pack(
     source: Source<'_>,
-    arrival: &Arrival<'_>,
+    store_options: &StoreOptions<'_>,
     count: u32,
     options: &Options<'_>,
-    judge: &dyn Fn() -> Result<(), super::Error>,
-) -> Result<Arrived, super::Error> {
-    let is_small = !arrival.settings.keeping.keeps(count);
-    let keep = arrival.keep.as_ref().filter(|_| !is_small);
-    let mut marks: Vec<_> = keep.iter().map(|content| ("keep", (*content).clone())).collect();
+    validate: &dyn Fn() -> Result<(), super::Error>,
+) -> Result<Stored, super::Error> {
+    let is_small = !store_options.settings.keeping.keeps(count);
+    let keep = store_options.keep.as_ref().filter(|_| !is_small);
+    let mut companion_files: Vec<_> = keep.iter().map(|content| ("keep", (*content).clone())).collect();
     let content = |content: &Vec<u8>| if is_small { Vec::new() } else { content.clone() };
-    marks.extend(arrival.promisor.iter().map(|promisor| ("promisor", content(promisor))));
+    companion_files.extend(store_options.promisor.iter().map(|promisor| ("promisor", content(promisor))));
     let plan = Plan {
-        target: arrival.target(),
-        finish: &arrival.settings.finish(),
-        complete: arrival.existing.map(|_| arrival.settings.level),
-        marks,
+        target: store_options.target(),
+        finish: &store_options.settings.finish(),
+        complete: store_options.existing.map(|_| store_options.settings.level),
+        companion_files,
         on_end: &|| {},
-        judge,
-        keeps_beginning: arrival.keeps_beginning,
+        validate,
+        keeps_partial: store_options.keeps_partial,
     };
     if count == 0 {
         indexing::scan(source, options, &mut |_| Ok(()))?;
-        return Ok(Arrived::Nothing);
+        return Ok(Stored::Nothing);
     }
     let received = receive(source, options, plan)?;
-    let is_kept = keep.is_some() && received.marked;
-    Ok(Arrived::Pack { checksum: received.checksum, objects: received.objects, is_kept })
+    let is_kept = keep.is_some() && received.is_first_companion_new;
+    Ok(Stored::Pack { checksum: received.checksum, objects: received.objects, is_kept })
 }
 
-impl<'a> Arrival<'a> {
+impl<'a> StoreOptions<'a> {
     /// Returns true if the objects of a pack of `count` objects stay in the pack.
     fn is_packed(&self, count: u32) -> bool {
         self.promisor.is_some() || self.settings.keeping.keeps(count)
