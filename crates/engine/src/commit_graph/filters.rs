@@ -30,7 +30,7 @@ const KEPT: usize = 32 << 20;
 
 /// The options of the filters to write.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish {
+pub struct FilterOptions {
     /// The hash settings: version, number of hashes, and bits per entry.
     pub settings: Settings,
     /// Commits with more changed paths than this get a filter that matches every path.
@@ -75,24 +75,24 @@ enum Extent {
 }
 
 /// Returns the filters of `subjects`, in their order, with statistics. The limit of computed
-/// filters applies in this order. `show` gets the number of filters finished since its last call.
+/// filters applies in this order. `progress` gets the number of filters finished since its last call.
 pub(super) fn compute(
     objects: &Objects,
     old: Option<&Chain>,
-    wish: &Wish,
+    options: &FilterOptions,
     subjects: &[Subject],
     interrupt: &AtomicBool,
     warn: &mut dyn FnMut(String),
-    show: &(dyn Fn(usize) + Sync),
+    progress: &(dyn Fn(usize) + Sync),
 ) -> Result<(Vec<Bytes>, Counts), Error> {
     let mut filters: Vec<Bytes> = vec![Bytes::new(); subjects.len()];
     let (mut wanted, mut counts) = (Vec::new(), Counts::default());
-    let mut walker = Walker::new(objects, wish);
+    let mut walker = Walker::new(objects, options);
     for (at, subject) in subjects.iter().enumerate() {
         check(interrupt)?;
-        let may_compute = wish.max_new.is_none_or(|most| counts.computed < most);
+        let may_compute = options.max_new.is_none_or(|most| counts.computed < most);
         if let Some((bytes, version)) = old.and_then(|old| of_old(old, &subject.id, warn)) {
-            let fits = version == wish.settings.version;
+            let fits = version == options.settings.version;
             if fits || may_compute && walker.is_plain(subject)? {
                 filters[at] = bytes.to_vec();
                 let count = if fits { &mut counts.not_computed } else { &mut counts.upgraded };
@@ -109,11 +109,11 @@ pub(super) fn compute(
     }
     let batches: Vec<&[usize]> = wanted.chunks(BATCH).collect();
     let threads = if wanted.len() < BATCH { 1 } else { sys::cores().clamp(1, batches.len()) };
-    let mut walkers: Vec<Walker<'_>> = (0..threads).map(|_| Walker::new(objects, wish)).collect();
+    let mut walkers: Vec<Walker<'_>> = (0..threads).map(|_| Walker::new(objects, options)).collect();
     let made = parallel::map(&batches, &mut walkers, |walker, batch| {
         let filter = |&at: &usize| check(interrupt).and_then(|()| walker.filter(&subjects[at]));
         let made: Result<Vec<(Bytes, Extent)>, Error> = batch.iter().map(filter).collect();
-        show(batch.len());
+        progress(batch.len());
         made
     })?;
     for (at, (made, extent)) in wanted.into_iter().zip(made.into_iter().flatten()) {
@@ -158,7 +158,7 @@ type Entry = (Vec<u8>, format::Mode, ObjectId);
 struct Walker<'a> {
     reader: Reader<'a>,
     hash: HashKind,
-    wish: &'a Wish,
+    options: &'a FilterOptions,
     kept: HashMap<ObjectId, Arc<Vec<Entry>>>,
     kept_bytes: usize,
     /// Trees that were searched for bytes above 127. The value is true if a path in the tree has
@@ -175,11 +175,11 @@ struct Pair {
 }
 
 impl<'a> Walker<'a> {
-    fn new(objects: &'a Objects, wish: &'a Wish) -> Walker<'a> {
+    fn new(objects: &'a Objects, options: &'a FilterOptions) -> Walker<'a> {
         Walker {
             reader: objects.reader(),
             hash: objects.hash(),
-            wish,
+            options,
             kept: HashMap::new(),
             kept_bytes: 0,
             searched: HashMap::new(),
@@ -225,16 +225,16 @@ impl<'a> Walker<'a> {
             };
             let (old, new) = (side(self, pair.old)?, side(self, pair.new)?);
             difference.compare(&old, &new, &pair.prefix);
-            if difference.changes > self.wish.max_paths {
+            if difference.changes > self.options.max_paths {
                 return Ok((TOO_LARGE.to_vec(), Extent::TooMuch));
             }
         }
         let paths = &difference.paths;
-        if paths.len() > self.wish.max_paths {
+        if paths.len() > self.options.max_paths {
             return Ok((TOO_LARGE.to_vec(), Extent::TooMuch));
         }
         let extent = if paths.is_empty() { Extent::Nothing } else { Extent::Some };
-        Ok((self.wish.settings.filter(paths.iter().map(Vec::as_slice)), extent))
+        Ok((self.options.settings.filter(paths.iter().map(Vec::as_slice)), extent))
     }
 
     /// Returns true if no path of the commit and its first parent contains a byte above 127.

@@ -8,7 +8,7 @@ const MAX_LEVEL: u32 = 0x3fff_ffff;
 
 /// The generation numbers of a commit, as stored in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub(super) struct GenerationNumbers {
     /// The topological level: the number of commits on the longest path to a root, at most
     /// `MAX_LEVEL`.
     pub(super) level: u32,
@@ -23,8 +23,8 @@ impl Build<'_> {
         chosen: &[u32],
         below: &[Layer],
         with_dates: bool,
-    ) -> Result<Vec<Numbers>, Error> {
-        let mut numbers: Vec<Option<Numbers>> = vec![None; self.commits.nodes.len()];
+    ) -> Result<Vec<GenerationNumbers>, Error> {
+        let mut numbers: Vec<Option<GenerationNumbers>> = vec![None; self.commits.nodes.len()];
         let mut is_chosen = vec![false; self.commits.nodes.len()];
         chosen.iter().for_each(|&number| is_chosen[number as usize] = true);
         let mut pending = Vec::new();
@@ -52,29 +52,29 @@ impl Build<'_> {
                     continue;
                 }
                 let known = parents.iter().filter_map(|&parent| numbers[parent as usize]);
-                let most = known.fold(Numbers::default(), |most, parent| Numbers {
+                let most = known.fold(GenerationNumbers::default(), |most, parent| GenerationNumbers {
                     level: most.level.max(parent.level),
                     generation: most.generation.max(parent.generation),
                 });
                 let date = self.commits.get(number).map_or(0, |commit| commit.date);
                 let generation = most.generation.wrapping_add(1).max(date);
-                numbers[number as usize] = Some(Numbers {
+                numbers[number as usize] = Some(GenerationNumbers {
                     level: (most.level + 1).min(MAX_LEVEL),
                     generation: if with_dates { generation } else { 0 },
                 });
                 pending.pop();
             }
-            (self.show)(Stage::Levels, done + 1, chosen.len());
+            (self.progress)(Stage::Levels, done + 1, chosen.len());
         }
         if with_dates {
-            (self.show)(Stage::Generations, chosen.len(), chosen.len());
+            (self.progress)(Stage::Generations, chosen.len(), chosen.len());
         }
         let number = |&number: &u32| numbers[number as usize].unwrap_or_default();
         Ok(chosen.iter().map(number).collect())
     }
 
     /// Returns the generation numbers of a commit in a layer that stays.
-    fn below(&self, number: u32, below: &[Layer]) -> Result<Numbers, Error> {
+    fn below(&self, number: u32, below: &[Layer]) -> Result<GenerationNumbers, Error> {
         let id = self.commits.id(number);
         let lost = || Error::Commit(id);
         let (layer, n) = chain::find_in(below, &id).ok_or_else(lost)?;
@@ -84,6 +84,6 @@ impl Build<'_> {
             return Err(Error::NoLevels);
         }
         let generation = old.generation(layer, n).map_err(|text| Error::Graph(text.to_owned()))?;
-        Ok(Numbers { level, generation })
+        Ok(GenerationNumbers { level, generation })
     }
 }

@@ -5,7 +5,7 @@ use format::{
     commit_graph::{self, LARGE_OFFSET, LAST_PARENT, MORE_PARENTS, NO_PARENT},
 };
 
-use super::{Error, Layer, Wish, chain, commits::Commits, generations::Numbers};
+use super::{Error, FilterOptions, Layer, chain, commits::Commits, generations::GenerationNumbers};
 
 /// The bits of a date that the file format can store.
 const DATE_BITS: u64 = (1 << 34) - 1;
@@ -16,7 +16,7 @@ pub(super) struct Layout<'a> {
     /// The numbers of the commits to write, sorted by object name.
     pub(super) chosen: &'a [u32],
     pub(super) below: &'a [Layer],
-    pub(super) numbers: &'a [Numbers],
+    pub(super) numbers: &'a [GenerationNumbers],
     /// True if generation numbers of version 2 are written.
     pub(super) generations: bool,
 }
@@ -27,7 +27,7 @@ impl Layout<'_> {
     pub(super) fn content(
         &self,
         hash: HashKind,
-        filters: Option<&(Wish, Vec<Vec<u8>>)>,
+        filters: Option<&(FilterOptions, Vec<Vec<u8>>)>,
     ) -> Result<(Vec<Vec<u8>>, usize), Error> {
         let names = || self.chosen.iter().map(|&number| self.commits.id(number));
         let lookup: Vec<u8> = names().flat_map(|id| id.as_bytes().to_vec()).collect();
@@ -44,8 +44,8 @@ impl Layout<'_> {
         if !edges.is_empty() {
             chunks.push((*b"EDGE", edges));
         }
-        if let Some((wish, filters)) = filters {
-            let (ends, bytes) = join_filters(wish, filters);
+        if let Some((options, filters)) = filters {
+            let (ends, bytes) = join_filters(options, filters);
             chunks.push((*b"BIDX", ends));
             chunks.push((*b"BDAT", bytes));
         }
@@ -124,8 +124,8 @@ impl Layout<'_> {
     }
 }
 
-fn join_filters(wish: &Wish, filters: &[Vec<u8>]) -> (Vec<u8>, Vec<u8>) {
-    let settings = wish.settings;
+fn join_filters(options: &FilterOptions, filters: &[Vec<u8>]) -> (Vec<u8>, Vec<u8>) {
+    let settings = options.settings;
     let mut bytes: Vec<u8> =
         [settings.version, settings.hashes, settings.bits].iter().flat_map(|it| it.to_be_bytes()).collect();
     let (mut ends, mut end) = (Vec::new(), 0_u32);

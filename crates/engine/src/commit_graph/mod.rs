@@ -23,7 +23,7 @@ use format::ObjectId;
 use repo::objects::{Objects, Reader};
 
 pub use chain::{Chain, Found, Layer, Sources};
-pub use filters::{Counts, Wish};
+pub use filters::{Counts, FilterOptions};
 pub use packs::Error as PackError;
 pub use verify::{Verdict, verify};
 
@@ -100,7 +100,7 @@ pub struct Request<'a> {
     /// True if generation numbers of version 2 are written.
     pub generations: bool,
     /// The options of changed-path filters; `None` writes none.
-    pub filters: Option<Wish>,
+    pub filters: Option<FilterOptions>,
     /// Raised to stop the work.
     pub interrupt: &'a AtomicBool,
 }
@@ -134,7 +134,7 @@ pub struct Plan {
 
 /// Receives progress: the stage, the number of finished items, and the total, or 0 if it is
 /// unknown.
-pub type Show<'s> = &'s (dyn Fn(Stage, usize, usize) + Sync);
+pub type Progress<'s> = &'s (dyn Fn(Stage, usize, usize) + Sync);
 
 /// The limit of commits in a graph.
 const MOST: usize = 0x7fff_ffff;
@@ -149,10 +149,10 @@ fn check(interrupt: &AtomicBool) -> Result<(), Error> {
 pub fn plan(
     request: &Request<'_>,
     warn: &mut dyn FnMut(String),
-    show: Show<'_>,
+    progress: Progress<'_>,
 ) -> Result<Option<Plan>, Error> {
     let readers = (0..sys::cores().max(1)).map(|_| request.objects.reader()).collect();
-    let mut build = Build { request, commits: Commits::default(), readers, show };
+    let mut build = Build { request, commits: Commits::default(), readers, progress };
     let tips = build.tips()?;
     let closed = build.close(tips)?;
     let mut chosen: Vec<u32> = closed.into_iter().filter(|&number| build.is_new(number)).collect();
@@ -173,7 +173,7 @@ struct Build<'a> {
     request: &'a Request<'a>,
     commits: Commits,
     readers: Vec<Reader<'a>>,
-    show: Show<'a>,
+    progress: Progress<'a>,
 }
 
 impl Build<'_> {
@@ -206,7 +206,7 @@ impl Build<'_> {
                 }
             }
         }
-        (self.show)(Stage::Finding, packed.len(), 0);
+        (self.progress)(Stage::Finding, packed.len(), 0);
         // Packed commits get the lowest numbers, which the limit of filters relies on.
         for id in &packed {
             self.commits.number(*id);
@@ -254,7 +254,7 @@ impl Build<'_> {
                 return Err(Error::Commit(self.commits.id(lost)));
             }
             all.extend(&next);
-            (self.show)(Stage::Expanding, all.len(), 0);
+            (self.progress)(Stage::Expanding, all.len(), 0);
             let grows = |number: &&u32| is_replaced || self.in_old(**number).is_none();
             next =
                 next.iter().filter(grows).flat_map(|&number| self.commits.parents(number).to_vec()).collect();
@@ -314,7 +314,7 @@ impl Build<'_> {
             absorbed.extend((0..layer.graph.count()).map(|n| self.commits.number(layer.graph.id(n))));
         }
         self.read(&absorbed)?;
-        (self.show)(Stage::Merging, absorbed.len(), 0);
+        (self.progress)(Stage::Merging, absorbed.len(), 0);
         // Commits that no longer exist are omitted.
         absorbed.retain(|&number| self.commits.get(number).is_some());
         chosen.extend(absorbed);
@@ -327,9 +327,9 @@ impl Build<'_> {
         let below: &[Layer] = request.old.map_or(&[], |old| &old.layers[..kept]);
         let generations = below.last().map_or(request.generations, |layer| layer.graph.has_generations());
         let numbers = self.generations(chosen, below, generations)?;
-        let made = request.filters.map(|wish| {
-            let made = self.filters(chosen, &numbers, &wish, warn);
-            made.map(|(filters, counts)| ((wish, filters), counts))
+        let made = request.filters.map(|options| {
+            let made = self.filters(chosen, &numbers, &options, warn);
+            made.map(|(filters, counts)| ((options, filters), counts))
         });
         let (filters, counts) = made.transpose()?.unzip();
         let layout = layout::Layout { commits: &self.commits, chosen, below, numbers: &numbers, generations };
@@ -341,8 +341,8 @@ impl Build<'_> {
     fn filters(
         &self,
         chosen: &[u32],
-        numbers: &[generations::Numbers],
-        wish: &Wish,
+        numbers: &[generations::GenerationNumbers],
+        options: &FilterOptions,
         warn: &mut dyn FnMut(String),
     ) -> Result<(Vec<Vec<u8>>, Counts), Error> {
         let mut order: Vec<usize> = (0..chosen.len()).collect();
@@ -375,14 +375,21 @@ impl Build<'_> {
         };
         let subjects = order.iter().map(subject).collect::<Result<Vec<_>, Error>>()?;
         let done = AtomicUsize::new(0);
-        let show = |count: usize| {
+        let progress = |count: usize| {
             let done = done.fetch_add(count, Ordering::Relaxed) + count;
-            (self.show)(Stage::Filters, done, chosen.len());
+            (self.progress)(Stage::Filters, done, chosen.len());
         };
         let request = self.request;
-        let (made, counts) =
-            filters::compute(request.objects, request.old, wish, &subjects, request.interrupt, warn, &show)?;
-        (self.show)(Stage::Filters, chosen.len(), chosen.len());
+        let (made, counts) = filters::compute(
+            request.objects,
+            request.old,
+            options,
+            &subjects,
+            request.interrupt,
+            warn,
+            &progress,
+        )?;
+        (self.progress)(Stage::Filters, chosen.len(), chosen.len());
         let mut sorted = vec![Vec::new(); chosen.len()];
         order.into_iter().zip(made).for_each(|(at, filter)| sorted[at] = filter);
         Ok((sorted, counts))

@@ -48,14 +48,14 @@ struct Parsed {
     generation: u64,
 }
 
-/// Verifies the highest layer, or all layers. `show` gets the number of commits checked so far.
+/// Verifies the highest layer, or all layers. `progress` gets the number of commits checked so far.
 /// Once `interrupt` is set, the check ends early.
 pub fn verify(
     objects: &Objects,
     chain: &Chain,
     only_tip: bool,
     interrupt: &AtomicBool,
-    show: &mut dyn FnMut(usize),
+    progress: &mut dyn FnMut(usize),
 ) -> Verdict {
     let mut check = Check {
         chain,
@@ -69,7 +69,7 @@ pub fn verify(
     };
     let layers = (0..chain.layers.len()).rev().take(if only_tip { 1 } else { usize::MAX });
     for layer in layers {
-        if let Err(stop) = check.layer(layer, show) {
+        if let Err(stop) = check.layer(layer, progress) {
             match stop {
                 Stop::Fatal(message) => check.verdict.fatal = Some(message),
                 Stop::Unreadable => check.verdict.unreadable_commit = true,
@@ -107,7 +107,7 @@ impl Check<'_> {
         self.verdict.lines.push(line);
     }
 
-    fn layer(&mut self, number: usize, show: &mut dyn FnMut(usize)) -> Result<(), Stop> {
+    fn layer(&mut self, number: usize, progress: &mut dyn FnMut(usize)) -> Result<(), Stop> {
         let graph = &self.chain.layers[number].graph;
         if !graph.has_valid_checksum() {
             self.report("the commit-graph file has incorrect checksum and is likely corrupt".to_owned());
@@ -134,7 +134,7 @@ impl Check<'_> {
         if self.error & !2 != 0 {
             return Ok(());
         }
-        self.commits(number, show)
+        self.commits(number, progress)
     }
 
     /// Checks a value of the fan-out table.
@@ -189,7 +189,7 @@ impl Check<'_> {
         Ok(true)
     }
 
-    fn commits(&mut self, number: usize, show: &mut dyn FnMut(usize)) -> Result<(), Stop> {
+    fn commits(&mut self, number: usize, progress: &mut dyn FnMut(usize)) -> Result<(), Stop> {
         let graph = &self.chain.layers[number].graph;
         let (mut zero, mut non_zero) = (None, None);
         for n in 0..graph.count() {
@@ -197,7 +197,7 @@ impl Check<'_> {
                 return Err(Stop::Interrupted);
             }
             self.seen += 1;
-            show(self.seen);
+            progress(self.seen);
             let id = graph.id(n);
             let Some(of_graph) = self.known.get(&id).and_then(|known| known.parsed.clone()) else { continue };
             let of_object = match self.reader.read(&id) {

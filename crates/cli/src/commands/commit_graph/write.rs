@@ -7,7 +7,7 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
-    commit_graph::{self, Chain, PackError, Plan, Split, Tips, Wish},
+    commit_graph::{self, Chain, FilterOptions, PackError, Plan, Split, Tips},
     worktree::prune::Expire,
 };
 use format::{Kind, ObjectId, commit_graph::bloom};
@@ -30,8 +30,8 @@ const NO_LIMIT: i32 = -1;
 const MAX_PATHS: u64 = 512;
 
 /// Traces Git's statistics about filters.
-fn trace_filters(wish: Option<&Wish>, plan: &Plan) {
-    let (Some(wish), Some(counts)) = (wish, plan.filters) else { return };
+fn trace_filters(options: Option<&FilterOptions>, plan: &Plan) {
+    let (Some(options), Some(counts)) = (options, plan.filters) else { return };
     for (label, number) in [
         ("filter-computed", counts.computed),
         ("filter-not-computed", counts.not_computed),
@@ -41,8 +41,8 @@ fn trace_filters(wish: Option<&Wish>, plan: &Plan) {
     ] {
         trace::data(1, "commit-graph", label, &number.to_string());
     }
-    let bloom::Settings { version, hashes, bits } = wish.settings;
-    let (max, start) = (wish.max_paths, "{\"hash_version\":");
+    let bloom::Settings { version, hashes, bits } = options.settings;
+    let (max, start) = (options.max_paths, "{\"hash_version\":");
     let settings = format!(
         "{start}{version},\"num_hashes\":{hashes},\"bits_per_entry\":{bits},\"max_changed_paths\":{max}}}"
     );
@@ -75,9 +75,10 @@ impl Desk<'_> {
         let old = found.chain.as_ref();
         let limit = request.max_new_filters.map_or(max_new, |limit| limit.or(Some(NO_LIMIT)));
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-        let wish = self.wish(request.changed_paths.or(configured.filter(|on| *on)), old, version, limit)?;
-        let Some(plan) = self.plan(request, &place, &objects, old, tips, wish)? else { return Ok(0) };
-        trace_filters(wish.as_ref(), &plan);
+        let options =
+            self.filter_options(request.changed_paths.or(configured.filter(|on| *on)), old, version, limit)?;
+        let Some(plan) = self.plan(request, &place, &objects, old, tips, options)? else { return Ok(0) };
+        trace_filters(options.as_ref(), &plan);
         self.run.interrupt.check()?;
         let lock = lock.unwrap_or_else(|| files::lock(&path, &self.settings.locks))?;
         self.publish(request, &place, old, &plan, lock)?;
@@ -114,7 +115,7 @@ impl Desk<'_> {
         objects: &Objects,
         old: Option<&Chain>,
         tips: Tips,
-        filters: Option<Wish>,
+        filters: Option<FilterOptions>,
     ) -> Result<Option<Plan>, Failure> {
         let bars = Bars::new(self.shows, self.settings.progress_delay);
         let asked = commit_graph::Request {
@@ -237,13 +238,13 @@ impl Desk<'_> {
     }
 
     /// Returns the settings for new filters, or `None` if none are made.
-    fn wish(
+    fn filter_options(
         &self,
         asked: Option<bool>,
         old: Option<&Chain>,
         version: i32,
         max_new: Option<usize>,
-    ) -> Result<Option<Wish>, Failure> {
+    ) -> Result<Option<FilterOptions>, Failure> {
         let variable = |name| {
             let text = self.run.variable(name).and_then(|value| std::str::from_utf8(value).ok());
             text.and_then(|text| text.parse::<u64>().ok())
@@ -272,7 +273,7 @@ impl Desk<'_> {
             max_paths = MAX_PATHS;
         }
         settings.version = if settings.version == 2 { 2 } else { 1 };
-        Ok(Some(Wish { settings, max_paths: max_paths as usize, max_new }))
+        Ok(Some(FilterOptions { settings, max_paths: max_paths as usize, max_new }))
     }
 
     fn publish(
