@@ -193,16 +193,16 @@ impl Build<'_> {
             let tip = &old.tip().graph;
             ids.extend((0..tip.count()).map(|n| tip.id(n)));
         }
-        let place = |number: usize| {
-            packs::place(&request.sources.dirs[number], &request.shown[number], request.sources.hash)
+        let pack_dir = |number: usize| {
+            packs::pack_dir(&request.sources.dirs[number], &request.shown[number], request.sources.hash)
         };
         match &request.tips {
             Tips::Commits(commits) => ids.extend(commits),
-            Tips::Packs(names) => packed = packs::commits(&place(request.target), names)?,
+            Tips::Packs(names) => packed = packs::commits(&pack_dir(request.target), names)?,
             Tips::AllPacks => {
                 for number in 0..request.sources.dirs.len() {
-                    let place = place(number);
-                    packed.extend(packs::commits(&place, &packs::all(&place))?);
+                    let pack_dir = pack_dir(number);
+                    packed.extend(packs::commits(&pack_dir, &packs::all(&pack_dir))?);
                 }
             }
         }

@@ -16,7 +16,7 @@ use format::{
 };
 use sys::{Advice, Map, by_path};
 
-use crate::{crew::parallel, midx::Place};
+use crate::{crew::parallel, midx::PackDir};
 
 /// The reason why the commits of a pack could not be listed.
 #[derive(Debug, thiserror::Error)]
@@ -34,44 +34,44 @@ pub enum Error {
 }
 
 /// Returns the commits of the packs with these index file names, pack after pack.
-pub(super) fn commits(place: &Place, names: &[BString]) -> Result<Vec<ObjectId>, Error> {
+pub(super) fn commits(pack_dir: &PackDir, names: &[BString]) -> Result<Vec<ObjectId>, Error> {
     let threads = sys::cores().clamp(1, names.len().max(1));
-    let found = parallel::map(names, &mut vec![(); threads], |(), name| of_pack(place, name))?;
+    let found = parallel::map(names, &mut vec![(); threads], |(), name| of_pack(pack_dir, name))?;
     Ok(found.concat())
 }
 
 /// Returns the names of the index files in a pack directory, the most recently modified pack first,
 /// which is Git's order.
-pub(super) fn all(place: &Place) -> Vec<BString> {
-    let names = by_path::list(&place.dir).unwrap_or_default().into_iter();
+pub(super) fn all(pack_dir: &PackDir) -> Vec<BString> {
+    let names = by_path::list(&pack_dir.path).unwrap_or_default().into_iter();
     let names = names.map(|(name, _)| BString::from(name.into_encoded_bytes()));
     let mut packs: Vec<_> = names
         .filter(|name| name.ends_with(b".idx") && !is_temporary(name))
-        .filter_map(|name| Some((std::cmp::Reverse(place.modified(&name)?), name)))
+        .filter_map(|name| Some((std::cmp::Reverse(pack_dir.modified(&name)?), name)))
         .collect();
     packs.sort();
     packs.into_iter().map(|(_, name)| name).collect()
 }
 
-fn of_pack(place: &Place, name: &BString) -> Result<Vec<ObjectId>, Error> {
-    let shown = place.show(name);
-    if !name.ends_with(b".idx") || place.modified(name).is_none() {
+fn of_pack(pack_dir: &PackDir, name: &BString) -> Result<Vec<ObjectId>, Error> {
+    let shown = pack_dir.display_path(name);
+    if !name.ends_with(b".idx") || pack_dir.modified(name).is_none() {
         return Err(Error::Missing(shown));
     }
-    let index = place
+    let index = pack_dir
         .open_index(name)
         .map_err(|bad| Error::Index { why: bad.message(&shown), path: shown.clone() })?;
-    let path = place.dir.join(sys::os_str(name)).with_extension("pack");
+    let path = pack_dir.path.join(sys::os_str(name)).with_extension("pack");
     let map = by_path::open(&path).and_then(|file| Map::of(&file));
     let map = map.map_err(|_| Error::Missing(shown))?;
     let _ = map.advise(Advice::Sequential);
-    Scan { index: &index, map: &map, place }.run()
+    Scan { index: &index, map: &map, pack_dir }.run()
 }
 
 struct Scan<'a> {
     index: &'a Idx<Map>,
     map: &'a Map,
-    place: &'a Place,
+    pack_dir: &'a PackDir,
 }
 
 impl Scan<'_> {
@@ -119,15 +119,15 @@ impl Scan<'_> {
     /// Parses the header of the entry at `offset`. Returns its storage type, and for a ref delta
     /// the object name of its base.
     fn header(&self, offset: u64) -> Option<(Stored, Option<ObjectId>)> {
-        let end = self.map.len().checked_sub(self.place.hash.len())?;
+        let end = self.map.len().checked_sub(self.pack_dir.hash.len())?;
         let bytes = self.map[..end].get(usize::try_from(offset).ok()?..)?;
-        let entry = pack::parse_entry(bytes, self.place.hash).ok()?;
-        let name = &bytes[entry.len.checked_sub(self.place.hash.len()).unwrap_or(entry.len)..entry.len];
-        Some((entry.stored, ObjectId::from_bytes(self.place.hash, name)))
+        let entry = pack::parse_entry(bytes, self.pack_dir.hash).ok()?;
+        let name = &bytes[entry.len.checked_sub(self.pack_dir.hash.len()).unwrap_or(entry.len)..entry.len];
+        Some((entry.stored, ObjectId::from_bytes(self.pack_dir.hash, name)))
     }
 }
 
 /// Returns the location of the packs of an object directory.
-pub(super) fn place(objects: &Path, shown: &Path, hash: format::HashKind) -> Place {
-    Place { dir: objects.join("pack"), shown: shown.join("pack"), hash }
+pub(super) fn pack_dir(objects: &Path, shown: &Path, hash: format::HashKind) -> PackDir {
+    PackDir { path: objects.join("pack"), shown: shown.join("pack"), hash }
 }

@@ -6,7 +6,7 @@ use bstr::{BString, ByteSlice as _};
 use format::midx::Midx;
 use sys::{Map, by_path};
 
-use super::{Error, Place, sibling};
+use super::{Error, PackDir, sibling};
 
 /// An unused pack.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ const ENDINGS: [&str; 6] = ["idx", "pack", "rev", "bitmap", "promisor", "mtimes"
 /// Returns the packs of `midx` to which no object refers, sorted by name. Omits packs with a
 /// `.keep` file and cruft packs. Also omits names with a slash, because such a name may be an alias
 /// of a used pack or lead out of the directory.
-pub fn unused(place: &Place, midx: &Midx<Map>) -> Result<Vec<Unused>, Error> {
+pub fn unused(pack_dir: &PackDir, midx: &Midx<Map>) -> Result<Vec<Unused>, Error> {
     let names: Vec<&[u8]> = midx.pack_names().collect();
     let mut is_used = vec![false; names.len()];
     for n in 0..midx.count() {
@@ -31,22 +31,23 @@ pub fn unused(place: &Place, midx: &Midx<Map>) -> Result<Vec<Unused>, Error> {
         let bad = Error::PackNumber { pack, packs: names.len() };
         *is_used.get_mut(pack as usize).ok_or(bad)? = true;
     }
-    let has = |name: &[u8], ending| !matches!(by_path::stat(&sibling(&place.dir, name, ending)), Ok(None));
+    let has =
+        |name: &[u8], ending| !matches!(by_path::stat(&sibling(&pack_dir.path, name, ending)), Ok(None));
     let unused = names.into_iter().zip(is_used).filter(|(name, is_used)| {
         !is_used
             && !name.contains(&b'/')
-            && place.modified(name).is_some()
+            && pack_dir.modified(name).is_some()
             && !has(name, "keep")
             && !has(name, "mtimes")
     });
-    Ok(unused.map(|(name, _)| Unused { name: name.into(), dir: place.dir.clone() }).collect())
+    Ok(unused.map(|(name, _)| Unused { name: name.into(), dir: pack_dir.path.clone() }).collect())
 }
 
 impl Unused {
     /// Returns the name of an object of this pack that `midx` does not find in another pack. It
     /// exists only if the multi-pack-index is wrong.
-    pub fn missing_elsewhere(&self, place: &Place, midx: &Midx<Map>) -> Option<format::ObjectId> {
-        let index = place.open_index(&self.name).ok()?;
+    pub fn missing_elsewhere(&self, pack_dir: &PackDir, midx: &Midx<Map>) -> Option<format::ObjectId> {
+        let index = pack_dir.open_index(&self.name).ok()?;
         let name_of = |pack: u32| midx.pack_names().nth(pack as usize);
         let is_elsewhere = |n: u32| {
             let found = midx.find(&index.name(n)).and_then(|at| midx.locate(at));

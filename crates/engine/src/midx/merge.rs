@@ -65,10 +65,10 @@ impl Source<'_> {
     }
 
     /// Returns the index in `packs` of an object's pack, and the object's offset.
-    fn place(&self, at: u32, packs: &Packs<'_>) -> Result<(usize, u64), Error> {
+    fn pack_and_offset(&self, at: u32, packs: &Packs<'_>) -> Result<(usize, u64), Error> {
         match self {
             Source::Pack(number, index) => {
-                let path = || packs.place.show(&packs.all[*number].name).with_extension("pack");
+                let path = || packs.pack_dir.display_path(&packs.all[*number].name).with_extension("pack");
                 let offset = index.offset(at).ok_or_else(|| Error::PackOffset(path()))?;
                 Ok((*number, offset))
             }
@@ -115,8 +115,8 @@ impl<'p> Merged<'p> {
     pub fn needed_but_dropped(&self) -> Option<PathBuf> {
         let lost = (0..self.rows.len()).find(|&n| self.place(n).0 == DROPPED)?;
         let row = self.rows[lost];
-        let (number, _) = self.sources[row.source as usize].place(row.at, self.packs).ok()?;
-        Some(self.packs.place.show(&self.packs.all[number].name))
+        let (number, _) = self.sources[row.source as usize].pack_and_offset(row.at, self.packs).ok()?;
+        Some(self.packs.pack_dir.display_path(&self.packs.all[number].name))
     }
 }
 
@@ -153,8 +153,8 @@ fn bucket(packs: &Packs<'_>, sources: &[Source<'_>], byte: u8) -> Result<Vec<Row
         };
         candidates.reserve(range.len());
         for at in range {
-            // Checks each row here, so that `place` cannot fail later.
-            let (pack, _) = source.place(at, packs)?;
+            // Checks each row here, so that `pack_and_offset` cannot fail later.
+            let (pack, _) = source.pack_and_offset(at, packs)?;
             if matches!(source, Source::Old(_)) && packs.preferred == Some(pack) {
                 continue;
             }
@@ -191,8 +191,8 @@ impl Objects for Merged<'_> {
 
     fn place(&self, n: usize) -> (u32, u64) {
         let row = self.rows[n];
-        let place = self.sources[row.source as usize].place(row.at, self.packs);
-        let (pack, offset) = place.expect("the place of each row was looked at");
+        let found = self.sources[row.source as usize].pack_and_offset(row.at, self.packs);
+        let (pack, offset) = found.expect("the place of each row was looked at");
         (self.numbers[pack], offset)
     }
 }

@@ -50,19 +50,19 @@ pub enum Error {
 
 /// The pack directory of an object directory.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct PackDir {
     /// The path of the directory.
-    pub dir: PathBuf,
+    pub path: PathBuf,
     /// The path of the directory in messages.
     pub shown: PathBuf,
     /// The hash of the objects.
     pub hash: HashKind,
 }
 
-impl Place {
+impl PackDir {
     /// Returns the path of the multi-pack-index.
     pub fn midx(&self) -> PathBuf {
-        self.dir.join("multi-pack-index")
+        self.path.join("multi-pack-index")
     }
 
     /// Reads the multi-pack-index. Returns `None` if there is none.
@@ -85,7 +85,7 @@ impl Place {
     /// Returns true if the directory contains files that belong to a multi-pack-index: layers of an
     /// incremental one, bitmaps, or reverse indexes.
     pub fn has_companions(&self) -> bool {
-        let names = by_path::list(&self.dir).unwrap_or_default();
+        let names = by_path::list(&self.path).unwrap_or_default();
         names.iter().any(|(name, _)| {
             let name = name.as_encoded_bytes();
             name == b"multi-pack-index.d"
@@ -97,19 +97,19 @@ impl Place {
     /// Returns the modification time of a pack in seconds, given the name of its index file.
     /// Returns `None` if the pack does not exist.
     pub(crate) fn modified(&self, name: &[u8]) -> Option<i64> {
-        let pack = self.dir.join(sys::os_str(name)).with_extension("pack");
+        let pack = self.path.join(sys::os_str(name)).with_extension("pack");
         let found = by_path::stat_followed(&pack).ok().flatten()?;
         (found.file_type == FileType::File).then_some(found.mtime.0)
     }
 
     pub(crate) fn open_index(&self, name: &[u8]) -> Result<Idx<Map>, BadIndex> {
-        let path = self.dir.join(sys::os_str(name));
+        let path = self.path.join(sys::os_str(name));
         let map = by_path::open(&path).and_then(|file| Map::of(&file)).map_err(|_| BadIndex::Unreadable)?;
         Idx::parse(map, self.hash).map_err(BadIndex::Content)
     }
 
     /// Returns the path in messages of a file in this directory.
-    pub(crate) fn show(&self, name: &[u8]) -> PathBuf {
+    pub(crate) fn display_path(&self, name: &[u8]) -> PathBuf {
         self.shown.join(sys::os_str(name))
     }
 }
@@ -153,7 +153,7 @@ pub struct Pack {
 /// The packs of a new multi-pack-index.
 #[derive(Debug)]
 pub struct Packs<'m> {
-    place: &'m Place,
+    pack_dir: &'m PackDir,
     old: Option<&'m Midx<Map>>,
     all: Vec<Pack>,
     preferred: Option<usize>,
@@ -163,7 +163,7 @@ impl<'m> Packs<'m> {
     /// Finds the packs: first those of `old`, then the other packs in the directory, or only those
     /// in `include`. `tell` gets messages. `count` is called for each pack in the directory.
     pub fn find(
-        place: &'m Place,
+        pack_dir: &'m PackDir,
         old: Option<&'m Midx<Map>>,
         include: Option<&[BString]>,
         tell: &mut dyn FnMut(Notice),
@@ -171,18 +171,18 @@ impl<'m> Packs<'m> {
     ) -> Result<Packs<'m>, Error> {
         let mut all = Vec::new();
         for (number, name) in old.iter().flat_map(|old| old.pack_names()).enumerate() {
-            let mtime = place.modified(name).filter(|_| name.ends_with(b".idx"));
+            let mtime = pack_dir.modified(name).filter(|_| name.ends_with(b".idx"));
             let mtime = mtime.ok_or(Error::NoPack(number))?;
             all.push(Pack { name: name.into(), mtime, index: None });
         }
         let of_old = all.len();
         let mut known: Vec<BString> = all.iter().map(|pack| pack.name.clone()).collect();
         known.sort_unstable();
-        let listed = match by_path::list(&place.dir) {
+        let listed = match by_path::list(&pack_dir.path) {
             Ok(listed) => listed,
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
-                    let (dir, reason) = (place.shown.display(), sys::reason(&error));
+                    let (dir, reason) = (pack_dir.shown.display(), sys::reason(&error));
                     tell(Notice::Error(format!("unable to open object pack directory: {dir}: {reason}")));
                 }
                 Vec::new()
@@ -198,12 +198,12 @@ impl<'m> Packs<'m> {
             if !is_wanted || known.binary_search_by(|other| other.as_bstr().cmp(name)).is_ok() {
                 continue;
             }
-            let shown = place.show(name);
-            let Some(mtime) = place.modified(name) else {
+            let shown = pack_dir.display_path(name);
+            let Some(mtime) = pack_dir.modified(name) else {
                 tell(Notice::Warning(format!("failed to add packfile '{}'", shown.display())));
                 continue;
             };
-            match place.open_index(name) {
+            match pack_dir.open_index(name) {
                 Ok(index) => all.push(Pack { name: name.to_owned(), mtime, index: Some(index) }),
                 Err(bad) => {
                     bad.message(&shown).into_iter().for_each(|message| tell(Notice::Error(message)));
@@ -215,7 +215,7 @@ impl<'m> Packs<'m> {
             all[..of_old].iter().all(|pack| pack.index.is_none()),
             "packs of the old one come first"
         );
-        Ok(Packs { place, old, all, preferred: None })
+        Ok(Packs { pack_dir, old, all, preferred: None })
     }
 
     /// Returns the packs in the order in which they were found.
@@ -243,10 +243,10 @@ impl<'m> Packs<'m> {
         let name = self.all[number].name.clone();
         match self.index(number).map(Idx::count) {
             None => Preference::Unreadable(name),
-            Some(0) => Preference::Empty(self.place.show(&name).with_extension("pack")),
+            Some(0) => Preference::Empty(self.pack_dir.display_path(&name).with_extension("pack")),
             Some(_) => {
                 self.preferred = Some(number);
-                Preference::Taken
+                Preference::Preferred
             }
         }
     }
@@ -254,7 +254,7 @@ impl<'m> Packs<'m> {
     fn index(&mut self, number: usize) -> Option<&Idx<Map>> {
         let pack = &mut self.all[number];
         if pack.index.is_none() {
-            pack.index = self.place.open_index(&pack.name).ok();
+            pack.index = self.pack_dir.open_index(&pack.name).ok();
         }
         pack.index.as_ref()
     }
@@ -264,7 +264,7 @@ impl<'m> Packs<'m> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preference {
     /// The pack is preferred.
-    Taken,
+    Preferred,
     /// There is no pack with this name.
     Unknown,
     /// The pack's index cannot be read. Contains the index's name.

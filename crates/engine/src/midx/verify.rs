@@ -9,7 +9,7 @@ use std::{
 use format::{ObjectId, idx::Idx, midx::Midx, pack};
 use sys::{Map, by_path};
 
-use super::{Error, Place};
+use super::{Error, PackDir};
 
 /// The result of the verification.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub enum Step {
 /// Verifies `midx`. `show` gets the step, the number of finished items, and the total. Once
 /// `interrupt` is set, the verification ends early.
 pub fn verify(
-    place: &Place,
+    pack_dir: &PackDir,
     midx: &Midx<Map>,
     interrupt: &AtomicBool,
     show: &mut dyn FnMut(Step, usize, usize),
@@ -50,7 +50,7 @@ pub fn verify(
     let names: Vec<&[u8]> = midx.pack_names().collect();
     let mut is_there = Vec::with_capacity(names.len());
     for (number, name) in names.iter().enumerate() {
-        is_there.push(name.ends_with(b".idx") && place.modified(name).is_some());
+        is_there.push(name.ends_with(b".idx") && pack_dir.modified(name).is_some());
         if !is_there[number] {
             verdict.lines.push(format!("failed to load pack in position {number}"));
         }
@@ -81,7 +81,7 @@ pub fn verify(
         show(step, done, total);
         !interrupt.load(Ordering::Relaxed)
     };
-    offsets(place, midx, &by_pack, &is_there, &mut verdict, &mut show);
+    offsets(pack_dir, midx, &by_pack, &is_there, &mut verdict, &mut show);
     verdict
 }
 
@@ -90,7 +90,7 @@ const INTERVAL: u32 = 1 << 12;
 
 /// Checks the offsets. Stops when `show` returns false.
 fn offsets(
-    place: &Place,
+    pack_dir: &PackDir,
     midx: &Midx<Map>,
     by_pack: &[(u32, u32)],
     is_there: &[bool],
@@ -116,7 +116,7 @@ fn offsets(
             continue;
         }
         indexes.retain(|&other, _| other == pack);
-        let index = indexes.entry(pack).or_insert_with(|| usable(place, names[pack as usize]));
+        let index = indexes.entry(pack).or_insert_with(|| usable(pack_dir, names[pack as usize]));
         let Some(index) = index else {
             verdict.unusable_pack = true;
             return;
@@ -125,7 +125,7 @@ fn offsets(
             verdict.fatal = Some(Error::LargeOffset);
             return;
         };
-        let Ok(found) = in_index(place, index, names[pack as usize], &oid) else {
+        let Ok(found) = in_index(pack_dir, index, names[pack as usize], &oid) else {
             verdict.unusable_pack = true;
             return;
         };
@@ -142,20 +142,20 @@ fn offsets(
 }
 
 /// Returns the offset of an object in its pack's index, or 0 if the index does not contain it.
-fn in_index(place: &Place, index: &Idx<Map>, name: &[u8], oid: &ObjectId) -> Result<u64, Error> {
+fn in_index(pack_dir: &PackDir, index: &Idx<Map>, name: &[u8], oid: &ObjectId) -> Result<u64, Error> {
     match index.find(oid) {
         None => Ok(0),
-        Some(at) => index.offset(at).ok_or_else(|| Error::PackOffset(place.show(name))),
+        Some(at) => index.offset(at).ok_or_else(|| Error::PackOffset(pack_dir.display_path(name))),
     }
 }
 
 /// Opens the index of a pack. Returns `None` if it does not match the pack.
-fn usable(place: &Place, name: &[u8]) -> Option<Idx<Map>> {
-    let index = place.open_index(name).ok()?;
-    let mut file = by_path::open(&super::sibling(&place.dir, name, "pack")).ok()?;
+fn usable(pack_dir: &PackDir, name: &[u8]) -> Option<Idx<Map>> {
+    let index = pack_dir.open_index(name).ok()?;
+    let mut file = by_path::open(&super::sibling(&pack_dir.path, name, "pack")).ok()?;
     let mut header = [0; pack::HEADER_LEN];
     file.read_exact(&mut header).ok()?;
-    let mut trailer = vec![0; place.hash.len()];
+    let mut trailer = vec![0; pack_dir.hash.len()];
     file.seek(SeekFrom::End(-(trailer.len() as i64))).ok()?;
     file.read_exact(&mut trailer).ok()?;
     let fits = pack::parse_header(&header).ok()? == index.count() && trailer == index.pack_checksum();

@@ -10,7 +10,7 @@ mod options;
 use std::time::Duration;
 
 use bstr::{BString, ByteSlice as _};
-use engine::midx::{self, Merged, Notice, Packs, Place, Preference};
+use engine::midx::{self, Merged, Notice, PackDir, Packs, Preference};
 use format::midx::Midx;
 use repo::Repository;
 use store::Lock;
@@ -58,14 +58,14 @@ fn companions(candidate: &Candidate<'_>) -> Vec<Reason> {
     let dir = given.rfind(|given| given.name == "--object-dir").map(|given| given.value.as_ref());
     let repo = candidate.repo();
     match object_dirs::object_dir(candidate.run, repo, dir.flatten().map(|dir| dir.as_bstr())) {
-        Ok(dir) if !place(&dir, repo).has_companions() => Vec::new(),
+        Ok(dir) if !pack_dir(&dir, repo).has_companions() => Vec::new(),
         Ok(_) => vec![Reason::repository("there are bitmaps or layers of a multi-pack-index")],
         Err(_) => vec![Reason::command_line("a wrong object directory")],
     }
 }
 
-fn place(dir: &object_dirs::ObjectDir, repo: &Repository) -> Place {
-    Place { dir: dir.path.join("pack"), shown: dir.shown.join("pack"), hash: repo.hash() }
+fn pack_dir(dir: &object_dirs::ObjectDir, repo: &Repository) -> PackDir {
+    PackDir { path: dir.path.join("pack"), shown: dir.shown.join("pack"), hash: repo.hash() }
 }
 
 /// Runs the command. Returns its exit code.
@@ -76,12 +76,12 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
     let dir = object_dirs::object_dir(run, &repo, request.object_dir.as_ref().map(|dir| dir.as_bstr()))?;
-    let place = place(&dir, &repo);
-    if place.has_companions() {
+    let pack_dir = pack_dir(&dir, &repo);
+    if pack_dir.has_companions() {
         return Err(Failure::Unserved("bitmaps and layers of multi-pack-indexes"));
     }
     let shows = request.progress.unwrap_or_else(progress::has_terminal);
-    let desk = Desk { run, repo: &repo, settings: &settings, place: &place, shows };
+    let desk = Desk { run, repo: &repo, settings: &settings, pack_dir: &pack_dir, shows };
     match rest.first().map(|name| name.as_slice()) {
         Some(b"write") => desk.write(&request),
         Some(b"verify") => desk.verify(),
@@ -100,7 +100,7 @@ struct Desk<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
     settings: &'a Settings,
-    place: &'a Place,
+    pack_dir: &'a PackDir,
     shows: bool,
 }
 
@@ -118,7 +118,7 @@ impl Desk<'_> {
 
     /// Reads the old file. Prints its flaws; those that are fatal in Git are errors.
     fn load(&self) -> Result<Option<Midx<Map>>, Failure> {
-        match self.place.load() {
+        match self.pack_dir.load() {
             Ok(found) => Ok(found),
             Err(midx::Error::Midx(error)) => {
                 if let format::midx::Error::Chunk { why: Some(why), .. } = &error {
@@ -129,7 +129,7 @@ impl Desk<'_> {
                 }
                 console::error(match error {
                     format::midx::Error::TooSmall => {
-                        let path = self.place.shown.join("multi-pack-index");
+                        let path = self.pack_dir.shown.join("multi-pack-index");
                         format!("multi-pack-index file {} is too small", path.display())
                     }
                     error => error.to_string(),
@@ -156,14 +156,14 @@ impl Desk<'_> {
     }
 
     fn lock(&self) -> Result<Lock, store::Error> {
-        Lock::take(&self.place.midx(), &self.settings.locks)
+        Lock::take(&self.pack_dir.midx(), &self.settings.locks)
     }
 
     fn write(&self, request: &Request) -> Result<u8, Failure> {
         let include = if request.stdin_packs { Some(self.names_from_input()?) } else { None };
         let version = self.version()?;
-        self.settings.locks.shared.create_dir_all(&self.place.dir).map_err(|error| {
-            let path = self.place.shown.join("multi-pack-index");
+        self.settings.locks.shared.create_dir_all(&self.pack_dir.path).map_err(|error| {
+            let path = self.pack_dir.shown.join("multi-pack-index");
             let reason = sys::reason(&error);
             Failure::fatal(format!("unable to create leading directories of {}: {reason}", path.display()))
         })?;
@@ -175,7 +175,7 @@ impl Desk<'_> {
         }
         // With such an old file, the other copies of the objects in the temporary pack would be
         // missing.
-        old = old.filter(|old| Place::temporary_pack(old).is_none());
+        old = old.filter(|old| PackDir::temporary_pack(old).is_none());
         let packs = match self.find(old.as_ref(), include.as_deref()) {
             Err(midx::Error::NoPack(number)) => {
                 console::error(midx::Error::NoPack(number).to_string());
@@ -191,7 +191,7 @@ impl Desk<'_> {
         let mut plan = Plan { packs, lock, version };
         if let Some(name) = &request.preferred_pack {
             match plan.packs.prefer(name.as_bstr()) {
-                Preference::Taken => {}
+                Preference::Preferred => {}
                 Preference::Unknown => console::warning(format!("unknown preferred pack: '{name}'")),
                 Preference::Unreadable(name) => {
                     return Err(Failure::fatal(format!("failed to open preferred pack {name}")));
@@ -226,7 +226,7 @@ impl Desk<'_> {
             Notice::Error(message) => console::error(message),
             Notice::Warning(message) => console::warning(message),
         };
-        let packs = Packs::find(self.place, old, include, &mut tell, &mut || {
+        let packs = Packs::find(self.pack_dir, old, include, &mut tell, &mut || {
             found += 1;
             progress.update(found, 0);
         })?;
@@ -249,7 +249,7 @@ impl Desk<'_> {
         }
         let lock = plan.lock.map_err(Failure::from)?;
         self.run.interrupt.check()?;
-        store::midx::write(lock, plan.version, self.place.hash, &names, &merged, &self.settings.fsync)?;
+        store::midx::write(lock, plan.version, self.pack_dir.hash, &names, &merged, &self.settings.fsync)?;
         Ok(0)
     }
 
@@ -258,7 +258,7 @@ impl Desk<'_> {
         let Some(old) = self.load_if_used()? else { return Ok(0) };
         let total = old.count() as usize;
         let counting = self.progress("Counting referenced objects");
-        let unused = midx::unused(self.place, &old).map_err(|error| Failure::fatal(error.to_string()))?;
+        let unused = midx::unused(self.pack_dir, &old).map_err(|error| Failure::fatal(error.to_string()))?;
         counting.update(total, total);
         counting.finish(total, total);
         let pack_count = old.pack_names().len();
@@ -274,7 +274,7 @@ impl Desk<'_> {
                 "cannot expire packs: the multi-pack-index has an incorrect checksum",
             ));
         }
-        if let Some(name) = Place::temporary_pack(&old) {
+        if let Some(name) = PackDir::temporary_pack(&old) {
             return Err(Failure::fatal(text!(
                 "cannot expire packs: '",
                 name,
@@ -282,7 +282,7 @@ impl Desk<'_> {
             )));
         }
         for pack in &unused {
-            if let Some(oid) = pack.missing_elsewhere(self.place, &old) {
+            if let Some(oid) = pack.missing_elsewhere(self.pack_dir, &old) {
                 let message = format!("cannot expire packs: object {oid} is only in '{}'", pack.name);
                 return Err(Failure::fatal(message));
             }
@@ -307,7 +307,7 @@ impl Desk<'_> {
 
     fn verify(&self) -> Result<u8, Failure> {
         let Some(found) = self.load()? else {
-            return match by_path::stat_followed(&self.place.midx()) {
+            return match by_path::stat_followed(&self.pack_dir.midx()) {
                 Ok(Some(_)) => {
                     console::error("multi-pack-index file exists, but failed to parse");
                     Err(Failure::Said(1))
@@ -324,7 +324,7 @@ impl Desk<'_> {
         let mut bars = titles.map(|title| Progress::new(title, self.shows, Duration::ZERO));
         bars[0] = self.progress(titles[0]);
         let interrupt = &self.run.interrupt;
-        let verdict = midx::verify(self.place, &found, interrupt.flag(), &mut |step, done, total| {
+        let verdict = midx::verify(self.pack_dir, &found, interrupt.flag(), &mut |step, done, total| {
             let bar = &bars[step as usize];
             bar.update(done, total);
             if done == total {
