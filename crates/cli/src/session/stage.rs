@@ -222,10 +222,10 @@ impl<'a> Stage<'a> {
             repo,
             worktree: self.worktree,
             objects: (!self.options.dry_run).then_some(&self.objects),
-            big: settings.big_file_threshold,
+            big_file_threshold: settings.big_file_threshold,
             line_ends: if self.options.renormalize { LineEnds::Renormalized } else { LineEnds::AsBefore },
             after_error: match self.options.ignore_errors || self.options.renormalize {
-                true => AfterError::GoOn,
+                true => AfterError::Continue,
                 false => AfterError::Stop,
             },
             interrupt: invocation.interrupt.flag(),

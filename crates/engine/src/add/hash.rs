@@ -66,7 +66,7 @@ pub struct FileHasher<'a> {
     repo: &'a Repository,
     worktree: &'a Dir,
     /// Files larger than this, in bytes, are not read into memory.
-    big: u64,
+    big_file_threshold: u64,
     /// The converter for all files, if the caller has set one.
     given: Option<Worker>,
     worker: Option<Worker>,
@@ -76,9 +76,18 @@ pub struct FileHasher<'a> {
 }
 
 impl<'a> FileHasher<'a> {
-    /// Creates a hasher for the files of `worktree`. `big` is the value of `core.bigFileThreshold`.
-    pub fn new(repo: &'a Repository, worktree: &'a Dir, big: u64) -> FileHasher<'a> {
-        FileHasher { repo, worktree, big, given: None, worker: None, comparing: None, messages: Vec::new() }
+    /// Creates a hasher for the files of `worktree`. `big_file_threshold` is the value of
+    /// `core.bigFileThreshold`.
+    pub fn new(repo: &'a Repository, worktree: &'a Dir, big_file_threshold: u64) -> FileHasher<'a> {
+        FileHasher {
+            repo,
+            worktree,
+            big_file_threshold,
+            given: None,
+            worker: None,
+            comparing: None,
+            messages: Vec::new(),
+        }
     }
 
     /// Uses this converter for all files that are hashed.
@@ -152,7 +161,7 @@ impl<'a> FileHasher<'a> {
             (None, Store::HashOnly) => Converter::for_compare(self.repo, index)?.worker(),
         };
         let worker = slot.insert(worker);
-        if stat.size > self.big && worker.needs_no_conversion(path)? {
+        if stat.size > self.big_file_threshold && worker.needs_no_conversion(path)? {
             return self.stream(path, stat, &mut file, store);
         }
         let mut content = Vec::new();

@@ -36,13 +36,13 @@ pub enum LineEnds {
     Renormalized,
 }
 
-/// The fate of the other files when one fails.
+/// The treatment of the other files when one fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterError {
     /// Files after the failed one are not recorded.
     Stop,
     /// The other files are recorded (`--ignore-errors`).
-    GoOn,
+    Continue,
 }
 
 /// Options for recording files as objects.
@@ -55,10 +55,10 @@ pub struct Recording<'a> {
     /// The transaction that stores the objects. With `None` files are only hashed (`--dry-run`).
     pub objects: Option<&'a Transaction<'a>>,
     /// `core.bigFileThreshold`
-    pub big: u64,
+    pub big_file_threshold: u64,
     /// The line ends of text.
     pub line_ends: LineEnds,
-    /// The fate of the other files when one fails.
+    /// The treatment of the other files when one fails.
     pub after_error: AfterError,
     /// Raised to end the work early: the remaining files have no result.
     pub interrupt: &'a AtomicBool,
@@ -148,8 +148,8 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn hasher(&self) -> FileHasher<'a> {
-        let Recording { repo, worktree, big, .. } = *self.recording;
-        FileHasher::new(repo, worktree, big).with_converter(self.converter.worker())
+        let Recording { repo, worktree, big_file_threshold, .. } = *self.recording;
+        FileHasher::new(repo, worktree, big_file_threshold).with_converter(self.converter.worker())
     }
 
     fn record_in_parallel(&self, positions: &[usize]) -> Vec<Option<Recorded>> {

@@ -75,7 +75,8 @@ enum Extent {
 }
 
 /// Returns the filters of `subjects`, in their order, with statistics. The limit of computed
-/// filters applies in this order. `progress` gets the number of filters finished since its last call.
+/// filters applies in this order. `progress` gets the number of filters finished since its last
+/// call.
 pub(super) fn compute(
     objects: &Objects,
     old: Option<&Chain>,

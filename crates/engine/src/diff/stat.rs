@@ -51,15 +51,16 @@ impl Content {
 }
 
 /// Counts the lines of `pairs`, whose sides all have object names. Attributes come from `index`
-/// where the worktree has none. Files of more than `big` bytes count as binary. Returns `None` if
-/// an attribute selects a diff driver whose settings affect the counts, which is not supported.
+/// where the worktree has none. Files of more than `big_file_threshold` bytes count as binary.
+/// Returns `None` if an attribute selects a diff driver whose settings affect the counts, which is
+/// not supported.
 pub fn count(
     repo: &Repository,
     index: &format::index::Index,
     pairs: &[Pair],
-    big: u64,
+    big_file_threshold: u64,
 ) -> Result<Option<Stat>, LookError> {
-    let mut counter = Counter::new(repo, index, big)?;
+    let mut counter = Counter::new(repo, index, big_file_threshold)?;
     let mut stat = Stat::default();
     for pair in pairs.iter().filter(|pair| pair.status != Status::Unmerged) {
         stat.files += 1;
@@ -83,9 +84,9 @@ pub fn each(
     repo: &Repository,
     index: &format::index::Index,
     pairs: &[Pair],
-    big: u64,
+    big_file_threshold: u64,
 ) -> Result<Option<Vec<Change>>, LookError> {
-    let mut counter = Counter::new(repo, index, big)?;
+    let mut counter = Counter::new(repo, index, big_file_threshold)?;
     pairs.iter().map(|pair| counter.change(pair)).collect()
 }
 
@@ -93,14 +94,18 @@ struct Counter<'a> {
     repo: &'a Repository,
     attributes: Attributes<&'a Repository, &'a format::index::Index>,
     reader: Reader<'a>,
-    big: u64,
+    big_file_threshold: u64,
 }
 
 impl<'a> Counter<'a> {
-    fn new(repo: &'a Repository, index: &'a format::index::Index, big: u64) -> Result<Self, LookError> {
+    fn new(
+        repo: &'a Repository,
+        index: &'a format::index::Index,
+        big_file_threshold: u64,
+    ) -> Result<Self, LookError> {
         let names = ["diff".into()];
         let attributes = Attributes::new(repo, index, Source::Worktree, &names, "info/attributes".into())?;
-        Ok(Counter { repo, attributes, reader: repo.objects().reader(), big })
+        Ok(Counter { repo, attributes, reader: repo.objects().reader(), big_file_threshold })
     }
 
     /// Returns the size of a pair's difference, or `None` if an attribute selects a diff driver
@@ -118,7 +123,7 @@ impl<'a> Counter<'a> {
                 Value::Text(driver) if is_plain(self.repo, driver) => None,
                 Value::Text(_) => return Ok(None),
             };
-            sides[number] = read(&mut self.reader, side, is_text, self.big)?;
+            sides[number] = read(&mut self.reader, side, is_text, self.big_file_threshold)?;
         }
         let is_same = pair.old.map(|side| side.oid) == pair.new.map(|side| side.oid);
         Ok(Some(match &sides {
@@ -139,13 +144,18 @@ fn is_plain(repo: &Repository, driver: &BStr) -> bool {
     !is_set("binary") && !is_set("algorithm")
 }
 
-fn read(reader: &mut Reader<'_>, side: Side, is_text: Option<bool>, big: u64) -> Result<Content, LookError> {
+fn read(
+    reader: &mut Reader<'_>,
+    side: Side,
+    is_text: Option<bool>,
+    big_file_threshold: u64,
+) -> Result<Content, LookError> {
     let oid = side.oid.expect("the caller compares what has names");
     if side.mode == Mode::GITLINK {
         return Ok(Content::Text(format!("Subproject commit {oid}\n").into_bytes()));
     }
     let len = reader.size(&oid)?;
-    if is_text == Some(false) || is_text.is_none() && len > big {
+    if is_text == Some(false) || is_text.is_none() && len > big_file_threshold {
         return Ok(Content::Binary(len));
     }
     let (_, content) = reader.read(&oid)?;

@@ -68,7 +68,8 @@ pub struct Received {
     pub objects: u32,
     /// The number of bases that were added.
     pub added: u32,
-    /// True if the first of [`Plan::companion_files`] did not exist before. False without such files.
+    /// True if the first of [`Plan::companion_files`] did not exist before. False without such
+    /// files.
     pub is_first_companion_new: bool,
     /// The bytes that were read after the pack.
     pub rest: Vec<u8>,

@@ -57,14 +57,14 @@ struct Difference {
     new: Option<Content>,
 }
 
-/// Finds the paths that the stash changes. `index` has the tree `ours`. `big` is
-/// `core.bigFileThreshold`. Returns [`Error::Unsupported`] if contents have to be merged, or if a file
-/// differs from its index entry.
+/// Finds the paths that the stash changes. `index` has the tree `ours`. `big_file_threshold` is
+/// `core.bigFileThreshold`. Returns [`Error::Unsupported`] if contents have to be merged, or if a
+/// file differs from its index entry.
 pub fn merge(
     repo: &Repository,
     root: &Dir,
     index: &Index,
-    big: u64,
+    big_file_threshold: u64,
     merge: Merge,
 ) -> Result<Vec<Merged>, Error> {
     let theirs = differences(repo, merge.base, merge.theirs)?;
@@ -78,7 +78,7 @@ pub fn merge(
         probe: PathProbe::new(root),
         root,
         rules: StatRules::of(repo)?,
-        hasher: FileHasher::new(repo, root, big),
+        hasher: FileHasher::new(repo, root, big_file_threshold),
         index,
     };
     let mut merged = Vec::new();

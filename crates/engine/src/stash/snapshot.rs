@@ -28,18 +28,19 @@ pub struct Snapshot {
 }
 
 /// Stores the trees. Afterwards `index` has the content of the worktree. `untracked` is true if the
-/// stash includes untracked files, even if there are none. `big` is `core.bigFileThreshold`.
+/// stash includes untracked files, even if there are none. `big_file_threshold` is
+/// `core.bigFileThreshold`.
 pub fn snapshot(
     repo: &Repository,
     root: &Dir,
     index: &mut Index,
     changes: &Changes,
     untracked: bool,
-    big: u64,
+    big_file_threshold: u64,
     transaction: &Transaction<'_>,
 ) -> Result<Snapshot, Error> {
     let staged = write_tree(index, repo, transaction, Missing::Refused)?.root;
-    let mut hasher = Files { hasher: FileHasher::new(repo, root, big), transaction, index };
+    let mut hasher = Files { hasher: FileHasher::new(repo, root, big_file_threshold), transaction, index };
     let mut edits = Vec::new();
     for changed in &changes.paths {
         let entries = match &changed.file {

@@ -14,8 +14,8 @@ use crate::{
     guard::{self, Guard},
 };
 
-/// Plans the restoration of the untracked files of `tree`. Returns [`Error::Unsupported`] if a path is
-/// occupied. Git then reports it.
+/// Plans the restoration of the untracked files of `tree`. Returns [`Error::Unsupported`] if a path
+/// is occupied. Git then reports it.
 pub fn plan(repo: &Repository, root: &Dir, tree: ObjectId) -> Result<Plan, Error> {
     let mut plan = list(repo, root, tree)?;
     for (at, entry) in plan.index.entries().iter().enumerate() {

@@ -190,7 +190,8 @@ impl<'a> Contents<'a> {
         predicate: impl Fn(&[u8], &[u8]) -> bool + Sync,
     ) -> Result<Vec<(bool, Vec<String>)>, LookError> {
         // A larger file is binary, unless an attribute marks it as text.
-        let big = self.repo.config_size("core.bigFileThreshold")?.unwrap_or(DEFAULT_BIG_FILE_THRESHOLD);
+        let big_file_threshold =
+            self.repo.config_size("core.bigFileThreshold")?.unwrap_or(DEFAULT_BIG_FILE_THRESHOLD);
         self.map(pairs, |worker, sides| {
             let mut contents = [Vec::new(), Vec::new()];
             let mut warnings = Vec::new();
@@ -200,7 +201,7 @@ impl<'a> Contents<'a> {
                 let content = worker.content(file)?.ok_or_else(unreadable)?;
                 known.extend_from_slice(content);
                 let messages = worker.messages();
-                let is_small = known.len() as u64 <= big;
+                let is_small = known.len() as u64 <= big_file_threshold;
                 let by_content = || spans::looks_like_text(known) && is_small;
                 if kind == Kind::Text && !self.is_text_by_attribute(&file.path, by_content())? {
                     // Git does not read a file that is binary regardless of its content.
