@@ -10,7 +10,7 @@ use sys::{Dir, FileType};
 use crate::look::{
     LookError,
     compare::{self, Compared, Positions},
-    facts::{Seen, Want},
+    facts::{QueryKind, Seen},
     stat::{Match, index_stat},
     submodules,
 };
@@ -67,7 +67,7 @@ pub fn refresh(
         false => (0..index.len()).filter(|&at| needs_compare(index, &index.entry(at), options)).collect(),
     };
     let asked = if compares_all { Positions::All } else { Positions::These(&selected) };
-    let looked = compare::compare(repo, worktree, index, asked, Want::StatIfAny)?;
+    let looked = compare::compare(repo, worktree, index, asked, QueryKind::StatIfAny)?;
     let visited: Vec<usize> = match compares_all {
         true => looked.iter().map(|looked| looked.at).collect(),
         false => (0..index.len()).collect(),

@@ -23,7 +23,7 @@ use format::{
 use sys::FileType;
 
 use self::case::source_side;
-pub(super) use self::case::{action, is_trusted, is_unfinished, question};
+pub(super) use self::case::{action, is_trusted, is_unfinished, needed_query};
 use super::{
     Force, Premise, Refusal, RefusalKind, Removal, SparseLeftover, SparseLeftoverKind,
     cases::Action,

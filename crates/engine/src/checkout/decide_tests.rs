@@ -8,7 +8,7 @@ use format::{
 use super::{super::cases, *};
 use crate::{
     checkout::cases::Source,
-    look::{LookError, facts::Want, trees::OneSided},
+    look::{LookError, facts::QueryKind, trees::OneSided},
 };
 
 /// Query results of a worktree without untracked files, unless `untracked` is set.
@@ -245,13 +245,13 @@ fn trusts_a_queried_monitor_if_nothing_is_overwritten() {
     let mut index = index_of(&[("p", 1, Flags::FSMONITOR_VALID)]);
     let row = Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(1)] };
     let forced = Policy { force: Force::OverwriteUntracked, ..policy(Kind::OneWay) };
-    let asked_about = |index: &Index, action| question(&row, action, &forced, index);
-    assert_eq!(asked_about(&index, Action::Keep), Some(Want::Stat));
+    let asked_about = |index: &Index, action| needed_query(&row, action, &forced, index);
+    assert_eq!(asked_about(&index, Action::Keep), Some(QueryKind::Stat));
     index.fsmonitor = Some(Fsmonitor { token: "now".into(), answer: MonitorAnswer::Changes });
     assert_eq!(asked_about(&index, Action::Keep), None);
     let change = Row { path: "p".into(), slot: Slot::Merged(0), sides: vec![side(2)] };
     let careful = policy(Kind::OneWay);
-    assert_eq!(question(&change, Action::Take(Source::Target), &careful, &index), Some(Want::Stat));
+    assert_eq!(needed_query(&change, Action::Take(Source::Target), &careful, &index), Some(QueryKind::Stat));
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_resumed_clone_writes_missing_and_unfinished_entries() {
     let policy = Policy { force: Force::Remnants, ..policy(Kind::OneWay) };
     for row in &rows {
         let action = action(row, policy.kind, policy.force, &index);
-        assert_eq!(question(row, action, &policy, &index), None, "{}", row.path);
+        assert_eq!(needed_query(row, action, &policy, &index), None, "{}", row.path);
     }
     let facts = [Fact { seen: Seen::Unknown, clean: false }; 6];
     let decided = run(&index, policy, &rows, &facts, &mut no_untracked());

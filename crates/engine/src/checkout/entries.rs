@@ -18,7 +18,7 @@ use super::{Force, Plan, Premise, Write};
 use crate::look::{
     LookError,
     content::{self, LazyConverter},
-    facts::{self, Seen, Want},
+    facts::{self, QueryKind, Seen},
     stat::{Match, StatRules},
 };
 
@@ -77,11 +77,11 @@ pub fn plan_entries(
         lead => chosen.iter().map(|&at| [lead, index.path_at(at)].concat()).collect(),
     };
     let name = |(number, &at): (usize, &usize)| match prefixed.get(number) {
-        Some(name) => (BStr::new(name), Want::Stat),
-        None => (index.path_at(at), Want::Stat),
+        Some(name) => (BStr::new(name), QueryKind::Stat),
+        None => (index.path_at(at), QueryKind::Stat),
     };
-    let questions: Vec<(&BStr, Want)> = chosen.iter().enumerate().map(name).collect();
-    let seen = facts::probe(options.elsewhere.unwrap_or(worktree), &index, &questions)?;
+    let queries: Vec<(&BStr, QueryKind)> = chosen.iter().enumerate().map(name).collect();
+    let seen = facts::probe(options.elsewhere.unwrap_or(worktree), &index, &queries)?;
     let compared: Vec<Match> = chosen
         .iter()
         .zip(&seen)

@@ -21,7 +21,7 @@ use super::{Plan, Premise, Removal, Write, plan::Settings};
 use crate::look::{
     LookError, cache_tree,
     content::{self, LazyConverter},
-    facts::{self, Seen, Want},
+    facts::{self, QueryKind, Seen},
     pathspec::{Pathspecs, Seen as Matched},
     sparse::Patterns,
     stat::{Match, StatRules},
@@ -158,8 +158,9 @@ fn find_changed(
     recurse_submodules: bool,
 ) -> Result<Vec<usize>, LookError> {
     let rules = StatRules::of(repo)?;
-    let questions: Vec<(&BStr, Want)> = selected.iter().map(|&at| (index.path_at(at), Want::Stat)).collect();
-    let seen = facts::probe(worktree, index, &questions)?;
+    let queries: Vec<(&BStr, QueryKind)> =
+        selected.iter().map(|&at| (index.path_at(at), QueryKind::Stat)).collect();
+    let seen = facts::probe(worktree, index, &queries)?;
     let mut racy = Vec::new();
     let mut changed = Vec::new();
     for (&at, seen) in selected.iter().zip(&seen) {

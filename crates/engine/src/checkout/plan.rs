@@ -12,7 +12,7 @@ use super::{
 use crate::look::{
     LookError, cache_tree,
     content::{Cleaning, LazyConverter},
-    facts::{self, Fact, Facts, Seen, Want},
+    facts::{self, Fact, Facts, QueryKind, Seen},
     ignore::{self, Ignores},
     protect,
     sparse::{self, Patterns},
@@ -444,21 +444,21 @@ fn gather(
         return Ok((Facts::unknown(found.rows.len()), unfinished.collect()));
     }
     let mut asked_rows = Vec::new();
-    let mut questions = Vec::new();
+    let mut path_queries = Vec::new();
     let mut trusted = Vec::new();
     for (at, row) in found.rows.iter().enumerate() {
         let action = decide::action(row, policy.kind, policy.force, index);
-        if let Some(want) = decide::question(row, action, policy, index) {
+        if let Some(kind) = decide::needed_query(row, action, policy, index) {
             if let Some(stat) = vouched_for(row.slot, policy, index) {
                 trusted.push((at, stat));
                 continue;
             }
             asked_rows.push(at);
-            questions.push((row.path.as_bstr(), want));
+            path_queries.push((row.path.as_bstr(), kind));
         }
     }
-    questions.extend(same.iter().map(|&at| (index.path_at(at), Want::Stat)));
-    let mut seen = facts::probe(queries.root, index, &questions)?;
+    path_queries.extend(same.iter().map(|&at| (index.path_at(at), QueryKind::Stat)));
+    let mut seen = facts::probe(queries.root, index, &path_queries)?;
     let seen_same = seen.split_off(asked_rows.len());
     let entries: Vec<(usize, Seen)> = asked_rows
         .iter()

@@ -17,7 +17,7 @@ use super::{
 use crate::look::{
     LookError,
     content::{self, Cleaning},
-    facts::{self, Fact, Seen, Want},
+    facts::{self, Fact, QueryKind, Seen},
     ignore::Ignores,
     stat::{Match, StatRules},
 };
@@ -102,7 +102,7 @@ impl Queries for WorktreeQueries<'_> {
 
     fn examine(&mut self, entry: usize) -> Result<Fact, LookError> {
         let path = self.index.path_at(entry);
-        let seen = facts::probe(self.root, self.index, &[(path, Want::Stat)])?[0];
+        let seen = facts::probe(self.root, self.index, &[(path, QueryKind::Stat)])?[0];
         let clean = self.clean(&[(entry, seen)])?[0];
         Ok(Fact { seen, clean })
     }
@@ -140,14 +140,17 @@ impl Queries for WorktreeQueries<'_> {
 
     fn sparse_facts(&mut self, leaving: &[usize], entering: &[usize]) -> Result<[Vec<Fact>; 2], LookError> {
         let index = self.index;
-        let ask = |entries: &[usize], want| {
-            let questions: Vec<(&BStr, Want)> = entries.iter().map(|&at| (index.path_at(at), want)).collect();
-            facts::probe(self.root, index, &questions)
+        let probe = |entries: &[usize], kind| {
+            let queries: Vec<(&BStr, QueryKind)> =
+                entries.iter().map(|&at| (index.path_at(at), kind)).collect();
+            facts::probe(self.root, index, &queries)
         };
-        let seen: Vec<(usize, Seen)> = leaving.iter().copied().zip(ask(leaving, Want::Stat)?).collect();
+        let seen: Vec<(usize, Seen)> =
+            leaving.iter().copied().zip(probe(leaving, QueryKind::Stat)?).collect();
         let clean = self.clean(&seen)?;
         let leaving = seen.into_iter().zip(clean).map(|((_, seen), clean)| Fact { seen, clean });
-        let entering = ask(entering, Want::Absence)?.into_iter().map(|seen| Fact { seen, clean: false });
+        let entering =
+            probe(entering, QueryKind::Absence)?.into_iter().map(|seen| Fact { seen, clean: false });
         Ok([leaving.collect(), entering.collect()])
     }
 }

@@ -22,7 +22,7 @@ use crate::{
         LookError,
         compare::{Compared, Positions, compare},
         content,
-        facts::{Seen, Want},
+        facts::{QueryKind, Seen},
         pathspec::{self, Pathspecs},
         stat::{Match, StatRules, index_stat},
         submodules,
@@ -101,7 +101,7 @@ pub fn refresh_selected(
         .clone()
         .filter(|&at| is_compared(index, &index.entry(at)) && is_selected(&index.entry(at)))
         .collect();
-    let found = compare(repo, worktree, index, Positions::These(&asked), Want::Stat)?;
+    let found = compare(repo, worktree, index, Positions::These(&asked), QueryKind::Stat)?;
     let mut changes: BTreeMap<BString, ChangeKind> = BTreeMap::new();
     let unmerged = index.entries_in(bounds).filter(|entry| entry.stage != Stage::Normal);
     for entry in unmerged.filter(is_selected) {

@@ -9,7 +9,7 @@ use sys::Dir;
 
 use super::{
     content::{self, LazyConverter},
-    facts::{self, Seen, Want},
+    facts::{self, QueryKind, Seen},
     scan::{self, Note, PathState, Scan, ScanTarget},
     stat::{Match, StatRules},
 };
@@ -43,7 +43,7 @@ pub(crate) fn compare(
     worktree: &Dir,
     index: &Index,
     asked: Positions<'_>,
-    want: Want,
+    kind: QueryKind,
 ) -> Result<Vec<Compared>, LookError> {
     let rules = StatRules::of(repo)?;
     let tuning = Tuning::reading(worktree);
@@ -57,8 +57,8 @@ pub(crate) fn compare(
     let notes = scan.into_notes();
     // For a missing path, find the component that blocks it.
     let is_there = |note: &Note| matches!(note.state, PathState::There(_));
-    let absent: Vec<(&BStr, Want)> =
-        notes.iter().filter(|note| !is_there(note)).map(|note| (index.path_at(note.at), want)).collect();
+    let absent: Vec<(&BStr, QueryKind)> =
+        notes.iter().filter(|note| !is_there(note)).map(|note| (index.path_at(note.at), kind)).collect();
     let mut absent = facts::probe(worktree, index, &absent)?.into_iter();
     let mut looked: Vec<Compared> = Vec::with_capacity(notes.len());
     let mut unsure = Vec::new();

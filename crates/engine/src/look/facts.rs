@@ -24,7 +24,7 @@ use crate::{
 
 /// The kind of query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Want {
+pub(crate) enum QueryKind {
     /// The path is expected to be absent.
     Absence,
     /// The stat of an entry's file.
@@ -121,17 +121,21 @@ struct Group<'a> {
 }
 
 /// Returns the states of the queried paths, in the order of the queries.
-pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> Result<Vec<Seen>, LookError> {
-    let mut answers = vec![Seen::Unknown; questions.len()];
-    let absences = questions.iter().filter(|(_, want)| *want == Want::Absence).count();
+pub(crate) fn probe(
+    root: &Dir,
+    index: &Index,
+    queries: &[(&BStr, QueryKind)],
+) -> Result<Vec<Seen>, LookError> {
+    let mut states = vec![Seen::Unknown; queries.len()];
+    let absences = queries.iter().filter(|(_, kind)| *kind == QueryKind::Absence).count();
     if absences >= EMPTY_FROM {
         let names = root.list().map_err(|source| LookError::Examine { path: ".".into(), source })?;
         if names.iter().all(|(name, _)| name == b".git") {
-            answers.fill(Seen::Absent);
-            return Ok(answers);
+            states.fill(Seen::Absent);
+            return Ok(states);
         }
     }
-    let mut groups = groups(questions, index);
+    let mut groups = groups(queries, index);
     groups.sort_by_cached_key(|group| match group.dir.is_empty() {
         true => 0,
         false => 1 + group.dir.find_iter("/").count(),
@@ -150,7 +154,7 @@ pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> R
             if let Some(seen) = settled {
                 return Ok::<_, LookError>(vec![seen; group.members.len()]);
             }
-            let (seen, about) = ask(root, questions, group)?;
+            let (seen, about) = query(root, queries, group)?;
             if let Some((dir, fact)) = about {
                 known.write().unwrap_or_else(PoisonError::into_inner).insert(dir, fact);
             }
@@ -158,15 +162,15 @@ pub(crate) fn probe(root: &Dir, index: &Index, questions: &[(&BStr, Want)]) -> R
         },
     )?;
     for (group, seen) in groups.iter().zip(found) {
-        group.members.iter().zip(seen).for_each(|(&at, seen)| answers[at] = seen);
+        group.members.iter().zip(seen).for_each(|(&at, seen)| states[at] = seen);
     }
-    Ok(answers)
+    Ok(states)
 }
 
-fn groups<'a>(questions: &[(&'a BStr, Want)], index: &Index) -> Vec<Group<'a>> {
+fn groups<'a>(queries: &[(&'a BStr, QueryKind)], index: &Index) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     let mut by_dir: HashMap<&BStr, usize> = HashMap::new();
-    for (at, &(path, _)) in questions.iter().enumerate() {
+    for (at, &(path, _)) in queries.iter().enumerate() {
         let dir = path.rfind_byte(b'/').map_or(BStr::new(""), |slash| path[..slash].as_bstr());
         let group = *by_dir.entry(dir).or_insert_with(|| {
             groups.push(Group { dir, members: Vec::new(), tracked: index.range_below(dir).len() });
@@ -202,19 +206,23 @@ fn settle(known: &HashMap<BString, Known>, dir: &BStr) -> Option<Seen> {
     }
 }
 
-/// Answers all queries about one directory. If all of them are [`Want::StatIfAny`], a failure
+/// Runs all queries about one directory. If all of them are [`QueryKind::StatIfAny`], a failure
 /// results in unknown states.
-fn ask(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, LookError> {
-    let lenient = group.members.iter().all(|&at| questions[at].1 == Want::StatIfAny);
-    match ask_strictly(root, questions, group) {
+fn query(root: &Dir, queries: &[(&BStr, QueryKind)], group: &Group<'_>) -> Result<QueryResult, LookError> {
+    let lenient = group.members.iter().all(|&at| queries[at].1 == QueryKind::StatIfAny);
+    match query_strictly(root, queries, group) {
         Err(_) if lenient => Ok((vec![Seen::Unknown; group.members.len()], None)),
-        answer => answer,
+        result => result,
     }
 }
 
-type Answer = (Vec<Seen>, Option<(BString, Known)>);
+type QueryResult = (Vec<Seen>, Option<(BString, Known)>);
 
-fn ask_strictly(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> Result<Answer, LookError> {
+fn query_strictly(
+    root: &Dir,
+    queries: &[(&BStr, QueryKind)],
+    group: &Group<'_>,
+) -> Result<QueryResult, LookError> {
     let fail = |source| LookError::Examine { path: group.dir.to_owned(), source };
     let opened;
     let dir = if group.dir.is_empty() {
@@ -229,22 +237,22 @@ fn ask_strictly(root: &Dir, questions: &[(&BStr, Want)], group: &Group<'_>) -> R
             Err(error) => return Err(fail(error)),
         }
     };
-    let absences = group.members.iter().filter(|&&at| questions[at].1 == Want::Absence).count();
+    let absences = group.members.iter().filter(|&&at| queries[at].1 == QueryKind::Absence).count();
     let names: Option<HashSet<Vec<u8>>> = if absences >= LIST_FROM && group.tracked <= absences * LIST_RATIO {
         Some(dir.list().map_err(fail)?.into_iter().map(|(name, _)| name).collect())
     } else {
         None
     };
     let seen = group.members.iter().map(|&at| {
-        let (path, want) = questions[at];
+        let (path, kind) = queries[at];
         let name = path[if group.dir.is_empty() { 0 } else { group.dir.len() + 1 }..].as_bytes();
-        if want == Want::Absence && names.as_ref().is_some_and(|names| !names.contains(name)) {
+        if kind == QueryKind::Absence && names.as_ref().is_some_and(|names| !names.contains(name)) {
             return Ok(Seen::Absent);
         }
         match dir.stat(name) {
             Ok(Some(stat)) => Ok(Seen::There(stat)),
             Ok(None) => Ok(Seen::Absent),
-            Err(_) if want == Want::StatIfAny => Ok(Seen::Unknown),
+            Err(_) if kind == QueryKind::StatIfAny => Ok(Seen::Unknown),
             Err(source) => Err(LookError::Examine { path: path.to_owned(), source }),
         }
     });
@@ -264,7 +272,7 @@ fn is_loop(error: &std::io::Error) -> bool {
 
 /// Finds the first component that is missing or not a directory, after a directory could not be
 /// opened.
-fn obstacle(root: &Dir, group: &Group<'_>) -> Result<Answer, LookError> {
+fn obstacle(root: &Dir, group: &Group<'_>) -> Result<QueryResult, LookError> {
     let all =
         |seen, prefix: &BStr, known| Ok((vec![seen; group.members.len()], Some((prefix.to_owned(), known))));
     let ends = group.dir.find_iter("/").chain([group.dir.len()]);

@@ -14,7 +14,7 @@ use crate::{
         plan::Files,
     },
     look::{
-        facts::Want,
+        facts::QueryKind,
         trees::{Kind, OneSided, Row, Side, Slot},
     },
 };
@@ -93,12 +93,12 @@ pub(in crate::checkout) fn action(row: &Row, kind: Kind, force: Force, index: &I
 /// Returns the fact to gather before `row` can be decided. The conditions are those of
 /// [`Decider::verify_uptodate`](super::Decider::verify_uptodate) and
 /// [`Decider::verify_absent`](super::Decider::verify_absent).
-pub(in crate::checkout) fn question(
+pub(in crate::checkout) fn needed_query(
     row: &Row,
     action: Action,
     policy: &Policy<'_>,
     index: &Index,
-) -> Option<Want> {
+) -> Option<QueryKind> {
     if policy.force == Force::Remnants || policy.files == Files::Ignore {
         return None;
     }
@@ -126,8 +126,8 @@ pub(in crate::checkout) fn question(
             is_unreliable || !forced || is_removed_dir || sparse_state == SparseState::Leaving
         }
     };
-    let want = if row.slot == Slot::Nothing { Want::Absence } else { Want::Stat };
-    needs_fact.then_some(want)
+    let kind = if row.slot == Slot::Nothing { QueryKind::Absence } else { QueryKind::Stat };
+    needs_fact.then_some(kind)
 }
 
 /// Returns the side that a case takes.

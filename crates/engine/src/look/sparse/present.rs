@@ -9,7 +9,7 @@ use sys::{Dir, FileType};
 
 use crate::look::{
     LookError,
-    facts::{self, Seen, Want},
+    facts::{self, QueryKind, Seen},
 };
 
 /// Clears the skip-worktree flag of entries whose files exist.
@@ -37,8 +37,8 @@ pub fn present(worktree: &Dir, index: &Index) -> Result<Vec<usize>, LookError> {
     };
     // Listing the directories is not sufficient: if case is ignored, the existing name may be
     // spelled differently.
-    let questions: Vec<(&BStr, Want)> = skipped.iter().map(|&at| (name(at), Want::Stat)).collect();
-    let seen = facts::probe(worktree, index, &questions)?;
+    let queries: Vec<(&BStr, QueryKind)> = skipped.iter().map(|&at| (name(at), QueryKind::Stat)).collect();
+    let seen = facts::probe(worktree, index, &queries)?;
     let there = |(at, seen): (usize, Seen)| {
         let there = match seen {
             // Git passes the path with its slash to `lstat`, which matches only a directory or a
