@@ -14,7 +14,7 @@ use crate::{
     floor,
     measure::{Invocation, must, run as measure},
     programs::Programs,
-    record::{AtMost, Kind, Machine, Sample, To, Tree},
+    record::{AtMost, Kind, Machine, RecordOptions, Sample, Tree},
     results::Results,
     rig::{FileSystem, Volume, warm},
 };
@@ -22,7 +22,7 @@ use crate::{
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    repository: corpus::Which,
+    repository: corpus::RepositoryOptions,
     /// Use fewer file systems, cases and runs.
     #[arg(long)]
     quick: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long)]
     scratch: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    record_options: RecordOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -145,7 +145,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     for case in &mut cases {
         case.at_most = at_most(&case.disk, &case.case);
     }
-    args.to.write(Kind::Checkout, &versions, vec![tree], cases)?;
+    args.record_options.write(Kind::Checkout, &versions, vec![tree], cases)?;
     if args.check && !check(&lab.results, &file_systems) {
         return Ok(ExitCode::FAILURE);
     }

@@ -41,7 +41,7 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
 
 /// The options that select a repository.
 #[derive(clap::Args)]
-pub(crate) struct Which {
+pub(crate) struct RepositoryOptions {
     /// The repository to measure on; without it, the linux tree from Debian's source packages.
     #[arg(long)]
     repo: Option<PathBuf>,
@@ -53,7 +53,7 @@ pub(crate) struct Which {
     new: String,
 }
 
-impl Which {
+impl RepositoryOptions {
     pub(crate) fn origin(&self) -> Result<Origin, Error> {
         match &self.repo {
             Some(repo) => of_repository(repo, &self.old, &self.new),

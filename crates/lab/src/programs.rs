@@ -9,7 +9,7 @@ use crate::{Error, measure::must, record::Versions};
 
 /// The options that select the programs.
 #[derive(clap::Args)]
-pub(crate) struct Given {
+pub(crate) struct ProgramOptions {
     /// The sapwood binary; by default the one in the directory of this program.
     #[arg(long)]
     sapwood: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(crate) struct Given {
     pub(crate) git: PathBuf,
 }
 
-impl Given {
+impl ProgramOptions {
     /// Finds these programs.
     pub(crate) fn find(&self) -> Result<Programs, Error> {
         Programs::find(&self.git, self.sapwood.as_deref(), &self.gix)

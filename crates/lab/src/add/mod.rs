@@ -11,7 +11,7 @@ mod script;
 use std::{path::PathBuf, process::ExitCode};
 
 use self::{
-    place::{Place, Spot},
+    place::{Place, TestDisk},
     script::{Script, Work},
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     corpus,
     measure::Invocation,
     programs::Programs,
-    record::{AtMost, Case, Figure, Kind, Machine, Sample, To},
+    record::{AtMost, Case, Figure, Kind, Machine, RecordOptions, Sample},
     results::median,
     weather::trees::{self, Tree},
 };
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(long)]
     scratch: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    record_options: RecordOptions,
 }
 
 /// A program with its settings.
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let is_missed =
         |case: &Case| case.at_most.git.zip(case.ratio()).is_some_and(|(at_most, ratio)| ratio > at_most);
     let missed = cases.iter().filter(|case| is_missed(case)).count();
-    args.to.write(Kind::Add, &programs.versions, vec![tree.fact()], cases)?;
+    args.record_options.write(Kind::Add, &programs.versions, vec![tree.fact()], cases)?;
     Ok(if args.check && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -125,7 +125,7 @@ impl Lab<'_> {
             None if place.is_served() => "/dev/shm/sapwood-add".into(),
             None => corpus::directory().join("scratch"),
         };
-        let mut spot = Spot::fresh(place, &corpus::absolute(&scratch)?)?;
+        let mut disk = TestDisk::fresh(place, &corpus::absolute(&scratch)?)?;
         let asked = |plan: &&Plan| {
             self.args.cases.is_empty()
                 || self.args.cases.iter().any(|case| plan.name.starts_with(case.as_str()))
@@ -133,15 +133,15 @@ impl Lab<'_> {
         let plans: Vec<&Plan> =
             PLANS.iter().filter(asked).filter(|plan| plan.fits(place, &self.tree)).collect();
         if plans.iter().any(|plan| plan.work.needs_tree()) {
-            self.tree.full_at(&spot.fast()?.join("tree"))?;
+            self.tree.full_at(&disk.fast()?.join("tree"))?;
         }
         for plan in plans {
-            self.case(place, &mut spot, plan)?;
+            self.case(place, &mut disk, plan)?;
         }
         Ok(())
     }
 
-    fn case(&mut self, place: Place, spot: &mut Spot, plan: &Plan) -> Result<(), Error> {
+    fn case(&mut self, place: Place, disk: &mut TestDisk, plan: &Plan) -> Result<(), Error> {
         let mut ballast: Option<Ballast> = None;
         let mut samples = [Vec::new(), Vec::new()];
         for run in 0..self.args.runs {
@@ -149,10 +149,10 @@ impl Lab<'_> {
             for which in order {
                 let tool = plan.tools[which];
                 let script = Script { work: plan.work, seed: format!("{} {run} {which}", plan.name) };
-                script.prepare(&spot.fast()?)?;
+                script.prepare(&disk.fast()?)?;
                 let program = if tool.name == "git" { &self.args.git } else { &self.programs.sapwood };
-                let files = script::files(&spot.fast()?.join(plan.work.directory()));
-                let mut sample = spot.measured(
+                let files = script::files(&disk.fast()?.join(plan.work.directory()));
+                let mut sample = disk.measured(
                     |at| {
                         let mut words: Vec<&str> = tool.settings.iter().flat_map(|set| ["-c", set]).collect();
                         words.extend(plan.work.words());
@@ -160,7 +160,7 @@ impl Lab<'_> {
                     },
                     &mut ballast,
                 )?;
-                let more = script::files(&spot.fast()?.join(plan.work.directory())) - files;
+                let more = script::files(&disk.fast()?.join(plan.work.directory())) - files;
                 sample.served += &format!("; {more} files more");
                 if run == 0 {
                     eprintln!(
@@ -173,7 +173,7 @@ impl Lab<'_> {
                     );
                 }
                 samples[which].push(sample);
-                script.clear(&spot.fast()?)?;
+                script.clear(&disk.fast()?)?;
             }
         }
         for (tool, samples) in plan.tools.iter().zip(&samples) {

@@ -13,7 +13,7 @@ use crate::{
     rig::{FileSystem, Volume},
     weather::{
         block,
-        ground::{Disk, Ground},
+        mounted_disk::{Disk, MountedDisk},
     },
 };
 
@@ -56,17 +56,17 @@ impl Place {
 }
 
 /// A disk and its contents, deleted on drop.
-pub(super) enum Spot {
+pub(super) enum TestDisk {
     Volume(Volume),
     Own(PathBuf),
-    Served(Ground),
+    Served(MountedDisk),
 }
 
-impl Spot {
+impl TestDisk {
     /// Creates an empty disk below `scratch`.
-    pub(super) fn fresh(place: Place, scratch: &Path) -> Result<Spot, Error> {
-        let volume = |file_system| Volume::fresh(file_system, scratch).map(Spot::Volume);
-        let served = |disk| Ground::fresh(disk, scratch).map(Spot::Served);
+    pub(super) fn fresh(place: Place, scratch: &Path) -> Result<TestDisk, Error> {
+        let volume = |file_system| Volume::fresh(file_system, scratch).map(TestDisk::Volume);
+        let served = |disk| MountedDisk::fresh(disk, scratch).map(TestDisk::Served);
         match place {
             Place::Ext4 => volume(FileSystem::Ext4),
             Place::Xfs => volume(FileSystem::Xfs),
@@ -79,7 +79,7 @@ impl Spot {
                 let _ = fs::remove_dir_all(&dir);
                 let made = fs::create_dir_all(&dir);
                 made.map_err(|source| Error::Io { what: "cannot create", path: dir.clone(), source })?;
-                Ok(Spot::Own(dir))
+                Ok(TestDisk::Own(dir))
             }
         }
     }
@@ -87,9 +87,9 @@ impl Spot {
     /// Returns the path at which the disk is accessible at full speed.
     pub(super) fn fast(&mut self) -> Result<PathBuf, Error> {
         match self {
-            Spot::Volume(volume) => Ok(volume.path().to_owned()),
-            Spot::Own(dir) => Ok(dir.clone()),
-            Spot::Served(ground) => ground.fast(),
+            TestDisk::Volume(volume) => Ok(volume.path().to_owned()),
+            TestDisk::Own(dir) => Ok(dir.clone()),
+            TestDisk::Served(mounted) => mounted.fast(),
         }
     }
 
@@ -102,9 +102,9 @@ impl Spot {
         ballast: &mut Option<Ballast>,
     ) -> Result<Sample, Error> {
         let at = match self {
-            Spot::Served(ground) => return ground.measured(invocation, ballast),
-            Spot::Volume(volume) => volume.path().to_owned(),
-            Spot::Own(dir) => dir.clone(),
+            TestDisk::Served(mounted) => return mounted.measured(invocation, ballast),
+            TestDisk::Volume(volume) => volume.path().to_owned(),
+            TestDisk::Own(dir) => dir.clone(),
         };
         let sync = || must(Path::new("sync"), &["-f", &at.display().to_string()], Path::new("/"));
         sync()?;
@@ -124,9 +124,9 @@ impl Spot {
     }
 }
 
-impl Drop for Spot {
+impl Drop for TestDisk {
     fn drop(&mut self) {
-        if let Spot::Own(dir) = self
+        if let TestDisk::Own(dir) = self
             && let Err(error) = fs::remove_dir_all(&dir)
         {
             eprintln!("lab: cannot remove {}: {error}", dir.display());

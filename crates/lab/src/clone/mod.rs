@@ -28,11 +28,11 @@ use crate::{
     ballast::Ballast,
     corpus,
     measure::must,
-    programs::{Given, Programs},
-    record::{self, Figure, Kind, Machine, Sample, To},
+    programs::{ProgramOptions, Programs},
+    record::{self, Figure, Kind, Machine, RecordOptions, Sample},
     results::median,
     weather::{
-        ground::{Disk, Ground},
+        mounted_disk::{Disk, MountedDisk},
         trees::{self, Tree},
     },
 };
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
     #[command(flatten)]
-    programs: Given,
+    programs: ProgramOptions,
     /// Do not keep the machine's memory in a fixed state, because other programs use this machine.
     #[arg(long)]
     shared: bool,
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long)]
     scratch: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    record_options: RecordOptions,
 }
 
 struct Lab<'a> {
@@ -123,7 +123,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     }
     let missed = lab.print();
     let Lab { programs, cases, .. } = lab;
-    args.to.write(Kind::Clone, &programs.versions, trees.iter().map(Tree::fact).collect(), cases)?;
+    args.record_options.write(
+        Kind::Clone,
+        &programs.versions,
+        trees.iter().map(Tree::fact).collect(),
+        cases,
+    )?;
     Ok(if args.check && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -183,9 +188,9 @@ impl Lab<'_> {
             None if disk.is_served() => "/dev/shm/sapwood-clone".into(),
             None => corpus::directory().join("scratch"),
         };
-        let mut ground = Ground::fresh(disk, &corpus::absolute(&scratch)?)?;
+        let mut mounted = MountedDisk::fresh(disk, &corpus::absolute(&scratch)?)?;
         if let Some(client) = case.client() {
-            let [from, to] = [source.root.join(client), ground.fast()?.join("tree")]
+            let [from, to] = [source.root.join(client), mounted.fast()?.join("tree")]
                 .map(|path| path.display().to_string());
             must(Path::new("cp"), &["-a", &from, &to], Path::new("/"))?;
             let set = ["-C", &to, "config", "remote.origin.url", &server.url(case.repo())];
@@ -201,7 +206,7 @@ impl Lab<'_> {
         // Proves that the tool is there.
         tool.invocation(programs, git, &settings, &words, Path::new("/"))?;
         let before = server.bytes();
-        let mut sample = ground.measured(
+        let mut sample = mounted.measured(
             |at| tool.invocation(programs, git, &settings, &words, &calls(at)).expect("the tool was there"),
             &mut self.ballast,
         )?;
@@ -210,7 +215,7 @@ impl Lab<'_> {
             sample.served =
                 if sample.served.is_empty() { text } else { format!("{text}; {}", sample.served) };
         }
-        verify(&ground.fast()?.join("tree"), case, tool)?;
+        verify(&mounted.fast()?.join("tree"), case, tool)?;
         Ok(sample)
     }
 

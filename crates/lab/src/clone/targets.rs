@@ -4,7 +4,7 @@ use super::{case::Case, line::Over};
 use crate::{
     record::{self, AtMost, Figure},
     results::median,
-    weather::ground::Disk,
+    weather::mounted_disk::Disk,
 };
 
 /// The share of the time of the bytes that a clone may take on a line of 1 Gbit/s.

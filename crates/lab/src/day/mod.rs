@@ -16,21 +16,21 @@ use std::{
 };
 
 use self::{
-    script::{Act, Ground},
+    script::{Act, WorkingSet},
     side::{Call, Side, State},
 };
 use crate::{
     Error, corpus,
     measure::must,
     programs::Programs,
-    record::{AtMost, Case, Figure, Kind, Machine, Sample, To, Tree},
+    record::{AtMost, Case, Figure, Kind, Machine, RecordOptions, Sample, Tree},
     results::median,
 };
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    repository: corpus::Which,
+    repository: corpus::RepositoryOptions,
     /// Generate a repository with this many files instead.
     #[arg(long, conflicts_with = "repo")]
     made: Option<usize>,
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
     #[command(flatten)]
-    to: To,
+    record_options: RecordOptions,
 }
 
 /// The time of one command on both sides in one run, in seconds.
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let ratio = document.print();
     let tree = Tree::of(&origin.name(), &source, "HEAD")?;
     let cases = document.cases(&tree.name);
-    args.to.write(Kind::Day, &versions, vec![tree], cases)?;
+    args.record_options.write(Kind::Day, &versions, vec![tree], cases)?;
     let slow = args.check && ratio > TARGET;
     Ok(if document.differences > 0 || slow { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -142,13 +142,13 @@ struct Day {
 
 impl Day {
     fn pass(&mut self, args: &Args) -> Result<(), Error> {
-        let ground = ground(&args.git, &self.sides[0])?;
-        for act in script::day(&ground, args.commands) {
+        let working_set = working_set(&args.git, &self.sides[0])?;
+        for act in script::day(&working_set, args.commands) {
             self.step(&act)?;
         }
         let [make, remove] = script::keeper();
         self.step(&make)?;
-        self.agents(&ground, args)?;
+        self.agents(&working_set, args)?;
         self.step(&remove)?;
         let [git, shim] = [self.sides[0].state(&args.git)?, self.sides[1].state(&args.git)?];
         self.compare_states(&git, &shim);
@@ -170,9 +170,9 @@ impl Day {
     }
 
     /// Runs all agents concurrently on one side, then on the other.
-    fn agents(&mut self, ground: &Ground, args: &Args) -> Result<(), Error> {
+    fn agents(&mut self, working_set: &WorkingSet, args: &Args) -> Result<(), Error> {
         let scripts: Vec<Vec<Act>> =
-            (0..args.agents).map(|agent| script::agent(ground, agent, args.worktrees)).collect();
+            (0..args.agents).map(|agent| script::agent(working_set, agent, args.worktrees)).collect();
         let clock = self.clock;
         let mut done = Vec::new();
         for side in &self.sides {
@@ -248,7 +248,7 @@ fn command(line: &[String]) -> &str {
 }
 
 /// Lists files that exist on all branches, spread over the tree.
-fn ground(git: &Path, side: &Side) -> Result<Ground, Error> {
+fn working_set(git: &Path, side: &Side) -> Result<WorkingSet, Error> {
     const FILES: usize = 997;
     let list = |revision: &str| -> Result<Vec<String>, Error> {
         let listing = must(git, &["ls-tree", "-rz", revision], &side.repo())?;
@@ -265,7 +265,7 @@ fn ground(git: &Path, side: &Side) -> Result<Ground, Error> {
         return Err(Error::Setup("a repository with more files is needed".into()));
     }
     let step = (files.len() / FILES).max(1);
-    Ok(Ground { files: files.into_iter().step_by(step).collect() })
+    Ok(WorkingSet { files: files.into_iter().step_by(step).collect() })
 }
 
 impl Document {

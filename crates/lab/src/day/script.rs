@@ -23,15 +23,15 @@ pub(super) enum Act {
 }
 
 /// The properties of the repository that the script depends on.
-pub(super) struct Ground {
+pub(super) struct WorkingSet {
     /// Tracked regular files that exist on every branch, in the order of their use.
     pub(super) files: Vec<String>,
 }
 
 /// Returns the acts of user, editors and job, with `commands` calls of Git.
-pub(super) fn day(ground: &Ground, commands: usize) -> Vec<Act> {
+pub(super) fn day(working_set: &WorkingSet, commands: usize) -> Vec<Act> {
     let mut acts = VecDeque::new();
-    let mut files = ground.files.iter().cycle().cloned();
+    let mut files = working_set.files.iter().cycle().cloned();
     let mut round = 0;
     while calls(&acts) < commands {
         let mut take = || files.next().expect("a repository with files");
@@ -173,12 +173,12 @@ fn job(acts: &mut VecDeque<Act>, round: usize) {
 }
 
 /// Returns the acts of one agent, which creates worktrees, works in them and removes them.
-pub(super) fn agent(ground: &Ground, number: usize, rounds: usize) -> Vec<Act> {
+pub(super) fn agent(working_set: &WorkingSet, number: usize, rounds: usize) -> Vec<Act> {
     let mut acts = Vec::new();
     for round in 0..rounds {
         let branch = format!("agent-{number}-{round}");
         let place = format!("../{branch}");
-        let file = &ground.files[(number * rounds + round) % ground.files.len()];
+        let file = &working_set.files[(number * rounds + round) % working_set.files.len()];
         let inside = |line: &str| git(&format!("-C {place} {line}"), file);
         acts.extend([
             git(&format!("worktree add -b {branch} {place} change-10"), ""),
@@ -215,9 +215,9 @@ mod tests {
 
     #[test]
     fn as_many_calls_as_asked_for() {
-        let ground = Ground { files: vec!["a".into(), "dir/b".into()] };
+        let working_set = WorkingSet { files: vec!["a".into(), "dir/b".into()] };
         for commands in [1, 70, 500] {
-            assert_eq!(calls(&day(&ground, commands).into()), commands);
+            assert_eq!(calls(&day(&working_set, commands).into()), commands);
         }
     }
 }

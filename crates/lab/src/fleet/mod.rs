@@ -29,7 +29,7 @@ use crate::{
     Error, corpus,
     measure::{self, Invocation, must},
     programs::Programs,
-    record::{self, Figure, Kind, Machine, Sample, To},
+    record::{self, Figure, Kind, Machine, RecordOptions, Sample},
     results::median,
     rig::{FileSystem, Volume},
     weather::trees::{self, Tree},
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     #[arg(long)]
     scratch: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    record_options: RecordOptions,
 }
 
 struct Lab<'a> {
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         lab.measure(&tree, hosts, &mut cases)?;
     }
     let missed = print(&cases);
-    args.to.write(Kind::Fleet, &lab.programs.versions, vec![tree.fact()], cases)?;
+    args.record_options.write(Kind::Fleet, &lab.programs.versions, vec![tree.fact()], cases)?;
     Ok(if args.check && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -9,7 +9,7 @@ use crate::{Error, corpus};
 
 /// The options for the record.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct To {
+pub(crate) struct RecordOptions {
     /// Write the record of this run to this file, like docs/measurements/*.json; by default to a
     /// file of the build directory.
     #[arg(long, value_name = "FILE")]
@@ -19,7 +19,7 @@ pub(crate) struct To {
     note: Vec<String>,
 }
 
-impl To {
+impl RecordOptions {
     /// Writes the record of this run.
     pub(crate) fn write(
         &self,

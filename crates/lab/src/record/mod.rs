@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fmt, fs, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::file::To;
+pub(crate) use self::file::RecordOptions;
 use crate::{
     Error,
     measure::{Usage, must},

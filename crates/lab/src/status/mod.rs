@@ -26,10 +26,10 @@ use crate::{
     ballast::Ballast,
     corpus,
     measure::{Invocation, must},
-    programs::Given,
-    record::{self, Case, Machine, Sample, To},
+    programs::ProgramOptions,
+    record::{self, Case, Machine, RecordOptions, Sample},
     weather::{
-        ground::{Disk, Ground},
+        mounted_disk::{Disk, MountedDisk},
         table::{Key, Table},
         trees::{self, Tree},
     },
@@ -66,12 +66,12 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
     #[command(flatten)]
-    programs: Given,
+    programs: ProgramOptions,
     /// The directory for disks; by default memory for disks that FUSE serves.
     #[arg(long)]
     scratch: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    record_options: RecordOptions,
 }
 
 /// The untracked files that `status` shows.
@@ -134,7 +134,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
             case.case += &format!("-loose-{}", args.loose);
         }
     }
-    args.to.write(record::Kind::Status, &versions, all.iter().map(Tree::fact).collect(), cases)?;
+    args.record_options.write(
+        record::Kind::Status,
+        &versions,
+        all.iter().map(Tree::fact).collect(),
+        cases,
+    )?;
     Ok(if args.check { targets::check(&lab.table, &all, args.loose > 0) } else { ExitCode::SUCCESS })
 }
 
@@ -165,33 +170,33 @@ impl Lab<'_> {
             None if disk.is_served() => "/dev/shm/sapwood-status".into(),
             None => corpus::directory().join("scratch"),
         })?;
-        let mut ground = Ground::fresh(disk, &scratch)?;
-        let at = ground.fast()?.join("tree");
+        let mut mounted = MountedDisk::fresh(disk, &scratch)?;
+        let at = mounted.fast()?.join("tree");
         tree.full_at(&at)?;
         scatter(&at, self.args.loose)?;
         let mut changed = BTreeSet::new();
         let mut changes = self.args.changes.clone();
         changes.sort_unstable();
         for count in changes.into_iter().filter(|&count| count * 2 <= tree.files) {
-            change(&ground.fast()?.join("tree"), &mut changed, count)?;
+            change(&mounted.fast()?.join("tree"), &mut changed, count)?;
             for kind in [Kind::Plain, Kind::Cache, Kind::Monitor] {
                 if kind == Kind::Monitor && disk != Disk::Local {
                     continue;
                 }
-                let at = ground.fast()?.join("tree");
+                let at = mounted.fast()?.join("tree");
                 must(Path::new("git"), &["update-index", kind.option()], &at)?;
                 let _monitor = (kind == Kind::Monitor).then(|| Monitor::start(&at)).transpose()?;
                 // Two runs are needed: the untracked cache does not trust directories as recent as
                 // the index, and it records the path of the worktree.
                 for _ in 0..2 {
                     thread::sleep(Duration::from_millis(1100));
-                    self.measured(&mut ground, |tools, at| tools.filling(kind, at))?;
+                    self.measured(&mut mounted, |tools, at| tools.filling(kind, at))?;
                 }
                 for untracked in [Untracked::Normal, Untracked::No, Untracked::All] {
                     let asked = self.args.untracked.is_empty() || self.args.untracked.contains(&untracked);
                     // Both caches are valid only for the mode `normal` of untracked files.
                     if asked && (kind == Kind::Plain || untracked == Untracked::Normal) {
-                        self.case(tree, disk, &mut ground, (kind, untracked, count))?;
+                        self.case(tree, disk, &mut mounted, (kind, untracked, count))?;
                     }
                 }
             }
@@ -203,7 +208,7 @@ impl Lab<'_> {
         &mut self,
         tree: &Tree,
         disk: Disk,
-        ground: &mut Ground,
+        mounted: &mut MountedDisk,
         (kind, untracked, count): (Kind, Untracked, usize),
     ) -> Result<(), Error> {
         let case = format!("{}-{count}", untracked.option().trim_start_matches('-'));
@@ -216,7 +221,7 @@ impl Lab<'_> {
             };
             for tool in in_turn {
                 let sample =
-                    self.measured(ground, |tools, at| tools.status(tool, untracked, &at.join("tree")))?;
+                    self.measured(mounted, |tools, at| tools.status(tool, untracked, &at.join("tree")))?;
                 if run == 0 {
                     eprintln!("lab:   {} {case} {tool} {:.3} s {}", disk.name(), sample.wall, sample.served);
                 }
@@ -230,7 +235,7 @@ impl Lab<'_> {
             }
         }
         if disk == Disk::Local {
-            let at = ground.fast()?.join("tree");
+            let at = mounted.fast()?.join("tree");
             for tool in tools {
                 let counts = counts::of(&self.tools.status(tool, untracked, &at))?;
                 println!("{} {case} {tool}: {counts}", tree.name);
@@ -241,11 +246,11 @@ impl Lab<'_> {
 
     fn measured(
         &self,
-        ground: &mut Ground,
+        mounted: &mut MountedDisk,
         invocation: impl FnOnce(&Tools, &Path) -> Invocation,
     ) -> Result<Sample, Error> {
         let mut ballast: Option<Ballast> = None;
-        ground.measured(|at| invocation(&self.tools, at), &mut ballast)
+        mounted.measured(|at| invocation(&self.tools, at), &mut ballast)
     }
 }
 

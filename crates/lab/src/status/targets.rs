@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::{
     record::AtMost,
-    weather::{ground::Disk, table::Table, trees::Tree},
+    weather::{mounted_disk::Disk, table::Table, trees::Tree},
 };
 
 /// A disk, a case, sapwood's tool, the tool to compare with, and the highest accepted ratio of

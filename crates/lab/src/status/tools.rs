@@ -10,7 +10,7 @@ use super::Untracked;
 use crate::{
     Error,
     measure::Invocation,
-    programs::{Given, Programs},
+    programs::{ProgramOptions, Programs},
     record::Versions,
 };
 
@@ -81,7 +81,7 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    pub(super) fn new(given: &Given, asked: &[Tool]) -> Result<Tools, Error> {
+    pub(super) fn new(given: &ProgramOptions, asked: &[Tool]) -> Result<Tools, Error> {
         let Programs { sapwood, gix, versions } = given.find()?;
         Ok(Tools { git: given.git.clone(), sapwood, gix, asked: asked.to_vec(), versions })
     }

@@ -6,7 +6,7 @@
 //! tools is reversed from run to run.
 
 pub(crate) mod block;
-pub(crate) mod ground;
+pub(crate) mod mounted_disk;
 mod published;
 pub(crate) mod table;
 mod targets;
@@ -19,7 +19,7 @@ use std::{
 };
 
 use self::{
-    ground::{Disk, Ground},
+    mounted_disk::{Disk, MountedDisk},
     table::{Key, Table},
     tools::{Tool, Tools},
     trees::Tree,
@@ -29,8 +29,8 @@ use crate::{
     ballast::Ballast,
     corpus,
     measure::{Invocation, must},
-    programs::Given,
-    record::{Kind, Machine, Sample, To},
+    programs::ProgramOptions,
+    record::{Kind, Machine, RecordOptions, Sample},
 };
 
 #[derive(clap::Args)]
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
     #[command(flatten)]
-    programs: Given,
+    programs: ProgramOptions,
     /// Do not keep the machine's memory in a fixed state for the local disk, because other
     /// programs use this machine.
     #[arg(long)]
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     #[arg(long)]
     scratch: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    record_options: RecordOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
             case.at_most = targets::at_most(tree, disk, &case.case);
         }
     }
-    args.to.write(Kind::Weather, &versions, trees.iter().map(Tree::fact).collect(), cases)?;
+    args.record_options.write(Kind::Weather, &versions, trees.iter().map(Tree::fact).collect(), cases)?;
     Ok(if args.check { targets::check(&lab.table, &trees) } else { ExitCode::SUCCESS })
 }
 
@@ -169,21 +169,21 @@ impl Lab {
     /// measures it.
     fn measured(
         &mut self,
-        ground: &mut Ground,
+        mounted: &mut MountedDisk,
         invocation: impl FnOnce(&Tools, &Path) -> Invocation,
     ) -> Result<Sample, Error> {
         let tools = &self.tools;
-        ground.measured(|at| invocation(tools, at), &mut self.ballast)
+        mounted.measured(|at| invocation(tools, at), &mut self.ballast)
     }
 
     fn clones(&mut self, tree: &Tree, disk: Disk) -> Result<(), Error> {
         for run in 0..self.runs {
             for tool in self.tools.in_turn(run, disk) {
-                let mut ground = Ground::fresh(disk, &self.scratch)?;
+                let mut mounted = MountedDisk::fresh(disk, &self.scratch)?;
                 let source = tree.packed.display().to_string();
-                let sample = self.measured(&mut ground, |tools, at| tools.clone_of(tool, &source, at))?;
+                let sample = self.measured(&mut mounted, |tools, at| tools.clone_of(tool, &source, at))?;
                 if tool != Tool::Gix {
-                    verify(&ground.fast()?.join("tree"), tool)?;
+                    verify(&mounted.fast()?.join("tree"), tool)?;
                 }
                 self.add(tree, disk, "clone", tool, sample);
             }
@@ -194,14 +194,14 @@ impl Lab {
     fn full(&mut self, tree: &Tree, disk: Disk) -> Result<(), Error> {
         for run in 0..self.runs {
             for tool in self.tools.in_turn(run, disk) {
-                let mut ground = Ground::fresh(disk, &self.scratch)?;
+                let mut mounted = MountedDisk::fresh(disk, &self.scratch)?;
                 if tool != Tool::Gix {
-                    tree.empty_at(&ground.fast()?.join("tree"))?;
+                    tree.empty_at(&mounted.fast()?.join("tree"))?;
                 }
                 let sample =
-                    self.measured(&mut ground, |tools, at| tools.full(tool, tree, &at.join("tree")))?;
+                    self.measured(&mut mounted, |tools, at| tools.full(tool, tree, &at.join("tree")))?;
                 if tool != Tool::Gix {
-                    verify(&ground.fast()?.join("tree"), tool)?;
+                    verify(&mounted.fast()?.join("tree"), tool)?;
                 }
                 self.add(tree, disk, "full", tool, sample);
             }
@@ -211,18 +211,18 @@ impl Lab {
 
     /// Switches one tree with each tool in turn; each tool switches to the change and back.
     fn switches(&mut self, tree: &Tree, disk: Disk) -> Result<(), Error> {
-        let mut ground = Ground::fresh(disk, &self.scratch)?;
-        let at = ground.fast()?.join("tree");
+        let mut mounted = MountedDisk::fresh(disk, &self.scratch)?;
+        let at = mounted.fast()?.join("tree");
         tree.full_at(&at)?;
         for &count in &tree.changes {
             for run in 0..self.runs {
                 for tool in self.tools.in_turn(run, disk).into_iter().filter(|&tool| tool != Tool::Gix) {
                     for revision in [format!("refs/lab/change-{count}"), "refs/lab/new".into()] {
-                        let sample = self.measured(&mut ground, |tools, at| {
+                        let sample = self.measured(&mut mounted, |tools, at| {
                             tools.switch(tool, &revision, &at.join("tree"))
                         })?;
                         self.add(tree, disk, &format!("switch-{count}"), tool, sample);
-                        let at = ground.fast()?.join("tree");
+                        let at = mounted.fast()?.join("tree");
                         trees::settle(&at)?;
                         verify(&at, tool)?;
                     }

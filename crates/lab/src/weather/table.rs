@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use testkit::weather::Report;
 
-use super::ground::Disk;
+use super::mounted_disk::Disk;
 use crate::{
     measure::Usage,
     record::{Case, Figure, Sample},

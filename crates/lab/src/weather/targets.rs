@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::{
-    ground::Disk,
+    mounted_disk::Disk,
     table::Table,
     trees::{Shape, Tree},
 };

@@ -2,11 +2,11 @@
 
 use std::{fmt, path::Path, path::PathBuf, str::FromStr};
 
-use super::{ground::Disk, trees::Tree};
+use super::{mounted_disk::Disk, trees::Tree};
 use crate::{
     Error,
     measure::Invocation,
-    programs::{Given, Programs},
+    programs::{ProgramOptions, Programs},
     record::Versions,
 };
 
@@ -63,7 +63,7 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    pub(super) fn new(given: &Given, asked: &[Tool], quick: bool) -> Result<Tools, Error> {
+    pub(super) fn new(given: &ProgramOptions, asked: &[Tool], quick: bool) -> Result<Tools, Error> {
         let Programs { sapwood, gix, versions } = given.find()?;
         if gix.is_none() && asked.contains(&Tool::Gix) {
             return Err(Error::Setup("there is no gix: --gix says where it is".into()));

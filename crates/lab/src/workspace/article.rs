@@ -15,7 +15,7 @@ use crate::{
     Error, corpus,
     measure::{self, Invocation, must},
     programs::Programs,
-    record::{Kind, Machine, Sample, To},
+    record::{Kind, Machine, RecordOptions, Sample},
     results::Results,
     rig::warm,
     status::counts,
@@ -25,10 +25,10 @@ use crate::{
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    repository: corpus::Which,
+    repository: corpus::RepositoryOptions,
     /// Only these kinds of worktree.
     #[arg(long = "way", value_enum)]
-    ways: Vec<Way>,
+    ways: Vec<WorktreeKind>,
     /// Only bases on these disks.
     #[arg(long = "base", value_enum)]
     bases: Vec<Base>,
@@ -45,12 +45,12 @@ pub(crate) struct Args {
     #[arg(long)]
     scratch: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    record_options: RecordOptions,
 }
 
 /// A kind of worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Way {
+enum WorktreeKind {
     /// A plain worktree. With a base on a network disk, the worktree is there.
     Plain,
     Unionfs,
@@ -76,16 +76,22 @@ impl Base {
     }
 }
 
-const WAYS: [Way; 5] = [Way::Plain, Way::Unionfs, Way::UnionfsAssumed, Way::Overlay, Way::Image];
+const KINDS: [WorktreeKind; 5] = [
+    WorktreeKind::Plain,
+    WorktreeKind::Unionfs,
+    WorktreeKind::UnionfsAssumed,
+    WorktreeKind::Overlay,
+    WorktreeKind::Image,
+];
 /// The number of warm runs after each cold one.
 const WARM: usize = 3;
 
-impl Way {
+impl WorktreeKind {
     fn contender(self) -> Contender {
         match self {
-            Way::Plain | Way::Unionfs | Way::UnionfsAssumed => Contender::Unionfs,
-            Way::Overlay => Contender::Sapwood(Backend::Overlay),
-            Way::Image => Contender::Sapwood(Backend::Image),
+            WorktreeKind::Plain | WorktreeKind::Unionfs | WorktreeKind::UnionfsAssumed => Contender::Unionfs,
+            WorktreeKind::Overlay => Contender::Sapwood(Backend::Overlay),
+            WorktreeKind::Image => Contender::Sapwood(Backend::Image),
         }
     }
 }
@@ -97,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     warm(&tree.packed)?;
     let scratch = args.scratch.clone().unwrap_or_else(|| corpus::directory().join("scratch"));
     let scratch = corpus::absolute(&scratch)?;
-    let ways = if args.ways.is_empty() { WAYS.to_vec() } else { args.ways.clone() };
+    let ways = if args.ways.is_empty() { KINDS.to_vec() } else { args.ways.clone() };
     let bases = if args.bases.is_empty() { vec![Base::Local, Base::Nfs] } else { args.bases.clone() };
     println!("{}; {versions:?}; {} runs", Machine::here(), args.runs);
     let mut results = Results::default();
@@ -108,12 +114,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
             if run % 2 == 1 {
                 in_turn.reverse();
             }
-            for way in in_turn {
-                eprintln!("lab: run {} of {}: {way:?}, {base:?} base", run + 1, args.runs);
-                let done = Stage::new(way, base, &tree, (&args.git, &sapwood), &scratch)
-                    .and_then(|stage| stage.measure(&mut results));
+            for kind in in_turn {
+                eprintln!("lab: run {} of {}: {kind:?}, {base:?} base", run + 1, args.runs);
+                let done = Setup::new(kind, base, &tree, (&args.git, &sapwood), &scratch)
+                    .and_then(|setup| setup.measure(&mut results));
                 if let Err(error) = done {
-                    eprintln!("lab: {way:?} with a {base:?} base gave up: {error}");
+                    eprintln!("lab: {kind:?} with a {base:?} base gave up: {error}");
                     failures += 1;
                 }
             }
@@ -121,39 +127,39 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     }
     results.print();
     let cases = results.cases(&tree.fact.name);
-    args.to.write(Kind::Article, &versions, vec![tree.fact], cases)?;
+    args.record_options.write(Kind::Article, &versions, vec![tree.fact], cases)?;
     Ok(if failures > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// A worktree of one kind, and the disk of its base.
-struct Stage<'a> {
-    way: Way,
+struct Setup<'a> {
+    kind: WorktreeKind,
     base: Base,
-    /// Dropped before `far`, because its mounts are stacked on that disk's mount.
+    /// Dropped before `network`, because its mounts are stacked on that disk's mount.
     place: Place<'a>,
-    far: Option<Far>,
+    network: Option<NetworkDisk>,
 }
 
 /// A disk with the latency of NFS.
-struct Far {
+struct NetworkDisk {
     dir: PathBuf,
     mount: Option<Mount>,
 }
 
 const NAME: &str = "tree";
 
-impl<'a> Stage<'a> {
+impl<'a> Setup<'a> {
     fn new(
-        way: Way,
+        kind: WorktreeKind,
         base: Base,
         tree: &Tree,
         programs: (&'a Path, &'a Path),
         scratch: &Path,
     ) -> Result<Self, Error> {
-        let mut place = Place::new(way.contender(), tree, programs, scratch)?;
-        let mut far = (base == Base::Nfs).then(|| Far::new(scratch)).transpose()?;
-        if let Some(far) = &far {
-            place.put_bases(&far.backing())?;
+        let mut place = Place::new(kind.contender(), tree, programs, scratch)?;
+        let mut network = (base == Base::Nfs).then(|| NetworkDisk::new(scratch)).transpose()?;
+        if let Some(network) = &network {
+            place.put_bases(&network.backing())?;
         }
         // For unionfs and the plain worktree, the base is created at full speed. With the settings,
         // Git does not reread each file because its inode number differs through a mount.
@@ -164,28 +170,28 @@ impl<'a> Stage<'a> {
                 must(programs.0, &["config", name, value], &base)?;
             }
         }
-        if let Some(far) = &mut far {
-            far.mount()?;
-            place.put_bases(&far.disk())?;
+        if let Some(network) = &mut network {
+            network.mount()?;
+            place.put_bases(&network.disk())?;
         }
-        let stage = Stage { way, base, place, far };
-        stage.prepare()?;
-        Ok(stage)
+        let setup = Setup { kind, base, place, network };
+        setup.prepare()?;
+        Ok(setup)
     }
 
     fn prepare(&self) -> Result<(), Error> {
         let place = &self.place;
-        match self.way {
-            Way::Plain => {}
-            Way::Overlay | Way::Image => {
+        match self.kind {
+            WorktreeKind::Plain => {}
+            WorktreeKind::Overlay | WorktreeKind::Image => {
                 measure::run(&place.base(NEW).expect("these backends have bases"))?;
                 measure::run(&place.create(NAME))?;
             }
-            Way::Unionfs | Way::UnionfsAssumed => {
+            WorktreeKind::Unionfs | WorktreeKind::UnionfsAssumed => {
                 measure::run(&place.create(NAME))?;
             }
         }
-        if self.way == Way::UnionfsAssumed {
+        if self.kind == WorktreeKind::UnionfsAssumed {
             let at = place.dir(NAME);
             let script = "git config core.ignoreStat true && git ls-files -z | \
                           git update-index --assume-unchanged -z --stdin";
@@ -200,8 +206,8 @@ impl<'a> Stage<'a> {
 
     /// Returns the directory in which `status` runs.
     fn at(&self) -> PathBuf {
-        match self.way {
-            Way::Plain => self.place.base_dir(),
+        match self.kind {
+            WorktreeKind::Plain => self.place.base_dir(),
             _ => self.place.dir(NAME),
         }
     }
@@ -209,12 +215,12 @@ impl<'a> Stage<'a> {
     fn measure(&self, results: &mut Results) -> Result<(), Error> {
         let by_git = self.place.git(&["status"], &self.at());
         let by_ours = self.place.sapwood(&["status"], &self.at());
-        let tools: &[(&str, &Invocation)] = match self.way {
-            Way::Plain => &[("git", &by_git)],
-            Way::Unionfs => &[("unionfs", &by_git)],
-            Way::UnionfsAssumed => &[("unionfs-assumed", &by_git)],
-            Way::Overlay => &[("overlay-git", &by_git), ("overlay", &by_ours)],
-            Way::Image => &[("image-git", &by_git), ("image", &by_ours)],
+        let tools: &[(&str, &Invocation)] = match self.kind {
+            WorktreeKind::Plain => &[("git", &by_git)],
+            WorktreeKind::Unionfs => &[("unionfs", &by_git)],
+            WorktreeKind::UnionfsAssumed => &[("unionfs-assumed", &by_git)],
+            WorktreeKind::Overlay => &[("overlay-git", &by_git), ("overlay", &by_ours)],
+            WorktreeKind::Image => &[("image-git", &by_git), ("image", &by_ours)],
         };
         for (tool, invocation) in tools {
             for number in 0..=WARM {
@@ -233,28 +239,28 @@ impl<'a> Stage<'a> {
         }
         let status = must(Path::new("git"), &["status", "--porcelain"], &self.at())?;
         if !status.is_empty() {
-            return Err(Error::Setup(format!("{:?} is not clean", self.way)));
+            return Err(Error::Setup(format!("{:?} is not clean", self.kind)));
         }
         Ok(())
     }
 }
 
-impl Drop for Stage<'_> {
+impl Drop for Setup<'_> {
     fn drop(&mut self) {
         leftovers::clear(self.place.volume.path(), Path::new("/nonexistent"));
-        if let Some(far) = &self.far {
-            leftovers::clear(&far.disk(), Path::new("/nonexistent"));
+        if let Some(network) = &self.network {
+            leftovers::clear(&network.disk(), Path::new("/nonexistent"));
         }
     }
 }
 
-impl Far {
-    fn new(scratch: &Path) -> Result<Far, Error> {
-        let far = Far { dir: scratch.join("far"), mount: None };
-        let _ = fs::remove_dir_all(&far.dir);
-        let path = far.backing();
+impl NetworkDisk {
+    fn new(scratch: &Path) -> Result<NetworkDisk, Error> {
+        let network = NetworkDisk { dir: scratch.join("far"), mount: None };
+        let _ = fs::remove_dir_all(&network.dir);
+        let path = network.backing();
         fs::create_dir_all(&path).map_err(|source| Error::Io { what: "cannot create", path, source })?;
-        Ok(far)
+        Ok(network)
     }
 
     fn backing(&self) -> PathBuf {
@@ -273,7 +279,7 @@ impl Far {
     }
 }
 
-impl Drop for Far {
+impl Drop for NetworkDisk {
     fn drop(&mut self) {
         drop(self.mount.take());
         if let Err(source) = fs::remove_dir_all(&self.dir) {

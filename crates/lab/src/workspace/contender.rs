@@ -297,18 +297,18 @@ impl<'a> Place<'a> {
     }
 
     /// Returns the command that runs all commands, sequentially or concurrently.
-    pub(super) fn all(&self, commands: &[Invocation], how: Together) -> Invocation {
+    pub(super) fn all(&self, commands: &[Invocation], order: Order) -> Invocation {
         let mut script = String::new();
         for command in commands {
             let words = std::iter::once(&command.program).chain(&command.args);
             let line: Vec<String> = words.map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
             script += &line.join(" ");
-            script += match how {
-                Together::InTurn => "\n",
-                Together::AtOnce => " & all=\"$all $!\"\n",
+            script += match order {
+                Order::InTurn => "\n",
+                Order::AtOnce => " & all=\"$all $!\"\n",
             };
         }
-        if how == Together::AtOnce {
+        if order == Order::AtOnce {
             script += "for one in $all; do wait $one || code=1; done; exit ${code:-0}\n";
         }
         self.shell(&script)
@@ -317,7 +317,7 @@ impl<'a> Place<'a> {
 
 /// The order of several commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Together {
+pub(super) enum Order {
     InTurn,
     AtOnce,
 }

@@ -29,7 +29,7 @@ use self::{
 use crate::{
     Error, corpus,
     programs::Programs,
-    record::{Kind, Machine, To},
+    record::{Kind, Machine, RecordOptions},
     results::Results,
     rig::warm,
 };
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long)]
     made: Option<usize>,
     #[command(flatten)]
-    repository: corpus::Which,
+    repository: corpus::RepositoryOptions,
     /// Number of runs for each contender.
     #[arg(long, default_value_t = 3)]
     runs: usize,
@@ -85,7 +85,7 @@ pub(crate) struct Args {
     #[arg(long)]
     scratch: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    record_options: RecordOptions,
 }
 
 impl Args {
@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
         case.at_most = targets::at_most(&case.case, tree.is_huge());
     }
     let is_huge = tree.is_huge();
-    args.to.write(Kind::Workspace, &versions, vec![tree.fact], cases.clone())?;
+    args.record_options.write(Kind::Workspace, &versions, vec![tree.fact], cases.clone())?;
     let code = if args.check { targets::check(&cases, |_| is_huge) } else { ExitCode::SUCCESS };
     Ok(if failures > 0 { ExitCode::FAILURE } else { code })
 }

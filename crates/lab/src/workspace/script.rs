@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 
 use super::{
     PRODUCTS,
-    contender::{Backend, Contender, Place, Together},
+    contender::{Backend, Contender, Order, Place},
     space::{self, Group},
     tree::{CHANGED, NEW, OLD, Tree},
 };
@@ -79,7 +79,7 @@ pub(super) struct Script<'a> {
 
 /// The program that is measured in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+enum Program {
     Git,
     Ours,
 }
@@ -106,8 +106,8 @@ impl<'a> Script<'a> {
         let (rebase, build) = (does(Step::Rebase), does(Step::Build));
         let (remove, many) = (does(Step::Remove), does(Step::Many));
         if status {
-            self.status(By::Git, "git", "first")?;
-            self.status(By::Ours, self.second(), "first")?;
+            self.status(Program::Git, "git", "first")?;
+            self.status(Program::Ours, self.second(), "first")?;
             self.statuses("0", 0)?;
         }
         if grep {
@@ -189,14 +189,14 @@ impl<'a> Script<'a> {
 
     /// Measures one status. Sapwood in a plain worktree is recorded as `plain`, because it is not a
     /// peer.
-    fn status(&mut self, by: By, name: &str, what: &str) -> Result<(), Error> {
+    fn status(&mut self, by: Program, name: &str, what: &str) -> Result<(), Error> {
         let at = &self.place.repo;
         let (case, tool, invocation) = match by {
-            By::Git => {
+            Program::Git => {
                 let invocation = self.place.git(&["status", "--porcelain"], at);
                 (format!("git-status-{what}"), self.place.contender.tool(), invocation)
             }
-            By::Ours => {
+            Program::Ours => {
                 let invocation = self.place.sapwood(&["status", "--porcelain"], at);
                 (format!("status-{what}"), self.tool_of_ours(), invocation)
             }
@@ -214,10 +214,10 @@ impl<'a> Script<'a> {
 
     /// Repeats both statuses, and compares their output with that of Git without a monitor.
     fn statuses(&mut self, what: &str, changes: usize) -> Result<(), Error> {
-        self.statuses_of([("git", By::Git), (self.second(), By::Ours)], what, changes)
+        self.statuses_of([("git", Program::Git), (self.second(), Program::Ours)], what, changes)
     }
 
-    fn statuses_of(&mut self, of: [(&str, By); 2], what: &str, changes: usize) -> Result<(), Error> {
+    fn statuses_of(&mut self, of: [(&str, Program); 2], what: &str, changes: usize) -> Result<(), Error> {
         for number in 0..self.repeats {
             let mut in_turn = of;
             if number % 2 == 1 {
@@ -304,15 +304,15 @@ impl<'a> Script<'a> {
             self.take(&format!("edit-{count}"), edit)?;
         }
         self.edited = count;
-        self.status(By::Git, "git", &format!("{count}-first"))?;
-        self.status(By::Ours, self.second(), &format!("{count}-first"))?;
+        self.status(Program::Git, "git", &format!("{count}-first"))?;
+        self.status(Program::Ours, self.second(), &format!("{count}-first"))?;
         self.statuses(&count.to_string(), count)
     }
 
     fn switches(&mut self) -> Result<(), Error> {
         let of_git = self.one_for("switch-git", "git");
         let of_ours = self.one_for("switch-ours", self.second());
-        let by = [("git-switch", of_git, By::Git), ("switch", of_ours, By::Ours)];
+        let by = [("git-switch", of_git, Program::Git), ("switch", of_ours, Program::Ours)];
         let count = if of_git == of_ours { 1 } else { 2 };
         for (case, name, by) in by.into_iter().take(count) {
             self.place.check(name, &["reset", "-q", "--hard"])?;
@@ -320,8 +320,8 @@ impl<'a> Script<'a> {
                 let args = ["switch", "-q", "--detach", commit];
                 let at = &self.place.repo;
                 let (invocation, tool) = match by {
-                    By::Git => (self.place.git(&args, at), self.place.contender.tool()),
-                    By::Ours => (self.place.sapwood(&args, at), self.tool_of_ours()),
+                    Program::Git => (self.place.git(&args, at), self.place.contender.tool()),
+                    Program::Ours => (self.place.sapwood(&args, at), self.tool_of_ours()),
                 };
                 self.take_for(&format!("{case}-{what}"), &tool, self.place.inside(name, invocation))?;
                 self.verify_at(name, commit)?;
@@ -363,9 +363,9 @@ impl<'a> Script<'a> {
             self.place.check(name, &["checkout", "-q", "--detach", NEW])?;
         }
         self.take(&format!("build-{PRODUCTS}"), build)?;
-        self.status(By::Git, name, "built-first")?;
-        self.status(By::Ours, name, "built-first")?;
-        self.statuses_of([(name, By::Git), (name, By::Ours)], "built", 0)
+        self.status(Program::Git, name, "built-first")?;
+        self.status(Program::Ours, name, "built-first")?;
+        self.statuses_of([(name, Program::Git), (name, Program::Ours)], "built", 0)
     }
 
     fn removals(&mut self) -> Result<(), Error> {
@@ -385,7 +385,7 @@ impl<'a> Script<'a> {
     }
 
     fn many(&mut self) -> Result<(), Error> {
-        for (how, word) in [(Together::InTurn, ""), (Together::AtOnce, "-at-once")] {
+        for (how, word) in [(Order::InTurn, ""), (Order::AtOnce, "-at-once")] {
             let names: Vec<String> = (0..MANY).map(|number| format!("many{word}-{number}")).collect();
             let create: Vec<Invocation> = names.iter().map(|name| self.place.create(name)).collect();
             let remove: Vec<Invocation> = names.iter().map(|name| self.place.remove(name)).collect();

@@ -32,7 +32,7 @@ impl Tree {
     }
 
     /// Prepares linux v6.12 with v6.1 as the old commit, or any repository.
-    pub(super) fn of(which: &corpus::Which) -> Result<Tree, Error> {
+    pub(super) fn of(which: &corpus::RepositoryOptions) -> Result<Tree, Error> {
         let origin = which.origin()?;
         Tree::prepare(&origin.name(), origin.packed()?)
     }

@@ -5,22 +5,22 @@
 //! that a run wrote are deleted before the next run. A case that takes milliseconds is warmed up
 //! first: the first runs of a process are slower, because the processor and the caches are cold.
 
-mod ground;
+mod fixture;
 mod interval;
 mod steps;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use self::{
-    ground::{Ground, Tree},
+    fixture::{Fixture, Tree},
     interval::interval,
     steps::{Step, Tool},
 };
 use crate::{
     Error, corpus,
     measure::{self, Invocation},
-    programs::Given,
-    record::{self, AtMost, Case, Machine, Sample, To},
+    programs::ProgramOptions,
+    record::{self, AtMost, Case, Machine, RecordOptions, Sample},
     results::{Results, median},
 };
 
@@ -46,12 +46,12 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
     #[command(flatten)]
-    programs: Given,
+    programs: ProgramOptions,
     /// The directory for repositories; by default in the build directory.
     #[arg(long)]
     scratch: Option<PathBuf>,
     #[command(flatten)]
-    to: To,
+    record_options: RecordOptions,
 }
 
 /// The only disk: the one of the scratch directory.
@@ -82,12 +82,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
     let steps = if args.steps.is_empty() { Step::ALL.to_vec() } else { args.steps.clone() };
     let (mut cases, mut facts, mut is_missed) = (Vec::new(), Vec::new(), false);
     for tree in trees {
-        let ground = Ground::make(tree, args.objects, &scratch)?;
-        println!("{}: {} packs, {} objects", tree.name(), ground.packs, ground.objects);
+        let fixture = Fixture::make(tree, args.objects, &scratch)?;
+        println!("{}: {} packs, {} objects", tree.name(), fixture.packs, fixture.objects);
         let mut results = Results::default();
         for &step in &steps {
             let tools = step.tools(&programs, &args.programs.git);
-            measured(args, &ground, step, &tools, &mut results)?;
+            measured(args, &fixture, step, &tools, &mut results)?;
             is_missed |= report(step, &tools, &results);
         }
         let mut of_tree = results.cases(tree.name());
@@ -96,26 +96,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Error> {
             case.at_most = step.map(at_most).unwrap_or_default();
         });
         cases.extend(of_tree);
-        facts.push(record::Tree::of(tree.name(), &ground.repo, "HEAD")?);
+        facts.push(record::Tree::of(tree.name(), &fixture.repo, "HEAD")?);
     }
     let cases: Vec<Case> = cases;
-    args.to.write(record::Kind::Write, &programs.versions, facts, cases)?;
+    args.record_options.write(record::Kind::Write, &programs.versions, facts, cases)?;
     Ok(ExitCode::from(u8::from(args.check && is_missed)))
 }
 
 fn measured(
     args: &Args,
-    ground: &Ground,
+    fixture: &Fixture,
     step: Step,
     tools: &[Tool],
     results: &mut Results,
 ) -> Result<(), Error> {
     let one = |tool: &Tool| -> Result<Sample, Error> {
-        ground.clean(step)?;
-        let invocation: Invocation = step.invocation(tool, ground);
+        fixture.clean(step)?;
+        let invocation: Invocation = step.invocation(tool, fixture);
         Ok(measure::run(&invocation)?.into())
     };
-    ground.prepare(step)?;
+    fixture.prepare(step)?;
     // The first run of each tool also determines the duration of a run.
     let mut longest: f64 = 0.0;
     for tool in tools {
@@ -135,7 +135,7 @@ fn measured(
             results.add(step.name(), DISK, &tool.name, one(tool)?);
         }
     }
-    ground.clean(step)
+    fixture.clean(step)
 }
 
 /// Prints the figures of a step. Returns true if a target is missed.

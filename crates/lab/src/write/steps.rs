@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::ground::Ground;
+use super::fixture::Fixture;
 use crate::{measure::Invocation, programs::Programs};
 
 /// The measured steps.
@@ -107,24 +107,26 @@ impl Step {
     }
 
     /// Returns the command that runs the step.
-    pub(super) fn invocation(self, tool: &Tool, ground: &Ground) -> Invocation {
-        let pack = ground.scratch_pack().display().to_string();
-        let empty = ground.empty.display().to_string();
+    pub(super) fn invocation(self, tool: &Tool, fixture: &Fixture) -> Invocation {
+        let pack = fixture.scratch_pack().display().to_string();
+        let empty = fixture.empty.display().to_string();
         if tool.kind == Kind::Gix {
             let args = ["free", "pack", "index", "create", "-p", &pack, &empty];
-            return Invocation::new(&tool.program, &args, &ground.repo);
+            return Invocation::new(&tool.program, &args, &fixture.repo);
         }
         let globals = tool.globals.iter().map(String::as_str);
         let (words, place): (&[&str], &Path) = match self {
-            Step::IndexWrite2 | Step::IndexWrite4 => (&["update-index", "--force-write-index"], &ground.tree),
-            Step::IndexRead2 | Step::IndexRead4 => (&["ls-files"], &ground.tree),
-            Step::MultiPackIndex => (&["multi-pack-index", "write"], &ground.repo),
-            Step::CommitGraph => (&["commit-graph", "write", "--reachable"], &ground.repo),
-            Step::ChangedPaths => {
-                (&["commit-graph", "write", "--reachable", "--changed-paths"], &ground.repo)
+            Step::IndexWrite2 | Step::IndexWrite4 => {
+                (&["update-index", "--force-write-index"], &fixture.tree)
             }
-            Step::IndexPack => (&["index-pack", &pack], &ground.repo),
-            Step::IndexPackStdin => (&["index-pack", "--stdin"], &ground.empty),
+            Step::IndexRead2 | Step::IndexRead4 => (&["ls-files"], &fixture.tree),
+            Step::MultiPackIndex => (&["multi-pack-index", "write"], &fixture.repo),
+            Step::CommitGraph => (&["commit-graph", "write", "--reachable"], &fixture.repo),
+            Step::ChangedPaths => {
+                (&["commit-graph", "write", "--reachable", "--changed-paths"], &fixture.repo)
+            }
+            Step::IndexPack => (&["index-pack", &pack], &fixture.repo),
+            Step::IndexPackStdin => (&["index-pack", "--stdin"], &fixture.empty),
         };
         let args: Vec<&str> = globals.chain(words.iter().copied()).collect();
         if self != Step::IndexPackStdin {

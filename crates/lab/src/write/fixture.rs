@@ -35,7 +35,7 @@ impl Tree {
 const PACKS: usize = 16;
 
 /// A repository with an index, and the paths that runs write to.
-pub(super) struct Ground {
+pub(super) struct Fixture {
     /// The bare repository.
     pub(super) repo: PathBuf,
     pub(super) packs: usize,
@@ -52,9 +52,9 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::Io { what, path, source }
 }
 
-impl Ground {
+impl Fixture {
     /// Creates the repository, or reuses the one of an earlier call.
-    pub(super) fn make(tree: Tree, objects: usize, scratch: &Path) -> Result<Ground, Error> {
+    pub(super) fn make(tree: Tree, objects: usize, scratch: &Path) -> Result<Fixture, Error> {
         let repo = match tree {
             Tree::Linux => corpus::linux()?.packed()?,
             Tree::Packs => generated(objects, scratch)?,
@@ -68,18 +68,18 @@ impl Ground {
         };
         let scratch = corpus::absolute(&scratch.join(tree.name()))?;
         let (tree, empty) = (scratch.join("tree"), scratch.join("empty"));
-        let ground =
-            Ground { packs: field("packs:"), objects: field("in-pack:"), repo, scratch, tree, empty };
-        if !ground.tree.exists() {
-            let (from, to) = (ground.repo.display().to_string(), ground.tree.display().to_string());
-            must(git, &["clone", "-q", "--shared", "--no-checkout", &from, &to], &ground.scratch)?;
+        let fixture =
+            Fixture { packs: field("packs:"), objects: field("in-pack:"), repo, scratch, tree, empty };
+        if !fixture.tree.exists() {
+            let (from, to) = (fixture.repo.display().to_string(), fixture.tree.display().to_string());
+            must(git, &["clone", "-q", "--shared", "--no-checkout", &from, &to], &fixture.scratch)?;
         }
-        let largest = ground.largest_pack()?;
-        let pack = ground.scratch_pack();
+        let largest = fixture.largest_pack()?;
+        let pack = fixture.scratch_pack();
         if !pack.exists() {
             fs::copy(&largest, &pack).map_err(io("cannot copy", &largest))?;
         }
-        Ok(ground)
+        Ok(fixture)
     }
 
     /// Returns the path of a copy of the largest pack.

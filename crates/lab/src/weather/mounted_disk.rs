@@ -81,7 +81,7 @@ impl Disk {
 }
 
 /// A disk and its contents, deleted on drop.
-pub(crate) enum Ground {
+pub(crate) enum MountedDisk {
     /// A directory that FUSE serves with simulated latency.
     Served { profile: Profile, dir: PathBuf },
     /// A loop-mounted file system.
@@ -90,18 +90,18 @@ pub(crate) enum Ground {
     Block { slow: Slow, image: PathBuf, at: PathBuf, volume: Option<Volume> },
 }
 
-impl Ground {
+impl MountedDisk {
     /// Creates an empty disk below `scratch`.
-    pub(crate) fn fresh(disk: Disk, scratch: &Path) -> Result<Ground, Error> {
+    pub(crate) fn fresh(disk: Disk, scratch: &Path) -> Result<MountedDisk, Error> {
         if let Some(profile) = disk.profile() {
             let dir = scratch.join("served");
             remove(&dir)?;
             let backing = dir.join("backing");
             fs::create_dir_all(&backing).map_err(|source| io("cannot create", &backing, source))?;
-            return Ok(Ground::Served { profile, dir });
+            return Ok(MountedDisk::Served { profile, dir });
         }
         if disk == Disk::Local {
-            return Volume::fresh(FileSystem::Ext4, scratch).map(Ground::Local);
+            return Volume::fresh(FileSystem::Ext4, scratch).map(MountedDisk::Local);
         }
         let slow = match disk {
             Disk::Cold => Slow::Cold,
@@ -111,15 +111,15 @@ impl Ground {
         };
         let volume = Volume::fresh(FileSystem::Ext4, scratch)?;
         let (image, at) = (scratch.join("ext4.img"), volume.path().to_owned());
-        Ok(Ground::Block { slow, image, at, volume: Some(volume) })
+        Ok(MountedDisk::Block { slow, image, at, volume: Some(volume) })
     }
 
     /// Returns the path at which the disk is accessible at full speed, for preparation and checks.
     pub(crate) fn fast(&mut self) -> Result<PathBuf, Error> {
         Ok(match self {
-            Ground::Served { dir, .. } => dir.join("backing"),
-            Ground::Local(volume) => volume.path().to_owned(),
-            Ground::Block { image, at, volume, .. } => {
+            MountedDisk::Served { dir, .. } => dir.join("backing"),
+            MountedDisk::Local(volume) => volume.path().to_owned(),
+            MountedDisk::Block { image, at, volume, .. } => {
                 if volume.is_none() {
                     *volume = Some(Volume::of_image(image, at)?);
                 }
@@ -136,7 +136,7 @@ impl Ground {
         ballast: &mut Option<Ballast>,
     ) -> Result<Sample, Error> {
         match self {
-            Ground::Served { profile, dir } => {
+            MountedDisk::Served { profile, dir } => {
                 let failed = |dir: &Path| {
                     let path = dir.join("disk");
                     move |source| Error::Io { what: "cannot serve", path, source }
@@ -149,7 +149,7 @@ impl Ground {
                 mount.end().map_err(failed(dir))?;
                 Ok(table::sample(usage, &report))
             }
-            Ground::Local(volume) => {
+            MountedDisk::Local(volume) => {
                 let invocation = invocation(volume.path());
                 let usage = match ballast {
                     Some(ballast) => {
@@ -160,7 +160,7 @@ impl Ground {
                 };
                 Ok(Sample::from(usage?))
             }
-            Ground::Block { slow, image, at, volume } => {
+            MountedDisk::Block { slow, image, at, volume } => {
                 if let Some(volume) = volume.take() {
                     volume.keep()?;
                 }
@@ -199,12 +199,12 @@ impl Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for MountedDisk {
     fn drop(&mut self) {
         let removed = match self {
-            Ground::Served { dir, .. } => remove(dir),
-            Ground::Local(_) => Ok(()),
-            Ground::Block { image, volume, .. } => {
+            MountedDisk::Served { dir, .. } => remove(dir),
+            MountedDisk::Local(_) => Ok(()),
+            MountedDisk::Block { image, volume, .. } => {
                 // The volume's own drop unmounts it and removes an image that it created.
                 drop(volume.take());
                 let _ = fs::remove_file(image);
