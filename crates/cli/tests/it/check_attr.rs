@@ -97,7 +97,7 @@ fn reads_paths_from_standard_input() {
 }
 
 #[test]
-fn answers_each_path_before_the_next_one_is_sent() {
+fn prints_each_result_before_reading_the_next_path() {
     let oracle = Oracle::new(SAPWOOD, attributes);
     let shim = Shim::new();
     let turns = [("a.m", "a.m: one: 1"), ("sub/f.x", "sub/f.x: one: unspecified"), ("b.m", "b.m: one: 1")];

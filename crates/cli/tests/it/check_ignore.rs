@@ -189,7 +189,7 @@ pub(crate) fn in_turns(command: &mut std::process::Command, turns: &[(&str, &str
 }
 
 #[test]
-fn answers_each_path_before_the_next_one_is_sent() {
+fn prints_each_result_before_reading_the_next_path() {
     let oracle = Oracle::new(SAPWOOD, rules);
     let shim = Shim::new();
     let turns = [("x.o", ".gitignore:1:*.o\tx.o"), ("z", "::\tz"), ("x.user", "users:3:*.user\tx.user")];

@@ -114,7 +114,7 @@ fn without_rate(said: &BString) -> BString {
 /// Clones with both programs, in fresh directories, and compares the results. Returns the run of
 /// sapwood.
 #[track_caller]
-fn twins(sandbox: &Sandbox, prepare: impl Fn(&Repo<'_>), args: &[&str]) -> Run {
+fn compare_clones(sandbox: &Sandbox, prepare: impl Fn(&Repo<'_>), args: &[&str]) -> Run {
     let mut all = vec!["clone"];
     all.extend(args);
     let run = |name: &str| {
@@ -174,7 +174,7 @@ fn is_old(sandbox: &Sandbox) -> bool {
 
 #[track_caller]
 fn same(sandbox: &Sandbox, args: &[&str]) -> Run {
-    twins(sandbox, |_| {}, args)
+    compare_clones(sandbox, |_| {}, args)
 }
 
 #[test]
@@ -261,8 +261,12 @@ fn options() {
     same(&sandbox, &["../plain/.git/"]);
     same(&sandbox, &["--bare", "../plain"]);
     same(&sandbox, &["../plain", "a/b/c//"]);
-    twins(&sandbox, |here| fs::create_dir(here.join("copy")).expect("made"), &["../plain", "copy"]);
-    twins(&sandbox, |here| fs::create_dir(here.join("copy")).expect("made"), &["--bare", "../plain", "copy"]);
+    compare_clones(&sandbox, |here| fs::create_dir(here.join("copy")).expect("made"), &["../plain", "copy"]);
+    compare_clones(
+        &sandbox,
+        |here| fs::create_dir(here.join("copy")).expect("made"),
+        &["--bare", "../plain", "copy"],
+    );
 }
 
 /// Clones that leave out history or objects: the requests to the server and the configuration
@@ -379,9 +383,9 @@ fn leaves_nothing_behind_when_it_refuses() {
         assert_eq!(fs::read_dir(sandbox.path().join("ours")).expect("listed").count(), 0, "{args:?}");
     }
     let occupied = |here: &Repo<'_>| here.write("copy/file", "the user's");
-    twins(&sandbox, occupied, &["../plain", "copy"]);
+    compare_clones(&sandbox, occupied, &["../plain", "copy"]);
     let empty = |here: &Repo<'_>| fs::create_dir(here.join("copy")).expect("made");
-    twins(&sandbox, empty, &["-b", "nowhere", "../plain", "copy"]);
+    compare_clones(&sandbox, empty, &["-b", "nowhere", "../plain", "copy"]);
 }
 
 #[test]

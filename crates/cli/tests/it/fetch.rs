@@ -162,7 +162,7 @@ fn keeps_symbolic_refs() {
 }
 
 #[test]
-fn goes_on_after_a_ref_that_fails() {
+fn continues_after_a_failed_ref() {
     let conflict = "(cd ../server; git branch dir)";
     same(conflict, &["fetch"]);
     same(conflict, &["fetch", "--atomic"]);

@@ -43,7 +43,7 @@ fn same(script: &str, args: &[&str]) {
 }
 
 #[test]
-fn goes_where_the_options_say() {
+fn recurses_as_the_options_say() {
     for args in [
         &["fetch"][..],
         &["fetch", "-q"],
@@ -63,7 +63,7 @@ fn goes_where_the_options_say() {
 }
 
 #[test]
-fn a_pull_and_a_clone_go_there_too() {
+fn pull_and_clone_recurse_into_submodules() {
     same("", &["pull", "-q", "--recurse-submodules"]);
     same("", &["-c", "submodule.recurse=true", "pull"]);
     for option in ["--jobs=2", "--recurse-submodules=two", "--shallow-submodules", "--remote-submodules"] {

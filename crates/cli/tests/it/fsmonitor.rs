@@ -218,7 +218,7 @@ fn reports_failing_monitors_as_git_does() {
 
 /// A socket that sends invalid or truncated responses is not trusted: every file is compared.
 #[test]
-fn distrusts_a_daemon_with_invalid_answers() {
+fn distrusts_a_daemon_with_invalid_responses() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     begin(&repo);

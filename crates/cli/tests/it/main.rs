@@ -8,7 +8,7 @@ mod adopt;
 mod alternates;
 mod args;
 mod base;
-mod beforehand;
+
 mod behind_links;
 mod branch_names;
 mod bundles;
@@ -70,6 +70,7 @@ mod pathspec_file;
 mod pathspec_prefix;
 mod patterns;
 mod power;
+mod preflight;
 mod profile;
 mod progress;
 mod prune_packed;

@@ -98,7 +98,7 @@ fn writes_gits_bytes() {
 }
 
 #[test]
-fn prefers_packs_and_takes_those_that_it_is_told() {
+fn obeys_preferred_pack_and_stdin_packs() {
     let shim = Shim::new();
     let oracle = Oracle::new(&shim.program(), |repo| shell(repo, PACKS));
     let packs: Vec<String> = files(&oracle.git().join(".git/objects/pack"))

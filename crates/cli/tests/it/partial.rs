@@ -25,7 +25,7 @@ fn source(sandbox: &Sandbox) -> Repo<'_> {
 }
 
 /// Clones without blobs, once for each program.
-fn twins(sandbox: &Sandbox, url: &str) {
+fn clone_both(sandbox: &Sandbox, url: &str) {
     let source = sandbox.path().join("served/source");
     for side in ["git", "ours"] {
         let from = format!("file://{}", source.display());
@@ -93,11 +93,11 @@ fn promisor_files(repo: &Repo<'_>) -> BTreeMap<Vec<u8>, usize> {
 }
 
 #[test]
-fn a_checkout_asks_once_without_a_git() {
+fn checkout_fetches_in_one_request_without_git() {
     let sandbox = Sandbox::new();
     source(&sandbox);
     let daemon = Daemon::start(&sandbox, "served");
-    twins(&sandbox, &daemon.url("source"));
+    clone_both(&sandbox, &daemon.url("source"));
     let before = daemon.connections();
     sandbox.repo("git").git(&["checkout", "-q", "-f"]);
     let once = daemon.connections() - before;
@@ -135,14 +135,14 @@ fn every_transport_and_version() {
     check(&sandbox, &urls[1].0, "");
     // An old server sends only what is reachable from its refs.
     source.git(&["config", "uploadpack.allowAnySHA1InWant", "false"]);
-    twins(&sandbox, &urls[0].0);
+    clone_both(&sandbox, &urls[0].0);
     let run = same(&sandbox, &[], &["checkout", "-f"]);
     assert!(run.code == 128 && run.stderr.contains_str("unadvertised object"), "{}", run.stderr);
 }
 
 #[track_caller]
 fn check(sandbox: &Sandbox, url: &str, ssh: &str) {
-    twins(sandbox, url);
+    clone_both(sandbox, url);
     let run = same(sandbox, &[("GIT_SSH_COMMAND", ssh)], &["checkout", "-f"]);
     assert_eq!(run.code, 0, "{url}: {}", run.stderr);
     assert_eq!(sandbox.repo("ours").git(&["status", "--porcelain"]).stdout, "", "{url}");
@@ -161,7 +161,7 @@ fn several_remotes_and_settings() {
             sandbox.repo(side).git(args);
         }
     };
-    twins(&sandbox, &url);
+    clone_both(&sandbox, &url);
     let run = same(&sandbox, &[("GIT_NO_LAZY_FETCH", "1")], &["checkout", "-f"]);
     assert!(run.code == 128 && run.stderr.contains_str("lazy fetching disabled"), "{}", run.stderr);
     both(&["config", "promisor.quiet", "true"]);
@@ -184,7 +184,7 @@ fn a_large_pack_names_its_objects() {
         source.write(format!("many/{number}"), number.to_string());
     }
     source.commit("many");
-    twins(&sandbox, &format!("file://{}", source.path.display()));
+    clone_both(&sandbox, &format!("file://{}", source.path.display()));
     same(&sandbox, &[], &["checkout", "-q", "-f"]);
     let files = promisor_files(&sandbox.repo("ours"));
     assert!(files.keys().any(|content| content.lines().count() == 123), "{files:?}");

@@ -109,7 +109,7 @@ fn set_up(repo: &testkit::Repo<'_>, script: &str) {
 }
 
 #[test]
-fn answers_as_git_does() {
+fn prints_what_git_prints() {
     for (kind, script) in REPOSITORIES {
         let shim = Shim::new();
         let oracle = Oracle::new(&shim.program(), |repo| set_up(repo, script));

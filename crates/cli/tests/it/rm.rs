@@ -200,7 +200,7 @@ fn does_not_follow_links() {
 }
 
 #[test]
-fn tells_which_file_cannot_be_removed() {
+fn names_the_file_that_cannot_be_removed() {
     let setup = |repo: &Repo<'_>| {
         repo.write("locked/a", "1\n");
         repo.write("locked/b", "1\n");

@@ -99,7 +99,7 @@ fn prints_what_git_prints() {
 }
 
 #[test]
-fn tells_of_bad_refs_as_git_does() {
+fn reports_bad_refs_as_git_does() {
     let shim = Shim::new();
     let oracle = Oracle::new(&shim.program(), setup);
     oracle.both(|repo| repo.write(".git/refs/heads/broken", "nonsense\n"));

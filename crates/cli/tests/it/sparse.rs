@@ -63,7 +63,7 @@ fn a_cone_from_beginning_to_end() {
 }
 
 #[test]
-fn what_is_changed_is_left_with_a_warning() {
+fn keeps_changed_files_with_a_warning() {
     let oracle = Oracle::new(SAPWOOD, history);
     oracle.both(|repo| {
         repo.write("a/x", "mine\n");

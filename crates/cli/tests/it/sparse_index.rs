@@ -65,7 +65,7 @@ fn same(oracle: &Oracle, args: &[&str]) -> Run {
 
 /// Directories outside the cone are not read; their objects may even be missing.
 #[test]
-fn who_asks_about_the_inside_reads_nothing_of_the_outside() {
+fn queries_within_the_cone_read_no_trees_outside() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         sparse(repo);
         repo.write("in/x", "two\n");
@@ -104,7 +104,7 @@ fn who_asks_about_the_inside_reads_nothing_of_the_outside() {
 
 /// Attributes outside the cone are found in the trees of collapsed directories.
 #[test]
-fn attributes_of_what_is_outside() {
+fn attributes_outside_the_cone() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         for path in ["in/a.c", "out/a.c", "out/deep/a.c"] {
             repo.write(path, "1\n");
@@ -187,7 +187,7 @@ fn the_patterns_and_the_kind_of_index_change() {
 
 /// Trees that a commit would write are written when entries are collapsed into them.
 #[test]
-fn what_is_staged_outside_becomes_a_tree() {
+fn collapses_staged_entries_outside_the_cone() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         history(repo);
         repo.git(&["sparse-checkout", "set", "in"]);
@@ -210,7 +210,7 @@ fn what_is_staged_outside_becomes_a_tree() {
 }
 
 #[test]
-fn what_is_there_outside_makes_it_full() {
+fn files_outside_the_cone_expand_the_index() {
     let oracle = Oracle::new(SAPWOOD, sparse);
     oracle.both(|repo| repo.write("out/a/x", "mine\n"));
     for args in [
@@ -228,7 +228,7 @@ fn what_is_there_outside_makes_it_full() {
 
 /// Commands that list files report that the index is expanded.
 #[test]
-fn what_takes_the_place_of_a_directory_leaves_it_sparse() {
+fn a_file_replacing_a_collapsed_directory_keeps_the_index_sparse() {
     let sandbox = Sandbox::new();
     let made = sandbox.init("made");
     sparse(&made);
@@ -266,7 +266,7 @@ fn what_takes_the_place_of_a_directory_leaves_it_sparse() {
 }
 
 #[test]
-fn lists_tell_what_makes_it_full() {
+fn list_commands_hint_at_the_expansion() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         sparse(repo);
         repo.write("out/a/x", "mine\n");
@@ -328,7 +328,7 @@ fn no_blob_is_fetched() {
 
 /// Trees of collapsed directories are not read, and may be missing.
 #[test]
-fn what_is_outside_is_not_read() {
+fn reads_no_trees_outside_the_cone() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     sparse(&repo);

@@ -93,7 +93,7 @@ fn every_kind_of_change_in_every_format() {
 }
 
 #[test]
-fn what_is_asked_for() {
+fn options_as_in_git() {
     let oracle = Oracle::new(SAPWOOD, changed);
     for args in [
         &["-uno"][..],
@@ -127,7 +127,7 @@ fn what_is_asked_for() {
 }
 
 #[test]
-fn what_is_configured() {
+fn settings_as_in_git() {
     let oracle = Oracle::new(SAPWOOD, changed);
     for setting in [
         "status.short=true",
@@ -174,7 +174,7 @@ fn what_is_configured() {
 }
 
 #[test]
-fn what_is_wrong() {
+fn rejects_wrong_arguments() {
     let oracle = Oracle::new(SAPWOOD, changed);
     for args in [
         &["--porcelain=v3"][..],
@@ -296,7 +296,7 @@ fn submodules_and_their_dirt() {
 
 /// Directories, repositories and links in place of other kinds of files.
 #[test]
-fn what_else_is_in_the_place() {
+fn other_file_types_in_place_of_entries() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         ["a", "b", "c", "d/a"].iter().for_each(|path| repo.write(path, "1\n"));
         repo.git(&["init", "-q", "-b", "main", "sub"]);

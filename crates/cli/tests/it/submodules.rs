@@ -105,7 +105,7 @@ fn changes_within_are_listed_unless_ignored() {
 }
 
 #[test]
-fn nested_submodules_count_as_their_superproject_says() {
+fn nested_submodules_obey_the_superprojects_ignore_setting() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         history(repo);
         let add = ["-C", "sub", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add"];
@@ -147,7 +147,7 @@ fn submodules_that_come_and_go() {
 }
 
 #[test]
-fn what_took_a_submodules_place() {
+fn files_in_place_of_a_submodule() {
     let oracle = oracle();
     oracle.both(|repo| {
         repo.remove("sub");

@@ -179,7 +179,7 @@ fn reflogs_on_demand() {
 }
 
 #[test]
-fn an_ellipsis_for_those_who_want_it() {
+fn prints_an_ellipsis_if_the_environment_asks() {
     let oracle = oracle();
     let with = |repo: &Repo<'_>, program: &str, value: &str| {
         let mut command = repo.command(Path::new(program));
@@ -376,7 +376,7 @@ fn a_branch_in_use_elsewhere() {
 }
 
 #[test]
-fn the_hook_sees_where_from_and_where_to() {
+fn post_checkout_gets_the_old_and_new_head() {
     let hook =
         "#!/bin/sh\necho \"$1 $2 $3 $(pwd)\" >>\"$(git rev-parse --git-dir)/seen\"\necho out; exit 3\n";
     let oracle = Oracle::new(SAPWOOD, |repo| {

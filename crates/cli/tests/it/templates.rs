@@ -159,7 +159,7 @@ fn templates_of_every_kind() {
 
 /// A clone fails and leaves no files if the template has a directory in place of a file.
 #[test]
-fn what_cannot_be_written() {
+fn removes_the_clone_if_a_template_cannot_be_written() {
     for setup in ["mkdir T/HEAD", "mkdir T/config", "echo x >T/config.lock"] {
         let sandbox = Sandbox::new();
         for side in ["git", "our"] {

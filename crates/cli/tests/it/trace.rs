@@ -72,7 +72,7 @@ fn a_trace_that_cannot_be_written_changes_nothing() {
 }
 
 #[test]
-fn the_sizes_of_crews_are_told() {
+fn traces_the_number_of_workers() {
     let sandbox = Sandbox::new();
     let repo = sandbox.init("repo");
     (0..100).for_each(|number| repo.write(format!("dir{number}/file"), "content\n"));

@@ -111,11 +111,11 @@ fn counts_are_gits(config: &[(&str, &str)], args: &[&str]) {
 }
 
 #[test]
-fn what_holds_is_counted_as_by_git() {
+fn counts_valid_directories_as_git_does() {
     counts_are_gits(&[], &[]);
 }
 
 #[test]
-fn what_holds_is_counted_as_by_git_where_every_file_is_told() {
+fn counts_valid_directories_as_git_does_with_all_files() {
     counts_are_gits(&[("status.showUntrackedFiles", "all")], &[]);
 }

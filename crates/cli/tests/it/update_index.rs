@@ -17,7 +17,7 @@ use testkit::{Repo, Run, Sandbox};
 use crate::{SAPWOOD, shim::Shim};
 
 /// A repository with one index for each program.
-struct Twins<'a> {
+struct IndexPair<'a> {
     repo: Repo<'a>,
 }
 
@@ -35,9 +35,9 @@ fn write(repo: &Repo<'_>, path: &str, content: &str) {
     age(&repo.join(path));
 }
 
-impl<'a> Twins<'a> {
+impl<'a> IndexPair<'a> {
     /// Creates files of all kinds, staged and committed.
-    fn new(sandbox: &'a Sandbox) -> Twins<'a> {
+    fn new(sandbox: &'a Sandbox) -> IndexPair<'a> {
         let repo = sandbox.init("repo");
         for path in ["a", "b", "dir/x", "dir/y", "dir/deep/z", "dir.c", "exec"] {
             write(&repo, path, &format!("{path}\n"));
@@ -49,15 +49,15 @@ impl<'a> Twins<'a> {
         assert_eq!(touched.code, 0, "{}", touched.stderr);
         repo.git(&["add", "-A"]);
         repo.git(&["commit", "-q", "-m", "first"]);
-        Twins::of(repo)
+        IndexPair::of(repo)
     }
 
     /// Copies the existing index for both programs.
-    fn of(repo: Repo<'a>) -> Twins<'a> {
+    fn of(repo: Repo<'a>) -> IndexPair<'a> {
         for index in [GIT, OURS] {
             let _ = fs::copy(repo.join(".git/index"), repo.join(index));
         }
-        Twins { repo }
+        IndexPair { repo }
     }
 
     fn run(&self, program: Option<&str>, index: &str, stdin: Option<&[u8]>, args: &[&str]) -> Run {
@@ -132,8 +132,8 @@ impl<'a> Twins<'a> {
 #[test]
 fn files_come_and_go() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
-    let repo = &twins.repo;
+    let pair = IndexPair::new(&sandbox);
+    let repo = &pair.repo;
     write(repo, "new", "new\n");
     write(repo, "a", "changed\n");
     write(repo, "n/e/w", "deep\n");
@@ -155,30 +155,30 @@ fn files_come_and_go() {
         &["--add", "n/e/", ""],
         &["--", "--add"],
     ] {
-        twins.same(args);
+        pair.same(args);
     }
-    twins.is_whole();
+    pair.is_whole();
     // Files in place of directories, and the reverse.
     repo.remove("dir");
     write(repo, "dir", "a file\n");
     repo.remove("new");
     write(repo, "new/below", "was a file\n");
-    twins.same(&["--add", "dir"]);
-    twins.same(&["--add", "new/below"]);
-    twins.same(&["--add", "--replace", "dir"]);
-    twins.same(&["--add", "--replace", "new/below"]);
+    pair.same(&["--add", "dir"]);
+    pair.same(&["--add", "new/below"]);
+    pair.same(&["--add", "--replace", "dir"]);
+    pair.same(&["--add", "--replace", "new/below"]);
     repo.remove("exec");
     fs::create_dir(repo.join("exec")).expect("made");
-    twins.same(&["exec"]);
-    twins.same(&["--remove", "exec"]);
-    twins.is_whole();
+    pair.same(&["exec"]);
+    pair.same(&["--remove", "exec"]);
+    pair.is_whole();
 }
 
 #[test]
 fn marks_and_modes() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
-    write(&twins.repo, "b", "changed\n");
+    let pair = IndexPair::new(&sandbox);
+    write(&pair.repo, "b", "changed\n");
     for args in [
         &["--assume-unchanged", "a", "b", "--no-assume-unchanged", "a"][..],
         &["b"],
@@ -194,16 +194,16 @@ fn marks_and_modes() {
         &["-c", "core.ignoreStat=true", "!", "b", "--no-assume-unchanged", "b"],
         &["-c", "core.ignoreStat=true", "!", "--add", "b"],
     ] {
-        twins.same(args);
+        pair.same(args);
     }
 }
 
 #[test]
 fn entries_that_are_given() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
-    let oid = twins.repo.git(&["rev-parse", "HEAD:a"]).stdout.trim_end().to_str_lossy().into_owned();
-    let other = twins.repo.git(&["rev-parse", "HEAD:b"]).stdout.trim_end().to_str_lossy().into_owned();
+    let pair = IndexPair::new(&sandbox);
+    let oid = pair.repo.git(&["rev-parse", "HEAD:a"]).stdout.trim_end().to_str_lossy().into_owned();
+    let other = pair.repo.git(&["rev-parse", "HEAD:b"]).stdout.trim_end().to_str_lossy().into_owned();
     let null = "0".repeat(40);
     let given = |text: &str| text.replace("OID", &oid).replace("OTHER", &other).replace("NULL", &null);
     for line in [
@@ -224,16 +224,16 @@ fn entries_that_are_given() {
         "--index-version 7",
     ] {
         let line = given(line);
-        twins.same(&line.split(' ').collect::<Vec<_>>());
+        pair.same(&line.split(' ').collect::<Vec<_>>());
     }
     let lines = given(
         "0 NULL\tb\n100644 OID 1\tb\n100755 OTHER 2\tb\n100644 blob OID\tc\n100644 OTHER\t\"q\\303\\251\\t\"\n\
          0 NULL\tlink\n120000 OID 3\tlink\n100644 OID\tdir\n100644 OID\t.git/x\n",
     );
-    twins.same_given(Some(lines.as_bytes()), &["--index-info"]);
-    twins.same_given(Some(lines.replace('\n', "\0").as_bytes()), &["-z", "--index-info"]);
+    pair.same_given(Some(lines.as_bytes()), &["--index-info"]);
+    pair.same_given(Some(lines.replace('\n', "\0").as_bytes()), &["-z", "--index-info"]);
     for wrong in ["100644 OID b\n", "x\n", "100644 OID\t\"b\n", "100644 OIDX\tb\n"] {
-        twins.same_given(Some(given(wrong).as_bytes()), &["--index-info"]);
+        pair.same_given(Some(given(wrong).as_bytes()), &["--index-info"]);
     }
     // Conflicts are resolved, recorded, restored and forgotten.
     for args in [
@@ -247,24 +247,23 @@ fn entries_that_are_given() {
         &["--force-remove", "b", "--clear-resolve-undo"],
         &["--unresolve", "b"],
     ] {
-        twins.same(args);
+        pair.same(args);
     }
 }
 
 #[test]
 fn paths_from_the_standard_input() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
+    let pair = IndexPair::new(&sandbox);
     for path in ["one", "two words", "q\"uote", "last"] {
-        write(&twins.repo, path, path);
+        write(&pair.repo, path, path);
     }
-    twins
-        .same_given(Some(b"one\n\"q\\\"uote\"\ntwo words"), &["--add", "--verbose", "--chmod=+x", "--stdin"]);
-    twins.same_given(Some(b"last\0dir/x\0q\"uote\0"), &["--add", "--verbose", "-z", "--stdin"]);
-    twins.same_given(Some(b"\"one\n"), &["--stdin"]);
-    twins.same_given(Some(b"/outside\n"), &["--stdin"]);
-    twins.same_given(Some(b""), &["--stdin"]);
-    twins.is_whole();
+    pair.same_given(Some(b"one\n\"q\\\"uote\"\ntwo words"), &["--add", "--verbose", "--chmod=+x", "--stdin"]);
+    pair.same_given(Some(b"last\0dir/x\0q\"uote\0"), &["--add", "--verbose", "-z", "--stdin"]);
+    pair.same_given(Some(b"\"one\n"), &["--stdin"]);
+    pair.same_given(Some(b"/outside\n"), &["--stdin"]);
+    pair.same_given(Some(b""), &["--stdin"]);
+    pair.is_whole();
 }
 
 /// With enough paths, several workers read them; errors of single paths are still detected.
@@ -277,47 +276,47 @@ fn many_paths_that_were_named_at_once() {
     write(&repo, "top", "x\n");
     repo.git(&["add", "-A"]);
     repo.git(&["commit", "-q", "-m", "first"]);
-    let twins = Twins::of(repo);
-    let repo = &twins.repo;
+    let pair = IndexPair::of(repo);
+    let repo = &pair.repo;
     let named = |numbers: std::ops::Range<usize>| {
         let lines: Vec<String> = numbers.map(|number| path(number) + "\n").collect();
         (lines.concat() + "top\n").into_bytes()
     };
-    twins.same_given(Some(&named(0..400)), &["--verbose", "--stdin"]);
+    pair.same_given(Some(&named(0..400)), &["--verbose", "--stdin"]);
     write(repo, &path(3), "changed\n");
     write(repo, &path(299), "changed\n");
     repo.remove(path(200));
     repo.remove(path(201));
     repo.write(format!("{}/below", path(201)), "in its place\n");
-    twins.same_given(Some(&named(0..400)), &["--verbose", "--stdin"]);
-    twins.same_given(Some(&named(0..400)), &["--verbose", "--remove", "--stdin"]);
+    pair.same_given(Some(&named(0..400)), &["--verbose", "--stdin"]);
+    pair.same_given(Some(&named(0..400)), &["--verbose", "--remove", "--stdin"]);
     (400..600).for_each(|number| write(repo, &path(number), "new\n"));
-    twins.same_given(Some(&named(300..600)), &["--verbose", "--stdin"]);
-    twins.same_given(Some(&named(300..600)), &["--verbose", "--add", "--stdin"]);
+    pair.same_given(Some(&named(300..600)), &["--verbose", "--stdin"]);
+    pair.same_given(Some(&named(300..600)), &["--verbose", "--add", "--stdin"]);
     // Paths behind a link count as missing for every worker.
     repo.remove("3");
     repo.symlink("4", "3");
-    twins.same_given(Some(&named(0..400)), &["--verbose", "--remove", "--stdin"]);
+    pair.same_given(Some(&named(0..400)), &["--verbose", "--remove", "--stdin"]);
     let mut lines = named(0..3);
     lines.extend_from_slice(&named(4..200));
     lines.extend_from_slice(b"\"badly quoted\n");
-    twins.same_given(Some(&lines.replace("3/", "4/")), &["--verbose", "--remove", "--stdin"]);
-    twins.same_given(Some(&named(0..100)), &["--assume-unchanged", "--stdin"]);
-    twins.same_given(Some(&named(100..300)), &["--verbose", "--force-remove", "--stdin"]);
+    pair.same_given(Some(&lines.replace("3/", "4/")), &["--verbose", "--remove", "--stdin"]);
+    pair.same_given(Some(&named(0..100)), &["--assume-unchanged", "--stdin"]);
+    pair.same_given(Some(&named(100..300)), &["--verbose", "--force-remove", "--stdin"]);
 }
 
 #[test]
 fn stat_data_are_brought_up_to_date() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
-    let repo = &twins.repo;
+    let pair = IndexPair::new(&sandbox);
+    let repo = &pair.repo;
     let touch = |path: &str| {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_300_000_000);
         fs::File::open(repo.join(path)).and_then(|file| file.set_modified(time)).expect("it is ours");
     };
     ["a", "dir/deep/z"].into_iter().for_each(touch);
-    twins.same(&["--refresh"]);
-    twins.same(&["--refresh"]);
+    pair.same(&["--refresh"]);
+    pair.same(&["--refresh"]);
     write(repo, "b", "another\n");
     repo.remove("dir/y");
     repo.remove("exec");
@@ -330,73 +329,73 @@ fn stat_data_are_brought_up_to_date() {
         &["--assume-unchanged", "a", "b", "dir.c"],
         &["--refresh"],
     ] {
-        twins.same(args);
+        pair.same(args);
     }
     touch("dir.c");
-    twins.same(&["--refresh"]);
-    twins.same(&["--really-refresh"]);
-    twins.same(&["-c", "core.ignoreStat=true", "!", "--really-refresh"]);
+    pair.same(&["--refresh"]);
+    pair.same(&["--really-refresh"]);
+    pair.same(&["-c", "core.ignoreStat=true", "!", "--really-refresh"]);
     repo.remove("dir");
     repo.symlink(".", "dir");
-    twins.same(&["--ignore-missing", "--refresh"]);
+    pair.same(&["--ignore-missing", "--refresh"]);
     repo.remove("dir");
     write(repo, "dir", "a file\n");
-    twins.same(&["--ignore-missing", "--refresh"]);
+    pair.same(&["--ignore-missing", "--refresh"]);
 }
 
 #[test]
 fn submodules_are_commits() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
+    let pair = IndexPair::new(&sandbox);
     let within = sandbox.init("repo/sub");
     within.commit("first");
     sandbox.init("repo/unborn");
     for args in [&["--add", "sub"][..], &["--add", "unborn"], &["--add", "sub/.git/config"], &["--refresh"]] {
-        twins.same(args);
+        pair.same(args);
     }
     within.commit("second");
     for args in [&["--ignore-submodules", "--refresh"][..], &["--refresh"], &["sub"], &["--refresh"]] {
-        twins.same(args);
+        pair.same(args);
     }
-    twins.repo.remove("sub/.git");
-    twins.same(&["sub"]);
-    twins.same(&["--force-remove", "sub"]);
-    twins.same(&["--add", "sub"]);
+    pair.repo.remove("sub/.git");
+    pair.same(&["sub"]);
+    pair.same(&["--force-remove", "sub"]);
+    pair.same(&["--add", "sub"]);
 }
 
 #[test]
-fn what_differs_from_head_again() {
+fn again_updates_paths_that_differ_from_head() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
-    let repo = &twins.repo;
+    let pair = IndexPair::new(&sandbox);
+    let repo = &pair.repo;
     write(repo, "a", "second\n");
     write(repo, "dir/x", "second\n");
     write(repo, "new", "new\n");
-    twins.same(&["--add", "a", "dir/x", "new"]);
+    pair.same(&["--add", "a", "dir/x", "new"]);
     write(repo, "a", "third\n");
     write(repo, "dir/x", "first\n");
     write(repo, "b", "not staged\n");
-    twins.same(&["--verbose", "-g", "dir"]);
-    twins.same(&["--again", "*x", ":!new"]);
+    pair.same(&["--verbose", "-g", "dir"]);
+    pair.same(&["--again", "*x", ":!new"]);
     // With `--info-only` the content need not be readable from the repository.
     write(repo, ".gitattributes", "*.crlf text\n*.wide text working-tree-encoding=UTF-16\n");
     write(repo, "a.crlf", "one\r\ntwo\r\n");
     write(repo, "a.wide", "odd");
     for way in [&["--info-only"][..], &[]] {
         for name in ["a.crlf", "a.wide"] {
-            twins.same(&[way, &["--add", name]].concat());
-            twins.same(&["--force-remove", name]);
+            pair.same(&[way, &["--add", name]].concat());
+            pair.same(&["--force-remove", name]);
         }
     }
     repo.remove(".gitattributes");
     // The result of a refresh is discarded unless it comes last.
-    twins.same(&["--refresh", "-g", "dir"]);
-    twins.same(&["--refresh", "dir/x", "-g", "dir"]);
-    twins.same(&["--refresh"]);
+    pair.same(&["--refresh", "-g", "dir"]);
+    pair.same(&["--refresh", "dir/x", "-g", "dir"]);
+    pair.same(&["--refresh"]);
     repo.remove("new");
-    twins.same(&["-g"]);
-    twins.same(&["--verbose", "--remove", "-g"]);
-    twins.is_whole();
+    pair.same(&["-g"]);
+    pair.same(&["--verbose", "--remove", "-g"]);
+    pair.is_whole();
 }
 
 #[test]
@@ -432,7 +431,7 @@ fn contents_are_converted() {
     }
     repo.write("y.u16", b"\xff\xfea\0\n\0");
     age(&repo.join("y.u16"));
-    let twins = Twins::of(repo);
+    let pair = IndexPair::of(repo);
     for args in [
         &["--add", "crlf.txt", "lf.txt", "crlf.auto", "lf.crlf", "x.id", "x.bin", "x.f", "empty.txt"][..],
         &["--add", "x.bad"],
@@ -448,33 +447,33 @@ fn contents_are_converted() {
         &["-c", "core.autocrlf=input", "!", "indexed", "--add", "--info-only", "lf.txt"],
         &["--info-only", "--add", "plain"],
     ] {
-        twins.same(args);
+        pair.same(args);
     }
-    twins.is_whole();
+    pair.is_whole();
 }
 
 #[test]
 fn file_systems_without_modes_or_links() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
-    let repo = &twins.repo;
+    let pair = IndexPair::new(&sandbox);
+    let repo = &pair.repo;
     repo.write_executable("a", "a\n");
     age(&repo.join("a"));
     repo.write_executable("new", "new\n");
     age(&repo.join("new"));
     repo.remove("link");
     write(repo, "link", "elsewhere");
-    twins.same(&["-c", "core.fileMode=false", "!", "--add", "a", "new"]);
-    twins.same(&["-c", "core.symlinks=false", "!", "link"]);
-    twins.same(&["--refresh"]);
-    twins.same(&["a", "link"]);
-    twins.is_whole();
+    pair.same(&["-c", "core.fileMode=false", "!", "--add", "a", "new"]);
+    pair.same(&["-c", "core.symlinks=false", "!", "link"]);
+    pair.same(&["--refresh"]);
+    pair.same(&["a", "link"]);
+    pair.is_whole();
 }
 
 #[test]
-fn the_index_as_a_whole() {
+fn options_for_the_whole_index() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
+    let pair = IndexPair::new(&sandbox);
     for args in [
         &["--show-index-version"][..],
         &["--verbose", "--index-version", "4"],
@@ -510,89 +509,89 @@ fn the_index_as_a_whole() {
         &["-h"],
     ] {
         if args == ["-h"] || args == ["--nonsense"] {
-            let ours = twins.run(Some(SAPWOOD), OURS, None, &["update-index", args[0]]);
+            let ours = pair.run(Some(SAPWOOD), OURS, None, &["update-index", args[0]]);
             assert_eq!(ours.code, 129, "{args:?}");
             continue;
         }
-        twins.same(args);
+        pair.same(args);
     }
     // Without an index.
     for index in [GIT, OURS] {
-        twins.repo.remove(index);
+        pair.repo.remove(index);
     }
-    twins.same(&["--show-index-version"]);
-    twins.same(&["-c", "index.version=4", "-c", "core.untrackedCache=true", "!", "--add", "a", "dir/y"]);
-    twins.same(&["--show-index-version"]);
+    pair.same(&["--show-index-version"]);
+    pair.same(&["-c", "index.version=4", "-c", "core.untrackedCache=true", "!", "--add", "a", "dir/y"]);
+    pair.same(&["--show-index-version"]);
 }
 
 /// Numbers have 32 bits.
 #[test]
 fn settings_beyond_the_range_of_numbers() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
+    let pair = IndexPair::new(&sandbox);
     for version in ["2147483647", "2147483648", "4294967298", "-2147483648", "-4294967294", "2g", "-2g"] {
         for index in [GIT, OURS] {
-            let _ = fs::remove_file(twins.repo.join(index));
+            let _ = fs::remove_file(pair.repo.join(index));
         }
         let setting = format!("index.version={version}");
-        twins.same(&["-c", &setting, "!", "--add", "a"]);
-        twins.same(&["-c", &setting, "!", "--show-index-version"]);
+        pair.same(&["-c", &setting, "!", "--add", "a"]);
+        pair.same(&["-c", &setting, "!", "--show-index-version"]);
     }
     let size = "core.bigFileThreshold=4g";
-    twins.same(&["-c", size, "!", "--add", "b"]);
+    pair.same(&["-c", size, "!", "--add", "b"]);
 }
 
 #[test]
-fn what_monitors_and_directories_tell() {
+fn output_of_fsmonitor_and_untracked_cache_tests() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
+    let pair = IndexPair::new(&sandbox);
     let of = |program: Option<&str>, index, arg| {
-        let run = twins.run(program, index, None, &["update-index", "--verbose", arg]);
+        let run = pair.run(program, index, None, &["update-index", "--verbose", arg]);
         (run.code, run.stdout, run.stderr)
     };
     for arg in ["--fsmonitor", "--test-untracked-cache"] {
         assert_eq!(of(None, GIT, arg), of(Some(SAPWOOD), OURS, arg));
     }
-    let left = fs::read_dir(&twins.repo.path).expect("readable");
+    let left = fs::read_dir(&pair.repo.path).expect("readable");
     assert!(left.flatten().all(|entry| !entry.file_name().to_string_lossy().starts_with("mtime-test")));
-    let has = |index: &str| fs::read(twins.repo.join(index)).expect("there").contains_str("FSMN");
+    let has = |index: &str| fs::read(pair.repo.join(index)).expect("there").contains_str("FSMN");
     assert_eq!((has(GIT), has(OURS)), (true, true));
     // Without a configured monitor, its data are dropped.
-    twins.same(&["--refresh"]);
+    pair.same(&["--refresh"]);
 }
 
 #[test]
-fn somebody_elses_lock() {
+fn waits_for_no_foreign_lock() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
+    let pair = IndexPair::new(&sandbox);
     for index in [GIT, OURS] {
-        twins.repo.write(format!("{index}.lock"), "");
+        pair.repo.write(format!("{index}.lock"), "");
     }
     let fatal = |run: Run| {
         assert_eq!(run.code, 128);
         run.stderr.lines().take(3).map(|line| line.replace(OURS, GIT)).collect::<Vec<_>>()
     };
     let of = |args: &[&str]| {
-        let ours = twins.run(Some(SAPWOOD), OURS, None, args);
-        assert_eq!(fatal(twins.run(None, GIT, None, args)), fatal(ours), "{args:?}");
+        let ours = pair.run(Some(SAPWOOD), OURS, None, args);
+        assert_eq!(fatal(pair.run(None, GIT, None, args)), fatal(ours), "{args:?}");
     };
     of(&["update-index", "--force-remove", "a"]);
     of(&["update-index", "-q", "--force-remove", "a"]);
     // No write is needed.
-    twins.same(&["a", "--show-index-version"]);
+    pair.same(&["a", "--show-index-version"]);
 }
 
 #[test]
 fn files_larger_than_memory_is_for() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
-    write(&twins.repo, "large", &"all work and no play\n".repeat(20_000));
-    write(&twins.repo, "large.txt", &"all work and no play\r\n".repeat(20_000));
-    twins.repo.write(".git/info/attributes", "*.txt text\n");
-    twins.same(&["-c", "core.bigFileThreshold=64k", "!", "--add", "--info-only", "large"]);
-    twins.same(&["-c", "core.bigFileThreshold=64k", "!", "--add", "large", "large.txt"]);
-    twins.same(&["--refresh"]);
-    twins.is_whole();
+    let pair = IndexPair::new(&sandbox);
+    write(&pair.repo, "large", &"all work and no play\n".repeat(20_000));
+    write(&pair.repo, "large.txt", &"all work and no play\r\n".repeat(20_000));
+    pair.repo.write(".git/info/attributes", "*.txt text\n");
+    pair.same(&["-c", "core.bigFileThreshold=64k", "!", "--add", "--info-only", "large"]);
+    pair.same(&["-c", "core.bigFileThreshold=64k", "!", "--add", "large", "large.txt"]);
+    pair.same(&["--refresh"]);
+    pair.is_whole();
 }
 
 #[test]
@@ -607,8 +606,8 @@ fn a_sparse_index_stays_one_where_it_can() {
     ["top", "in/x"].iter().for_each(|path| age(&repo.join(path)));
     repo.git(&["update-index", "--refresh"]);
     repo.git(&["config", "advice.sparseIndexExpanded", "false"]);
-    let twins = Twins::of(repo);
-    write(&twins.repo, "in/new", "new\n");
+    let pair = IndexPair::of(repo);
+    write(&pair.repo, "in/new", "new\n");
     for args in [
         &["--refresh"][..],
         &["--add", "in/new"],
@@ -618,14 +617,14 @@ fn a_sparse_index_stays_one_where_it_can() {
         &["--skip-worktree", "in/x"],
         &["--split-index"],
     ] {
-        twins.same(args);
+        pair.same(args);
     }
 }
 
 #[test]
-fn as_git() {
+fn runs_natively_through_the_shim() {
     let sandbox = Sandbox::new();
-    let twins = Twins::new(&sandbox);
+    let pair = IndexPair::new(&sandbox);
     let shim = Shim::new();
     for args in [
         &["update-index", "--refresh"][..],
@@ -634,7 +633,7 @@ fn as_git() {
         &["update-index", "-g", "dir"],
         &["update-index", "--untracked-cache", "--index-version", "4"],
     ] {
-        assert_eq!(shim.run(&twins.repo, args).code, 0, "{args:?}");
+        assert_eq!(shim.run(&pair.repo, args).code, 0, "{args:?}");
         shim.was_native(args);
     }
     for (args, why) in [
@@ -644,7 +643,7 @@ fn as_git() {
             "splitindex.sharedindexexpire",
         ),
     ] {
-        shim.run(&twins.repo, args);
+        shim.run(&pair.repo, args);
         shim.was_handed_over(args, why);
     }
 }

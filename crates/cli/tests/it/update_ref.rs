@@ -308,7 +308,7 @@ fn hooked(repo: &Repo<'_>) -> BString {
 }
 
 #[test]
-fn the_hook_is_told_what_git_tells_it() {
+fn reference_transaction_gets_the_same_input_as_from_git() {
     let shim = Shim::new();
     let oracle = Oracle::new(&shim.program(), setup);
     for objects_in in ["never", "preparing", "prepared", "committed", "aborted"] {

@@ -2,18 +2,18 @@
 //! messages, and all files on the disk afterwards, also in the Git directory and around the
 //! repository, equal Git's.
 
-mod ground;
+mod fixture;
 mod table;
 
 use std::fmt;
 
 use bstr::ByteSlice as _;
 
-use ground::{Ground, Program};
+use fixture::{Fixture, Program};
 use table::{Differs, READERS, ROWS, Row, WAYS, Way};
 
 thread_local! {
-    static GROUND: Ground = Ground::new();
+    static GROUND: Fixture = Fixture::new();
 }
 
 /// The kind of a path value.
@@ -71,17 +71,17 @@ impl Case {
         self.row.differs.iter().find(|(values, ..)| values.contains(&self.value)).map(|(_, how, _)| *how)
     }
 
-    fn run(&self, ground: &Ground, program: Program) -> (testkit::Run, ground::Snapshot) {
+    fn run(&self, fixture: &Fixture, program: Program) -> (testkit::Run, fixture::Snapshot) {
         let value = self.value.text(&self.row);
         let row = &self.row;
         let prepare = |dir: &std::path::Path| match row.way {
-            Way::Setting(key) => ground.git(dir, &["config", key, &value]),
+            Way::Setting(key) => fixture.git(dir, &["config", key, &value]),
             Way::File(file, before) => {
                 std::fs::write(dir.join(file), format!("{before}{value}\n")).expect("written");
             }
             Way::Argument | Way::Variable(_) => {}
         };
-        ground.run(program, row.dir, prepare, |command| {
+        fixture.run(program, row.dir, prepare, |command| {
             if let Way::Variable(name) = row.way {
                 command.env(name, &value);
             }
@@ -101,10 +101,10 @@ impl Case {
             Value::Empty | Value::Missing => &[Program::Sapwood, Program::Shim],
             _ => &[Program::Sapwood],
         };
-        GROUND.with(|ground| {
-            let (theirs, after_theirs) = self.run(ground, Program::Git);
+        GROUND.with(|fixture| {
+            let (theirs, after_theirs) = self.run(fixture, Program::Git);
             for &program in programs {
-                let (ours, after_ours) = self.run(ground, program);
+                let (ours, after_ours) = self.run(fixture, program);
                 let same_words = (&theirs.stdout, &theirs.stderr) == (&ours.stdout, &ours.stderr);
                 match difference {
                     // The shim may hand over to Git a command that sapwood would refuse.
@@ -118,7 +118,7 @@ impl Case {
                         same_disk(&after_theirs, &after_ours);
                     }
                     Some(Differs::Guarded) if is_guarded(&ours) => {
-                        let (_, before) = self.run(ground, Program::Nothing);
+                        let (_, before) = self.run(fixture, Program::Nothing);
                         same_disk(&in_git_dir(before), &in_git_dir(after_ours));
                     }
                     Some(Differs::Guarded) => {
@@ -127,7 +127,7 @@ impl Case {
                     }
                     Some(Differs::Refused) => {
                         assert_ne!(ours.code, 0, "{self}: listed as refused and is not");
-                        let (_, before) = self.run(ground, Program::Nothing);
+                        let (_, before) = self.run(fixture, Program::Nothing);
                         same_disk(&before, &after_ours);
                     }
                     _ => {
@@ -147,13 +147,13 @@ fn is_guarded(run: &testkit::Run) -> bool {
     run.code != 0 && run.stderr.contains_str("this repository's Git directory")
 }
 
-fn in_git_dir(mut snapshot: ground::Snapshot) -> ground::Snapshot {
+fn in_git_dir(mut snapshot: fixture::Snapshot) -> fixture::Snapshot {
     snapshot.retain(|name, _| name.contains_str(".git/"));
     snapshot
 }
 
 /// Panics with the paths that differ.
-fn same_disk(theirs: &ground::Snapshot, ours: &ground::Snapshot) {
+fn same_disk(theirs: &fixture::Snapshot, ours: &fixture::Snapshot) {
     let names = theirs.keys().chain(ours.keys());
     let differing: std::collections::BTreeSet<_> =
         names.filter(|name| theirs.get(*name) != ours.get(*name)).collect();

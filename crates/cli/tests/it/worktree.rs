@@ -292,7 +292,7 @@ fn eventually(what: &str, is: impl Fn() -> bool) {
 }
 
 #[test]
-fn what_is_large_goes_into_the_trash_and_then_away() {
+fn large_worktrees_are_moved_to_the_trash_and_deleted() {
     let (sandbox, shim) = (Sandbox::new(), Shim::new());
     let repo = sandbox.init("repo");
     for number in 0..600 {

@@ -20,7 +20,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice as _};
 use testkit::{Repo, Sandbox, wait_for_group};
 
-use crate::{SAPWOOD, full, power::judge::empty_files, random::Random, seen::names};
+use crate::{SAPWOOD, full, power::verify::empty_files, random::Random, seen::names};
 
 /// The time limit of one command, which takes less than a second on an idle machine.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -102,7 +102,7 @@ fn many_writers_lose_nothing() {
         let others = others.map(|other| other.join());
         assert!(results.iter().chain(&others).all(Result::is_ok), "a thread has failed");
     });
-    judge(&world);
+    verify(&world);
 }
 
 fn git(repo: &Repo<'_>) -> PathBuf {
@@ -278,7 +278,7 @@ fn maintain(world: &World<'_>, seed: u64, args: &[&str]) {
 }
 
 /// Checks everything after all threads have ended.
-fn judge(world: &World<'_>) {
+fn verify(world: &World<'_>) {
     let repo = &world.repo;
     let removed = world.removed.lock().unwrap_or_else(PoisonError::into_inner);
     println!("{} kills; locks removed: {removed:?}", world.kills.load(Ordering::Relaxed));

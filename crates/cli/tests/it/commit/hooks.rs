@@ -16,7 +16,7 @@ fn telling() -> String {
 }
 
 #[test]
-fn tells_hooks_what_git_tells_them() {
+fn hooks_get_the_same_arguments_and_variables_as_from_git() {
     let both = after(&telling());
     let native =
         |line: &str| both.native("commit", &format!("{line}; sed \"s,$PWD,<here>,\" told; rm -f told"));
@@ -46,7 +46,7 @@ fn obeys_hooks() {
 }
 
 #[test]
-fn judges_what_was_staged_before_the_hook() {
+fn checks_for_changes_before_pre_commit_runs() {
     let hook = |line: &str| {
         format!(
             "mkdir -p .git/hooks && printf '#!/bin/sh\\n{line}\\n' >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit"

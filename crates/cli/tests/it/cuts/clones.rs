@@ -108,7 +108,7 @@ fn files(copy: &Repo<'_>) -> Vec<(bstr::BString, (u32, bstr::BString))> {
 }
 
 #[test]
-fn clones_go_on_after_a_cut() {
+fn clones_resume_after_a_cut() {
     let sandbox = Sandbox::new();
     // The line is slow enough to kill the clone during the transfer.
     let scene = Scene::new(&sandbox, Some(2_000_000));
@@ -145,7 +145,7 @@ fn clones_go_on_after_a_cut() {
 
 /// Transfers are cut in the first blobs, in the last ones, and twice.
 #[test]
-fn a_clone_that_is_cut_again_goes_on_again() {
+fn a_clone_resumes_after_a_second_cut() {
     let sandbox = Sandbox::new();
     let scene = Scene::new(&sandbox, None);
     let whole = scene.finish(ALWAYS, &[], "undisturbed");
@@ -167,7 +167,7 @@ fn a_clone_that_is_cut_again_goes_on_again() {
 }
 
 #[test]
-fn clones_are_kept_as_the_setting_says() {
+fn keeps_interrupted_clones_as_configured() {
     let sandbox = Sandbox::new();
     let scene = Scene::new(&sandbox, None);
     let whole = scene.finish(ALWAYS, &[], "undisturbed");
@@ -195,7 +195,7 @@ fn clones_are_kept_as_the_setting_says() {
 }
 
 #[test]
-fn a_signal_keeps_what_came() {
+fn a_signal_keeps_received_objects() {
     use std::os::unix::process::ExitStatusExt as _;
     let sandbox = Sandbox::new();
     let scene = Scene::new(&sandbox, Some(1_000_000));
@@ -297,7 +297,7 @@ fn bare_clones_and_templates_go_on() {
 }
 
 #[test]
-fn a_full_disk_keeps_what_came() {
+fn a_full_disk_keeps_received_objects() {
     let sandbox = Sandbox::new();
     let scene = Scene::new(&sandbox, None);
     let whole = scene.finish(ALWAYS, &[], "undisturbed");
@@ -330,7 +330,7 @@ fn a_full_disk_keeps_what_came() {
 
 /// Over HTTP each batch is a separate request.
 #[test]
-fn clones_go_on_over_http() {
+fn clones_resume_over_http() {
     let sandbox = Sandbox::new();
     Scene::make_source(&sandbox);
     let scene = Scene::of_nginx(&sandbox);

@@ -21,7 +21,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::pkt::{self, Header};
 use testkit::Repo;
 
-use super::judge::{PLAIN, copy_index};
+use super::verifier::{PLAIN, copy_index};
 
 /// The program that wrote the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl<'a> Audit<'a> {
 
     /// Checks the index after a command of `writer`, during which the paths in `happened` changed.
     /// Returns an error if sapwood wrote an index that misleads Git.
-    pub(super) fn judge(&mut self, writer: Writer, happened: &[BString]) -> Result<(), String> {
+    pub(super) fn verify(&mut self, writer: Writer, happened: &[BString]) -> Result<(), String> {
         let now = self.bytes();
         let before = std::mem::replace(&mut self.index, now);
         if before == self.index {

@@ -611,7 +611,7 @@ impl<'a> Life<'a> {
     /// Checks the index after a command that may have written it.
     pub(super) fn wrote(&mut self, writer: Writer) {
         let happened = if self.has_daemon() { self.watch.look() } else { Vec::new() };
-        let judged = self.audit.judge(writer, &happened);
+        let judged = self.audit.verify(writer, &happened);
         self.must(judged);
     }
 

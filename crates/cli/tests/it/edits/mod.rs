@@ -7,8 +7,8 @@
 //! is identified by its seed. The directory of a failing case is kept for inspection.
 
 mod audit;
-mod judge;
 mod life;
+mod verifier;
 mod watch;
 
 use std::{fmt, mem::ManuallyDrop, ops::Range};
@@ -16,8 +16,8 @@ use std::{fmt, mem::ManuallyDrop, ops::Range};
 use testkit::{Repo, Sandbox};
 
 use crate::{bounded, full, random::Random};
-use judge::Judge;
 use life::Life;
+use verifier::Verifier;
 use watch::Watch;
 
 /// The cache that saves scans, or the form of the index.
@@ -225,13 +225,13 @@ fn walk_in(sandbox: &Sandbox, case: &Case, steps: usize) {
     let Some(watch) = Watch::start(&repo, case.cache) else { return };
     let mut life = Life::new(&repo, case.cache, &settings, random, watch);
     let name = format!("{case} in {}, {settings:?}", repo.path.display());
-    let mut judge = Judge::new(&repo, name);
+    let mut verifier = Verifier::new(&repo, name);
     for number in 0..steps {
         life.step(number);
-        judge.check(&mut life, number);
+        verifier.check(&mut life, number);
     }
-    judge.is_sound(&mut life);
-    println!("{case}: {}", judge.summary(&life));
+    verifier.is_sound(&mut life);
+    println!("{case}: {}", verifier.summary(&life));
 }
 
 /// Returns the seeds to run: `SAPWOOD_TEST_SEED` (a number, or a range like `200..308`), or a fixed
@@ -246,7 +246,7 @@ fn seeds() -> Range<u64> {
 }
 
 #[test]
-fn answers_as_git_does_after_random_edits() {
+fn matches_git_after_random_edits() {
     let cases =
         seeds().map(|seed| Case { cache: CACHES[(seed % CACHES.len() as u64) as usize], seed }).collect();
     let steps = if full() { 100 } else { 24 };

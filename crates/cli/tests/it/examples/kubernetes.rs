@@ -10,7 +10,7 @@ use std::{
 
 use testkit::servers::{Registry, RegistryAccess};
 
-use super::{ground::Ground, yaml};
+use super::{fixture::Fixture, yaml};
 use crate::SAPWOOD;
 
 /// The annotation under which a runtime places a layer.
@@ -18,22 +18,22 @@ const TITLE: &str = "org.opencontainers.image.title";
 
 #[test]
 fn the_init_container_makes_a_worktree_from_the_volume() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let registry = Registry::start(RegistryAccess::Open);
-    let commit = ground.tip();
+    let commit = fixture.tip();
     let remote = format!("oci://{}/bases/app", registry.address());
-    let push = ground.work().run(Path::new(SAPWOOD), &["base", "push", &remote, &commit]);
+    let push = fixture.work().run(Path::new(SAPWOOD), &["base", "push", &remote, &commit]);
     assert_eq!(push.code, 0, "{}", push.stderr);
 
     let pod = yaml::read("kubernetes/pod.yaml");
     let reference = yaml::text(&pod["spec"]["volumes"][0]["image"]["reference"]);
     let tag = reference.rsplit(':').next().expect("a tag").replace("COMMIT", &commit);
-    let volume = ground.path().join("volume");
+    let volume = fixture.path().join("volume");
     lay_out(registry.address(), &tag, &volume);
 
     let container = &pod["spec"]["initContainers"][0];
-    let (volume, job) = (volume.display().to_string(), ground.path().join("job").display().to_string());
-    let given = [("COMMIT", &*commit), ("URL", &*ground.url()), ("BASE", &*volume), ("WORK", &*job)];
+    let (volume, job) = (volume.display().to_string(), fixture.path().join("job").display().to_string());
+    let given = [("COMMIT", &*commit), ("URL", &*fixture.url()), ("BASE", &*volume), ("WORK", &*job)];
     let names = container["env"].as_vec().expect("a list").iter().map(|variable| &variable["name"]);
     let variables: Vec<(String, String)> = names
         .map(|name| {
@@ -43,8 +43,8 @@ fn the_init_container_makes_a_worktree_from_the_volume() {
         })
         .collect();
     assert_eq!(yaml::lines(&container["command"]), ["sh", "-euc"]);
-    ground.run("pod", &variables, &yaml::lines(&container["args"])[0]);
-    ground.is_from_base(&ground.sandbox.repo("job/app"), &commit);
+    fixture.run("pod", &variables, &yaml::lines(&container["args"])[0]);
+    fixture.is_from_base(&fixture.sandbox.repo("job/app"), &commit);
 }
 
 /// Pulls an artifact with plain requests, and writes each layer under its title below `dir`.

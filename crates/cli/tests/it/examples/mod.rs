@@ -1,6 +1,6 @@
 //! The unchanged files in `examples/`, executed.
 
-mod ground;
+mod fixture;
 mod kubernetes;
 mod runners;
 mod slurm;

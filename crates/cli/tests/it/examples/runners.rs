@@ -3,26 +3,26 @@
 
 use std::{fs, path::Path, process::Command};
 
-use super::{example, ground::Ground, yaml};
+use super::{example, fixture::Fixture, yaml};
 use crate::SAPWOOD;
 
 #[test]
 fn github_actions() {
-    let ground = Ground::new();
-    let (url, remote) = (ground.url(), ground.remote());
+    let fixture = Fixture::new();
+    let (url, remote) = (fixture.url(), fixture.remote());
     let bases = yaml::read("github-actions/bases.yml");
     let step = &bases["jobs"]["push"]["steps"][0];
-    let cache = ground.path().join("cache").display().to_string();
+    let cache = fixture.path().join("cache").display().to_string();
     fs::create_dir(&cache).expect("a new directory");
     let given = [("REMOTE", &*remote), ("URL", &*url), ("BRANCH", "main"), ("RUNNER_TOOL_CACHE", &*cache)];
-    ground.run("pusher", &yaml::variables(&step["env"], &given), &yaml::text(&step["run"]));
+    fixture.run("pusher", &yaml::variables(&step["env"], &given), &yaml::text(&step["run"]));
 
     let action = yaml::read("github-actions/action.yml");
     assert_eq!(action["runs"]["using"].as_str(), Some("composite"));
     let step = &action["runs"]["steps"][0];
-    let base_dir = ground.path().join("bases").display().to_string();
+    let base_dir = fixture.path().join("bases").display().to_string();
     for run in ["one", "two"] {
-        let commit = if run == "one" { ground.tip() } else { ground.commit("newer than the base\n") };
+        let commit = if run == "one" { fixture.tip() } else { fixture.commit("newer than the base\n") };
         let given = [
             ("REMOTE", &*remote),
             ("URL", &*url),
@@ -31,8 +31,8 @@ fn github_actions() {
             ("DIRECTORY", "app"),
             ("BASE_DIR", if run == "one" { "" } else { &*base_dir }),
         ];
-        let at = ground.run(run, &yaml::variables(&step["env"], &given), &yaml::text(&step["run"]));
-        ground.is_from_base(&ground.sandbox.repo(&format!("{run}/app")), &commit);
+        let at = fixture.run(run, &yaml::variables(&step["env"], &given), &yaml::text(&step["run"]));
+        fixture.is_from_base(&fixture.sandbox.repo(&format!("{run}/app")), &commit);
         assert_eq!(fs::read_dir(&at.path).expect("the runner's directory").count(), 1);
     }
     assert!(Path::new(&base_dir).join("users").exists(), "the bases are kept where the input says");
@@ -40,13 +40,13 @@ fn github_actions() {
 
 #[test]
 fn gitlab() {
-    let ground = Ground::new();
-    let (url, remote) = (ground.url(), ground.remote());
+    let fixture = Fixture::new();
+    let (url, remote) = (fixture.url(), fixture.remote());
     let file = yaml::read("gitlab/.gitlab-ci.yml");
     assert_eq!(file["test"]["extends"].as_str(), Some(".sapwood"));
-    let project = ground.path().join("project").display().to_string();
+    let project = fixture.path().join("project").display().to_string();
     for content in [None, Some("newer than the base\n")] {
-        let commit = content.map_or_else(|| ground.tip(), |content| ground.commit(content));
+        let commit = content.map_or_else(|| fixture.tip(), |content| fixture.commit(content));
         let given = [
             ("SAPWOOD_REMOTE", &*remote),
             ("CI_REPOSITORY_URL", &*url),
@@ -58,20 +58,20 @@ fn gitlab() {
         if content.is_none() {
             let job = &file["bases"];
             let script = yaml::lines(&job["script"]).join("\n");
-            ground.run("project", &yaml::variables(&job["variables"], &given), &script);
+            fixture.run("project", &yaml::variables(&job["variables"], &given), &script);
         }
         let template = &file[".sapwood"];
         let script = [yaml::lines(&template["before_script"]), yaml::lines(&file["test"]["script"])];
         let variables = yaml::variables(&template["variables"], &given);
-        ground.run("project", &variables, &script.concat().join("\n"));
-        ground.is_from_base(&ground.sandbox.repo("project/app"), &commit);
+        fixture.run("project", &variables, &script.concat().join("\n"));
+        fixture.is_from_base(&fixture.sandbox.repo("project/app"), &commit);
     }
 }
 
 #[test]
 fn systemd() {
-    let ground = Ground::new();
-    let dir = ground.path().join("units");
+    let fixture = Fixture::new();
+    let dir = fixture.path().join("units");
     fs::create_dir(&dir).expect("a new directory");
     let mut service = String::new();
     for kind in ["service", "timer"] {
@@ -96,17 +96,17 @@ fn systemd() {
         .collect();
     assert_eq!(commands.len(), 2);
     let variables = [
-        ("REMOTE", ground.remote()),
-        ("URL", ground.url()),
+        ("REMOTE", fixture.remote()),
+        ("URL", fixture.url()),
         ("BRANCHES", "--branch main".into()),
         ("KEEP", "1".into()),
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value));
     fs::create_dir(dir.join("sapwood-mirror")).expect("systemd makes it");
     for content in [None, Some("newer\n")] {
-        let commit = content.map_or_else(|| ground.tip(), |content| ground.commit(content));
-        ground.run("units", &variables, &commands.join("\n"));
-        let listed = ground.run("units", &variables, "sapwood base list \"$REMOTE\" >list");
+        let commit = content.map_or_else(|| fixture.tip(), |content| fixture.commit(content));
+        fixture.run("units", &variables, &commands.join("\n"));
+        let listed = fixture.run("units", &variables, "sapwood base list \"$REMOTE\" >list");
         assert!(listed.read("list").to_string().contains(&commit[..12]), "{}", listed.read("list"));
     }
 }

@@ -27,15 +27,15 @@ const USER: &str = "nobody";
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// A cluster, and on each node a clone of `server.git` with the example's files.
-struct Ground {
+struct Cluster {
     slurm: Slurm,
     /// Must be dropped after the cluster.
     sandbox: Sandbox,
 }
 
-impl Ground {
+impl Cluster {
     /// Creates the cluster. Returns `None` if this machine does not support one.
-    fn new(settings: &str) -> Option<Ground> {
+    fn new(settings: &str) -> Option<Cluster> {
         let sandbox = Sandbox::new();
         let at = sandbox.path();
         fs::set_permissions(&at, fs::Permissions::from_mode(0o755)).expect("our directory");
@@ -89,7 +89,7 @@ impl Ground {
             return None;
         }
         let slurm = Slurm::start(&at.join("cluster"), NODES, &hooks)?;
-        Some(Ground { slurm, sandbox })
+        Some(Cluster { slurm, sandbox })
     }
 
     fn server(&self) -> Repo<'_> {
@@ -154,15 +154,15 @@ impl Ground {
 }
 
 #[test]
-fn an_array_of_64_tasks_lands_and_leaves_nothing() {
-    let Some(ground) = Ground::new("") else { return };
-    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
-    let comment = format!("--comment=sapwood:app@{}", ground.tip());
-    ground.submit(&[&comment], &example("slurm/job"));
-    ground.slurm.wait_until_idle(LIMIT);
+fn an_array_of_64_tasks_removes_its_workspaces() {
+    let Some(cluster) = Cluster::new("") else { return };
+    let _mounts = NoMountsBelow::new(&cluster.sandbox.path());
+    let comment = format!("--comment=sapwood:app@{}", cluster.tip());
+    cluster.submit(&[&comment], &example("slurm/job"));
+    cluster.slurm.wait_until_idle(LIMIT);
 
-    let said = ground.said();
-    let server = ground.server();
+    let said = cluster.said();
+    let server = cluster.server();
     let refs = server.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/task-*"]).stdout;
     assert_eq!(refs.to_string().lines().count(), 64, "{said}");
     let mut nodes = std::collections::BTreeSet::new();
@@ -177,51 +177,51 @@ fn an_array_of_64_tasks_lands_and_leaves_nothing() {
         nodes.insert(node.to_owned());
     }
     assert_eq!(nodes.len(), NODES, "every node takes a part");
-    ground.nothing_is_left();
+    cluster.nothing_is_left();
     let fsck = server.try_git(&["fsck", "--strict"]);
     assert_eq!(fsck.code, 0, "{}", fsck.stderr);
 }
 
 #[test]
-fn the_epilog_keeps_unsaved_work_and_says_where() {
-    let Some(ground) = Ground::new("") else { return };
-    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
-    let comment = format!("sapwood:app@{}", ground.tip());
-    let said = ground.job(&comment, "cd $SAPWOOD_WORKSPACE && echo mine >unsaved");
-    let node = ground.sandbox.path().join("node1");
+fn the_epilog_keeps_unsaved_work_and_logs_its_path() {
+    let Some(cluster) = Cluster::new("") else { return };
+    let _mounts = NoMountsBelow::new(&cluster.sandbox.path());
+    let comment = format!("sapwood:app@{}", cluster.tip());
+    let said = cluster.job(&comment, "cd $SAPWOOD_WORKSPACE && echo mine >unsaved");
+    let node = cluster.sandbox.path().join("node1");
     assert_eq!(mounts_below(&node.join("jobs")), Vec::<PathBuf>::new(), "{said}");
-    let list = ground.sapwood(&["workspace", "list"]);
+    let list = cluster.sapwood(&["workspace", "list"]);
     let name = list.split_whitespace().find(|word| word.starts_with("job-")).expect("it is kept").to_owned();
     let wayout = format!("unsaved work is kept: sapwood -C {}/app.git workspace thaw {name}", node.display());
     assert!(said.contains(&wayout), "{said}");
-    ground.sapwood(&["workspace", "thaw", &name]);
+    cluster.sapwood(&["workspace", "thaw", &name]);
     let unsaved = fs::read_to_string(node.join("jobs").join(&name).join("unsaved"));
     assert_eq!(unsaved.expect("the file"), "mine\n");
 
     // A commit on no branch counts as unsaved too. A pushed one does not.
     let commit = "cd $SAPWOOD_WORKSPACE && echo 1 >file && git add file && git commit -qm 1";
-    let said = ground.job(&comment, commit);
-    assert_eq!(ground.sapwood(&["workspace", "list"]).lines().count(), 2, "{said}");
-    let said = ground.job(&comment, &format!("{commit} && git push -q origin HEAD:refs/heads/pushed"));
-    assert_eq!(ground.sapwood(&["workspace", "list"]).lines().count(), 2, "{said}");
-    assert_eq!(ground.server().git(&["rev-list", "--count", "main..pushed"]).stdout, "1\n", "{said}");
+    let said = cluster.job(&comment, commit);
+    assert_eq!(cluster.sapwood(&["workspace", "list"]).lines().count(), 2, "{said}");
+    let said = cluster.job(&comment, &format!("{commit} && git push -q origin HEAD:refs/heads/pushed"));
+    assert_eq!(cluster.sapwood(&["workspace", "list"]).lines().count(), 2, "{said}");
+    assert_eq!(cluster.server().git(&["rev-list", "--count", "main..pushed"]).stdout, "1\n", "{said}");
 }
 
 #[test]
 fn the_epilog_discards_unsaved_work_if_it_is_told_to() {
-    let Some(ground) = Ground::new("SAPWOOD_UNSAVED=discard") else { return };
-    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
-    let comment = format!("sapwood:app@{}", ground.tip());
-    let said = ground.job(&comment, "cd $SAPWOOD_WORKSPACE && echo mine >unsaved && echo wrote >&2");
+    let Some(cluster) = Cluster::new("SAPWOOD_UNSAVED=discard") else { return };
+    let _mounts = NoMountsBelow::new(&cluster.sandbox.path());
+    let comment = format!("sapwood:app@{}", cluster.tip());
+    let said = cluster.job(&comment, "cd $SAPWOOD_WORKSPACE && echo mine >unsaved && echo wrote >&2");
     assert!(said.contains("wrote"), "{said}");
-    ground.nothing_is_left();
+    cluster.nothing_is_left();
 }
 
 #[test]
 fn a_wrong_comment_fails_the_job_and_drains_no_node() {
-    let Some(ground) = Ground::new("") else { return };
-    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
-    let tip = ground.tip();
+    let Some(cluster) = Cluster::new("") else { return };
+    let _mounts = NoMountsBelow::new(&cluster.sandbox.path());
+    let tip = cluster.tip();
     for (comment, cause) in [
         ("sapwood:app@no-such-branch", "no workspace of app at no-such-branch"),
         (&*format!("sapwood:other@{tip}"), "other.git does not belong to nobody"),
@@ -229,53 +229,54 @@ fn a_wrong_comment_fails_the_job_and_drains_no_node() {
         ("sapwood:app@--force", ""),
         ("a note of the user", ""),
     ] {
-        let said = ground.job(comment, "cd \"$SAPWOOD_WORKSPACE\" && echo entered");
+        let said = cluster.job(comment, "cd \"$SAPWOOD_WORKSPACE\" && echo entered");
         assert!(said.contains(cause) && !said.contains("entered"), "{comment}: {said}");
-        assert_eq!(ground.slurm.state(), "idle\n".repeat(NODES), "{comment}");
+        assert_eq!(cluster.slurm.state(), "idle\n".repeat(NODES), "{comment}");
     }
-    ground.nothing_is_left();
-    let Some(ground) = Ground::new("SAPWOOD_ACCOUNTS=ci") else { return };
-    let said = ground.job(&format!("sapwood:app@{tip}"), "cd \"$SAPWOOD_WORKSPACE\" && echo entered");
+    cluster.nothing_is_left();
+    let Some(cluster) = Cluster::new("SAPWOOD_ACCOUNTS=ci") else { return };
+    let said = cluster.job(&format!("sapwood:app@{tip}"), "cd \"$SAPWOOD_WORKSPACE\" && echo entered");
     assert!(said.contains("the account nobody gets no workspaces") && !said.contains("entered"), "{said}");
 }
 
 #[test]
 fn a_job_without_rights_makes_its_own_workspace() {
-    let Some(ground) = Ground::new("") else { return };
-    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
-    let at = ground.sandbox.path();
+    let Some(cluster) = Cluster::new("") else { return };
+    let _mounts = NoMountsBelow::new(&cluster.sandbox.path());
+    let at = cluster.sandbox.path();
     let script = format!(
         "cd {0} && bin/sapwood -C node1/app.git workspace create --backend overlay-user \
              --exec job-$SLURM_JOB_ID {1} -- cat dir1/file1",
         at.display(),
-        ground.tip()
+        cluster.tip()
     );
-    let said = ground.job("none", &script);
+    let said = cluster.job("none", &script);
     assert!(said.lines().any(|line| line == "1"), "{said}");
-    ground.nothing_is_left();
+    cluster.nothing_is_left();
 }
 
 #[test]
-fn tasks_go_where_the_base_is() {
-    let Some(ground) = Ground::new("") else { return };
-    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
-    let tip = ground.tip();
-    let mut place = ground.slurm.command(Path::new("srun"));
-    place.args(["--nodelist=node3"]).arg(ground.sandbox.path().join("slurm-files/place"));
+fn tasks_run_on_nodes_that_have_the_base() {
+    let Some(cluster) = Cluster::new("") else { return };
+    let _mounts = NoMountsBelow::new(&cluster.sandbox.path());
+    let tip = cluster.tip();
+    let mut place = cluster.slurm.command(Path::new("srun"));
+    place.args(["--nodelist=node3"]).arg(cluster.sandbox.path().join("slurm-files/place"));
     let output = place.args(["app", &tip]).output().expect("srun");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    ground.slurm.wait_until_idle(LIMIT);
+    cluster.slurm.wait_until_idle(LIMIT);
     let prefer = format!("--prefer=app&app-{}", &tip[..12]);
-    let file = ground.sandbox.path().join("script");
+    let file = cluster.sandbox.path().join("script");
     fs::write(&file, "#!/bin/sh\ncd $SAPWOOD_WORKSPACE && echo on $SLURMD_NODENAME\n").expect("a file");
     for _ in 0..3 {
         let comment = format!("--comment=sapwood:app@{tip}");
-        ground.submit(&[&comment, "--constraint=app", &prefer], &file);
-        ground.slurm.wait_until_idle(LIMIT);
+        cluster.submit(&[&comment, "--constraint=app", &prefer], &file);
+        cluster.slurm.wait_until_idle(LIMIT);
     }
-    let said = ground.said();
+    let said = cluster.said();
     assert_eq!(said.matches("on node3\n").count(), 3, "{said}");
-    let features = ground.slurm.command(Path::new("sinfo")).args(["-hN", "-n", "node3", "-o", "%b"]).output();
+    let features =
+        cluster.slurm.command(Path::new("sinfo")).args(["-hN", "-n", "node3", "-o", "%b"]).output();
     let features = String::from_utf8_lossy(&features.expect("sinfo").stdout).into_owned();
     assert_eq!(features.trim(), format!("app,app-{}", &tip[..12]));
 }
@@ -283,17 +284,17 @@ fn tasks_go_where_the_base_is() {
 #[test]
 fn a_node_without_the_commit_pulls_its_base() {
     let remote = "SAPWOOD_REMOTE=file://${SAPWOOD_REPOSITORIES%/*}/remote";
-    let Some(ground) = Ground::new(remote) else { return };
-    let _mounts = NoMountsBelow::new(&ground.sandbox.path());
-    let work = ground.sandbox.repo("work");
+    let Some(cluster) = Cluster::new(remote) else { return };
+    let _mounts = NoMountsBelow::new(&cluster.sandbox.path());
+    let work = cluster.sandbox.repo("work");
     work.write("new", "from the base\n");
     work.commit("two");
     let tip = work.git(&["rev-parse", "HEAD"]).stdout.to_string().trim().to_owned();
-    fs::create_dir_all(ground.sandbox.path().join("remote/app")).expect("a directory");
-    let remote = format!("file://{}/remote/app", ground.sandbox.path().display());
+    fs::create_dir_all(cluster.sandbox.path().join("remote/app")).expect("a directory");
+    let remote = format!("file://{}/remote/app", cluster.sandbox.path().display());
     let push = work.run(Path::new(SAPWOOD), &["base", "push", &remote, &tip]);
     assert_eq!(push.code, 0, "{}", push.stderr);
-    let clone = ground.sandbox.repo("node1/app.git");
+    let clone = cluster.sandbox.repo("node1/app.git");
     for (key, value) in [
         ("core.repositoryFormatVersion", "1"),
         ("extensions.partialClone", "origin"),
@@ -303,7 +304,7 @@ fn a_node_without_the_commit_pulls_its_base() {
         clone.git(&["config", key, value]);
     }
     assert_eq!(clone.try_git(&["cat-file", "-e", &tip]).code, 1, "the clone is older");
-    let said = ground.job(&format!("sapwood:app@{tip}"), "cat $SAPWOOD_WORKSPACE/new");
+    let said = cluster.job(&format!("sapwood:app@{tip}"), "cat $SAPWOOD_WORKSPACE/new");
     assert!(said.lines().any(|line| line == "from the base"), "{said}");
-    ground.nothing_is_left();
+    cluster.nothing_is_left();
 }

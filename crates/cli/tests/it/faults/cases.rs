@@ -4,12 +4,12 @@ use std::fmt;
 
 use testkit::weather::{At, Counts, Errno, Fault, Nth, Operation, What};
 
-use super::rig::{Command, Who};
+use super::rig::{Command, Program};
 use crate::random::Random;
 
 /// An error number, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Trouble {
+pub(super) enum InjectedError {
     Io,
     NoSpace,
     Quota,
@@ -22,9 +22,9 @@ pub(super) enum Trouble {
     Short,
 }
 
-use Trouble::{Access, Interrupted, Io, NoSpace, Quota, ReadOnly, Short, Stale, TooManyOpen};
+use InjectedError::{Access, Interrupted, Io, NoSpace, Quota, ReadOnly, Short, Stale, TooManyOpen};
 
-impl Trouble {
+impl InjectedError {
     pub(super) fn errno(self) -> Option<i32> {
         Some(match self {
             Io => 5,
@@ -60,7 +60,7 @@ impl Trouble {
 }
 
 /// The failures of each operation. A full disk stays full.
-const TROUBLES: &[(Operation, &[Trouble])] = &[
+const TROUBLES: &[(Operation, &[InjectedError])] = &[
     (Operation::Lookup, &[Io, Access, Stale, Interrupted]),
     (Operation::Getattr, &[Io, Stale, Interrupted]),
     (Operation::Setattr, &[Io, Access, Interrupted]),
@@ -92,25 +92,25 @@ pub(super) struct Case {
     pub(super) command: Command,
     pub(super) workers: usize,
     pub(super) operation: Operation,
-    pub(super) trouble: Trouble,
+    pub(super) injected: InjectedError,
     pub(super) nth: Nth,
 }
 
 impl Case {
-    pub(super) fn who(&self) -> Who {
-        Who::Sapwood(self.workers)
+    pub(super) fn program(&self) -> Program {
+        Program::Sapwood(self.workers)
     }
 
     pub(super) fn faults(&self) -> Vec<Fault> {
         let Case { operation, nth, .. } = *self;
-        vec![Fault { operation: Some(operation), at: At::Anywhere, nth, what: self.trouble.what() }]
+        vec![Fault { operation: Some(operation), at: At::Anywhere, nth, what: self.injected.what() }]
     }
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { number, command, workers, operation, trouble, nth } = self;
-        write!(f, "{number}: {command:?}, {workers} workers, {}: {trouble:?}, {nth:?}", operation.name())
+        let Case { number, command, workers, operation, injected, nth } = self;
+        write!(f, "{number}: {command:?}, {workers} workers, {}: {injected:?}, {nth:?}", operation.name())
     }
 }
 
@@ -133,13 +133,13 @@ pub(super) fn of(
         places.extend((0..more).map(|_| 1 + random.below(count as usize) as u64));
         places.sort_unstable();
         places.dedup();
-        for &trouble in troubles {
+        for &injected in troubles {
             for &place in &places {
                 // The kernel repeats a read by itself after a failed read-ahead.
-                let lasts = matches!(trouble, NoSpace | Quota | Short)
-                    || (operation == Operation::Read && trouble != Interrupted);
+                let lasts = matches!(injected, NoSpace | Quota | Short)
+                    || (operation == Operation::Read && injected != Interrupted);
                 let nth = if lasts { Nth::From(place) } else { Nth::Only(place) };
-                cases.push(Case { number: 0, command, workers, operation, trouble, nth });
+                cases.push(Case { number: 0, command, workers, operation, injected, nth });
             }
         }
     }
@@ -156,7 +156,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) const TROUBLE: Trouble = Io;
+    pub(super) const TROUBLE: InjectedError = Io;
 
     pub(super) fn faults(&self, nth: u64) -> Vec<Fault> {
         let operation = Some(self.operation);
@@ -192,26 +192,26 @@ pub(super) struct Place {
     pub(super) number: usize,
     pub(super) command: Command,
     pub(super) operation: Operation,
-    pub(super) trouble: Trouble,
+    pub(super) injected: InjectedError,
     pub(super) path: String,
 }
 
 impl Place {
     pub(super) fn faults(&self) -> Vec<Fault> {
         let at = At::Path(self.path.as_str().into());
-        vec![Fault { operation: Some(self.operation), at, nth: Nth::Every, what: self.trouble.what() }]
+        vec![Fault { operation: Some(self.operation), at, nth: Nth::Every, what: self.injected.what() }]
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { number, command, operation, trouble, path } = self;
-        write!(f, "{number}: {command:?}, {} of {path}: {trouble:?}", operation.name())
+        let Place { number, command, operation, injected, path } = self;
+        write!(f, "{number}: {command:?}, {} of {path}: {injected:?}", operation.name())
     }
 }
 
 /// A path, the operation on it, and its errors.
-type Struck = (&'static str, Operation, &'static [Trouble]);
+type Struck = (&'static str, Operation, &'static [InjectedError]);
 
 /// Paths in the repository that a command works on. `BLOB`, `PACK` and `PACK_INDEX` stand for the
 /// source of a file's content.
@@ -277,9 +277,9 @@ pub(super) fn places(of_content: impl Fn(&str) -> String) -> Vec<Place> {
                 path if command.is_clone() => path.to_owned(),
                 path => format!("repo/{path}"),
             };
-            for &trouble in troubles {
+            for &injected in troubles {
                 let number = all.len();
-                all.push(Place { number, command, operation, trouble, path: path.clone() });
+                all.push(Place { number, command, operation, injected, path: path.clone() });
             }
         }
     }

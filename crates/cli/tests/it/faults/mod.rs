@@ -4,9 +4,9 @@
 //! again.
 
 mod cases;
-mod judge;
 mod recording;
 mod rig;
+mod verify;
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use testkit::weather;
 
 use self::{
     cases::{Case, Look, Place},
-    rig::{Command, Ran, Who, World},
+    rig::{Command, Program, Ran, World},
 };
 use crate::{bounded, full, random::Random};
 
@@ -41,11 +41,11 @@ fn recovers_from_a_failure_of_each_operation() {
     for command in Command::ALL {
         for workers in [1, 8] {
             let stage = world.stage(&format!("counted-{command:?}-{workers}"), command);
-            let Ran { run, counts, .. } = stage.run(Who::Sapwood(workers), Vec::new());
+            let Ran { run, counts, .. } = stage.run(Program::Sapwood(workers), Vec::new());
             assert_eq!(run.code, 0, "{command:?}: {}", run.stderr);
             assert!(stage.see() == world.after[&command], "{command:?} is not what Git makes of it");
             println!("{command:?}, {workers} workers: {counts}");
-            stage.strike();
+            stage.remove();
             all.extend(cases::of(command, workers, &counts, places(), &mut random));
         }
     }
@@ -56,9 +56,9 @@ fn recovers_from_a_failure_of_each_operation() {
 
 fn check(world: &World, case: &Case) {
     let stage = world.stage(&format!("case-{}", case.number), case.command);
-    let ran = stage.run(case.who(), case.faults());
-    let verdict = judge::judge(world, &stage, case.command, case.who(), &ran, case.trouble);
-    stage.strike();
+    let ran = stage.run(case.program(), case.faults());
+    let verdict = verify::verify(world, &stage, case.command, case.program(), &ran, case.injected);
+    stage.remove();
     let Ran { run, struck, .. } = ran;
     assert!(
         verdict.0.is_empty(),
@@ -99,9 +99,10 @@ fn recovers_from_a_failure_of_each_read_of_refs() {
     bounded(all, 12, |look| {
         for nth in 1.. {
             let stage = world.stage(&format!("look-{}-{nth}", look.number), look.command);
-            let ran = stage.run(Who::Sapwood(1), look.faults(nth));
-            let verdict = judge::judge(&world, &stage, look.command, Who::Sapwood(1), &ran, Look::TROUBLE);
-            stage.strike();
+            let ran = stage.run(Program::Sapwood(1), look.faults(nth));
+            let verdict =
+                verify::verify(&world, &stage, look.command, Program::Sapwood(1), &ran, Look::TROUBLE);
+            stage.remove();
             let Ran { run, struck, .. } = ran;
             let wrong = verdict.0.join("\n  WRONG ");
             assert!(wrong.is_empty(), "{look}, {nth}: exit {}: {}\n  WRONG {wrong}", run.code, run.stderr);
@@ -122,18 +123,19 @@ fn exits_as_git_does_under_the_same_fault() {
 
 /// Runs Git and sapwood with the same fault, and compares their exit codes.
 fn compare(world: &World, place: &Place) {
-    let run = |who: Who, name: &str| {
+    let run = |program: Program, name: &str| {
         let stage = world.stage(&format!("{name}-{}", place.number), place.command);
-        let ran = stage.run(who, place.faults());
+        let ran = stage.run(program, place.faults());
         (stage, ran)
     };
-    let (stage, git) = run(Who::Git, "git");
-    stage.strike();
-    let (stage, ours) = run(Who::Sapwood(1), "ours");
-    let mut verdict = judge::judge(world, &stage, place.command, Who::Sapwood(1), &ours, place.trouble);
-    stage.strike();
+    let (stage, git) = run(Program::Git, "git");
+    stage.remove();
+    let (stage, ours) = run(Program::Sapwood(1), "ours");
+    let mut verdict =
+        verify::verify(world, &stage, place.command, Program::Sapwood(1), &ours, place.injected);
+    stage.remove();
     let met = !git.struck.is_empty() && !ours.struck.is_empty();
-    let expected = judge::expected(place, git.run.code);
+    let expected = verify::expected(place, git.run.code);
     verdict.require(!met || ours.run.code == expected, || format!("exit {expected} was expected"));
     assert!(
         verdict.0.is_empty(),
@@ -159,11 +161,12 @@ fn fails_cleanly_without_file_descriptors() {
         if !full() && number % 3 != 0 {
             continue;
         }
-        let who = Who::Sapwood(8);
+        let program = Program::Sapwood(8);
         let stage = world.stage(&format!("descriptors-{number}"), command);
-        let ran = stage.run_limited(who, limit);
-        let verdict = judge::judge(&world, &stage, command, who, &ran, cases::Trouble::TooManyOpen);
-        stage.strike();
+        let ran = stage.run_limited(program, limit);
+        let verdict =
+            verify::verify(&world, &stage, command, program, &ran, cases::InjectedError::TooManyOpen);
+        stage.remove();
         let Ran { run, .. } = ran;
         let wrong = verdict.0.join("\n  WRONG ");
         assert!(wrong.is_empty(), "{command:?}, {limit}: exit {}: {}\n  WRONG {wrong}", run.code, run.stderr);

@@ -12,15 +12,15 @@ use testkit::{
 };
 
 use super::{
-    cases::Trouble::{self, Access, Io, NoSpace, Quota, ReadOnly},
+    cases::InjectedError::{self, Access, Io, NoSpace, Quota, ReadOnly},
     only_chosen,
 };
 use crate::{
     bounded, full,
     power::{
-        judge::old_or_new,
-        rig::{Ran, Stage, State, Who, World},
+        rig::{Program, Ran, Stage, State, World},
         scenarios::{Scenario, Stored, new_files, staged_files, step},
+        verify::old_or_new,
     },
     seen::names,
 };
@@ -32,7 +32,7 @@ const SLICE: usize = 40;
 const COMPARED: usize = 15;
 
 /// The failures of each operation. A full disk stays full.
-const TROUBLES: &[(Operation, &[Trouble])] = &[
+const TROUBLES: &[(Operation, &[InjectedError])] = &[
     (Operation::Lookup, &[Io, Access]),
     (Operation::Getattr, &[Io]),
     (Operation::Setattr, &[Io, Access, ReadOnly]),
@@ -92,21 +92,21 @@ struct Case<'w> {
     world: &'w World,
     workers: usize,
     operation: Operation,
-    trouble: Trouble,
+    injected: InjectedError,
     nth: Nth,
 }
 
 impl fmt::Display for Case<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { number, world, workers, operation, trouble, nth } = self;
+        let Case { number, world, workers, operation, injected, nth } = self;
         let (name, operation) = (world.scenario.name, operation.name());
-        write!(f, "{number}: {name}, {workers} workers, {operation}: {trouble:?}, {nth:?}")
+        write!(f, "{number}: {name}, {workers} workers, {operation}: {injected:?}, {nth:?}")
     }
 }
 
 impl Case<'_> {
     fn faults(&self) -> Vec<Fault> {
-        let (operation, what) = (Some(self.operation), self.trouble.what());
+        let (operation, what) = (Some(self.operation), self.injected.what());
         vec![Fault { operation, at: At::Anywhere, nth: self.nth, what }]
     }
 }
@@ -115,12 +115,12 @@ impl Case<'_> {
 fn cases<'w>(world: &'w World, workers: usize, counts: &Counts) -> Vec<Case<'w>> {
     let mut cases = Vec::new();
     for &(operation, troubles) in TROUBLES {
-        for &trouble in troubles {
+        for &injected in troubles {
             for place in 1..=counts.of(operation) {
                 // The kernel repeats a read by itself after a failed read-ahead.
-                let lasts = matches!(trouble, NoSpace | Quota | ReadOnly) || operation == Operation::Read;
+                let lasts = matches!(injected, NoSpace | Quota | ReadOnly) || operation == Operation::Read;
                 let nth = if lasts { Nth::From(place) } else { Nth::Only(place) };
-                cases.push(Case { number: 0, world, workers, operation, trouble, nth });
+                cases.push(Case { number: 0, world, workers, operation, injected, nth });
             }
         }
     }
@@ -143,7 +143,7 @@ fn a_failure_while_recording_changes_nothing() {
     for world in &worlds {
         for &workers in workers {
             let stage = world.stage("counted", &Profile::bare());
-            let Ran { code, stderr, counts, .. } = stage.run(Who::Sapwood(workers), Vec::new());
+            let Ran { code, stderr, counts, .. } = stage.run(Program::Sapwood(workers), Vec::new());
             assert_eq!((code, stderr.as_bstr()), (0, BStr::new("")), "{}", world.scenario.name);
             println!("{}, {workers} workers: {counts}", world.scenario.name);
             stage.remove();
@@ -157,9 +157,9 @@ fn a_failure_while_recording_changes_nothing() {
 
 fn check(case: &Case<'_>) {
     let stage = case.world.stage(&format!("case-{}", case.number), &Profile::bare());
-    let who = Who::Sapwood(case.workers);
-    let ran = stage.run(who, case.faults());
-    let wrong = judge(case.world, &stage, who, &ran, case.trouble);
+    let program = Program::Sapwood(case.workers);
+    let ran = stage.run(program, case.faults());
+    let wrong = verify(case.world, &stage, program, &ran, case.injected);
     stage.remove();
     let Ran { code, stderr, struck, .. } = ran;
     let wrong = wrong.join("\n  WRONG ");
@@ -170,13 +170,19 @@ fn check(case: &Case<'_>) {
 }
 
 /// Returns true if a stat failed, and the message contains its path.
-fn is_told_unread(ran: &Ran) -> bool {
+fn names_unread_file(ran: &Ran) -> bool {
     let mut stats = ran.struck.iter().filter(|struck| struck.operation == Operation::Getattr);
     stats.any(|struck| struck.paths.iter().any(|path| ran.stderr.starts_with(format!("{path}: ").as_bytes())))
 }
 
 /// Returns the errors found in a run and in the state it left, and in a second run without faults.
-fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble) -> Vec<String> {
+fn verify(
+    world: &World,
+    stage: &Stage<'_>,
+    program: Program,
+    ran: &Ran,
+    injected: InjectedError,
+) -> Vec<String> {
     let mut wrong = Vec::new();
     let (old, new) = (&world.states[0], &world.states[1]);
     let Ran { code, stderr, struck, .. } = ran;
@@ -189,15 +195,15 @@ fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble
         // A directory that cannot be read is skipped with a warning, as in Git.
         Ok(_) if *code == 0 && stderr.contains_str("warning: could not open directory") => {}
         // A file whose stat data cannot be read is skipped with a message, as in Git.
-        Ok(_) if *code == 0 && is_told_unread(ran) => {}
+        Ok(_) if *code == 0 && names_unread_file(ran) => {}
         Ok(state) if *code == 0 && state != *new => {
             wrong.push("it said that all is done".into());
             wrong.extend(old_or_new(&state, new, None));
         }
         // The rename could not be made durable, so the new state may be there or not.
-        Ok(state) if *code != 0 && is_told_unsynced(ran) => wrong.extend(old_or_new(&state, old, Some(new))),
+        Ok(state) if *code != 0 && names_failed_sync(ran) => wrong.extend(old_or_new(&state, old, Some(new))),
         // The commit was made, as Git's message states; only the index is old.
-        Ok(state) if is_told_stale(ran) => {
+        Ok(state) if names_stale_handle(ran) => {
             wrong.extend(old_or_new(&State { index: new.index.clone(), ..state }, new, None));
         }
         Ok(state) if *code != 0 && (State { objects: old.objects.clone(), ..state.clone() }) != *old => {
@@ -210,21 +216,22 @@ fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble
     if *code != 0 && struck.is_empty() {
         wrong.push("it failed without a cause".into());
     }
-    let permission = trouble == Access && stderr.contains_str("insufficient permission for adding an object");
+    let permission =
+        injected == Access && stderr.contains_str("insufficient permission for adding an object");
     // Git does not print the reason either.
     let exclude = stderr.contains_str("as an exclude file");
-    let is_told = permission || exclude || is_told_stale(ran);
-    if *code != 0 && !is_told && !stderr.contains_str(trouble.reason()) {
-        wrong.push(format!("it does not say why ({})", trouble.reason()));
+    let is_told = permission || exclude || names_stale_handle(ran);
+    if *code != 0 && !is_told && !stderr.contains_str(injected.reason()) {
+        wrong.push(format!("it does not say why ({})", injected.reason()));
     }
     if *code == 0 {
         return wrong;
     }
-    if is_told_stale(ran) || is_told_unsynced(ran) {
+    if names_stale_handle(ran) || names_failed_sync(ran) {
         // There may be nothing left to commit.
         return wrong;
     }
-    let again = stage.run(who, Vec::new());
+    let again = stage.run(program, Vec::new());
     match State::of(&repo, world.scenario.stored) {
         _ if again.code != 0 => wrong.push(format!("again: exit {}: {}", again.code, again.stderr)),
         Ok(state) if state != *new => wrong.push("again, the state is another".into()),
@@ -235,7 +242,7 @@ fn judge(world: &World, stage: &Stage<'_>, who: Who, ran: &Ran, trouble: Trouble
 }
 
 /// Returns true if a directory could not be synced after a rename in it, and the message says so.
-fn is_told_unsynced(ran: &Ran) -> bool {
+fn names_failed_sync(ran: &Ran) -> bool {
     let syncs = [Operation::Opendir, Operation::Fsyncdir];
     ran.stderr.contains_str("could not sync '")
         && ran.struck.iter().all(|struck| syncs.contains(&struck.operation))
@@ -243,7 +250,7 @@ fn is_told_unsynced(ran: &Ran) -> bool {
 
 /// A path, an operation on it that always fails, and its errors. The path is the same for Git, so
 /// that messages and exit codes can be compared.
-type Place = (&'static str, Operation, Words, &'static [Trouble]);
+type Place = (&'static str, Operation, Words, &'static [InjectedError]);
 
 /// How the messages compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -288,24 +295,24 @@ struct Compared<'w> {
     path: &'static str,
     operation: Operation,
     words: Words,
-    trouble: Trouble,
+    injected: InjectedError,
 }
 
 impl fmt::Display for Compared<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Compared { number, world, path, operation, trouble, .. } = self;
-        write!(f, "{number}: {}, {} of {path}: {trouble:?}", world.scenario.name, operation.name())
+        let Compared { number, world, path, operation, injected, .. } = self;
+        write!(f, "{number}: {}, {} of {path}: {injected:?}", world.scenario.name, operation.name())
     }
 }
 
 #[test]
-fn a_failure_while_recording_is_told_as_git_tells_it() {
+fn a_failure_while_recording_has_gits_message() {
     let Some(worlds) = worlds() else { return };
     let mut all = Vec::new();
     for world in &worlds {
         for &(path, operation, words, troubles) in PLACES {
-            for &trouble in troubles {
-                all.push(Compared { number: all.len(), world, path, operation, words, trouble });
+            for &injected in troubles {
+                all.push(Compared { number: all.len(), world, path, operation, words, injected });
             }
         }
     }
@@ -315,23 +322,23 @@ fn a_failure_while_recording_is_told_as_git_tells_it() {
 
 /// Runs Git and sapwood with the same fault, and compares exit codes and messages.
 fn compare(compared: &Compared<'_>) {
-    let Compared { number, world, path, operation, words, trouble } = *compared;
+    let Compared { number, world, path, operation, words, injected } = *compared;
     let at = match path {
         ".git/objects" => At::Below(path.into()),
         _ => At::Path(path.into()),
     };
     let fault =
-        || vec![Fault { operation: Some(operation), at: at.clone(), nth: Nth::Every, what: trouble.what() }];
-    let run = |who: Who, name: &str| {
+        || vec![Fault { operation: Some(operation), at: at.clone(), nth: Nth::Every, what: injected.what() }];
+    let run = |program: Program, name: &str| {
         let stage = world.stage(&format!("{name}-{number}"), &Profile::bare());
-        let ran = stage.run(who, fault());
+        let ran = stage.run(program, fault());
         (stage, ran)
     };
-    let (stage, git) = run(Who::Git, "git");
+    let (stage, git) = run(Program::Git, "git");
     let git_said = said(&git, &stage);
     stage.remove();
-    let (stage, ours) = run(Who::Sapwood(1), "ours");
-    let mut wrong = judge(world, &stage, Who::Sapwood(1), &ours, trouble);
+    let (stage, ours) = run(Program::Sapwood(1), "ours");
+    let mut wrong = verify(world, &stage, Program::Sapwood(1), &ours, injected);
     let we_said = said(&ours, &stage);
     stage.remove();
     let met = !git.struck.is_empty() && !ours.struck.is_empty();
@@ -364,7 +371,7 @@ fn said(ran: &Ran, stage: &Stage<'_>) -> (i32, String) {
 }
 
 /// Returns true if a commit was made, but the index could not be written afterwards.
-fn is_told_stale(ran: &Ran) -> bool {
+fn names_stale_handle(ran: &Ran) -> bool {
     ran.code != 0
         && ran.stderr.contains_str("repository has been updated, but unable to write\nnew index file")
 }

@@ -96,7 +96,7 @@ impl Command {
 
 /// The program that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Who {
+pub(super) enum Program {
     Git,
     /// Sapwood with this number of workers.
     Sapwood(usize),
@@ -199,37 +199,37 @@ impl World {
 
 impl Stage<'_> {
     /// Runs the command with these faults, and removes them afterwards.
-    pub(super) fn run(&self, who: Who, faults: Vec<Fault>) -> Ran {
-        self.run_as(who, self.command.args(), faults, None)
+    pub(super) fn run(&self, program: Program, faults: Vec<Fault>) -> Ran {
+        self.run_as(program, self.command.args(), faults, None)
     }
 
     /// Runs the command without faults and with `-f`.
-    pub(super) fn run_forced(&self, who: Who) -> Ran {
+    pub(super) fn run_forced(&self, program: Program) -> Ran {
         let (name, rest) = self.command.args().split_first().expect("a command");
-        self.run_as(who, &[&[*name, "-f"], rest].concat(), Vec::new(), None)
+        self.run_as(program, &[&[*name, "-f"], rest].concat(), Vec::new(), None)
     }
 
     /// Runs the command with a limit on file descriptors.
-    pub(super) fn run_limited(&self, who: Who, descriptors: u64) -> Ran {
-        self.run_as(who, self.command.args(), Vec::new(), Some(descriptors))
+    pub(super) fn run_limited(&self, program: Program, descriptors: u64) -> Ran {
+        self.run_as(program, self.command.args(), Vec::new(), Some(descriptors))
     }
 
-    fn run_as(&self, who: Who, args: &[&str], faults: Vec<Fault>, descriptors: Option<u64>) -> Ran {
+    fn run_as(&self, program: Program, args: &[&str], faults: Vec<Fault>, descriptors: Option<u64>) -> Ran {
         // The process that starts the program must not touch the disk, so the program changes the
         // directory itself.
         let place = self.world.sandbox.repo(&format!("{}/disk/{}", self.name, self.command.place()));
         let git = place.git_command().get_program().to_owned();
-        let program = match who {
-            Who::Git => PathBuf::from(git),
-            Who::Sapwood(_) => PathBuf::from(SAPWOOD),
+        let binary = match program {
+            Program::Git => PathBuf::from(git),
+            Program::Sapwood(_) => PathBuf::from(SAPWOOD),
         };
         let mut command = place.command("timeout".as_ref());
         command.current_dir("/").args(["--signal=KILL", SECONDS]);
         if let Some(limit) = descriptors {
             command.args(["sh", "-c", "ulimit -n \"$0\" && exec \"$@\""]).arg(limit.to_string());
         }
-        command.arg(program).arg("-C").arg(&place.path).args(args);
-        if let Who::Sapwood(workers) = who {
+        command.arg(binary).arg("-C").arg(&place.path).args(args);
+        if let Program::Sapwood(workers) = program {
             command.env("SAPWOOD_TEST_CHECKOUT_WORKERS", workers.to_string());
         }
         let earlier = self.mount.counts();
@@ -263,7 +263,7 @@ impl Stage<'_> {
     }
 
     /// Unmounts the disk and removes the copy.
-    pub(super) fn strike(self) {
+    pub(super) fn remove(self) {
         let place = self.world.sandbox.path().join(&self.name);
         drop(self.mount);
         fs::remove_dir_all(place).expect("nothing is mounted there any more");

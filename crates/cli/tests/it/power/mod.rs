@@ -2,16 +2,16 @@
 //! reported as done is there afterwards, everything else is in its old or its new state, and Git
 //! finds no fault. The disk keeps either what POSIX guarantees (`strict`), or what a journal keeps.
 
-pub(crate) mod judge;
 pub(crate) mod rig;
 pub(crate) mod scenarios;
+pub(crate) mod verify;
 
 use std::fmt;
 
 use testkit::weather::{Journal, Operation, usable};
 
 use self::{
-    rig::{Who, World},
+    rig::{Program, World},
     scenarios::{SCENARIOS, Scenario},
 };
 use crate::{bounded, full};
@@ -64,7 +64,7 @@ fn chosen() -> Vec<&'static Scenario> {
 }
 
 #[test]
-fn what_is_reported_survives_a_power_cut() {
+fn reported_changes_survive_a_power_cut() {
     if let Err(unusable) = usable() {
         println!("skipped: {unusable}");
         return;
@@ -72,7 +72,7 @@ fn what_is_reported_survives_a_power_cut() {
     let worlds: Vec<World> = chosen().into_iter().map(World::new).collect();
     let mut cuts = Vec::new();
     for world in &worlds {
-        let counts = world.counts(Who::Sapwood(1));
+        let counts = world.counts(Program::Sapwood(1));
         println!("{}: {counts}", world.scenario.name);
         for &journal in world.scenario.journals {
             let places = CHANGES
@@ -98,15 +98,15 @@ fn what_is_reported_survives_a_power_cut() {
 }
 
 fn check(cut: &Cut<'_>) {
-    let wrong = strike(cut, Who::Sapwood(1));
+    let wrong = cut_power(cut, Program::Sapwood(1));
     assert!(wrong.is_empty(), "{cut}\n  WRONG {}", wrong.join("\n  WRONG "));
 }
 
 /// Cuts the power, and returns the errors found afterwards.
-fn strike(cut: &Cut<'_>, who: Who) -> Vec<String> {
-    let name = format!("{who:?}-{}", cut.number);
-    let found = cut.world.cut(&name, who, cut.journal, cut.at, cut.lucky);
-    let wrong = judge::judge(cut.world, &found, who);
+fn cut_power(cut: &Cut<'_>, program: Program) -> Vec<String> {
+    let name = format!("{program:?}-{}", cut.number);
+    let found = cut.world.cut(&name, program, cut.journal, cut.at, cut.lucky);
+    let wrong = verify::verify(cut.world, &found, program);
     found.remove();
     wrong
 }
@@ -114,7 +114,7 @@ fn strike(cut: &Cut<'_>, who: Who) -> Vec<String> {
 /// By default Git does not sync loose objects, the index or refs. The checks above must detect
 /// that, or they detect nothing.
 #[test]
-fn what_git_reports_does_not_survive() {
+fn gits_reported_changes_do_not_survive() {
     if let Err(unusable) = usable() {
         println!("skipped: {unusable}");
         return;
@@ -123,7 +123,7 @@ fn what_git_reports_does_not_survive() {
     for scenario in scenarios {
         let world = World::new(scenario);
         let cut = Cut { number: 0, world: &world, journal: Journal::Strict, at: None, lucky: false };
-        let wrong = strike(&cut, Who::Git);
+        let wrong = cut_power(&cut, Program::Git);
         println!("{}: Git loses {}", scenario.name, wrong.join("; "));
         assert!(!wrong.is_empty(), "{}: the checks find nothing", scenario.name);
     }

@@ -25,7 +25,7 @@ const SECONDS: &str = "120";
 
 /// The program that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Program {
     Git,
     /// Sapwood with this number of workers.
     Sapwood(usize),
@@ -123,7 +123,7 @@ impl World {
         world.states.push(State::of(&repo, scenario.stored).expect("a repository"));
         world.names.extend(names(&git_dir));
         for step in scenario.steps {
-            let (code, stderr) = run(&repo, Who::Git, step);
+            let (code, stderr) = run(&repo, Program::Git, step);
             assert_eq!(code, 0, "git {:?}: {stderr}", step.args);
             world.states.push(State::of(&repo, scenario.stored).expect("a repository"));
             world.names.extend(names(&git_dir));
@@ -147,10 +147,10 @@ impl World {
     }
 
     /// Runs all commands on a disk and returns how many of each operation they needed.
-    pub(crate) fn counts(&self, who: Who) -> Counts {
+    pub(crate) fn counts(&self, program: Program) -> Counts {
         let mount = self.mount("counted", &Profile::power(Journal::Strict));
         let earlier = mount.counts();
-        let (done, failed) = self.run_all("counted", who, &mount);
+        let (done, failed) = self.run_all("counted", program, &mount);
         assert_eq!((done, failed), (self.scenario.steps.len(), None), "{}", self.scenario.name);
         let counts = mount.counts().since(&earlier);
         drop(mount);
@@ -167,10 +167,10 @@ impl World {
 
     /// Returns the number of commands that succeeded, and the failure of a command without a power
     /// cut.
-    fn run_all(&self, name: &str, who: Who, mount: &Mount) -> (usize, Option<String>) {
+    fn run_all(&self, name: &str, program: Program, mount: &Mount) -> (usize, Option<String>) {
         let repo = self.sandbox.repo(&format!("{name}/disk"));
         for (done, step) in self.scenario.steps.iter().enumerate() {
-            let (code, stderr) = run(&repo, who, step);
+            let (code, stderr) = run(&repo, program, step);
             if code != 0 {
                 let failed = (!mount.is_cut()).then(|| format!("{:?}: exit {code}: {stderr}", step.args));
                 return (done, failed);
@@ -184,7 +184,7 @@ impl World {
     pub(crate) fn cut(
         &self,
         name: &str,
-        who: Who,
+        program: Program,
         journal: Journal,
         at: Option<(Operation, u64)>,
         lucky: bool,
@@ -193,7 +193,7 @@ impl World {
         if let Some((operation, nth)) = at {
             mount.set_faults(vec![Fault::cut(operation).nth(Nth::From(nth))]);
         }
-        let (done, failed) = self.run_all(name, who, &mount);
+        let (done, failed) = self.run_all(name, program, &mount);
         let seed = at.map_or(0, |(_, nth)| nth);
         let survivors = if lucky { Survivors::Some { seed } } else { Survivors::None };
         let mount = mount.pull_plug(survivors).expect("the disk is made anew");
@@ -206,11 +206,11 @@ impl World {
 
 impl Stage<'_> {
     /// Runs the first command with these faults, and removes them afterwards.
-    pub(crate) fn run(&self, who: Who, faults: Vec<Fault>) -> Ran {
+    pub(crate) fn run(&self, program: Program, faults: Vec<Fault>) -> Ran {
         let earlier = self.mount.counts();
         self.mount.set_faults(faults);
         let repo = self.world.sandbox.repo(&format!("{}/disk", self.name));
-        let (code, stderr) = run(&repo, who, &self.world.scenario.steps[0]);
+        let (code, stderr) = run(&repo, program, &self.world.scenario.steps[0]);
         let struck = self.mount.struck();
         self.mount.set_faults(Vec::new());
         Ran { code, stderr, struck, counts: self.mount.counts().since(&earlier) }
@@ -230,8 +230,8 @@ impl Stage<'_> {
 
 impl Found<'_> {
     /// Runs the command again that the power cut has interrupted.
-    pub(crate) fn run_again(&self, who: Who) -> (i32, BString) {
-        run(&self.repo, who, &self.world.scenario.steps[self.done])
+    pub(crate) fn run_again(&self, program: Program) -> (i32, BString) {
+        run(&self.repo, program, &self.world.scenario.steps[self.done])
     }
 
     pub(crate) fn remove(self) {
@@ -239,22 +239,22 @@ impl Found<'_> {
     }
 }
 
-fn run(repo: &Repo<'_>, who: Who, step: &Step) -> (i32, BString) {
+fn run(repo: &Repo<'_>, program: Program, step: &Step) -> (i32, BString) {
     let git = repo.git_command();
-    let program = match who {
-        Who::Git => git.get_program(),
-        Who::Sapwood(_) => SAPWOOD.as_ref(),
+    let binary = match program {
+        Program::Git => git.get_program(),
+        Program::Sapwood(_) => SAPWOOD.as_ref(),
     };
     // The process that starts the program must not touch the disk, so the program changes the
     // directory itself.
     let mut command = repo.command("timeout".as_ref());
-    command.current_dir("/").args(["--signal=KILL", SECONDS]).arg(program).arg("-C").arg(&repo.path);
+    command.current_dir("/").args(["--signal=KILL", SECONDS]).arg(binary).arg("-C").arg(&repo.path);
     let (stdin, text) = match step.input {
         Input::Text(text) => (Stdio::piped(), text),
         Input::File(path) => (fs::File::open(repo.join(path)).expect("it was made").into(), ""),
     };
     command.args(step.args).stdin(stdin).stdout(Stdio::null()).stderr(Stdio::piped());
-    if let Who::Sapwood(workers) = who {
+    if let Program::Sapwood(workers) = program {
         command.env("SAPWOOD_TEST_CHECKOUT_WORKERS", workers.to_string());
     }
     let mut child = command.spawn().expect("the program can be run");

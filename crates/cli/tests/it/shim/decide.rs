@@ -155,7 +155,7 @@ fn a_quiet_switch_refreshes_as_git_does() {
 }
 
 #[test]
-fn what_is_not_native_is_the_real_git() {
+fn hands_over_commands_that_are_not_native() {
     let shim = Shim::new();
     let sandbox = Sandbox::new();
     let repo = one(&sandbox);

@@ -72,7 +72,7 @@ fn branches_and_what_they_follow() {
 
 /// Only formats that print the detached commit read it from HEAD's reflog.
 #[test]
-fn a_reflog_is_read_by_formats_that_tell_of_it() {
+fn only_formats_that_name_a_detached_head_read_its_reflog() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         repo.write("file", "one\n");
         repo.commit("one");
@@ -185,7 +185,7 @@ fn conflicts_of_every_kind() {
 }
 
 #[test]
-fn what_is_in_progress() {
+fn operations_in_progress_are_reported() {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         for number in 0..6 {
             repo.write("file", format!("{number}\n"));

@@ -109,7 +109,7 @@ fn auto_takes_what_the_kernel_allows() {
 }
 
 #[test]
-fn each_backend_works_or_says_why_not() {
+fn each_backend_works_or_reports_why_not() {
     for backend in ["overlay-user", "fuse", "copy", "image", "overlay", "btrfs", "reflink"] {
         let Some(owned) = Owned::new() else { return };
         let created = owned.run(&["create", "one", "-b", "topic", "--backend", backend]);

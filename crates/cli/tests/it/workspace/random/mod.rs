@@ -4,18 +4,18 @@
 //!
 //! A case is identified by its seed. The directory of a failing case is kept for inspection.
 
-mod judge;
 mod sides;
 mod steps;
+mod verifier;
 
 use std::{fmt, mem::ManuallyDrop};
 
 use testkit::{NoMountsBelow, Sandbox};
 
 use crate::{full, random::Random};
-use judge::Judge;
 use sides::{Kind, Pair, Tool};
 use steps::Life;
+use verifier::Verifier;
 
 struct Case {
     kind: Kind,
@@ -45,15 +45,15 @@ fn walk(case: &Case) {
 fn walk_in(sandbox: &Sandbox, case: &Case) {
     let pair = Pair::new(sandbox, case.kind, case.tool);
     let mut life = Life::new(&pair, Random::new(case.seed));
-    let judge = Judge::new(&pair, format!("{case} in {}", sandbox.path().display()));
-    judge.check(&life.log);
+    let verifier = Verifier::new(&pair, format!("{case} in {}", sandbox.path().display()));
+    verifier.check(&life.log);
     for number in 0..case.steps {
         life.step(number);
         if number % PACE == PACE - 1 || number + 1 == case.steps {
-            judge.check(&life.log);
+            verifier.check(&life.log);
         }
     }
-    judge.is_sound(&life.log);
+    verifier.is_sound(&life.log);
     println!("{case}: {}", life.summary());
 }
 
@@ -97,8 +97,8 @@ fn copied_workspaces_stay_as_ordinary_worktrees() {
 fn comparison_finds_every_difference() {
     let sandbox = Sandbox::new();
     let pair = Pair::new(&sandbox, Kind::Ordinary, Tool::Git);
-    let judge = Judge::new(&pair, "injected".into());
-    judge.check(&[]);
+    let verifier = Verifier::new(&pair, "injected".into());
+    verifier.check(&[]);
     let (git, tested) = (&pair.tested, &pair.tested.repo);
     type Difference<'a> = (&'a str, &'a dyn Fn(), &'a dyn Fn());
     let differences: [Difference<'_>; 7] = [
@@ -135,9 +135,9 @@ fn comparison_finds_every_difference() {
     ];
     for (name, make, unmake) in differences {
         make();
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| judge.check(&[])));
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| verifier.check(&[])));
         assert!(found.is_err(), "{name} was not found");
         unmake();
-        judge.check(&[]);
+        verifier.check(&[]);
     }
 }

@@ -38,7 +38,7 @@ struct View {
 
 fn view(side: &Side<'_>) -> View {
     let mut found = View::default();
-    for (path, (mode, _)) in super::judge::files(side) {
+    for (path, (mode, _)) in super::verifier::files(side) {
         let path = path.to_string();
         if mode & 0o170_000 == 0o040_000 { found.dirs.push(path) } else { found.files.push(path) }
     }

@@ -11,7 +11,7 @@ use super::sides::{Pair, Side};
 use crate::SAPWOOD;
 use bstr::BString;
 
-pub(super) struct Judge<'a> {
+pub(super) struct Verifier<'a> {
     pair: &'a Pair<'a>,
     name: String,
 }
@@ -48,7 +48,7 @@ fn read_directory(root: &Path, dir: &Path, found: &mut Files) {
 }
 
 /// The commands whose output is compared. The first one runs twice, because it writes the index.
-const QUESTIONS: [&[&str]; 9] = [
+const COMPARED: [&[&str]; 9] = [
     &["status", "--porcelain=v2", "-uall"],
     &["status", "--porcelain", "-uall"],
     &["status", "--porcelain", "--ignored"],
@@ -60,9 +60,9 @@ const QUESTIONS: [&[&str]; 9] = [
     &["status", "--porcelain=v2", "-uall"],
 ];
 
-impl<'a> Judge<'a> {
+impl<'a> Verifier<'a> {
     pub(super) fn new(pair: &'a Pair<'a>, name: String) -> Self {
-        Judge { pair, name }
+        Verifier { pair, name }
     }
 
     fn failed(&self, log: &[String], what: &str) -> ! {
@@ -73,12 +73,12 @@ impl<'a> Judge<'a> {
     /// Compares everything. sapwood also runs the first command, before Git has written the index.
     pub(super) fn check(&self, log: &[String]) {
         let (plain, tested) = (&self.pair.plain, &self.pair.tested);
-        let expected = plain.git(QUESTIONS[0]).stdout;
+        let expected = plain.git(COMPARED[0]).stdout;
         let ours = tested.run(SAPWOOD, &["--no-optional-locks", "status", "--porcelain=v2", "-uall"]);
         if ours.stdout != expected || ours.code != 0 {
             self.failed(log, &format!("sapwood's status: Git's:\n{expected}\nsapwood's:\n{ours:?}"));
         }
-        for question in QUESTIONS {
+        for question in COMPARED {
             let (one, other) = (plain.try_git(question), tested.try_git(question));
             if (one.code, &one.stdout) != (other.code, &other.stdout) {
                 self.failed(

@@ -14,14 +14,14 @@ use testkit::{
 use crate::SAPWOOD;
 
 /// A Git server with one repository, and the URL of a remote for bases.
-pub(super) struct Ground {
+pub(super) struct Fixture {
     nginx: Nginx,
     pub(super) sandbox: Sandbox,
     _mounts: NoMountsBelow,
 }
 
-impl Ground {
-    pub(super) fn new() -> Ground {
+impl Fixture {
+    pub(super) fn new() -> Fixture {
         let sandbox = Sandbox::new();
         let work = sandbox.init("work");
         for number in 0..60 {
@@ -37,7 +37,7 @@ impl Ground {
         let options = NginxOptions { config: &config, ..NginxOptions::default() };
         let nginx = Nginx::with(&sandbox.path().join("server"), options);
         let mounts = NoMountsBelow::new(&sandbox.path());
-        Ground { nginx, sandbox, _mounts: mounts }
+        Fixture { nginx, sandbox, _mounts: mounts }
     }
 
     pub(super) fn path(&self) -> PathBuf {

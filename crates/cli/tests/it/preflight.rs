@@ -22,7 +22,7 @@ use crate::SAPWOOD;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Git {
     /// Before Git writes, like sapwood.
-    Beforehand,
+    BeforeWriting,
     /// After Git has written something.
     Later,
     /// After Git has written files, which it removes again.
@@ -30,7 +30,7 @@ enum Git {
     /// Never: Git has no such command.
     Never,
 }
-use Git::{Beforehand, Later, Never, Removed};
+use Git::{BeforeWriting, Later, Never, Removed};
 
 /// A reason to fail, and the commands that fail for it.
 struct Reason {
@@ -131,11 +131,11 @@ const REASONS: &[Reason] = &[
         },
         date: GOOD_DATE,
         commands: &[
-            (&["switch", "-c", "b"], Beforehand),
+            (&["switch", "-c", "b"], BeforeWriting),
             (&["switch", "-c", "b", "topic"], Later),
             (&["checkout", "-B", "b", "topic"], Later),
             (&["reset", "--hard", "HEAD^"], Later),
-            (&["worktree", "add", "-b", "b", "../linked"], Beforehand),
+            (&["worktree", "add", "-b", "b", "../linked"], BeforeWriting),
         ],
     },
     Reason {
@@ -143,10 +143,10 @@ const REASONS: &[Reason] = &[
         arrange: |_| {},
         date: GOOD_DATE,
         commands: &[
-            (&["switch", "-c", "topic/b"], Beforehand),
+            (&["switch", "-c", "topic/b"], BeforeWriting),
             (&["switch", "-c", "topic/b", "topic"], Later),
             (&["checkout", "-b", "topic/b/c", "topic"], Later),
-            (&["worktree", "add", "-b", "topic/b", "../linked"], Beforehand),
+            (&["worktree", "add", "-b", "topic/b", "../linked"], BeforeWriting),
         ],
     },
     Reason {
@@ -157,7 +157,7 @@ const REASONS: &[Reason] = &[
         },
         date: GOOD_DATE,
         commands: &[
-            (&["switch", "-c", "d"], Beforehand),
+            (&["switch", "-c", "d"], BeforeWriting),
             (&["switch", "-c", "d", "topic"], Later),
             (&["switch", "-c", "topic/b", "topic"], Later),
         ],
@@ -166,7 +166,7 @@ const REASONS: &[Reason] = &[
         name: "reflogs below that of a branch",
         arrange: |repo| repo.write(".git/logs/refs/heads/b/c", ""),
         date: GOOD_DATE,
-        commands: &[(&["switch", "-c", "b"], Beforehand), (&["switch", "-c", "b", "topic"], Later)],
+        commands: &[(&["switch", "-c", "b"], BeforeWriting), (&["switch", "-c", "b", "topic"], Later)],
     },
     Reason {
         name: "nothing to follow",
@@ -201,22 +201,22 @@ const REASONS: &[Reason] = &[
         arrange: |repo| lock(repo, "index"),
         date: GOOD_DATE,
         commands: &[
-            (&["switch", "topic"], Beforehand),
-            (&["switch", "-c", "b", "topic"], Beforehand),
-            (&["checkout", "topic"], Beforehand),
-            (&["checkout", "-f", "topic"], Beforehand),
-            (&["checkout", "topic", "--", "dir"], Beforehand),
-            (&["checkout", "--", "a"], Beforehand),
-            (&["restore", "a"], Beforehand),
-            (&["restore", "--staged", "--source=topic", "a"], Beforehand),
-            (&["reset", "--hard", "HEAD^"], Beforehand),
-            (&["reset", "HEAD^"], Beforehand),
-            (&["reset", "topic", "--", "a"], Beforehand),
-            (&["read-tree", "-m", "-u", "topic"], Beforehand),
-            (&["read-tree", "topic"], Beforehand),
-            (&["checkout-index", "-u", "-f", "a"], Beforehand),
-            (&["update-index", "--chmod=+x", "a"], Beforehand),
-            (&["update-index", "--force-remove", "a"], Beforehand),
+            (&["switch", "topic"], BeforeWriting),
+            (&["switch", "-c", "b", "topic"], BeforeWriting),
+            (&["checkout", "topic"], BeforeWriting),
+            (&["checkout", "-f", "topic"], BeforeWriting),
+            (&["checkout", "topic", "--", "dir"], BeforeWriting),
+            (&["checkout", "--", "a"], BeforeWriting),
+            (&["restore", "a"], BeforeWriting),
+            (&["restore", "--staged", "--source=topic", "a"], BeforeWriting),
+            (&["reset", "--hard", "HEAD^"], BeforeWriting),
+            (&["reset", "HEAD^"], BeforeWriting),
+            (&["reset", "topic", "--", "a"], BeforeWriting),
+            (&["read-tree", "-m", "-u", "topic"], BeforeWriting),
+            (&["read-tree", "topic"], BeforeWriting),
+            (&["checkout-index", "-u", "-f", "a"], BeforeWriting),
+            (&["update-index", "--chmod=+x", "a"], BeforeWriting),
+            (&["update-index", "--force-remove", "a"], BeforeWriting),
             (&["sparse-checkout", "set", "dir"], Later),
             (&["adopt"], Never),
         ],
@@ -257,14 +257,14 @@ fn writes_nothing_before_all_preconditions_are_checked() {
     let mut wrong = Vec::new();
     for reason in REASONS {
         for &(args, git) in reason.commands {
-            wrong.extend(judge(reason, args, git).map(|what| format!("{}: {args:?}: {what}", reason.name)));
+            wrong.extend(compare(reason, args, git).map(|what| format!("{}: {args:?}: {what}", reason.name)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Runs a command with Git and with sapwood. Returns a description of the difference, if any.
-fn judge(reason: &Reason, args: &[&str], git: Git) -> Option<String> {
+fn compare(reason: &Reason, args: &[&str], git: Git) -> Option<String> {
     let oracle = Oracle::new(SAPWOOD, |repo| {
         setup(repo);
         (reason.arrange)(repo);
@@ -312,7 +312,7 @@ fn words(oracle: &Oracle, run: &Run, git: Git) -> (i32, String) {
     }
     let text = text.replace("sapwood", "git");
     let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("hint:")).collect();
-    if git != Beforehand {
+    if git != BeforeWriting {
         lines.drain(..lines.len().saturating_sub(1));
     }
     (run.code, lines.join("\n"))

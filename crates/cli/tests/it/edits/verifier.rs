@@ -17,19 +17,19 @@ use crate::{SAPWOOD, sparse_index::tree_of_entries};
 
 /// The output of a command.
 #[derive(PartialEq, Eq)]
-struct Said {
+struct Output {
     code: Option<i32>,
     stdout: BString,
     stderr: BString,
 }
 
 /// A command line, and the directory to run it in.
-struct Question {
+struct Query {
     args: Vec<OsString>,
     dir: Vec<u8>,
 }
 
-pub(super) struct Judge<'a> {
+pub(super) struct Verifier<'a> {
     repo: &'a Repo<'a>,
     case: String,
     asked: usize,
@@ -39,9 +39,9 @@ pub(super) struct Judge<'a> {
 pub(super) const PLAIN: [&str; 5] =
     ["--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"];
 
-impl<'a> Judge<'a> {
+impl<'a> Verifier<'a> {
     pub(super) fn new(repo: &'a Repo<'a>, case: String) -> Self {
-        Judge { repo, case, asked: 0 }
+        Verifier { repo, case, asked: 0 }
     }
 
     pub(super) fn summary(&self, life: &Life<'_>) -> String {
@@ -111,18 +111,18 @@ impl<'a> Judge<'a> {
     }
 
     /// Returns Git's output with an index whose stat data it does not trust.
-    fn truth(&mut self, question: &Question) -> Said {
+    fn truth(&mut self, question: &Query) -> Output {
         let mut git = self.repo.git_command();
         let time = UNIX_EPOCH + Duration::from_secs(1);
         git.env("GIT_INDEX_FILE", copy_index(self.repo, "truth", Some(time)));
         self.ask_with(git, &PLAIN, question)
     }
 
-    fn ask(&mut self, command: Command, question: &Question) -> Said {
+    fn ask(&mut self, command: Command, question: &Query) -> Output {
         self.ask_with(command, &[], question)
     }
 
-    fn ask_with(&mut self, mut command: Command, globals: &[&str], question: &Question) -> Said {
+    fn ask_with(&mut self, mut command: Command, globals: &[&str], question: &Query) -> Output {
         self.asked += 1;
         command.current_dir(self.repo.join(&question.dir));
         let output = command.args(globals).args(&question.args).output().expect("it starts");
@@ -156,17 +156,17 @@ impl<'a> Judge<'a> {
         };
         let lines = stderr.lines_with_terminator().filter(|line| !says_nothing(line));
         stderr = lines.collect::<Vec<_>>().concat().into();
-        Said { code: output.status.code(), stdout, stderr }
+        Output { code: output.status.code(), stdout, stderr }
     }
 
     fn compare(
         &self,
         life: &Life<'_>,
-        question: &Question,
+        question: &Query,
         number: usize,
         when: &str,
-        truth: &Said,
-        said: &Said,
+        truth: &Output,
+        said: &Output,
     ) {
         assert_ne!(
             said.code,
@@ -182,7 +182,7 @@ impl<'a> Judge<'a> {
         if truth == said || truth.code.is_none() && is_known_to_die() {
             return;
         }
-        let lines = |said: &Said| {
+        let lines = |said: &Output| {
             let separator = if question.args.iter().any(|arg| arg == "-z") { b'\0' } else { b'\n' };
             let lines: Vec<String> = said
                 .stdout
@@ -254,12 +254,12 @@ pub(super) fn copy_index(repo: &Repo<'_>, name: &str, time: Option<SystemTime>) 
     copy
 }
 
-fn with(question: &mut Question, args: &[&str]) {
+fn with(question: &mut Query, args: &[&str]) {
     question.args.extend(args.iter().map(OsString::from));
 }
 
 /// Adds pathspecs to one invocation in five.
-fn narrow(life: &mut Life<'_>, question: &mut Question) {
+fn narrow(life: &mut Life<'_>, question: &mut Query) {
     if !life.once_in(5) {
         return;
     }
@@ -288,8 +288,8 @@ fn place(life: &mut Life<'_>) -> Vec<u8> {
     if life.once_in(12) { life.directory() } else { Vec::new() }
 }
 
-fn status(life: &mut Life<'_>) -> Question {
-    let mut question = Question { args: Vec::new(), dir: place(life) };
+fn status(life: &mut Life<'_>) -> Query {
+    let mut question = Query { args: Vec::new(), dir: place(life) };
     if life.once_in(8) {
         let configured = ["status.renames=copies", "diff.ignoreSubmodules=all", "status.relativePaths=false"];
         with(&mut question, &["-c", life.pick(&configured)]);
@@ -339,8 +339,8 @@ fn status(life: &mut Life<'_>) -> Question {
     question
 }
 
-fn plumbing(life: &mut Life<'_>) -> Question {
-    let mut question = Question { args: Vec::new(), dir: place(life) };
+fn plumbing(life: &mut Life<'_>) -> Query {
+    let mut question = Query { args: Vec::new(), dir: place(life) };
     let args = life.pick(&[
         &["diff-files", "--raw"][..],
         &["diff-files", "--raw", "-z"],

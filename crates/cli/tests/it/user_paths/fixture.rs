@@ -28,7 +28,7 @@ pub(super) enum Program {
 /// Mode and content or target of everything below the place, also outside the repositories.
 pub(super) type Snapshot = BTreeMap<BString, (u32, BString)>;
 
-pub(super) struct Ground(Sandbox);
+pub(super) struct Fixture(Sandbox);
 
 const PLACE: &str = "place";
 const KEPT: &str = "kept";
@@ -47,14 +47,14 @@ echo '* -diff' >attrs; printf '[core]\n\tabbrev = 9\n' >conf; printf '[core]\n\t
 printf '#!/bin/sh\necho hook >hook-ran\n' >post-checkout; chmod +x post-checkout; cp post-checkout hooks
 ";
 
-impl Ground {
-    pub(super) fn new() -> Ground {
+impl Fixture {
+    pub(super) fn new() -> Fixture {
         let sandbox = Sandbox::new();
         fs::create_dir(sandbox.path().join(PLACE)).expect("an empty sandbox");
         let made = sandbox.repo(PLACE).command("sh".as_ref()).args(["-ec", SETUP]).output().expect("a shell");
         assert!(made.status.success(), "{}", made.stderr.as_bstr());
         fs::rename(sandbox.path().join(PLACE), sandbox.path().join(KEPT)).expect("nothing is there");
-        Ground(sandbox)
+        Fixture(sandbox)
     }
 
     /// Runs a program in `dir` of a fresh copy, after `prepare`. The program's name is replaced in

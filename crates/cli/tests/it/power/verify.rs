@@ -8,11 +8,11 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 
-use super::rig::{Found, State, Who, World};
+use super::rig::{Found, Program, State, World};
 use crate::seen::{Node, tree};
 
 /// Returns the errors found. Empty if there are none.
-pub(super) fn judge(world: &World, found: &Found<'_>, who: Who) -> Vec<String> {
+pub(super) fn verify(world: &World, found: &Found<'_>, program: Program) -> Vec<String> {
     let mut wrong: Vec<String> = found.failed.iter().cloned().collect();
     wrong.extend(empty_files(&found.repo.join(".git")));
     for args in [&["fsck", "--strict", "--no-dangling", "--no-progress"][..], &["status", "--porcelain"]] {
@@ -39,7 +39,7 @@ pub(super) fn judge(world: &World, found: &Found<'_>, who: Who) -> Vec<String> {
     wrong.extend(lost_contents(found, &state, old));
     wrong.extend(moved.into_iter().flat_map(|new| lost_contents(found, &state, new)));
     if wrong.is_empty() && new.is_some() && state == *old {
-        wrong.extend(completes(world, found, who));
+        wrong.extend(completes(world, found, program));
     }
     wrong
 }
@@ -127,12 +127,12 @@ fn lost_contents(found: &Found<'_>, state: &State, of: &State) -> Vec<String> {
 
 /// Checks that the unfinished command completes when it runs again. A lock is removed first, as the
 /// message recommends.
-fn completes(world: &World, found: &Found<'_>, who: Who) -> Vec<String> {
+fn completes(world: &World, found: &Found<'_>, program: Program) -> Vec<String> {
     let git_dir = found.repo.join(".git");
     for path in tree(&git_dir, true).into_keys().filter(|path| path.ends_with(b".lock")) {
         fs::remove_file(git_dir.join(path.to_path_lossy())).expect("it was seen");
     }
-    let (code, stderr) = found.run_again(who);
+    let (code, stderr) = found.run_again(program);
     if code != 0 {
         return vec![format!("again, it ended by {code}: {stderr}")];
     }

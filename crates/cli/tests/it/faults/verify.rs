@@ -6,8 +6,8 @@ use bstr::{BStr, BString, ByteSlice as _};
 use testkit::weather::{Operation, Struck};
 
 use super::{
-    cases::{Place, Trouble},
-    rig::{Command, Ran, Seen, Stage, Who, World},
+    cases::{InjectedError, Place},
+    rig::{Command, Program, Ran, Seen, Stage, World},
 };
 use crate::seen::Node;
 
@@ -27,13 +27,13 @@ impl Verdict {
 }
 
 /// Checks a run of the program, then runs it again without faults.
-pub(super) fn judge(
+pub(super) fn verify(
     world: &World,
     stage: &Stage<'_>,
     command: Command,
-    who: Who,
+    program: Program,
     ran: &Ran,
-    trouble: Trouble,
+    injected: InjectedError,
 ) -> Verdict {
     let mut verdict = Verdict(Vec::new());
     let (before, after) = (&world.before[&command], &world.after[&command]);
@@ -44,7 +44,7 @@ pub(super) fn judge(
     // links.
     let no_links =
         struck.iter().flat_map(|struck| &struck.paths).any(|path| path.ends_with(b"symlink-probe"));
-    if no_links && trouble == Trouble::Access {
+    if no_links && injected == InjectedError::Access {
         return verdict;
     }
     let seen = stage.see();
@@ -56,15 +56,15 @@ pub(super) fn judge(
     index_is_true(&mut verdict, world, (before, after), stage, &seen);
     if run.code == 0 {
         same(&mut verdict, "it said that all is done", &with_what_stays(before, after, &run.stderr), &seen);
-    } else if trouble == Trouble::TooManyOpen && struck.is_empty() {
+    } else if injected == InjectedError::TooManyOpen && struck.is_empty() {
         // The limit is the system's own, so the disk did not record the failure.
         verdict.require(run.stderr.contains_str("Too many open files"), || "it does not say why".into());
     } else if child_failed(command, &run.stderr, struck) {
         verdict.require(run.code == 128, || "a child's failure has an exit code of its own".into());
-    } else if struck.is_empty() || trouble.is_absorbed() {
+    } else if struck.is_empty() || injected.is_absorbed() {
         verdict.add("it failed without a cause");
     } else {
-        explained(&mut verdict, &run.stderr, struck, trouble);
+        explained(&mut verdict, &run.stderr, struck, injected);
     }
     if run.code == 0 {
         return verdict;
@@ -76,11 +76,11 @@ pub(super) fn judge(
         .flat_map(|struck| &struck.paths)
         .any(|path| TOO_LATE.iter().any(|end| path.ends_with_str(end)));
     let again = match command {
-        Command::Checkout | Command::Switch if refuses => stage.run_forced(who),
-        _ => stage.run(who, Vec::new()),
+        Command::Checkout | Command::Switch if refuses => stage.run_forced(program),
+        _ => stage.run(program, Vec::new()),
     };
     let took = again.run.stderr.contains_str("would be removed by checkout:\n\tdir-to-file\n");
-    let again = if took { stage.run_forced(who) } else { again };
+    let again = if took { stage.run_forced(program) } else { again };
     verdict.require(again.run.code == 0, || {
         format!("again, it ended by {}: {}", again.run.code, again.run.stderr)
     });
@@ -263,8 +263,8 @@ fn child_failed(command: Command, stderr: &BString, struck: &[Struck]) -> bool {
 }
 
 /// Checks that the message contains a path that failed, and the reason.
-fn explained(verdict: &mut Verdict, stderr: &BString, struck: &[Struck], trouble: Trouble) {
-    let reason = trouble.reason();
+fn explained(verdict: &mut Verdict, stderr: &BString, struck: &[Struck], injected: InjectedError) {
+    let reason = injected.reason();
     verdict.require(stderr.contains_str(&reason), || format!("it does not say why ({reason})"));
     let named = struck.iter().flat_map(|struck| &struck.paths).any(|path| {
         // The name of the file, or of its directory, must occur.
