@@ -62,14 +62,14 @@ fn readable(result: Result<u8, Failure>) -> Result<u8, Failure> {
         Ok(_) => {}
         Err(failure @ (Failure::Signal(_) | Failure::Usage(_))) => return Err(failure),
         Err(failure) if failure.mentions(&message) => return Err(failure),
-        Err(failure) => failure.say(),
+        Err(failure) => failure.print(),
     }
     Err(Failure::fatal(message))
 }
 
 /// Prints the pending messages of a failure and returns the exit code.
 fn conclude(failure: Failure) -> u8 {
-    failure.say();
+    failure.print();
     match failure {
         Failure::Signal(signal) => interrupt::die_by(signal),
         other => other.code(),

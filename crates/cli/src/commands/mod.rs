@@ -14,7 +14,6 @@ use crate::{
 mod add;
 mod adopt;
 mod base;
-mod beside;
 pub(crate) mod check_attr;
 mod check_ignore;
 pub(crate) mod checkout;
@@ -39,6 +38,7 @@ mod mktree;
 mod multi_pack_index;
 mod mv;
 mod names;
+mod nested;
 mod object_dirs;
 pub(crate) mod obstacles;
 pub(crate) mod paths;
@@ -52,6 +52,7 @@ mod reset;
 mod rev_parse;
 mod rm;
 pub(crate) mod rules;
+mod scan_messages;
 mod show_ref;
 mod sparse_checkout;
 mod stash;
@@ -59,7 +60,6 @@ pub(crate) mod status;
 mod submodule;
 mod symbolic_ref;
 mod trash;
-mod unseen;
 mod update_index;
 mod update_ref;
 mod upstream;
@@ -133,13 +133,13 @@ pub(crate) fn start(run: &Invocation, command: &'static Command) -> Result<u8, F
     let result = command.start(run);
     // A command that will be handed over has printed nothing.
     if let (Some(objects), false) = (run.objects.get(), matches!(result, Err(Failure::Unserved(_)))) {
-        console::late_complaints(objects);
+        console::print_late_object_store_errors(objects);
     }
     result
 }
 
 /// Prints the message for an unknown command, and returns its failure.
 pub(crate) fn unknown(name: &BStr) -> Failure {
-    console::note(text!("sapwood: '", name, "' is not a sapwood command. See 'sapwood --help'."));
-    Failure::Said(1)
+    console::eprint_line(text!("sapwood: '", name, "' is not a sapwood command. See 'sapwood --help'."));
+    Failure::Reported(1)
 }

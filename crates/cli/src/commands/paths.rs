@@ -85,7 +85,7 @@ fn attributes(
         Some(index) => index,
         None => apply::load_index(&repo, &Settings::read(run, &repo)?)?,
     };
-    Ok(Some(Arc::new(pathspec::Attributes::new(repo, index, |line| console::note(line))?)))
+    Ok(Some(Arc::new(pathspec::Attributes::new(repo, index, |line| console::eprint_line(line))?)))
 }
 
 /// Returns true if a word names a file in the worktree, by Git's rule to distinguish revisions from

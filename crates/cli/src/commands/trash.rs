@@ -10,7 +10,7 @@ pub(super) const COMMAND: Command = Command { name: "empty-trash", run, ..Comman
 
 /// Starts a process that empties the trash of a repository, if it contains content that no process
 /// is deleting: just discarded, or left by an interrupted run.
-pub(crate) fn empty_behind_us(common: &Path) {
+pub(crate) fn empty_in_background(common: &Path) {
     if !engine::trash::is_waiting(common) {
         return;
     }

@@ -50,7 +50,7 @@ impl Start {
 }
 
 /// Returns an error if [`set`] would fail. Called before the branch is created.
-pub(crate) fn foresee(
+pub(crate) fn preflight(
     repo: &Repository,
     settings: &Settings,
     branch: &BStr,
@@ -75,7 +75,7 @@ pub(crate) fn foresee(
         };
         console::error(format!("could not lock config file {}: {reason}", shown.display()));
         console::error("unable to write upstream branch configuration");
-        Failure::Said(1).advised(error.advice())
+        Failure::Reported(1).advised(error.advice())
     })
 }
 
@@ -173,7 +173,7 @@ fn not_written(repo: &Repository, branch: &BStr, upstream: &Upstream) -> Failure
             }
         }
     }
-    Failure::Said(1)
+    Failure::Reported(1)
 }
 
 fn announce(branch: &BStr, upstream: &Upstream, rebase: bool) {
@@ -241,7 +241,7 @@ fn explain(
                      tracking namespaces."
                 ));
             }
-            return Err(Failure::Said(128));
+            return Err(Failure::Reported(128));
         }
     }
     Ok(())

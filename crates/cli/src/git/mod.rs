@@ -162,7 +162,7 @@ impl RealGit {
     }
 
     /// Replaces this process by the real Git. Only returns if that fails.
-    pub(crate) fn become_it(&self, name: &OsStr, argv: &[OsString], env: &Env) -> Failure {
+    pub(crate) fn exec(&self, name: &OsStr, argv: &[OsString], env: &Env) -> Failure {
         let mut argv = argv.to_vec();
         let given = argv.first().cloned().unwrap_or_default();
         let mut program = self.path.clone();

@@ -59,25 +59,35 @@ pub(super) fn corrected(
     match &similar[..] {
         _ if is_gits => console::hint(text!("Git has it: 'git ", name, "'.")),
         [] => {}
-        [_] => console::note("\nThe most similar command is"),
-        _ => console::note("\nThe most similar commands are"),
+        [_] => console::eprint_line("\nThe most similar command is"),
+        _ => console::eprint_line("\nThe most similar commands are"),
     }
     if !is_gits {
-        similar.iter().for_each(|command| console::note(text!("\t", command.name)));
+        similar.iter().for_each(|command| console::eprint_line(text!("\t", command.name)));
     }
     Err(failure)
 }
 
 /// Announces the command that runs instead, and waits.
 fn proceed(name: &BStr, meant: &Command, delay: Duration) {
-    console::note(text!("WARNING: You called a sapwood command named '", name, "', which does not exist."));
+    console::eprint_line(text!(
+        "WARNING: You called a sapwood command named '",
+        name,
+        "', which does not exist."
+    ));
     let meant = meant.name;
     if delay.is_zero() {
-        console::note(text!("Continuing under the assumption that you meant '", meant, "'."));
+        console::eprint_line(text!("Continuing under the assumption that you meant '", meant, "'."));
         return;
     }
     let seconds = format!("{:.1}", delay.as_secs_f32());
-    console::note(text!("Continuing in ", seconds, " seconds, assuming that you meant '", meant, "'."));
+    console::eprint_line(text!(
+        "Continuing in ",
+        seconds,
+        " seconds, assuming that you meant '",
+        meant,
+        "'."
+    ));
     std::thread::sleep(delay);
 }
 

@@ -22,12 +22,12 @@ pub(crate) fn about_outside(session: Session<'_>, paths: &[impl AsRef<[u8]>]) ->
     if paths.is_empty() {
         return Ok(());
     }
-    console::note(
+    console::eprint_line(
         "The following paths and/or pathspecs matched paths that exist\n\
          outside of your sparse-checkout definition, so will not be\n\
          updated in the index:",
     );
-    paths.iter().for_each(console::note);
+    paths.iter().for_each(console::eprint_line);
     advise(
         session,
         "updateSparsePath",

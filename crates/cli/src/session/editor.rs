@@ -42,7 +42,7 @@ pub(crate) fn edit(
     let tells = std::io::stderr().is_terminal() && settings.advises(repo, "waitingForEditor")?;
     if tells {
         let end = if is_dumb { "\n" } else { " " };
-        console::raw(format!("hint: Waiting for your editor to close the file...{end}").as_bytes());
+        console::eprint_raw(format!("hint: Waiting for your editor to close the file...{end}").as_bytes());
     }
     let file = sys::by_path::realpath(file).map_err(|error| {
         Failure::fatal(format!("Invalid path '{}': {}", file.display(), sys::reason(&error)))
@@ -77,7 +77,7 @@ pub(crate) fn edit(
     }
     run.interrupt.check()?;
     if tells && !is_dumb {
-        console::raw(b"\r\x1b[K");
+        console::eprint_raw(b"\r\x1b[K");
     }
     if code != 0 {
         console::error(text!("there was a problem with the editor '", editor, "'"));

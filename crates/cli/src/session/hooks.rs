@@ -49,7 +49,7 @@ pub(crate) fn post_checkout(
     }
     let name = |oid: Option<ObjectId>| oid.unwrap_or(ObjectId::null(repo.hash())).to_string();
     let args = [name(old), name(new), u8::from(branch_changed).to_string()];
-    Hooks::here(repo, settings).run("post-checkout", &args)
+    Hooks::new(repo, settings).run("post-checkout", &args)
 }
 
 /// Like [`post_checkout`], for a new worktree at `top`: the hook discovers its repository itself.
@@ -60,12 +60,12 @@ pub(crate) fn post_checkout_of_new(
     new: ObjectId,
 ) -> Result<u8, Failure> {
     let args = [ObjectId::null(repo.hash()).to_string(), new.to_string(), "1".to_owned()];
-    Hooks { dir: top, ..Hooks::here(repo, settings) }.run("post-checkout", &args)
+    Hooks { dir: top, ..Hooks::new(repo, settings) }.run("post-checkout", &args)
 }
 
 /// Runs `post-merge` after a fast-forward. Its exit code has no effect.
 pub(crate) fn post_merge(repo: &Repository, settings: &Settings) -> Result<(), Failure> {
-    Hooks::here(repo, settings).run("post-merge", &["0".to_owned()]).map(drop)
+    Hooks::new(repo, settings).run("post-merge", &["0".to_owned()]).map(drop)
 }
 
 /// Runs `post-index-change`, whose exit code has no effect.
@@ -76,12 +76,12 @@ pub(crate) fn post_index_change(
 ) -> Result<(), Failure> {
     let flag = |is: bool| u8::from(is).to_string();
     let args = [flag(changed == Changed::Worktree), flag(changed == Changed::IndexAlone)];
-    Hooks::here(repo, settings).run("post-index-change", &args).map(drop)
+    Hooks::new(repo, settings).run("post-index-change", &args).map(drop)
 }
 
 /// Returns true if an executable hook `reference-transaction` exists.
 pub(crate) fn has_reference_transaction(repo: &Repository, settings: &Settings) -> Result<bool, Failure> {
-    Ok(Hooks::here(repo, settings).in_directory(REFERENCE_TRANSACTION)?.is_some())
+    Ok(Hooks::new(repo, settings).in_directory(REFERENCE_TRANSACTION)?.is_some())
 }
 
 /// Runs `reference-transaction` with the edits on its standard input. Returns its exit code.
@@ -91,7 +91,7 @@ pub(crate) fn reference_transaction(
     stage: &str,
     edits: &[u8],
 ) -> Result<u8, Failure> {
-    let hooks = Hooks::here(repo, settings);
+    let hooks = Hooks::new(repo, settings);
     let Some(path) = hooks.in_directory(REFERENCE_TRANSACTION)? else { return Ok(0) };
     console::flush();
     let ended = started(Command::new(&path), |command| {
@@ -116,14 +116,14 @@ const REFERENCE_TRANSACTION: &str = "reference-transaction";
 
 /// Returns the standard output of `command` (a program, or a line for the shell), or `None` if it
 /// fails. The command inherits standard input.
-pub(crate) fn answer(
+pub(crate) fn output_of(
     repo: &Repository,
     settings: &Settings,
     command: &BStr,
     args: &[String],
 ) -> Option<Vec<u8>> {
     console::flush();
-    let hooks = Hooks::here(repo, settings);
+    let hooks = Hooks::new(repo, settings);
     let finished = started(in_a_shell(command, args), |command| {
         let dressed = hooks.variant(command).args(args);
         dressed.stdin(Stdio::inherit()).stdout(Stdio::piped()).stderr(Stdio::inherit()).output()
@@ -176,7 +176,7 @@ pub(crate) fn configured(repo: &Repository, event: &str) -> Vec<BString> {
 
 /// The environment of the hooks of a commit.
 #[derive(Clone, Copy)]
-pub(crate) struct OfCommit<'a> {
+pub(crate) struct CommitHooks<'a> {
     /// Variables in addition to those that every child program gets.
     pub(crate) variables: &'a [(&'static str, BString)],
     /// The file that holds the index of the commit.
@@ -185,7 +185,7 @@ pub(crate) struct OfCommit<'a> {
     pub(crate) no_editor: bool,
 }
 
-impl OfCommit<'_> {
+impl CommitHooks<'_> {
     /// Returns all variables that these hooks get in addition.
     pub(crate) fn variables(&self) -> Vec<(&'static str, BString)> {
         let mut variables = self.variables.to_vec();
@@ -204,7 +204,7 @@ impl OfCommit<'_> {
         name: &str,
         args: &[String],
     ) -> Result<u8, Failure> {
-        Hooks { variables: self.variables(), ..Hooks::here(repo, settings) }.run(name, args)
+        Hooks { variables: self.variables(), ..Hooks::new(repo, settings) }.run(name, args)
     }
 
     /// Runs `post-rewrite` after a commit has replaced another one. Its exit code has no effect.
@@ -216,14 +216,14 @@ impl OfCommit<'_> {
         new: ObjectId,
     ) -> Result<(), Failure> {
         let input = format!("{old} {new}\n").into_bytes();
-        let hooks = Hooks { variables: self.variables.to_vec(), input, ..Hooks::here(repo, settings) };
+        let hooks = Hooks { variables: self.variables.to_vec(), input, ..Hooks::new(repo, settings) };
         hooks.run("post-rewrite", &["amend".to_owned()]).map(drop)
     }
 }
 
 /// Returns true if a hook called `name` would run.
-pub(crate) fn is_there(repo: &Repository, settings: &Settings, name: &str) -> Result<bool, Failure> {
-    Ok(!configured(repo, name).is_empty() || Hooks::here(repo, settings).in_directory(name)?.is_some())
+pub(crate) fn exists(repo: &Repository, settings: &Settings, name: &str) -> Result<bool, Failure> {
+    Ok(!configured(repo, name).is_empty() || Hooks::new(repo, settings).in_directory(name)?.is_some())
 }
 
 struct Hooks<'a> {
@@ -237,7 +237,7 @@ struct Hooks<'a> {
 }
 
 impl<'a> Hooks<'a> {
-    fn here(repo: &'a Repository, settings: &'a Settings) -> Self {
+    fn new(repo: &'a Repository, settings: &'a Settings) -> Self {
         Hooks { repo, settings, dir: repo.child_dir(), variables: Vec::new(), input: Vec::new() }
     }
 

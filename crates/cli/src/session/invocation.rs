@@ -384,7 +384,7 @@ impl Invocation {
             is_being_created: false,
             config: self.config.clone(),
             env: self.env.clone(),
-            message_sink: repo::MessageSink(|line| console::note(line)),
+            message_sink: repo::MessageSink(|line| console::eprint_line(line)),
             is_created_by_command: false,
             lazy_fetch: self.lazy_fetch.clone(),
         }

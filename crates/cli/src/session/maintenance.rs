@@ -12,22 +12,26 @@ use crate::{
 
 /// The output of the maintenance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Says {
+pub(crate) enum MaintenanceOutput {
     Progress,
-    Nothing,
+    Quiet,
 }
 
 /// Runs the real Git's automatic maintenance, unless the configuration turns it off. If it has work
 /// to do, it continues in the background. Its failure does not affect the command.
-pub(crate) fn start_auto(run: &Invocation, repo: &Repository, says: Says) -> Result<(), Failure> {
-    start_with(run, repo, says, &[])
+pub(crate) fn start_auto(
+    run: &Invocation,
+    repo: &Repository,
+    output: MaintenanceOutput,
+) -> Result<(), Failure> {
+    start_with(run, repo, output, &[])
 }
 
 /// Like [`start_auto`], with `settings` (`key=value`) for the maintenance.
 pub(crate) fn start_with(
     run: &Invocation,
     repo: &Repository,
-    says: Says,
+    output: MaintenanceOutput,
     settings: &[BString],
 ) -> Result<(), Failure> {
     let is_on = match repo.config_bool("maintenance.auto")? {
@@ -45,14 +49,14 @@ pub(crate) fn start_with(
         let value = run.variable("GIT_TEST_MAINT_AUTO_DETACH");
         value.and_then(|value| repo::parse_bool(Some(value.into()))).unwrap_or(true)
     });
-    let quiet = if says == Says::Nothing { "--quiet" } else { "--no-quiet" };
+    let quiet = if output == MaintenanceOutput::Quiet { "--quiet" } else { "--no-quiet" };
     let detach = if detaches { "--detach" } else { "--no-detach" };
     let is_too_old =
         start(run, repo, &["maintenance", "run", "--auto", quiet, detach], settings) == Ended::TooOld;
     if is_too_old {
-        let args: &[&str] = match says {
-            Says::Nothing => &["gc", "--auto", "--quiet"],
-            Says::Progress => &["gc", "--auto"],
+        let args: &[&str] = match output {
+            MaintenanceOutput::Quiet => &["gc", "--auto", "--quiet"],
+            MaintenanceOutput::Progress => &["gc", "--auto"],
         };
         start(run, repo, args, settings);
     }
@@ -91,6 +95,6 @@ fn start(run: &Invocation, repo: &Repository, args: &[&str], settings: &[BString
     if ended.status.code() == Some(WRONG_USAGE) && args.contains(&"maintenance") {
         return Ended::TooOld;
     }
-    console::raw(&ended.stderr);
+    console::eprint_raw(&ended.stderr);
     Ended::Finished
 }

@@ -51,7 +51,7 @@ impl NewCommit<'_> {
     pub(crate) fn content(&self, repo: &Repository) -> Result<BString, Failure> {
         if self.message.contains(&0) {
             console::error("a NUL byte in commit log message not allowed.");
-            return Err(Failure::Said(1));
+            return Err(Failure::Reported(1));
         }
         let mut content = text!("tree ", self.tree.to_string(), "\n");
         for parent in &self.parents {
@@ -67,7 +67,7 @@ impl NewCommit<'_> {
         content.push(b'\n');
         content.extend_from_slice(self.message);
         if is_utf8 && let Some(made) = as_utf8(&content) {
-            console::note(NOT_UTF8);
+            console::eprint_line(NOT_UTF8);
             content = made;
         }
         Ok(content)
@@ -166,29 +166,29 @@ pub(crate) fn person(repo: &Repository, who: Who, given: GivenIdentity) -> Resul
                 Who::Author => "Author",
                 Who::Committer => "Committer",
             };
-            console::note(format!("{whose} identity unknown\n{UNKNOWN}"));
+            console::eprint_line(format!("{whose} identity unknown\n{UNKNOWN}"));
         }
         Failure::fatal(error.to_string())
     })
 }
 
 /// Prints why no tree can be written from an index. The caller adds the final message.
-pub(crate) fn tell_tree_error(error: &WriteTreeError) {
+pub(crate) fn report_tree_error(error: &WriteTreeError) {
     const SHOWN: usize = 10;
-    let tell = |lines: Vec<BString>| {
-        lines.iter().take(SHOWN).for_each(console::note);
+    let print = |lines: Vec<BString>| {
+        lines.iter().take(SHOWN).for_each(console::eprint_line);
         if lines.len() > SHOWN {
-            console::note("...");
+            console::eprint_line("...");
         }
     };
     match error {
         WriteTreeError::Unmerged(paths) => {
             let line = |(path, oid): &(BString, ObjectId)| text!(path, ": unmerged (", oid.to_string(), ")");
-            tell(paths.iter().map(line).collect());
+            print(paths.iter().map(line).collect());
         }
         WriteTreeError::Both(pairs) => {
             let line = |(one, other): &(BString, BString)| text!("You have both ", one, " and ", other);
-            tell(pairs.iter().map(line).collect());
+            print(pairs.iter().map(line).collect());
         }
         other => console::error(other.to_string()),
     }

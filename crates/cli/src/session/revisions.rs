@@ -36,7 +36,7 @@ pub(crate) fn warn_ambiguous(
         console::warning(text!("refname '", name, "' is ambiguous."));
         let is_object_name = ObjectId::from_hex(repo.hash(), name).is_some();
         if is_object_name && settings.advises(repo, "objectNameWarning")? {
-            console::note(OBJECT_NAME_WARNING);
+            console::eprint_line(OBJECT_NAME_WARNING);
         }
     }
     Ok(())

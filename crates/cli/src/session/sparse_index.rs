@@ -50,9 +50,9 @@ pub(crate) struct Read {
 
 /// Selects if the hint about an expansion is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tell {
-    Hint,
-    Nothing,
+pub(crate) enum ExpansionHint {
+    Print,
+    Omit,
 }
 
 /// Returns the patterns if the configuration wants a sparse index: `index.sparse` is set, and the
@@ -68,14 +68,14 @@ pub(crate) fn wanted(repo: &Repository) -> Result<Option<Patterns>, Failure> {
 
 /// When an index is expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fill {
+pub(crate) enum Expansion {
     AtOnce,
-    /// The caller expands what it needs, with [`settle`] or [`fill`]. Until then the index stays
-    /// marked as sparse.
+    /// The caller expands what it needs, with [`expand_for`] or [`expand`]. Until then the index
+    /// stays marked as sparse.
     Later,
     /// Like `Later`, but entries that are in the cone by now stay collapsed: the command does not
     /// use the worktree.
-    Asked,
+    IndexOnly,
 }
 
 /// Expands an index that was read. With `worktree`, entries whose files exist lose the
@@ -85,8 +85,8 @@ pub(crate) fn read(
     settings: &Settings,
     mut index: Index,
     worktree: Option<&sys::Dir>,
-    tell: Tell,
-    when: Fill,
+    hint: ExpansionHint,
+    when: Expansion,
 ) -> Result<Read, Failure> {
     if !index.sparse {
         if let Some(worktree) = worktree {
@@ -104,19 +104,19 @@ pub(crate) fn read(
         }
     }
     if before.is_none() {
-        expanded(repo, settings, &index, tell)?;
+        report_expansion(repo, settings, &index, hint)?;
     }
     // Entries inside the cone get files in the worktree.
     let is_inside = |entry: &Entry| {
         entry.mode.is_tree() && patterns.as_ref().is_none_or(|by| by.includes(index.path(entry)))
     };
     let fills = match when {
-        Fill::AtOnce => true,
-        Fill::Later => before.is_none() || index.entries().iter().any(is_inside),
-        Fill::Asked => before.is_none(),
+        Expansion::AtOnce => true,
+        Expansion::Later => before.is_none() || index.entries().iter().any(is_inside),
+        Expansion::IndexOnly => before.is_none(),
     };
     if fills {
-        fill(repo, &mut index)?;
+        expand(repo, &mut index)?;
     }
     match worktree {
         // `there` describes this index, which was not expanded.
@@ -128,7 +128,7 @@ pub(crate) fn read(
 }
 
 /// Returns true if no collapsed directory exists in the worktree or lies in the cone.
-pub(crate) fn is_as_it_should_be(
+pub(crate) fn has_no_stray_directories(
     repo: &Repository,
     index: &Index,
     worktree: &sys::Dir,
@@ -141,7 +141,7 @@ pub(crate) fn is_as_it_should_be(
 }
 
 /// Expands `index`, if it is sparse.
-pub(crate) fn fill(repo: &Repository, index: &mut Index) -> Result<(), Failure> {
+pub(crate) fn expand(repo: &Repository, index: &mut Index) -> Result<(), Failure> {
     match index.sparse {
         true => sparse::expand(repo, index).map_err(unreadable),
         false => Ok(()),
@@ -149,7 +149,7 @@ pub(crate) fn fill(repo: &Repository, index: &mut Index) -> Result<(), Failure> 
 }
 
 /// Expands as much of `index` as `purpose` needs.
-pub(crate) fn settle(
+pub(crate) fn expand_for(
     repo: &Repository,
     index: &mut Index,
     purpose: &dyn Fn(&BStr) -> Purpose,
@@ -165,43 +165,43 @@ fn unreadable(error: LookError) -> Failure {
 }
 
 /// Prints, once, the hint that the index is expanded, and traces it.
-pub(crate) fn expanded(
+pub(crate) fn report_expansion(
     repo: &Repository,
     settings: &Settings,
     index: &Index,
-    tell: Tell,
+    hint: ExpansionHint,
 ) -> Result<(), Failure> {
-    if tell == Tell::Nothing {
+    if hint == ExpansionHint::Omit {
         return Ok(());
     }
     trace::region("index", "ensure_full_index");
     // Before and after, Git tries to write the index as a tree.
-    tell_unmerged(index);
-    let told = settings.told_of_expansion.swap(true, Ordering::Relaxed);
-    if !told && settings.advises(repo, "sparseIndexExpanded")? {
+    report_unmerged(index);
+    let reported = settings.reported_expansion.swap(true, Ordering::Relaxed);
+    if !reported && settings.advises(repo, "sparseIndexExpanded")? {
         console::hint(EXPANDED);
         if repo.config_str("advice.sparseIndexExpanded").is_none() {
             console::hint("Disable this message with \"git config set advice.sparseIndexExpanded false\"");
         }
     }
-    tell_unmerged(index);
+    report_unmerged(index);
     Ok(())
 }
 
-fn tell_unmerged(index: &Index) {
-    const TOLD: usize = 10;
+fn report_unmerged(index: &Index) {
+    const SHOWN: usize = 10;
     let unmerged = index.entries().iter().filter(|entry| entry.stage != Stage::Normal);
-    for (number, entry) in unmerged.enumerate().take(TOLD + 1) {
+    for (number, entry) in unmerged.enumerate().take(SHOWN + 1) {
         match number {
-            TOLD => console::note("..."),
-            _ => console::note(text!(index.path(entry), ": unmerged (", entry.oid.to_string(), ")")),
+            SHOWN => console::eprint_line("..."),
+            _ => console::eprint_line(text!(index.path(entry), ": unmerged (", entry.oid.to_string(), ")")),
         }
     }
 }
 
 /// Prepares `index` for writing: sparse by `patterns` where Git's would be, or full. Returns the
 /// full index.
-pub(crate) fn shape(
+pub(crate) fn prepare_for_write(
     repo: &Repository,
     settings: &Settings,
     index: &mut Index,
@@ -209,15 +209,15 @@ pub(crate) fn shape(
     patterns: Option<&Patterns>,
 ) -> Result<Option<Index>, Failure> {
     if index.base.is_some() || settings.index_write.split == Some(true) {
-        fill(repo, index)?;
+        expand(repo, index)?;
         return Ok(None);
     }
     if before.is_none() {
-        fill(repo, index)?;
+        expand(repo, index)?;
     }
     let made = patterns.and_then(|patterns| collapse(repo, settings, index, before, patterns));
     if made.is_none() {
-        fill(repo, index)?;
+        expand(repo, index)?;
     }
     Ok(made)
 }

@@ -27,7 +27,7 @@ use sys::{FileType, Stat};
 use super::{
     Session,
     advice::{self, is_inside},
-    sparse_index::{self, Tell},
+    sparse_index::{self, ExpansionHint},
 };
 use crate::term::{
     console::{self, text},
@@ -255,7 +255,7 @@ impl<'a> Stage<'a> {
         // `None` occurs only after an error, which ends the command before it gets here.
         let Some(Recorded { messages, result }) = recorded else { return Ok(Err(Refused)) };
         for message in messages {
-            console::raw(format!("{message}\n").as_bytes());
+            console::eprint_raw(format!("{message}\n").as_bytes());
         }
         let entry = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
         self.looks_for(entry)?;
@@ -319,7 +319,7 @@ impl<'a> Stage<'a> {
         let Session { repository: repo, settings, .. } = self.session;
         if sparse_index::is_collapsed(self.before.as_ref(), path) {
             self.before = None;
-            sparse_index::expanded(repo, settings, self.staging.base(), Tell::Hint)?;
+            sparse_index::report_expansion(repo, settings, self.staging.base(), ExpansionHint::Print)?;
         }
         Ok(())
     }

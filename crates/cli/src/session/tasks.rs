@@ -127,12 +127,12 @@ pub(crate) fn run<W: Work>(run: &Invocation, jobs: usize, work: &mut W) -> Resul
                 }
                 pool.waiting.append(&mut running.output);
                 if task == oldest {
-                    pool.relieve();
+                    pool.flush_if_full();
                 }
             }
         }
     }
-    pool.relieve();
+    pool.flush_if_full();
     Ok(())
 }
 
@@ -140,13 +140,13 @@ impl<K> Pool<K> {
     fn show(&mut self, task: usize) {
         let Some(running) = self.running.get_mut(&task) else { return };
         if !running.output.is_empty() {
-            console::raw(&std::mem::take(&mut running.output));
+            console::eprint_raw(&std::mem::take(&mut running.output));
         }
     }
 
-    fn relieve(&mut self) {
+    fn flush_if_full(&mut self) {
         if !self.waiting.is_empty() {
-            console::raw(&std::mem::take(&mut self.waiting));
+            console::eprint_raw(&std::mem::take(&mut self.waiting));
         }
     }
 }

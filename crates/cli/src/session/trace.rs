@@ -133,7 +133,7 @@ impl Trace {
         let sizes = sink.sizes.as_ref().map(|sizes| std::mem::take(&mut *locked(sizes)));
         for (role, sizes) in sizes.unwrap_or_default() {
             let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
-            console::note(format!("workers: {role} {}", sizes.join(" -> ")));
+            console::eprint_line(format!("workers: {role} {}", sizes.join(" -> ")));
         }
     }
 }

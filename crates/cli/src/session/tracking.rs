@@ -22,7 +22,7 @@ pub(crate) enum AheadBehind {
 
 /// Prints the report on a branch (full name) on standard output, if it has a counterpart.
 pub(crate) fn report(repo: &Repository, settings: &Settings, branch: &BStr) -> Result<(), Failure> {
-    let Said { lines, warnings } = compare(repo, settings, branch, AheadBehind::Full)?;
+    let TrackingReport { lines, warnings } = compare(repo, settings, branch, AheadBehind::Full)?;
     warnings.iter().for_each(console::warning);
     lines.iter().for_each(console::out);
     Ok(())
@@ -30,7 +30,7 @@ pub(crate) fn report(repo: &Repository, settings: &Settings, branch: &BStr) -> R
 
 /// The report about a branch.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct TrackingReport {
     pub(crate) lines: Vec<BString>,
     /// Warnings about the configuration, without `warning: `.
     pub(crate) warnings: Vec<String>,
@@ -42,7 +42,7 @@ pub(crate) fn compare(
     settings: &Settings,
     branch: &BStr,
     how: AheadBehind,
-) -> Result<Said, Failure> {
+) -> Result<TrackingReport, Failure> {
     let (others, warnings) = repo.comparison_refs(branch)?;
     let hints = settings.advises(repo, "statusHints")?;
     let ours = repo.find_ref(branch)?;
@@ -93,5 +93,5 @@ pub(crate) fn compare(
             }
         }
     }
-    Ok(Said { lines, warnings })
+    Ok(TrackingReport { lines, warnings })
 }

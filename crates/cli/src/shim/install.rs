@@ -74,7 +74,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         [b"remove"] => remove(&place(run, in_repository, None)?),
         [b"remove", dir] => remove(&place(run, in_repository, Some(dir))?),
         _ => {
-            console::raw(TABLE.help().as_bytes());
+            console::eprint_raw(TABLE.help().as_bytes());
             Ok(129)
         }
     }
@@ -115,7 +115,7 @@ fn install(run: &Invocation, dir: &Path) -> Result<u8, Failure> {
         let _ = by_path::remove_file(&new);
         failed("make", &link, &error)
     })?;
-    console::note(format!(
+    console::eprint_line(format!(
         "'{}' is sapwood now.\nThis line, for the shell's start-up file, an .envrc, or `eval`, puts it first:",
         link.display()
     ));
@@ -145,7 +145,7 @@ fn remove(dir: &Path) -> Result<u8, Failure> {
     })?;
     // The removal fails, as intended, if the directory has other entries.
     let _ = by_path::remove_dir(dir);
-    console::note(format!("'{}' is gone. Running shells may need `hash -r`.", link.display()));
+    console::eprint_line(format!("'{}' is gone. Running shells may need `hash -r`.", link.display()));
     Ok(0)
 }
 

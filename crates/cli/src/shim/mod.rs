@@ -164,7 +164,7 @@ impl Call {
             }
             Err(failure) => {
                 let failure = failure.plain();
-                failure.say();
+                failure.print();
                 let signal = match failure {
                     Failure::Signal(signal) => Some(signal),
                     _ => None,
@@ -201,12 +201,12 @@ impl Call {
             Err(error) => return conclude(Failure::fatal(error.to_string())),
         };
         self.log.write(command, &Outcome::HandedOver { reason });
-        conclude(git.become_it(&self.name, &self.argv, &self.env))
+        conclude(git.exec(&self.name, &self.argv, &self.env))
     }
 }
 
 fn conclude(failure: Failure) -> u8 {
-    failure.say();
+    failure.print();
     failure.code()
 }
 

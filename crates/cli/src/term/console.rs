@@ -71,16 +71,16 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// The size in bytes from which [`Listing::relieve`] writes the buffer.
+    /// The size in bytes from which [`Listing::flush_if_full`] writes the buffer.
     const FULL: usize = 64 << 10;
 
-    /// Returns the buffer for the next record. The caller then calls [`Listing::relieve`].
+    /// Returns the buffer for the next record. The caller then calls [`Listing::flush_if_full`].
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
     /// Writes the buffer if it holds at least [`Listing::FULL`] bytes.
-    pub(crate) fn relieve(&mut self) -> Result<(), Failure> {
+    pub(crate) fn flush_if_full(&mut self) -> Result<(), Failure> {
         if self.bytes.len() < Listing::FULL { Ok(()) } else { self.write("standard output") }
     }
 
@@ -103,18 +103,18 @@ impl Listing {
 }
 
 /// Prints a line on standard error.
-pub(crate) fn note(line: impl AsRef<[u8]>) {
-    raw(&[line.as_ref(), b"\n"].concat());
+pub(crate) fn eprint_line(line: impl AsRef<[u8]>) {
+    eprint_raw(&[line.as_ref(), b"\n"].concat());
 }
 
 /// Prints bytes on standard error, in one write.
-pub(crate) fn raw(bytes: &[u8]) {
+pub(crate) fn eprint_raw(bytes: &[u8]) {
     let _ = std::io::stderr().lock().write_all(bytes);
 }
 
 /// Prints part of a line on standard error.
-pub(crate) fn piece(text: &str) {
-    raw(text.as_bytes());
+pub(crate) fn eprint(text: &str) {
+    eprint_raw(text.as_bytes());
 }
 
 /// Prints `fatal: ...`, `error: ...` or `warning: ...`. Control characters are replaced, because a
@@ -126,7 +126,7 @@ pub(crate) fn report(kind: &str, message: impl AsRef<[u8]>) {
         0..0x20 | 0x7f => b'?',
         _ => byte,
     }));
-    note(line);
+    eprint_line(line);
 }
 
 /// Prints `error: ...`.
@@ -140,12 +140,12 @@ pub(crate) fn warning(message: impl AsRef<[u8]>) {
 }
 
 /// True after the errors about alternates were printed: Git prints them once per process.
-static COMPLAINED: AtomicBool = AtomicBool::new(false);
+static STORE_ERRORS_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints the warnings and errors that Git prints at its first object lookup. None of them stops
 /// the command.
-pub(crate) fn complaints(repo: &repo::Repository) {
-    COMPLAINED.store(true, Ordering::Relaxed);
+pub(crate) fn print_object_store_errors(repo: &repo::Repository) {
+    STORE_ERRORS_PRINTED.store(true, Ordering::Relaxed);
     repo.objects().errors().iter().for_each(error);
     if let Some((file, source)) = repo.objects().unreadable_alternates() {
         let below = file.strip_prefix(repo.common_dir()).ok().and_then(std::path::Path::to_str);
@@ -155,10 +155,10 @@ pub(crate) fn complaints(repo: &repo::Repository) {
     repo.warnings().iter().for_each(warning);
 }
 
-/// Prints the errors about alternates at the end of a command, unless [`complaints`] has printed
-/// them or the command looked up no object.
-pub(crate) fn late_complaints(objects: &repo::objects::Objects) {
-    if !COMPLAINED.swap(true, Ordering::Relaxed) {
+/// Prints the errors about alternates at the end of a command, unless
+/// [`print_object_store_errors`] has printed them or the command looked up no object.
+pub(crate) fn print_late_object_store_errors(objects: &repo::objects::Objects) {
+    if !STORE_ERRORS_PRINTED.swap(true, Ordering::Relaxed) {
         objects.errors_so_far().iter().for_each(error);
     }
 }
@@ -179,6 +179,6 @@ pub(crate) fn hint(message: impl AsRef<[u8]>) {
     };
     for line in message.as_ref().lines() {
         let gap = if line.is_empty() { "" } else { " " };
-        note(text!(yellow, "hint:", gap, line, reset));
+        eprint_line(text!(yellow, "hint:", gap, line, reset));
     }
 }

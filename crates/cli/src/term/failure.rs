@@ -15,7 +15,7 @@ pub(crate) enum Failure {
     /// `error: <message>` on standard error, and the exit code.
     Error(BString, u8),
     /// All messages were printed; only the exit code is left.
-    Said(u8),
+    Reported(u8),
     /// The command line was invalid, or requested help: exit code 129.
     Usage(Stop),
     /// An invalid global option: the message without a prefix, the usage, exit code 129.
@@ -133,7 +133,7 @@ impl Failure {
     }
 
     /// Prints the messages that were not printed yet.
-    pub(crate) fn say(&self) {
+    pub(crate) fn print(&self) {
         match self {
             Failure::Fatal(message) => console::report("fatal", message),
             Failure::Error(message, _) => console::error(message),
@@ -144,23 +144,23 @@ impl Failure {
             Failure::Usage(Stop::Mistake { message, usage }) => {
                 console::error(message);
                 if let Some(usage) = usage {
-                    console::raw(usage.as_bytes());
+                    console::eprint_raw(usage.as_bytes());
                 }
             }
             Failure::Misused(message) => {
-                console::note(message);
-                console::note(args::USAGE);
+                console::eprint_line(message);
+                console::eprint_line(args::USAGE);
             }
             Failure::Advised(failure, advice) => {
-                failure.say();
+                failure.print();
                 console::hint(advice);
             }
             Failure::Warned(warnings, failure) => {
                 warnings.iter().for_each(console::warning);
-                failure.say();
+                failure.print();
             }
             Failure::Unserved(what) => console::report("fatal", format!("{what} are not supported yet")),
-            Failure::Said(_) | Failure::Signal(_) => {}
+            Failure::Reported(_) | Failure::Signal(_) => {}
         }
     }
 
@@ -168,7 +168,7 @@ impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Fatal(_) | Failure::Unserved(_) => 128,
-            Failure::Error(_, code) | Failure::Said(code) => *code,
+            Failure::Error(_, code) | Failure::Reported(code) => *code,
             Failure::Usage(_) | Failure::Misused(_) => 129,
             Failure::Advised(failure, _) | Failure::Warned(_, failure) => failure.code(),
             Failure::Signal(signal) => (128 + signal).clamp(0, 255) as u8,

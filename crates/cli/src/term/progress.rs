@@ -121,7 +121,7 @@ impl Progress {
         let clear = if shown.width > counters.len() { clear } else { 0 };
         shown.width = counters.len();
         shown.percent = Some(percent(done, total));
-        console::raw(format!("{}: {counters}{end:>clear$}", self.title).as_bytes());
+        console::eprint_raw(format!("{}: {counters}{end:>clear$}", self.title).as_bytes());
     }
 }
 

@@ -99,7 +99,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let pathspecs = request.pathspec_file.or(pathspecs, None, run, &repo)?;
     check::must_not_be_behind_links(&worktree, &pathspecs)?;
     if plan.needs_pathspecs && pathspecs.is_empty() {
-        console::note("Nothing specified, nothing added.");
+        console::eprint_line("Nothing specified, nothing added.");
         advice::advise(session, "addEmptyPathspec", "Maybe you wanted to say 'git add .'?")?;
         return Ok(0);
     }

@@ -19,7 +19,7 @@ use super::{
     options::{Executable, Plan, Request, Task},
 };
 use crate::{
-    commands::unseen,
+    commands::scan_messages,
     session::{
         Session,
         advice::{self, is_inside},
@@ -69,7 +69,7 @@ impl<'a> Adding<'a> {
             Task::Renormalize => self.tracked_files(transaction),
             _ => Vec::new(),
         };
-        unseen::tell(&transaction.index, &self.pathspecs, &found);
+        scan_messages::print(&transaction.index, &self.pathspecs, &found);
         if self.plan.must_be_tracked {
             self.must_be_tracked(&transaction.index)?;
         }
@@ -187,7 +187,7 @@ impl<'a> Adding<'a> {
             console::error(text!("pathspec '", one.original, "' did not match any file(s) known to git"));
             is_wrong = true;
         }
-        if is_wrong { Err(Failure::Said(128)) } else { Ok(()) }
+        if is_wrong { Err(Failure::Reported(128)) } else { Ok(()) }
     }
 
     /// Lists the ignored paths, and adds the new files.
@@ -198,8 +198,8 @@ impl<'a> Adding<'a> {
         ignored: &[BString],
     ) -> Result<(), Failure> {
         if !ignored.is_empty() {
-            console::note("The following paths are ignored by one of your .gitignore files:");
-            ignored.iter().for_each(console::note);
+            console::eprint_line("The following paths are ignored by one of your .gitignore files:");
+            ignored.iter().for_each(console::eprint_line);
             let message = "Use -f if you really want to add them.";
             advice::advise(self.session, "addIgnoredFile", message)?;
             self.code = 1;

@@ -122,7 +122,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if !request.dry_run && (report.read > 0 || request.from.is_some()) {
         transaction.finish(Recorded::Yes)?;
     }
-    tell(&request, &repo, &settings, &report);
+    print_report(&request, &repo, &settings, &report);
     Ok(u8::from(!report.differ.is_empty() || !report.missing.is_empty()))
 }
 
@@ -137,7 +137,7 @@ fn make(repo: &Repository, transaction: &mut Transaction<'_>, tree: &BString) ->
     Ok(())
 }
 
-fn tell(request: &Request, repo: &Repository, settings: &Settings, report: &Report) {
+fn print_report(request: &Request, repo: &Repository, settings: &Settings, report: &Report) {
     if request.quiet {
         return;
     }

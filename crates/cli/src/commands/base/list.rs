@@ -16,7 +16,7 @@ use super::{
     site::RemoteSite,
 };
 use crate::{
-    commands::workspace::site::print_json,
+    commands::workspace::context::print_json,
     session::invocation::Invocation,
     term::{
         console::{self, text},

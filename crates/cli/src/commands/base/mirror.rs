@@ -27,8 +27,8 @@ use super::{
     time,
 };
 use crate::{
-    commands::workspace::site::print_json,
-    session::{invocation::Invocation, own},
+    commands::workspace::context::print_json,
+    session::{invocation::Invocation, reexec},
     term::{
         console::{self, text},
         failure::Failure,
@@ -59,7 +59,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             if matches!(failure, Failure::Signal(_)) {
                 return Err(failure);
             }
-            failure.say();
+            failure.print();
         }
         console::flush();
         while begin.elapsed() < interval {
@@ -112,7 +112,7 @@ fn lock(dir: &Path) -> Result<File, Failure> {
 fn clone(run: &Invocation, request: &Request, dir: &Path, url: Option<&BString>) -> Result<(), Failure> {
     let url =
         url.ok_or_else(|| Failure::fatal(text!("'", request.dir(), "' is missing: name the URL to mirror")))?;
-    let mut sapwood = own::beside(run);
+    let mut sapwood = reexec::as_sapwood(run);
     sapwood.args(["clone", "--bare", "--no-tags", "--single-branch"]).args(voice(request));
     sapwood.arg("--").arg(sys::os_str(url)).arg(dir);
     ended(run, sapwood)
@@ -131,7 +131,7 @@ fn wanted(repo: &Repository, request: &Request) -> Result<Vec<BString>, Failure>
 }
 
 fn fetch(run: &Invocation, request: &Request, dir: &Path, branches: &[BString]) -> Result<(), Failure> {
-    let mut sapwood = own::beside(run);
+    let mut sapwood = reexec::as_sapwood(run);
     sapwood.env("GIT_DIR", dir).args(["fetch", "--no-tags", "--no-write-fetch-head"]).args(voice(request));
     sapwood.arg("origin");
     for branch in branches {
@@ -150,9 +150,9 @@ fn voice(request: &Request) -> Option<&'static str> {
 }
 
 fn ended(run: &Invocation, command: Command) -> Result<(), Failure> {
-    match own::finish(run, command)? {
+    match reexec::run(run, command)? {
         0 => Ok(()),
-        code => Err(Failure::Said(code)),
+        code => Err(Failure::Reported(code)),
     }
 }
 
@@ -168,7 +168,7 @@ fn push_tips(site: &Site<'_>, request: &Request, branches: &[BString]) -> Result
             Ok(report) => reports.push(report),
             Err(failure @ Failure::Signal(_)) => return Err(failure),
             Err(failure) => {
-                failure.say();
+                failure.print();
                 console::error(text!("the base of '", branch, "' was not pushed"));
                 code = 1;
             }

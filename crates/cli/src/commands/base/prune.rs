@@ -12,7 +12,7 @@ use super::{
     time,
 };
 use crate::{
-    commands::workspace::site::print_json,
+    commands::workspace::context::print_json,
     session::invocation::Invocation,
     term::{
         console::{self, text},

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     commands::workspace::{
+        context::{json_path, print_json, programs},
         create::named_backend,
-        site::{json_path, print_json, programs},
     },
     session::invocation::Invocation,
     term::{

@@ -20,7 +20,7 @@ use super::{
     site::{Config, Site, commit_in, take_address},
 };
 use crate::{
-    commands::workspace::{maker::add_base, site::print_json},
+    commands::workspace::{context::print_json, maker::add_base},
     session::invocation::Invocation,
     term::{
         console::{self, text},

@@ -23,7 +23,7 @@ pub(super) fn is_wanted(repo: &Repository, given: Option<bool>) -> Result<bool, 
 /// Signs a manifest with `user.signingKey`.
 pub(super) fn sign(run: &Invocation, repo: &Repository, manifest: &[u8]) -> Result<Vec<u8>, String> {
     sign::sign_by_ssh(run, repo, manifest, Purpose::Base).map_err(|failure| {
-        failure.say();
+        failure.print();
         "see above".to_owned()
     })
 }

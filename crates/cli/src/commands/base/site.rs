@@ -171,7 +171,7 @@ impl<'a> Site<'a> {
     ) -> Result<Site<'a>, Failure> {
         let settings = Settings::read(run, &repo)?;
         let remote = open(run, &Config::Repository(&repo), address)?;
-        let bases = workspace::site::bases(run, &repo, base_dir)?;
+        let bases = workspace::context::bases(run, &repo, base_dir)?;
         Ok(Site { run, repo, settings, bases, remote })
     }
 

@@ -33,7 +33,7 @@ use crate::{
             Settings,
             refused::{self, Reader},
         },
-        sparse_index::{self, Tell},
+        sparse_index::{self, ExpansionHint},
     },
     term::{
         args::{Grammar, Native::Both, Opt, Set, Stop, Survey, Table},
@@ -124,7 +124,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if repo.work_tree().is_none() && !repo.is_bare_by_own_config() {
         return Err(Failure::no_worktree());
     }
-    let settings = Settings::read(run, &repo)?.for_answers();
+    let settings = Settings::read(run, &repo)?.for_lookups();
     refused::check(&repo, &[Reader::Hooks])?;
     let index = apply::load_raw(&repo, &settings)?;
     let (names, files) = request.split(&rest)?;
@@ -245,7 +245,7 @@ impl Check<'_> {
             .filter(|_| is_inside)
             .ok_or_else(|| Failure::Fatal(text!("'", file, "' is outside repository at '", root, "'")))?;
         self.attributes.look_up(path.as_bstr());
-        self.attributes.take_messages().iter().for_each(console::note);
+        self.attributes.take_messages().iter().for_each(console::eprint_line);
         let is_mode_asked = self.asked.is_some_and(|names| names.iter().any(|name| name == OBJECT_MODE));
         let mode = if is_mode_asked { self.mode(path.as_bstr())? } else { None };
         let quoted = if self.nul { file.to_owned() } else { format::quote(file, self.quote_path) };
@@ -269,7 +269,7 @@ impl Check<'_> {
                 }
             }
         }
-        self.listing.relieve()
+        self.listing.flush_if_full()
     }
 }
 
@@ -278,9 +278,9 @@ impl Check<'_> {
     /// the mode in the index.
     fn mode(&mut self, path: &BStr) -> Result<Option<String>, Failure> {
         if self.cached && self.full.is_none() && self.index.sparse && sparse::is_inside(self.index, path) {
-            sparse_index::expanded(self.repo, self.settings, self.index, Tell::Hint)?;
+            sparse_index::report_expansion(self.repo, self.settings, self.index, ExpansionHint::Print)?;
             let mut full = self.index.clone();
-            sparse_index::fill(self.repo, &mut full)?;
+            sparse_index::expand(self.repo, &mut full)?;
             self.full = Some(full);
         }
         let index = self.full.as_ref().unwrap_or(self.index);

@@ -27,7 +27,7 @@ use crate::{
             Settings,
             refused::{self, Reader},
         },
-        sparse_index::{self, Tell},
+        sparse_index::{self, ExpansionHint},
     },
     term::{
         args::{Grammar, Native::Both, Opt, Set, Table},
@@ -92,9 +92,9 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let rest = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;
-    let settings = Settings::read(run, &repo)?.for_answers();
+    let settings = Settings::read(run, &repo)?.for_lookups();
     refused::check(&repo, &[Reader::Hooks])?;
-    request.judge(&rest)?;
+    request.validate(&rest)?;
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let index = match request.no_index {
         true => Index::empty(repo.hash()),
@@ -102,8 +102,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
             let mut index = apply::load_raw(&repo, &settings)?;
             // Git expands the index here, independent of the patterns.
             if index.sparse {
-                sparse_index::expanded(&repo, &settings, &index, Tell::Hint)?;
-                sparse_index::fill(&repo, &mut index)?;
+                sparse_index::report_expansion(&repo, &settings, &index, ExpansionHint::Print)?;
+                sparse_index::expand(&repo, &mut index)?;
             }
             index
         }
@@ -139,7 +139,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 impl Request {
-    fn judge(&self, args: &[BString]) -> Result<(), Failure> {
+    fn validate(&self, args: &[BString]) -> Result<(), Failure> {
         let wrong = match self {
             Request { stdin: true, .. } if !args.is_empty() => "cannot specify pathnames with --stdin",
             Request { stdin: false, nul: true, .. } => "-z only makes sense with --stdin",
@@ -257,7 +257,7 @@ impl Check<'_> {
                 true => record(buffer, self.request.verbose, found, original),
                 false => line(buffer, self.request.verbose, found, original, self.quote_path),
             }
-            self.listing.relieve()?;
+            self.listing.flush_if_full()?;
         }
         self.warn();
         Ok(())

@@ -25,7 +25,7 @@ use crate::{
     },
     session::{
         Session,
-        apply::{Done, Foresee, Held, Rest, Start, Transaction, load_index},
+        apply::{Done, IncompleteSteps, LockedPlan, PreflightCheck, Start, Transaction, load_index},
         hooks,
         invocation::{Invocation, Program},
         revisions::warn_ambiguous,
@@ -50,12 +50,12 @@ pub(crate) fn run(
 }
 
 /// Moves the files of a worktree to another commit by other means than a plan's steps.
-pub(crate) trait Exchange {
-    /// Performs the change that is planned in `held`. HEAD will then be on `branch`, or detached at
-    /// `commit`, with `message` in its reflog.
+pub(crate) trait WorktreeUpdater {
+    /// Performs the change that is planned in `locked`. HEAD will then be on `branch`, or detached
+    /// at `commit`, with `message` in its reflog.
     fn perform(
         &self,
-        held: Held,
+        locked: LockedPlan,
         branch: Option<&BStr>,
         commit: ObjectId,
         message: &BStr,
@@ -65,16 +65,16 @@ pub(crate) trait Exchange {
     fn finish(&self) -> Result<(), Failure>;
 }
 
-/// Runs like [`run`]. If `exchange` is `Some`, it changes the files and the index.
+/// Runs like [`run`]. If `updater` is `Some`, it changes the files and the index.
 pub(crate) fn run_with(
     run: &Invocation,
     repo: &Repository,
     settings: &Settings,
     request: Request,
     source: Option<Source>,
-    exchange: Option<&dyn Exchange>,
+    updater: Option<&dyn WorktreeUpdater>,
 ) -> Result<u8, Failure> {
-    let old = Old::read(repo)?;
+    let old = OldHead::read(repo)?;
     if request.variant == Variant::Switch {
         refuse_in_progress(repo)?;
     }
@@ -89,11 +89,11 @@ pub(crate) fn run_with(
         }
         _ => {}
     }
-    let switch = Switch { run, repo, settings, request, old, exchange };
+    let switch = Switch { run, repo, settings, request, old, updater };
     if source.is_none() && switch.old.is_unborn && switch.request.new_branch.is_some() {
         return switch.rename_unborn();
     }
-    switch.go(source)
+    switch.run(source)
 }
 
 /// Returns true if local changes block the switch to `name`, so that `-m` has something to merge,
@@ -118,7 +118,7 @@ pub(crate) fn needs_a_merge(
     let index = load_index(repo, &settings)?;
     let Some(root) = repo.work_tree().filter(|_| !index.is_unmerged()) else { return Ok(Some(false)) };
     let root = sys::Dir::open(root).map_err(|error| Failure::fatal(error.to_string()))?;
-    let head = Old::read(repo)?.commit.map(|commit| repo.tree_of(commit)).transpose()?;
+    let head = OldHead::read(repo)?.commit.map(|commit| repo.tree_of(commit)).transpose()?;
     let original_cwd = run.original_cwd(repo);
     let options = PlanOptions { original_cwd, ..PlanOptions::switch(head, source.tree) };
     match checkout::plan(repo, &root, index, &options) {
@@ -129,7 +129,7 @@ pub(crate) fn needs_a_merge(
 }
 
 /// The state of HEAD before the switch.
-struct Old {
+struct OldHead {
     /// Full name of the branch, which may be unborn.
     branch: Option<BString>,
     /// The branch does not exist yet. An existing branch has no `commit` either if the object is
@@ -138,13 +138,13 @@ struct Old {
     commit: Option<ObjectId>,
 }
 
-impl Old {
-    fn read(repo: &Repository) -> Result<Old, Failure> {
+impl OldHead {
+    fn read(repo: &Repository) -> Result<OldHead, Failure> {
         let head = repo.head()?;
         // Git can leave a branch whose object is missing, or not a commit, like an unborn one.
         let commit = head.oid().map(|oid| repo.commit_if_there(oid)).transpose()?.flatten();
         let is_unborn = matches!(head, Head::Unborn { .. });
-        Ok(Old { branch: head.branch().map(BStr::to_owned), is_unborn, commit })
+        Ok(OldHead { branch: head.branch().map(BStr::to_owned), is_unborn, commit })
     }
 
     /// Returns the name for reflogs.
@@ -163,12 +163,12 @@ struct Switch<'a> {
     repo: &'a Repository,
     settings: &'a Settings,
     request: Request,
-    old: Old,
-    exchange: Option<&'a dyn Exchange>,
+    old: OldHead,
+    updater: Option<&'a dyn WorktreeUpdater>,
 }
 
 /// The state of HEAD after the switch.
-struct New {
+struct NewHead {
     /// The name for messages and reflogs.
     name: BString,
     /// Full name of the branch, if HEAD will be on one.
@@ -191,27 +191,27 @@ impl Switch<'_> {
         switch::move_head(&refs, Target::Branch(full.as_bstr()), "checkout -b".into())
             .map_err(cannot_update_head)?;
         if !self.request.quiet {
-            console::note(text!("Switched to a new branch '", branch.name, "'"));
+            console::eprint_line(text!("Switched to a new branch '", branch.name, "'"));
         }
         Ok(0)
     }
 
-    fn go(self, source: Option<Source>) -> Result<u8, Failure> {
+    fn run(self, source: Option<Source>) -> Result<u8, Failure> {
         let from_nothing = self.request.variant == Variant::Switch && self.makes(NewBranchKind::Orphan);
         let stays = source.is_none() && !from_nothing;
         let new = match &source {
-            _ if from_nothing => New { name: "(empty)".into(), branch: None, commit: None },
+            _ if from_nothing => NewHead { name: "(empty)".into(), branch: None, commit: None },
             Some(source) => {
-                New { name: source.name.clone(), branch: source.branch.clone(), commit: source.commit }
+                NewHead { name: source.name.clone(), branch: source.branch.clone(), commit: source.commit }
             }
             None => {
                 let commit = self.old.commit;
                 commit.ok_or_else(|| Failure::fatal("You are on a branch yet to be born"))?;
-                New { name: "HEAD".into(), branch: None, commit }
+                NewHead { name: "HEAD".into(), branch: None, commit }
             }
         };
         let mut code = 0;
-        let foresee = || self.foresee_refs(&new);
+        let preflight = || self.check_ref_updates(&new);
         if !(stays && self.request.only_makes_a_branch()) {
             let tree = match (&source, new.commit) {
                 (Some(source), _) => source.tree,
@@ -222,27 +222,27 @@ impl Switch<'_> {
                 Some(source) => source.metadata,
                 None => Metadata { reference: None, treeish: new.commit },
             };
-            match self.worktree(tree, &new, metadata, Box::new(foresee))? {
+            match self.worktree(tree, &new, metadata, Box::new(preflight))? {
                 Done::Planned => return Ok(0),
                 Done::Complete => {}
                 // Git reports the files that it could not write, and exits with 0.
                 Done::Incomplete => code = u8::from(self.run.program == Program::Sapwood),
                 Done::Unfinished => {
                     console::hint("HEAD was not moved; the same command, run again, does the rest");
-                    return Err(Failure::Said(1));
+                    return Err(Failure::Reported(1));
                 }
             }
         } else if self.request.dry_run {
             return Ok(0);
         } else {
-            foresee()?;
+            preflight()?;
         }
         if !self.request.quiet && self.old.branch.is_none() && new.commit != self.old.commit {
             self.leave_detached(new.commit)?;
         }
         let new = self.update_refs(new)?;
-        if let Some(exchange) = self.exchange {
-            exchange.finish()?;
+        if let Some(updater) = self.updater {
+            updater.finish()?;
         }
         let hook = hooks::post_checkout(self.repo, self.settings, self.old.commit, new.commit, true)?;
         Ok(if hook == 0 { code } else { 1 })
@@ -256,9 +256,9 @@ impl Switch<'_> {
     fn worktree(
         &self,
         tree: ObjectId,
-        new: &New,
+        new: &NewHead,
         metadata: Metadata,
-        foresee: Foresee<'_>,
+        preflight: PreflightCheck<'_>,
     ) -> Result<Done, Failure> {
         let request = &self.request;
         let mut transaction = Transaction::start(
@@ -268,9 +268,9 @@ impl Switch<'_> {
         transaction.policy.progress = request.shows_progress();
         transaction.policy.metadata = metadata;
         transaction.policy.merges = request.merges();
-        transaction.policy.foresee = Some(foresee);
+        transaction.policy.preflight = Some(preflight);
         if self.run.program == Program::Sapwood {
-            transaction.policy.rest = Rest::Again;
+            transaction.policy.incomplete_steps = IncompleteSteps::Resumable;
         }
         transaction.policy.recurses = submodules::wanted(request.recurse, self.repo)?;
         let merge = match (request.discard, self.old.commit) {
@@ -281,12 +281,12 @@ impl Switch<'_> {
         if !request.discard && transaction.index.is_unmerged() {
             transaction.list_unmerged();
             console::error("you need to resolve your current index first");
-            return Err(Failure::Said(1));
+            return Err(Failure::Reported(1));
         }
         let lists_changes = !request.quiet && !request.discard && new.commit.is_some() && !request.dry_run;
         // With `-q`, sapwood examines only the files that it will change; Git examines all.
         let refreshes = lists_changes
-            || self.exchange.is_some()
+            || self.updater.is_some()
             || (self.run.program == Program::Git && !request.discard && !request.dry_run);
         if refreshes {
             transaction.refresh()?;
@@ -309,16 +309,16 @@ impl Switch<'_> {
             } else {
                 checkout::Operation::Checkout
             },
-            vouched: match self.exchange {
+            vouched: match self.updater {
                 Some(_) => Vouched::Trusted,
                 None => Vouched::Examined,
             },
         };
         let code = if request.discard { 128 } else { 1 };
-        if let (Some(exchange), Some(commit)) = (self.exchange, new.commit) {
+        if let (Some(updater), Some(commit)) = (self.updater, new.commit) {
             let branch = new.branch.as_ref().filter(|_| !request.detach).map(|branch| branch.as_bstr());
-            let held = transaction.hold(&options, code)?;
-            exchange.perform(held, branch, commit, self.reflog_message(&new.name).as_bstr())?;
+            let locked = transaction.plan_locked(&options, code)?;
+            updater.perform(locked, branch, commit, self.reflog_message(&new.name).as_bstr())?;
             return Ok(Done::Complete);
         }
         transaction.perform(&options, code, lists_changes.then_some(tree))
@@ -339,14 +339,14 @@ impl Switch<'_> {
             list.extend_from_slice(format!(" ... and {more} more.\n").as_bytes());
         }
         let (s, them) = if lost.total == 1 { ("", "it") } else { ("s", "them") };
-        console::note(text!(
+        console::eprint_line(text!(
             format!("Warning: you are leaving {} commit{s} behind, not connected to\n", lost.total),
             "any of your branches:\n\n",
             list
         ));
         if self.settings.advises(self.repo, "detachedHead")? {
             let short = self.repo.abbreviate(old)?;
-            console::note(format!(
+            console::eprint_line(format!(
                 "If you want to keep {them} by creating a new branch, this may be a good time\n\
                  to do so with:\n\n git branch <new-branch-name> {short}\n"
             ));
@@ -359,13 +359,13 @@ impl Switch<'_> {
         let wants_dots = self.run.variable("GIT_PRINT_SHA1_ELLIPSIS");
         let dots =
             if wants_dots.is_some_and(|value| value.eq_ignore_ascii_case(b"yes")) { "..." } else { "" };
-        console::note(text!(lead, short, dots, " ", self.repo.subject(commit)?));
+        console::eprint_line(text!(lead, short, dots, " ", self.repo.subject(commit)?));
         Ok(())
     }
 
     /// Returns an error if [`Switch::update_refs`] would fail. Called before the worktree is
     /// changed.
-    fn foresee_refs(&self, new: &New) -> Result<(), Failure> {
+    fn check_ref_updates(&self, new: &NewHead) -> Result<(), Failure> {
         let (request, repo) = (&self.request, self.repo);
         let mut refs = self.settings.refs(repo)?;
         let mut target = new.branch.clone();
@@ -387,7 +387,7 @@ impl Switch<'_> {
                     }
                 };
                 switch::check_branch(&refs, full.as_bstr(), commit, exists)?;
-                upstream::foresee(repo, self.settings, short.as_bstr(), &start, track)?;
+                upstream::preflight(repo, self.settings, short.as_bstr(), &start, track)?;
             }
             target = Some(full);
         }
@@ -412,7 +412,7 @@ impl Switch<'_> {
     }
 
     /// Creates the branch, moves HEAD, and reports that.
-    fn update_refs(&self, mut new: New) -> Result<New, Failure> {
+    fn update_refs(&self, mut new: NewHead) -> Result<NewHead, Failure> {
         let (request, repo) = (&self.request, self.repo);
         let mut refs = self.settings.refs(repo)?;
         let mut existed = false;
@@ -435,7 +435,7 @@ impl Switch<'_> {
                 switch::create_branch(&refs, full.as_bstr(), commit, new.name.as_bstr(), existed)?;
                 upstream::set(repo, self.settings, short.as_bstr(), start, track, request.quiet)?;
             }
-            new = New {
+            new = NewHead {
                 name: short,
                 commit: if branch.kind == NewBranchKind::Orphan { None } else { new.commit },
                 branch: Some(full),
@@ -449,7 +449,7 @@ impl Switch<'_> {
                 switch::move_head(&refs, Target::Branch(full.as_bstr()), message)
                     .map_err(cannot_update_head)?;
                 if !request.quiet {
-                    self.say_switched(full, existed);
+                    self.print_switched(full, existed);
                 }
                 self.drop_unborn_reflog()?;
             }
@@ -459,7 +459,7 @@ impl Switch<'_> {
                 if !request.quiet {
                     let advises = self.settings.advises(repo, "detachedHead")?;
                     if self.old.branch.is_some() && advises && !request.detach {
-                        console::note(text!("Note: switching to '", new.name, "'.\n\n", DETACHED));
+                        console::eprint_line(text!("Note: switching to '", new.name, "'.\n\n", DETACHED));
                     }
                     self.describe("HEAD is now at ", commit)?;
                 }
@@ -487,7 +487,7 @@ impl Switch<'_> {
         }
     }
 
-    fn say_switched(&self, full: &BString, existed: bool) {
+    fn print_switched(&self, full: &BString, existed: bool) {
         let short = full.strip_prefix(names::BRANCHES).unwrap_or(full);
         let same = self.old.branch.as_ref() == Some(full);
         let lead = match self.request.new_branch.as_ref().map(|new| new.kind) {
@@ -497,7 +497,7 @@ impl Switch<'_> {
             Some(_) => "Switched to a new branch '",
             None => "Switched to branch '",
         };
-        console::note(text!(lead, short, "'"));
+        console::eprint_line(text!(lead, short, "'"));
     }
 
     /// Removes the reflog of the old branch if it was unborn.
@@ -568,7 +568,7 @@ fn refuse_in_progress(repo: &Repository) -> Result<(), Failure> {
 fn refuse_used_elsewhere(
     repo: &Repository,
     request: &Request,
-    old: &Old,
+    old: &OldHead,
     branch: &BStr,
 ) -> Result<(), Failure> {
     if request.ignore_other_worktrees || old.branch.as_ref().is_some_and(|old| old == branch) {

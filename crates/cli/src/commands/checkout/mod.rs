@@ -148,7 +148,7 @@ impl Request {
             source = self.take_source(run, repo, settings, &mut rest)?;
         }
         if source.is_some() {
-            console::complaints(repo);
+            console::print_object_store_errors(repo);
         }
         // For `checkout`, a `--` that ended the options is not needed any more.
         if self.variant == Variant::Checkout && rest.first().is_some_and(|arg| arg == "--") {
@@ -173,7 +173,7 @@ impl Request {
         }
         self.check_switch(repo, settings, source.as_ref())?;
         if source.is_none() {
-            console::complaints(repo);
+            console::print_object_store_errors(repo);
         }
         branch::run(run, repo, settings, self, source)
     }

@@ -116,7 +116,7 @@ pub(crate) fn track(value: Value) -> Result<Track, Failure> {
         Some(b"inherit") => Ok(Track::Inherit),
         Some(_) => {
             console::error("option `--track' expects \"direct\" or \"inherit\"");
-            Err(Failure::Said(129))
+            Err(Failure::Reported(129))
         }
     }
 }
@@ -199,7 +199,7 @@ impl Request {
     pub(super) fn take_conflict(&mut self, value: Value) -> Result<(), Failure> {
         if let Some(style) = value.text.as_ref().filter(|style| !is_conflict_style(style)) {
             console::error(text!("unknown conflict style '", style, "'"));
-            return Err(Failure::Said(129));
+            return Err(Failure::Reported(129));
         }
         self.conflict = value.text.is_some();
         self.merge = self.merge.filter(|&merge| merge || !self.conflict);

@@ -71,7 +71,7 @@ pub(crate) fn run(
         Some(source) => Purpose::OneWay(source.tree),
     };
     let patterns = transaction.state.before.is_some().then(|| transaction.patterns()).transpose()?.flatten();
-    transaction.settle(patterns.as_deref(), &|dir| specs.purpose(dir, whole))?;
+    transaction.expand_for(patterns.as_deref(), &|dir| specs.purpose(dir, whole))?;
     let index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
     let planned = plan_paths(repo, transaction.worktree(), index, &options)
         .map_err(|error| transaction.explain(error.into(), Operation::Plumbing, 1))?;
@@ -87,7 +87,7 @@ pub(crate) fn run(
         console::error(text!("pathspec '", spec, "' did not match any file(s) known to git"));
     }
     if !unmatched.is_empty() {
-        return Err(Failure::Said(1));
+        return Err(Failure::Reported(1));
     }
     for path in &unmerged {
         let line = match request.side {
@@ -102,10 +102,10 @@ pub(crate) fn run(
         }
     }
     if !unmerged.is_empty() && !request.ignore_unmerged {
-        return Err(Failure::Said(1));
+        return Err(Failure::Reported(1));
     }
     if source.is_none() {
-        console::complaints(repo);
+        console::print_object_store_errors(repo);
     }
     let mut code = 0;
     match transaction.carry_out(plan)? {
@@ -117,7 +117,7 @@ pub(crate) fn run(
     if targets.worktree && request.count_paths && !transaction.report.stopped {
         let written = transaction.report.written;
         let paths = format!("Updated {written} path{} from ", if written == 1 { "" } else { "s" });
-        console::note(match source {
+        console::eprint_line(match source {
             Some(source) => text!(paths, repo.abbreviate(source.tree)?),
             None => text!(paths, "the index"),
         });

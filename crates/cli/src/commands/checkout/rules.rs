@@ -191,7 +191,7 @@ pub(crate) fn new_branch_ref(repo: &Repository, word: &BStr) -> Result<BString, 
             console::hint("Disable this message with \"git config set advice.refSyntax false\"");
         }
     }
-    Err(Failure::Said(128))
+    Err(Failure::Reported(128))
 }
 
 /// Returns the failure for a new branch `full` that exists.
@@ -218,5 +218,5 @@ fn a_branch_is_expected(repo: &Repository, settings: &Settings, source: &Source)
     if settings.advises(repo, "suggestDetachingHead")? {
         console::hint("If you want to detach HEAD at the commit, try again with the --detach option.");
     }
-    Ok(Failure::Said(128))
+    Ok(Failure::Reported(128))
 }

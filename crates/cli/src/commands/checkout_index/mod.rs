@@ -99,7 +99,7 @@ const TABLE: Table<Set<Request>> = Table {
             "--stage <(1|2|3|all)>",
             "copy out the files from named stage",
             |request: &mut Request, value| {
-                request.which = which(value.text.unwrap_or_default().as_bstr())?;
+                request.stages = stage_selection(value.text.unwrap_or_default().as_bstr())?;
                 Ok(())
             },
         )
@@ -114,7 +114,7 @@ const EEXIST: i32 = 17;
 
 /// The selected stages of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
+enum StageSelection {
     One(Stage),
     /// All unmerged stages.
     All,
@@ -133,12 +133,12 @@ struct Request {
     /// If unset, `--stage=all` implies it.
     temp: Option<bool>,
     prefix: BString,
-    which: Which,
+    stages: StageSelection,
 }
 
-impl Default for Which {
-    fn default() -> Which {
-        Which::One(Stage::Normal)
+impl Default for StageSelection {
+    fn default() -> StageSelection {
+        StageSelection::One(Stage::Normal)
     }
 }
 
@@ -166,8 +166,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let mut request = Request::default();
     let rest = parsed.store(&mut request)?;
-    let temp = request.temp.unwrap_or(request.which == Which::All);
-    if !temp && request.which == Which::All {
+    let temp = request.temp.unwrap_or(request.stages == StageSelection::All);
+    if !temp && request.stages == StageSelection::All {
         return Err(Failure::fatal("options '--stage=all' and '--no-temp' cannot be used together"));
     }
     let noted = request.index && request.prefix.is_empty() && !temp;
@@ -184,14 +184,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     transaction.policy.attributes = Attributes::OfWorktree;
     transaction.policy.delays = Delays::Refused;
     if !request.all || request.include_sparse {
-        sparse_index::fill(&repo, &mut transaction.index)?;
+        sparse_index::expand(&repo, &mut transaction.index)?;
     }
     let asked = request.asked(run, &repo, top, &mut transaction, rest)?;
-    console::complaints(&repo);
+    console::print_object_store_errors(&repo);
     let code = match temp {
         true => temporary(&request, &repo, &settings, top, &transaction.index, asked)?,
         false => Checkout { request: &request, repo: &repo, top, records_stat: noted }
-            .go(&mut transaction, asked)?,
+            .check_out(&mut transaction, asked)?,
     };
     if code == 0 {
         transaction.finish(Recorded::Yes)?;
@@ -200,11 +200,11 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 /// The result for one requested path, in order.
-enum Asked {
+enum RequestedPath {
     /// The selected entries of the path.
     Entries(Vec<usize>),
     /// No entry; the message is the reason.
-    Complaint(BString),
+    Skipped(BString),
     /// An error that is fatal in Git.
     Fatal(BString),
 }
@@ -218,8 +218,8 @@ impl Request {
         top: &Path,
         transaction: &mut Transaction<'_>,
         args: Vec<BString>,
-    ) -> Result<Vec<Asked>, Failure> {
-        let mixed = |what: &str| Asked::Fatal(text!("git checkout-index: don't mix ", what));
+    ) -> Result<Vec<RequestedPath>, Failure> {
+        let mixed = |what: &str| RequestedPath::Fatal(text!("git checkout-index: don't mix ", what));
         let mut asked = Vec::new();
         if !args.is_empty() {
             if self.all {
@@ -229,11 +229,11 @@ impl Request {
                 return Ok(vec![mixed("'--stdin' and explicit filenames")]);
             }
         }
-        let mut ask = |asked: &mut Vec<Asked>, path: &BStr| {
+        let mut ask = |asked: &mut Vec<RequestedPath>, path: &BStr| {
             let normal = pathspec::normalize(path, repo.prefix(), top.as_os_str().as_bytes().as_bstr());
             let Some(normal) = normal else {
                 let top = top.as_os_str().as_bytes();
-                asked.push(Asked::Fatal(text!("'", path, "' is outside repository at '", top, "'")));
+                asked.push(RequestedPath::Fatal(text!("'", path, "' is outside repository at '", top, "'")));
                 return Ok(false);
             };
             transaction.looks_for(normal.as_bstr())?;
@@ -264,7 +264,7 @@ impl Request {
                     Some(b'"') if !self.nul => match format::unquote(line) {
                         Some((path, _)) => path,
                         None => {
-                            asked.push(Asked::Fatal("line is badly quoted".into()));
+                            asked.push(RequestedPath::Fatal("line is badly quoted".into()));
                             return Ok(asked);
                         }
                     },
@@ -285,20 +285,20 @@ impl Request {
     }
 
     fn is_meant(&self, stage: Stage) -> bool {
-        match self.which {
-            Which::One(one) => stage == one,
-            Which::All => stage != Stage::Normal,
+        match self.stages {
+            StageSelection::One(one) => stage == one,
+            StageSelection::All => stage != Stage::Normal,
         }
     }
 
     /// Returns the entries of `path`. `before` is the sparse index that was read.
-    fn entries_of(&self, index: &Index, before: Option<&Index>, path: &BStr) -> Asked {
+    fn entries_of(&self, index: &Index, before: Option<&Index>, path: &BStr) -> RequestedPath {
         let of_path = index.range_of(path);
         if before.is_some_and(|before| before.position(path, Stage::Normal).is_ok()) && of_path.is_empty() {
-            return match self.which {
-                Which::All => Asked::Entries(Vec::new()),
-                Which::One(_) => {
-                    Asked::Complaint(text!("git checkout-index: ", path, " is a sparse directory"))
+            return match self.stages {
+                StageSelection::All => RequestedPath::Entries(Vec::new()),
+                StageSelection::One(_) => {
+                    RequestedPath::Skipped(text!("git checkout-index: ", path, " is a sparse directory"))
                 }
             };
         }
@@ -307,24 +307,24 @@ impl Request {
         let looked_at = of_path.clone().take_while(|&at| !is_sparse(at));
         let seen = looked_at.clone().count();
         let entries: Vec<usize> = looked_at.filter(|&at| self.is_meant(index.entries()[at].stage)).collect();
-        if !entries.is_empty() || (!of_path.is_empty() && self.which == Which::All) {
-            return Asked::Entries(entries);
+        if !entries.is_empty() || (!of_path.is_empty() && self.stages == StageSelection::All) {
+            return RequestedPath::Entries(entries);
         }
-        let why = match self.which {
+        let why = match self.stages {
             _ if of_path.is_empty() => "is not in the cache".to_owned(),
             _ if seen == 0 => {
                 "has skip-worktree enabled; use '--ignore-skip-worktree-bits' to checkout".to_owned()
             }
-            Which::One(Stage::Normal) => "is unmerged".to_owned(),
-            Which::One(stage) => format!("does not exist at stage {}", stage as u8),
-            Which::All => unreachable!("what has any entry has been found"),
+            StageSelection::One(Stage::Normal) => "is unmerged".to_owned(),
+            StageSelection::One(stage) => format!("does not exist at stage {}", stage as u8),
+            StageSelection::All => unreachable!("what has any entry has been found"),
         };
-        Asked::Complaint(text!("git checkout-index: ", path, " ", why))
+        RequestedPath::Skipped(text!("git checkout-index: ", path, " ", why))
     }
 
     /// `-a`: selects all entries below the current directory, with the entries of a path in one
     /// group.
-    fn everything(&self, repo: &Repository, index: &Index, asked: &mut Vec<Asked>) {
+    fn everything(&self, repo: &Repository, index: &Index, asked: &mut Vec<RequestedPath>) {
         let prefix = repo.prefix();
         let mut last: Option<&BStr> = None;
         for at in index.range_below(prefix.strip_suffix(b"/").unwrap_or(prefix).as_bstr()) {
@@ -335,26 +335,26 @@ impl Request {
             }
             let path = index.path(entry);
             match asked.last_mut() {
-                Some(Asked::Entries(entries)) if last == Some(path) => entries.push(at),
-                _ => asked.push(Asked::Entries(vec![at])),
+                Some(RequestedPath::Entries(entries)) if last == Some(path) => entries.push(at),
+                _ => asked.push(RequestedPath::Entries(vec![at])),
             }
             last = Some(path);
         }
     }
 
-    fn complain(&self, complaint: &BString) {
+    fn print_unless_quiet(&self, message: &BString) {
         if !self.quiet {
-            console::note(complaint);
+            console::eprint_line(message);
         }
     }
 }
 
-fn which(stage: &BStr) -> Result<Which, Failure> {
+fn stage_selection(stage: &BStr) -> Result<StageSelection, Failure> {
     match stage.as_bytes() {
-        b"all" => Ok(Which::All),
-        [b'1', ..] => Ok(Which::One(Stage::Base)),
-        [b'2', ..] => Ok(Which::One(Stage::Ours)),
-        [b'3', ..] => Ok(Which::One(Stage::Theirs)),
+        b"all" => Ok(StageSelection::All),
+        [b'1', ..] => Ok(StageSelection::One(Stage::Base)),
+        [b'2', ..] => Ok(StageSelection::One(Stage::Ours)),
+        [b'3', ..] => Ok(StageSelection::One(Stage::Theirs)),
         _ => Err(Failure::fatal("stage should be between 1 and 3 or all")),
     }
 }
@@ -368,7 +368,7 @@ struct Checkout<'a> {
 
 impl Checkout<'_> {
     /// Writes files. Returns the exit code.
-    fn go(&self, transaction: &mut Transaction<'_>, asked: Vec<Asked>) -> Result<u8, Failure> {
+    fn check_out(&self, transaction: &mut Transaction<'_>, asked: Vec<RequestedPath>) -> Result<u8, Failure> {
         let request = self.request;
         let (place, lead) = self.place();
         let shown_place = place;
@@ -379,7 +379,7 @@ impl Checkout<'_> {
             false => sys::Dir::open(&place).ok(),
         };
         let missing = !shown_place.is_empty() && elsewhere.is_none();
-        let chosen: Vec<usize> = asked.iter().flat_map(Asked::entries).copied().collect();
+        let chosen: Vec<usize> = asked.iter().flat_map(RequestedPath::entries).copied().collect();
         let made;
         let elsewhere = match elsewhere {
             None if missing && !chosen.is_empty() && !request.no_create => {
@@ -387,7 +387,7 @@ impl Checkout<'_> {
                 made = sys::Dir::open(&place).map_err(|error| self.no_directory(shown_place, &error))?;
                 Some(made)
             }
-            None if missing => return self.tell(&transaction.index, asked, &[]),
+            None if missing => return self.report(&transaction.index, asked, &[]),
             elsewhere => elsewhere,
         };
         let options = EntryOptions {
@@ -401,36 +401,37 @@ impl Checkout<'_> {
         let planned = plan_entries(self.repo, transaction.worktree(), index, &chosen, &options)
             .map_err(|error| transaction.explain(error.into(), Operation::Plumbing, 1))?;
         let EntryPlan { plan, verdicts } = planned;
-        let told = self.tell(&plan.index, asked, &verdicts);
+        let reported = self.report(&plan.index, asked, &verdicts);
         if !request.prefix.is_empty() {
-            transaction.go_elsewhere(elsewhere.map(|dir| (place, dir)), &request.prefix, lead);
+            transaction.redirect(elsewhere.map(|dir| (place, dir)), &request.prefix, lead);
         }
         let done = transaction.carry_out(plan)?;
         // The paths before a fatal error were written; now the error is returned.
-        let code = told?;
+        let code = reported?;
         Ok(if done == Done::Incomplete { 1 } else { code })
     }
 
     /// Prints the messages in order. `verdicts` are those of the entries; empty if no entry was
     /// written.
-    fn tell(&self, index: &Index, asked: Vec<Asked>, verdicts: &[Verdict]) -> Result<u8, Failure> {
+    fn report(&self, index: &Index, asked: Vec<RequestedPath>, verdicts: &[Verdict]) -> Result<u8, Failure> {
         let mut verdicts = verdicts.iter();
         let mut code = 0;
         for asked in asked {
             match asked {
-                Asked::Fatal(message) => return Err(Failure::Fatal(message)),
-                Asked::Complaint(complaint) => {
-                    self.request.complain(&complaint);
+                RequestedPath::Fatal(message) => return Err(Failure::Fatal(message)),
+                RequestedPath::Skipped(message) => {
+                    self.request.print_unless_quiet(&message);
                     code = 1;
                 }
-                Asked::Entries(entries) => {
+                RequestedPath::Entries(entries) => {
                     for (at, verdict) in entries.into_iter().zip(&mut verdicts) {
                         let path = index.path_at(at);
                         match *verdict {
                             Verdict::Written | Verdict::Kept => {}
                             Verdict::Exists => {
                                 let shown = text!(self.request.prefix, path);
-                                self.request.complain(&text!(shown, " already exists, no checkout"));
+                                self.request
+                                    .print_unless_quiet(&text!(shown, " already exists, no checkout"));
                                 code = 1;
                             }
                             Verdict::Blocked(len) => {
@@ -492,11 +493,11 @@ impl Checkout<'_> {
     }
 }
 
-impl Asked {
+impl RequestedPath {
     fn entries(&self) -> &[usize] {
         match self {
-            Asked::Entries(entries) => entries,
-            Asked::Complaint(_) | Asked::Fatal(_) => &[],
+            RequestedPath::Entries(entries) => entries,
+            RequestedPath::Skipped(_) | RequestedPath::Fatal(_) => &[],
         }
     }
 }
@@ -508,19 +509,19 @@ fn temporary(
     settings: &Settings,
     top: &Path,
     index: &Index,
-    asked: Vec<Asked>,
+    asked: Vec<RequestedPath>,
 ) -> Result<u8, Failure> {
     let mut temporaries = Temporaries::new(repo, index, top)?;
     let mut code = 0;
     for asked in asked {
         let entries = match asked {
-            Asked::Fatal(message) => return Err(Failure::Fatal(message)),
-            Asked::Complaint(complaint) => {
-                request.complain(&complaint);
+            RequestedPath::Fatal(message) => return Err(Failure::Fatal(message)),
+            RequestedPath::Skipped(message) => {
+                request.print_unless_quiet(&message);
                 code = 1;
                 continue;
             }
-            Asked::Entries(entries) => entries,
+            RequestedPath::Entries(entries) => entries,
         };
         let mut names: [Option<BString>; 4] = Default::default();
         for &at in &entries {
@@ -534,7 +535,7 @@ fn temporary(
                 }),
             };
             for message in temporaries.take_messages() {
-                console::raw(format!("{message}\n").as_bytes());
+                console::eprint_raw(format!("{message}\n").as_bytes());
             }
             match written {
                 Ok(name) => names[entry.stage as usize] = Some(name),
@@ -548,12 +549,12 @@ fn temporary(
         if names.iter().all(Option::is_none) {
             continue;
         }
-        let shown = match request.which {
-            Which::All => {
+        let shown = match request.stages {
+            StageSelection::All => {
                 let of_stages = names[1..].iter().map(|name| name.as_ref().map_or(&b"."[..], |name| name));
                 bstr::join(" ", of_stages).into()
             }
-            Which::One(stage) => names[stage as usize].take().unwrap_or_default(),
+            StageSelection::One(stage) => names[stage as usize].take().unwrap_or_default(),
         };
         let path = relative(index.path_at(at), repo.prefix());
         match request.nul {

@@ -26,7 +26,7 @@ use crate::{
             Settings,
             refused::{self, Reader},
         },
-        sparse_index::Tell,
+        sparse_index::ExpansionHint,
         trace,
     },
     term::{
@@ -121,7 +121,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(run, &repo)?;
     refused::check(&repo, &[Reader::Columns, Reader::Clean, Reader::Hooks])?;
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let index = apply::load_beside(&repo, &settings, &worktree, Tell::Hint)?;
+    let index = apply::load_compact(&repo, &settings, &worktree, ExpansionHint::Print)?;
     let specs = paths::parse_or_here(run, &repo, &rest)?;
     let shows = progress::has_terminal() && !request.quiet;
     let watch = |title| Watch::start(Progress::new(title, shows, settings.progress_delay), 0);
@@ -146,7 +146,10 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut code = 0;
     for (path, outcome) in doomed.iter().zip(&outcomes) {
         code |= u8::from(outcome.failed);
-        outcome.events.iter().for_each(|event| tell(&repo, &settings, &request, path.as_bstr(), event));
+        outcome
+            .events
+            .iter()
+            .for_each(|event| report_event(&repo, &settings, &request, path.as_bstr(), event));
     }
     run.interrupt.check()?;
     Ok(code)
@@ -188,7 +191,7 @@ fn find(
     Ok(clean::doomed(found, index, directories, request.only_ignored))
 }
 
-fn tell(repo: &Repository, settings: &Settings, request: &Request, doomed: &BStr, event: &Event) {
+fn report_event(repo: &Repository, settings: &Settings, request: &Request, doomed: &BStr, event: &Event) {
     // A message about a path below a removed one begins with the removed path.
     let said = |path: &BStr| {
         let said = text!(relative(doomed, repo.prefix()), path[doomed.len()..]);

@@ -31,7 +31,7 @@ use crate::{
             bring::{Bring, Sharing},
             site::{self, Config},
         },
-        workspace::{self, site::programs},
+        workspace::{self, context::programs},
     },
     session::{invocation::Invocation, settings::Settings},
     term::{
@@ -98,7 +98,7 @@ impl<'a> Source<'a> {
 
     fn pull(&self, repo: &Repository, commit: &ObjectId) -> Result<(), Failure> {
         let settings = Settings::read(self.run, repo)?;
-        let bases = workspace::site::bases(self.run, repo, None)?;
+        let bases = workspace::context::bases(self.run, repo, None)?;
         let bring = Bring {
             run: self.run,
             repo,
@@ -159,7 +159,7 @@ pub(super) fn make_workspace(
         }
     });
     made.inspect_err(|failure| {
-        failure.say();
+        failure.print();
         let git_dir = cloned.git_dir.display();
         console::warning(format!(
             "Clone succeeded, but the workspace was not made.\n\
@@ -168,6 +168,6 @@ pub(super) fn make_workspace(
     })
     .map_err(|failure| match failure {
         Failure::Signal(signal) => Failure::Signal(signal),
-        said => Failure::Said(said.code()),
+        said => Failure::Reported(said.code()),
     })
 }

@@ -102,9 +102,9 @@ fn look(run: &Invocation, args: &[BString]) -> Result<Option<Prepared>, Failure>
 /// A wrong number of arguments: said with the usage.
 fn misused(message: &str) -> Failure {
     console::report("fatal", message);
-    console::note("");
-    console::raw(TABLE.help().as_bytes());
-    Failure::Said(129)
+    console::eprint_line("");
+    console::eprint_raw(TABLE.help().as_bytes());
+    Failure::Reported(129)
 }
 
 impl Request {
@@ -120,7 +120,7 @@ impl Request {
         self.options.single_branch = self.single_branch.unwrap_or(deepens);
         self.options.remote_progress = self.shows_progress();
         self.options.verbosity = self.verbosity;
-        self.options.voice = (self.verbosity > 0).then_some(console::piece);
+        self.options.voice = (self.verbosity > 0).then_some(console::eprint);
         self.options.tracer = packets::tracer(run);
         self.submodules.wanted = !self.options.submodules.is_empty();
         self.submodules.single_branch = self.options.single_branch;
@@ -178,9 +178,9 @@ impl Request {
             cloned.finish().map_err(|error| report::failure(run, error))?;
             return Ok(code);
         }
-        let mut goes_on = false;
-        let outcome = worktree::check_out(run, &mut cloned, self.verbosity, &mut goes_on);
-        if !goes_on && !matches!(outcome, Err(Failure::Signal(_))) {
+        let mut resumable = false;
+        let outcome = worktree::check_out(run, &mut cloned, self.verbosity, &mut resumable);
+        if !resumable && !matches!(outcome, Err(Failure::Signal(_))) {
             cloned.finish().map_err(|error| report::failure(run, error))?;
         }
         let filled = matches!(cloned.worktree, Worktree::Branch(_) | Worktree::Detached(_));

@@ -42,7 +42,7 @@ impl<'a> Reporter<'a> {
         match event {
             Event::Begin { directory, bare } if !self.quiet => {
                 let what = if bare { "bare repository " } else { "" };
-                console::note(text!("Cloning into ", what, "'", directory, "'..."));
+                console::eprint_line(text!("Cloning into ", what, "'", directory, "'..."));
             }
             Event::Begin { .. } => {}
             Event::Done => {
@@ -50,7 +50,7 @@ impl<'a> Reporter<'a> {
                     copying.finish();
                 }
                 if !self.quiet {
-                    console::note("done.");
+                    console::eprint_line("done.");
                 }
             }
             Event::Warning(message) => console::warning(message),
@@ -59,7 +59,7 @@ impl<'a> Reporter<'a> {
             Event::DefaultBranch(name) => console::hint(default_branch_hint(name)),
             Event::Remote(bytes) => {
                 let mut sideband = self.sideband.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                console::raw(&sideband.push(bytes));
+                console::eprint_raw(&sideband.push(bytes));
             }
             Event::Received => self.receiving.finish(),
         }
@@ -73,7 +73,7 @@ impl<'a> Reporter<'a> {
     pub(super) fn finish(&self) {
         drop(self.copying().take());
         let mut sideband = self.sideband.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        console::raw(&sideband.finish());
+        console::eprint_raw(&sideband.finish());
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
     }
     // The helper has said why.
     if matches!(error, Error::Objects(ObjectsError::Wire(wire::Error::HelperFailed))) {
-        return Failure::Said(128);
+        return Failure::Reported(128);
     }
     error.warnings().iter().for_each(console::warning);
     let mut message = error.to_string();

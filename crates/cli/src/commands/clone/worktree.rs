@@ -29,13 +29,13 @@ use crate::{
     },
 };
 
-/// Fills the worktree. The clone stays after any failure from here on. Sets `goes_on` if the same
+/// Fills the worktree. The clone stays after any failure from here on. Sets `resumable` if the same
 /// command can finish it later: the obstacle may be removed, the filter mended, the disk answer.
 pub(super) fn check_out(
     run: &Invocation,
     cloned: &mut Cloned,
     verbosity: i32,
-    goes_on: &mut bool,
+    resumable: &mut bool,
 ) -> Result<u8, Failure> {
     let (oid, detached) = match cloned.worktree {
         Worktree::None => return Ok(0),
@@ -46,10 +46,10 @@ pub(super) fn check_out(
         Worktree::Branch(oid) => (oid, false),
         Worktree::Detached(oid) => (oid, true),
     };
-    *goes_on = true;
-    fill(run, cloned, (oid, detached), verbosity, goes_on)
+    *resumable = true;
+    fill(run, cloned, (oid, detached), verbosity, resumable)
         .inspect_err(|failure| {
-            failure.say();
+            failure.print();
             console::warning(
                 "Clone succeeded, but checkout failed.\n\
              You can inspect what was checked out with 'git status'\n\
@@ -58,7 +58,7 @@ pub(super) fn check_out(
         })
         .map_err(|failure| match failure {
             Failure::Signal(signal) => Failure::Signal(signal),
-            said => Failure::Said(said.code()),
+            said => Failure::Reported(said.code()),
         })
 }
 
@@ -70,7 +70,7 @@ fn fill(
     cloned: &mut Cloned,
     (oid, detached): (ObjectId, bool),
     verbosity: i32,
-    goes_on: &mut bool,
+    resumable: &mut bool,
 ) -> Result<u8, Failure> {
     let mut repo = Repository::open(&repo::OpenOptions {
         git_dir: Some(cloned.git_dir.clone()),
@@ -81,10 +81,10 @@ fn fill(
     if let Some(before) = cloned.settings.take() {
         repo.restore_startup_settings(before);
     }
-    console::complaints(&repo);
+    console::print_object_store_errors(&repo);
     let settings = Settings::read(run, &repo)?;
     if detached && settings.advises(&repo, "detachedHead")? {
-        console::note(text!("Note: switching to '", oid.to_string(), "'.\n\n", DETACHED));
+        console::eprint_line(text!("Note: switching to '", oid.to_string(), "'.\n\n", DETACHED));
     }
     let started = Instant::now();
     let mut transaction = Transaction::start(
@@ -110,9 +110,9 @@ fn fill(
         let (worktree, index) = transaction.worktree_and_index();
         staged.adopt(worktree, index)
     });
-    let filled = transaction.fill(&options, goes_on).map_err(|failure| match failure {
+    let filled = transaction.fill(&options, resumable).map_err(|failure| match failure {
         // A path no worktree may have: it has been named.
-        Failure::Said(_) => Failure::fatal(UNFILLED),
+        Failure::Reported(_) => Failure::fatal(UNFILLED),
         failure => failure,
     });
     let Filled { done, written, collided } = filled?;
@@ -126,7 +126,7 @@ fn fill(
     if verbosity > 0 && run.program == Program::Sapwood {
         let written = adopted + written;
         let rate = written as f64 / took;
-        console::note(format!("Checked out {written} files in {took:.3} s ({rate:.0} files/s)"));
+        console::eprint_line(format!("Checked out {written} files in {took:.3} s ({rate:.0} files/s)"));
     }
     hooks::post_checkout(&repo, &settings, None, Some(oid), true)
 }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     session::{
-        maintenance::{self, Says},
+        maintenance::{self, MaintenanceOutput},
         new_commit::{self, NewCommit},
         real_git,
     },
@@ -50,7 +50,7 @@ impl Run<'_> {
         match engine::add::write_tree(&mut prepared.index, repo, &objects, Missing::Refused) {
             Ok(trees) => prepared.trees = Some(trees),
             Err(error) => {
-                new_commit::tell_tree_error(&error);
+                new_commit::report_tree_error(&error);
                 console::error("Error building trees");
                 return Ok(false);
             }
@@ -72,7 +72,7 @@ impl Run<'_> {
         let reason = match read {
             Ok(Some(text)) => {
                 let text = cleanup::clean(&text, plan.cleanup, plan.verbose > 0, comment);
-                self.judge_message(&text, plan.cleanup)?;
+                self.check_message(&text, plan.cleanup)?;
                 return Ok(text);
             }
             Ok(None) => "No such file or directory".to_owned(),
@@ -81,14 +81,14 @@ impl Run<'_> {
         Err(Failure::fatal(format!("could not read commit message: {reason}")))
     }
 
-    fn judge_message(&self, text: &[u8], mode: Cleanup) -> Result<(), Failure> {
+    fn check_message(&self, text: &[u8], mode: Cleanup) -> Result<(), Failure> {
         let plan = self.plan;
         if plan.request.allow_empty_message {
             return Ok(());
         }
         let refused = |why: &str| {
-            console::note(why);
-            Err(Failure::Said(1))
+            console::eprint_line(why);
+            Err(Failure::Reported(1))
         };
         if cleanup::is_empty(text, mode) {
             return refused("Aborting commit due to empty commit message.");
@@ -134,7 +134,7 @@ impl Run<'_> {
         let objects = Transaction::new(settings.objects(repo));
         let written = commit.write(self.session, &objects);
         let oid = written.map_err(|failure| match failure {
-            Failure::Said(_) => Failure::fatal("failed to write commit object"),
+            Failure::Reported(_) => Failure::fatal("failed to write commit object"),
             other => other,
         })?;
         self.session.invocation.interrupt.check()?;
@@ -148,8 +148,9 @@ impl Run<'_> {
         }
         prepared.publish().map_err(|_| Failure::fatal(STALE))?;
         self.rerere()?;
-        let says = if self.plan.request.quiet { Says::Nothing } else { Says::Progress };
-        maintenance::start_auto(self.session.invocation, repo, says)?;
+        let output =
+            if self.plan.request.quiet { MaintenanceOutput::Quiet } else { MaintenanceOutput::Progress };
+        maintenance::start_auto(self.session.invocation, repo, output)?;
         Ok(oid)
     }
 

@@ -25,12 +25,12 @@ use sys::Dir;
 
 use super::plan::Plan;
 use crate::{
-    commands::{paths, unseen},
+    commands::{paths, scan_messages},
     session::{
         Session,
         apply::{Recorded, Start, Transaction},
         monitor::{self, WriteIndex},
-        sparse_index::{self, Fill, Read, Tell},
+        sparse_index::{self, Expansion, ExpansionHint, Read},
         stage::{self, Stage},
     },
     term::{
@@ -57,7 +57,7 @@ pub(super) struct Prepared<'a> {
 
 /// The purpose for which an index is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum For {
+pub(super) enum PreparedFor {
     Commit,
     /// A dry run, which shows conflicts instead of failing.
     Status,
@@ -68,7 +68,7 @@ pub(super) fn prepare<'a>(
     session: Session<'a>,
     worktree: &'a Dir,
     plan: &Plan,
-    who: For,
+    purpose: PreparedFor,
 ) -> Result<Prepared<'a>, Failure> {
     let Session { invocation: run, repository: repo, .. } = session;
     let given = paths::parse(run, repo, &plan.paths)?;
@@ -81,7 +81,7 @@ pub(super) fn prepare<'a>(
     if pathspecs.is_empty() && needs_paths {
         return Err(Failure::fatal("No paths with --include/--only does not make sense."));
     }
-    let preparing = Preparing { session, worktree, plan, who, pathspecs };
+    let preparing = Preparing { session, worktree, plan, purpose, pathspecs };
     if request.all || request.include && !preparing.pathspecs.is_empty() {
         preparing.with_changes()
     } else if !request.only && preparing.pathspecs.is_empty() {
@@ -95,7 +95,7 @@ struct Preparing<'a, 'p> {
     session: Session<'a>,
     worktree: &'a Dir,
     plan: &'p Plan,
-    who: For,
+    purpose: PreparedFor,
     pathspecs: Pathspecs,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Preparing<'a, '_> {
         };
         let found = status::examine(repo, self.worktree, &transaction.index, &options)?;
         run.interrupt.check()?;
-        unseen::tell(&transaction.index, &self.pathspecs, &found);
+        scan_messages::print(&transaction.index, &self.pathspecs, &found);
         if !self.plan.request.all {
             self.must_match(&transaction.index, 128)?;
         }
@@ -153,7 +153,7 @@ impl<'a> Preparing<'a, '_> {
         let objects = self.stage(&mut transaction, &found.changes, stage::Options::default())?;
         match self.pathspecs.is_empty() {
             // All files have just been examined.
-            true => self.tell_unmerged(&transaction.index)?,
+            true => self.report_unmerged(&transaction.index)?,
             false => {
                 self.refresh(&mut transaction)?;
             }
@@ -223,9 +223,9 @@ impl<'a> Preparing<'a, '_> {
             }
         }
         other = staging.into_index();
-        let trees = match self.who {
-            For::Commit => add::write_tree(&mut other, repo, &objects, Missing::Refused).ok(),
-            For::Status => None,
+        let trees = match self.purpose {
+            PreparedFor::Commit => add::write_tree(&mut other, repo, &objects, Missing::Refused).ok(),
+            PreparedFor::Status => None,
         };
         run.interrupt.check()?;
         objects.publish()?;
@@ -295,7 +295,7 @@ impl<'a> Preparing<'a, '_> {
         let repo = self.session.repository;
         let assume_unchanged = repo.config_bool("core.ignoreStat")?.unwrap_or(false);
         let options = RefreshOptions {
-            unmerged: self.who == For::Status,
+            unmerged: self.purpose == PreparedFor::Status,
             assume_unchanged,
             ..RefreshOptions::default()
         };
@@ -308,8 +308,8 @@ impl<'a> Preparing<'a, '_> {
         Ok(refreshed.changed)
     }
 
-    fn tell_unmerged(&self, index: &Index) -> Result<(), Failure> {
-        if self.who == For::Status || !index.is_unmerged() {
+    fn report_unmerged(&self, index: &Index) -> Result<(), Failure> {
+        if self.purpose == PreparedFor::Status || !index.is_unmerged() {
             return Ok(());
         }
         let mut unmerged: Vec<&BStr> = Vec::new();
@@ -356,7 +356,7 @@ impl<'a> Preparing<'a, '_> {
         for spec in unmatched {
             console::error(text!("pathspec '", spec, "' did not match any file(s) known to git"));
         }
-        Err(Failure::Said(code))
+        Err(Failure::Reported(code))
     }
 }
 
@@ -372,7 +372,7 @@ impl Prepared<'_> {
         let file = repo.child_dir().join(&self.file);
         let index = store::index::load(&file, repo.hash(), &settings.index_read)
             .map_err(|error| Failure::fatal(error.to_string()))?;
-        let read = sparse_index::read(repo, settings, index, None, Tell::Nothing, Fill::Later)?;
+        let read = sparse_index::read(repo, settings, index, None, ExpansionHint::Omit, Expansion::Later)?;
         (self.index, self.before, self.trees) = (read.index, read.before, None);
         Ok(())
     }

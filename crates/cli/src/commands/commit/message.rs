@@ -35,7 +35,7 @@ pub(super) fn standard_input(session: Session<'_>, plan: &Plan) -> Result<Option
         return Ok(None);
     }
     if std::io::stdin().is_terminal() {
-        crate::term::console::note("(reading log message from standard input)");
+        crate::term::console::eprint_line("(reading log message from standard input)");
     }
     let read = Input::new(session.invocation)?.all()?;
     let failed =

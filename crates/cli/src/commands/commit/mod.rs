@@ -35,7 +35,7 @@ use crate::{
     },
     session::{
         Session, editor,
-        hooks::{self, OfCommit},
+        hooks::{self, CommitHooks},
         invocation::Invocation,
         new_commit, real_git,
         settings::{
@@ -50,7 +50,7 @@ use crate::{
     },
 };
 
-use index::{For, Prepared, git_path, index_name};
+use index::{Prepared, PreparedFor, git_path, index_name};
 use message::Draft;
 use options::{Request, TABLE};
 use patch::Patch;
@@ -115,7 +115,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 
 impl Run<'_> {
     fn dry_run(&self) -> Result<u8, Failure> {
-        let prepared = index::prepare(self.session, self.worktree, self.plan, For::Status)?;
+        let prepared = index::prepare(self.session, self.worktree, self.plan, PreparedFor::Status)?;
         let is_committable = self.show_status(&prepared)?;
         Ok(u8::from(!is_committable))
     }
@@ -130,21 +130,21 @@ impl Run<'_> {
         };
         let patch = Patch { run: self, file: &prepared.file, cuts: false, is_template: false };
         let wanted = &self.plan.request.wanted;
-        let told = preview::preview(self.session, prepared.read(), wanted, what, &|it| patch.show(it))?;
-        console::out_raw(&told.text);
-        Ok(told.is_committable)
+        let preview = preview::preview(self.session, prepared.read(), wanted, what, &|it| patch.show(it))?;
+        console::out_raw(&preview.text);
+        Ok(preview.is_committable)
     }
 
     fn commit(&self) -> Result<u8, Failure> {
         let Session { repository: repo, settings, .. } = self.session;
         let plan = self.plan;
         let input = message::standard_input(self.session, plan)?;
-        let mut prepared = index::prepare(self.session, self.worktree, plan, For::Commit)?;
+        let mut prepared = index::prepare(self.session, self.worktree, plan, PreparedFor::Commit)?;
         let author = author::author(repo, plan)?;
         let variables = author::variables(&author);
         let file = prepared.file.clone();
-        let of_commit = OfCommit { variables: &variables, index: &file, no_editor: !plan.editor };
-        let may_change = !plan.request.no_verify && hooks::is_there(repo, settings, "pre-commit")?;
+        let of_commit = CommitHooks { variables: &variables, index: &file, no_editor: !plan.editor };
+        let may_change = !plan.request.no_verify && hooks::exists(repo, settings, "pre-commit")?;
         if may_change && of_commit.run(repo, settings, "pre-commit", &[])? != 0 {
             return Ok(1);
         }
@@ -169,7 +169,7 @@ impl Run<'_> {
         let changes = self.changes(&prepared)?;
         let oid = self.conclude(prepared, &message, &author, &committer)?;
         let index = index_name(self.session);
-        let of_commit = OfCommit { index: &index, ..of_commit };
+        let of_commit = CommitHooks { index: &index, ..of_commit };
         of_commit.run(repo, settings, "post-commit", &[])?;
         if let (Some(old), true, false) = (plan.head_id(), plan.request.amend, plan.request.no_post_rewrite) {
             of_commit.post_rewrite(repo, settings, old, oid)?;
@@ -205,7 +205,7 @@ impl Run<'_> {
     }
 
     /// Runs the hooks and the editor on the message. Returns false if one of them refuses.
-    fn edit(&self, draft: &Draft, of_commit: OfCommit<'_>) -> Result<bool, Failure> {
+    fn edit(&self, draft: &Draft, of_commit: CommitHooks<'_>) -> Result<bool, Failure> {
         let Session { repository: repo, settings, .. } = self.session;
         let name = git_path(self.session, "COMMIT_EDITMSG").to_string_lossy().into_owned();
         let args: Vec<String> = std::iter::once(name.clone()).chain(draft.source.clone()).collect();
@@ -213,7 +213,7 @@ impl Run<'_> {
             return Ok(false);
         }
         if self.plan.editor && editor::edit(self.session, &self.editmsg(), &of_commit.variables())?.is_err() {
-            console::note("Please supply the message using either -m or -F option.");
+            console::eprint_line("Please supply the message using either -m or -F option.");
             return Ok(false);
         }
         Ok(self.plan.request.no_verify || of_commit.run(repo, settings, "commit-msg", &[name])? == 0)
@@ -289,10 +289,10 @@ impl Run<'_> {
         self.show_status(prepared)?;
         console::flush();
         if self.plan.request.amend {
-            console::raw(obstacle::EMPTY_AMEND.as_bytes());
+            console::eprint_raw(obstacle::EMPTY_AMEND.as_bytes());
         } else if self.plan.whence.is_pick() {
-            console::raw(obstacle::EMPTY_PICK.as_bytes());
-            console::raw(match self.plan.whence {
+            console::eprint_raw(obstacle::EMPTY_PICK.as_bytes());
+            console::eprint_raw(match self.plan.whence {
                 Whence::RebasePick => b"Otherwise, please use 'git rebase --skip'\n".as_slice(),
                 _ => b"Otherwise, please use 'git cherry-pick --skip'\n",
             });

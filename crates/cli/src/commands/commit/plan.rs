@@ -106,7 +106,7 @@ pub(super) fn plan(repo: &Repository, mut request: Request, paths: Vec<BString>)
     let head = repo.head()?.oid();
     let no_head = |error| Failure::of_name(error, Failure::fatal("could not parse HEAD"));
     let head = head.map(|head| repo.commit_text(head)).transpose().map_err(no_head)?;
-    judge(&request, whence, head.is_some())?;
+    validate(&request, whence, head.is_some())?;
     let mut editor = request.file.is_none() && request.message.is_none() && request.reuse.is_none();
     let configured = repo.config_path("commit.template")?;
     let configured = configured.map(|path| BString::from(path.as_bytes()));
@@ -184,7 +184,7 @@ pub(super) fn configured_verbosity(repo: &Repository) -> Result<usize, repo::Err
 }
 
 /// Checks the first rules, which need only the options and the operation in progress.
-fn judge(request: &Request, whence: Whence, has_head: bool) -> Result<(), Failure> {
+fn validate(request: &Request, whence: Whence, has_head: bool) -> Result<(), Failure> {
     if request.author.is_some() && request.reset_author {
         return Err(cannot_be_together(&["--reset-author", "--author"]));
     }

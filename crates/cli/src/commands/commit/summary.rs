@@ -39,17 +39,17 @@ impl Run<'_> {
         let Some(pairs) = diffstat::with_renames(repo, pairs)? else { return Ok(None) };
         let big = self.session.settings.big_file_threshold;
         let stat = diff::stat::count(repo, &prepared.index, &pairs, big)?;
-        Ok(stat.map(|stat| self.told(&pairs, stat)))
+        Ok(stat.map(|stat| self.list_changes(&pairs, stat)))
     }
 
-    fn told(&self, pairs: &[Pair], stat: Stat) -> BString {
+    fn list_changes(&self, pairs: &[Pair], stat: Stat) -> BString {
         if stat.files == 0 {
             return BString::default();
         }
-        let mut told = BString::from(diffstat::totals(stat.files, stat.added, stat.removed));
+        let mut summary = BString::from(diffstat::totals(stat.files, stat.added, stat.removed));
         let quote_path = self.session.settings.quote_path;
-        pairs.iter().for_each(|pair| told.extend_from_slice(&diffstat::line(pair, quote_path)));
-        told
+        pairs.iter().for_each(|pair| summary.extend_from_slice(&diffstat::line(pair, quote_path)));
+        summary
     }
 
     /// Prints the report about the new commit. `changes` is the result of [`Run::changes`].
@@ -71,14 +71,14 @@ impl Run<'_> {
         let text = repo.commit_text(commit)?;
         let shown = text.recode(text.message.as_bstr(), repo.output_encoding().as_bstr());
         let subject = message::subject_of(&shown);
-        let mut told = text!("[", place, root, " ", repo.abbreviate(commit)?, "] ", subject, "\n");
+        let mut summary = text!("[", place, root, " ", repo.abbreviate(commit)?, "] ", subject, "\n");
         if author.name_and_mail() != committer.name_and_mail() {
-            told.extend_from_slice(&text!(" Author: ", author.name_and_mail(), "\n"));
+            summary.extend_from_slice(&text!(" Author: ", author.name_and_mail(), "\n"));
         }
         if self.plan.is_date_of_interest() {
-            told.extend_from_slice(&text!(" Date: ", shown_date(author), "\n"));
+            summary.extend_from_slice(&text!(" Date: ", shown_date(author), "\n"));
         }
-        console::out_raw(&told);
+        console::out_raw(&summary);
         if text.parents.len() > 1 {
             return Ok(());
         }

@@ -82,7 +82,7 @@ impl Run<'_> {
             Cleanup::Scissors => {}
             cleanup => comments.add(self.advice(cleanup)),
         }
-        self.tell_identities(&mut comments, author, committer);
+        self.add_identities(&mut comments, author, committer);
         let what = Preview {
             is_template: true,
             amends: plan.request.amend,
@@ -91,9 +91,9 @@ impl Run<'_> {
         };
         let patch = Patch { run: self, file: &prepared.file, cuts: !has_scissors, is_template: true };
         let wanted = &plan.request.wanted;
-        let told = preview::preview(self.session, prepared.read(), wanted, what, &|it| patch.show(it))?;
-        comments.out.extend_from_slice(&told.text);
-        Ok((comments.out, told.is_committable))
+        let preview = preview::preview(self.session, prepared.read(), wanted, what, &|it| patch.show(it))?;
+        comments.out.extend_from_slice(&preview.text);
+        Ok((comments.out, preview.is_committable))
     }
 
     fn advice(&self, cleanup: Cleanup) -> BString {
@@ -115,7 +115,7 @@ impl Run<'_> {
         }
     }
 
-    fn tell_identities(&self, comments: &mut Comments<'_>, author: &Person, committer: &Person) {
+    fn add_identities(&self, comments: &mut Comments<'_>, author: &Person, committer: &Person) {
         let mut lines = BString::default();
         if author.name_and_mail() != committer.name_and_mail() {
             lines.extend_from_slice(&text!("Author:    ", author.name_and_mail(), "\n"));

@@ -79,14 +79,18 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let rest = TABLE.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
-    let desk =
-        Desk { run, repo: &repo, settings: &settings, shows: request.progress.unwrap_or_else(has_terminal) };
+    let context = Context {
+        run,
+        repo: &repo,
+        settings: &settings,
+        shows: request.progress.unwrap_or_else(has_terminal),
+    };
     match rest.first().map(|name| name.as_slice()) {
-        Some(b"write") => desk.write(&request),
-        Some(b"verify") => desk.verify(&request),
+        Some(b"write") => context.write(&request),
+        Some(b"verify") => context.verify(&request),
         _ => {
-            console::raw(TABLE.help().as_bytes());
-            Err(Failure::Said(129))
+            console::eprint_raw(TABLE.help().as_bytes());
+            Err(Failure::Reported(129))
         }
     }
 }
@@ -99,10 +103,10 @@ pub(super) fn write_reachable(
     shows: bool,
 ) -> Result<u8, Failure> {
     let request = Request { reachable: true, split: Some(commit_graph::Split::Merge), ..Request::default() };
-    Desk { run, repo, settings, shows }.write(&request)
+    Context { run, repo, settings, shows }.write(&request)
 }
 
-struct Desk<'a> {
+struct Context<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
     settings: &'a Settings,
@@ -118,7 +122,7 @@ struct Place {
     target: usize,
 }
 
-fn tell(notices: &[Notice]) {
+fn report_notices(notices: &[Notice]) {
     for notice in notices {
         match notice {
             Notice::Error(text) => console::error(text),
@@ -127,7 +131,7 @@ fn tell(notices: &[Notice]) {
     }
 }
 
-impl Desk<'_> {
+impl Context<'_> {
     fn place(&self, request: &Request) -> Result<Place, Failure> {
         use bstr::ByteSlice as _;
         let given = request.object_dir.as_ref().map(|dir| dir.as_bstr());
@@ -165,8 +169,8 @@ impl Desk<'_> {
             Some(found) => found,
         };
         let Some(chain) = &found.chain else {
-            tell(&found.notices);
-            return Err(Failure::Said(1));
+            report_notices(&found.notices);
+            return Err(Failure::Reported(1));
         };
         let layers = chain.layers.iter().rev().take(if request.shallow { 1 } else { usize::MAX });
         let total: usize = layers.map(|layer| layer.graph.count() as usize).sum();
@@ -180,8 +184,8 @@ impl Desk<'_> {
         if verdict.unreadable_commit {
             return Err(Failure::Unserved("damaged commits"));
         }
-        tell(&found.notices);
-        verdict.lines.iter().for_each(console::note);
+        report_notices(&found.notices);
+        verdict.lines.iter().for_each(console::eprint_line);
         if let Some(message) = verdict.fatal {
             return Err(Failure::fatal(message));
         }
@@ -191,7 +195,7 @@ impl Desk<'_> {
         }
         match verdict.code | u8::from(found.is_incomplete) {
             0 => Ok(0),
-            code => Err(Failure::Said(code)),
+            code => Err(Failure::Reported(code)),
         }
     }
 

@@ -68,7 +68,7 @@ fn number(name: &str, value: Value) -> Result<Option<i32>, Failure> {
     let number = repo::parse_number(text.as_bstr()).ok().filter(|_| !text.is_empty());
     let wrong = || {
         console::error(format!("option `{name}' expects an integer value with an optional k/m/g suffix"));
-        Failure::Said(129)
+        Failure::Reported(129)
     };
     number.ok_or_else(wrong).map(Some)
 }
@@ -92,7 +92,7 @@ fn max_new_filters(request: &mut Request, value: Value) -> Result<(), Failure> {
             Some(number) => Some(number),
             None => {
                 console::error("option `max-new-filters' expects a numerical value");
-                return Err(Failure::Said(129));
+                return Err(Failure::Reported(129));
             }
         },
     });

@@ -18,7 +18,7 @@ use store::{
 };
 use sys::by_path;
 
-use super::{Desk, Place, options::Request, progress::Bars, tell};
+use super::{Context, Place, options::Request, progress::Bars, report_notices};
 use crate::{
     session::{input::Input, trace},
     term::{console, failure::Failure, progress::Progress},
@@ -49,7 +49,7 @@ fn trace_filters(options: Option<&FilterOptions>, plan: &Plan) {
     trace::data_json(1, "bloom", "settings", &settings);
 }
 
-impl Desk<'_> {
+impl Context<'_> {
     pub(super) fn write(&self, request: &Request) -> Result<u8, Failure> {
         let sources = [request.reachable, request.stdin_packs, request.stdin_commits];
         if sources.into_iter().filter(|is_given| *is_given).count() > 1 {
@@ -60,7 +60,7 @@ impl Desk<'_> {
         let max_new = self.repo.config_int("commitGraph.maxNewFilters")?;
         let place = self.place(request)?;
         let objects = self.repo.stored_objects();
-        let Some(tips) = self.tips(request, &objects)? else { return Err(Failure::Said(1)) };
+        let Some(tips) = self.tips(request, &objects)? else { return Err(Failure::Reported(1)) };
         let Some(version) = self.version_to_write()? else { return Ok(0) };
         // The old graph is read under the lock, if its directory exists.
         let path = match request.split {
@@ -71,7 +71,7 @@ impl Desk<'_> {
         let lock =
             matches!(by_path::stat(parent), Ok(Some(_))).then(|| files::lock(&path, &self.settings.locks));
         let found = place.sources.find();
-        tell(&found.notices);
+        report_notices(&found.notices);
         let old = found.chain.as_ref();
         let limit = request.max_new_filters.map_or(max_new, |limit| limit.or(Some(NO_LIMIT)));
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());

@@ -119,7 +119,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let objects = Transaction::new(settings.objects(&repo));
     let session = Session { invocation: run, repository: &repo, settings: &settings };
     let oid = commit.write(session, &objects).map_err(|failure| match failure {
-        Failure::Said(_) => Failure::Said(1),
+        Failure::Reported(_) => Failure::Reported(1),
         other => other,
     })?;
     objects.publish()?;

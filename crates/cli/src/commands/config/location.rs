@@ -62,7 +62,7 @@ enum Chosen {
 
 /// Where the command works: the repository, or the configuration without a repository, and the
 /// chosen location.
-pub(super) struct Desk<'a> {
+pub(super) struct Context<'a> {
     pub(super) run: &'a Invocation,
     pub(super) place: &'a Place,
     pub(super) env: Env,
@@ -90,9 +90,9 @@ impl Found<'_> {
     }
 }
 
-impl<'a> Desk<'a> {
-    pub(super) fn new(run: &'a Invocation, place: &'a Place, includes: Option<bool>) -> Desk<'a> {
-        Desk { run, place, env: Env::from(run.env.clone()), includes, chosen: Chosen::Everywhere }
+impl<'a> Context<'a> {
+    pub(super) fn new(run: &'a Invocation, place: &'a Place, includes: Option<bool>) -> Context<'a> {
+        Context { run, place, env: Env::from(run.env.clone()), includes, chosen: Chosen::Everywhere }
     }
 
     /// Selects the location that the command line names.

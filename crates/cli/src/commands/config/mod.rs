@@ -57,15 +57,15 @@ fn is_complete(_: &Survey, args: &[BString]) -> Option<Reason> {
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let job = Job::parse(args)?;
     let place = run.open_any()?;
-    let mut desk = location::Desk::new(run, &place, job.includes);
-    desk.choose(&job.location)?;
+    let mut context = location::Context::new(run, &place, job.includes);
+    context.choose(&job.location)?;
     match &job.action {
-        Action::List => read::list(&desk, &job),
-        Action::Get(get) => read::get(&desk, &job, get),
-        Action::Url { section, key, url } => read::url(&desk, &job, section.as_ref(), key.as_ref(), url),
-        Action::Color { slot, default } => read::color(&desk, slot.as_ref(), default.as_ref()),
-        Action::ColorBool { slot, is_terminal } => read::color_bool(&desk, slot.as_ref(), *is_terminal),
-        Action::Change(change) => write::change(&desk, &job, change),
-        Action::Section { old, new } => write::section(&desk, old.as_ref(), new.as_ref()),
+        Action::List => read::list(&context, &job),
+        Action::Get(get) => read::get(&context, &job, get),
+        Action::Url { section, key, url } => read::url(&context, &job, section.as_ref(), key.as_ref(), url),
+        Action::Color { slot, default } => read::color(&context, slot.as_ref(), default.as_ref()),
+        Action::ColorBool { slot, is_terminal } => read::color_bool(&context, slot.as_ref(), *is_terminal),
+        Action::Change(change) => write::change(&context, &job, change),
+        Action::Section { old, new } => write::section(&context, old.as_ref(), new.as_ref()),
     }
 }

@@ -8,7 +8,7 @@ use sys::Regex;
 
 use super::{
     job::{Get, Job, Values},
-    location::{Desk, Found},
+    location::{Context, Found},
     url::{self, Url},
     value::{self, Given, Kind, Refusal},
 };
@@ -24,9 +24,9 @@ const INVALID_PATTERN: u8 = 6;
 const INVALID_KEY: u8 = 1;
 
 /// Prints all entries. Returns the exit code.
-pub(super) fn list(desk: &Desk<'_>, job: &Job) -> Result<u8, Failure> {
+pub(super) fn list(context: &Context<'_>, job: &Job) -> Result<u8, Failure> {
     unless_paged(job)?;
-    let found = desk.read()?;
+    let found = context.read()?;
     if let Found::Missing(file) = &found {
         let reason = "No such file or directory";
         return Err(Failure::Fatal(text!("unable to read config file '", file.name, "': ", reason)));
@@ -34,11 +34,11 @@ pub(super) fn list(desk: &Desk<'_>, job: &Job) -> Result<u8, Failure> {
     let mut out = Vec::new();
     for entry in found.entries() {
         // A value that does not have the type is left out.
-        match line(desk, job, &given(&entry), '=') {
+        match line(context, job, &given(&entry), '=') {
             Ok(line) => out.extend_from_slice(&line),
             Err(Refusal::Value(Some(message))) if entry.value.is_none() => console::error(message),
             Err(Refusal::Fatal(failure)) if job.kind == Some(Kind::Path) => return Err(failure),
-            Err(Refusal::Unserved) => return Err(unserved(desk)),
+            Err(Refusal::Unserved) => return Err(unserved(context)),
             Err(_) => {}
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn list(desk: &Desk<'_>, job: &Job) -> Result<u8, Failure> {
 }
 
 /// Prints the entries of one name. Returns the exit code.
-pub(super) fn get(desk: &Desk<'_>, job: &Job, get: &Get) -> Result<u8, Failure> {
+pub(super) fn get(context: &Context<'_>, job: &Job, get: &Get) -> Result<u8, Failure> {
     unless_paged(job)?;
     let is_wanted = match names(get) {
         Ok(is_wanted) => is_wanted,
@@ -63,17 +63,17 @@ pub(super) fn get(desk: &Desk<'_>, job: &Job, get: &Get) -> Result<u8, Failure> 
             return Ok(INVALID_PATTERN);
         }
     };
-    let found = desk.read()?;
+    let found = context.read()?;
     let mut lines: Vec<BString> = Vec::new();
     for entry in found.entries() {
         if !is_wanted(entry.key) || !is_selected(Some(entry.value.unwrap_or_default())) {
             continue;
         }
-        match line(desk, job, &given(&entry), ' ') {
+        match line(context, job, &given(&entry), ' ') {
             Ok(line) => lines.push(line),
             Err(Refusal::Absent) => {}
             Err(Refusal::Fatal(failure)) => return Err(failure),
-            Err(Refusal::Unserved) => return Err(unserved(desk)),
+            Err(Refusal::Unserved) => return Err(unserved(context)),
             Err(Refusal::Value(message)) => {
                 let failure = value::bad_line(&entry);
                 if !matches!(failure, Failure::Unserved(_)) {
@@ -85,11 +85,11 @@ pub(super) fn get(desk: &Desk<'_>, job: &Job, get: &Get) -> Result<u8, Failure> 
     }
     if let (true, Some(default)) = (lines.is_empty(), &get.default) {
         let given = Given { key: get.name.as_bstr(), value: Some(default.as_bstr()), entry: None };
-        match line(desk, job, &given, ' ') {
+        match line(context, job, &given, ' ') {
             Ok(line) => lines.push(line),
             Err(Refusal::Absent) => {}
             Err(Refusal::Fatal(failure)) => return Err(failure),
-            Err(Refusal::Unserved) => return Err(unserved(desk)),
+            Err(Refusal::Unserved) => return Err(unserved(context)),
             Err(Refusal::Value(message)) => {
                 message.iter().for_each(console::error);
                 return Err(Failure::Fatal(text!("failed to format default config value: ", default)));
@@ -103,36 +103,36 @@ pub(super) fn get(desk: &Desk<'_>, job: &Job, get: &Get) -> Result<u8, Failure> 
 
 /// Prints the settings for a URL. Returns the exit code.
 pub(super) fn url(
-    desk: &Desk<'_>,
+    context: &Context<'_>,
     job: &Job,
     section: &BStr,
     key: Option<&BString>,
     url: &Url,
 ) -> Result<u8, Failure> {
     unless_paged(job)?;
-    let found = desk.read()?;
+    let found = context.read()?;
     let entries = found.entries();
     let best = url::best(&entries, section, key.map(|key| key.as_bstr()), url);
-    let best = best.map_err(|url::Odd| unserved(desk))?;
+    let best = best.map_err(|url::Odd| unserved(context))?;
     for (name, entry) in &best {
         let given = Given { key: name.as_bstr(), ..given(entry) };
-        match line(desk, job, &given, ' ') {
+        match line(context, job, &given, ' ') {
             Ok(line) => console::out_raw(&line),
             Err(Refusal::Absent) => {}
             Err(Refusal::Value(message)) => message.iter().for_each(console::error),
             Err(Refusal::Fatal(failure)) => return Err(failure),
-            Err(Refusal::Unserved) => return Err(unserved(desk)),
+            Err(Refusal::Unserved) => return Err(unserved(context)),
         }
     }
     Ok(u8::from(best.is_empty()))
 }
 
 /// Prints the escape sequence of a colour. Returns the exit code.
-pub(super) fn color(desk: &Desk<'_>, slot: &BStr, default: Option<&BString>) -> Result<u8, Failure> {
-    let found = desk.read()?;
+pub(super) fn color(context: &Context<'_>, slot: &BStr, default: Option<&BString>) -> Result<u8, Failure> {
+    let found = context.read()?;
     let mut shown = None;
     for entry in found.entries().iter().filter(|entry| entry.key == slot) {
-        let Some(text) = entry.value else { return Err(unserved(desk)) };
+        let Some(text) = entry.value else { return Err(unserved(context)) };
         match color::parse(text) {
             Some(sequence) => shown = Some(sequence),
             None => {
@@ -147,7 +147,7 @@ pub(super) fn color(desk: &Desk<'_>, slot: &BStr, default: Option<&BString>) -> 
     let shown = match (shown, default) {
         (Some(shown), _) => shown,
         (None, None) => BString::default(),
-        (None, Some(default)) => color::parse(default.as_ref()).ok_or_else(|| unserved(desk))?,
+        (None, Some(default)) => color::parse(default.as_ref()).ok_or_else(|| unserved(context))?,
     };
     console::out_raw(&shown);
     Ok(0)
@@ -155,8 +155,12 @@ pub(super) fn color(desk: &Desk<'_>, slot: &BStr, default: Option<&BString>) -> 
 
 /// Determines whether output is coloured. If the caller passes `is_terminal`, the result is
 /// printed; otherwise it is the exit code.
-pub(super) fn color_bool(desk: &Desk<'_>, slot: &BStr, is_terminal: Option<bool>) -> Result<u8, Failure> {
-    let found = desk.read()?;
+pub(super) fn color_bool(
+    context: &Context<'_>,
+    slot: &BStr,
+    is_terminal: Option<bool>,
+) -> Result<u8, Failure> {
+    let found = context.read()?;
     let (mut own, mut diff, mut all) = (None, None, None);
     for entry in found.entries() {
         let field = match entry.key {
@@ -173,7 +177,7 @@ pub(super) fn color_bool(desk: &Desk<'_>, slot: &BStr, is_terminal: Option<bool>
         ColorBool::Always => true,
         ColorBool::Auto => {
             let is_terminal = is_terminal.unwrap_or_else(|| std::io::stdout().is_terminal());
-            is_terminal && !matches!(desk.run.variable("TERM"), None | Some(b"dumb"))
+            is_terminal && !matches!(context.run.variable("TERM"), None | Some(b"dumb"))
         }
     };
     match is_terminal {
@@ -222,9 +226,9 @@ fn unless_paged(job: &Job) -> Result<(), Failure> {
 
 /// Returns the failure for a value that only the real Git can print. Standard input that was read
 /// cannot be read again.
-fn unserved(desk: &Desk<'_>) -> Failure {
+fn unserved(context: &Context<'_>) -> Failure {
     const WHAT: &str = "values of this type";
-    match desk.reads_stdin() {
+    match context.reads_stdin() {
         true => Failure::fatal(format!("{WHAT} are not supported in standard input")),
         false => Failure::Unserved(WHAT),
     }
@@ -294,7 +298,7 @@ pub(super) fn selection(values: &Values) -> Result<ValueTest<'_>, BString> {
 }
 
 /// Returns the text to print for an entry. `separator` is between name and value.
-fn line(desk: &Desk<'_>, job: &Job, given: &Given<'_>, separator: char) -> Result<BString, Refusal> {
+fn line(context: &Context<'_>, job: &Job, given: &Given<'_>, separator: char) -> Result<BString, Refusal> {
     let display = job.display;
     let mut out = BString::default();
     let column_end = if display.nul { 0 } else { b'\t' };
@@ -319,7 +323,7 @@ fn line(desk: &Desk<'_>, job: &Job, given: &Given<'_>, separator: char) -> Resul
     }
     if !display.name_only {
         let text = match job.kind {
-            Some(kind) => Some(value::shown(kind, *given, &desk.env)?),
+            Some(kind) => Some(value::shown(kind, *given, &context.env)?),
             None => given.value.map(BStr::to_owned),
         };
         if let Some(text) = text {

@@ -6,7 +6,7 @@ use store::{Fsync, LockOptions};
 
 use super::{
     job::{Change, Job},
-    location::{Desk, File},
+    location::{Context, File},
     read::{key_message, normalized, selection},
     value,
 };
@@ -25,8 +25,8 @@ const NOTHING_SET: u8 = 5;
 const NO_LOCK: u8 = 255;
 
 /// Changes the entries of one name. Returns the exit code.
-pub(super) fn change(desk: &Desk<'_>, job: &Job, change: &Change) -> Result<u8, Failure> {
-    let file = desk.file_to_write()?;
+pub(super) fn change(context: &Context<'_>, job: &Job, change: &Change) -> Result<u8, Failure> {
+    let file = context.file_to_write()?;
     let name = change.name.as_bstr();
     let value = change.value.as_ref().map(|text| value::stored(job.kind, name, text.as_ref())).transpose()?;
     let key = match normalized(name) {
@@ -46,7 +46,7 @@ pub(super) fn change(desk: &Desk<'_>, job: &Job, change: &Change) -> Result<u8, 
         comment: change.comment.as_ref().map(|comment| comment.as_bstr()),
         all: change.all,
     };
-    let done = rewrite(desk, &file, |before| {
+    let done = rewrite(context, &file, |before| {
         config::change(&before.unwrap_or_default(), &edit, &select).map_err(Stop::Edit)
     })?;
     match done {
@@ -71,15 +71,15 @@ pub(super) fn change(desk: &Desk<'_>, job: &Job, change: &Change) -> Result<u8, 
 }
 
 /// Renames or removes a section. Returns the exit code.
-pub(super) fn section(desk: &Desk<'_>, old: &BStr, new: Option<&BString>) -> Result<u8, Failure> {
-    let file = desk.file_to_write()?;
+pub(super) fn section(context: &Context<'_>, old: &BStr, new: Option<&BString>) -> Result<u8, Failure> {
+    let file = context.file_to_write()?;
     let mut found = 0;
     if let Err(SectionError::Name(_)) = config::rename_section(b"", old, new.map(|new| new.as_ref())) {
         let name = new.map(|new| new.as_bstr()).unwrap_or_default();
         console::error(text!("invalid section name: ", name));
         return Ok(NO_LOCK);
     }
-    let done = rewrite(desk, &file, |before| {
+    let done = rewrite(context, &file, |before| {
         let renamed = config::rename_section(&before.unwrap_or_default(), old, new.map(|new| new.as_ref()));
         let (after, count) = renamed.map_err(|_| Stop::Text)?;
         found = count;
@@ -113,11 +113,11 @@ impl From<store::Error> for Stop {
 }
 
 fn rewrite(
-    desk: &Desk<'_>,
+    context: &Context<'_>,
     file: &File,
     change: impl FnOnce(Option<Vec<u8>>) -> Result<Vec<u8>, Stop>,
 ) -> Result<Result<(), Stop>, Failure> {
-    let options = lock_options(desk.place)?;
+    let options = lock_options(context.place)?;
     Ok(store::config::rewrite(&file.path, &options, &Fsync::default(), change))
 }
 

@@ -109,8 +109,8 @@ struct Counts {
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     if !TABLE.parse(args)?.store(&mut request)?.is_empty() {
-        console::raw(TABLE.help().as_bytes());
-        return Err(Failure::Said(129));
+        console::eprint_raw(TABLE.help().as_bytes());
+        return Err(Failure::Reported(129));
     }
     let repo = run.open()?;
     refused::check(&repo, &[Reader::Every, Reader::Repository])?;
@@ -123,7 +123,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     counts.count_loose(&repo, &request, objects, &shown);
     if request.verbose {
         packs::count(&mut counts, &repo, &objects.join("pack"), &shown.join("pack"));
-        console::complaints(&repo);
+        console::print_object_store_errors(&repo);
     }
     counts.report(&request, &repo);
     Ok(0)

@@ -36,7 +36,7 @@ use crate::{
         reason::Reason,
         record::{Candidate, Command, Group, Revisions, Traits},
         rules::{Setting, When},
-        unseen,
+        scan_messages,
     },
     session::{
         apply,
@@ -47,7 +47,7 @@ use crate::{
             Settings,
             refused::{self, Reader},
         },
-        sparse_index::{self, Fill, Read, Tell},
+        sparse_index::{self, Expansion, ExpansionHint, Read},
     },
     term::{
         console::{self, text},
@@ -102,15 +102,15 @@ fn files(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::parse(Variant::Files, args)?;
     let repo = run.open()?;
     refused::check(&repo, &[Reader::Every, Reader::Repository, Reader::Plumbing])?;
-    let settings = Settings::read(run, &repo)?.for_answers();
+    let settings = Settings::read(run, &repo)?.for_lookups();
     resolve_objects(&repo, &settings, &mut request)?;
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?;
     let specs = pathspecs(run, &repo, &request, &request.words)?;
     must_agree(&request)?;
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
-    let Read { index, before, .. } = load(run, &repo, &settings, &root, Fill::Later)?;
+    let Read { index, before, .. } = load(run, &repo, &settings, &root, Expansion::Later)?;
     let worktree = examine(run, &repo, &root, &index, &specs, &request, request.stage)?;
-    unseen::tell(&index, &specs, &worktree);
+    scan_messages::print(&index, &specs, &worktree);
     let intended = request.intended.unwrap_or(IntentToAdd::Hidden);
     let mut pairs = diff::unstaged(&index, worktree.changes, intended);
     if request.unchanged == Unchanged::Listed {
@@ -131,7 +131,7 @@ fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         &repo,
         &[Reader::Every, Reader::Repository, Reader::Plumbing, Reader::Refs, Reader::Hooks],
     )?;
-    let settings = Settings::read(run, &repo)?.for_answers();
+    let settings = Settings::read(run, &repo)?.for_lookups();
     resolve_objects(&repo, &settings, &mut request)?;
     let (word, words) = request.words.split_first().expect("one is asked for");
     let named = named(run, &repo, &settings, &request, word.as_bstr())?;
@@ -143,12 +143,12 @@ fn index(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         None if request.cached => repo.git_dir(),
         None => return Err(Failure::no_worktree()),
     };
-    console::complaints(&repo);
+    console::print_object_store_errors(&repo);
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
     // Listing unchanged entries needs each file.
-    let fill = if request.unchanged == Unchanged::Listed { Fill::AtOnce } else { Fill::Later };
+    let fill = if request.unchanged == Unchanged::Listed { Expansion::AtOnce } else { Expansion::Later };
     let Read { mut index, before, .. } = load(run, &repo, &settings, &root, fill)?;
-    sparse_index::settle(&repo, &mut index, &|_| Purpose::Compare(tree))?;
+    sparse_index::expand_for(&repo, &mut index, &|_| Purpose::Compare(tree))?;
     let worktree = match request.cached {
         true => Worktree::default(),
         false => examine(run, &repo, &root, &index, &specs, &request, None)?,
@@ -205,9 +205,9 @@ fn load(
     repo: &Repository,
     settings: &Settings,
     root: &Dir,
-    fill: Fill,
+    fill: Expansion,
 ) -> Result<Read, Failure> {
-    let mut read = apply::read_index(repo, settings, root, Tell::Hint, fill)?;
+    let mut read = apply::read_index(repo, settings, root, ExpansionHint::Print, fill)?;
     monitor::refresh(run, repo, settings, &mut read.index)?;
     Ok(read)
 }
@@ -269,7 +269,7 @@ fn tree(repo: &Repository, request: &Request, word: &BStr, oid: ObjectId) -> Res
         false if !repo.objects().contains(&oid) => Failure::Fatal(text!("bad object ", word)),
         false => {
             console::error(text!("bad tree object ", word));
-            Failure::Said(128)
+            Failure::Reported(128)
         }
     })
 }
@@ -394,8 +394,9 @@ fn finish(
     }
     if let Some(scores) = request.rewrites {
         let said;
-        (pairs, said) = rewrites::split(repo, pairs, scores, worktree, request.tells_of_line_ends())?;
-        said.iter().for_each(console::note);
+        (pairs, said) =
+            rewrites::split(repo, pairs, scores, worktree, request.predicts_line_ending_warnings())?;
+        said.iter().for_each(console::eprint_line);
     }
     let (mut skipped, mut uses, mut hashed) = (None, SourceUses::default(), HashSet::new());
     if let Some(detect) = request.detect {
@@ -420,7 +421,7 @@ fn finish(
             hashed: &hashed,
             is_reversed: request.reverse,
             any_selects_all: request.all_if_any,
-            warns: request.tells_of_line_ends(),
+            warns: request.predicts_line_ending_warnings(),
         };
         search(repo, request, needle, &haystack, &mut pairs)?;
     }
@@ -486,7 +487,7 @@ fn search(
         options::Needle::Objects => Needle::Objects(&request.objects),
     };
     let found = pickaxe::find(repo, pairs, needle, haystack)?;
-    found.messages.iter().for_each(console::note);
+    found.messages.iter().for_each(console::eprint_line);
     if !request.all_if_any || !found.pairs.contains(&true) {
         let mut found = found.pairs.into_iter();
         pairs.retain(|_| found.next().unwrap_or(false));

@@ -142,13 +142,13 @@ const COMMON: &[Opt<Set<Line>>] = &[
     .only()
     .native(On),
     Opt::new("--rotate-to <path>", "show a path first", |line: &mut Line, value| {
-        line.request.from = Some((From::First, value.text.unwrap_or_default()));
+        line.request.from = Some((FirstPath::Rotate, value.text.unwrap_or_default()));
         Ok(())
     })
     .only()
     .native(On),
     Opt::new("--skip-to <path>", "show nothing before a path", |line: &mut Line, value| {
-        line.request.from = Some((From::Only, value.text.unwrap_or_default()));
+        line.request.from = Some((FirstPath::Skip, value.text.unwrap_or_default()));
         Ok(())
     })
     .only()
@@ -398,11 +398,11 @@ impl Filter {
 
 /// How to treat the pairs before the path to show first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum FirstPath {
     /// Show them last (`--rotate-to`).
-    First,
+    Rotate,
     /// Omit them (`--skip-to`).
-    Only,
+    Skip,
 }
 
 /// Selects if a file must exist.
@@ -459,7 +459,7 @@ pub(super) struct Request {
     pub(super) all_if_any: bool,
     /// The files of `-O`, of which the last one that exists or must exist is used.
     pub(super) order_files: Vec<(BString, Presence)>,
-    pub(super) from: Option<(From, BString)>,
+    pub(super) from: Option<(FirstPath, BString)>,
     pub(super) ignore_submodules: Option<Ignore>,
     pub(super) intended: Option<IntentToAdd>,
     /// The stage to compare the file of an unmerged path with.
@@ -491,7 +491,7 @@ impl Request {
     /// Returns true if the number of Git's warnings about the line endings of a file is known. It
     /// equals the number of times that Git reads the file, which is unknown during a search for
     /// renames.
-    pub(super) fn tells_of_line_ends(&self) -> bool {
+    pub(super) fn predicts_line_ending_warnings(&self) -> bool {
         self.detect.is_none()
     }
 

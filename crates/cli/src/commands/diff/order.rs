@@ -9,7 +9,7 @@ use format::wildmatch::{Mode, wildmatch};
 use repo::Repository;
 use sys::{Refused, UserPath};
 
-use super::options::{From, Presence, Request};
+use super::options::{FirstPath, Presence, Request};
 use crate::{
     session::invocation::Invocation,
     term::{console::text, failure::Failure, text::os_error},
@@ -40,7 +40,7 @@ pub(super) fn arrange(
             return Err(Failure::Fatal(text!("No such path '", path, "' in the diff")));
         };
         pairs.rotate_left(at);
-        if *from == From::Only {
+        if *from == FirstPath::Skip {
             pairs.truncate(pairs.len() - at);
         }
     }

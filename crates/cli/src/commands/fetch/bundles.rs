@@ -6,13 +6,13 @@ use engine::{
     fetch::remote::Remote,
 };
 
-use super::desk::Desk;
+use super::context::FetchContext;
 use crate::term::{
     console::{self, text},
     failure::Failure,
 };
 
-impl Desk<'_> {
+impl FetchContext<'_> {
     /// Fetches the bundles. Returns true if there may be new objects and refs.
     pub(super) fn fetch_bundles(&self) -> Result<bool, Failure> {
         let Some(uri) = self.repo.config_str("fetch.bundleURI").filter(|uri| !uri.is_empty()) else {

@@ -14,7 +14,7 @@ use engine::{
 };
 use repo::{LazyFetch, OpenOptions, Place, Promised, Repository, objects::Contents};
 
-use super::{desk::Desk, options::Request, report, table::Form};
+use super::{context::FetchContext, options::Request, report, table::Form};
 use crate::{
     session::{
         invocation::{Invocation, Program},
@@ -72,10 +72,11 @@ impl Fetcher {
         };
         let action = BString::default();
         let form = Form::Full;
-        let desk = Desk { run: &run, repo: &repo, settings: &settings, request: &request, action, form };
+        let context =
+            FetchContext { run: &run, repo: &repo, settings: &settings, request: &request, action, form };
         let remote = Remote::load(&repo, wanted.remote).map_err(report::of_remote)?;
-        desk.promised(&remote, wanted.objects)?;
-        desk.maintain()
+        context.promised(&remote, wanted.objects)?;
+        context.maintain()
     }
 }
 
@@ -98,7 +99,7 @@ impl LazyFetch for Fetcher {
         match self.try_fetch(wanted) {
             Ok(()) => true,
             Err(failure) => {
-                failure.say();
+                failure.print();
                 false
             }
         }

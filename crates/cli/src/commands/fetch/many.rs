@@ -12,7 +12,7 @@ use std::{
 use bstr::{BStr, BString};
 use engine::fetch::fetch_head::FetchHead;
 
-use super::{desk::Desk, options::Recurse, report, which::Words};
+use super::{context::FetchContext, options::Recurse, remote_selection::Words, report};
 use crate::{
     session::settings,
     term::{
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-impl Desk<'_> {
+impl FetchContext<'_> {
     /// Fetches from each of the remotes. Returns the exit code.
     pub(super) fn many(&self, remotes: &[BString]) -> Result<u8, Failure> {
         let request = self.request;
@@ -53,12 +53,12 @@ impl Desk<'_> {
             Err(_) => return Err(Failure::fatal("fetch.parallel cannot be negative")),
         };
         match jobs {
-            1 => self.in_turn(remotes),
-            _ => self.side_by_side(remotes, jobs),
+            1 => self.in_sequence(remotes),
+            _ => self.in_parallel(remotes, jobs),
         }
     }
 
-    fn in_turn(&self, remotes: &[BString]) -> Result<u8, Failure> {
+    fn in_sequence(&self, remotes: &[BString]) -> Result<u8, Failure> {
         let mut code = 0;
         for remote in remotes {
             self.announce(remote);
@@ -72,7 +72,7 @@ impl Desk<'_> {
         Ok(code)
     }
 
-    fn side_by_side(&self, remotes: &[BString], jobs: usize) -> Result<u8, Failure> {
+    fn in_parallel(&self, remotes: &[BString], jobs: usize) -> Result<u8, Failure> {
         let (mut waiting, mut running) = (remotes.iter(), Vec::new());
         let mut code = 0;
         loop {
@@ -92,7 +92,13 @@ impl Desk<'_> {
             if !status.success() {
                 self.run.interrupt.check()?;
                 let number = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-                console::note(text!("could not fetch '", remote, "' (exit code: ", number.to_string(), ")"));
+                console::eprint_line(text!(
+                    "could not fetch '",
+                    remote,
+                    "' (exit code: ",
+                    number.to_string(),
+                    ")"
+                ));
                 code = 1;
             }
         }
@@ -197,7 +203,7 @@ impl Output {
         drop(texts);
         console::out_raw(&out);
         console::flush();
-        console::raw(&err);
+        console::eprint_raw(&err);
         self.child.wait()
     }
 }

@@ -6,19 +6,19 @@
 //! through `lazy.rs`.
 
 mod bundles;
-mod desk;
+mod context;
 mod lazy;
 mod many;
 mod obstacles;
 mod one;
 mod options;
 mod partial;
+mod remote_selection;
 mod report;
 mod restrict;
 mod submodules;
 mod table;
 mod upstream;
-mod which;
 
 use bstr::{BString, ByteSlice as _};
 use engine::fetch::negotiate::Algorithm;
@@ -26,7 +26,7 @@ use engine::fetch::negotiate::Algorithm;
 pub(crate) use self::lazy::Fetcher;
 
 use self::{
-    desk::Desk,
+    context::FetchContext,
     options::{Request, TABLE},
     table::Form,
 };
@@ -73,24 +73,32 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     // Git rejects an invalid value before it looks up the remote.
     Algorithm::load(&repo)?;
     let action = action(run, args);
-    let desk =
-        Desk { run, repo: &repo, settings: &settings, request: &request, action: action.clone(), form };
-    let repo = match desk.fetch_bundles()? {
+    let context = FetchContext {
+        run,
+        repo: &repo,
+        settings: &settings,
+        request: &request,
+        action: action.clone(),
+        form,
+    };
+    let repo = match context.fetch_bundles()? {
         // The bundles' objects and refs count from now on.
         true => &repo.open_again()?,
         false => &repo,
     };
-    let desk = Desk { run, repo, settings: &settings, request: &request, action, form };
-    let code = match which::which(&desk, &words)? {
-        which::Which::One(remote, _) if request.negotiate_only => return desk.negotiate_only(&remote),
-        which::Which::Many(_) if request.negotiate_only => {
+    let context = FetchContext { run, repo, settings: &settings, request: &request, action, form };
+    let code = match remote_selection::select(&context, &words)? {
+        remote_selection::RemoteSelection::One(remote, _) if request.negotiate_only => {
+            return context.negotiate_only(&remote);
+        }
+        remote_selection::RemoteSelection::Many(_) if request.negotiate_only => {
             return Err(Failure::fatal("must supply remote when using --negotiate-only"));
         }
-        which::Which::One(remote, refspecs) => desk.one(&remote, &refspecs)?,
-        which::Which::Many(remotes) => desk.many(&remotes)?,
+        remote_selection::RemoteSelection::One(remote, refspecs) => context.one(&remote, &refspecs)?,
+        remote_selection::RemoteSelection::Many(remotes) => context.many(&remotes)?,
     };
-    desk.write_commit_graph()?;
-    desk.maintain()?;
+    context.write_commit_graph()?;
+    context.maintain()?;
     Ok(code)
 }
 

@@ -9,10 +9,10 @@ use repo::{
 };
 
 use super::{
-    desk::Desk,
+    context::FetchContext,
     options::leading_number,
+    remote_selection::Words,
     report::{self, Reporter},
-    which::Words,
 };
 use crate::{
     session::{
@@ -28,14 +28,14 @@ const WHOLE: u32 = 0x7fff_ffff;
 /// Git's exit code (-1) if a server does not support negotiation without a fetch.
 const NOT_NEGOTIATED: u8 = 255;
 
-impl Desk<'_> {
+impl FetchContext<'_> {
     /// Fetches from the remote `name`. Returns the exit code.
     pub(super) fn one(&self, name: &BString, words: &Words) -> Result<u8, Failure> {
         if self.become_partial(name)? {
             // The repository is a partial clone from now on.
             let repo = self.repo.open_again()?;
             let action = self.action.clone();
-            return Desk { repo: &repo, action, ..*self }.fetch_one(name, words);
+            return FetchContext { repo: &repo, action, ..*self }.fetch_one(name, words);
         }
         self.fetch_one(name, words)
     }
@@ -99,7 +99,7 @@ impl Desk<'_> {
             }
             Err(error @ (fetch::Error::NegotiationVersion | fetch::Error::NoWaitForDone)) => {
                 console::warning(error.to_string());
-                Err(Failure::Said(NOT_NEGOTIATED))
+                Err(Failure::Reported(NOT_NEGOTIATED))
             }
             Err(error) => Err(report::failure(self.run, error)),
         })
@@ -111,7 +111,7 @@ impl Desk<'_> {
         remote: &Remote,
         work: impl FnOnce(Context<'_>, &Reporter<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let Desk { run, repo, settings, .. } = self;
+        let FetchContext { run, repo, settings, .. } = self;
         let refs = settings.refs(repo)?;
         let meter = Meter::default();
         let receiving = Display::new(receiving::Form::of_fetch(self.shows_progress()), &meter);
@@ -141,7 +141,7 @@ impl Desk<'_> {
     }
 
     fn options(&self, remote: &mut Remote, words: &Words) -> Result<Options, Failure> {
-        let Desk { repo, request, .. } = self;
+        let FetchContext { repo, request, .. } = self;
         let parse = |texts: &[BString]| -> Result<Vec<Refspec>, Failure> {
             let parsed = texts.iter().map(|text| Refspec::parse(text.as_bstr(), repo.hash()));
             parsed.collect::<Result<_, _>>().map_err(|error| Failure::fatal(error.to_string()))
@@ -212,7 +212,7 @@ impl Desk<'_> {
             tracer: packets::tracer(self.run).map(|tracer| tracer.0),
             interrupt: Some(self.run.interrupt.shared()),
             remote: remote.is_configured.then(|| remote.name.clone()),
-            voice: (request.verbosity > 0).then_some(console::piece),
+            voice: (request.verbosity > 0).then_some(console::eprint),
         }
     }
 

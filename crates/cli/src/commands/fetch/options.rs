@@ -14,7 +14,7 @@ use crate::term::{
     failure::Failure,
 };
 
-/// Which submodules are fetched.
+/// RemoteSelection submodules are fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Recurse {
     /// As configured.

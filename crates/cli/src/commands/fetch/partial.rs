@@ -4,10 +4,10 @@ use bstr::{BString, ByteSlice as _};
 use engine::clone::Filter;
 use format::config::Edit;
 
-use super::desk::Desk;
+use super::context::FetchContext;
 use crate::term::{console, failure::Failure};
 
-impl Desk<'_> {
+impl FetchContext<'_> {
     /// Returns the filter for a remote in the form of the protocol: that of the command line, else
     /// the configured one of an earlier fetch with a filter. A configured value that is not a
     /// filter counts as none.

@@ -15,7 +15,7 @@ use engine::fetch::{
 use repo::Repository;
 
 use super::{
-    desk::Desk,
+    context::FetchContext,
     table::{Form, Table, summary_width},
 };
 use crate::{
@@ -48,24 +48,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<'a> Reporter<'a> {
     pub(super) fn new(
-        desk: &'a Desk<'a>,
+        context: &'a FetchContext<'a>,
         remote: &Remote,
         form: Form,
         receiving: &'a Display<'a>,
     ) -> Reporter<'a> {
-        let run = desk.run;
+        let run = context.run;
         let is_dumb = matches!(run.variable("TERM"), None | Some(b"dumb"));
-        let url = engine::fetch::shown_url(&repo::wire::Client::of(desk.repo).url(remote.url()));
+        let url = engine::fetch::shown_url(&repo::wire::Client::of(context.repo).url(remote.url()));
         Reporter {
-            repo: desk.repo,
-            settings: desk.settings,
+            repo: context.repo,
+            settings: context.settings,
             columns: output::line_width(run) + 1,
-            is_dry: desk.request.dry_run,
-            verbosity: desk.request.verbosity,
-            table: Mutex::new(Table::new(form, url, desk.request.verbosity)),
+            is_dry: context.request.dry_run,
+            verbosity: context.request.verbosity,
+            table: Mutex::new(Table::new(form, url, context.request.verbosity)),
             sideband: Mutex::new(Sideband::new(progress::has_terminal() && !is_dumb)),
             receiving,
-            is_quiet: desk.request.verbosity < 0,
+            is_quiet: context.request.verbosity < 0,
         }
     }
 
@@ -76,12 +76,20 @@ impl<'a> Reporter<'a> {
             Event::Dangling(refs) if !self.is_quiet => {
                 let words = if self.is_dry { "will become" } else { "has become" };
                 for (name, target) in refs {
-                    console::note(text!("   ", name, " ", words, " dangling after ", target, " was deleted"));
+                    console::eprint_line(text!(
+                        "   ",
+                        name,
+                        " ",
+                        words,
+                        " dangling after ",
+                        target,
+                        " was deleted"
+                    ));
                 }
             }
             Event::Dangling(_) => {}
             Event::Received => self.receiving.finish(),
-            Event::Remote(bytes) => console::raw(&lock(&self.sideband).push(bytes)),
+            Event::Remote(bytes) => console::eprint_raw(&lock(&self.sideband).push(bytes)),
             Event::Warning(message) => console::warning(message),
             Event::Error(message) => console::error(message),
             Event::OtherHead { remote, theirs, ours } => self.other_head(remote, theirs, ours),
@@ -131,7 +139,7 @@ impl<'a> Reporter<'a> {
 
     /// Ends incomplete lines.
     pub(super) fn finish(&self) {
-        console::raw(&lock(&self.sideband).finish());
+        console::eprint_raw(&lock(&self.sideband).finish());
     }
 
     /// Prints the table.
@@ -180,7 +188,7 @@ pub(super) fn failure(run: &Invocation, error: Error) -> Failure {
         | Error::Prerequisites(_)
         | Error::Unconnected => Failure::Error(message.into(), 1),
         // The remote helper has printed its error.
-        Error::Wire(repo::wire::Error::HelperFailed) => Failure::Said(128),
+        Error::Wire(repo::wire::Error::HelperFailed) => Failure::Reported(128),
         Error::Refs(error) => Failure::fatal(message).advised(error.advice()).plain(),
         _ => Failure::fatal(message),
     }

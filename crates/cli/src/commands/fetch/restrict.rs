@@ -8,13 +8,13 @@ use format::{
     wildmatch::{Mode, wildmatch},
 };
 
-use super::desk::Desk;
+use super::context::FetchContext;
 use crate::term::{
     console::{self, text},
     failure::Failure,
 };
 
-impl Desk<'_> {
+impl FetchContext<'_> {
     /// Returns the objects that the command line or `remote.<name>.negotiationRestrict` name;
     /// `None` without any restriction.
     pub(super) fn negotiation_tips(&self, remote: &Remote) -> Result<Option<Vec<ObjectId>>, Failure> {

@@ -91,7 +91,7 @@ impl Table {
             return;
         }
         if !self.is_begun {
-            console::note(text!("From ", self.url));
+            console::eprint_line(text!("From ", self.url));
             self.is_begun = true;
         }
         let mut line = text!(" ", update.flag.symbol().to_string(), " ", update.summary, " ");
@@ -108,7 +108,7 @@ impl Table {
         if let Some(reason) = update.reason {
             line.extend_from_slice(&text!("  (", reason, ")"));
         }
-        console::note(line);
+        console::eprint_line(line);
     }
 }
 

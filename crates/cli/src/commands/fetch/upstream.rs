@@ -10,7 +10,7 @@ use engine::{
     switch::tracking::Upstream,
 };
 
-use super::desk::Desk;
+use super::context::FetchContext;
 use crate::{
     commands::upstream,
     term::{
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-impl Desk<'_> {
+impl FetchContext<'_> {
     /// Makes the fetched branch that is marked for merging the upstream of the current branch.
     pub(super) fn set_upstream(&self, remote: &Remote, done: &Report) -> Result<(), Failure> {
         let mut merged =

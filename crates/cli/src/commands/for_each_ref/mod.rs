@@ -86,7 +86,7 @@ fn files(candidate: &Candidate<'_>) -> Vec<Reason> {
 fn objects(candidate: &Candidate<'_>) -> Vec<Reason> {
     let Some(survey) = candidate.survey else { return Vec::new() };
     let repo = candidate.repo();
-    let judge = |given: &Given| {
+    let reason = |given: &Given| {
         let word = given.value.as_ref().filter(|_| OBJECTS.contains(&given.name))?.as_bstr();
         let id = match repo.resolve(word) {
             Ok(Some(id)) if !word.starts_with(b":") => Some(id),
@@ -101,7 +101,7 @@ fn objects(candidate: &Candidate<'_>) -> Vec<Reason> {
             None => Some(Reason::repository(format!("'{word}' may be no object"))),
         }
     };
-    survey.options.iter().filter_map(judge).collect()
+    survey.options.iter().filter_map(reason).collect()
 }
 
 /// Detects an ambiguous name, of which Git warns.

@@ -162,8 +162,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         names: Vec::new(),
     };
     let hashed = hashing.all(&files);
-    let told = hashing.tell();
-    hashed.and(told).map(|()| 0)
+    let published = hashing.publish();
+    hashed.and(published).map(|()| 0)
 }
 
 /// The state of a run.
@@ -232,7 +232,7 @@ impl Hashing<'_> {
             let place = self.repo.base_dir().join(sys::os_str(&named));
             self.file(&place, named.as_bstr(), path)?;
             if !input.is_at_hand(b'\n') {
-                self.tell()?;
+                self.publish()?;
             }
         }
         Ok(())
@@ -282,7 +282,7 @@ impl Hashing<'_> {
             Some(path) => {
                 let worker = self.worker()?;
                 let result = worker.to_git(path.as_bstr(), &content, &mut converted);
-                worker.take_messages().iter().for_each(console::note);
+                worker.take_messages().iter().for_each(console::eprint_line);
                 result?
             }
             None => &content,
@@ -347,7 +347,7 @@ impl Hashing<'_> {
     }
 
     /// Publishes objects, and prints their names.
-    fn tell(&mut self) -> Result<(), Failure> {
+    fn publish(&mut self) -> Result<(), Failure> {
         if let Some(objects) = self.objects.take() {
             objects.publish()?;
         }

@@ -113,7 +113,7 @@ fn partial(candidate: &Candidate<'_>) -> Vec<Reason> {
 const UNSERVED: Failure = Failure::Unserved("these words of index-pack");
 
 /// The values that all steps share.
-struct Desk<'a> {
+struct Context<'a> {
     run: &'a Invocation,
     place: &'a Place,
     request: Request,
@@ -134,15 +134,15 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     let request = words::parse(args).map_err(|_| UNSERVED)?;
     let place = run.open_any()?;
-    let desk = Desk::new(run, &place, request)?;
-    match &desk.request.pack {
-        Some(pack) => desk.file(pack),
-        None => desk.stdin(),
+    let context = Context::new(run, &place, request)?;
+    match &context.request.pack {
+        Some(pack) => context.file(pack),
+        None => context.stdin(),
     }
 }
 
-impl<'a> Desk<'a> {
-    fn new(run: &'a Invocation, place: &'a Place, request: Request) -> Result<Desk<'a>, Failure> {
+impl<'a> Context<'a> {
+    fn new(run: &'a Invocation, place: &'a Place, request: Request) -> Result<Context<'a>, Failure> {
         let config: &dyn Config = match place {
             Place::Repository(repo) => {
                 refused::check(repo, &[Reader::Every])?;
@@ -182,7 +182,7 @@ impl<'a> Desk<'a> {
             }
             None => None,
         };
-        Ok(Desk {
+        Ok(Context {
             checker,
             threads: request
                 .threads
@@ -315,7 +315,7 @@ impl<'a> Desk<'a> {
     /// Reports flaws of the objects, before any file is written.
     fn validate(&self) -> Result<(), indexing::Error> {
         let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
-        checker.verdict(&mut say)?;
+        checker.verdict(&mut print_line)?;
         Ok(checker.links(&repo.stored_objects())?)
     }
 
@@ -337,7 +337,7 @@ impl<'a> Desk<'a> {
     /// Runs the checks that need the finished pack.
     fn finish_checks(&self) -> Result<(), Failure> {
         let (Some(checker), Place::Repository(repo)) = (&self.checker, self.place) else { return Ok(()) };
-        let missing = checker.finish(&repo.stored_objects(), Absent::Reported, &mut say);
+        let missing = checker.finish(&repo.stored_objects(), Absent::Reported, &mut print_line);
         let missing = missing.map_err(|error| self.failure(error.into()))?;
         missing.iter().for_each(|oid| console::out(oid.to_string()));
         Ok(())
@@ -390,7 +390,7 @@ impl<'a> Desk<'a> {
 }
 
 /// Prints a flaw of an object.
-fn say(line: &Line) {
+fn print_line(line: &Line) {
     match line {
         Line::Error(text) => console::error(text),
         Line::Warning(text) => console::warning(text),

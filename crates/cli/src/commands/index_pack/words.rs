@@ -64,7 +64,7 @@ pub(super) fn parse(args: &[BString]) -> Result<Request, Reason> {
             _ => request.with_value(word.as_bstr()).ok_or_else(unserved)?,
         }
     }
-    request.judge()
+    request.validate()
 }
 
 impl Request {
@@ -113,7 +113,7 @@ impl Request {
     }
 
     /// Leaves combinations to Git that it refuses, or that are rarely used.
-    fn judge(self) -> Result<Request, Reason> {
+    fn validate(self) -> Result<Request, Reason> {
         let rare = match &self {
             Request { pack: None, stdin: false, .. } => "no pack",
             Request { pack: Some(_), stdin: true, .. } => "--stdin with a name",

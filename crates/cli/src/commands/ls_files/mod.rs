@@ -40,7 +40,7 @@ use crate::{
         invocation::Invocation,
         monitor,
         settings::Settings,
-        sparse_index::{self, Fill, Read, Tell},
+        sparse_index::{self, Expansion, ExpansionHint, Read},
         submodules, trace,
     },
     term::{
@@ -85,14 +85,15 @@ fn other_sources(candidate: &Candidate<'_>) -> Vec<Reason> {
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let request = Request::parse(args)?;
     let repo = run.open()?;
-    let settings = Settings::read(run, &repo)?.for_answers();
+    let settings = Settings::read(run, &repo)?.for_lookups();
     if request.needs_worktree() && repo.work_tree().is_none() {
         return Err(Failure::no_worktree());
     }
-    request.judge_recursion()?;
+    request.validate_recursion()?;
     let top = repo.work_tree().unwrap_or(repo.git_dir());
     let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
-    let Read { mut index, .. } = apply::read_index(&repo, &settings, &root, Tell::Hint, Fill::Asked)?;
+    let Read { mut index, .. } =
+        apply::read_index(&repo, &settings, &root, ExpansionHint::Print, Expansion::IndexOnly)?;
     // Without monitor data in the index, a query has no use.
     if request.asks_monitor() && index.fsmonitor.is_some() {
         monitor::refresh(run, &repo, &settings, &mut index)?;
@@ -106,7 +107,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
         specs = paths::parse_or_here_by(run, &repo, &request.paths, index)?;
     }
-    request.judge()?;
+    request.validate()?;
     let mut list = List {
         run,
         repo: &repo,
@@ -139,7 +140,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if unmatched.is_empty() {
         return Ok(0);
     }
-    console::note("Did you forget to 'git add'?");
+    console::eprint_line("Did you forget to 'git add'?");
     Ok(1)
 }
 
@@ -169,8 +170,8 @@ impl List<'_> {
     /// Expands a sparse index, where Git's is expanded.
     fn fill(&mut self) -> Result<(), Failure> {
         if self.index.sparse {
-            sparse_index::expanded(self.repo, self.settings, &self.index, Tell::Hint)?;
-            sparse_index::fill(self.repo, &mut self.index)?;
+            sparse_index::report_expansion(self.repo, self.settings, &self.index, ExpansionHint::Print)?;
+            sparse_index::expand(self.repo, &mut self.index)?;
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ use crate::{
         invocation::Invocation,
         monitor,
         settings::Settings,
-        sparse_index::{Fill, Tell},
+        sparse_index::{Expansion, ExpansionHint},
         submodules::{self, Submodules},
     },
     term::{
@@ -114,7 +114,8 @@ impl Recursion<'_> {
         let settings = Settings::read(self.run, submodule)?;
         let top = submodule.work_tree().unwrap_or(submodule.git_dir());
         let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
-        let mut index = apply::read_index(submodule, &settings, &root, Tell::Hint, Fill::AtOnce)?.index;
+        let mut index =
+            apply::read_index(submodule, &settings, &root, ExpansionHint::Print, Expansion::AtOnce)?.index;
         if self.request.asks_monitor() && index.fsmonitor.is_some() {
             monitor::refresh_submodule(
                 self.run,

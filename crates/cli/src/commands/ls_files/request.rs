@@ -246,7 +246,7 @@ impl Request {
     }
 
     /// Refuses combinations that Git does not support with submodules.
-    pub(super) fn judge_recursion(&self) -> Result<(), Failure> {
+    pub(super) fn validate_recursion(&self) -> Result<(), Failure> {
         let Request { deleted, others, unmerged, killed, modified, resolve_undo, .. } = *self;
         if !self.recurse {
             return Ok(());
@@ -270,7 +270,7 @@ impl Request {
     }
 
     /// Checks the rules that Git checks after it parsed the pathspecs.
-    pub(super) fn judge(&self) -> Result<(), Failure> {
+    pub(super) fn validate(&self) -> Result<(), Failure> {
         let excludes = self.rules.iter().any(|rule| !matches!(rule, Rule::PerDirectory(None)));
         if self.ignored && !self.others && !self.cached {
             return Err(Failure::fatal("ls-files -i must be used with either -o or -c"));

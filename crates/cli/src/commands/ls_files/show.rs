@@ -67,7 +67,7 @@ impl<'a> Show<'a> {
         self.line_ends("", index, path)?;
         self.name(path);
         self.end();
-        self.listing.relieve()
+        self.listing.flush_if_full()
     }
 
     pub(super) fn entry(&mut self, tag: &str, index: &Index, entry: &Entry) -> Result<(), Failure> {
@@ -93,7 +93,7 @@ impl<'a> Show<'a> {
         if self.request.debug {
             self.debug(entry);
         }
-        self.listing.relieve()
+        self.listing.flush_if_full()
     }
 
     /// Lists a stage of a resolved conflict.
@@ -110,7 +110,7 @@ impl<'a> Show<'a> {
         self.object(self.repo, mode, oid, stage)?;
         self.name(path);
         self.end();
-        self.listing.relieve()
+        self.listing.flush_if_full()
     }
 
     /// Appends the tag. It is in lower case if the entry is assumed unchanged, or valid for the

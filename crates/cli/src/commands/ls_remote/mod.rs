@@ -202,7 +202,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let found = refs(&client, &url, &options, &request).map_err(|error| remote::failure(run, error))?;
     if words.is_empty() && !request.quiet {
-        console::note(text!("From ", url.text));
+        console::eprint_line(text!("From ", url.text));
     }
     let lines = lines(found, &request, words.get(1..).unwrap_or_default());
     print(&lines, &request)?;
@@ -270,7 +270,7 @@ fn print(lines: &[Line], request: &Request) -> Result<(), Failure> {
             buffer.extend_from_slice(&text!("ref: ", target, "\t", line.name, "\n"));
         }
         buffer.extend_from_slice(&text!(line.oid.to_string(), "\t", line.name, "\n"));
-        listing.relieve()?;
+        listing.flush_if_full()?;
     }
     listing.write("standard output")
 }

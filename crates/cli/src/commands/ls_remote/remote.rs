@@ -107,8 +107,8 @@ pub(super) fn failure(run: &Invocation, error: wire::Error) -> Failure {
     }
     match error {
         wire::Error::Unsupported(_) => Failure::Unserved("this remote helper"),
-        wire::Error::HelperFailed => Failure::Said(128),
-        wire::Error::Failed => Failure::Said(1),
+        wire::Error::HelperFailed => Failure::Reported(128),
+        wire::Error::Failed => Failure::Reported(1),
         other => {
             let cause =
                 std::error::Error::source(&other).and_then(|cause| cause.downcast_ref::<std::io::Error>());

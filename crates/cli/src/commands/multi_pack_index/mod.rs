@@ -81,14 +81,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::Unserved("bitmaps and layers of multi-pack-indexes"));
     }
     let shows = request.progress.unwrap_or_else(progress::has_terminal);
-    let desk = Desk { run, repo: &repo, settings: &settings, pack_dir: &pack_dir, shows };
+    let context = Context { run, repo: &repo, settings: &settings, pack_dir: &pack_dir, shows };
     match rest.first().map(|name| name.as_slice()) {
-        Some(b"write") => desk.write(&request),
-        Some(b"verify") => desk.verify(),
-        Some(b"expire") => desk.expire(),
+        Some(b"write") => context.write(&request),
+        Some(b"verify") => context.verify(),
+        Some(b"expire") => context.expire(),
         _ => {
-            console::raw(TABLE.help().as_bytes());
-            Err(Failure::Said(129))
+            console::eprint_raw(TABLE.help().as_bytes());
+            Err(Failure::Reported(129))
         }
     }
 }
@@ -96,7 +96,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 /// Git's exit code (-1) for a failure.
 const FAILED: u8 = 255;
 
-struct Desk<'a> {
+struct Context<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
     settings: &'a Settings,
@@ -111,7 +111,7 @@ struct Plan<'m> {
     version: u8,
 }
 
-impl Desk<'_> {
+impl Context<'_> {
     fn progress(&self, title: &'static str) -> Progress {
         Progress::new(title, self.shows, self.settings.progress_delay)
     }
@@ -140,7 +140,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Like [`Desk::load`], but `None` if the configuration disables the file.
+    /// Like [`Context::load`], but `None` if the configuration disables the file.
     fn load_if_used(&self) -> Result<Option<Midx<Map>>, Failure> {
         let is_used = self.repo.config_bool("core.multiPackIndex")?.unwrap_or(true);
         if is_used { self.load() } else { Ok(None) }
@@ -179,7 +179,7 @@ impl Desk<'_> {
         let packs = match self.find(old.as_ref(), include.as_deref()) {
             Err(midx::Error::NoPack(number)) => {
                 console::error(midx::Error::NoPack(number).to_string());
-                return Err(Failure::Said(FAILED));
+                return Err(Failure::Reported(FAILED));
             }
             found => found.map_err(|error| Failure::fatal(error.to_string()))?,
         };
@@ -199,7 +199,7 @@ impl Desk<'_> {
                 Preference::Empty(path) => {
                     let path = path.display();
                     console::error(format!("cannot select preferred pack {path} with no objects"));
-                    return Err(Failure::Said(FAILED));
+                    return Err(Failure::Reported(FAILED));
                 }
             }
         }
@@ -222,11 +222,11 @@ impl Desk<'_> {
     ) -> Result<Packs<'m>, midx::Error> {
         let progress = self.progress("Adding packfiles to multi-pack-index");
         let mut found = 0;
-        let mut tell = |notice| match notice {
+        let mut report = |notice| match notice {
             Notice::Error(message) => console::error(message),
             Notice::Warning(message) => console::warning(message),
         };
-        let packs = Packs::find(self.pack_dir, old, include, &mut tell, &mut || {
+        let packs = Packs::find(self.pack_dir, old, include, &mut report, &mut || {
             found += 1;
             progress.update(found, 0);
         })?;
@@ -242,7 +242,7 @@ impl Desk<'_> {
         let names = merged.pack_names();
         if names.is_empty() {
             console::error("no pack files to index.");
-            return Err(Failure::Said(FAILED));
+            return Err(Failure::Reported(FAILED));
         }
         if let Some(pack) = merged.needed_but_dropped() {
             return Err(Failure::fatal(format!("pack '{}' is still needed", pack.display())));
@@ -291,7 +291,7 @@ impl Desk<'_> {
         let packs = match self.find(Some(&old), None) {
             Err(midx::Error::NoPack(number)) => {
                 console::error(midx::Error::NoPack(number).to_string());
-                return Err(Failure::Said(FAILED));
+                return Err(Failure::Reported(FAILED));
             }
             found => found.map_err(|error| Failure::fatal(error.to_string()))?,
         };
@@ -310,7 +310,7 @@ impl Desk<'_> {
             return match by_path::stat_followed(&self.pack_dir.midx()) {
                 Ok(Some(_)) => {
                     console::error("multi-pack-index file exists, but failed to parse");
-                    Err(Failure::Said(1))
+                    Err(Failure::Reported(1))
                 }
                 _ => Ok(0),
             };
@@ -335,11 +335,11 @@ impl Desk<'_> {
         if verdict.unusable_pack {
             return Err(Failure::Unserved("packs that cannot be used"));
         }
-        verdict.lines.iter().for_each(console::note);
+        verdict.lines.iter().for_each(console::eprint_line);
         match verdict.fatal {
             Some(error) => Err(Failure::fatal(error.to_string())),
             None if verdict.lines.is_empty() => Ok(0),
-            None => Err(Failure::Said(1)),
+            None => Err(Failure::Reported(1)),
         }
     }
 }

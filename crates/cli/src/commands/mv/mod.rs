@@ -103,8 +103,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let rest = TABLE.parse(args)?.store(&mut request)?;
     if rest.len() < 2 {
-        console::raw(TABLE.help().as_bytes());
-        return Err(Failure::Said(129));
+        console::eprint_raw(TABLE.help().as_bytes());
+        return Err(Failure::Reported(129));
     }
     let repo = run.open()?;
     let root = repo.work_tree().ok_or_else(Failure::no_worktree)?;

@@ -77,8 +77,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     if !TABLE.parse(args)?.store(&mut request)?.is_empty() {
         console::report("fatal", "too many arguments\n");
-        console::raw(TABLE.help().as_bytes());
-        return Err(Failure::Said(129));
+        console::eprint_raw(TABLE.help().as_bytes());
+        return Err(Failure::Reported(129));
     }
     let repo = run.open()?;
     let visible = request.quiet.map_or_else(progress::has_terminal, |quiet| !quiet);
@@ -102,7 +102,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         progress.update(usize::from(number) + 1, DIRECTORIES);
     }
     progress.finish(DIRECTORIES, DIRECTORIES);
-    console::complaints(&repo);
+    console::print_object_store_errors(&repo);
     Ok(0)
 }
 

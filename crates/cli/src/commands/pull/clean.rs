@@ -64,5 +64,5 @@ fn require_clean(session: Session<'_>, head: Option<ObjectId>) -> Result<(), Fai
         (false, false) => console::error(format!("{action}: Your index contains uncommitted changes.")),
     }
     console::error("Please commit or stash them.");
-    Err(Failure::Said(128))
+    Err(Failure::Reported(128))
 }

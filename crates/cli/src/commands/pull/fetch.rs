@@ -12,7 +12,7 @@ pub(super) fn run(session: Session<'_>, mut args: Vec<BString>, words: &[BString
     match (fetch::COMMAND.run)(&run, &args) {
         Err(failure @ Failure::Signal(_)) => Err(failure),
         Err(failure) => {
-            failure.say();
+            failure.print();
             Ok(failure.code())
         }
         done => done,

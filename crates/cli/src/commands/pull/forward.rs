@@ -17,9 +17,9 @@ use crate::{
     commands::diffstat,
     session::{
         Session,
-        apply::{Done, Foresee, Rest, Start, Transaction},
+        apply::{Done, IncompleteSteps, PreflightCheck, Start, Transaction},
         hooks,
-        maintenance::{self, Says},
+        maintenance::{self, MaintenanceOutput},
     },
     term::{
         console::{self, text},
@@ -102,9 +102,9 @@ impl<'a> Forward<'a> {
             console::out(line);
         }
         let message = text!(run.variable("GIT_REFLOG_ACTION").unwrap_or(b"merge"), ": Fast-forward");
-        let foresee: Foresee<'_> =
+        let preflight: PreflightCheck<'_> =
             Box::new(|| switch::check_advance(repo, &refs, Some(old), self.new).map_err(cannot_update));
-        match self.files(Some(foresee))? {
+        match self.files(Some(preflight))? {
             0 => {}
             code => return Ok(code),
         }
@@ -112,8 +112,8 @@ impl<'a> Forward<'a> {
             console::out("Fast-forward");
         }
         switch::advance_head(repo, &refs, Some(old), self.new, message.as_bstr()).map_err(cannot_update)?;
-        let says = if verbosity < 0 { Says::Nothing } else { Says::Progress };
-        maintenance::start_auto(run, repo, says)?;
+        let output = if verbosity < 0 { MaintenanceOutput::Quiet } else { MaintenanceOutput::Progress };
+        maintenance::start_auto(run, repo, output)?;
         if let Some(form) = stat {
             diffstat::print(self.session, old, self.new, form)?;
         }
@@ -127,9 +127,9 @@ impl<'a> Forward<'a> {
     pub(super) fn first_commit(&self, current: Option<ObjectId>) -> Result<u8, Failure> {
         let Session { repository: repo, settings, .. } = self.session;
         let refs = settings.refs(repo)?;
-        let foresee: Foresee<'_> =
+        let preflight: PreflightCheck<'_> =
             Box::new(|| switch::check_advance(repo, &refs, current, self.new).map_err(cannot_update));
-        let code = self.files(Some(foresee))?;
+        let code = self.files(Some(preflight))?;
         if code == 0 {
             let message = b"initial pull".as_bstr();
             switch::advance_head(repo, &refs, current, self.new, message).map_err(cannot_update)?;
@@ -138,7 +138,7 @@ impl<'a> Forward<'a> {
     }
 
     /// Updates index and worktree to the new commit. Returns the exit code.
-    pub(super) fn files(&self, foresee: Option<Foresee<'_>>) -> Result<u8, Failure> {
+    pub(super) fn files(&self, preflight: Option<PreflightCheck<'_>>) -> Result<u8, Failure> {
         let Session { invocation: run, repository: repo, .. } = self.session;
         let head = self.old.map(|old| repo.tree_of(old)).transpose()?;
         let merge = Merge::TwoWay { head, target: repo.tree_of(self.new)? };
@@ -147,9 +147,9 @@ impl<'a> Forward<'a> {
             Ok(transaction) => transaction,
             Err(failure) => return refused(failure),
         };
-        transaction.policy.foresee = foresee;
+        transaction.policy.preflight = preflight;
         transaction.policy.progress = true;
-        transaction.policy.rest = Rest::Again;
+        transaction.policy.incomplete_steps = IncompleteSteps::Resumable;
         transaction.policy.metadata = Metadata { reference: None, treeish: Some(self.new) };
         transaction.refresh()?;
         let options = PlanOptions {
@@ -166,7 +166,7 @@ impl<'a> Forward<'a> {
         match transaction.perform(&options, 1, None) {
             Ok(Done::Complete) => Ok(0),
             Ok(_) => Ok(1),
-            Err(Failure::Said(code)) => Ok(code),
+            Err(Failure::Reported(code)) => Ok(code),
             Err(failure) => Err(failure),
         }
     }

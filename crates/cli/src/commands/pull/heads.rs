@@ -39,11 +39,11 @@ pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Resul
     let see = "See git-pull(1) for details.\n\n    git pull <remote> <branch>\n";
     let (repository, refspecs) = (words.first(), words.get(1..).unwrap_or_default());
     if !refspecs.is_empty() {
-        console::note(match rebases {
+        console::eprint_line(match rebases {
             true => "There is no candidate for rebasing against among the refs that you just fetched.",
             false => "There are no candidates for merging among the refs that you just fetched.",
         });
-        console::note(
+        console::eprint_line(
             "Generally this means that you provided a wildcard refspec which had no\n\
              matches on the remote end.",
         );
@@ -51,7 +51,7 @@ pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Resul
     }
     match (repository, branch) {
         (Some(asked), Some(_)) if of_branch("remote").as_ref() != Some(asked) => {
-            console::note(text!(
+            console::eprint_line(text!(
                 "You asked to pull from the remote '",
                 asked,
                 "', but did not specify\n\
@@ -59,9 +59,9 @@ pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Resul
                  for your current branch, you must specify a branch on the command line."
             ));
         }
-        (_, None) => console::note(text!("You are not currently on a branch.\n", which, "\n", see)),
+        (_, None) => console::eprint_line(text!("You are not currently on a branch.\n", which, "\n", see)),
         (_, Some(branch)) => match of_branch("merge") {
-            Some(merge) => console::note(text!(
+            Some(merge) => console::eprint_line(text!(
                 "Your configuration specifies to merge with the ref '",
                 merge_source(repo, branch).unwrap_or(merge),
                 "'\nfrom the remote, but no such ref was fetched."
@@ -71,7 +71,7 @@ pub(super) fn none(repo: &Repository, words: &[BString], rebases: bool) -> Resul
                     [only] => only.clone(),
                     _ => "<remote>".into(),
                 };
-                console::note(text!(
+                console::eprint_line(text!(
                     "There is no tracking information for the current branch.\n",
                     which,
                     "\n",

@@ -23,7 +23,7 @@ use self::{
 };
 use crate::{
     commands::{
-        beside, diffstat,
+        diffstat, nested,
         obstacles::{GENERAL, WRITING},
         record::{Command, Group},
         submodule,
@@ -82,7 +82,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     {
         return Err(Failure::Fatal(text!("Invalid cleanup mode ", mode)));
     }
-    let rebase = request.settle(&repo)?;
+    let rebase = request.choose_integration(&repo)?;
     let pull = Pull { session, request, rebase, words };
     pull.refuse_unfinished()?;
     let orig = repo.head()?.oid();
@@ -110,14 +110,14 @@ fn action(args: &[BString]) -> BString {
 struct Pull<'a> {
     session: Session<'a>,
     request: Request,
-    rebase: Asked,
+    rebase: Integration,
     /// The repository and the refspecs.
     words: Vec<BString>,
 }
 
 /// The kind of integration, and where it was configured.
 #[derive(Clone, Copy)]
-struct Asked {
+struct Integration {
     how: Rebase,
     /// True if neither an option nor a setting selects it.
     is_default: bool,
@@ -132,7 +132,7 @@ struct Prepared {
 
 impl Request {
     /// Adds the settings `pull.ff`, `branch.<name>.rebase` and `pull.rebase`.
-    fn settle(&mut self, repo: &Repository) -> Result<Asked, Failure> {
+    fn choose_integration(&mut self, repo: &Repository) -> Result<Integration, Failure> {
         if self.ff.is_none() {
             self.ff = match repo.config_str("pull.ff") {
                 None => None,
@@ -149,7 +149,7 @@ impl Request {
             };
         }
         if let Some(how) = self.rebase {
-            return Ok(Asked { how, is_default: false });
+            return Ok(Integration { how, is_default: false });
         }
         let head = repo.head()?;
         let branch = head.branch().and_then(|branch| branch.strip_prefix(b"refs/heads/"));
@@ -158,10 +158,10 @@ impl Request {
             if let Some(value) = repo.config_str(&key) {
                 let how = Rebase::parse(&value)
                     .ok_or_else(|| Failure::Fatal(text!("invalid value for '", key, "': '", value, "'")))?;
-                return Ok(Asked { how, is_default: false });
+                return Ok(Integration { how, is_default: false });
             }
         }
-        Ok(Asked { how: Rebase::No, is_default: true })
+        Ok(Integration { how: Rebase::No, is_default: true })
     }
 }
 
@@ -333,7 +333,7 @@ fn merge(session: Session<'_>, request: &Request, heads: &[ObjectId]) -> Result<
         let form = stat_form(repo, request)?;
         return forward.merge(request.verbosity, form);
     }
-    beside::by_git(run, "merge", &request.for_merge())
+    nested::by_git(run, "merge", &request.for_merge())
 }
 
 /// Returns the form of the diffstat after a fast-forward; `None` for no diffstat.
@@ -369,5 +369,5 @@ fn update_submodules(session: Session<'_>, request: &Request, kind: &str) -> Res
             done => return done,
         }
     }
-    beside::by_git(run, submodule::COMMAND.name, &args)
+    nested::by_git(run, submodule::COMMAND.name, &args)
 }

@@ -8,7 +8,7 @@ use format::ObjectId;
 
 use super::options::{Rebase, Request};
 use crate::{
-    commands::beside,
+    commands::nested,
     session::{Session, real_git},
     term::{console, failure::Failure, text::os_error},
 };
@@ -47,7 +47,7 @@ impl Target {
         }
         let mut args = request.for_rebase(how);
         args.extend(["--onto".into(), self.onto.to_string().into(), self.upstream.to_string().into()]);
-        beside::by_git(session.invocation, "rebase", &args)
+        nested::by_git(session.invocation, "rebase", &args)
     }
 
     /// Returns an error if local commits change submodules: a rebase would replace these commits

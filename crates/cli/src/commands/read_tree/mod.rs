@@ -145,7 +145,7 @@ fn overlay(candidate: &Candidate<'_>) -> Vec<Reason> {
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let trees = TABLE.parse(args)?.store(&mut request)?;
-    judge(&request)?;
+    validate(&request)?;
     carry_out(run, &request, &trees)
 }
 
@@ -161,7 +161,7 @@ fn exclude_per_directory(request: &mut Request, value: Value) -> Result<(), Fail
 }
 
 /// Returns an error for options that cannot be used together.
-fn judge(request: &Request) -> Result<(), Failure> {
+fn validate(request: &Request) -> Result<(), Failure> {
     if [request.merge, request.reset, request.prefix.is_some()].iter().filter(|&&on| on).count() > 1 {
         return Err(Failure::fatal("Which one? -m, --reset, or --prefix?"));
     }

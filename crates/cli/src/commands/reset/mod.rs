@@ -26,7 +26,7 @@ use crate::{
     },
     session::{
         Session,
-        apply::{self, Done, Foresee, Recorded, Start, Transaction},
+        apply::{self, Done, PreflightCheck, Recorded, Start, Transaction},
         hooks::Changed,
         invocation::Invocation,
         revisions::warn_ambiguous,
@@ -34,7 +34,7 @@ use crate::{
             Settings,
             refused::{self, Reader},
         },
-        sparse_index::{self, Tell},
+        sparse_index::{self, ExpansionHint},
         submodules,
     },
     term::{
@@ -199,7 +199,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     refused::check(&repo, &[Reader::Refs, Reader::Hooks])?;
     let (rev, specs) = arguments(run, &repo, &settings, rest)?;
     let specs = request.pathspec_file.or(specs, None, run, &repo)?;
-    Reset { run, repo: &repo, settings: &settings, request, rev }.go(&specs)
+    Reset { run, repo: &repo, settings: &settings, request, rev }.run(&specs)
 }
 
 /// Returns the revision (`HEAD` if none is given) and the paths.
@@ -251,7 +251,7 @@ fn arguments(
 }
 
 /// The target of the reset.
-enum To {
+enum ResetTarget {
     /// The empty tree: HEAD has no commit yet.
     Nothing,
     Commit(ObjectId),
@@ -267,10 +267,10 @@ struct Reset<'a> {
 }
 
 impl Reset<'_> {
-    fn go(self, specs: &Pathspecs) -> Result<u8, Failure> {
+    fn run(self, specs: &Pathspecs) -> Result<u8, Failure> {
         let to = self.resolve(specs)?;
         warn_ambiguous(self.repo, self.settings, self.rev.as_bstr(), 1)?;
-        console::complaints(self.repo);
+        console::print_object_store_errors(self.repo);
         match self.request.mode {
             Some(Mode::Mixed) if !specs.is_empty() => {
                 let name = self.run.program.name();
@@ -306,22 +306,22 @@ impl Reset<'_> {
             )));
         }
         let tree = match to {
-            To::Nothing => ObjectId::empty_tree(self.repo.hash()),
-            To::Commit(oid) => self.repo.tree_of(oid)?,
-            To::Tree(oid) => oid,
+            ResetTarget::Nothing => ObjectId::empty_tree(self.repo.hash()),
+            ResetTarget::Commit(oid) => self.repo.tree_of(oid)?,
+            ResetTarget::Tree(oid) => oid,
         };
         let done = match mode {
             Mode::Soft => match self.request.dry_run {
                 true => Done::Planned,
                 false => Done::Complete,
             },
-            Mode::Mixed => self.index_only(tree, specs, self.foresight(&to, specs))?,
+            Mode::Mixed => self.index_only(tree, specs, self.preflight_check(&to, specs))?,
             Mode::Hard | Mode::Merge | Mode::Keep => {
                 let treeish = match to {
-                    To::Commit(oid) => oid,
+                    ResetTarget::Commit(oid) => oid,
                     _ => tree,
                 };
-                self.worktree(mode, tree, treeish, self.foresight(&to, specs))?
+                self.worktree(mode, tree, treeish, self.preflight_check(&to, specs))?
             }
         };
         match done {
@@ -333,7 +333,7 @@ impl Reset<'_> {
             return Ok(0);
         }
         let refs = self.settings.refs(self.repo)?;
-        if let To::Commit(commit) = to {
+        if let ResetTarget::Commit(commit) = to {
             let reason = match self.run.variable("GIT_REFLOG_ACTION") {
                 Some(action) => ResetReason::Action(action.as_bstr()),
                 None => ResetReason::To(self.rev.as_bstr()),
@@ -354,8 +354,8 @@ impl Reset<'_> {
     }
 
     /// Returns the check, to run before anything is written, that HEAD can be moved.
-    fn foresight(&self, to: &To, specs: &Pathspecs) -> Option<Foresee<'_>> {
-        let To::Commit(commit) = *to else { return None };
+    fn preflight_check(&self, to: &ResetTarget, specs: &Pathspecs) -> Option<PreflightCheck<'_>> {
+        let ResetTarget::Commit(commit) = *to else { return None };
         specs.is_empty().then_some(())?;
         Some(Box::new(move || {
             let refs = self.settings.refs(self.repo)?;
@@ -367,10 +367,10 @@ impl Reset<'_> {
         Failure::Fatal(text!("Could not reset index file to revision '", self.rev, "'."))
     }
 
-    fn resolve(&self, specs: &Pathspecs) -> Result<To, Failure> {
+    fn resolve(&self, specs: &Pathspecs) -> Result<ResetTarget, Failure> {
         let rev = self.rev.as_bstr();
         if rev == "HEAD" && self.head()?.is_none() {
-            return Ok(To::Nothing);
+            return Ok(ResetTarget::Nothing);
         }
         let resolve = |what: &str| {
             let invalid = || Failure::Fatal(text!("Failed to resolve '", rev, "' as a valid ", what, "."));
@@ -381,7 +381,7 @@ impl Reset<'_> {
         if specs.is_empty() {
             let oid = resolve("revision")?;
             if let Some(commit) = self.repo.peel_to_commit(oid).map_err(no_object)? {
-                return Ok(To::Commit(commit));
+                return Ok(ResetTarget::Commit(commit));
             }
             let (kind, _) = self.repo.objects().header(&oid)?;
             let kind = format!("{kind:?}").to_lowercase();
@@ -389,7 +389,7 @@ impl Reset<'_> {
             Err(Failure::Fatal(text!("Could not parse object '", rev, "'.")))
         } else {
             let oid = resolve("tree")?;
-            Ok(To::Tree(self.repo.tree_of(oid).map_err(no_object)?))
+            Ok(ResetTarget::Tree(self.repo.tree_of(oid).map_err(no_object)?))
         }
     }
 
@@ -399,7 +399,7 @@ impl Reset<'_> {
         }
         let index = apply::load_raw(self.repo, self.settings)?;
         if index.sparse && sparse_index::wanted(self.repo)?.is_none() {
-            sparse_index::expanded(self.repo, self.settings, &index, Tell::Hint)?;
+            sparse_index::report_expansion(self.repo, self.settings, &index, ExpansionHint::Print)?;
         }
         Ok(index.is_unmerged())
     }
@@ -410,13 +410,13 @@ impl Reset<'_> {
         mode: Mode,
         tree: ObjectId,
         treeish: ObjectId,
-        foresee: Option<Foresee<'_>>,
+        preflight: Option<PreflightCheck<'_>>,
     ) -> Result<Done, Failure> {
         let mut transaction = Transaction::start(
             Session { invocation: self.run, repository: self.repo, settings: self.settings },
             Start::Sparse { dry_run: self.request.dry_run },
         )?;
-        transaction.policy.foresee = foresee;
+        transaction.policy.preflight = preflight;
         // Here Git shows progress without a terminal and without `--progress`.
         transaction.policy.progress = !self.request.quiet;
         transaction.policy.recurses = submodules::wanted(self.request.recurse, self.repo)?;
@@ -446,19 +446,23 @@ impl Reset<'_> {
             vouched: Vouched::Examined,
         };
         if mode == Mode::Hard && !self.request.dry_run {
-            transaction.ask_monitor()?;
+            transaction.query_monitor()?;
         }
         if mode != Mode::Keep {
-            return transaction.perform(&options, 128, None).map_err(|failure| self.also(failure));
+            return transaction
+                .perform(&options, 128, None)
+                .map_err(|failure| self.with_final_message(failure));
         }
         // Local changes that are kept show as unstaged: the whole index is the target's.
-        transaction.perform_then_index(&options, 128, tree).map_err(|failure| self.also(failure))
+        transaction
+            .perform_then_index(&options, 128, tree)
+            .map_err(|failure| self.with_final_message(failure))
     }
 
     /// Adds the final message after a refusal that was printed path by path.
-    fn also(&self, failure: Failure) -> Failure {
+    fn with_final_message(&self, failure: Failure) -> Failure {
         match failure {
-            Failure::Said(_) => self.failed(),
+            Failure::Reported(_) => self.failed(),
             other => other,
         }
     }
@@ -472,14 +476,14 @@ impl Reset<'_> {
         &self,
         tree: ObjectId,
         specs: &Pathspecs,
-        foresee: Option<Foresee<'_>>,
+        preflight: Option<PreflightCheck<'_>>,
     ) -> Result<Done, Failure> {
         let mut transaction = Transaction::start(
             Session { invocation: self.run, repository: self.repo, settings: self.settings },
             Start::IndexOnly { dry_run: self.request.dry_run },
         )?;
         transaction.policy.changed = Changed::IndexAlone;
-        transaction.policy.foresee = foresee;
+        transaction.policy.preflight = preflight;
         let patterns = transaction.patterns()?;
         let options = IndexOptions {
             tree,
@@ -491,7 +495,7 @@ impl Reset<'_> {
             Some(_) => specs.purpose(dir, Purpose::OneWay(tree)),
             None => Purpose::Files,
         };
-        transaction.settle(patterns.as_deref(), &purpose)?;
+        transaction.expand_for(patterns.as_deref(), &purpose)?;
         let index = std::mem::replace(&mut transaction.index, format::index::Index::empty(self.repo.hash()));
         let plan = plan_index(self.repo, index, &options).map_err(|error| match error {
             LookError::InvalidPath(path) => {

@@ -4,13 +4,13 @@
 //! processed. A word that Git would refuse, warn about or treat as a file leaves the command to the
 //! real Git, which prints its own message. Nothing is changed.
 
-mod answer;
+mod evaluate;
 mod paths;
 mod words;
 
 use bstr::{BString, ByteSlice as _};
 
-use self::{answer::Answer, paths::Paths};
+use self::{evaluate::Evaluator, paths::Paths};
 use crate::{
     commands::{
         obstacles::{self, LOOKING},
@@ -45,7 +45,7 @@ pub(super) const COMMAND: Command = Command {
 
 /// The options, for the help: [`words`] parses them.
 const TABLE: Table<Set<()>> = Table {
-    usage: &["sapwood rev-parse [<options>] <revision>...", "sapwood rev-parse <question>..."],
+    usage: &["sapwood rev-parse [<options>] <revision>...", "sapwood rev-parse <query>..."],
     options: &[
         word("--verify", "accept exactly one revision"),
         word("-q, --quiet", "print no message if --verify fails"),
@@ -116,9 +116,9 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(UNSERVED);
     }
     refused?;
-    let mut answer = Answer::new(&repo, Paths::new(run, &repo));
-    words.into_iter().try_for_each(|word| answer.word(word))?;
-    answer.finish()
+    let mut evaluator = Evaluator::new(&repo, Paths::new(run, &repo));
+    words.into_iter().try_for_each(|word| evaluator.word(word))?;
+    evaluator.finish()
 }
 
 /// The failure that leaves the command to the real Git.

@@ -24,7 +24,7 @@ pub(super) enum PathFormat {
 
 /// A property of the repository.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum PathQuery {
     GitDir,
     AbsoluteGitDir,
     CommonDir,
@@ -56,29 +56,29 @@ impl<'a> Paths<'a> {
     }
 
     /// Returns the output with a newline; `None` leaves the option to the real Git.
-    pub(super) fn answer(&self, question: Question) -> Option<BString> {
+    pub(super) fn evaluate(&self, query: PathQuery) -> Option<BString> {
         let truth = |truth: bool| text!(if truth { "true\n" } else { "false\n" });
         let is_inside = |dir: &Path| self.cwd.starts_with(by_path::realpath_forgiving(dir));
         let prefix = self.repo.prefix();
-        Some(match question {
-            Question::GitDir | Question::AbsoluteGitDir => self.git_dir(question == Question::AbsoluteGitDir),
-            Question::CommonDir => self.shared(bytes(self.repo.display_common_dir())),
-            Question::TopLevel => self.printed(bytes(self.repo.work_tree()?)),
-            Question::Prefix => text!(prefix, "\n"),
-            Question::CdUp => match self.repo.work_tree() {
+        Some(match query {
+            PathQuery::GitDir | PathQuery::AbsoluteGitDir => self.git_dir(query == PathQuery::AbsoluteGitDir),
+            PathQuery::CommonDir => self.shared(bytes(self.repo.display_common_dir())),
+            PathQuery::TopLevel => self.printed(bytes(self.repo.work_tree()?)),
+            PathQuery::Prefix => text!(prefix, "\n"),
+            PathQuery::CdUp => match self.repo.work_tree() {
                 Some(top) if is_inside(top) => text!("../".repeat(prefix.find_iter("/").count()), "\n"),
                 Some(top) => text!(bytes(top), "\n"),
                 None => BString::default(),
             },
-            Question::IsInsideGitDir => truth(is_inside(self.repo.git_dir())),
-            Question::IsInsideWorkTree => truth(self.repo.work_tree().is_some_and(is_inside)),
-            Question::IsBare => truth(self.repo.is_bare()),
-            Question::IsShallow => {
+            PathQuery::IsInsideGitDir => truth(is_inside(self.repo.git_dir())),
+            PathQuery::IsInsideWorkTree => truth(self.repo.work_tree().is_some_and(is_inside)),
+            PathQuery::IsBare => truth(self.repo.is_bare()),
+            PathQuery::IsShallow => {
                 truth(matches!(by_path::stat_followed(&self.repo.common_dir().join("shallow")), Ok(Some(_))))
             }
-            Question::ObjectFormat => text!(self.repo.hash().name(), "\n"),
+            PathQuery::ObjectFormat => text!(self.repo.hash().name(), "\n"),
             // sapwood opens no other format.
-            Question::RefFormat => text!("files\n"),
+            PathQuery::RefFormat => text!("files\n"),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use bstr::{BStr, BString, ByteSlice as _};
 
-use super::paths::{PathFormat, Question};
+use super::paths::{PathFormat, PathQuery};
 use crate::commands::reason::Reason;
 
 /// The kinds of words to print.
@@ -41,7 +41,7 @@ pub(super) enum Word<'a> {
         trimmed: usize,
     },
     PathFormat(PathFormat),
-    Question(Question),
+    PathQuery(PathQuery),
     GitPath(&'a BStr),
     /// A marker that is printed unless both revisions and flags are excluded.
     Mark(&'a BStr),
@@ -130,9 +130,9 @@ fn option(arg: &BStr) -> Option<Word<'_>> {
         (b"--path-format", Some(b"absolute")) => Word::PathFormat(PathFormat::Canonical),
         (b"--path-format", Some(b"relative")) => Word::PathFormat(PathFormat::Relative),
         (b"--show-object-format", None | Some(b"storage" | b"input" | b"output")) => {
-            Word::Question(Question::ObjectFormat)
+            Word::PathQuery(PathQuery::ObjectFormat)
         }
-        (_, None) => Word::Question(question(name)?),
+        (_, None) => Word::PathQuery(query(name)?),
         _ => return None,
     })
 }
@@ -141,19 +141,19 @@ const fn below(prefix: &'static str) -> Word<'static> {
     Word::Refs { prefix, trimmed: prefix.len() }
 }
 
-fn question(name: &[u8]) -> Option<Question> {
+fn query(name: &[u8]) -> Option<PathQuery> {
     Some(match name {
-        b"--git-dir" => Question::GitDir,
-        b"--absolute-git-dir" => Question::AbsoluteGitDir,
-        b"--git-common-dir" => Question::CommonDir,
-        b"--show-toplevel" => Question::TopLevel,
-        b"--show-prefix" => Question::Prefix,
-        b"--show-cdup" => Question::CdUp,
-        b"--is-inside-git-dir" => Question::IsInsideGitDir,
-        b"--is-inside-work-tree" => Question::IsInsideWorkTree,
-        b"--is-bare-repository" => Question::IsBare,
-        b"--is-shallow-repository" => Question::IsShallow,
-        b"--show-ref-format" => Question::RefFormat,
+        b"--git-dir" => PathQuery::GitDir,
+        b"--absolute-git-dir" => PathQuery::AbsoluteGitDir,
+        b"--git-common-dir" => PathQuery::CommonDir,
+        b"--show-toplevel" => PathQuery::TopLevel,
+        b"--show-prefix" => PathQuery::Prefix,
+        b"--show-cdup" => PathQuery::CdUp,
+        b"--is-inside-git-dir" => PathQuery::IsInsideGitDir,
+        b"--is-inside-work-tree" => PathQuery::IsInsideWorkTree,
+        b"--is-bare-repository" => PathQuery::IsBare,
+        b"--is-shallow-repository" => PathQuery::IsShallow,
+        b"--show-ref-format" => PathQuery::RefFormat,
         _ => return None,
     })
 }

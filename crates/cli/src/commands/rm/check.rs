@@ -85,7 +85,7 @@ impl Removal<'_> {
     fn refuse(&self, lists: &Lists<'_>) -> Result<(), Failure> {
         let advises = self.session.settings.advises(self.session.repository, "rmHints")?;
         let mut refused = false;
-        let mut tell = |paths: &[&BStr], one: &str, several: &str, hint: &str| {
+        let mut report = |paths: &[&BStr], one: &str, several: &str, hint: &str| {
             if paths.is_empty() {
                 return;
             }
@@ -100,24 +100,24 @@ impl Removal<'_> {
             console::error(message);
             refused = true;
         };
-        tell(
+        report(
             &lists.both,
             "the following file has staged content different from both the\nfile and the HEAD:",
             "the following files have staged content different from both the\nfile and the HEAD:",
             "\n(use -f to force removal)",
         );
-        tell(
+        report(
             &lists.staged,
             "the following file has changes staged in the index:",
             "the following files have changes staged in the index:",
             "\n(use --cached to keep the file, or -f to force removal)",
         );
-        tell(
+        report(
             &lists.local,
             "the following file has local modifications:",
             "the following files have local modifications:",
             "\n(use --cached to keep the file, or -f to force removal)",
         );
-        if refused { Err(Failure::Said(1)) } else { Ok(()) }
+        if refused { Err(Failure::Reported(1)) } else { Ok(()) }
     }
 }

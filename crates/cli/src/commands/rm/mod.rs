@@ -171,7 +171,7 @@ impl Removal<'_> {
             transaction.looks_for(path.as_bstr())?;
             if !self.request.quiet {
                 listing.buffer().extend_from_slice(&text!("rm '", path, "'\n"));
-                listing.relieve()?;
+                listing.flush_if_full()?;
             }
             staging.remove(path.as_bstr());
         }

@@ -155,7 +155,7 @@ impl Request {
             Some(text) => match text.to_str().ok().and_then(|text| text.parse().ok()) {
                 Some(0) => Abbrev::Full,
                 Some(digits) => Abbrev::Digits(usize::max(digits, repo::message::MINIMUM_ABBREV)),
-                None => return Err(Failure::Said(129)),
+                None => return Err(Failure::Reported(129)),
             },
         };
         Ok(())
@@ -300,7 +300,7 @@ impl Show<'_> {
                 self.line(name, "^{}", peeled)?;
             }
         }
-        self.listing.relieve()
+        self.listing.flush_if_full()
     }
 
     fn line(&mut self, name: &BStr, mark: &str, id: ObjectId) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use sys::FileType;
 
 use super::{Request, State};
 use crate::{
-    session::sparse_index::{Fill, Read, Tell},
+    session::sparse_index::{Expansion, ExpansionHint, Read},
     term::{
         console::{self, text},
         failure::Failure,
@@ -29,8 +29,13 @@ pub(super) fn run(state: &State<'_>, request: &Request) -> Result<u8, Failure> {
     }
     let root = state.repo.work_tree().expect("looked at before any action");
     let worktree = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
-    let Read { index, before, .. } =
-        crate::session::apply::read_index(state.repo, state.settings, &worktree, Tell::Hint, Fill::AtOnce)?;
+    let Read { index, before, .. } = crate::session::apply::read_index(
+        state.repo,
+        state.settings,
+        &worktree,
+        ExpansionHint::Print,
+        Expansion::AtOnce,
+    )?;
     let patterns = Patterns::read(&state.file(), true, state.icase)?;
     if let Some(loaded) = &patterns {
         loaded.warnings.iter().for_each(console::warning);

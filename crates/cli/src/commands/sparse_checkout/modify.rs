@@ -17,7 +17,7 @@ use crate::{
         apply::{Collapse, Done, Recorded, Start, Transaction},
         input::Input,
         invocation::Invocation,
-        sparse_index::{self, Fill, Read, Tell},
+        sparse_index::{self, Expansion, ExpansionHint, Read},
     },
     term::{
         console::{self, text},
@@ -113,7 +113,7 @@ pub(super) fn disable(mut state: State<'_>) -> Result<u8, Failure> {
     // Entries may have the skip-worktree flag even if the configuration disables sparse checkouts.
     state.on = true;
     state.sparse_index = false;
-    state.settings.told_of_expansion.store(true, Ordering::Relaxed);
+    state.settings.reported_expansion.store(true, Ordering::Relaxed);
     let all = Patterns::parse(b"/*\n", false, state.icase).patterns;
     if state.update(all)? == Done::Incomplete {
         return Err(Failure::fatal("error while refreshing working directory"));
@@ -213,7 +213,7 @@ impl State<'_> {
         }
         let Read { index, before, .. } = read;
         if args.iter().any(|arg| sparse_index::is_collapsed(before.as_ref(), arg.as_bstr())) {
-            sparse_index::expanded(self.repo, self.settings, index, Tell::Hint)?;
+            sparse_index::report_expansion(self.repo, self.settings, index, ExpansionHint::Print)?;
         }
         let is_file = |arg: &BString| {
             let found = index.position(arg.as_bstr(), Stage::Normal);
@@ -239,7 +239,7 @@ impl State<'_> {
     /// Reads the index for lookups.
     fn read(&self) -> Result<Read, Failure> {
         let index = crate::session::apply::load_raw(self.repo, self.settings)?;
-        sparse_index::read(self.repo, self.settings, index, None, Tell::Hint, Fill::AtOnce)
+        sparse_index::read(self.repo, self.settings, index, None, ExpansionHint::Print, Expansion::AtOnce)
     }
 
     fn make_directory(&self) -> Result<(), Failure> {
@@ -302,7 +302,7 @@ impl State<'_> {
         let plan = checkout::plan_sparsity(self.repo, transaction.worktree(), index, patterns.clone(), cwd)?;
         let warnings = plan.warnings.clone();
         let done = transaction.carry_out(checkout::Plan { warnings: Vec::new(), ..plan })?;
-        warnings.iter().for_each(|text| console::raw(text));
+        warnings.iter().for_each(|text| console::eprint_raw(text));
         transaction.finish(Recorded::Yes)?;
         self.remove_emptied(&transaction, &patterns)?;
         Ok(done)

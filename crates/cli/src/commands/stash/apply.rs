@@ -18,7 +18,7 @@ use super::{
     store::drop_entry,
 };
 use crate::{
-    commands::{beside, status},
+    commands::{nested, status},
     session::{
         Session,
         apply::{Done, Recorded, Start, Transaction},
@@ -34,7 +34,7 @@ use crate::{
 
 /// The treatment of the entry afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum OnSuccess {
     /// The entry stays.
     Keep,
     /// The entry is dropped, unless something failed.
@@ -42,7 +42,11 @@ pub(super) enum After {
 }
 
 /// Runs the command. Returns the exit code.
-pub(super) fn run(run: &Invocation, parsed: Parsed<Set<Return>>, after: After) -> Result<u8, Failure> {
+pub(super) fn run(
+    run: &Invocation,
+    parsed: Parsed<Set<Return>>,
+    on_success: OnSuccess,
+) -> Result<u8, Failure> {
     let mut request = Return::default();
     let args = parsed.store(&mut request)?;
     let (repo, settings) = open(run)?;
@@ -52,9 +56,9 @@ pub(super) fn run(run: &Invocation, parsed: Parsed<Set<Return>>, after: After) -
     };
     let session = Session { invocation: run, repository: &repo, settings: &settings };
     let entry = entry::find(&repo, &args)?;
-    let number = match after {
-        After::Keep => None,
-        After::Drop => Some(entry.number()?),
+    let number = match on_success {
+        OnSuccess::Keep => None,
+        OnSuccess::Drop => Some(entry.number()?),
     };
     let code = apply(session, &entry, index, request.quiet)?;
     match number {
@@ -80,7 +84,7 @@ pub(super) fn apply(session: Session<'_>, entry: &Entry, index: bool, quiet: boo
         make_durable(repo, settings, &written)?;
     }
     if !quiet {
-        beside::run(run, repo, &status::COMMAND, &[])?;
+        nested::run(run, repo, &status::COMMAND, &[])?;
     }
     Ok(code)
 }

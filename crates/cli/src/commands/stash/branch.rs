@@ -5,7 +5,7 @@ use bstr::{BString, ByteSlice as _};
 
 use super::{apply, entry, options::BARE, scene::open, store};
 use crate::{
-    commands::{beside, checkout},
+    commands::{checkout, nested},
     session::{Session, invocation::Invocation},
     term::{
         console::{self},
@@ -17,7 +17,7 @@ use crate::{
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let parsed = BARE.parse(args)?;
     let Some((branch, rest)) = parsed.rest.split_first() else {
-        console::note("No branch name specified");
+        console::eprint_line("No branch name specified");
         return Ok(1);
     };
     let (repo, settings) = open(run)?;
@@ -26,12 +26,12 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let number = if entry.is_of_stash { Some(entry.number()?) } else { None };
     let Ok(name) = branch.to_str() else { return Err(Failure::Unserved("branch names that are not UTF-8")) };
     let base = entry.base.to_string();
-    match beside::run(run, &repo, &checkout::COMMAND, &["-b", name, &base]) {
+    match nested::run(run, &repo, &checkout::COMMAND, &["-b", name, &base]) {
         Ok(0) => {}
         Ok(_) => return Ok(1),
         Err(signal @ Failure::Signal(_)) => return Err(signal),
         Err(failure) => {
-            failure.say();
+            failure.print();
             return Ok(1);
         }
     }
@@ -42,7 +42,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         // The branch exists, so only this part is left to Git.
         Err(Failure::Unserved(_)) => {
             let args = ["--index".into(), entry.commit.to_string().into()];
-            let code = beside::by_git(run, "stash apply", &args)?;
+            let code = nested::by_git(run, "stash apply", &args)?;
             if code == 0 && number.is_some() {
                 apply::make_all_durable(&repo, &settings)?;
             }

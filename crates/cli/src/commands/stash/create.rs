@@ -61,7 +61,7 @@ impl Head {
 /// Prints that a stash needs an initial commit. Returns the exit code.
 pub(super) fn no_commit_yet(quiet: bool) -> u8 {
     if !quiet {
-        console::note("You do not have the initial commit yet");
+        console::eprint_line("You do not have the initial commit yet");
     }
     1
 }

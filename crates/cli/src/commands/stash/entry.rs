@@ -38,16 +38,16 @@ const STRANGE: Failure = Failure::Unserved("revisions that are no stash entries"
 pub(super) fn find(repo: &Repository, args: &[BString]) -> Result<Entry, Failure> {
     let revision = match args {
         [] if newest(repo)?.is_none() => {
-            console::note("No stash entries found.");
-            return Err(Failure::Said(1));
+            console::eprint_line("No stash entries found.");
+            return Err(Failure::Reported(1));
         }
         [] => text!(STASH, "@{0}"),
         [name] if name.iter().all(u8::is_ascii_digit) => text!(STASH, "@{", name, "}"),
         [name] => name.clone(),
         several => {
             let names: Vec<BString> = several.iter().map(|name| text!(" '", name, "'")).collect();
-            console::note(text!("Too many revisions specified:", bstr::concat(names)));
-            return Err(Failure::Said(1));
+            console::eprint_line(text!("Too many revisions specified:", bstr::concat(names)));
+            return Err(Failure::Reported(1));
         }
     };
     let name = revision.as_bstr();

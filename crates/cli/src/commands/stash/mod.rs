@@ -93,14 +93,14 @@ const SUBCOMMANDS: &[Command] = &[
         name: "stash pop",
         summary: "Bring a stash entry back, and drop it",
         syntax: &POP,
-        run: |run, args| apply::run(run, POP.parse(args)?, apply::After::Drop),
+        run: |run, args| apply::run(run, POP.parse(args)?, apply::OnSuccess::Drop),
         ..SUBCOMMAND
     },
     Command {
         name: "stash apply",
         summary: "Bring a stash entry back, and keep it",
         syntax: &APPLY,
-        run: |run, args| apply::run(run, APPLY.parse(args)?, apply::After::Keep),
+        run: |run, args| apply::run(run, APPLY.parse(args)?, apply::OnSuccess::Keep),
         ..SUBCOMMAND
     },
     Command {

@@ -48,11 +48,11 @@ pub(super) fn push(run: &Invocation, request: Request, paths: &[BString]) -> Res
     let apart = request.staged.then_some("--staged");
     let specs = request.pathspec_file.or(paths::parse(run, &repo, paths)?, apart, run, &repo)?;
     if request.staged && request.untracked != Untracked::Stay {
-        console::note("Can't use --staged and --include-untracked or --all at the same time");
+        console::eprint_line("Can't use --staged and --include-untracked or --all at the same time");
         return Ok(1);
     }
     let session = Session { invocation: run, repository: &repo, settings: &settings };
-    Push { run, repo: &repo, settings: &settings, session, request, specs: &specs }.go()
+    Push { run, repo: &repo, settings: &settings, session, request, specs: &specs }.run()
 }
 
 struct Push<'a> {
@@ -65,7 +65,7 @@ struct Push<'a> {
 }
 
 impl<'a> Push<'a> {
-    fn go(&self) -> Result<u8, Failure> {
+    fn run(&self) -> Result<u8, Failure> {
         let mut transaction = Transaction::start(self.session, Start::Full { dry_run: false })?;
         let top = self.repo.work_tree().ok_or_else(Failure::no_worktree)?;
         let root = sys::Dir::open(top).map_err(Failure::cannot_open(top))?;
@@ -88,7 +88,7 @@ impl<'a> Push<'a> {
         let changes = if self.request.staged { staged(changes)? } else { changes };
         if self.request.staged && changes.paths.is_empty() {
             if !self.request.quiet {
-                console::note("No staged changes");
+                console::eprint_line("No staged changes");
             }
             return Ok(1);
         }
@@ -256,9 +256,9 @@ impl<'a> Push<'a> {
         let refs = self.settings.refs(self.repo)?;
         if store::refs::record(&refs, BStr::new(STASH), stash, Expected::Any, message).is_err() {
             if !self.request.quiet {
-                console::note("Cannot save the current status");
+                console::eprint_line("Cannot save the current status");
             }
-            return Err(Failure::Said(1));
+            return Err(Failure::Reported(1));
         }
         if !self.request.quiet {
             console::out(text!("Saved working directory and index state ", message));

@@ -24,7 +24,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let (repo, settings) = open(run)?;
     let [name] = &args[..] else {
         if !request.quiet {
-            console::note("\"git stash store\" requires one <commit> argument");
+            console::eprint_line("\"git stash store\" requires one <commit> argument");
         }
         return Ok(1);
     };
@@ -38,7 +38,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if let Err(error) = stored {
         if !request.quiet {
             console::error(error.to_string());
-            console::note(text!("Cannot update ", STASH, " with ", like.commit.to_string()));
+            console::eprint_line(text!("Cannot update ", STASH, " with ", like.commit.to_string()));
         }
         return Ok(1);
     }

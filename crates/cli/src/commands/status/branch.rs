@@ -7,13 +7,13 @@ use bstr::{BStr, ByteSlice as _};
 use repo::{Head, Repository, Tracking};
 
 use super::{
-    answer::{Answer, Slot},
     options::{Format, Request},
+    report::{Slot, StatusReport},
 };
 use crate::{
     session::{
         settings::Settings,
-        tracking::{self, AheadBehind, Said},
+        tracking::{self, AheadBehind, TrackingReport},
     },
     term::{console::text, failure::Failure},
 };
@@ -24,7 +24,7 @@ pub(super) enum Comparison {
     /// There is no branch, or the output does not include it.
     Nothing,
     /// The text for the long format, and the time spent on the comparison.
-    Words(Said, Duration),
+    Words(TrackingReport, Duration),
     /// The numbers for the short formats.
     Standing(Standing),
 }
@@ -94,7 +94,7 @@ impl Standing {
     }
 }
 
-impl Answer<'_> {
+impl StatusReport<'_> {
     /// Appends `## main...origin/main [ahead 1]`.
     pub(super) fn short_branch(&self, out: &mut Vec<u8>) {
         let mut paint = |slot, text: &[u8]| self.palette.paint(out, Some(slot), text);

@@ -29,16 +29,16 @@ use sys::Dir;
 use super::{
     branch::Comparison,
     options::{Ignored, Renames, Request, Untracked},
-    record::{Learnt, record},
+    record::{RefreshedIndex, record},
 };
 use crate::{
-    commands::{paths, unseen},
+    commands::{paths, scan_messages},
     session::{
         apply,
         invocation::Invocation,
         monitor,
         settings::Settings,
-        sparse_index::{self, Fill, Tell},
+        sparse_index::{self, Expansion, ExpansionHint},
         trace,
     },
     term::{
@@ -230,32 +230,34 @@ pub(super) fn collect(
 ) -> Result<Collected, Failure> {
     let pathspecs = paths::parse(run, repo, &request.pathspecs)?;
     let indexed = OnceLock::new();
-    let (tip, told) = (|| Tip::find(repo, settings, request, root, &indexed), || told(repo));
+    let (head_info, in_progress) =
+        (|| HeadInfo::find(repo, settings, request, root, &indexed), || in_progress(repo));
     let excludes = || excludes(repo, request);
     thread::scope(|scope| {
-        let (tip, told, excludes) = (Deferred::new(&tip), Deferred::new(&told), Deferred::new(&excludes));
-        if waits(root) {
+        let (head_info, in_progress, excludes) =
+            (Deferred::new(&head_info), Deferred::new(&in_progress), Deferred::new(&excludes));
+        if is_slow_disk(root) {
             excludes.start(scope);
         }
         // On a local disk, delay these reads until its latency is known: they would distort the
         // probe.
         if root.is_remote() {
-            tip.start(scope);
-            told.start(scope);
+            head_info.start(scope);
+            in_progress.start(scope);
         }
-        let beside = Asides { scope, tip, told, excludes, indexed: &indexed, source };
-        collect_beside(run, repo, settings, root, (request, &pathspecs), beside)
+        let tasks = BackgroundTasks { scope, head_info, in_progress, excludes, indexed: &indexed, source };
+        collect_with(run, repo, settings, root, (request, &pathspecs), tasks)
     })
 }
 
 /// Returns true if the disk is slow: the first files were read from the device, so the next ones
 /// will be too.
-fn waits(root: &Dir) -> bool {
+fn is_slow_disk(root: &Dir) -> bool {
     root.is_remote() || sys::has_read_block_device()
 }
 
 /// Data about HEAD.
-struct Tip {
+struct HeadInfo {
     head: Head,
     /// The tree of its commit.
     tree: Option<ObjectId>,
@@ -264,7 +266,7 @@ struct Tip {
     comparison: Result<Comparison, Failure>,
 }
 
-impl Tip {
+impl HeadInfo {
     /// `indexed` is the tree that equals the index, once that is known.
     fn find(
         repo: &Repository,
@@ -272,7 +274,7 @@ impl Tip {
         request: &Request,
         root: &Dir,
         indexed: &OnceLock<ObjectId>,
-    ) -> Result<Tip, Failure> {
+    ) -> Result<HeadInfo, Failure> {
         let head = repo.head()?;
         let bad_head = |error| Failure::of_name(error, Failure::fatal("bad object HEAD"));
         let compared = match (head.oid(), request.amends()) {
@@ -280,7 +282,7 @@ impl Tip {
             (commit, _) => commit,
         };
         let tree = compared.map(|commit| repo.tree_of(commit)).transpose().map_err(bad_head)?;
-        if let Some(tree) = tree.filter(|tree| waits(root) && indexed.get() != Some(tree)) {
+        if let Some(tree) = tree.filter(|tree| is_slow_disk(root) && indexed.get() != Some(tree)) {
             // Read the tree into the page cache ahead of the comparison, which also reports errors.
             let _read = repo.tree_of(tree);
         }
@@ -291,27 +293,30 @@ impl Tip {
             _ => Ok(None),
         };
         let comparison = Comparison::find(repo, settings, request, &head);
-        Ok(Tip { head, tree, detached, comparison })
+        Ok(HeadInfo { head, tree, detached, comparison })
     }
 }
 
 /// Waits for the data about HEAD.
-fn wait_for(tip: Deferred<'_, Result<Tip, Failure>>) -> Result<Tip, Failure> {
+fn wait_for(head_info: Deferred<'_, Result<HeadInfo, Failure>>) -> Result<HeadInfo, Failure> {
     let began = Instant::now();
-    let tip = tip.get()?;
-    let comparison = tip.comparison.map(|found| found.within(began.elapsed()));
-    Ok(Tip { comparison, ..tip })
+    let head_info = head_info.get()?;
+    let comparison = head_info.comparison.map(|found| found.within(began.elapsed()));
+    Ok(HeadInfo { comparison, ..head_info })
 }
 
 /// The operations in progress, derived from files in the Git directory.
-struct Told {
+struct InProgress {
     operations: Operations,
     /// The next commit concludes a cherry-pick.
-    picks: bool,
+    concludes_pick: bool,
 }
 
-fn told(repo: &Repository) -> Result<Told, Failure> {
-    Ok(Told { operations: operations(repo)?, picks: repo.find_ref("CHERRY_PICK_HEAD".into())?.is_some() })
+fn in_progress(repo: &Repository) -> Result<InProgress, Failure> {
+    Ok(InProgress {
+        operations: operations(repo)?,
+        concludes_pick: repo.find_ref("CHERRY_PICK_HEAD".into())?.is_some(),
+    })
 }
 
 /// Returns the ignore rules, if untracked files are listed.
@@ -323,25 +328,25 @@ fn excludes(repo: &Repository, request: &Request) -> Result<Excludes, Failure> {
 }
 
 /// The background tasks during the comparison.
-struct Asides<'s, 'e> {
+struct BackgroundTasks<'s, 'e> {
     scope: &'s Scope<'s, 'e>,
-    tip: Deferred<'s, Result<Tip, Failure>>,
-    told: Deferred<'s, Result<Told, Failure>>,
+    head_info: Deferred<'s, Result<HeadInfo, Failure>>,
+    in_progress: Deferred<'s, Result<InProgress, Failure>>,
     excludes: Deferred<'s, Result<Excludes, Failure>>,
     indexed: &'s OnceLock<ObjectId>,
     source: Source,
 }
 
-fn collect_beside(
+fn collect_with(
     run: &Invocation,
     repo: &Repository,
     settings: &Settings,
     root: &Dir,
     (request, pathspecs): (&Request, &Pathspecs),
-    Asides { scope, tip, told, excludes, indexed, source }: Asides<'_, '_>,
+    BackgroundTasks { scope, head_info, in_progress, excludes, indexed, source }: BackgroundTasks<'_, '_>,
 ) -> Result<Collected, Failure> {
     let sparse_index::Read { mut index, before, seen, differs_on_disk } = match source {
-        Source::File => apply::read_index(repo, settings, root, Tell::Hint, Fill::Later)?,
+        Source::File => apply::read_index(repo, settings, root, ExpansionHint::Print, Expansion::Later)?,
         Source::Held(read) => *read,
     };
     if let Some((tree, _)) = index.cache_tree.as_ref().and_then(|tree| tree.valid) {
@@ -351,18 +356,18 @@ fn collect_beside(
         Some(_) if sparse::is_on(repo)? => Sparse::Index,
         _ => percentage(repo, &index)?,
     };
-    let mut is_news = differs_on_disk;
+    let mut is_worth_writing = differs_on_disk;
     let monitor = monitor::refresh(run, repo, settings, &mut index)?;
     // Only a sparse index needs HEAD this early.
-    let tip = match index.sparse {
-        false => Err(tip),
+    let head_info = match index.sparse {
+        false => Err(head_info),
         true => {
-            let tip = wait_for(tip)?;
-            match tip.tree {
-                Some(tree) => sparse_index::settle(repo, &mut index, &|_| Purpose::Compare(tree))?,
-                None => sparse_index::fill(repo, &mut index)?,
+            let head_info = wait_for(head_info)?;
+            match head_info.tree {
+                Some(tree) => sparse_index::expand_for(repo, &mut index, &|_| Purpose::Compare(tree))?,
+                None => sparse_index::expand(repo, &mut index)?,
             }
-            Ok(tip)
+            Ok(head_info)
         }
     };
     run.interrupt.check()?;
@@ -375,10 +380,10 @@ fn collect_beside(
         false => excludes.without_cache(),
     };
     let start = || {
-        if let Err(tip) = &tip {
-            tip.start(scope);
+        if let Err(head_info) = &head_info {
+            head_info.start(scope);
         }
-        told.start(scope);
+        in_progress.start(scope);
     };
     let shows = progress::has_terminal() && !request.format.is_for_scripts();
     let shown = Progress::new("Refresh index", shows, settings.progress_delay);
@@ -404,16 +409,16 @@ fn collect_beside(
         trace::walk(2, pathspecs.common_directory(), &worktree.found);
     }
     run.interrupt.check()?;
-    let Tip { head, tree, detached, comparison } = tip.or_else(wait_for)?;
+    let HeadInfo { head, tree, detached, comparison } = head_info.or_else(wait_for)?;
     // Before the first commit all staged submodules count.
     let counts = if tree.is_some() { request.submodules.unwrap_or(Ignore::Dirty) } else { Ignore::None };
     let patterns = if before.is_some() { sparse_index::wanted(repo)? } else { None };
     let collapsed = before.as_ref().zip(patterns.as_ref());
     let collapsed = collapsed.map(|(index, patterns)| Collapsed { index, patterns });
     let staged = diff::staged(repo, root, &index, tree, pathspecs, Some(counts), collapsed)?;
-    unseen::tell(&index, pathspecs, &worktree);
+    scan_messages::print(&index, pathspecs, &worktree);
     if tree.is_some() {
-        console::complaints(repo);
+        console::print_object_store_errors(repo);
     }
     worktree.found.warnings.iter().for_each(|warning| console::warning(warning.message()));
     let place = Some(diff::WorktreeFiles { root, index: &index });
@@ -442,23 +447,23 @@ fn collect_beside(
     }
     if let Some(cache) = found.cache.take() {
         index.untracked = Some(cache);
-        is_news |= records_cache(run, repo)?;
+        is_worth_writing |= records_cache(run, repo)?;
     }
-    let learnt = Learnt {
+    let refreshed_index = RefreshedIndex {
         seen,
         before,
         refreshed: worktree.refreshed,
         proved: worktree.proven_clean,
         monitor,
-        is_news,
+        is_worth_writing,
     };
-    record(run, repo, settings, root, &mut index, learnt)?;
+    record(run, repo, settings, root, &mut index, refreshed_index)?;
     // The process ends soon: skip freeing a name for each directory.
     std::mem::forget(index);
     let detached = detached?;
-    let Told { operations, picks } = told.get()?;
+    let InProgress { operations, concludes_pick } = in_progress.get()?;
     let mut collected = Collected {
-        is_plain_commit: !operations.merge && !picks,
+        is_plain_commit: !operations.merge && !concludes_pick,
         is_initial: tree.is_none(),
         head,
         changes,

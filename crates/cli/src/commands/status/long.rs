@@ -7,15 +7,15 @@ use repo::Head;
 
 use super::{
     Change,
-    answer::{Answer, Blanks, Palette, Slot},
     branch::Comparison,
     collect::Conflict,
     options::{Ignored, Untracked},
+    report::{Blanks, Palette, Slot, StatusReport},
 };
 use crate::{
     session::{
         output,
-        tracking::{AheadBehind, Said},
+        tracking::{AheadBehind, TrackingReport},
     },
     term::{
         console::{self, text},
@@ -82,7 +82,7 @@ impl Lines<'_> {
 
 const HEADER: Option<Slot> = Some(Slot::Header);
 
-impl Answer<'_> {
+impl StatusReport<'_> {
     pub(super) fn long(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
         let comment = self.request.comment.as_ref().map(|comment| comment.as_bstr());
         let lines = &mut Lines { out, palette: &self.palette, comment };
@@ -165,7 +165,7 @@ impl Answer<'_> {
         }
     }
 
-    fn tracking(&self, lines: &mut Lines<'_>, said: &Said, took: f64) -> Result<(), Failure> {
+    fn tracking(&self, lines: &mut Lines<'_>, said: &TrackingReport, took: f64) -> Result<(), Failure> {
         said.warnings.iter().for_each(console::warning);
         let mut said = said.lines.clone();
         if self.request.preview.is_some() {

@@ -6,7 +6,6 @@
 //! output in one of its formats. Only the refresh of the index changes anything, and it fails
 //! silently.
 
-mod answer;
 mod branch;
 mod collect;
 mod long;
@@ -15,6 +14,7 @@ mod options;
 mod porcelain;
 pub(crate) mod preview;
 mod record;
+mod report;
 mod short;
 mod state;
 mod summary;
@@ -40,9 +40,9 @@ use crate::{
     },
 };
 
-use answer::Answer;
 use collect::{Change, Source};
 use options::{Format, Request};
+use report::StatusReport;
 
 /// The record of `status`.
 pub(super) const COMMAND: Command = Command {
@@ -87,16 +87,16 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if request.verbose && request.format == Format::Long {
         return verbose::by_git(run);
     }
-    let settings = Settings::read(run, &repo)?.for_answers();
+    let settings = Settings::read(run, &repo)?.for_lookups();
     let root = sys::Dir::open(root).map_err(Failure::cannot_open(root))?;
     let collected = collect::collect(run, &repo, &settings, &root, &request, Source::File)?;
     run.interrupt.check()?;
-    let answer = Answer::new(run, &repo, &settings, &request, collected)?;
+    let report = StatusReport::new(run, &repo, &settings, &request, collected)?;
     let mut out = Vec::new();
     match request.format {
-        Format::Long => answer.long(&mut out)?,
-        Format::Short | Format::Porcelain => answer.short(&mut out)?,
-        Format::PorcelainV2 => answer.porcelain(&mut out)?,
+        Format::Long => report.long(&mut out)?,
+        Format::Short | Format::Porcelain => report.short(&mut out)?,
+        Format::PorcelainV2 => report.porcelain(&mut out)?,
     }
     failure::must_have_been_readable()?;
     console::out_raw(&out);

@@ -5,8 +5,8 @@ use bstr::{BString, ByteSlice as _};
 use repo::Repository;
 
 use super::{
-    answer::SLOTS,
     options::{Request, TABLE},
+    report::SLOTS,
 };
 use crate::{
     commands::{

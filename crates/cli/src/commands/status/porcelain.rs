@@ -6,11 +6,11 @@ use format::{Mode, ObjectId};
 
 use super::{
     Change,
-    answer::{Answer, Blanks},
+    report::{Blanks, StatusReport},
 };
 use crate::term::{console::text, failure::Failure};
 
-impl Answer<'_> {
+impl StatusReport<'_> {
     /// Appends the lines of all paths.
     pub(super) fn porcelain(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
         if self.request.branch {

@@ -4,9 +4,9 @@ use bstr::BString;
 use engine::diff::Status;
 
 use super::{
-    answer::Answer,
     collect::{self, Change, Source},
     options::{Given, Request},
+    report::StatusReport,
 };
 pub(crate) use super::{
     obstacle::SETTINGS,
@@ -85,12 +85,12 @@ pub(crate) fn preview(
         let patch = show(Differences { is_committable, has_unstaged })?;
         request.preview = Some(Preview { patch, ..preview });
     }
-    let answer = Answer::new(run, repo, settings, &request, found)?;
+    let report = StatusReport::new(run, repo, settings, &request, found)?;
     let mut text = Vec::new();
     match request.format {
-        Format::Long => answer.long(&mut text)?,
-        Format::Short | Format::Porcelain => answer.short(&mut text)?,
-        Format::PorcelainV2 => answer.porcelain(&mut text)?,
+        Format::Long => report.long(&mut text)?,
+        Format::Short | Format::Porcelain => report.short(&mut text)?,
+        Format::PorcelainV2 => report.porcelain(&mut text)?,
     }
     failure::must_have_been_readable()?;
     Ok(Previewed { text, is_committable })

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// New stat data and caches for an index.
-pub(super) struct Learnt {
+pub(super) struct RefreshedIndex {
     /// The fingerprint of the index file before it was read; `None` if the file was missing.
     pub(super) seen: Option<Fingerprint>,
     /// The sparse index it was read from.
@@ -34,7 +34,7 @@ pub(super) struct Learnt {
     /// The benefit of writing the index because of the monitor's response alone.
     pub(super) monitor: WriteIndex,
     /// The untracked cache was added, removed, or changed in a way worth writing.
-    pub(super) is_news: bool,
+    pub(super) is_worth_writing: bool,
 }
 
 /// Adds the new data to `index`, and writes its file.
@@ -44,25 +44,27 @@ pub(super) fn record(
     settings: &Settings,
     root: &Dir,
     index: &mut Index,
-    learnt: Learnt,
+    refreshed_index: RefreshedIndex,
 ) -> Result<(), Failure> {
-    let Some(seen) = learnt.seen else { return Ok(()) };
+    let Some(seen) = refreshed_index.seen else { return Ok(()) };
     let is_wanted = run.variable("GIT_OPTIONAL_LOCKS").and_then(|value| repo::parse_bool(Some(value.into())));
     if is_wanted == Some(false) {
         return Ok(());
     }
     let is_racy = index.has_racy();
-    let mut is_news =
-        learnt.is_news || !learnt.refreshed.is_empty() || is_racy || learnt.monitor == WriteIndex::Worthwhile;
-    for (at, stat) in learnt.refreshed {
+    let mut is_worth_writing = refreshed_index.is_worth_writing
+        || !refreshed_index.refreshed.is_empty()
+        || is_racy
+        || refreshed_index.monitor == WriteIndex::Worthwhile;
+    for (at, stat) in refreshed_index.refreshed {
         let entry = &mut index.entries_mut()[at];
         entry.stat = stat;
         entry.flags.insert(Flags::UPTODATE);
     }
-    for at in learnt.proved {
-        is_news |= index.set_fsmonitor_valid(at);
+    for at in refreshed_index.proved {
+        is_worth_writing |= index.set_fsmonitor_valid(at);
     }
-    if !is_news {
+    if !is_worth_writing {
         return Ok(());
     }
     let path = repo.index_path();
@@ -71,7 +73,13 @@ pub(super) fn record(
         return Ok(());
     }
     let patterns = sparse_index::wanted(repo)?;
-    sparse_index::shape(repo, settings, index, learnt.before.as_ref(), patterns.as_ref())?;
+    sparse_index::prepare_for_write(
+        repo,
+        settings,
+        index,
+        refreshed_index.before.as_ref(),
+        patterns.as_ref(),
+    )?;
     let Ok(racy) = RacyCheck::new(repo, root, index) else { return Ok(()) };
     let is_modified = |path: &BStr, entry: &Entry| racy.is_modified(path, entry);
     let options = settings.index_to_write(index, settings.index_write.split);

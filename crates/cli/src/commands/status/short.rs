@@ -6,11 +6,11 @@ use engine::diff::{Dirt, Status};
 
 use super::{
     Change, Format,
-    answer::{Answer, Blanks, Slot},
+    report::{Blanks, Slot, StatusReport},
 };
 use crate::term::{console::text, failure::Failure};
 
-impl Answer<'_> {
+impl StatusReport<'_> {
     /// Appends two letters and the path for each change.
     pub(super) fn short(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
         if self.request.branch {

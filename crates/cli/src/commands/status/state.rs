@@ -8,10 +8,10 @@ use format::ObjectId;
 use sys::by_path;
 
 use super::{
-    answer::{Answer, Slot},
     collect::Sparse,
     long::Lines,
     options::comment,
+    report::{Slot, StatusReport},
 };
 use crate::term::{console::text, failure::Failure};
 
@@ -20,7 +20,7 @@ const HEADER: Option<Slot> = Some(Slot::Header);
 /// The number of completed commands of a rebase that are shown, and of remaining ones.
 const SHOWN: usize = 2;
 
-impl Answer<'_> {
+impl StatusReport<'_> {
     /// Adds the most important operation in progress, a bisection, and the sparsity of the
     /// worktree.
     pub(super) fn state(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use bstr::ByteSlice as _;
 
-use super::{answer::Answer, long::Lines};
+use super::{long::Lines, report::StatusReport};
 use crate::{
     session::real_git,
     term::{console::text, failure::Failure},
@@ -13,21 +13,23 @@ use crate::{
 
 /// The commits to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+enum Compared {
     Staged,
     Unstaged,
 }
 
-impl Answer<'_> {
+impl StatusReport<'_> {
     /// Adds the summaries of staged and of unstaged changes.
     pub(super) fn summaries(&self, lines: &mut Lines<'_>) -> Result<(), Failure> {
         match self.request.is_summarized(self.repo) {
-            true => [Of::Staged, Of::Unstaged].into_iter().try_for_each(|of| self.summary(lines, of)),
+            true => {
+                [Compared::Staged, Compared::Unstaged].into_iter().try_for_each(|of| self.summary(lines, of))
+            }
             false => Ok(()),
         }
     }
 
-    fn summary(&self, lines: &mut Lines<'_>, of: Of) -> Result<(), Failure> {
+    fn summary(&self, lines: &mut Lines<'_>, of: Compared) -> Result<(), Failure> {
         let limit = match self.repo.config_int("status.submoduleSummary") {
             Ok(limit) => limit.unwrap_or(-1),
             // The value is `true`.
@@ -45,11 +47,11 @@ impl Answer<'_> {
         );
         git.current_dir(self.repo.child_dir());
         let (which, title) = match of {
-            Of::Staged => ("--cached", "Submodule changes to be committed:"),
-            Of::Unstaged => ("--files", "Submodules changed but not updated:"),
+            Compared::Staged => ("--cached", "Submodule changes to be committed:"),
+            Compared::Unstaged => ("--files", "Submodules changed but not updated:"),
         };
         git.args(["submodule", "summary", which, "--for-status", "--summary-limit"]).arg(limit.to_string());
-        if of == Of::Staged {
+        if of == Compared::Staged {
             git.arg(if self.request.amends() { "HEAD^" } else { "HEAD" });
         }
         let said = git.stdin(Stdio::null()).stderr(Stdio::inherit()).output();

@@ -50,7 +50,7 @@ pub(super) fn of_superproject(scene: &Scene<'_>, name: &BStr) -> Result<Vec<BStr
             Err(error) => {
                 let message = text!("submodule '", name, "' cannot add alternate: ", error.to_string());
                 if strategy == "info" {
-                    console::note(message);
+                    console::eprint_line(message);
                     continue;
                 }
                 if scene.settings.advises(repo, "submoduleAlternateErrorStrategyDie")? {

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     session::{
-        own,
+        reexec,
         submodules::connect,
         tasks::{Next, Start, Task, Work},
     },
@@ -84,7 +84,7 @@ impl Work for Clones<'_> {
         let done = match code {
             0 => self.finish(&wanted),
             // The task ended before it started a process, and has printed its error.
-            REFUSED => Err(Failure::Said(128)),
+            REFUSED => Err(Failure::Reported(128)),
             _ => Err(Failure::Fatal(text!(
                 "clone of '",
                 wanted.url,
@@ -97,7 +97,7 @@ impl Work for Clones<'_> {
         match failure {
             Failure::Signal(_) => return Err(failure),
             Failure::Fatal(message) => output.extend_from_slice(&text!("fatal: ", message, "\n")),
-            failure => failure.say(),
+            failure => failure.print(),
         }
         let path = &wanted.link.path;
         if attempt == Attempt::First {
@@ -120,7 +120,7 @@ impl Clones<'_> {
             Ok(Step::Clone(command)) => Start::Process(command),
             Ok(Step::Connect) => Start::Ended(0),
             Err(failure) => {
-                failure.say();
+                failure.print();
                 Start::Ended(REFUSED)
             }
         };
@@ -154,7 +154,7 @@ impl Clones<'_> {
 
     fn command(&self, wanted: &Wanted, place: &Path, dir: &Path, references: &[BString]) -> Command {
         let request = self.request;
-        let mut git = own::in_submodule(self.scene.run, self.scene.dir(BStr::new("")).as_path());
+        let mut git = reexec::in_submodule(self.scene.run, self.scene.dir(BStr::new("")).as_path());
         git.env("GIT_PROTOCOL_FROM_USER", "0").args(["clone", "--no-checkout"]);
         if request.quiet {
             git.arg("--quiet");

@@ -6,7 +6,7 @@ use repo::Repository;
 
 use super::{list::Scene, options::Request, remote};
 use crate::{
-    session::own,
+    session::reexec,
     term::{
         console::{self, text},
         failure::Failure,
@@ -15,7 +15,7 @@ use crate::{
 
 /// The extent of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum FetchExtent {
     /// The branches, as configured.
     Branches,
     /// This commit.
@@ -40,9 +40,9 @@ pub(super) fn ensure(
         return Ok(());
     }
     let shown = scene.shown(path);
-    let code = fetch(scene, request, path, What::Branches, request.quiet)?;
+    let code = fetch(scene, request, path, FetchExtent::Branches, request.quiet)?;
     if code != 0 && !request.quiet {
-        console::note(text!(
+        console::eprint_line(text!(
             "Unable to fetch in submodule path '",
             shown,
             "'; trying to directly fetch ",
@@ -51,7 +51,7 @@ pub(super) fn ensure(
         ));
     }
     if is_reachable(&open(scene, path)?, commit)
-        || fetch(scene, request, path, What::Commit(commit), request.quiet)? == 0
+        || fetch(scene, request, path, FetchExtent::Commit(commit), request.quiet)? == 0
     {
         return Ok(());
     }
@@ -69,10 +69,10 @@ pub(super) fn fetch(
     scene: &Scene<'_>,
     request: &Request,
     path: &BStr,
-    what: What,
+    what: FetchExtent,
     quiet: bool,
 ) -> Result<u8, Failure> {
-    let mut git = own::in_submodule(scene.run, &scene.dir(path));
+    let mut git = reexec::in_submodule(scene.run, &scene.dir(path));
     git.env("GIT_PROTOCOL_FROM_USER", "0").arg("fetch");
     if quiet {
         git.arg("--quiet");
@@ -80,11 +80,11 @@ pub(super) fn fetch(
     if let Some(depth) = request.depth.as_ref().filter(|depth| depth.iter().any(|&digit| digit != b'0')) {
         git.arg(sys::os_str(&text!("--depth=", depth)));
     }
-    if let What::Commit(commit) = what {
+    if let FetchExtent::Commit(commit) = what {
         let remote = remote::of_submodule(scene, path, &open(scene, path)?)?;
         git.arg(sys::os_str(&remote)).arg(commit.to_string());
     }
-    own::finish(scene.run, git)
+    reexec::run(scene.run, git)
 }
 
 /// Returns true if the commit is reachable from HEAD or a ref of the submodule. An error counts as

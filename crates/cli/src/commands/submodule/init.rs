@@ -73,7 +73,7 @@ fn edits_of(scene: &Scene<'_>, link: &Link, quiet: bool, edits: &mut Vec<Edit>) 
         };
         edits.push(Edit::Set { key: key("url"), value: url.clone() });
         if !quiet {
-            console::note(text!(
+            console::eprint_line(text!(
                 "Submodule '",
                 module.name,
                 "' (",

@@ -8,14 +8,14 @@ use repo::Repository;
 
 use super::{
     clone::{Clones, Wanted},
-    fetch::{self, What},
+    fetch::{self, FetchExtent},
     init,
     list::{self, Link, Scene},
     options::{Request, Strategy, UPDATE},
     remote::{self, Missing},
 };
 use crate::{
-    session::{invocation::Invocation, own, settings::Settings, submodules::connect, tasks},
+    session::{invocation::Invocation, reexec, settings::Settings, submodules::connect, tasks},
     term::{
         console::{self, text},
         failure::Failure,
@@ -46,11 +46,11 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if request.init {
         init::register(&scene, links.clone(), &specs, request.quiet)?;
         // The new settings apply from here on.
-        let told = scene.submodules.has_told();
+        let told = scene.submodules.has_warned();
         drop(scene);
         repo = run.open()?;
         let scene = Scene::new(run, &repo, &settings, &index, super_prefix)?;
-        scene.submodules.set_told(told);
+        scene.submodules.set_warned(told);
         return update(&scene, &request, links, !specs.is_empty(), jobs);
     }
     update(&scene, &request, links, !specs.is_empty(), jobs)
@@ -104,7 +104,7 @@ fn update(
             Ok(code) => code,
             Err(failure @ Failure::Signal(_)) => return Err(failure),
             Err(failure) => {
-                failure.say();
+                failure.print();
                 failure.code()
             }
         };
@@ -213,7 +213,7 @@ fn update_one(scene: &Scene<'_>, request: &Request, one: &Update, jobs: usize) -
     if !request.recursive {
         return Ok(0);
     }
-    let code = own::finish(scene.run, nested(scene, request, path, jobs))?;
+    let code = reexec::run(scene.run, nested(scene, request, path, jobs))?;
     if code != 0 {
         let shown = scene.shown(path);
         console::report("fatal", text!("Failed to recurse into submodule path '", shown, "'"));
@@ -253,7 +253,7 @@ fn remote_commit(
 ) -> Result<ObjectId, Failure> {
     let remote = remote::of_submodule(scene, path, submodule)?;
     let branch = followed_branch(scene, path)?;
-    if !request.no_fetch && fetch::fetch(scene, request, path, What::Branches, false)? != 0 {
+    if !request.no_fetch && fetch::fetch(scene, request, path, FetchExtent::Branches, false)? != 0 {
         return Err(Failure::Fatal(text!("Unable to fetch in submodule path '", path, "'")));
     }
     let name = text!("refs/remotes/", remote, "/", branch);
@@ -302,7 +302,7 @@ fn bring(
             shell.env_clear().envs(env).current_dir(&dir);
             shell
         }
-        _ => own::in_submodule(run, &dir),
+        _ => reexec::in_submodule(run, &dir),
     };
     match strategy {
         Strategy::Checkout => command.args(["checkout", "-q"]).args(forced.then_some("-f")),
@@ -311,7 +311,7 @@ fn bring(
         Strategy::None | Strategy::Command(_) => &mut command,
     };
     command.env("GIT_PROTOCOL_FROM_USER", "0").arg(&hex);
-    let code = own::finish(run, command)?;
+    let code = reexec::run(run, command)?;
     let shown = scene.shown(path);
     if code != 0 {
         let (failed, code) = match strategy {
@@ -337,7 +337,7 @@ fn bring(
 
 /// Returns the command that updates the submodules nested in the one at `path`.
 fn nested(scene: &Scene<'_>, request: &Request, path: &BStr, jobs: usize) -> Command {
-    let mut git = own::in_submodule(scene.run, &scene.dir(path));
+    let mut git = reexec::in_submodule(scene.run, &scene.dir(path));
     git.env("GIT_PROTOCOL_FROM_USER", "0").args(["submodule--helper", "update", "--recursive"]);
     git.arg(sys::os_str(&text!("--super-prefix=", scene.shown(path), "/"))).arg(format!("--jobs={jobs}"));
     let flags = [

@@ -168,8 +168,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         [name] => request.read(&repo, name.as_bstr()),
         [name, target] if !request.delete => request.write(run, &repo, name, target),
         _ => {
-            console::raw(TABLE.help().as_bytes());
-            Err(Failure::Said(129))
+            console::eprint_raw(TABLE.help().as_bytes());
+            Err(Failure::Reported(129))
         }
     }
 }

@@ -41,7 +41,7 @@ impl Update<'_> {
             false => add::differing(self.repo, index, tree)?,
             true => {
                 let mut full = index.clone();
-                sparse_index::fill(self.repo, &mut full)?;
+                sparse_index::expand(self.repo, &mut full)?;
                 add::differing(self.repo, &full, tree)?
             }
         };

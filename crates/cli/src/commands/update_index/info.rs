@@ -48,7 +48,7 @@ impl Update<'_> {
             }
             let path = line.path.as_bstr();
             if path::verify(path, kind(line.mode), self.protect).is_err() {
-                console::note(text!("Ignoring path ", path));
+                console::eprint_line(text!("Ignoring path ", path));
                 continue;
             }
             if line.mode == 0 {
@@ -70,7 +70,7 @@ impl Update<'_> {
             return Ok(false);
         }
         self.looks_for(path)?;
-        if !self.put_or_say(path, Staging::entry(oid, mode, stage, self.flags)) {
+        if !self.put_or_report(path, Staging::entry(oid, mode, stage, self.flags)) {
             return Ok(false);
         }
         self.report(&[b"add '", path, b"'"]);

@@ -240,7 +240,7 @@ pub(super) struct CacheInfo {
 
 /// One action.
 #[derive(Clone)]
-pub(super) enum Act {
+pub(super) enum Action {
     /// Change a rule for later words.
     Set {
         switch: Switch,
@@ -271,12 +271,12 @@ pub(super) enum Act {
 }
 
 /// Returns the actions of a command line.
-pub(super) fn acts(args: &[BString]) -> Vec<Act> {
-    let mut acts = Vec::new();
-    if let Err(stop) = collect(args, &mut acts, &mut |_| ()) {
-        acts.push(Act::Mistake(stop));
+pub(super) fn actions(args: &[BString]) -> Vec<Action> {
+    let mut actions = Vec::new();
+    if let Err(stop) = collect(args, &mut actions, &mut |_| ()) {
+        actions.push(Action::Mistake(stop));
     }
-    acts
+    actions
 }
 
 /// The command line for callers that only inspect it.
@@ -297,12 +297,12 @@ impl Syntax for Line {
 
     /// Ignores errors that depend on their position: the command prints them with Git's message.
     fn survey(&self, args: &[BString]) -> Result<Survey, Stop> {
-        let mut acts = Vec::new();
+        let mut actions = Vec::new();
         let mut options = Vec::new();
-        collect(args, &mut acts, &mut |given| options.push(given))?;
-        let rest = acts.into_iter().flat_map(|act| match act {
-            Act::Path(path) => vec![path],
-            Act::Again(paths) | Act::Unresolve(paths) => paths,
+        collect(args, &mut actions, &mut |given| options.push(given))?;
+        let rest = actions.into_iter().flat_map(|action| match action {
+            Action::Path(path) => vec![path],
+            Action::Again(paths) | Action::Unresolve(paths) => paths,
             _ => Vec::new(),
         });
         Ok(Survey { options, rest: rest.collect() })
@@ -311,60 +311,64 @@ impl Syntax for Line {
 
 /// Parses the command line. Syntax errors of Git's parser are returned; any other error becomes the
 /// last action.
-fn collect(args: &[BString], acts: &mut Vec<Act>, tell: &mut dyn FnMut(Given)) -> Result<(), Stop> {
-    let mistake = |message: &str| Act::Mistake(Stop::Mistake { message: message.into(), usage: None });
+fn collect(
+    args: &[BString],
+    actions: &mut Vec<Action>,
+    on_option: &mut dyn FnMut(Given),
+) -> Result<(), Stop> {
+    let mistake = |message: &str| Action::Mistake(Stop::Mistake { message: message.into(), usage: None });
     let mut walk = TABLE.walk(args);
     while let Some(item) = walk.next()? {
         let event = match item {
             Item::DashDash => continue,
             Item::Argument(path) => {
-                acts.push(Act::Path(path));
+                actions.push(Action::Path(path));
                 continue;
             }
             Item::Option(event) => event,
         };
-        tell(Given { name: event.name, on: event.on, value: event.value.clone() });
+        on_option(Given { name: event.name, on: event.on, value: event.value.clone() });
         let value = event.value.unwrap_or_default();
-        let act = match event.key {
-            Effect::Refresh { really } => Act::Refresh { really },
-            Effect::ClearResolveUndo => Act::ClearResolveUndo,
+        let action = match event.key {
+            Effect::Refresh { really } => Action::Refresh { really },
+            Effect::ClearResolveUndo => Action::ClearResolveUndo,
             Effect::Chmod => match value.as_bytes() {
-                b"+x" => Act::Chmod { executable: true },
-                b"-x" => Act::Chmod { executable: false },
+                b"+x" => Action::Chmod { executable: true },
+                b"-x" => Action::Chmod { executable: false },
                 _ => mistake("option 'chmod' expects \"+x\" or \"-x\""),
             },
-            Effect::IndexVersion if !event.on => Act::IndexVersion(0),
+            Effect::IndexVersion if !event.on => Action::IndexVersion(0),
             Effect::IndexVersion => match value.to_str().ok().and_then(|text| text.parse::<i32>().ok()) {
-                Some(number) => Act::IndexVersion(number.into()),
+                Some(number) => Action::IndexVersion(number.into()),
                 None => {
                     mistake("option `index-version' expects an integer value with an optional k/m/g suffix")
                 }
             },
-            Effect::ShowIndexVersion => Act::IndexVersion(-i64::from(event.on)),
+            Effect::ShowIndexVersion => Action::IndexVersion(-i64::from(event.on)),
             Effect::Stdin if !walk.words().is_empty() => mistake("option 'stdin' must be the last argument"),
-            Effect::Stdin => Act::Stdin,
+            Effect::Stdin => Action::Stdin,
             Effect::IndexInfo if !walk.words().is_empty() => {
                 mistake("option 'index-info' must be the last argument")
             }
-            Effect::IndexInfo => Act::IndexInfo,
-            Effect::Unresolve => Act::Unresolve(walk.take(usize::MAX)),
-            Effect::Again => Act::Again(walk.take(usize::MAX)),
+            Effect::IndexInfo => Action::IndexInfo,
+            Effect::Unresolve => Action::Unresolve(walk.take(usize::MAX)),
+            Effect::Again => Action::Again(walk.take(usize::MAX)),
             Effect::CacheInfo => match walk.words().first().and_then(in_one) {
                 Some(info) => {
                     walk.take(1);
-                    Act::CacheInfo(info)
+                    Action::CacheInfo(info)
                 }
                 None if walk.words().len() < 3 => mistake("option 'cacheinfo' expects <mode>,<sha1>,<path>"),
                 None => {
                     let mut words = walk.take(3).into_iter();
                     let mut next = || words.next().unwrap_or_default();
-                    Act::CacheInfo(CacheInfo { mode: next(), oid: next(), path: next() })
+                    Action::CacheInfo(CacheInfo { mode: next(), oid: next(), path: next() })
                 }
             },
-            Effect::Set(switch) => Act::Set { switch, on: event.on },
+            Effect::Set(switch) => Action::Set { switch, on: event.on },
         };
-        let ends = matches!(act, Act::Mistake(_));
-        acts.push(act);
+        let ends = matches!(action, Action::Mistake(_));
+        actions.push(action);
         if ends {
             break;
         }
@@ -397,16 +401,16 @@ mod tests {
 
     fn line(text: &str) -> Vec<String> {
         let args: Vec<BString> = text.split_whitespace().map(BString::from).collect();
-        let shown = |act: Act| match act {
-            Act::Set { on, .. } => format!("set {on}"),
-            Act::Path(path) => format!("path {path}"),
-            Act::CacheInfo(info) => format!("entry {}", info.path),
-            Act::Again(paths) => format!("again {paths:?}"),
-            Act::IndexVersion(number) => format!("version {number}"),
-            Act::Mistake(_) => "mistake".to_owned(),
+        let shown = |action: Action| match action {
+            Action::Set { on, .. } => format!("set {on}"),
+            Action::Path(path) => format!("path {path}"),
+            Action::CacheInfo(info) => format!("entry {}", info.path),
+            Action::Again(paths) => format!("again {paths:?}"),
+            Action::IndexVersion(number) => format!("version {number}"),
+            Action::Mistake(_) => "mistake".to_owned(),
             _ => "other".to_owned(),
         };
-        acts(&args).into_iter().map(shown).collect()
+        actions(&args).into_iter().map(shown).collect()
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::{
     },
     term::{args::Stop, failure::Failure},
 };
-use line::Act;
+use line::Action;
 use update::Update;
 
 /// The record of `update-index`.
@@ -49,30 +49,33 @@ pub(super) const COMMAND: Command = Command {
 
 /// Runs the command. Returns its exit code.
 fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let acts = line::acts(args);
-    if let [Act::Mistake(stop @ Stop::Help(_))] = &acts[..] {
+    let actions = line::actions(args);
+    if let [Action::Mistake(stop @ Stop::Help(_))] = &actions[..] {
         return Err(stop.clone().into());
     }
     let repo = run.open()?;
     let settings = Settings::read(run, &repo)?;
     // Usually nothing changes, and stat data can be determined again.
-    let refreshes = |act: &Act| matches!(act, Act::Refresh { .. });
-    let is_all = acts.iter().all(|act| refreshes(act) || matches!(act, Act::Set { .. }));
-    let settings =
-        if is_all && acts.iter().any(refreshes) { settings.for_answers() } else { settings.for_recording() };
+    let refreshes = |action: &Action| matches!(action, Action::Refresh { .. });
+    let is_all = actions.iter().all(|action| refreshes(action) || matches!(action, Action::Set { .. }));
+    let settings = if is_all && actions.iter().any(refreshes) {
+        settings.for_lookups()
+    } else {
+        settings.for_recording()
+    };
     let mut transaction = Transaction::start(
         Session { invocation: run, repository: &repo, settings: &settings },
         Start::IndexIfFree,
     )?;
     if transaction.state.before.is_none() {
-        sparse_index::fill(&repo, &mut transaction.index)?;
+        sparse_index::expand(&repo, &mut transaction.index)?;
     }
     let worktree = transaction.worktree().try_clone();
     let worktree = worktree.map_err(|error| Failure::fatal(sys::reason(&error)))?;
     let mut update = Update::new(run, &repo, &settings, &worktree, transaction)?;
-    for act in acts {
+    for action in actions {
         run.interrupt.check()?;
-        update.act(act)?;
+        update.apply(action)?;
     }
     update.version()?;
     if update.reads_stdin {

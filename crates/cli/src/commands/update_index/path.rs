@@ -82,7 +82,7 @@ impl Update<'_> {
             _ => Mode::FILE,
         };
         if path::verify(path, kind, self.protect).is_err() {
-            console::note(text!("Ignoring path ", path));
+            console::eprint_line(text!("Ignoring path ", path));
             return Ok(());
         }
         self.looks_for(path)?;
@@ -167,7 +167,7 @@ impl Update<'_> {
             false => Store::Write(&self.objects),
         };
         let named = self.hasher.hash(path, stat, self.staging.base(), store);
-        self.say();
+        self.print_messages();
         let oid = match named {
             Ok(oid) => oid,
             Err(Error::Convert(error)) => return Err(error.into()),
@@ -205,7 +205,7 @@ impl Update<'_> {
     }
 
     /// Like [`put`](Update::put), but returns true on success.
-    pub(super) fn put_or_say(&mut self, path: &BStr, entry: NewEntry) -> bool {
+    pub(super) fn put_or_report(&mut self, path: &BStr, entry: NewEntry) -> bool {
         self.put(path, entry).is_ok()
     }
 
@@ -224,16 +224,16 @@ impl Update<'_> {
             Match::Same => Ok(true),
             Match::Racy => {
                 let same = self.hasher.matches_entry(&entry, path, stat, self.staging.base());
-                self.say();
+                self.print_messages();
                 Ok(same)
             }
             Match::Touched | Match::Different => Ok(false),
         }
     }
 
-    fn say(&mut self) {
+    fn print_messages(&mut self) {
         for message in self.hasher.take_messages() {
-            console::raw(format!("{message}\n").as_bytes());
+            console::eprint_raw(format!("{message}\n").as_bytes());
         }
     }
 }

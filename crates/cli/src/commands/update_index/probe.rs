@@ -26,26 +26,26 @@ enum Expected {
 }
 
 /// The directory for the test.
-struct Tried {
+struct ProbeDirectory {
     name: String,
     dir: PathBuf,
 }
 
-impl Drop for Tried {
+impl Drop for ProbeDirectory {
     fn drop(&mut self) {
         // An error in `drop` cannot be returned.
         let _ = by_path::remove_dir_all(&self.dir);
     }
 }
 
-impl Tried {
-    fn new(top: &Path) -> Result<Tried, Failure> {
+impl ProbeDirectory {
+    fn new(top: &Path) -> Result<ProbeDirectory, Failure> {
         let mut number = std::process::id();
         loop {
             let name = format!("mtime-test-{number:06}");
             let dir = top.join(&name);
             match by_path::create_dir(&dir) {
-                Ok(()) => return Ok(Tried { name, dir }),
+                Ok(()) => return Ok(ProbeDirectory { name, dir }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => number = number.wrapping_add(1),
                 Err(error) => {
                     let reason = sys::reason(&error);
@@ -100,7 +100,7 @@ impl Tried {
 }
 
 /// One operation in the directory.
-type Step = (Expected, &'static str, fn(&Tried) -> Result<(), Failure>);
+type Step = (Expected, &'static str, fn(&ProbeDirectory) -> Result<(), Failure>);
 
 /// The steps, each with the message for a file system that fails it.
 const STEPS: &[Step] = &[
@@ -110,9 +110,9 @@ const STEPS: &[Step] = &[
     (
         Expected::Changes,
         "directory stat info does not change after adding a new directory",
-        Tried::add_directory,
+        ProbeDirectory::add_directory,
     ),
-    (Expected::Stays, "directory stat info changes after updating a file", Tried::write),
+    (Expected::Stays, "directory stat info changes after updating a file", ProbeDirectory::write),
     (Expected::Stays, "directory stat info changes after adding a file inside subdirectory", |tried| {
         tried.add_file("new-dir/new")
     }),
@@ -127,22 +127,22 @@ const STEPS: &[Step] = &[
 
 /// Runs the test at `top` and prints its progress. Returns true if the file system passes.
 pub(super) fn directories_tell(top: &Path, rules: StatRules) -> Result<bool, Failure> {
-    let tried = Tried::new(top)?;
-    console::raw(&[b"Testing mtime in '", top.as_os_str().as_bytes(), b"' "].concat());
+    let tried = ProbeDirectory::new(top)?;
+    console::eprint_raw(&[b"Testing mtime in '", top.as_os_str().as_bytes(), b"' "].concat());
     let mut base = tried.stat()?;
     for (expected, wrong, act) in STEPS {
-        console::raw(b".");
+        console::eprint_raw(b".");
         thread::sleep(Duration::from_secs(1));
         act(&tried)?;
         let now = tried.stat()?;
         let found = if rules.differs(&base, &now) { Expected::Changes } else { Expected::Stays };
         if found != *expected {
-            console::note(format!("\n{wrong}"));
+            console::eprint_line(format!("\n{wrong}"));
             return Ok(false);
         }
         base = now;
     }
     tried.delete_directory("")?;
-    console::note(" OK");
+    console::eprint_line(" OK");
     Ok(true)
 }

@@ -1,7 +1,7 @@
 //! The run of `update-index`: the index that it changes, and the rules that options set for later
 //! words.
 
-use super::line::Act;
+use super::line::Action;
 use super::whole::Whole;
 use crate::{
     session::{
@@ -10,7 +10,7 @@ use crate::{
         invocation::Invocation,
         monitor,
         settings::Settings,
-        sparse_index::{self, Tell},
+        sparse_index::{self, ExpansionHint},
     },
     term::{
         console::{self, text},
@@ -120,28 +120,28 @@ impl<'a> Update<'a> {
         })
     }
 
-    pub(super) fn act(&mut self, act: Act) -> Result<(), Failure> {
-        match act {
-            Act::Set { switch, on, .. } => switch(self, on),
-            Act::Chmod { executable } => self.chmod = Some(executable),
-            Act::IndexVersion(number) => self.whole.version = number,
-            Act::Refresh { really } => self.refresh(really)?,
-            Act::CacheInfo(info) => self.cache_info(&info)?,
-            Act::IndexInfo => self.index_info()?,
-            Act::Stdin => self.reads_stdin = true,
-            Act::Unresolve(paths) => self.unresolve(&paths)?,
-            Act::Again(specs) => self.again(&specs)?,
-            Act::ClearResolveUndo => {
+    pub(super) fn apply(&mut self, action: Action) -> Result<(), Failure> {
+        match action {
+            Action::Set { switch, on, .. } => switch(self, on),
+            Action::Chmod { executable } => self.chmod = Some(executable),
+            Action::IndexVersion(number) => self.whole.version = number,
+            Action::Refresh { really } => self.refresh(really)?,
+            Action::CacheInfo(info) => self.cache_info(&info)?,
+            Action::IndexInfo => self.index_info()?,
+            Action::Stdin => self.reads_stdin = true,
+            Action::Unresolve(paths) => self.unresolve(&paths)?,
+            Action::Again(specs) => self.again(&specs)?,
+            Action::ClearResolveUndo => {
                 if self.staging.index().resolve_undo.take().is_some() {
                     self.staging.set_changed(true);
                 }
             }
-            Act::Path(path) => {
+            Action::Path(path) => {
                 self.needs_worktree()?;
                 let path = self.below_top(path.as_bstr())?;
                 self.named(path.as_bstr(), None)?;
             }
-            Act::Mistake(stop) => return Err(stop.into()),
+            Action::Mistake(stop) => return Err(stop.into()),
         }
         Ok(())
     }
@@ -232,8 +232,8 @@ impl<'a> Update<'a> {
             self.transaction.state.before = None;
             self.staging.set_changed(true);
             let index = self.staging.index();
-            sparse_index::expanded(self.repo, self.settings, index, Tell::Hint)?;
-            sparse_index::fill(self.repo, index)?;
+            sparse_index::report_expansion(self.repo, self.settings, index, ExpansionHint::Print)?;
+            sparse_index::expand(self.repo, index)?;
         }
         Ok(())
     }

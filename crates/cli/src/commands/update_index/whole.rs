@@ -201,7 +201,7 @@ impl Update<'_> {
 
     fn write(mut self) -> Result<(), Failure> {
         if self.transaction.is_locked_out() && self.quiet {
-            return Err(Failure::Said(128));
+            return Err(Failure::Reported(128));
         }
         // `is_split` includes `core.splitIndex`; without it, a test variable may request a split
         // index.

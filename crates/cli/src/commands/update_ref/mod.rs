@@ -131,12 +131,12 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(run, &repo)?.for_recording();
     refused::check(&repo, &[Reader::Refs])?;
     let options = settings.refs(&repo)?;
-    let desk = Desk { run, repo: &repo, settings: &settings, options: &options, request: &request };
+    let context = Context { run, repo: &repo, settings: &settings, options: &options, request: &request };
     if request.stdin {
         if request.delete || !names.is_empty() {
             return Err(usage());
         }
-        return stdin::run(&desk);
+        return stdin::run(&context);
     }
     if request.batch {
         return Err(Failure::fatal("--batch-updates can only be used with --stdin"));
@@ -145,21 +145,21 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(usage());
     }
     match &names[..] {
-        [name] if request.delete => desk.delete(name, None),
-        [name, old] if request.delete => desk.delete(name, Some(old)),
-        [name, new] if !request.delete => desk.update(name, new, None),
-        [name, new, old] if !request.delete => desk.update(name, new, Some(old)),
+        [name] if request.delete => context.delete(name, None),
+        [name, old] if request.delete => context.delete(name, Some(old)),
+        [name, new] if !request.delete => context.update(name, new, None),
+        [name, new, old] if !request.delete => context.update(name, new, Some(old)),
         _ => Err(usage()),
     }
 }
 
 fn usage() -> Failure {
-    console::raw(TABLE.help().as_bytes());
-    Failure::Said(129)
+    console::eprint_raw(TABLE.help().as_bytes());
+    Failure::Reported(129)
 }
 
 /// The values that all forms of the command share.
-struct Desk<'a> {
+struct Context<'a> {
     run: &'a Invocation,
     repo: &'a Repository,
     settings: &'a Settings,
@@ -174,7 +174,7 @@ struct Refusal {
     kind: Option<Rejection>,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> Context<'a> {
     fn update(&self, name: &BString, new: &BString, old: Option<&BString>) -> Result<u8, Failure> {
         let value = self.object(new.as_bstr())?;
         let value = value.ok_or_else(|| Failure::fatal(format!("{new}: not a valid SHA1")))?;

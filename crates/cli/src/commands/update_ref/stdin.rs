@@ -8,7 +8,7 @@ use format::{
 use store::refs::{Edit, Follow, New, NewLog, Old, Rejected, Transaction};
 
 use super::{
-    Desk, Objects,
+    Context, Objects,
     line::{Argument, Line, is_space},
     vetoed,
 };
@@ -67,24 +67,24 @@ const VERBS: [(Verb, &str, usize, State); 13] = [
 ];
 
 /// Runs the session. Returns the exit code.
-pub(super) fn run(desk: &Desk<'_>) -> Result<u8, Failure> {
-    let mut talk = Talk {
-        desk,
-        objects: Objects::new(desk.repo),
-        transaction: Some(desk.transaction()?),
+pub(super) fn run(context: &Context<'_>) -> Result<u8, Failure> {
+    let mut session = Session {
+        context,
+        objects: Objects::new(context.repo),
+        transaction: Some(context.transaction()?),
         state: State::Open,
-        follow: if desk.request.no_deref { Follow::No } else { Follow::Yes },
+        follow: if context.request.no_deref { Follow::No } else { Follow::Yes },
     };
-    let end = if desk.request.nul { 0 } else { b'\n' };
-    let mut input = Input::new(desk.run)?;
+    let end = if context.request.nul { 0 } else { b'\n' };
+    let mut input = Input::new(context.run)?;
     let (mut line, mut more) = (Vec::new(), Vec::new());
     loop {
-        desk.run.interrupt.check()?;
+        context.run.interrupt.check()?;
         if !input.raw_line(end, &mut line)? {
             break;
         }
         let (verb, name, count, next) = verb_of(&line, end)?;
-        if desk.request.nul {
+        if context.request.nul {
             for _ in 1..count {
                 if !input.raw_line(end, &mut more)? {
                     break;
@@ -92,10 +92,14 @@ pub(super) fn run(desk: &Desk<'_>) -> Result<u8, Failure> {
                 line.extend_from_slice(&more);
             }
         }
-        talk.enter(next)?;
-        talk.obey(verb, name, Line::new(&line, name.len() + usize::from(count > 0), desk.request.nul))?;
+        session.enter(next)?;
+        session.execute(
+            verb,
+            name,
+            Line::new(&line, name.len() + usize::from(count > 0), context.request.nul),
+        )?;
     }
-    talk.end()
+    session.end()
 }
 
 /// Parses the command of a line.
@@ -116,8 +120,8 @@ fn verb_of(line: &[u8], end: u8) -> Result<(Verb, &'static str, usize, State), F
     found.ok_or_else(|| Failure::Fatal(text!("unknown command: ", shown())))
 }
 
-struct Talk<'a> {
-    desk: &'a Desk<'a>,
+struct Session<'a> {
+    context: &'a Context<'a>,
     objects: Objects<'a>,
     /// The open transaction; `None` after it was closed.
     transaction: Option<Transaction<'a>>,
@@ -126,7 +130,7 @@ struct Talk<'a> {
     follow: Follow,
 }
 
-impl Talk<'_> {
+impl Session<'_> {
     /// Changes the state, if the command is allowed.
     fn enter(&mut self, next: State) -> Result<(), Failure> {
         match self.state {
@@ -141,13 +145,13 @@ impl Talk<'_> {
             State::Closed if next != State::Started => return Err(Failure::fatal("transaction is closed")),
             State::Closed => {
                 self.state = next;
-                self.transaction = Some(self.desk.transaction()?);
+                self.transaction = Some(self.context.transaction()?);
             }
         }
         Ok(())
     }
 
-    fn obey(&mut self, verb: Verb, name: &'static str, mut line: Line<'_>) -> Result<(), Failure> {
+    fn execute(&mut self, verb: Verb, name: &'static str, mut line: Line<'_>) -> Result<(), Failure> {
         let edit = match verb {
             Verb::Update => self.update(&mut line)?,
             Verb::Create => self.create(&mut line)?,
@@ -168,13 +172,13 @@ impl Talk<'_> {
 
     /// Adds an edit, or rejects it alone with `--batch-updates`.
     fn add(&mut self, verb: Verb, edit: Edit) -> Result<(), Failure> {
-        self.follow = if self.desk.request.no_deref { Follow::No } else { Follow::Yes };
+        self.follow = if self.context.request.no_deref { Follow::No } else { Follow::Yes };
         let Err(refusal) = self.objects.check(&edit) else {
             let transaction = self.transaction.as_mut().expect("it is open while commands may add edits");
             return transaction.add(edit).map_err(|error| Failure::fatal(error.to_string()));
         };
         let (Edit { name, new: New::Id(new), old, .. }, Some(kind), true) =
-            (edit, refusal.kind, self.desk.request.batch)
+            (edit, refusal.kind, self.context.request.batch)
         else {
             return Err(Failure::fatal(refusal.message));
         };
@@ -225,12 +229,12 @@ impl Talk<'_> {
     }
 
     fn edit(&self, name: &BString, new: New, old: Old) -> Edit {
-        let edit = self.desk.edit(name.as_bstr(), ObjectId::null(self.desk.repo.hash()));
+        let edit = self.context.edit(name.as_bstr(), ObjectId::null(self.context.repo.hash()));
         Edit { new, old, follow: self.follow, ..edit }
     }
 
     fn null(&self) -> ObjectId {
-        ObjectId::null(self.desk.repo.hash())
+        ObjectId::null(self.context.repo.hash())
     }
 
     /// Reads the new value of a ref; `None` if it is missing.
@@ -249,16 +253,16 @@ impl Talk<'_> {
             Argument::Given(text) => text,
         };
         if text.is_empty() {
-            if self.desk.request.nul && verb != "update" {
+            if self.context.request.nul && verb != "update" {
                 return Ok(None);
             }
-            if self.desk.request.nul {
+            if self.context.request.nul {
                 console::warning(text!(verb, " ", name, ": missing <new-oid>, treating as zero"));
             }
             return Ok(Some(self.null()));
         }
         let invalid = || Failure::Fatal(text!(verb, " ", name, ": invalid <new-oid>: ", text));
-        self.desk.object(text.as_bstr())?.map(Some).ok_or_else(invalid)
+        self.context.object(text.as_bstr())?.map(Some).ok_or_else(invalid)
     }
 
     /// Reads the old value of a ref; `None` if it is missing.
@@ -277,10 +281,10 @@ impl Talk<'_> {
             Argument::Given(text) => text,
         };
         if text.is_empty() {
-            return Ok((!self.desk.request.nul).then(|| self.null()));
+            return Ok((!self.context.request.nul).then(|| self.null()));
         }
         let invalid = || Failure::Fatal(text!(verb, " ", name, ": invalid <old-oid>: ", text));
-        self.desk.object(text.as_bstr())?.map(Some).ok_or_else(invalid)
+        self.context.object(text.as_bstr())?.map(Some).ok_or_else(invalid)
     }
 
     fn update(&self, line: &mut Line<'_>) -> Result<Edit, Failure> {
@@ -332,7 +336,7 @@ impl Talk<'_> {
                 let value = line.next_word()?.ok_or_else(|| wrong("expected old value".into()))?;
                 match kind.as_slice() {
                     b"oid" => {
-                        let found = self.desk.object(value.as_bstr())?;
+                        let found = self.context.object(value.as_bstr())?;
                         Old::Id(found.ok_or_else(|| wrong(text!("invalid oid: ", value)))?)
                     }
                     b"ref" if refname::check(value.as_bstr(), Levels::One).is_err() => {
@@ -378,7 +382,7 @@ impl Talk<'_> {
     }
 
     fn option(&mut self, line: &Line<'_>) -> Result<(), Failure> {
-        let end: &[u8] = if self.desk.request.nul { b"" } else { b"\n" };
+        let end: &[u8] = if self.context.request.nul { b"" } else { b"\n" };
         let rest = line.rest();
         match rest.strip_prefix(b"no-deref") {
             Some(after) if after.starts_with(end) && (!end.is_empty() || after.is_empty()) => {

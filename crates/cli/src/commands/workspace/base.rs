@@ -8,10 +8,10 @@ use engine::workspace::{
 use serde_json::{Value, json};
 
 use super::{
+    context::{self, Context, json_path},
     create::wanted_backend,
     maker::{add_base, patterns_of},
     request::{BASE, Request},
-    site::{self, Site, json_path},
 };
 use crate::{
     session::invocation::Invocation,
@@ -29,49 +29,58 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         return Err(Failure::fatal("name an action: add, list, verify, remove, gc or prune"));
     }
     let action = words.remove(0);
-    let site = Site::open(run)?;
+    let context = Context::open(run)?;
     match action.as_slice() {
-        b"add" => add(&site, &request, &words),
-        b"list" if words.is_empty() => list(&site, &request),
-        b"verify" => verify(&site, &request, &words),
-        b"remove" if !words.is_empty() => remove(&site, &request, &words),
-        b"gc" | b"prune" if words.is_empty() => collect(&site, &request, action == "prune"),
+        b"add" => add(&context, &request, &words),
+        b"list" if words.is_empty() => list(&context, &request),
+        b"verify" => verify(&context, &request, &words),
+        b"remove" if !words.is_empty() => remove(&context, &request, &words),
+        b"gc" | b"prune" if words.is_empty() => collect(&context, &request, action == "prune"),
         _ => Err(Failure::fatal(text!("unknown action '", action, "'"))),
     }
 }
 
-fn add(site: &Site<'_>, request: &Request, commits: &[BString]) -> Result<u8, Failure> {
-    let bases = site.bases(request.base_dir.as_ref())?;
+fn add(context: &Context<'_>, request: &Request, commits: &[BString]) -> Result<u8, Failure> {
+    let bases = context.bases(request.base_dir.as_ref())?;
     let kind = match wanted_backend(request)? {
         None | Some(Backend::Image) => Kind::Image,
         Some(_) => Kind::Directory,
     };
     let patterns = match request.sparse.is_empty() {
         true => None,
-        false => Some(patterns_of(&site.repo, &request.sparse)?),
+        false => Some(patterns_of(&context.repo, &request.sparse)?),
     };
     let head = [BString::from("HEAD")];
     let commits = if commits.is_empty() { &head[..] } else { commits };
     let mut added = Vec::new();
     for name in commits {
-        let commit = site.repo.peel_to_commit(site.repo.rev_parse(name.as_bstr())?)?;
+        let commit = context.repo.peel_to_commit(context.repo.rev_parse(name.as_bstr())?)?;
         let commit = commit.ok_or_else(|| Failure::fatal(text!("'", name, "' is not a commit")))?;
         let quiet = request.quiet || request.json;
         let patterns = patterns.as_ref();
-        added.push(add_base(site.run, &site.repo, &site.settings, &bases, commit, kind, patterns, quiet)?);
+        added.push(add_base(
+            context.run,
+            &context.repo,
+            &context.settings,
+            &bases,
+            commit,
+            kind,
+            patterns,
+            quiet,
+        )?);
     }
     print(request, &added);
     Ok(0)
 }
 
-fn list(site: &Site<'_>, request: &Request) -> Result<u8, Failure> {
-    print(request, &site.bases(request.base_dir.as_ref())?.list()?);
+fn list(context: &Context<'_>, request: &Request) -> Result<u8, Failure> {
+    print(request, &context.bases(request.base_dir.as_ref())?.list()?);
     Ok(0)
 }
 
 /// Compares the named bases, or all, with their trees. Returns 1 if one differs.
-fn verify(site: &Site<'_>, request: &Request, names: &[BString]) -> Result<u8, Failure> {
-    let bases = site.bases(request.base_dir.as_ref())?;
+fn verify(context: &Context<'_>, request: &Request, names: &[BString]) -> Result<u8, Failure> {
+    let bases = context.bases(request.base_dir.as_ref())?;
     let chosen = match names.is_empty() {
         true => bases.list()?,
         false => names.iter().map(|name| bases.get(&name.to_string())).collect::<Result<_, _>>()?,
@@ -79,7 +88,7 @@ fn verify(site: &Site<'_>, request: &Request, names: &[BString]) -> Result<u8, F
     let mut reports = Vec::new();
     for base in &chosen {
         // A base of another repository is compared without its objects.
-        let repo = site.repo.objects().contains(&base.tree).then_some(&site.repo);
+        let repo = context.repo.objects().contains(&base.tree).then_some(&context.repo);
         reports.push((base, base.verify(repo, sys::cores())?));
     }
     let is_sound = reports.iter().all(|(_, verified)| verified.flaws.is_empty());
@@ -92,7 +101,7 @@ fn verify(site: &Site<'_>, request: &Request, names: &[BString]) -> Result<u8, F
                 "flaws": Value::from_iter(flaws),
             })
         };
-        site::print_json(&Value::from_iter(reports.iter().map(one)));
+        context::print_json(&Value::from_iter(reports.iter().map(one)));
         return Ok(u8::from(!is_sound));
     }
     for (base, verified) in &reports {
@@ -106,26 +115,26 @@ fn verify(site: &Site<'_>, request: &Request, names: &[BString]) -> Result<u8, F
     Ok(u8::from(!is_sound))
 }
 
-fn remove(site: &Site<'_>, request: &Request, names: &[BString]) -> Result<u8, Failure> {
-    let bases = site.bases(request.base_dir.as_ref())?;
+fn remove(context: &Context<'_>, request: &Request, names: &[BString]) -> Result<u8, Failure> {
+    let bases = context.bases(request.base_dir.as_ref())?;
     for name in names {
-        bases.remove(&name.to_string(), site.settings.locks.shared)?;
+        bases.remove(&name.to_string(), context.settings.locks.shared)?;
     }
     if request.json {
-        site::print_json(&Value::from_iter(names.iter().map(|name| json!({"name": name.to_string()}))));
+        context::print_json(&Value::from_iter(names.iter().map(|name| json!({"name": name.to_string()}))));
     }
     Ok(0)
 }
 
 /// Frees space: that of contents that no base needs, and with `prune` that of bases that no
 /// workspace uses.
-fn collect(site: &Site<'_>, request: &Request, prune: bool) -> Result<u8, Failure> {
-    let bases = site.bases(request.base_dir.as_ref())?;
+fn collect(context: &Context<'_>, request: &Request, prune: bool) -> Result<u8, Failure> {
+    let bases = context.bases(request.base_dir.as_ref())?;
     let act = if request.dry_run { Act::Pretend } else { Act::Do };
-    let shared = site.settings.locks.shared;
+    let shared = context.settings.locks.shared;
     let freed = if prune { bases.prune(shared, act)? } else { bases.gc(shared, act)? };
     if request.json {
-        site::print_json(&json!({
+        context::print_json(&json!({
             "bases": freed.bases, "blobFiles": freed.generations, "bytes": freed.bytes,
             "dryRun": request.dry_run,
         }));
@@ -140,7 +149,7 @@ fn print(request: &Request, bases: &[Base]) {
     if request.json {
         let one =
             |base: &Base| json!({"name": base.name, "kind": base.kind.name(), "dir": json_path(&base.dir)});
-        site::print_json(&Value::from_iter(bases.iter().map(one)));
+        context::print_json(&Value::from_iter(bases.iter().map(one)));
     } else if !request.quiet {
         bases.iter().for_each(|base| console::out(format!("{}  {}", base.name, base.kind.name())));
     }

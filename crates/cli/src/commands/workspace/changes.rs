@@ -48,7 +48,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut tracked = Tracked::default();
     let has_tracked = |path: &BStr| repository().is_none_or(|repo| tracked.is_above_any(repo, path));
     let answer =
-        monitor::ask_workspace(&workspace, &run.cwd, token.as_bstr(), Asker::Git, repository, has_tracked);
+        monitor::query_workspace(&workspace, &run.cwd, token.as_bstr(), Asker::Git, repository, has_tracked);
     let answer = answer.unwrap_or_else(|error| {
         console::warning(format!("{error}; every file is examined"));
         Answer::none(upper::token_of_none())

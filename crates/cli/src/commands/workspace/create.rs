@@ -17,12 +17,12 @@ use engine::workspace::{
 use format::refname;
 
 use super::{
+    context::{self, Context},
     exec,
     list::describe,
-    maker::{Maker, Wishes},
+    maker::{Maker, WorkspaceOptions},
     remove::{self, Force},
     request::{CREATE, Request},
-    site::{self, Site},
     with,
 };
 use crate::{
@@ -54,24 +54,24 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         [name, start] => (name.clone(), Some(start.clone())),
         _ => return Err(Failure::fatal("name the workspace, and at most one commit")),
     };
-    let site = Site::open(run)?;
-    check_name(&site, &name)?;
-    let created = create(&site, &request, &name, start)?;
+    let context = Context::open(run)?;
+    check_name(&context, &name)?;
+    let created = create(&context, &request, &name, start)?;
     let workspace = match created {
         Created::Yes(workspace) => workspace,
         Created::No(code) => return Ok(code),
     };
     if !request.exec {
-        report(&site, &request, &workspace)?;
+        report(&context, &request, &workspace)?;
         return Ok(0);
     }
     console::flush();
     let code = exec::status(&workspace, &command)?;
-    match remove::remove(&site.scene(), &workspace, Force::No) {
+    match remove::remove(&context.scene(), &workspace, Force::No) {
         Ok(()) => {}
         Err(failure) => {
-            failure.say();
-            console::note(text!("The workspace '", name, "' stays."));
+            failure.print();
+            console::eprint_line(text!("The workspace '", name, "' stays."));
         }
     }
     Ok(code)
@@ -86,10 +86,10 @@ pub(crate) fn at(
     detach: bool,
     quiet: bool,
 ) -> Result<u8, Failure> {
-    let site = Site::open(run)?;
-    let maker = Maker::new(run, Wishes { quiet, ..Wishes::default() });
+    let context = Context::open(run)?;
+    let maker = Maker::new(run, WorkspaceOptions { quiet, ..WorkspaceOptions::default() });
     let added = scene::Request { detach, quiet, ..scene::Request::default() };
-    add::add(&site.scene(), &added, &[top.as_os_str().as_bytes().into(), start], Some(&maker))
+    add::add(&context.scene(), &added, &[top.as_os_str().as_bytes().into(), start], Some(&maker))
 }
 
 /// The result of a creation.
@@ -100,7 +100,7 @@ enum Created {
 }
 
 /// Returns an error for a name that cannot be both a directory name and the end of a branch name.
-fn check_name(site: &Site<'_>, name: &BString) -> Result<(), Failure> {
+fn check_name(context: &Context<'_>, name: &BString) -> Result<(), Failure> {
     if name.is_empty() || refname::sanitized(name.as_bstr()) != *name || name.contains(&b'/') {
         return Err(Failure::fatal(text!(
             "'",
@@ -109,7 +109,7 @@ fn check_name(site: &Site<'_>, name: &BString) -> Result<(), Failure> {
              of branches"
         )));
     }
-    match record::find(&site.common, sys::os_str(name)) {
+    match record::find(&context.common, sys::os_str(name)) {
         Err(record::Error::Missing(_)) => Ok(()),
         Ok(_) => Err(record::Error::Exists(sys::os_str(name).to_owned()).into()),
         Err(error) => Err(error.into()),
@@ -117,24 +117,24 @@ fn check_name(site: &Site<'_>, name: &BString) -> Result<(), Failure> {
 }
 
 fn create(
-    site: &Site<'_>,
+    context: &Context<'_>,
     request: &Request,
     name: &BString,
     start: Option<BString>,
 ) -> Result<Created, Failure> {
-    let dir = directory(site, request, name)?;
-    let wishes = Wishes {
+    let dir = directory(context, request, name)?;
+    let wishes = WorkspaceOptions {
         name: Some(name.clone()),
         backend: wanted_backend(request)?,
         base_dir: request.base_dir.clone(),
-        upper_dir: request.upper_dir.as_ref().map(|dir| site.run.path(dir)).transpose()?,
+        upper_dir: request.upper_dir.as_ref().map(|dir| context.run.path(dir)).transpose()?,
         sparse: request.sparse.clone(),
-        layers: with::layers(site, request)?,
+        layers: with::layers(context, request)?,
         frozen: with::paths(request)?,
         durability: if request.volatile { Durability::Volatile } else { Durability::Synced },
         quiet: request.quiet || request.json,
     };
-    let maker = Maker::new(site.run, wishes);
+    let maker = Maker::new(context.run, wishes);
     let added = scene::Request {
         branch: request.branch.clone(),
         detach: request.detach,
@@ -143,25 +143,25 @@ fn create(
     };
     let mut args = vec![BString::from(dir.as_os_str().as_bytes())];
     args.extend(start);
-    match add::add(&site.scene(), &added, &args, Some(&maker))? {
-        0 => Ok(Created::Yes(Box::new(site.find(name.as_bstr())?))),
+    match add::add(&context.scene(), &added, &args, Some(&maker))? {
+        0 => Ok(Created::Yes(Box::new(context.find(name.as_bstr())?))),
         code => Ok(Created::No(code)),
     }
 }
 
 /// Returns the directory of a new workspace: `--dir`, else `sapwood.workspaceDir` with the name,
 /// else a directory next to the main worktree.
-fn directory(site: &Site<'_>, request: &Request, name: &BString) -> Result<PathBuf, Failure> {
+fn directory(context: &Context<'_>, request: &Request, name: &BString) -> Result<PathBuf, Failure> {
     if let Some(dir) = &request.dir {
-        return site.run.path(dir);
+        return context.run.path(dir);
     }
     let name = sys::os_str(name);
-    if let Some(all) = site::configured_dir(site.run, &site.repo, "sapwood.workspaceDir")? {
+    if let Some(all) = context::configured_dir(context.run, &context.repo, "sapwood.workspaceDir")? {
         return Ok(all.join(name));
     }
-    let main = match site.repo.worktrees()?.into_iter().next() {
+    let main = match context.repo.worktrees()?.into_iter().next() {
         Some(main) => main.path,
-        None => site.common.clone(),
+        None => context.common.clone(),
     };
     let mut all = OsString::from(main.file_name().unwrap_or_default());
     all.push(".workspaces");
@@ -182,12 +182,12 @@ pub(crate) fn named_backend(name: Option<&BString>) -> Result<Option<Backend>, F
     })
 }
 
-fn report(site: &Site<'_>, request: &Request, workspace: &Workspace) -> Result<(), Failure> {
+fn report(context: &Context<'_>, request: &Request, workspace: &Workspace) -> Result<(), Failure> {
     if request.json {
-        site::print_json(&describe(site, workspace)?);
+        context::print_json(&describe(context, workspace)?);
     } else if !request.quiet {
         let dir = workspace.record.dir.as_os_str().as_bytes();
-        console::note(text!("Workspace at '", dir, "' (", workspace.record.backend.name(), ")"));
+        console::eprint_line(text!("Workspace at '", dir, "' (", workspace.record.backend.name(), ")"));
         if workspace.record.backend == Backend::OverlayUser {
             let name = workspace.name.as_bytes();
             console::hint(text!(

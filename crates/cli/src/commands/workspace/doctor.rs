@@ -8,8 +8,8 @@ use engine::workspace::{
 use serde_json::{Value, json};
 
 use super::{
+    context::{self, Context},
     request::{DOCTOR, Request},
-    site::{self, Site},
 };
 use crate::{
     session::invocation::Invocation,
@@ -22,18 +22,18 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if let Some(extra) = DOCTOR.parse(args)?.store(&mut request)?.first() {
         return Err(Failure::fatal(format!("doctor takes no arguments, and so not '{extra}'")));
     }
-    let site = Site::open(run)?;
-    let bases = site.bases(request.base_dir.as_ref())?;
+    let context = Context::open(run)?;
+    let bases = context.bases(request.base_dir.as_ref())?;
     let upper = match &request.upper_dir {
         Some(dir) => run.path(dir)?,
-        None => site::configured_dir(run, &site.repo, "sapwood.upperDir")?
-            .unwrap_or_else(|| record::directory(&site.common)),
+        None => context::configured_dir(run, &context.repo, "sapwood.upperDir")?
+            .unwrap_or_else(|| record::directory(&context.common)),
     };
     let top = match &request.dir {
         Some(dir) => run.path(dir)?,
-        None => site.repo.work_tree().unwrap_or(&site.common).with_extension("workspaces"),
+        None => context.repo.work_tree().unwrap_or(&context.common).with_extension("workspaces"),
     };
-    let programs = site::programs(run);
+    let programs = context::programs(run);
     let place = Place { upper: &upper, bases: bases.dir(), top: &top, programs: &programs };
     let found = backend::probe(Visibility::Joined, &place);
     let chosen = found.iter().find(|(_, verdict)| verdict.is_ok()).map(|(backend, _)| *backend);
@@ -46,7 +46,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
                 "chosen": chosen == Some(*backend),
             })
         };
-        site::print_json(&Value::from_iter(found.iter().map(line)));
+        context::print_json(&Value::from_iter(found.iter().map(line)));
         return Ok(0);
     }
     for (backend, verdict) in &found {

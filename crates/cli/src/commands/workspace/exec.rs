@@ -10,9 +10,9 @@ use bstr::BString;
 use engine::workspace::{backend::holder, record::Workspace};
 
 use super::{
+    context::Context,
     mounts,
     request::{ENTER, EXEC, Request},
-    site::Site,
 };
 use crate::{
     session::invocation::Invocation,
@@ -35,17 +35,17 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if words.is_empty() {
         return Err(Failure::fatal("name a command"));
     }
-    let site = Site::open(run)?;
-    become_command(run, &site.common, &site.find(name.as_ref())?, &words)
+    let context = Context::open(run)?;
+    become_command(run, &context.common, &context.find(name.as_ref())?, &words)
 }
 
 /// Runs `enter`: replaces this process by the user's shell.
 pub(super) fn enter(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let words = ENTER.parse(args)?.store(&mut Request::default())?;
     let [name] = words.as_slice() else { return Err(Failure::fatal("name one workspace")) };
-    let site = Site::open(run)?;
+    let context = Context::open(run)?;
     let shell = run.variable("SHELL").filter(|shell| !shell.is_empty()).unwrap_or(b"/bin/sh");
-    become_command(run, &site.common, &site.find(name.as_ref())?, &[shell.into()])
+    become_command(run, &context.common, &context.find(name.as_ref())?, &[shell.into()])
 }
 
 /// Runs a command in the workspace and waits for it. Returns its exit code.

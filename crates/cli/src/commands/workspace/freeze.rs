@@ -10,9 +10,9 @@ use engine::workspace::record::{Activity, Workspace};
 use serde_json::{Value, json};
 
 use super::{
+    context::{self, Context},
     mounts, rebase, relocate,
     request::{FREEZE, Request, THAW},
-    site::{self, Site},
 };
 use crate::{
     session::invocation::Invocation,
@@ -25,23 +25,23 @@ use crate::{
 
 /// Runs `freeze`. Returns its exit code.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    each(run, args, &FREEZE, "frozen", |site, workspace| {
+    each(run, args, &FREEZE, "frozen", |context, workspace| {
         mounts::unmount(workspace)?;
-        set(site, workspace, Activity::Frozen).map(drop)
+        set(context, workspace, Activity::Frozen).map(drop)
     })
 }
 
 /// Runs `thaw`. Returns its exit code.
 pub(super) fn thaw(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    each(run, args, &THAW, "thawed", |site, workspace| {
-        mounts::mount(site.run, &site.common, &set(site, workspace, Activity::Active)?)
+    each(run, args, &THAW, "thawed", |context, workspace| {
+        mounts::mount(context.run, &context.common, &set(context, workspace, Activity::Active)?)
     })
 }
 
-fn set(site: &Site<'_>, workspace: &Workspace, activity: Activity) -> Result<Workspace, Failure> {
+fn set(context: &Context<'_>, workspace: &Workspace, activity: Activity) -> Result<Workspace, Failure> {
     let mut changed = workspace.clone();
     changed.record.activity = activity;
-    changed.store(&site.settings.fsync)?;
+    changed.store(&context.settings.fsync)?;
     Ok(changed)
 }
 
@@ -50,18 +50,18 @@ fn each(
     args: &[BString],
     table: &'static Table<Set<Request>>,
     done: &str,
-    act: impl Fn(&Site<'_>, &Workspace) -> Result<(), Failure>,
+    act: impl Fn(&Context<'_>, &Workspace) -> Result<(), Failure>,
 ) -> Result<u8, Failure> {
     let mut request = Request::default();
     let names = table.parse(args)?.store(&mut request)?;
-    let site = Site::open(run)?;
+    let context = Context::open(run)?;
     let (mut code, mut report) = (0, Vec::new());
-    for workspace in site.chosen(&names, false)? {
+    for workspace in context.chosen(&names, false)? {
         let name = workspace.name.as_bytes();
         let _lock = workspace.lock()?;
         let acted = match workspace.record.backend.has_upper() {
-            true => relocate::recover(&site, &rebase::recover(&site, &workspace)?)
-                .and_then(|workspace| act(&site, &workspace)),
+            true => relocate::recover(&context, &rebase::recover(&context, &workspace)?)
+                .and_then(|workspace| act(&context, &workspace)),
             false => Err(Failure::Fatal(text!(
                 "the workspace '",
                 name,
@@ -73,16 +73,16 @@ fn each(
                 report.push(json!({"name": workspace.name.to_string_lossy(), done: true}))
             }
             Ok(()) if request.quiet => {}
-            Ok(()) => console::note(text!("Workspace '", name, "' is ", done)),
+            Ok(()) => console::eprint_line(text!("Workspace '", name, "' is ", done)),
             Err(failure) => {
-                failure.say();
+                failure.print();
                 code = 1;
                 report.push(json!({"name": workspace.name.to_string_lossy(), done: false}));
             }
         }
     }
     if request.json {
-        site::print_json(&Value::from(report));
+        context::print_json(&Value::from(report));
     }
     Ok(code)
 }

@@ -24,10 +24,10 @@ use serde_json::json;
 use sys::by_path;
 
 use super::{
+    context::{self, Context},
     rebase, relocate,
     remove::{self, Force},
     request::{GC, Request},
-    site::{self, Site},
 };
 use crate::{
     commands::{trash, worktree::remove::drop_empty_list},
@@ -44,46 +44,46 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if let Some(extra) = GC.parse(args)?.store(&mut request)?.first() {
         return Err(Failure::Fatal(text!("gc takes no arguments, and so not '", extra, "'")));
     }
-    let site = Site::open(run)?;
+    let context = Context::open(run)?;
     let mut found = Vec::new();
-    for id in administrative(&site)? {
-        found.extend(Leftover::of_admin(&site, id)?);
+    for id in administrative(&context)? {
+        found.extend(Leftover::of_admin(&context, id)?);
     }
     // Both searches find a workspace whose creation was interrupted.
     let known: Vec<OsString> = found.iter().map(|leftover: &Leftover| leftover.name().to_owned()).collect();
-    for workspace in site.all()?.into_iter().filter(|workspace| !known.contains(&workspace.name)) {
-        found.extend(Leftover::of_state(&site, workspace)?);
+    for workspace in context.all()?.into_iter().filter(|workspace| !known.contains(&workspace.name)) {
+        found.extend(Leftover::of_state(&context, workspace)?);
     }
     let (mut code, mut report) = (0, Vec::new());
     for leftover in found {
         let (name, what) = (leftover.name().to_string_lossy().into_owned(), leftover.description());
         if !request.json && !request.quiet {
-            console::note(text!("Workspace '", name.as_str(), "': ", what));
+            console::eprint_line(text!("Workspace '", name.as_str(), "': ", what));
         }
         let mut done = !request.dry_run;
-        if done && let Err(failure) = leftover.complete(&site) {
-            failure.say();
+        if done && let Err(failure) = leftover.complete(&context) {
+            failure.print();
             (code, done) = (1, false);
         }
         report.push(json!({"name": name, "found": what, "done": done}));
     }
     if !request.dry_run {
-        record::remove_abandoned(&site.common)?;
-        for layer in frozen::unused(&site.common)? {
-            rebase::discard(&site.scene(), &layer)?;
+        record::remove_abandoned(&context.common)?;
+        for layer in frozen::unused(&context.common)? {
+            rebase::discard(&context.scene(), &layer)?;
         }
-        drop_empty_list(&site.scene());
-        trash::empty_behind_us(&site.common);
+        drop_empty_list(&context.scene());
+        trash::empty_in_background(&context.common);
     }
     if request.json {
-        site::print_json(&report.into());
+        context::print_json(&report.into());
     }
     Ok(code)
 }
 
 /// Returns the ids of all administrative directories.
-fn administrative(site: &Site<'_>) -> Result<Vec<OsString>, Failure> {
-    let dir = site.common.join("worktrees");
+fn administrative(context: &Context<'_>) -> Result<Vec<OsString>, Failure> {
+    let dir = context.common.join("worktrees");
     match by_path::list(&dir) {
         Ok(names) => Ok(names.into_iter().map(|(name, _)| name).collect()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -108,11 +108,11 @@ enum Leftover {
 }
 
 impl Leftover {
-    fn of_admin(site: &Site<'_>, id: OsString) -> Result<Option<Leftover>, Failure> {
-        let dir = site.common.join("worktrees").join(&id);
+    fn of_admin(context: &Context<'_>, id: OsString) -> Result<Option<Leftover>, Failure> {
+        let dir = context.common.join("worktrees").join(&id);
         let Ok(Some(reason)) = by_path::read(&dir.join("locked")) else { return Ok(None) };
         let reason = reason.trim_end_with(|letter| letter == '\n');
-        let state = record::of_worktree(&site.common, &id)?;
+        let state = record::of_worktree(&context.common, &id)?;
         Ok(match (record::parse_initializing(reason), state) {
             (Some((pid, _)), _) if sys::is_running(pid) == Some(true) => None,
             (Some((_, top)), None) => Some(Leftover::Admin(id, top)),
@@ -128,13 +128,13 @@ impl Leftover {
         })
     }
 
-    fn of_state(site: &Site<'_>, workspace: Workspace) -> Result<Option<Leftover>, Failure> {
+    fn of_state(context: &Context<'_>, workspace: Workspace) -> Result<Option<Leftover>, Failure> {
         let has = |path: &Path| matches!(by_path::stat(path), Ok(Some(_)));
         let aside = ["rebase", "moving"].map(|name| workspace.state.join(name));
         let beside = ["upper.new", "upper.old"].map(|name| workspace.upper().with_file_name(name));
         Ok(if has(&workspace.removal()) {
             Some(Leftover::Removal(workspace))
-        } else if site.repo.linked_worktree(&workspace.name).is_none() {
+        } else if context.repo.linked_worktree(&workspace.name).is_none() {
             Some(Leftover::Orphan(workspace))
         } else if aside.iter().chain(&beside).any(|path| has(path)) {
             Some(Leftover::Change(workspace))
@@ -166,8 +166,8 @@ impl Leftover {
         }
     }
 
-    fn complete(self, site: &Site<'_>) -> Result<(), Failure> {
-        let scene = site.scene();
+    fn complete(self, context: &Context<'_>) -> Result<(), Failure> {
+        let scene = context.scene();
         match self {
             Leftover::Admin(id, top) => relocate::forget(&scene, &id, &top),
             Leftover::Begun(workspace) => {
@@ -177,7 +177,7 @@ impl Leftover {
             }
             Leftover::Removal(workspace) => remove::remove(&scene, &workspace, Force::Yes),
             Leftover::Complete(workspace) => {
-                let locked = site.common.join("worktrees").join(&workspace.name).join("locked");
+                let locked = context.common.join("worktrees").join(&workspace.name).join("locked");
                 Ok(admin::write(&locked, LOCK_REASON.as_bytes())?)
             }
             Leftover::Orphan(workspace) if is_empty(&workspace) => {
@@ -186,9 +186,9 @@ impl Leftover {
             Leftover::Orphan(_) => Ok(()),
             Leftover::Change(workspace) => {
                 let _lock = workspace.lock()?;
-                let workspace = rebase::recover(site, &workspace)?;
-                relocate::recover(site, &workspace)?;
-                rebase::discard_old(site, &workspace)
+                let workspace = rebase::recover(context, &workspace)?;
+                relocate::recover(context, &workspace)?;
+                rebase::discard_old(context, &workspace)
             }
         }
     }

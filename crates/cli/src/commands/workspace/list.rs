@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use sys::{FileType, by_path};
 
 use super::{
+    context::{self, Context, json_path},
     mounts,
     request::{LIST, Request},
-    site::{self, Site, json_path},
 };
 use crate::{
     session::invocation::Invocation,
@@ -31,19 +31,19 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if let Some(extra) = LIST.parse(args)?.store(&mut request)?.first() {
         return Err(Failure::fatal(text!("list takes no arguments, and so not '", extra, "'")));
     }
-    let site = Site::open(run)?;
+    let context = Context::open(run)?;
     let all: Vec<Facts> =
-        site.all()?.iter().map(|workspace| Facts::of(&site, workspace)).collect::<Result<_, _>>()?;
+        context.all()?.iter().map(|workspace| Facts::of(&context, workspace)).collect::<Result<_, _>>()?;
     match request.json {
-        true => site::print_json(&Value::from_iter(all.iter().map(Facts::json))),
+        true => context::print_json(&Value::from_iter(all.iter().map(Facts::json))),
         false => table(&all).iter().for_each(console::out),
     }
     Ok(0)
 }
 
 /// Returns the JSON document of one workspace.
-pub(super) fn describe(site: &Site<'_>, workspace: &Workspace) -> Result<Value, Failure> {
-    Ok(Facts::of(site, workspace)?.json())
+pub(super) fn describe(context: &Context<'_>, workspace: &Workspace) -> Result<Value, Failure> {
+    Ok(Facts::of(context, workspace)?.json())
 }
 
 /// The properties of a workspace that are listed.
@@ -60,10 +60,10 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(site: &Site<'_>, workspace: &Workspace) -> Result<Facts, Failure> {
-        let admin = site.common.join("worktrees").join(&workspace.name);
-        let worktree = site.repo.linked_worktree(&workspace.name);
-        let head = worktree.as_ref().map(|worktree| site.repo.head_of(worktree));
+    fn of(context: &Context<'_>, workspace: &Workspace) -> Result<Facts, Failure> {
+        let admin = context.common.join("worktrees").join(&workspace.name);
+        let worktree = context.repo.linked_worktree(&workspace.name);
+        let head = worktree.as_ref().map(|worktree| context.repo.head_of(worktree));
         let branch = head.as_ref().and_then(|head| match &head.kind {
             WorktreeHeadKind::Branch(name) => Some(name.strip_prefix(b"refs/heads/").unwrap_or(name).into()),
             _ => None,

@@ -27,7 +27,7 @@ use format::{ObjectId, config::Edit};
 use repo::{Repository, convert::Metadata, objects};
 use sys::{File, by_path};
 
-use super::{mounts, site};
+use super::{context, mounts};
 use crate::{
     session::{invocation::Invocation, settings::Settings, worktree_config},
     term::{
@@ -39,7 +39,7 @@ use crate::{
 
 /// The options for a new workspace.
 #[derive(Default)]
-pub(crate) struct Wishes {
+pub(crate) struct WorkspaceOptions {
     /// The name. `None` derives it from the directory and appends a number if it exists.
     pub(crate) name: Option<BString>,
     /// The backend. `None` selects one automatically.
@@ -64,12 +64,12 @@ pub(crate) struct Wishes {
 pub(crate) struct Maker<'a> {
     run: &'a Invocation,
     visibility: Visibility,
-    wishes: Wishes,
+    wishes: WorkspaceOptions,
 }
 
 impl<'a> Maker<'a> {
     /// Returns the maker for `workspace create`.
-    pub(super) fn new(run: &'a Invocation, wishes: Wishes) -> Maker<'a> {
+    pub(super) fn new(run: &'a Invocation, wishes: WorkspaceOptions) -> Maker<'a> {
         Maker { run, visibility: Visibility::Joined, wishes }
     }
 
@@ -85,7 +85,7 @@ impl<'a> Maker<'a> {
                 )));
             }
         };
-        let wishes = Wishes::default();
+        let wishes = WorkspaceOptions::default();
         Ok(wanted.then_some(Maker { run, visibility: Visibility::Everybody, wishes }))
     }
 
@@ -106,13 +106,13 @@ impl<'a> Maker<'a> {
         let wishes = &self.wishes;
         wishes.frozen.iter().try_for_each(|path| refuse_hiding(repo, commit, path))?;
         let common = repo.real_common_dir();
-        let bases = site::bases(self.run, repo, wishes.base_dir.as_ref())?;
+        let bases = context::bases(self.run, repo, wishes.base_dir.as_ref())?;
         let upper_dir = match &wishes.upper_dir {
             Some(dir) => Some(dir.clone()),
-            None => site::configured_dir(self.run, repo, "sapwood.upperDir")?,
+            None => context::configured_dir(self.run, repo, "sapwood.upperDir")?,
         };
         let upper = upper_dir.clone().unwrap_or_else(|| record::directory(&common));
-        let programs = site::programs(self.run);
+        let programs = context::programs(self.run);
         let place = Place { upper: &upper, bases: bases.dir(), top, programs: &programs };
         let backend = backend::choose(wishes.backend, self.visibility, &place)?;
         if backend == Backend::Copy && self.visibility == Visibility::Everybody {
@@ -236,7 +236,7 @@ pub(crate) fn build_base(
     };
     let mut messages = Vec::new();
     let added = add(&options, &mut messages);
-    messages.iter().for_each(console::note);
+    messages.iter().for_each(console::eprint_line);
     run.interrupt.check()?;
     Ok(added?)
 }

@@ -5,6 +5,7 @@
 
 mod base;
 mod changes;
+pub(crate) mod context;
 pub(crate) mod create;
 mod doctor;
 mod exec;
@@ -18,7 +19,6 @@ mod rebase;
 pub(crate) mod relocate;
 pub(crate) mod remove;
 mod request;
-pub(crate) mod site;
 mod with;
 
 use crate::commands::record::{Command, Group, Revisions};

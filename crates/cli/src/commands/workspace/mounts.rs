@@ -13,7 +13,7 @@ use engine::workspace::{
     record::{self, Activity, Workspace},
 };
 
-use super::site;
+use super::context;
 use crate::{
     session::invocation::Invocation,
     term::{console::text, failure::Failure},
@@ -37,7 +37,7 @@ pub(super) fn mount(run: &Invocation, common: &Path, workspace: &Workspace) -> R
         return Err(Failure::Fatal(text!("the workspace '", name, "' is frozen")).advised(Some(advice)));
     }
     let Some(layers) = layers(workspace)? else { return Ok(()) };
-    let programs = Programs { holder: holder(common, workspace)?, search: site::programs(run) };
+    let programs = Programs { holder: holder(common, workspace)?, search: context::programs(run) };
     backend::mount(workspace.record.backend, &layers, &programs)?;
     Ok(())
 }

@@ -28,14 +28,14 @@ use serde_json::json;
 use sys::{Dir, File};
 
 use super::{
+    context::{self, Context},
     maker, mounts,
     request::{REBASE, Request},
-    site::{self, Site},
 };
 use crate::{
     commands::{
         checkout::{
-            branch::{self, Exchange},
+            branch::{self, WorktreeUpdater},
             request::{self as checkout, Source, Variant},
         },
         trash,
@@ -43,7 +43,7 @@ use crate::{
     },
     session::{
         Session,
-        apply::{Held, Recorded, Start, Transaction},
+        apply::{LockedPlan, Recorded, Start, Transaction},
         invocation::Invocation,
         settings::Settings,
     },
@@ -60,15 +60,15 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let [name, commit] = words.as_slice() else {
         return Err(Failure::fatal("name a workspace and a commit"));
     };
-    let site = Site::open(run)?;
-    let workspace = site.find(name.as_bstr())?;
+    let context = Context::open(run)?;
+    let workspace = context.find(name.as_bstr())?;
     let _lock = workspace.lock()?;
-    let workspace = recover(&site, &workspace)?;
+    let workspace = recover(&context, &workspace)?;
     let code = match workspace.record.backend {
-        Backend::Image | Backend::Overlay => rebase(&site, &workspace, commit.as_bstr(), &request)?,
+        Backend::Image | Backend::Overlay => rebase(&context, &workspace, commit.as_bstr(), &request)?,
         // These backends share nothing with a base, so a switch is sufficient.
         Backend::Btrfs | Backend::Reflink | Backend::Copy => {
-            let goal = Goal::find(&site, &workspace, commit.as_bstr())?;
+            let goal = Goal::find(&context, &workspace, commit.as_bstr())?;
             branch::run(run, &goal.repo, &goal.settings, goal.request(&request), Some(goal.source.clone()))?
         }
         Backend::OverlayUser | Backend::Fuse => {
@@ -80,8 +80,8 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         }
     };
     if request.json {
-        let base = record::find(&site.common, &workspace.name)?.record.base.map(|base| base.name);
-        site::print_json(
+        let base = record::find(&context.common, &workspace.name)?.record.base.map(|base| base.name);
+        context::print_json(
             &json!({"name": workspace.name.to_string_lossy(), "base": base, "rebased": code == 0}),
         );
     }
@@ -96,12 +96,12 @@ struct Goal {
 }
 
 impl Goal {
-    fn find(site: &Site<'_>, workspace: &Workspace, name: &BStr) -> Result<Goal, Failure> {
-        let worktree = site.repo.linked_worktree(&workspace.name).ok_or_else(|| {
+    fn find(context: &Context<'_>, workspace: &Workspace, name: &BStr) -> Result<Goal, Failure> {
+        let worktree = context.repo.linked_worktree(&workspace.name).ok_or_else(|| {
             Failure::fatal(text!("'", workspace.name.as_bytes(), "' has lost its administrative directory"))
         })?;
-        let repo = open_worktree(site.run, &worktree)?;
-        let settings = Settings::read(site.run, &repo)?;
+        let repo = open_worktree(context.run, &worktree)?;
+        let settings = Settings::read(context.run, &repo)?;
         let oid = repo
             .rev_parse(name)
             .map_err(|error| Failure::of_name(error, Failure::Fatal(text!("invalid reference: ", name))))?;
@@ -117,9 +117,14 @@ impl Goal {
     }
 }
 
-fn rebase(site: &Site<'_>, workspace: &Workspace, name: &BStr, request: &Request) -> Result<u8, Failure> {
-    mounts::mount(site.run, &site.common, workspace)?;
-    let goal = Goal::find(site, workspace, name)?;
+fn rebase(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    name: &BStr,
+    request: &Request,
+) -> Result<u8, Failure> {
+    mounts::mount(context.run, &context.common, workspace)?;
+    let goal = Goal::find(context, workspace, name)?;
     let commit = goal.source.commit.ok_or_else(|| Failure::Fatal(text!("'", name, "' is no commit")))?;
     let old = workspace.record.base.as_ref().expect("a workspace with an upper layer has a base");
     let bases = Bases::at(&old.dir);
@@ -127,15 +132,15 @@ fn rebase(site: &Site<'_>, workspace: &Workspace, name: &BStr, request: &Request
     let kind = if workspace.record.backend == Backend::Image { Kind::Image } else { Kind::Directory };
     let quiet = request.quiet || request.json;
     let Goal { repo, settings, source } = &goal;
-    let new = maker::add_base(site.run, repo, settings, &bases, commit, kind, patterns.as_ref(), quiet)?;
+    let new = maker::add_base(context.run, repo, settings, &bases, commit, kind, patterns.as_ref(), quiet)?;
     let held = new.hold()?;
     let marks = marks(workspace);
     let root = Dir::open(&workspace.record.dir).map_err(Failure::cannot_open(&workspace.record.dir))?;
     let view = RefCell::new(Some(View::read(workspace, &root, marks)?));
     drop(root);
-    let swap = Swap { site, goal: &goal, workspace, old, new, view, marks, _held: held };
+    let replacement = BaseReplacement { context, goal: &goal, workspace, old, new, view, marks, _held: held };
     let wishes = goal.request(request);
-    branch::run_with(site.run, repo, settings, wishes, Some(source.clone()), Some(&swap))
+    branch::run_with(context.run, repo, settings, wishes, Some(source.clone()), Some(&replacement))
 }
 
 fn marks(workspace: &Workspace) -> Marks {
@@ -146,8 +151,8 @@ fn marks(workspace: &Workspace) -> Marks {
 }
 
 /// The replacement of the base below a workspace.
-struct Swap<'a> {
-    site: &'a Site<'a>,
+struct BaseReplacement<'a> {
+    context: &'a Context<'a>,
     goal: &'a Goal,
     workspace: &'a Workspace,
     old: Base,
@@ -159,16 +164,16 @@ struct Swap<'a> {
     _held: File,
 }
 
-impl Exchange for Swap<'_> {
+impl WorktreeUpdater for BaseReplacement<'_> {
     fn perform(
         &self,
-        held: Held,
+        locked: LockedPlan,
         branch: Option<&BStr>,
         commit: ObjectId,
         message: &BStr,
     ) -> Result<(), Failure> {
         let fsync = &self.goal.settings.fsync;
-        let staged = self.stage(&held)?;
+        let staged = self.stage(&locked)?;
         if let Err(failure) = mounts::unmount(self.workspace) {
             staged.abandon()?;
             return Err(failure);
@@ -177,7 +182,7 @@ impl Exchange for Swap<'_> {
             Ok(true) => {}
             other => {
                 staged.abandon()?;
-                mounts::mount(self.site.run, &self.site.common, self.workspace)?;
+                mounts::mount(self.context.run, &self.context.common, self.workspace)?;
                 other?;
                 return Err(Failure::fatal("the workspace was changed meanwhile; try again"));
             }
@@ -193,38 +198,38 @@ impl Exchange for Swap<'_> {
     }
 
     fn finish(&self) -> Result<(), Failure> {
-        let workspace = record::find(&self.site.common, &self.workspace.name)?;
-        conclude(&self.site.scene(), &workspace)?;
-        mounts::mount(self.site.run, &self.site.common, &workspace)?;
+        let workspace = record::find(&self.context.common, &self.workspace.name)?;
+        conclude(&self.context.scene(), &workspace)?;
+        mounts::mount(self.context.run, &self.context.common, &workspace)?;
         self.refresh()
     }
 }
 
-impl Swap<'_> {
+impl BaseReplacement<'_> {
     /// Records the stat data of files that do not come from the base. Without them, some of Git's
     /// commands report such a file as changed.
     fn refresh(&self) -> Result<(), Failure> {
         let Goal { repo, settings, .. } = self.goal;
-        let session = Session { invocation: self.site.run, repository: repo, settings };
+        let session = Session { invocation: self.context.run, repository: repo, settings };
         let mut transaction = Transaction::start(session, Start::Sparse { dry_run: false })?;
         transaction.refresh()?;
         transaction.finish(Recorded::Yes)
     }
 
     /// Writes everything that the workspace needs on the new base to temporary places.
-    fn stage(&self, held: &Held) -> Result<Staged<'_>, Failure> {
+    fn stage(&self, locked: &LockedPlan) -> Result<Staged<'_>, Failure> {
         let view = self.view.borrow_mut().take().expect("a switch is performed once");
         let index = |base: &Base| -> Result<Index, rebase::Error> {
             let options = store::index::ReadOptions::default();
             Ok(store::index::load(&base.shared_index(), self.goal.repo.hash(), &options)?)
         };
         let (old, new) = (index(&self.old)?, index(&self.new)?);
-        let after = &held.plan.index;
+        let after = &locked.plan.index;
         let is_clean = |entry: &_| -> bool { is_up_to_date(after, entry) };
         let mut layout = Layout::of(&Inputs {
             old: &old,
             new: &new,
-            plan: &held.plan,
+            plan: &locked.plan,
             upper: &view.upper,
             renamed: &view.renamed,
             empty: &view.empty,
@@ -262,29 +267,29 @@ fn conclude(scene: &Scene<'_>, workspace: &Workspace) -> Result<(), Failure> {
 }
 
 /// Removes an old upper layer that a killed process has left.
-pub(super) fn discard_old(site: &Site<'_>, workspace: &Workspace) -> Result<(), Failure> {
-    conclude(&site.scene(), workspace)
+pub(super) fn discard_old(context: &Context<'_>, workspace: &Workspace) -> Result<(), Failure> {
+    conclude(&context.scene(), workspace)
 }
 
 /// Removes a directory that belongs to sapwood, through the trash.
 pub(super) fn discard(scene: &Scene<'_>, old: &Path) -> Result<(), Failure> {
     let (Some(above), Some(name)) = (old.parent(), old.file_name()) else { return Ok(()) };
     let interrupt = scene.run.interrupt.flag();
-    let mut discarded = Trash::new(&scene.common, scene.shared_if_told(), trash::workers(), interrupt);
+    let mut discarded = Trash::new(&scene.common, scene.shared_or_default(), trash::workers(), interrupt);
     let above = Dir::open(above).map_err(Failure::cannot_open(above))?;
     // The next `workspace gc` removes the rest.
     let _ = discarded.discard(&above, name.as_bytes().as_bstr());
-    trash::empty_behind_us(&scene.common);
+    trash::empty_in_background(&scene.common);
     Ok(())
 }
 
 /// Completes a rebase that was killed. The caller holds the workspace's lock. Returns the updated
 /// workspace.
-pub(super) fn recover(site: &Site<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
-    recover_in(&site.scene(), &site.settings, workspace)
+pub(super) fn recover(context: &Context<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
+    recover_in(&context.scene(), &context.settings, workspace)
 }
 
-/// Like [`recover`], without a [`Site`].
+/// Like [`recover`], without a [`Context`].
 pub(super) fn recover_in(
     scene: &Scene<'_>,
     settings: &Settings,
@@ -312,7 +317,7 @@ pub(super) fn recover_in(
     let settings = Settings::read(scene.run, &repo)?;
     move_head(&repo, &settings, &journal)?;
     conclude(scene, &moved)?;
-    console::note(text!("Completed the rebase of workspace '", workspace.name.as_bytes(), "'"));
+    console::eprint_line(text!("Completed the rebase of workspace '", workspace.name.as_bytes(), "'"));
     Ok(moved)
 }
 

@@ -19,9 +19,9 @@ use serde_json::json;
 use sys::by_path;
 
 use super::{
+    context::{self, Context, json_path},
     maker, mounts, rebase,
     request::{MOVE, Request},
-    site::{self, Site, json_path},
 };
 use crate::{
     commands::worktree::scene::{Scene, refuse_submodules},
@@ -39,21 +39,21 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let [name, to] = words.as_slice() else {
         return Err(Failure::fatal("name a workspace and a directory"));
     };
-    let site = Site::open(run)?;
-    let workspace = site.find(name.as_bstr())?;
-    let scene = site.scene();
+    let context = Context::open(run)?;
+    let workspace = context.find(name.as_bstr())?;
+    let scene = context.scene();
     let to = scene.given(to.as_bstr())?;
-    let worktrees = site.repo.worktrees()?;
+    let worktrees = context.repo.worktrees()?;
     scene.check_candidate(&to, 0, &worktrees, "move")?;
-    if let Some(worktree) = site.repo.linked_worktree(&workspace.name) {
+    if let Some(worktree) = context.repo.linked_worktree(&workspace.name) {
         refuse_submodules(&scene, &worktree)?;
     }
     let moved = relocate(&scene, &workspace, &by_path::realpath_forgiving(&to.path))?;
     if request.json {
         let dir = json_path(&moved.record.dir);
-        site::print_json(&json!({"name": workspace.name.to_string_lossy(), "dir": dir}));
+        context::print_json(&json!({"name": workspace.name.to_string_lossy(), "dir": dir}));
     } else if !request.quiet {
-        console::note(text!("Workspace at '", moved.record.dir.as_os_str().as_bytes(), "'"));
+        console::eprint_line(text!("Workspace at '", moved.record.dir.as_os_str().as_bytes(), "'"));
     }
     Ok(0)
 }
@@ -115,8 +115,8 @@ fn store(settings: &Settings, workspace: &Workspace, to: &Path) -> Result<Worksp
 
 /// Completes a move that was killed. The caller holds the workspace's lock. Returns the updated
 /// workspace.
-pub(super) fn recover(site: &Site<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
-    finish(&site.scene(), &site.settings, workspace)
+pub(super) fn recover(context: &Context<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
+    finish(&context.scene(), &context.settings, workspace)
 }
 
 fn finish(scene: &Scene<'_>, settings: &Settings, workspace: &Workspace) -> Result<Workspace, Failure> {
@@ -167,6 +167,6 @@ pub(super) fn forget(scene: &Scene<'_>, id: &std::ffi::OsStr, dir: &Path) -> Res
     let found = admin::Found::at(&scene.common.join("worktrees").join(id));
     match crate::commands::worktree::remove::delete_admin(scene, id, &found)? {
         true => Ok(()),
-        false => Err(Failure::Said(1)),
+        false => Err(Failure::Reported(1)),
     }
 }

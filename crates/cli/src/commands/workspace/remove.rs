@@ -20,9 +20,9 @@ use repo::{Repository, Worktree, WorktreeHeadKind};
 use serde_json::{Value, json};
 
 use super::{
+    context::{self, Context},
     mounts,
     request::{REMOVE, Request},
-    site::{self, Site},
 };
 use crate::{
     commands::{
@@ -52,22 +52,22 @@ pub(crate) enum Force {
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut request = Request::default();
     let names = REMOVE.parse(args)?.store(&mut request)?;
-    let site = Site::open(run)?;
+    let context = Context::open(run)?;
     let force = if request.force { Force::Yes } else { Force::No };
     let mut code = 0;
     let mut report = Vec::new();
-    let scene = site.scene();
-    for workspace in site.chosen(&names, false)? {
+    let scene = context.scene();
+    for workspace in context.chosen(&names, false)? {
         match remove(&scene, &workspace, force) {
             Ok(()) => report.push(removed(&workspace)),
             Err(failure) => {
-                failure.say();
+                failure.print();
                 code = failure.code();
             }
         }
     }
     if request.json {
-        site::print_json(&Value::from(report));
+        context::print_json(&Value::from(report));
     }
     Ok(code)
 }
@@ -85,16 +85,16 @@ pub(crate) fn remove(scene: &Scene<'_>, workspace: &Workspace, force: Force) -> 
     if let Some(found) = found
         && !delete_admin(scene, &workspace.name, &found)?
     {
-        return Err(Failure::Said(1));
+        return Err(Failure::Reported(1));
     }
     drop_empty_list(scene);
-    trash::empty_behind_us(&scene.common);
+    trash::empty_in_background(&scene.common);
     Ok(())
 }
 
 /// Unmounts a workspace and removes its files and its state.
 fn remove_files(scene: &Scene<'_>, workspace: &Workspace, busy: Busy) -> Result<(), Failure> {
-    let shared = scene.shared_if_told();
+    let shared = scene.shared_or_default();
     let mut discarded = Trash::new(&scene.common, shared, trash::workers(), scene.run.interrupt.flag());
     // A missing base does not keep a workspace from being removed.
     let layers = match mounts::layers(workspace) {

@@ -13,7 +13,7 @@ use engine::{
 use repo::Repository;
 use sys::Dir;
 
-use super::{mounts, request::Request, site::Site};
+use super::{context::Context, mounts, request::Request};
 use crate::{
     commands::worktree::remove::open_worktree,
     session::{apply, settings::Settings, sparse_index},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Creates the frozen layer of a request. Returns no layer if none is requested.
-pub(super) fn layers(site: &Site<'_>, request: &Request) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn layers(context: &Context<'_>, request: &Request) -> Result<Vec<PathBuf>, Failure> {
     if request.with.is_empty() {
         return match &request.from {
             Some(_) => Err(Failure::fatal("--from needs --with, which names the files")),
@@ -30,10 +30,10 @@ pub(super) fn layers(site: &Site<'_>, request: &Request) -> Result<Vec<PathBuf>,
     }
     let other;
     let repo = match &request.from {
-        None => &site.repo,
+        None => &context.repo,
         Some(name) => {
-            let workspace = site.find(name.as_bstr())?;
-            mounts::mount(site.run, &site.common, &workspace)?;
+            let workspace = context.find(name.as_bstr())?;
+            mounts::mount(context.run, &context.common, &workspace)?;
             if mounts::state(&workspace)? != Mounted::Here {
                 return Err(Failure::Fatal(text!(
                     "the files of '",
@@ -41,19 +41,19 @@ pub(super) fn layers(site: &Site<'_>, request: &Request) -> Result<Vec<PathBuf>,
                     "' are visible only inside of it: run the command there, without --from"
                 )));
             }
-            let worktree = site
+            let worktree = context
                 .repo
                 .linked_worktree(&workspace.name)
                 .ok_or_else(|| Failure::fatal(text!("'", name, "' has lost its administrative directory")))?;
-            other = open_worktree(site.run, &worktree)?;
+            other = open_worktree(context.run, &worktree)?;
             &other
         }
     };
     let top = repo.work_tree().ok_or_else(Failure::no_worktree)?.to_owned();
     let paths = paths(request)?;
-    check(site, repo, &top, &paths)?;
+    check(context, repo, &top, &paths)?;
     let paths: Vec<&BStr> = paths.iter().map(|path| path.as_bstr()).collect();
-    Ok(vec![frozen::make(&site.common, &top, &paths, site.settings.locks.shared)?])
+    Ok(vec![frozen::make(&context.common, &top, &paths, context.settings.locks.shared)?])
 }
 
 /// Returns the paths of `--with`, relative to the worktree's root.
@@ -76,11 +76,11 @@ fn wanted(path: &BStr) -> Result<BString, Failure> {
 }
 
 /// Returns an error for paths that are missing, tracked, or not ignored.
-fn check(site: &Site<'_>, repo: &Repository, top: &Path, paths: &[BString]) -> Result<(), Failure> {
-    let settings = Settings::read(site.run, repo)?;
+fn check(context: &Context<'_>, repo: &Repository, top: &Path, paths: &[BString]) -> Result<(), Failure> {
+    let settings = Settings::read(context.run, repo)?;
     let root = Dir::open(top).map_err(Failure::cannot_open(top))?;
     let mut index = apply::load_raw(repo, &settings)?;
-    sparse_index::fill(repo, &mut index)?;
+    sparse_index::expand(repo, &mut index)?;
     let mut sources = Sources::default();
     let info = repo.display_common_file("info/exclude");
     sources.add_standard(repo, info.as_os_str().as_bytes().into())?;

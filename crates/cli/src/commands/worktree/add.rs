@@ -105,7 +105,7 @@ pub(crate) fn add(
     let settings = Settings::read(scene.run, scene.repo)?;
     refused::check(scene.repo, &[Reader::Refs, Reader::Hooks])?;
     let is_alone = start.is_none();
-    Add { scene, repo: scene.repo, settings: &settings, request, at, is_alone, maker }.go(start)
+    Add { scene, repo: scene.repo, settings: &settings, request, at, is_alone, maker }.run(start)
 }
 
 struct Add<'a> {
@@ -129,7 +129,7 @@ struct Goal {
 }
 
 impl Add<'_> {
-    fn go(self, start: Option<BString>) -> Result<u8, Failure> {
+    fn run(self, start: Option<BString>) -> Result<u8, Failure> {
         let goal = self.goal(start)?;
         let request = &self.request;
         let start = if goal.orphan { None } else { self.commit(goal.name.as_bstr())? };
@@ -147,14 +147,14 @@ impl Add<'_> {
             _ => None,
         };
         if !request.quiet {
-            self.say_preparing(&goal)?;
+            self.print_preparing(&goal)?;
         }
         let mut name = goal.name.clone();
         if let Some(branch) = &goal.new_branch {
             if !goal.orphan {
                 // Git runs `git branch` here, and returns its exit code on failure.
                 if let Err(failure) = self.make_branch(branch.as_bstr(), goal.name.as_bstr()) {
-                    failure.plain().say();
+                    failure.plain().print();
                     return Ok(255);
                 }
                 console::flush();
@@ -286,7 +286,7 @@ impl Add<'_> {
             }
         }
         if !self.request.quiet {
-            console::note("No possible source branch, inferring '--orphan'");
+            console::eprint_line("No possible source branch, inferring '--orphan'");
         }
         let together = |other: &str| {
             Err(Failure::fatal(format!("options '--orphan' and '{other}' cannot be used together")))
@@ -309,7 +309,7 @@ impl Add<'_> {
 
     fn no_commit(&self, goal: &Goal) -> Result<u8, Failure> {
         let request = &self.request;
-        console::complaints(self.repo);
+        console::print_object_store_errors(self.repo);
         let asked = request.branch.as_ref().or(request.force_branch.as_ref());
         if !request.quiet && self.is_alone && self.settings.advises(self.repo, "worktreeAddOrphan")? {
             let with = match asked {
@@ -328,7 +328,7 @@ impl Add<'_> {
         Err(Failure::Fatal(text!("invalid reference: ", goal.name)))
     }
 
-    fn say_preparing(&self, goal: &Goal) -> Result<(), Failure> {
+    fn print_preparing(&self, goal: &Goal) -> Result<(), Failure> {
         let what = match &goal.new_branch {
             Some(branch) => {
                 let was = match self.request.force_branch {
@@ -351,7 +351,7 @@ impl Add<'_> {
                 text!("detached HEAD ", self.repo.abbreviate(commit)?)
             }
         };
-        console::note(text!("Preparing worktree (", what, ")"));
+        console::eprint_line(text!("Preparing worktree (", what, ")"));
         Ok(())
     }
 
@@ -616,7 +616,7 @@ impl Add<'_> {
         match code {
             Err(failure @ Failure::Signal(_)) => Err(failure),
             Err(failure) => {
-                failure.say();
+                failure.print();
                 Ok(failure.code())
             }
             Ok(code) => Ok(code),

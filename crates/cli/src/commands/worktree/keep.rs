@@ -79,7 +79,7 @@ pub(super) fn prune(scene: &Scene<'_>, request: &Request, args: &[BString]) -> R
     let place = |id: &OsString| common.join("worktrees").join(id);
     let drop = |id: &OsString, meant: &Found, reason: &str| {
         if verbose {
-            console::note(text!("Removing worktrees/", id.as_bytes(), ": ", reason));
+            console::eprint_line(text!("Removing worktrees/", id.as_bytes(), ": ", reason));
         }
         match dry_run {
             true => Ok(true),
@@ -121,13 +121,13 @@ pub(super) fn prune(scene: &Scene<'_>, request: &Request, args: &[BString]) -> R
 pub(super) fn repair(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
     let linker = scene.linker(request.relative)?;
     let mut code = 0;
-    let mut tell = |finding: Option<Finding>| match finding {
+    let mut report = |finding: Option<Finding>| match finding {
         None => {}
         Some(Finding { path, message, outcome: Outcome::Mended }) => {
-            console::note(text!("repair: ", message, ": ", path.as_os_str().as_bytes()));
+            console::eprint_line(text!("repair: ", message, ": ", path.as_os_str().as_bytes()));
         }
         Some(Finding { path, message, outcome: Outcome::Unrepairable }) => {
-            console::note(text!("error: ", message, ": ", path.as_os_str().as_bytes()));
+            console::eprint_line(text!("error: ", message, ": ", path.as_os_str().as_bytes()));
             code = 1;
         }
     };
@@ -139,10 +139,10 @@ pub(super) fn repair(scene: &Scene<'_>, request: &Request, args: &[BString]) -> 
         let shown = UserPath::new(arg);
         let path = shown.resolve(base.unwrap_or(&scene.run.cwd));
         let path = path.map_err(|refused| Failure::refused(&shown, refused))?;
-        tell(repair::at_path(&path, Path::new(shown.as_os_str()), scene.repo, &linker)?);
+        report(repair::at_path(&path, Path::new(shown.as_os_str()), scene.repo, &linker)?);
     }
     for worktree in scene.repo.worktrees()? {
-        tell(repair::from_admin(&worktree, scene.repo, &linker)?);
+        report(repair::from_admin(&worktree, scene.repo, &linker)?);
     }
     Ok(code)
 }

@@ -145,7 +145,7 @@ fn perform(
     let scene = Scene { run, repo: &repo, common: repo.real_common_dir(), table };
     let code = act(&scene, &request, &args);
     if trash == Trash::Emptied {
-        trash::empty_behind_us(&scene.common);
+        trash::empty_in_background(&scene.common);
     }
     code
 }

@@ -37,7 +37,7 @@ use crate::{
         apply,
         invocation::Invocation,
         settings::Settings,
-        sparse_index::{self, Tell},
+        sparse_index::{self, ExpansionHint},
     },
     term::{
         console::{self, text},
@@ -122,13 +122,13 @@ pub(crate) fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr)
         }
         _ => Untracked::Counts,
     };
-    let mut index = apply::load_beside(&repo, &settings, &root, Tell::Hint)?;
+    let mut index = apply::load_compact(&repo, &settings, &root, ExpansionHint::Print)?;
     let head = repo.head()?.oid();
     let purpose = match head {
         Some(head) => Purpose::Compare(repo.tree_of(head)?),
         None => Purpose::Files,
     };
-    sparse_index::settle(&repo, &mut index, &|_| purpose)?;
+    sparse_index::expand_for(&repo, &mut index, &|_| purpose)?;
     match changes::any(&repo, &root, &index, head, untracked)? {
         false => Ok(()),
         true => Err(Failure::Fatal(text!(
@@ -148,7 +148,7 @@ fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> 
     let removed = match is_link {
         true => empty_linked(scene, &worktree.path, meter),
         false => split(&worktree.path).and_then(|(above, name)| {
-            let shared = scene.shared_if_told();
+            let shared = scene.shared_or_default();
             let trash = Trash::new(&scene.common, shared, workers(), scene.run.interrupt.flag());
             let mut trash = trash.counting(meter);
             let root = Dir::open(&above).map_err(|source| stuck(name.as_bytes().as_bstr(), source))?;
@@ -228,7 +228,7 @@ fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -
 /// printed.
 pub(crate) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Result<bool, Failure> {
     let interrupt = scene.run.interrupt.flag();
-    let removed = admin::delete(&scene.common, id, meant, scene.shared_if_told(), interrupt);
+    let removed = admin::delete(&scene.common, id, meant, scene.shared_or_default(), interrupt);
     outcome(scene, removed, scene.admin_shown(id).as_bstr())
 }
 

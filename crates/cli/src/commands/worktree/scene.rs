@@ -233,8 +233,8 @@ pub(crate) struct Given {
 impl Scene<'_> {
     /// Prints the usage of the subcommand, for a wrong number of arguments.
     pub(crate) fn misused(&self) -> Failure {
-        crate::term::console::raw(self.table.help().as_bytes());
-        Failure::Said(129)
+        crate::term::console::eprint_raw(self.table.help().as_bytes());
+        Failure::Reported(129)
     }
 
     pub(crate) fn given(&self, arg: &BStr) -> Result<Given, Failure> {
@@ -289,7 +289,7 @@ impl Scene<'_> {
 
     /// Returns the repository's permissions. Git does not read them for a removal, so an invalid
     /// value counts as unset.
-    pub(crate) fn shared_if_told(&self) -> SharedRepository {
+    pub(crate) fn shared_or_default(&self) -> SharedRepository {
         crate::session::settings::shared(self.repo).unwrap_or_default()
     }
 

@@ -87,7 +87,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let missing = if request.missing_ok { Missing::Allowed } else { Missing::Refused };
     let objects = store::objects::Transaction::new(settings.objects(&repo));
     let trees = add::write_tree(index, &repo, &objects, missing).map_err(|error| {
-        new_commit::tell_tree_error(&error);
+        new_commit::report_tree_error(&error);
         Failure::fatal("git-write-tree: error building trees")
     })?;
     let named = match &request.prefix {

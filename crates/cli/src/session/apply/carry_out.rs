@@ -9,7 +9,7 @@ use engine::checkout::{
 use engine::{checkout::Cleared, diff::Pair, sparse::Purpose};
 use format::{ObjectId, index::Index};
 
-use super::{Done, Filled, Recorded, Rest, Transaction, load_index};
+use super::{Done, Filled, IncompleteSteps, Recorded, Transaction, load_index};
 use crate::{
     session::sparse_index,
     term::{
@@ -45,17 +45,18 @@ impl Transaction<'_> {
         Ok(done)
     }
 
-    /// Plans, executes and records the worktree of a clone. Sets `goes_on` to true if a later run
+    /// Plans, executes and records the worktree of a clone. Sets `resumable` to true if a later run
     /// can resume the clone: files are missing that can still be written.
-    pub(crate) fn fill(mut self, options: &PlanOptions, goes_on: &mut bool) -> Result<Filled, Failure> {
+    pub(crate) fn fill(mut self, options: &PlanOptions, resumable: &mut bool) -> Result<Filled, Failure> {
         self.policy.links = Links::GiveWay;
-        self.policy.rest = Rest::Again;
+        self.policy.incomplete_steps = IncompleteSteps::Resumable;
         // A path that is forbidden in a worktree stays refused on every retry.
-        let plan =
-            self.plan(options, 128).inspect_err(|error| *goes_on = !matches!(error, Failure::Said(_)))?;
+        let plan = self
+            .plan(options, 128)
+            .inspect_err(|error| *resumable = !matches!(error, Failure::Reported(_)))?;
         let done = self.carry_out(plan)?;
         self.finish(Recorded::Yes)?;
-        *goes_on = self.report.in_the_way || self.report.stopped || done == Done::Unfinished;
+        *resumable = self.report.in_the_way || self.report.stopped || done == Done::Unfinished;
         Ok(Filled { done, written: self.report.written, collided: self.report.collided })
     }
 
@@ -70,7 +71,9 @@ impl Transaction<'_> {
         let done = self.plan_and_carry_out(options, refusal)?;
         if done != Done::Planned {
             if !self.report.stopped {
-                sparse_index::settle(self.session.repository, &mut self.index, &|_| Purpose::OneWay(tree))?;
+                sparse_index::expand_for(self.session.repository, &mut self.index, &|_| {
+                    Purpose::OneWay(tree)
+                })?;
                 let options = IndexOptions { tree, pathspecs: None, intent_to_add: false, sparse: None };
                 let index = std::mem::replace(&mut self.index, Index::empty(self.session.repository.hash()));
                 self.index = checkout::plan_index(self.session.repository, index, &options)?.index;
@@ -82,9 +85,9 @@ impl Transaction<'_> {
 
     /// Executes a plan. The caller then calls [`Transaction::finish`].
     pub(crate) fn carry_out(&mut self, plan: Plan) -> Result<Done, Failure> {
-        plan.warnings.iter().for_each(|text| console::raw(text));
+        plan.warnings.iter().for_each(|text| console::eprint_raw(text));
         if !self.policy.dry_run {
-            self.ask_beforehand(&plan)?;
+            self.preflight(&plan)?;
         }
         let submodules = self.submodules.take();
         let cleared = Cleared::new(self.session.repository, &self.target.root, &plan, &self.target.lead)?;
@@ -102,7 +105,7 @@ impl Transaction<'_> {
         self.fetch_missing(&plan)?;
         self.session.invocation.interrupt.check()?;
         if let Some(submodules) = &submodules {
-            submodules.leave(&plan, self.policy.force_on_submodules)?;
+            submodules.remove_worktrees(&plan, self.policy.force_on_submodules)?;
         }
         let total = plan.writes.len() + plan.removals.len();
         let progress =
@@ -147,16 +150,16 @@ impl Transaction<'_> {
             progress.finish(total, total);
         }
         for message in &report.messages {
-            console::raw(format!("{message}\n").as_bytes());
+            console::eprint_raw(format!("{message}\n").as_bytes());
         }
         for (step, outcome) in plan.removals.iter().zip(&report.removals) {
-            tell(step.path.as_ref(), outcome);
+            report_outcome(step.path.as_ref(), outcome);
         }
         for (step, outcome) in plan.writes.iter().zip(&report.writes) {
             let path = plan.index.path(&plan.index.entries()[step.entry]);
             match self.target.prefix.is_empty() {
-                true => tell(path, outcome),
-                false => tell(text!(self.target.prefix, path).as_ref(), outcome),
+                true => report_outcome(path, outcome),
+                false => report_outcome(text!(self.target.prefix, path).as_ref(), outcome),
             }
         }
         self.report.fatal = report.fatal().map(ToString::to_string);
@@ -172,13 +175,13 @@ impl Transaction<'_> {
         self.report.fatal = self.report.fatal.take().or(dead);
         let mut moved = true;
         if let Some(submodules) = submodules.filter(|_| !report.interrupted && !died) {
-            match submodules.enter(&plan, &mut report, self.policy.force_on_submodules) {
+            match submodules.move_worktrees(&plan, &mut report, self.policy.force_on_submodules) {
                 Ok(all) => moved = all,
                 // `finish` reports the signal after it has recorded the completed steps.
                 Err(Failure::Signal(_)) => {}
                 Err(Failure::Fatal(message)) => self.report.fatal = Some(message.to_string()),
                 Err(failure) => {
-                    failure.say();
+                    failure.print();
                     moved = false;
                 }
             }
@@ -190,7 +193,8 @@ impl Transaction<'_> {
         self.report.collided.extend(report.collided().map(|step| plan.index.path(entry(step)).to_owned()));
         self.report.in_the_way = report.writes.iter().any(|outcome| matches!(outcome, Outcome::Stale));
         let done = if report.is_complete() && moved { Done::Complete } else { Done::Incomplete };
-        let again = died || (self.policy.rest == Rest::Again && report.can_resume());
+        let again =
+            died || (self.policy.incomplete_steps == IncompleteSteps::Resumable && report.can_resume());
         let done = if again && !report.interrupted { Done::Unfinished } else { done };
         self.index = if report.interrupted || again {
             let before = load_index(self.session.repository, self.session.settings)?;
@@ -203,14 +207,14 @@ impl Transaction<'_> {
 
     /// Returns an error for each problem that can be detected before anything is written. A clone
     /// continues: it keeps the files it can write.
-    pub(super) fn ask_beforehand(&mut self, plan: &Plan) -> Result<(), Failure> {
+    pub(super) fn preflight(&mut self, plan: &Plan) -> Result<(), Failure> {
         if self.policy.links == Links::TakePlace
             && let Some(message) =
                 checkout::unusable_filter(self.session.repository, plan, self.policy.attributes)?
         {
             return Err(Failure::fatal(message));
         }
-        self.policy.foresee.take().map_or(Ok(()), |foresee| foresee())
+        self.policy.preflight.take().map_or(Ok(()), |preflight| preflight())
     }
 
     fn plan_and_carry_out(&mut self, options: &PlanOptions, refusal: u8) -> Result<Done, Failure> {
@@ -227,7 +231,7 @@ impl Transaction<'_> {
     }
 
     fn list_changes(&mut self, tree: ObjectId) -> Result<(), Failure> {
-        sparse_index::settle(self.session.repository, &mut self.index, &|_| Purpose::Compare(tree))?;
+        sparse_index::expand_for(self.session.repository, &mut self.index, &|_| Purpose::Compare(tree))?;
         let found =
             checkout::local_changes(self.session.repository, &self.target.worktree, &self.index, tree)?;
         for warning in &found.warnings {
@@ -250,7 +254,7 @@ fn missing_directory(worktree: &sys::Dir, path: &[u8]) -> BString {
 }
 
 /// Prints the error of one step.
-fn tell(path: &bstr::BStr, outcome: &Outcome) {
+fn report_outcome(path: &bstr::BStr, outcome: &Outcome) {
     match outcome {
         // This error stopped the whole operation, and is printed at its end.
         Outcome::Failed(StepError::Convert(_)) => {}

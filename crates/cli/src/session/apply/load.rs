@@ -9,7 +9,7 @@ use crate::{
     session::{
         monitor,
         settings::Settings,
-        sparse_index::{self, Fill, Read, Tell},
+        sparse_index::{self, Expansion, ExpansionHint, Read},
     },
     term::failure::Failure,
 };
@@ -20,36 +20,36 @@ pub(crate) fn read_index(
     repo: &Repository,
     settings: &Settings,
     worktree: &sys::Dir,
-    tell: Tell,
-    when: Fill,
+    hint: ExpansionHint,
+    when: Expansion,
 ) -> Result<Read, Failure> {
     let clears = sparse::is_on(repo)? && repo.work_tree().is_some() && !settings.expects_files;
-    let Loaded { index, seen, settled } = load(repo, settings)?;
+    let Loaded { index, seen, differs } = load(repo, settings)?;
     let was_sparse = index.sparse;
-    let mut read = sparse_index::read(repo, settings, index, clears.then_some(worktree), tell, when)?;
+    let mut read = sparse_index::read(repo, settings, index, clears.then_some(worktree), hint, when)?;
     read.seen = seen;
-    read.differs_on_disk = settled || was_sparse && read.before.is_none();
+    read.differs_on_disk = differs || was_sparse && read.before.is_none();
     Ok(read)
 }
 
 /// Reads the index from disk and makes it full, without a lock.
 pub(crate) fn load_index(repo: &Repository, settings: &Settings) -> Result<Index, Failure> {
     let index = load_raw(repo, settings)?;
-    Ok(sparse_index::read(repo, settings, index, None, Tell::Nothing, Fill::AtOnce)?.index)
+    Ok(sparse_index::read(repo, settings, index, None, ExpansionHint::Omit, Expansion::AtOnce)?.index)
 }
 
 /// Reads the index from disk. A sparse index is made full if one of its collapsed directories
 /// exists in the worktree, against the patterns.
-pub(crate) fn load_beside(
+pub(crate) fn load_compact(
     repo: &Repository,
     settings: &Settings,
     worktree: &sys::Dir,
-    tell: Tell,
+    hint: ExpansionHint,
 ) -> Result<Index, Failure> {
     let index = load_raw(repo, settings)?;
-    match sparse_index::is_as_it_should_be(repo, &index, worktree)? {
+    match sparse_index::has_no_stray_directories(repo, &index, worktree)? {
         true => Ok(index),
-        false => Ok(sparse_index::read(repo, settings, index, None, tell, Fill::AtOnce)?.index),
+        false => Ok(sparse_index::read(repo, settings, index, None, hint, Expansion::AtOnce)?.index),
     }
 }
 
@@ -64,16 +64,16 @@ struct Loaded {
     /// The fingerprint of the index file.
     seen: Option<Fingerprint>,
     /// The load changed the index, as the configuration requires.
-    settled: bool,
+    differs: bool,
 }
 
 fn load(repo: &Repository, settings: &Settings) -> Result<Loaded, Failure> {
     let (mut index, seen) =
         store::index::load_with_fingerprint(&repo.index_path(), repo.hash(), &settings.index_read)
             .map_err(|error| Failure::fatal(error.to_string()))?;
-    let mut settled = untracked::cache::settle(repo, &mut index)?;
-    settled |= monitor::settle(repo, &mut index)? == monitor::WriteIndex::Worthwhile;
+    let mut differs = untracked::cache::settle(repo, &mut index)?;
+    differs |= monitor::remove_unused_data(repo, &mut index)? == monitor::WriteIndex::Worthwhile;
     let splits = settings.index_write.split.filter(|_| !index.sparse);
-    settled |= splits.is_some_and(|split| split != index.base.is_some());
-    Ok(Loaded { index, seen, settled })
+    differs |= splits.is_some_and(|split| split != index.base.is_some());
+    Ok(Loaded { index, seen, differs })
 }

@@ -26,7 +26,7 @@ use crate::{
         Session,
         hooks::Changed,
         monitor,
-        sparse_index::{self, Fill, Read, Tell},
+        sparse_index::{self, Expansion, ExpansionHint, Read},
         submodules::Submodules,
     },
     term::{
@@ -35,8 +35,8 @@ use crate::{
     },
 };
 
-pub(crate) use load::{load_beside, load_index, load_raw, read_index};
-pub(crate) use plan::Held;
+pub(crate) use load::{load_compact, load_index, load_raw, read_index};
+pub(crate) use plan::LockedPlan;
 
 /// A locked index and its worktree, from the lock to the commit.
 pub(crate) struct Transaction<'a> {
@@ -89,10 +89,10 @@ pub(crate) struct Policy<'a> {
     force_on_submodules: Force,
     /// The kind of change that the hook `post-index-change` reports.
     pub(crate) changed: Changed,
-    pub(crate) rest: Rest,
+    pub(crate) incomplete_steps: IncompleteSteps,
     /// Called after the plan and before the first step: returns an error if a later step, such as a
     /// ref update, would fail.
-    pub(crate) foresee: Option<Foresee<'a>>,
+    pub(crate) preflight: Option<PreflightCheck<'a>>,
 }
 
 /// The index file and its format.
@@ -126,8 +126,8 @@ pub(crate) struct Report {
     in_the_way: bool,
 }
 
-/// See [`Policy::foresee`].
-pub(crate) type Foresee<'a> = Box<dyn FnOnce() -> Result<(), Failure> + 'a>;
+/// See [`Policy::preflight`].
+pub(crate) type PreflightCheck<'a> = Box<dyn FnOnce() -> Result<(), Failure> + 'a>;
 
 /// The result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,18 +138,19 @@ pub(crate) enum Done {
     Complete,
     /// Some steps failed; their errors have been printed.
     Incomplete,
-    /// Like `Incomplete`, and the same command, run again, completes the rest: see [`Rest::Again`].
+    /// Like `Incomplete`, and the same command, run again, completes the rest: see
+    /// [`IncompleteSteps::Resumable`].
     Unfinished,
 }
 
 /// How to record steps that failed and may succeed on a retry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum IncompleteSteps {
     /// The index records the planned state, as in Git: a missing file shows as a local change.
     #[default]
-    Shown,
+    AsLocalChanges,
     /// The index records the completed steps, so that the same command can complete the rest.
-    Again,
+    Resumable,
 }
 
 /// The result of filling a clone's worktree.
@@ -186,8 +187,8 @@ impl Policy<'_> {
             lead_of_submodule: BString::default(),
             force_on_submodules: Force::OverwriteUntracked,
             changed: Changed::default(),
-            rest: Rest::default(),
-            foresee: None,
+            incomplete_steps: IncompleteSteps::default(),
+            preflight: None,
         }
     }
 }
@@ -242,10 +243,10 @@ impl<'a> Transaction<'a> {
             Start::Empty => {
                 Read { index: Index::empty(repo.hash()), before: None, seen: None, differs_on_disk: false }
             }
-            _ => read_index(repo, settings, &worktree, Tell::Hint, Fill::Later)?,
+            _ => read_index(repo, settings, &worktree, ExpansionHint::Print, Expansion::Later)?,
         };
         if matches!(start, Start::Full { .. }) {
-            sparse_index::fill(repo, &mut index)?;
+            sparse_index::expand(repo, &mut index)?;
         }
         let target =
             Target { root: root.to_owned(), worktree, prefix: BString::default(), lead: BString::default() };
@@ -286,7 +287,7 @@ impl<'a> Transaction<'a> {
 
     /// Writes files to `place`, if it is `Some`, under names with the prefix `lead`. Paths in
     /// messages get `prefix`.
-    pub(crate) fn go_elsewhere(&mut self, place: Option<(PathBuf, sys::Dir)>, prefix: &[u8], lead: &[u8]) {
+    pub(crate) fn redirect(&mut self, place: Option<(PathBuf, sys::Dir)>, prefix: &[u8], lead: &[u8]) {
         if let Some(place) = place {
             (self.target.root, self.target.worktree) = place;
         }
@@ -316,12 +317,12 @@ impl<'a> Transaction<'a> {
     /// Compares every entry with its file, except those that the file system monitor reports as
     /// unchanged. Marks entries that match, and updates their stat data.
     pub(crate) fn refresh(&mut self) -> Result<Vec<ChangedEntry>, Failure> {
-        self.ask_monitor()?;
+        self.query_monitor()?;
         Ok(checkout::refresh(self.session.repository, &self.target.worktree, &mut self.index)?)
     }
 
     /// Queries the file system monitor for changed files.
-    pub(crate) fn ask_monitor(&mut self) -> Result<(), Failure> {
+    pub(crate) fn query_monitor(&mut self) -> Result<(), Failure> {
         monitor::refresh(
             self.session.invocation,
             self.session.repository,

@@ -24,21 +24,21 @@ use crate::{
 };
 
 /// A plan that another module executes. The index stays locked until this is dropped.
-pub(crate) struct Held {
+pub(crate) struct LockedPlan {
     pub(crate) plan: Plan,
     _lock: Option<store::Lock>,
 }
 
 impl<'a> Transaction<'a> {
     /// Plans the change; the caller executes the plan.
-    pub(crate) fn hold(mut self, options: &PlanOptions, refusal: u8) -> Result<Held, Failure> {
+    pub(crate) fn plan_locked(mut self, options: &PlanOptions, refusal: u8) -> Result<LockedPlan, Failure> {
         let plan = self.plan(options, refusal)?;
-        self.ask_beforehand(&plan)?;
-        Ok(Held { plan, _lock: self.state.lock.take() })
+        self.preflight(&plan)?;
+        Ok(LockedPlan { plan, _lock: self.state.lock.take() })
     }
 
     /// Plans the change without executing it, to report a refusal.
-    pub(crate) fn judge(mut self, options: &PlanOptions, refusal: u8) -> Result<(), Failure> {
+    pub(crate) fn check_plan(mut self, options: &PlanOptions, refusal: u8) -> Result<(), Failure> {
         self.plan(options, refusal).map(drop)
     }
 
@@ -49,12 +49,12 @@ impl<'a> Transaction<'a> {
         }
         match (&options.sparse, options.files, &options.merge) {
             (Sparse::Given(patterns), Files::Update, Merge::OneWay { target }) => {
-                self.settle(Some(patterns), &|_| Purpose::OneWay(*target))?;
+                self.expand_for(Some(patterns), &|_| Purpose::OneWay(*target))?;
             }
             (Sparse::Given(patterns), Files::Update, Merge::TwoWay { head: Some(head), target }) => {
-                self.settle(Some(patterns), &|_| Purpose::TwoWay(*head, *target))?;
+                self.expand_for(Some(patterns), &|_| Purpose::TwoWay(*head, *target))?;
             }
-            _ => sparse_index::fill(self.session.repository, &mut self.index)?,
+            _ => sparse_index::expand(self.session.repository, &mut self.index)?,
         }
         if let (Some(before), Merge::TwoWay { head: Some(head), target }) =
             (&self.state.before, &options.merge)
@@ -86,12 +86,12 @@ impl<'a> Transaction<'a> {
     /// Expands as much of a sparse index as `purpose` needs. If only some directories need it, or
     /// if files outside the cone (`patterns`) are in the index, Git's result depends on the point
     /// at which Git expanded the index. Called as `git`, sapwood hands this case over to Git.
-    pub(crate) fn settle(
+    pub(crate) fn expand_for(
         &mut self,
         patterns: Option<&Patterns>,
         purpose: &dyn Fn(&BStr) -> Purpose,
     ) -> Result<(), Failure> {
-        sparse_index::settle(self.session.repository, &mut self.index, purpose)?;
+        sparse_index::expand_for(self.session.repository, &mut self.index, purpose)?;
         let Some(before) =
             self.state.before.as_ref().filter(|_| self.session.invocation.program == Program::Git)
         else {
@@ -136,18 +136,18 @@ impl<'a> Transaction<'a> {
                     .settings
                     .advises(self.session.repository, "commitBeforeMerge")
                     .unwrap_or(true);
-                console::raw(&checkout::refusal_text(&refusals, operation, advice));
-                Failure::Said(refusal)
+                console::eprint_raw(&checkout::refusal_text(&refusals, operation, advice));
+                Failure::Reported(refusal)
             }
             PlanError::Look(LookError::InvalidPath(path)) => {
                 console::error(text!("invalid path '", path, "'"));
-                Failure::Said(refusal)
+                Failure::Reported(refusal)
             }
             PlanError::NotTrivial => {
                 if !self.policy.quiet {
                     console::error(PlanError::NotTrivial.to_string());
                 }
-                Failure::Said(refusal)
+                Failure::Reported(refusal)
             }
             PlanError::Look(LookError::Unsupported(what)) => Failure::Unserved(what),
             other => Failure::fatal(other.to_string()),

@@ -9,7 +9,7 @@ use super::{Collapse, Recorded, Transaction};
 use crate::{
     session::{
         hooks,
-        sparse_index::{self, Tell},
+        sparse_index::{self, ExpansionHint},
     },
     term::failure::Failure,
 };
@@ -83,7 +83,7 @@ impl Transaction<'_> {
     /// Makes the index sparse where Git's would be. Returns the full index.
     fn make_sparse(&mut self) -> Result<Option<Index>, Failure> {
         if self.state.split == Some(true) {
-            sparse_index::fill(self.session.repository, &mut self.index)?;
+            sparse_index::expand(self.session.repository, &mut self.index)?;
             return Ok(None);
         }
         let patterns = match &self.state.collapse {
@@ -92,7 +92,7 @@ impl Transaction<'_> {
             Collapse::By(patterns) => patterns.clone(),
         };
         let patterns = patterns.as_deref();
-        sparse_index::shape(
+        sparse_index::prepare_for_write(
             self.session.repository,
             self.session.settings,
             &mut self.index,
@@ -104,11 +104,11 @@ impl Transaction<'_> {
     /// Records that Git expands the index here, and prints the hint unless it was expanded before.
     pub(crate) fn needs_full(&mut self) -> Result<(), Failure> {
         match self.state.before.take() {
-            Some(_) => sparse_index::expanded(
+            Some(_) => sparse_index::report_expansion(
                 self.session.repository,
                 self.session.settings,
                 &self.index,
-                Tell::Hint,
+                ExpansionHint::Print,
             ),
             None => Ok(()),
         }

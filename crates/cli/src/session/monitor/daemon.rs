@@ -35,7 +35,7 @@ const LISTENS_WITHIN: Duration = Duration::from_secs(1);
 const REFUSES_WITHIN: Duration = Duration::from_millis(100);
 
 /// Time limit for the response. The daemon waits at most a second for the file system's events.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+const RESPONDS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -51,20 +51,20 @@ enum Missing {
 }
 
 /// Queries the changes since `token`.
-pub(super) fn ask(run: &Invocation, socket: &Path, token: Option<BString>) -> Answer {
+pub(super) fn query(run: &Invocation, socket: &Path, token: Option<BString>) -> Answer {
     trace::region("fsm_client", "query");
     let token = token.unwrap_or_else(|| NO_TOKEN.into());
-    let said = connect(run, socket).and_then(|stream| match query(stream, token.as_ref()) {
-        Ok(said) => {
-            trace::data(1, "fsm_client", "query/response-length", &said.len().to_string());
-            Some(said)
+    let response = connect(run, socket).and_then(|stream| match exchange(stream, token.as_ref()) {
+        Ok(response) => {
+            trace::data(1, "fsm_client", "query/response-length", &response.len().to_string());
+            Some(response)
         }
         Err(_) => {
             console::error("could not read IPC response");
             None
         }
     });
-    said.and_then(|said| Answer::parse(&said)).unwrap_or_else(|| Answer::none(NO_TOKEN))
+    response.and_then(|response| Answer::parse(&response)).unwrap_or_else(|| Answer::none(NO_TOKEN))
 }
 
 /// Connects to the daemon, and starts it if necessary.
@@ -144,24 +144,24 @@ fn open(socket: &Path) -> io::Result<UnixStream> {
 }
 
 /// Sends the token, and reads until the flush packet that ends the response.
-fn query(mut stream: UnixStream, token: &BStr) -> io::Result<Vec<u8>> {
-    stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
-    stream.set_write_timeout(Some(ANSWERS_WITHIN))?;
-    let mut question = Vec::new();
-    token.chunks(pkt::MAX_PAYLOAD).for_each(|chunk| pkt::write_line(&mut question, chunk));
-    pkt::write_flush(&mut question);
-    stream.write_all(&question)?;
-    let mut said = Vec::new();
+fn exchange(mut stream: UnixStream, token: &BStr) -> io::Result<Vec<u8>> {
+    stream.set_read_timeout(Some(RESPONDS_WITHIN))?;
+    stream.set_write_timeout(Some(RESPONDS_WITHIN))?;
+    let mut request = Vec::new();
+    token.chunks(pkt::MAX_PAYLOAD).for_each(|chunk| pkt::write_line(&mut request, chunk));
+    pkt::write_flush(&mut request);
+    stream.write_all(&request)?;
+    let mut response = Vec::new();
     let mut stream = io::BufReader::new(stream);
     loop {
         let mut digits = [0; 4];
         stream.read_exact(&mut digits)?;
         match pkt::parse_header(digits) {
-            Some(Header::Flush) => return Ok(said),
+            Some(Header::Flush) => return Ok(response),
             Some(Header::Data(length)) => {
-                let start = said.len();
-                said.resize(start + length, 0);
-                stream.read_exact(&mut said[start..])?;
+                let start = response.len();
+                response.resize(start + length, 0);
+                stream.read_exact(&mut response[start..])?;
             }
             _ => return Err(io::ErrorKind::InvalidData.into()),
         }

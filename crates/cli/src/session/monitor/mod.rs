@@ -26,7 +26,7 @@ use crate::{
     session::{
         invocation::Invocation,
         settings::Settings,
-        sparse_index::{self, Tell},
+        sparse_index::{self, ExpansionHint},
         trace,
     },
     term::{console, failure::Failure},
@@ -35,10 +35,10 @@ use crate::{
 pub(crate) use configured::{Monitor, configured};
 pub(crate) use daemon::is_running;
 pub(crate) use engine::monitor::WriteIndex;
-pub(crate) use workspace::{ask as ask_workspace, printed};
+pub(crate) use workspace::{printed, query as query_workspace};
 
 /// Drops the monitor data of an index that was just read, if no monitor is configured, as Git does.
-pub(crate) fn settle(repo: &Repository, index: &mut Index) -> Result<WriteIndex, Failure> {
+pub(crate) fn remove_unused_data(repo: &Repository, index: &mut Index) -> Result<WriteIndex, Failure> {
     let is_gone = index.fsmonitor.is_some() && matches!(configured(repo)?, Monitor::None | Monitor::Unfit(_));
     Ok(if is_gone { monitor::remove(index) } else { WriteIndex::NotNeeded })
 }
@@ -76,17 +76,17 @@ pub(crate) fn refresh_submodule(
             console::warning(why.message(repo, &run.cwd));
             return Ok(monitor::remove(index));
         }
-        Monitor::Program(command) => program::ask(top.0, top.1, command.as_ref(), token)?,
+        Monitor::Program(command) => program::query(top.0, top.1, command.as_ref(), token)?,
         Monitor::Workspace(workspace) => of_workspace(repo, &workspace, index, token),
         Monitor::Daemon(_) => {
-            daemon::ask(run, &configured::socket(top.0, top.0.work_tree().unwrap_or(&run.cwd))?, token)
+            daemon::query(run, &configured::socket(top.0, top.0.work_tree().unwrap_or(&run.cwd))?, token)
         }
     };
     let is_collapsed = |path: &BString| sparse_index::is_collapsed(Some(&*index), path.as_ref());
     if index.sparse && matches!(&answer.changes, Changes::To(paths) if paths.iter().any(is_collapsed)) {
         // Git looks the reported path up in the collapsed directory, and expands the index for
         // that.
-        sparse_index::expanded(repo, settings, index, Tell::Hint)?;
+        sparse_index::report_expansion(repo, settings, index, ExpansionHint::Print)?;
     }
     let names = match repo.config_bool("core.ignoreCase")? {
         Some(true) => Names::IgnoreCase,
@@ -101,10 +101,9 @@ fn of_workspace(repo: &Repository, workspace: &Workspace, index: &Index, token: 
     let top = repo.work_tree().unwrap_or(repo.base_dir());
     let token = token.unwrap_or_default();
     let has_tracked = |path: &BStr| !index.range_below(path).is_empty();
-    workspace::ask(workspace, top, token.as_ref(), Asker::Sapwood, || Some(repo), has_tracked).unwrap_or_else(
-        |error| {
+    workspace::query(workspace, top, token.as_ref(), Asker::Sapwood, || Some(repo), has_tracked)
+        .unwrap_or_else(|error| {
             console::warning(format!("{error}; every file is examined"));
             Answer::none(upper::token_of_none())
-        },
-    )
+        })
 }

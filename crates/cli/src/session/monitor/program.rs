@@ -15,7 +15,7 @@ use crate::{
 /// tests that the program responds, and returns the next token.
 ///
 /// If `core.fsmonitorHookVersion` does not name the version, tries the newer one first.
-pub(super) fn ask(
+pub(super) fn query(
     repo: &Repository,
     settings: &Settings,
     command: &BStr,
@@ -25,14 +25,14 @@ pub(super) fn ask(
     // The next query must report changes made during this one.
     let now = now();
     let token = token.unwrap_or_else(|| now.clone());
-    let answer = |version: &str| {
+    let query = |version: &str| {
         trace::region("fsm_hook", "query");
-        hooks::answer(repo, settings, command, &[version.to_owned(), token.to_string()])
+        hooks::output_of(repo, settings, command, &[version.to_owned(), token.to_string()])
     };
     if version != Some(1) {
-        match answer("2") {
-            Some(said) => {
-                return Ok(Answer::parse(&said).unwrap_or_else(|| {
+        match query("2") {
+            Some(response) => {
+                return Ok(Answer::parse(&response).unwrap_or_else(|| {
                     console::warning("Empty last update token.");
                     Answer::none("")
                 }));
@@ -41,7 +41,7 @@ pub(super) fn ask(
             None => {}
         }
     }
-    let changes = answer("1").map_or(Changes::Unknown, |said| Changes::parse(&said));
+    let changes = query("1").map_or(Changes::Unknown, |response| Changes::parse(&response));
     Ok(Answer { token: now, changes })
 }
 

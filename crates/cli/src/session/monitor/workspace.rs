@@ -26,7 +26,7 @@ pub(super) fn is_own_command(command: &BStr) -> bool {
 ///
 /// `has_tracked` returns true if the index has entries below a directory. `repository` is called
 /// only if the workspace contains a directory that its base lacks.
-pub(crate) fn ask<'r>(
+pub(crate) fn query<'r>(
     workspace: &Workspace,
     top: &Path,
     token: &BStr,

@@ -47,7 +47,7 @@ impl Profile {
     /// Ends the measurement and prints the profile.
     pub(crate) fn report(&self, command: &str) {
         let Some(profile) = profile::finish() else { return };
-        console::raw(table::draw(&profile, command).as_bytes());
+        console::eprint_raw(table::draw(&profile, command).as_bytes());
         if let Profile::Picture(path) = self {
             let picture = picture::draw(&profile, command);
             if let Err(error) = write(path, &picture) {

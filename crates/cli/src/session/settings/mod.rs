@@ -65,7 +65,7 @@ pub(crate) struct Settings {
     /// The source, `GIT_INDEX_VERSION` or `index.version`, of an invalid index version.
     wrong_version: Option<&'static str>,
     /// True after the hint about an expanded sparse index, which is printed once.
-    pub(crate) told_of_expansion: AtomicBool,
+    pub(crate) reported_expansion: AtomicBool,
 }
 
 impl Settings {
@@ -141,7 +141,7 @@ impl Settings {
             config_locks: LockOptions { wait: wait(repo, "core.packedRefsTimeout", 1000)?, ..locks },
             objects: objects::Settings::read(repo)?,
             wrong_version,
-            told_of_expansion: AtomicBool::new(false),
+            reported_expansion: AtomicBool::new(false),
             advice: !matches!(run.variable("GIT_ADVICE"), Some(b"0" | b"false" | b"no" | b"off")),
         })
     }
@@ -150,7 +150,7 @@ impl Settings {
     /// changes the index nor acts on it: the entries stay in the mapped file. Before it prints, the
     /// command calls
     /// [`failure::must_have_been_readable`](crate::term::failure::must_have_been_readable).
-    pub(crate) fn for_answers(self) -> Settings {
+    pub(crate) fn for_lookups(self) -> Settings {
         let index_read = ReadOptions { access: Access::Lookups, ..self.index_read };
         Settings { index_read, ..self }
     }

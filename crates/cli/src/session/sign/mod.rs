@@ -75,8 +75,8 @@ impl Purpose {
 
 /// Signs `content` with `key`, or with the configured key if `key` is `None` or empty.
 ///
-/// If the program fails, its error is printed and the failure is [`Failure::Said`]: the caller adds
-/// its own message.
+/// If the program fails, its error is printed and the failure is [`Failure::Reported`]: the caller
+/// adds its own message.
 pub(crate) fn sign(
     run: &Invocation,
     repo: &Repository,
@@ -123,7 +123,7 @@ struct Signer<'a> {
 /// Prints the message, and returns the failure.
 fn failed(message: impl AsRef<[u8]>) -> Failure {
     console::error(message);
-    Failure::Said(128)
+    Failure::Reported(128)
 }
 
 /// Returns the key if `key` is a literal public key and not a file name.
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_keys_from_files() {
+    fn distinguishes_keys_from_files() {
         assert_eq!(literal("key::ecdsa x".into()), Some("ecdsa x".into()));
         assert_eq!(literal("ssh-ed25519 x".into()), Some("ssh-ed25519 x".into()));
         assert_eq!(literal("~/.ssh/id.pub".into()), None);

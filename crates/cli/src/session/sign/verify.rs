@@ -37,7 +37,7 @@ pub(crate) fn verify_by_ssh(
         .map_err(|error| cannot("write the signature", &error))?;
     let mut find = verifier.keygen("find-principals");
     find.arg("-f").arg(signers.as_os_str()).arg("-s").arg(&file);
-    let found = verifier.said(find, b"")?;
+    let found = verifier.output_of(find, b"")?;
     let mut reason = BString::from("its signer is not an allowed one");
     for principal in found.lines().filter(|line| !line.is_empty()) {
         let mut check = verifier.keygen("verify");
@@ -46,9 +46,9 @@ pub(crate) fn verify_by_ssh(
         if let Some(revoked) = repo.config_path("gpg.ssh.revocationFile").ok().flatten() {
             check.arg("-r").arg(revoked.as_os_str());
         }
-        match verifier.said(check, content) {
+        match verifier.output_of(check, content) {
             Ok(_) => return Ok(principal.into()),
-            Err(said) => reason = said,
+            Err(messages) => reason = messages,
         }
     }
     Err(reason)
@@ -66,7 +66,7 @@ impl Signer<'_> {
     }
 
     /// Runs the program. Returns its output, or the last line of its messages if it failed.
-    fn said(&self, command: Command, input: &[u8]) -> Result<BString, BString> {
+    fn output_of(&self, command: Command, input: &[u8]) -> Result<BString, BString> {
         let program = self.program();
         let Some(output) = self.finished(command, Some(input), program.as_bytes().as_bstr()) else {
             return Err(format!("'{program}' does not run").into());
@@ -74,8 +74,9 @@ impl Signer<'_> {
         if output.status.success() {
             return Ok(output.stdout.into());
         }
-        let said = [output.stderr, output.stdout].concat();
-        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or(b"ssh-keygen gave no reason");
+        let messages = [output.stderr, output.stdout].concat();
+        let last =
+            messages.lines().rfind(|line| !line.trim().is_empty()).unwrap_or(b"ssh-keygen gave no reason");
         Err(last.trim().into())
     }
 }

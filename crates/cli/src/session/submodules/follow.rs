@@ -23,7 +23,7 @@ use sys::{FileType, by_path};
 
 use super::{
     connect,
-    read_tree::{self, Errand},
+    read_tree::{self, SubmoduleTask},
 };
 use crate::{
     session::{
@@ -51,7 +51,7 @@ pub(crate) struct Submodules<'a> {
     /// The current content of `.gitmodules`.
     modules: RefCell<Modules>,
     /// True after errors in `.gitmodules` were reported, which happens when it is first needed.
-    told: Cell<bool>,
+    warned: Cell<bool>,
     /// The content of `.gitmodules` after the change, if it differs.
     after: RefCell<Option<Modules>>,
 }
@@ -69,9 +69,9 @@ enum Populated {
 /// How to treat nested submodules that were cloned before and are not checked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nested {
-    AsTheyAre,
+    Keep,
     /// They are checked out, as Git does when it resets the submodule that contains them.
-    Come,
+    CheckOut,
 }
 
 impl<'a> Submodules<'a> {
@@ -95,7 +95,7 @@ impl<'a> Submodules<'a> {
             top: top.to_owned(),
             lead: lead.to_owned(),
             modules: RefCell::new(modules),
-            told: Cell::new(false),
+            warned: Cell::new(false),
             after: RefCell::default(),
         })
     }
@@ -107,7 +107,7 @@ impl<'a> Submodules<'a> {
     /// Returns the section of `.gitmodules` for a path.
     pub(crate) fn module(&self, path: &BStr) -> Option<Module> {
         let modules = self.modules.borrow();
-        if !self.told.replace(true) {
+        if !self.warned.replace(true) {
             warn(&modules);
         }
         modules.at(path).cloned()
@@ -124,13 +124,13 @@ impl<'a> Submodules<'a> {
     }
 
     /// Returns true if the warnings about `.gitmodules` were printed.
-    pub(crate) fn has_told(&self) -> bool {
-        self.told.get()
+    pub(crate) fn has_warned(&self) -> bool {
+        self.warned.get()
     }
 
     /// Copies the state from another value for the same file.
-    pub(crate) fn set_told(&self, told: bool) {
-        self.told.set(told);
+    pub(crate) fn set_warned(&self, warned: bool) {
+        self.warned.set(warned);
     }
 
     /// Returns the value of `submodule.fetchjobs` or `fetch.recursesubmodules` in `.gitmodules`.
@@ -178,7 +178,7 @@ impl<'a> Submodules<'a> {
     /// Returns true if `path` is missing or an empty directory. Git fails at an empty directory,
     /// because it contains no repository, and so does not recover from a kill between creating the
     /// directory and connecting it.
-    fn is_bare_place(&self, path: &BStr) -> bool {
+    fn is_missing_or_empty(&self, path: &BStr) -> bool {
         let dir = self.dir(path);
         match by_path::stat(&dir) {
             Ok(Some(stat)) if stat.file_type == FileType::Directory => {
@@ -208,12 +208,12 @@ impl<'a> Submodules<'a> {
                     path,
                     "' not to be a symbolic link"
                 ));
-                return Err(Failure::Said(128));
+                return Err(Failure::Reported(128));
             }
         }
         if is_link(path) {
             console::error(text!("expected submodule path '", path, "' not to be a symbolic link"));
-            return Err(Failure::Said(128));
+            return Err(Failure::Reported(128));
         }
         Ok(())
     }
@@ -250,7 +250,7 @@ impl<'a> Submodules<'a> {
     fn read_tree(
         &self,
         path: &BStr,
-        errand: Errand,
+        task: SubmoduleTask,
         force: Force,
         from: Start,
         to: Option<ObjectId>,
@@ -267,15 +267,15 @@ impl<'a> Submodules<'a> {
         };
         trees.push(name(to));
         let lead = text!(self.lead, path, "/");
-        match read_tree::in_submodule(&run, errand, force, lead, &trees) {
+        match read_tree::in_submodule(&run, task, force, lead, &trees) {
             Ok(code) => Ok(code == 0),
             Err(Failure::Signal(signal)) => Err(Failure::Signal(signal)),
             // Nothing was changed yet.
-            Err(Failure::Unserved(what)) if errand == Errand::Ask => Err(Failure::Unserved(what)),
+            Err(Failure::Unserved(what)) if task == SubmoduleTask::Check => Err(Failure::Unserved(what)),
             Err(failure) => {
                 match self.run.program {
-                    Program::Git => failure.plain().say(),
-                    Program::Sapwood => failure.say(),
+                    Program::Git => failure.plain().print(),
+                    Program::Sapwood => failure.print(),
                 }
                 Ok(false)
             }
@@ -292,7 +292,7 @@ impl<'a> Submodules<'a> {
 
     /// Git's `submodule_move_head`, as a dry run.
     fn check(&self, path: &BStr, from: Start, to: Option<ObjectId>, force: Force) -> Result<bool, Failure> {
-        if from == Start::Nothing && self.is_bare_place(path) {
+        if from == Start::Nothing && self.is_missing_or_empty(path) {
             return Ok(true);
         }
         if !self.is_active(path)? || from != Start::Nothing && self.populated(path) == Populated::No {
@@ -303,7 +303,7 @@ impl<'a> Submodules<'a> {
             console::error(text!("submodule '", path, "' has dirty index"));
             return Ok(false);
         }
-        let done = self.read_tree(path, Errand::Ask, force, from, to)?;
+        let done = self.read_tree(path, SubmoduleTask::Check, force, from, to)?;
         if !done {
             console::error(text!("Submodule '", path, "' could not be updated."));
         }
@@ -314,16 +314,17 @@ impl<'a> Submodules<'a> {
     /// superproject's.
     pub(crate) fn prepare(&self, plan: &Plan) -> Result<(), Failure> {
         for removal in plan.removals.iter().filter(|removal| removal.gitlink) {
-            self.may_act(removal.path.as_bstr())?;
+            self.check_movable(removal.path.as_bstr())?;
         }
         let after = self.recorded(plan)?;
         let before = after.map(|after| self.modules.replace(after));
-        let goes: HashSet<&BStr> = taken_away(plan).collect();
+        let goes: HashSet<&BStr> = removed_paths(plan).collect();
         let above = |path: &BStr| path.find_iter("/").any(|slash| goes.contains(path[..slash].as_bstr()));
         for (_, path, _) in links(plan) {
-            // The content at the path or at a parent will be replaced: `enter` checks again.
+            // The content at the path or at a parent will be replaced, and `move_worktrees` checks
+            // again.
             if !goes.contains(path) && !above(path) {
-                self.may_act(path)?;
+                self.check_movable(path)?;
             }
             if let Some(name) = self.name(path).filter(|_| self.is_active(path).is_ok_and(|active| active)) {
                 let place = connect::place(self.repo, name.as_bstr())?;
@@ -340,7 +341,7 @@ impl<'a> Submodules<'a> {
         Ok(())
     }
 
-    fn may_act(&self, path: &BStr) -> Result<(), Failure> {
+    fn check_movable(&self, path: &BStr) -> Result<(), Failure> {
         if !self.is_active(path)? {
             return Ok(());
         }
@@ -353,10 +354,10 @@ impl<'a> Submodules<'a> {
 
     /// Empties the worktrees of the submodules that the plan removes. With force, their changes are
     /// lost.
-    pub(crate) fn leave(&self, plan: &Plan, force: Force) -> Result<(), Failure> {
+    pub(crate) fn remove_worktrees(&self, plan: &Plan, force: Force) -> Result<(), Failure> {
         for removal in plan.removals.iter().filter(|removal| removal.gitlink) {
             self.run.interrupt.check()?;
-            self.leave_one(removal.path.as_bstr(), force)?;
+            self.remove_worktree(removal.path.as_bstr(), force)?;
         }
         if let Some(after) = self.after.take() {
             *self.modules.borrow_mut() = after;
@@ -364,15 +365,15 @@ impl<'a> Submodules<'a> {
         Ok(())
     }
 
-    fn leave_one(&self, path: &BStr, force: Force) -> Result<(), Failure> {
+    fn remove_worktree(&self, path: &BStr, force: Force) -> Result<(), Failure> {
         if !self.is_active(path)? || self.populated(path) == Populated::No {
             return Ok(());
         }
         let name = self.name(path).expect("an active submodule has one");
         self.validate(path)?;
         let place = connect::place(self.repo, name.as_bstr())?;
-        self.connect(path, &place, Nested::AsTheyAre)?;
-        if !self.read_tree(path, Errand::Move, force, Start::Head, None)? {
+        self.connect(path, &place, Nested::Keep)?;
+        if !self.read_tree(path, SubmoduleTask::Move, force, Start::Head, None)? {
             console::error(text!("Submodule '", path, "' could not be updated."));
             return Ok(());
         }
@@ -391,7 +392,12 @@ impl<'a> Submodules<'a> {
 
     /// Moves the submodules that the plan writes, after the superproject's own files. Records in
     /// `report` the ones that were not reached. Returns true if all were moved.
-    pub(crate) fn enter(&self, plan: &Plan, report: &mut Report, force: Force) -> Result<bool, Failure> {
+    pub(crate) fn move_worktrees(
+        &self,
+        plan: &Plan,
+        report: &mut Report,
+        force: Force,
+    ) -> Result<bool, Failure> {
         let mut all = true;
         let mut ended = Ok(());
         for (at, path, commit) in links(plan) {
@@ -404,7 +410,7 @@ impl<'a> Submodules<'a> {
                 ended = self.run.interrupt.check();
             }
             if ended.is_ok() {
-                match self.enter_one(path, commit, made, force) {
+                match self.move_worktree(path, commit, made, force) {
                     Ok(moved) => all &= moved,
                     Err(failure) => ended = Err(failure),
                 }
@@ -417,7 +423,13 @@ impl<'a> Submodules<'a> {
         ended.map(|()| all)
     }
 
-    fn enter_one(&self, path: &BStr, commit: ObjectId, made: bool, force: Force) -> Result<bool, Failure> {
+    fn move_worktree(
+        &self,
+        path: &BStr,
+        commit: ObjectId,
+        made: bool,
+        force: Force,
+    ) -> Result<bool, Failure> {
         if !self.is_active(path)? {
             return Ok(true);
         }
@@ -430,20 +442,20 @@ impl<'a> Submodules<'a> {
                 // The index of a killed run, or of `submodule deinit`, does not describe the
                 // current files.
                 let forced = Force::OverwriteUntracked;
-                if !self.read_tree(path, Errand::Forget, forced, Start::Nothing, None)? {
+                if !self.read_tree(path, SubmoduleTask::EmptyIndex, forced, Start::Nothing, None)? {
                     return Err(Failure::fatal("could not reset submodule index"));
                 }
                 Start::Nothing
             }
             _ => {
-                if !self.connect(path, &place, Nested::Come)? {
+                if !self.connect(path, &place, Nested::CheckOut)? {
                     return Ok(false);
                 }
                 Start::Head
             }
         };
         let force = if made { Force::OverwriteUntracked } else { force };
-        if !self.read_tree(path, Errand::Move, force, from, Some(commit))? {
+        if !self.read_tree(path, SubmoduleTask::Move, force, from, Some(commit))? {
             console::error(text!("Submodule '", path, "' could not be updated."));
             return Ok(false);
         }
@@ -488,13 +500,13 @@ impl<'a> Submodules<'a> {
                     nested.validate(link)?;
                     all &= nested.connect(link, &place, without)?;
                 }
-                Populated::No if without == Nested::Come && nested.is_bare_place(link) => {
+                Populated::No if without == Nested::CheckOut && nested.is_missing_or_empty(link) => {
                     nested.validate(link)?;
                     let made = self.settings.locks.shared.create_dir_all(&nested.dir(link));
                     made.map_err(|_| {
                         Failure::Fatal(text!("could not create directories for ", path, "/", link, "/.git"))
                     })?;
-                    all &= nested.enter_one(link, commit, true, Force::No)?;
+                    all &= nested.move_worktree(link, commit, true, Force::No)?;
                 }
                 Populated::No => {}
             }
@@ -508,7 +520,7 @@ impl<'a> Submodules<'a> {
         let mut found =
             written.filter(|entry| plan.index.path(entry) == GITMODULES && !entry.mode.is_gitlink());
         let Some(entry) = found.next() else { return Ok(None) };
-        self.told.set(true);
+        self.warned.set(true);
         let mut reader = self.repo.objects().reader();
         let (_, content) = reader.read(&entry.oid)?;
         let file = self.top.join(GITMODULES).display().to_string();
@@ -537,7 +549,7 @@ impl Follow for Submodules<'_> {
             Err(Failure::Unserved(what)) => Err(LookError::Unsupported(what)),
             Err(Failure::Fatal(message)) => Err(LookError::SubmoduleRefused(message)),
             Err(failure) => {
-                failure.say();
+                failure.print();
                 Ok(false)
             }
         }
@@ -552,7 +564,7 @@ fn links(plan: &Plan) -> impl Iterator<Item = (usize, &BStr, ObjectId)> {
 }
 
 /// Returns the files and symlinks that the plan removes or replaces.
-fn taken_away(plan: &Plan) -> impl Iterator<Item = &BStr> {
+fn removed_paths(plan: &Plan) -> impl Iterator<Item = &BStr> {
     let removed =
         plan.removals.iter().filter(|removal| !removal.gitlink).map(|removal| removal.path.as_bstr());
     let replaced =

@@ -55,31 +55,31 @@ pub(crate) struct Request {
 
 /// The task in a submodule that follows its superproject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Errand {
+pub(crate) enum SubmoduleTask {
     /// Check whether the worktree can be moved.
-    Ask,
+    Check,
     /// Move the worktree.
     Move,
     /// Empty the index, and keep the files of the worktree.
-    Forget,
+    EmptyIndex,
 }
 
 /// Performs the task. The worktree moves from the first of two `trees` to the second, or with
 /// `force` to the only one, regardless of its content. `lead` is the submodule's path.
 pub(crate) fn in_submodule(
     run: &Invocation,
-    errand: Errand,
+    task: SubmoduleTask,
     force: Force,
     lead: BString,
     trees: &[BString],
 ) -> Result<u8, Failure> {
-    let (asks, forced) = (errand == Errand::Ask, force != Force::No);
+    let (asks, forced) = (task == SubmoduleTask::Check, force != Force::No);
     let request = Request {
         merge: !forced,
         reset: forced,
         // This check includes untracked files, unlike Git's.
-        update: errand == Errand::Move || asks && !forced,
-        index_only: errand == Errand::Forget,
+        update: task == SubmoduleTask::Move || asks && !forced,
+        index_only: task == SubmoduleTask::EmptyIndex,
         dry_run: asks,
         recurse: Some(true),
         lead,
@@ -139,7 +139,7 @@ pub(crate) fn carry_out(run: &Invocation, request: &Request, names: &[BString]) 
         vouched: Vouched::Examined,
     };
     if request.dry_run {
-        transaction.judge(&options, 128)?;
+        transaction.check_plan(&options, 128)?;
         return Ok(0);
     }
     match transaction.perform(&options, 128, None)? {
@@ -221,7 +221,7 @@ fn trees(repo: &Repository, settings: &Settings, args: &[BString]) -> Result<Vec
         let tree = repo.tree_of(oid).map_err(|error| Failure::of_name(error, none()))?;
         trees.push(Some(tree).filter(is_there).ok_or_else(none)?);
     }
-    console::complaints(repo);
+    console::print_object_store_errors(repo);
     Ok(trees)
 }
 

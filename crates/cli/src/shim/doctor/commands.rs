@@ -2,7 +2,7 @@
 
 use repo::{Repository, StandaloneConfig};
 
-use super::place::{Place, words};
+use super::location::{Location, failure_message};
 use crate::{
     commands::{
         COMMANDS, obstacles,
@@ -28,19 +28,21 @@ impl CommandReport {
 }
 
 /// Checks each command. Without a repository, only those that need none.
-pub(super) fn judge(run: &Invocation, opened: &Result<Repository, Failure>) -> Vec<CommandReport> {
+pub(super) fn check(run: &Invocation, opened: &Result<Repository, Failure>) -> Vec<CommandReport> {
     let outside = StandaloneConfig::load(&run.outside());
     let warnings = opened.as_ref().map(obstacles::warnings).unwrap_or_default();
-    let place = Place::of(opened);
-    let is_broken = matches!(place, Place::Broken(_));
-    let is_outside = matches!(place, Place::None);
+    let location = Location::of(opened);
+    let is_broken = matches!(location, Location::Broken(_));
+    let is_outside = matches!(location, Location::None);
     let all = COMMANDS.iter().filter(|command| command.is_gits()).flat_map(|command| command.leaves());
     let judged = all.filter_map(|command| {
         let candidate = |home| Candidate { run, command, survey: None, args: &[], home };
         let runs_outside = command.traits.outside || command.traits.anywhere && is_outside;
         let reasons: Vec<Reason> = match (runs_outside, &outside, opened) {
             (true, Ok(outside), _) => candidate(Home::Outside(outside)).reasons().collect(),
-            (true, Err(error), _) => vec![Reason::repository(words(&Failure::fatal(error.to_string())))],
+            (true, Err(error), _) => {
+                vec![Reason::repository(failure_message(&Failure::fatal(error.to_string())))]
+            }
             (false, _, Ok(repo)) => {
                 let candidate = candidate(Home::Repository(repo));
                 warnings.iter().cloned().chain(candidate.reasons()).collect()

@@ -12,8 +12,8 @@ use super::{
         SparseCheckout, UntrackedCache,
     },
     figures::{count, several, time},
-    place::Place,
-    who::Who,
+    location::Location,
+    programs::Programs,
 };
 use crate::term::text::bytes::readable;
 
@@ -71,8 +71,8 @@ fn slow(id: &'static str, message: String, mend: &str) -> Finding {
 }
 
 /// Returns the finding for a repository that cannot be opened.
-pub(super) fn of_place(place: &Place) -> Option<Finding> {
-    let Place::Broken(message) = place else { return None };
+pub(super) fn of_location(location: &Location) -> Option<Finding> {
+    let Location::Broken(message) = location else { return None };
     // Git's message about a repository of another user contains the command.
     let mend = message.lines().map(str::trim).find(|line| line.starts_with("git config "));
     let first = message.lines().next().unwrap_or_default();
@@ -85,7 +85,7 @@ pub(super) fn of_place(place: &Place) -> Option<Finding> {
 }
 
 /// Findings about a repository.
-pub(super) fn find(facts: &Facts, who: &Who) -> Vec<Finding> {
+pub(super) fn find(facts: &Facts, programs: &Programs) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts.locks.iter().map(lock).collect();
     let empty = IndexFacts::default();
     let index = match &facts.index {
@@ -104,7 +104,7 @@ pub(super) fn find(facts: &Facts, who: &Who) -> Vec<Finding> {
     found.extend(damages(&facts.objects));
     found.extend(facts.sample.and_then(|sample| touched(&sample, index)));
     found.extend(untracked_cache(facts, index));
-    found.extend(monitor(facts, index, who));
+    found.extend(monitor(facts, index, programs));
     found.extend(packs(&facts.objects));
     found.extend(commit_graph(facts));
     found.extend(sparse(facts, index));
@@ -193,7 +193,7 @@ pub(super) fn pass(sample: &Sample, index: &IndexFacts) -> Duration {
     sample.stat * u32::try_from(index.entries.saturating_sub(index.skipped)).unwrap_or(u32::MAX)
 }
 
-fn monitor(facts: &Facts, index: &IndexFacts, who: &Who) -> Option<Finding> {
+fn monitor(facts: &Facts, index: &IndexFacts, programs: &Programs) -> Option<Finding> {
     if let MonitorState::Unfit(why) = &facts.monitor {
         return Some(slow(
             "monitor-unfit",
@@ -203,7 +203,7 @@ fn monitor(facts: &Facts, index: &IndexFacts, who: &Who) -> Option<Finding> {
     }
     let pass = facts.sample.map(|sample| pass(&sample, index)).filter(|pass| *pass >= LONG_PASS)?;
     let is_local = facts.disk.as_ref().is_none_or(|disk| disk.is_local);
-    let has_daemon = who.real.as_ref().is_some_and(|git| git.has_daemon);
+    let has_daemon = programs.real.as_ref().is_some_and(|git| git.has_daemon);
     (facts.monitor == MonitorState::None && is_local && has_daemon).then(|| {
         let files = count((index.entries - index.skipped) as u64);
         slow(

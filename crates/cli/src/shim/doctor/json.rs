@@ -9,9 +9,9 @@ use super::{
     commands::CommandReport,
     facts::{CacheFacts, Facts, IndexState, MonitorState, ObjectFacts, SparseCheckout, UntrackedCache},
     findings::{Finding, Kind},
-    place::Place,
+    location::Location,
+    programs::Programs,
     report::Report,
-    who::Who,
 };
 
 const SCHEMA: u32 = 1;
@@ -21,9 +21,9 @@ pub(super) fn document(report: &Report) -> String {
     let document = json!({
         "schema": SCHEMA,
         "sapwood": env!("CARGO_PKG_VERSION"),
-        "git": git(&report.who),
-        "real_git": real_git(&report.who),
-        "repository": place(&report.place),
+        "git": git(&report.programs),
+        "real_git": real_git(&report.programs),
+        "repository": location(&report.location),
         "commands": report.commands.iter().map(command).collect::<Vec<_>>(),
         "facts": report.facts.as_ref().map(facts),
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
@@ -36,27 +36,27 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn git(who: &Who) -> Value {
+fn git(programs: &Programs) -> Value {
     json!({
-        "path": who.first.as_deref().map(text),
-        "is_sapwood": who.is_sapwood,
-        "switch": who.switch.as_deref().unwrap_or("on"),
+        "path": programs.first.as_deref().map(text),
+        "is_sapwood": programs.is_sapwood,
+        "switch": programs.switch.as_deref().unwrap_or("on"),
     })
 }
 
-fn real_git(who: &Who) -> Value {
+fn real_git(programs: &Programs) -> Value {
     json!({
-        "path": who.real.as_ref().map(|git| text(&git.path)),
-        "version": who.real.as_ref().and_then(|git| git.version.clone()),
-        "error": who.error,
+        "path": programs.real.as_ref().map(|git| text(&git.path)),
+        "version": programs.real.as_ref().and_then(|git| git.version.clone()),
+        "error": programs.error,
     })
 }
 
-fn place(place: &Place) -> Value {
-    let (state, git_dir, work_tree, error) = match place {
-        Place::Repository { git_dir, work_tree } => ("open", Some(git_dir), work_tree.as_ref(), None),
-        Place::None => ("none", None, None, None),
-        Place::Broken(error) => ("broken", None, None, Some(error)),
+fn location(location: &Location) -> Value {
+    let (state, git_dir, work_tree, error) = match location {
+        Location::Repository { git_dir, work_tree } => ("open", Some(git_dir), work_tree.as_ref(), None),
+        Location::None => ("none", None, None, None),
+        Location::Broken(error) => ("broken", None, None, Some(error)),
     };
     json!({
         "state": state,

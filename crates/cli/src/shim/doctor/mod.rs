@@ -11,14 +11,14 @@ mod facts;
 mod figures;
 mod findings;
 mod json;
-mod place;
+mod location;
 mod print;
+mod programs;
 mod report;
-mod who;
 
 use bstr::BString;
 
-use self::{facts::Facts, findings::Finding, place::Place, report::Report, who::Who};
+use self::{facts::Facts, findings::Finding, location::Location, programs::Programs, report::Report};
 use crate::{
     commands::record::{Command, Group},
     session::invocation::Invocation,
@@ -73,14 +73,14 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if !TABLE.parse(args)?.store(&mut request)?.is_empty() {
         return Err(Failure::Misused("sapwood doctor takes no arguments".into()));
     }
-    let who = Who::find(run);
+    let programs = Programs::find(run);
     let opened = run.look_for_repository();
-    let place = Place::of(&opened);
-    let commands = commands::judge(run, &opened);
+    let location = Location::of(&opened);
+    let commands = commands::check(run, &opened);
     let facts = opened.as_ref().ok().map(|repo| Facts::find(repo, &run.cwd));
-    let mut findings: Vec<Finding> = findings::of_place(&place).into_iter().collect();
-    findings.extend(facts.iter().flat_map(|facts| findings::find(facts, &who)));
-    let report = Report { who, place, commands, facts, findings };
+    let mut findings: Vec<Finding> = findings::of_location(&location).into_iter().collect();
+    findings.extend(facts.iter().flat_map(|facts| findings::find(facts, &programs)));
+    let report = Report { programs, location, commands, facts, findings };
     match request.json {
         true => console::out(json::document(&report)),
         false => {

@@ -13,9 +13,9 @@ use super::{
     },
     figures::{count, several, time},
     findings::{self, Finding, Kind},
-    place::Place,
+    location::Location,
+    programs::{Programs, shown},
     report::Report,
-    who::{Who, shown},
 };
 use crate::{
     session::{invocation::Invocation, output},
@@ -68,8 +68,8 @@ impl Look {
 /// The lines of the report.
 pub(super) fn lines(report: &Report, look: &Look, verbose: bool) -> Vec<String> {
     let mut page = Page { look, lines: Vec::new() };
-    page.who(&report.who);
-    page.place(&report.place);
+    page.programs(&report.programs);
+    page.location(&report.location);
     match verbose {
         true => report.commands.iter().for_each(|command| page.command(command)),
         false => page.commands(&report.commands),
@@ -116,14 +116,14 @@ impl Page<'_> {
         shown(path, self.look.home.as_deref())
     }
 
-    fn who(&mut self, who: &Who) {
+    fn programs(&mut self, programs: &Programs) {
         let version = env!("CARGO_PKG_VERSION");
-        let text = match (&who.first, &who.hidden, &who.switch) {
+        let text = match (&programs.first, &programs.hidden, &programs.switch) {
             (None, ..) => "there is none in PATH".to_owned(),
-            (Some(path), _, Some(switch)) if who.is_sapwood => {
+            (Some(path), _, Some(switch)) if programs.is_sapwood => {
                 format!("{} is sapwood {version}, with SAPWOOD_SHIM={switch}", self.shown(path))
             }
-            (Some(path), ..) if who.is_sapwood => format!("{} is sapwood {version}", self.shown(path)),
+            (Some(path), ..) if programs.is_sapwood => format!("{} is sapwood {version}", self.shown(path)),
             (Some(path), Some(link), _) => {
                 format!(
                     "{}; the shim {} comes later in PATH, or not at all",
@@ -136,7 +136,7 @@ impl Page<'_> {
             }
         };
         self.row(BOLD, "git", &text);
-        let text = match (&who.real, &who.error) {
+        let text = match (&programs.real, &programs.error) {
             (Some(git), _) => match &git.version {
                 Some(version) => format!("{}, version {version}", self.shown(&git.path)),
                 None => format!("{}, which does not run", self.shown(&git.path)),
@@ -146,19 +146,19 @@ impl Page<'_> {
         self.row(BOLD, "real git", &text);
     }
 
-    fn place(&mut self, place: &Place) {
-        let text = match place {
-            Place::Repository { git_dir, work_tree: Some(top) } if git_dir == &top.join(".git") => {
+    fn location(&mut self, location: &Location) {
+        let text = match location {
+            Location::Repository { git_dir, work_tree: Some(top) } if git_dir == &top.join(".git") => {
                 self.shown(top)
             }
-            Place::Repository { git_dir, work_tree: Some(top) } => {
+            Location::Repository { git_dir, work_tree: Some(top) } => {
                 format!("{}, kept in {}", self.shown(top), self.shown(git_dir))
             }
-            Place::Repository { git_dir, work_tree: None } => {
+            Location::Repository { git_dir, work_tree: None } => {
                 format!("{}, without worktree", self.shown(git_dir))
             }
-            Place::None => "none: this directory is not in a Git repository".to_owned(),
-            Place::Broken(_) => "cannot be opened: every command in it is handed over".to_owned(),
+            Location::None => "none: this directory is not in a Git repository".to_owned(),
+            Location::Broken(_) => "cannot be opened: every command in it is handed over".to_owned(),
         };
         self.row(BOLD, "repository", &text);
     }

@@ -4,14 +4,14 @@ use super::{
     commands::CommandReport,
     facts::Facts,
     findings::{Finding, Kind},
-    place::Place,
-    who::Who,
+    location::Location,
+    programs::Programs,
 };
 
 /// All results.
 pub(super) struct Report {
-    pub(super) who: Who,
-    pub(super) place: Place,
+    pub(super) programs: Programs,
+    pub(super) location: Location,
     pub(super) commands: Vec<CommandReport>,
     /// `None` without a repository.
     pub(super) facts: Option<Facts>,
@@ -23,7 +23,7 @@ impl Report {
     pub(super) fn code(&self) -> u8 {
         let is_native = self.commands.iter().all(|command| command.reasons.is_empty());
         let is_sound = self.findings.iter().all(|finding| finding.kind != Kind::Problem);
-        let is_open = matches!(self.place, Place::Repository { .. });
+        let is_open = matches!(self.location, Location::Repository { .. });
         u8::from(!(is_native && is_sound && is_open))
     }
 }

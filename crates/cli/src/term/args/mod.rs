@@ -856,7 +856,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_called_no_something_turns_round() {
+    fn negates_options_whose_names_begin_with_no() {
         assert_eq!(events(&["--no-refresh"]), [(Key::NoRefresh, true, None)]);
         assert_eq!(events(&["--refresh"]), [(Key::NoRefresh, false, None)]);
         assert_eq!(events(&["--ref"]), [(Key::NoRefresh, false, None)]);
@@ -871,7 +871,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_as_git_tells_them() {
+    fn mistakes_are_worded_as_in_git() {
         assert_eq!(message(&["--foo=1"]), ("unknown option `foo=1'".into(), true));
         assert_eq!(message(&["-z"]), ("unknown switch `z'".into(), true));
         assert_eq!(message(&["-qz"]), ("unknown switch `z'".into(), true));

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_grammar_allows() {
+    fn parses_every_form_of_a_colour() {
         let parsed = |value: &str| parse(value.into()).map(|sequence| sequence.to_string());
         for (value, sequence) in [
             ("", ""),

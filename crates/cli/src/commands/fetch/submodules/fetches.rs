@@ -11,13 +11,13 @@ use format::{Kind, ObjectId};
 use repo::{Repository, objects::Objects, submodule::Module};
 
 use super::{
-    super::{desk::Desk, options::Recurse},
+    super::{context::FetchContext, options::Recurse},
     parse,
 };
 use crate::{
     session::{
         invocation::Program,
-        own,
+        reexec,
         submodules::{Submodules, connect},
         tasks::{Next, Start, Task, Work},
     },
@@ -43,7 +43,7 @@ struct Chosen {
 }
 
 pub(super) struct Fetches<'a> {
-    desk: &'a Desk<'a>,
+    context: &'a FetchContext<'a>,
     repo: &'a Repository,
     scene: &'a Submodules<'a>,
     how: Recurse,
@@ -63,14 +63,14 @@ impl<'a> Fetches<'a> {
     /// Prepares the fetches of the submodules at `links`. `scene` provides the submodules of the
     /// index, and the default of how they are fetched.
     pub(super) fn new(
-        desk: &'a Desk<'a>,
+        context: &'a FetchContext<'a>,
         repo: &'a Repository,
         (scene, how): (&'a Submodules<'a>, Recurse),
         options: Vec<&'static str>,
         links: Vec<BString>,
     ) -> Fetches<'a> {
         Fetches {
-            desk,
+            context,
             repo,
             scene,
             how,
@@ -96,7 +96,7 @@ impl<'a> Fetches<'a> {
     /// Reports the failed fetches. Returns the exit code.
     pub(super) fn finish(self) -> u8 {
         if !self.failed.is_empty() {
-            console::raw(&text!("Errors during submodule fetch:\n", self.failed));
+            console::eprint_raw(&text!("Errors during submodule fetch:\n", self.failed));
         }
         self.code
     }
@@ -106,8 +106,8 @@ impl Work for Fetches<'_> {
     type Key = Job;
 
     fn next(&mut self, output: &mut Vec<u8>) -> Result<Option<Task<Job>>, Failure> {
-        let prefix = self.desk.request.submodule_prefix.clone().unwrap_or_default();
-        let is_quiet = self.desk.request.verbosity < 0;
+        let prefix = self.context.request.submodule_prefix.clone().unwrap_or_default();
+        let is_quiet = self.context.request.verbosity < 0;
         while let Some(path) = self.links.next() {
             let module = self.scene.module(path.as_bstr());
             let Some(chosen) = self.choose(path.as_bstr(), module)? else { continue };
@@ -194,7 +194,7 @@ impl Fetches<'_> {
         let key = format!("submodule.{}.fetchRecurseSubmodules", name.to_str_lossy());
         let how = match (self.how, self.repo.config_str(&key).or(module.fetch_recurse)) {
             (Recurse::Default, Some(value)) => parse(&key, value.as_bstr())?,
-            (Recurse::Default, None) => match &self.desk.request.recurse_default {
+            (Recurse::Default, None) => match &self.context.request.recurse_default {
                 Some(value) => parse("recurse-submodules-default", value.as_bstr())?,
                 None => Recurse::OnDemand,
             },
@@ -235,7 +235,7 @@ impl Fetches<'_> {
     }
 
     fn start(&self, job: Job, lead: &[&str], default: &str, words: &[BString]) -> Task<Job> {
-        let prefix = self.desk.request.submodule_prefix.clone().unwrap_or_default();
+        let prefix = self.context.request.submodule_prefix.clone().unwrap_or_default();
         let mut args: Vec<BString> = self.options.iter().map(|option| BString::from(*option)).collect();
         args.extend(["--recurse-submodules-default".into(), default.into()]);
         args.push(text!("--submodule-prefix=", prefix, job.path, "/"));
@@ -247,9 +247,9 @@ impl Fetches<'_> {
 
     /// Returns a command that runs this program in the repository of a submodule.
     fn command(&self, job: &Job) -> Command {
-        let mut command = own::in_submodule(self.desk.run, &job.git_dir);
+        let mut command = reexec::in_submodule(self.context.run, &job.git_dir);
         command.env("GIT_DIR", ".");
-        if self.desk.run.program == Program::Sapwood {
+        if self.context.run.program == Program::Sapwood {
             command.arg0("sapwood");
         }
         command
@@ -259,8 +259,8 @@ impl Fetches<'_> {
         repo::OpenOptions {
             cwd: job.git_dir.clone(),
             git_dir: Some(".".into()),
-            env: repo::submodule::submodule_env(&self.desk.run.env),
-            ..self.desk.run.outside()
+            env: repo::submodule::submodule_env(&self.context.run.env),
+            ..self.context.run.outside()
         }
     }
 

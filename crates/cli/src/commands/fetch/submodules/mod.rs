@@ -10,7 +10,7 @@ use engine::fetch::{Report, submodules};
 use format::ObjectId;
 
 use self::fetches::Fetches;
-use super::{desk::Desk, options::Recurse};
+use super::{context::FetchContext, options::Recurse};
 use crate::{
     session::{apply::load_index, submodules::Submodules, tasks},
     term::{console::text, failure::Failure},
@@ -23,7 +23,7 @@ pub(super) struct Before {
     tips: Option<Vec<ObjectId>>,
 }
 
-impl Desk<'_> {
+impl FetchContext<'_> {
     /// Reads how submodules are fetched, and the refs that the fetch may change.
     pub(super) fn before(&self) -> Result<Before, Failure> {
         let how = self.recursion()?;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::shim::doctor::{facts::Worktrees, who::RealGit};
+use crate::shim::doctor::{facts::Worktrees, programs::RealGit};
 
 fn index(entries: usize, directories: usize, size: u64) -> Facts {
     let index = IndexFacts { entries, directories, size, version: 2, ..IndexFacts::default() };
@@ -7,36 +7,36 @@ fn index(entries: usize, directories: usize, size: u64) -> Facts {
     Facts { index: IndexState::Read(index), sample: Some(sample), ..Facts::default() }
 }
 
-fn ids(facts: &Facts, who: &Who) -> Vec<&'static str> {
-    find(facts, who).iter().map(|finding| finding.id).collect()
+fn ids(facts: &Facts, programs: &Programs) -> Vec<&'static str> {
+    find(facts, programs).iter().map(|finding| finding.id).collect()
 }
 
 #[test]
 fn a_small_repository_gets_no_advice() {
-    assert!(find(&Facts::default(), &Who::default()).is_empty());
+    assert!(find(&Facts::default(), &Programs::default()).is_empty());
     let facts = Facts {
         objects: ObjectFacts { packs: 3, packed: 5_000, loose: 600, ..ObjectFacts::default() },
         worktrees: Worktrees { linked: 3, stale: 1 },
         ..index(900, 100, 90_000)
     };
-    assert!(find(&facts, &Who::default()).is_empty());
+    assert!(find(&facts, &Programs::default()).is_empty());
 }
 
 #[test]
 fn a_monitor_is_named_where_git_has_one_and_the_pass_is_long() {
     let git = |has_daemon| RealGit { path: "git".into(), version: None, has_daemon };
-    let who = |has_daemon| Who { real: Some(git(has_daemon)), ..Who::default() };
+    let programs = |has_daemon| Programs { real: Some(git(has_daemon)), ..Programs::default() };
     let facts = index(86_691, 100, 0);
-    let found = find(&facts, &who(true));
+    let found = find(&facts, &programs(true));
     assert_eq!(found[0].message, "no file system monitor: each status examines 86,691 files, about 1.0 s");
     assert_eq!(found[0].mend.as_deref(), Some("git config core.fsmonitor true"));
-    assert!(ids(&facts, &who(false)).is_empty());
-    assert!(ids(&index(1_000, 100, 0), &who(true)).is_empty());
+    assert!(ids(&facts, &programs(false)).is_empty());
+    assert!(ids(&index(1_000, 100, 0), &programs(true)).is_empty());
     let facts = Facts { monitor: MonitorState::Daemon { is_running: false }, ..index(86_691, 100, 0) };
-    assert!(ids(&facts, &who(true)).is_empty());
+    assert!(ids(&facts, &programs(true)).is_empty());
     let disk = sys::FileSystem { name: Some("nfs4".to_owned()), is_local: false };
     let facts = Facts { disk: Some(disk), ..index(86_691, 100, 0) };
-    assert_eq!(ids(&facts, &who(true)), ["untracked-cache-off"]);
+    assert_eq!(ids(&facts, &programs(true)), ["untracked-cache-off"]);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn objects() {
         objects: ObjectFacts { packs, indexed_packs, loose, packed, ..ObjectFacts::default() },
         ..Facts::default()
     };
-    let found = |facts| ids(&facts, &Who::default());
+    let found = |facts| ids(&facts, &Programs::default());
     assert_eq!(
         found(objects(60, None, 9_000, 30_000)),
         ["multi-pack-index", "loose-objects", "commit-graph"]

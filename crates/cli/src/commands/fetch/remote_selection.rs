@@ -6,11 +6,11 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::fetch::remote::Remote;
 use repo::Repository;
 
-use super::desk::Desk;
+use super::context::FetchContext;
 use crate::term::{console::text, failure::Failure};
 
 /// The remotes to fetch from.
-pub(super) enum Which {
+pub(super) enum RemoteSelection {
     /// One remote, with the refspecs of the command line as given.
     One(BString, Words),
     /// Several, by name.
@@ -27,8 +27,8 @@ pub(super) struct Words {
 }
 
 /// Determines the remotes.
-pub(super) fn which(desk: &Desk<'_>, words: &[BString]) -> Result<Which, Failure> {
-    let (repo, request) = (desk.repo, desk.request);
+pub(super) fn select(context: &FetchContext<'_>, words: &[BString]) -> Result<RemoteSelection, Failure> {
+    let (repo, request) = (context.repo, context.request);
     let all = match request.all {
         Some(all) => all,
         None => words.is_empty() && !request.multiple && repo.config_bool("fetch.all")?.unwrap_or(false),
@@ -39,11 +39,11 @@ pub(super) fn which(desk: &Desk<'_>, words: &[BString]) -> Result<Which, Failure
             1 => return Err(Failure::fatal("fetch --all does not take a repository argument")),
             _ => return Err(Failure::fatal("fetch --all does not make sense with refspecs")),
         }
-        return many(desk, all_remotes(repo)?);
+        return many(context, all_remotes(repo)?);
     }
     if words.is_empty() && !request.multiple {
         let name = Remote::default_name(repo)?;
-        return one(desk, name, &[], Words { may_prune_tags: true, ..Words::default() });
+        return one(context, name, &[], Words { may_prune_tags: true, ..Words::default() });
     }
     if request.multiple {
         let mut remotes = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn which(desk: &Desk<'_>, words: &[BString]) -> Result<Which, Failure
             }
             remotes.extend(found);
         }
-        return many(desk, without_repeats(remotes));
+        return many(context, without_repeats(remotes));
     }
     let (name, rest) = words.split_first().expect("there is a word");
     let found = remotes_of(repo, name.as_bstr())?;
@@ -62,13 +62,18 @@ pub(super) fn which(desk: &Desk<'_>, words: &[BString]) -> Result<Which, Failure
         if !rest.is_empty() {
             return Err(Failure::fatal("fetching a group and specifying refspecs does not make sense"));
         }
-        return many(desk, found);
+        return many(context, found);
     }
     let name = found.into_iter().next().unwrap_or_else(|| name.clone());
-    one(desk, name, rest, Words { may_prune_tags: rest.is_empty(), ..Words::default() })
+    one(context, name, rest, Words { may_prune_tags: rest.is_empty(), ..Words::default() })
 }
 
-fn one(desk: &Desk<'_>, name: BString, rest: &[BString], mut words: Words) -> Result<Which, Failure> {
+fn one(
+    context: &FetchContext<'_>,
+    name: BString,
+    rest: &[BString],
+    mut words: Words,
+) -> Result<RemoteSelection, Failure> {
     let mut rest = rest.iter();
     while let Some(word) = rest.next() {
         match word == "tag" {
@@ -80,21 +85,21 @@ fn one(desk: &Desk<'_>, name: BString, rest: &[BString], mut words: Words) -> Re
             false => words.refspecs.push(word.clone()),
         }
     }
-    if desk.request.stdin {
+    if context.request.stdin {
         let mut input = Vec::new();
         std::io::stdin().lock().read_to_end(&mut input).map_err(|error| {
             Failure::fatal(format!("cannot read standard input: {}", crate::term::text::os_error(&error)))
         })?;
         words.refspecs.extend(input.lines().map(BString::from));
     }
-    Ok(Which::One(name, words))
+    Ok(RemoteSelection::One(name, words))
 }
 
-fn many(desk: &Desk<'_>, remotes: Vec<BString>) -> Result<Which, Failure> {
-    if desk.request.stdin {
+fn many(context: &FetchContext<'_>, remotes: Vec<BString>) -> Result<RemoteSelection, Failure> {
+    if context.request.stdin {
         return Err(Failure::fatal("--stdin can only be used when fetching from one remote"));
     }
-    Ok(Which::Many(remotes))
+    Ok(RemoteSelection::Many(remotes))
 }
 
 /// Returns all remotes except those with `skipFetchAll` or `skipDefaultUpdate`.

@@ -7,14 +7,14 @@ use crate::{
     commands::commit_graph,
     session::{
         invocation::Invocation,
-        maintenance::{self, Says},
+        maintenance::{self, MaintenanceOutput},
         settings::Settings,
     },
     term::failure::Failure,
 };
 
 /// The values that all forms of the command share.
-pub(super) struct Desk<'a> {
+pub(super) struct FetchContext<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: &'a repo::Repository,
     pub(super) settings: &'a Settings,
@@ -23,7 +23,7 @@ pub(super) struct Desk<'a> {
     pub(super) form: Form,
 }
 
-impl Desk<'_> {
+impl FetchContext<'_> {
     /// `--write-commit-graph`, `fetch.writeCommitGraph`: writes a layer with the new commits. A
     /// failure is printed, and does not fail the fetch.
     pub(super) fn write_commit_graph(&self) -> Result<(), Failure> {
@@ -36,7 +36,7 @@ impl Desk<'_> {
             let shows = self.request.progress != Some(false);
             match commit_graph::write_reachable(self.run, &repo, self.settings, shows) {
                 Err(failure @ Failure::Signal(_)) => return Err(failure),
-                Err(failure) => failure.say(),
+                Err(failure) => failure.print(),
                 Ok(_) => {}
             }
         }
@@ -60,7 +60,8 @@ impl Desk<'_> {
         if self.request.maintenance == Some(false) || self.request.dry_run {
             return Ok(());
         }
-        let says = if self.request.verbosity < 0 { Says::Nothing } else { Says::Progress };
-        maintenance::start_with(self.run, self.repo, says, &self.hints()?)
+        let output =
+            if self.request.verbosity < 0 { MaintenanceOutput::Quiet } else { MaintenanceOutput::Progress };
+        maintenance::start_with(self.run, self.repo, output, &self.hints()?)
     }
 }

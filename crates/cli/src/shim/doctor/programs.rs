@@ -12,7 +12,7 @@ use crate::{git::Find, session::invocation::Invocation};
 
 /// Which program `git` is.
 #[derive(Debug, Default)]
-pub(super) struct Who {
+pub(super) struct Programs {
     /// The `git` that PATH finds first.
     pub(super) first: Option<PathBuf>,
     /// `first` is this program.
@@ -36,8 +36,8 @@ pub(super) struct RealGit {
     pub(super) has_daemon: bool,
 }
 
-impl Who {
-    pub(super) fn find(run: &Invocation) -> Who {
+impl Programs {
+    pub(super) fn find(run: &Invocation) -> Programs {
         let first = install::first_git(run);
         let is_sapwood = first.as_deref().is_some_and(install::is_this_program);
         let installed = install::default_place(run).map(|dir| dir.join("git"));
@@ -55,7 +55,7 @@ impl Who {
                 path: git.path,
             }
         });
-        Who {
+        Programs {
             hidden: installed.filter(|link| !is_sapwood && install::is_this_program(link)),
             switch: switch.map(|value| value.to_str_lossy().into_owned()),
             first,

@@ -8,7 +8,7 @@ use repo::Repository;
 use crate::term::failure::Failure;
 
 /// The repository that contains the current directory.
-pub(super) enum Place {
+pub(super) enum Location {
     Repository {
         git_dir: PathBuf,
         work_tree: Option<PathBuf>,
@@ -19,18 +19,18 @@ pub(super) enum Place {
     Broken(String),
 }
 
-impl Place {
-    pub(super) fn of(opened: &Result<Repository, Failure>) -> Place {
+impl Location {
+    pub(super) fn of(opened: &Result<Repository, Failure>) -> Location {
         match opened {
-            Ok(repo) => Place::Repository {
+            Ok(repo) => Location::Repository {
                 git_dir: repo.git_dir().to_owned(),
                 work_tree: repo.work_tree().map(ToOwned::to_owned),
             },
             Err(failure) => {
-                let message = words(failure);
+                let message = failure_message(failure);
                 match message.starts_with("not a git repository (or any") {
-                    true => Place::None,
-                    false => Place::Broken(message),
+                    true => Location::None,
+                    false => Location::Broken(message),
                 }
             }
         }
@@ -38,10 +38,10 @@ impl Place {
 }
 
 /// Returns the message of a failure to open a repository.
-pub(super) fn words(failure: &Failure) -> String {
+pub(super) fn failure_message(failure: &Failure) -> String {
     match failure {
         Failure::Fatal(message) | Failure::Error(message, _) => message.to_str_lossy().into_owned(),
-        Failure::Advised(failure, _) | Failure::Warned(_, failure) => words(failure),
+        Failure::Advised(failure, _) | Failure::Warned(_, failure) => failure_message(failure),
         _ => "it cannot be opened".to_owned(),
     }
 }

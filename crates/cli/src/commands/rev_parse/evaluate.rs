@@ -34,7 +34,7 @@ struct Revision {
 }
 
 /// The options and the output so far.
-pub(super) struct Answer<'a> {
+pub(super) struct Evaluator<'a> {
     repo: &'a Repository,
     paths: Paths<'a>,
     filter: Filter,
@@ -54,9 +54,9 @@ pub(super) struct Answer<'a> {
     out: Listing,
 }
 
-impl<'a> Answer<'a> {
-    pub(super) fn new(repo: &'a Repository, paths: Paths<'a>) -> Answer<'a> {
-        Answer {
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(repo: &'a Repository, paths: Paths<'a>) -> Evaluator<'a> {
+        Evaluator {
             repo,
             paths,
             filter: Filter::default(),
@@ -94,13 +94,13 @@ impl<'a> Answer<'a> {
             Word::Filter(change) => change(&mut self.filter),
             Word::Refs { prefix, trimmed } => self.refs(prefix, trimmed)?,
             Word::PathFormat(format) => self.paths.format = format,
-            Word::Question(question) => {
-                let answer = self.paths.answer(question).ok_or(UNSERVED)?;
-                self.out.buffer().extend_from_slice(&answer);
+            Word::PathQuery(query) => {
+                let value = self.paths.evaluate(query).ok_or(UNSERVED)?;
+                self.out.buffer().extend_from_slice(&value);
             }
             Word::GitPath(path) => {
-                let answer = self.paths.git_path(path).ok_or(UNSERVED)?;
-                self.out.buffer().extend_from_slice(&answer);
+                let value = self.paths.git_path(path).ok_or(UNSERVED)?;
+                self.out.buffer().extend_from_slice(&value);
             }
             Word::Mark(mark) if self.filter.flags || self.filter.revisions => self.file(mark)?,
             Word::Mark(_) => {}
@@ -131,7 +131,7 @@ impl<'a> Answer<'a> {
     fn no_single_revision(&mut self) -> Result<u8, Failure> {
         self.out.write("standard output")?;
         Err(match self.quiet {
-            true => Failure::Said(1),
+            true => Failure::Reported(1),
             false => Failure::fatal("Needed a single revision"),
         })
     }

@@ -10,7 +10,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use repo::Repository;
 
 /// The result, and its format.
-pub(super) struct Answer<'a> {
+pub(super) struct StatusReport<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: &'a Repository,
     pub(super) settings: &'a Settings,
@@ -21,7 +21,7 @@ pub(super) struct Answer<'a> {
     pub(super) hints: bool,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> StatusReport<'a> {
     pub(super) fn new(
         run: &'a Invocation,
         repo: &'a Repository,
@@ -36,7 +36,7 @@ impl<'a> Answer<'a> {
             Format::Long | Format::Short => Palette::read(run, repo)?,
             Format::Porcelain | Format::PorcelainV2 => Palette::default(),
         };
-        Ok(Answer { run, repo, settings, request, found, palette, hints })
+        Ok(StatusReport { run, repo, settings, request, found, palette, hints })
     }
 
     /// Returns a path for printing: unchanged with `-z`, else relative to the current directory,

@@ -25,14 +25,14 @@ pub(crate) fn in_submodule(run: &Invocation, dir: &Path) -> Command {
 }
 
 /// Returns a command that runs this program as `sapwood`, without the repository of this run.
-pub(crate) fn beside(run: &Invocation) -> Command {
+pub(crate) fn as_sapwood(run: &Invocation) -> Command {
     let mut command = in_submodule(run, &run.cwd);
     command.arg0("sapwood");
     command
 }
 
 /// Runs a command on the streams of this process and waits for it. Returns its exit code.
-pub(crate) fn finish(run: &Invocation, mut command: Command) -> Result<u8, Failure> {
+pub(crate) fn run(run: &Invocation, mut command: Command) -> Result<u8, Failure> {
     console::flush();
     let child = command.spawn().map_err(|error| {
         Failure::fatal(format!("cannot run {}: {}", command.get_program().display(), os_error(&error)))

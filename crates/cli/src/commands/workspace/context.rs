@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The repository of a command, with its settings.
-pub(super) struct Site<'a> {
+pub(super) struct Context<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: Repository,
     pub(super) settings: Settings,
@@ -25,9 +25,9 @@ pub(super) struct Site<'a> {
     pub(super) common: PathBuf,
 }
 
-impl<'a> Site<'a> {
+impl<'a> Context<'a> {
     /// Opens the repository from the current directory, which may be an unmounted workspace.
-    pub(super) fn open(run: &'a Invocation) -> Result<Site<'a>, Failure> {
+    pub(super) fn open(run: &'a Invocation) -> Result<Context<'a>, Failure> {
         let unmounted = run.cwd.ancestors().find_map(record::unmounted_at);
         let repo = match unmounted {
             Some((common, _)) => Repository::open(&OpenOptions { git_dir: Some(common), ..run.outside() })?,
@@ -35,7 +35,7 @@ impl<'a> Site<'a> {
         };
         let settings = Settings::read(run, &repo)?;
         let common = repo.real_common_dir();
-        Ok(Site { run, repo, settings, common })
+        Ok(Context { run, repo, settings, common })
     }
 
     /// Returns the scene for the code that `worktree` shares.

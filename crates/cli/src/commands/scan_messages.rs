@@ -12,7 +12,7 @@ use crate::term::console::{self, text};
 
 /// Prints the messages in index order. Git reads `.gitmodules` at the first submodule, so its
 /// messages come there.
-pub(super) fn tell(index: &Index, pathspecs: &Pathspecs, worktree: &Worktree) {
+pub(super) fn print(index: &Index, pathspecs: &Pathspecs, worktree: &Worktree) {
     let is_meant = |&at: &usize| {
         pathspecs.is_empty()
             || pathspecs.matches_entry(index.path_at(at), index.mode_at(at), &mut Seen::default())
@@ -24,10 +24,10 @@ pub(super) fn tell(index: &Index, pathspecs: &Pathspecs, worktree: &Worktree) {
     let before = |path: &bstr::BStr| submodule.is_none_or(|at| path < index.path_at(at));
     let after = worktree.unreadable.partition_point(|(path, _)| before(path.as_bstr()));
     let (early, late) = worktree.unreadable.split_at(after);
-    let note = |(path, error): &(bstr::BString, std::io::Error)| {
-        console::note(text!(path, ": ", sys::reason(error)));
+    let print = |(path, error): &(bstr::BString, std::io::Error)| {
+        console::eprint_line(text!(path, ": ", sys::reason(error)));
     };
-    early.iter().for_each(note);
+    early.iter().for_each(print);
     worktree.warnings.iter().for_each(console::warning);
-    late.iter().for_each(note);
+    late.iter().for_each(print);
 }
