@@ -45,7 +45,7 @@ pub(super) const COMMAND: Command = Command {
 
 /// The options, for the help: [`words`] parses them.
 const TABLE: Table<Set<()>> = Table {
-    usage: &["sapwood rev-parse [<options>] <revision>...", "sapwood rev-parse <query>..."],
+    usage: &["sapwood rev-parse [<options>] <revision>...", "sapwood rev-parse <question>..."],
     options: &[
         word("--verify", "accept exactly one revision"),
         word("-q, --quiet", "print no message if --verify fails"),
