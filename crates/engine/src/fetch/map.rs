@@ -99,7 +99,7 @@ pub enum Tags {
 
 /// A message about a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
+pub enum Message {
     /// `error: * Ignoring funny ref '...' locally`
     Funny(BString),
     /// `warning: ... usually tracks ..., not ...`
@@ -129,7 +129,7 @@ pub enum Error {
 
 /// The options that select refs.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct RefSelection<'a> {
     /// The remote.
     pub remote: &'a Remote,
     /// The refspecs of the command line.
@@ -152,7 +152,7 @@ pub struct Mapped {
     /// True if tags of fetched commits are fetched too.
     pub follows_tags: bool,
     /// Messages, in order.
-    pub remarks: Vec<Remark>,
+    pub messages: Vec<Message>,
 }
 
 /// The local refs.
@@ -167,12 +167,12 @@ pub struct LocalRefs {
 /// Maps the remote's refs. `has` returns true if an object exists locally.
 pub fn map(
     theirs: &[RemoteRef],
-    wanted: &Wanted<'_>,
+    selection: &RefSelection<'_>,
     local: &LocalRefs,
     has: &mut dyn FnMut(&ObjectId) -> bool,
 ) -> Result<Mapped, Error> {
-    let mut mapper = Mapper { theirs, local, remarks: Vec::new() };
-    let Wanted { remote, refspecs, refmap, upstream, tags, prefetch } = *wanted;
+    let mut mapper = Mapper { theirs, local, messages: Vec::new() };
+    let RefSelection { remote, refspecs, refmap, upstream, tags, prefetch } = *selection;
     let mut refs = Vec::new();
     let mut others = Vec::new();
     let mut has_target = false;
@@ -183,11 +183,11 @@ pub fn map(
         }
         refs.iter_mut().for_each(|mapping| mapping.merge = Merge::Merged);
         let named: Vec<RemoteRef> = refs.iter().map(as_remote).collect();
-        let mut tracked = Mapper { theirs: &named, local, remarks: Vec::new() };
+        let mut tracked = Mapper { theirs: &named, local, messages: Vec::new() };
         for refspec in refmap.unwrap_or(&remote.refspecs) {
             tracked.add(refspec, Missing::Ignored, &mut others)?;
         }
-        mapper.remarks.append(&mut tracked.remarks);
+        mapper.messages.append(&mut tracked.messages);
         others.iter_mut().for_each(|mapping| mapping.merge = Merge::Ignored);
     } else if refmap.is_some_and(|refmap| !refmap.is_empty()) {
         return Err(Error::Refmap);
@@ -203,8 +203,8 @@ pub fn map(
     refs.append(&mut others);
     let negative = if refspecs.is_empty() { &remote.refspecs } else { refspecs };
     refs.retain(|mapping| !negative.iter().any(|refspec| refspec.omits(mapping.name.as_bstr())));
-    let mut remarks = mapper.remarks;
-    let mut refs = without_duplicates(refs, &mut remarks)?;
+    let mut messages = mapper.messages;
+    let mut refs = without_duplicates(refs, &mut messages)?;
     // Both lists are mostly sorted, so a merge finds most values without a search.
     let mut values = local.values.iter().peekable();
     for ours in refs.iter_mut().filter_map(|mapping| mapping.local.as_mut()) {
@@ -214,7 +214,7 @@ pub fn map(
             _ => local.values.get(&ours.name).copied(),
         };
     }
-    Ok(Mapped { refs, follows_tags, remarks })
+    Ok(Mapped { refs, follows_tags, messages })
 }
 
 fn as_remote(mapping: &Mapping) -> RemoteRef {
@@ -231,7 +231,7 @@ enum Missing {
 struct Mapper<'a> {
     theirs: &'a [RemoteRef],
     local: &'a LocalRefs,
-    remarks: Vec<Remark>,
+    messages: Vec<Message>,
 }
 
 impl Mapper<'_> {
@@ -272,7 +272,7 @@ impl Mapper<'_> {
         for mapping in found {
             match &mapping.local {
                 Some(ours) if !is_sane(ours.name.as_bstr()) => {
-                    self.remarks.push(Remark::Funny(ours.name.clone()));
+                    self.messages.push(Message::Funny(ours.name.clone()));
                 }
                 _ => into.push(mapping),
             }
@@ -389,7 +389,7 @@ pub fn missing_tags(
 }
 
 /// Removes duplicates, so that each local ref has one entry.
-fn without_duplicates(refs: Vec<Mapping>, remarks: &mut Vec<Remark>) -> Result<Vec<Mapping>, Error> {
+fn without_duplicates(refs: Vec<Mapping>, messages: &mut Vec<Message>) -> Result<Vec<Mapping>, Error> {
     let are_different = {
         let mut names = HashSet::with_capacity(refs.len());
         refs.iter().filter_map(|mapping| mapping.local.as_ref()).all(|ours| names.insert(&ours.name))
@@ -415,7 +415,7 @@ fn without_duplicates(refs: Vec<Mapping>, remarks: &mut Vec<Remark>) -> Result<V
         }
         let (one, other, local) = (first.name.clone(), mapping.name.clone(), ours.name.clone());
         match (first.merge == Merge::Ignored, mapping.merge == Merge::Ignored) {
-            (false, true) => remarks.push(Remark::UsuallyTracks { local, usual: other, now: one }),
+            (false, true) => messages.push(Message::UsuallyTracks { local, usual: other, now: one }),
             (true, true) => return Err(Error::TracksBoth { first: one, second: other, local }),
             _ => return Err(Error::Both { first: one, second: other, local }),
         }
@@ -481,16 +481,16 @@ mod tests {
         mapped.refs.iter().map(line).collect()
     }
 
-    fn wanted<'a>(remote: &'a Remote, refspecs: &'a [Refspec]) -> Wanted<'a> {
-        Wanted { remote, refspecs, refmap: None, upstream: None, tags: Tags::Follow, prefetch: false }
+    fn selection<'a>(remote: &'a Remote, refspecs: &'a [Refspec]) -> RefSelection<'a> {
+        RefSelection { remote, refspecs, refmap: None, upstream: None, tags: Tags::Follow, prefetch: false }
     }
 
     #[test]
     fn maps_the_configuration_and_follows_tags() {
         let remote = remote(&["+refs/heads/*:refs/remotes/o/*", "^refs/heads/a"]);
         let upstream = Upstream { remote: "o".into(), merge: vec!["main".into()] };
-        let wanted = Wanted { upstream: Some(&upstream), ..wanted(&remote, &[]) };
-        let mapped = map(&server(), &wanted, &LocalRefs::default(), &mut |_| false).expect("mapped");
+        let selection = RefSelection { upstream: Some(&upstream), ..selection(&remote, &[]) };
+        let mapped = map(&server(), &selection, &LocalRefs::default(), &mut |_| false).expect("mapped");
         let expected = ["refs/heads/main refs/remotes/o/main merged", "refs/tags/v1 refs/tags/v1 not"];
         assert_eq!(lines(&mapped), expected);
         assert!(mapped.follows_tags);
@@ -500,8 +500,8 @@ mod tests {
     fn tracks_refs_of_the_command_line() {
         let remote = remote(&["+refs/heads/*:refs/remotes/o/*"]);
         let named = [spec("main"), spec("a:x")];
-        let mapped =
-            map(&server(), &wanted(&remote, &named), &LocalRefs::default(), &mut |_| false).expect("mapped");
+        let mapped = map(&server(), &selection(&remote, &named), &LocalRefs::default(), &mut |_| false)
+            .expect("mapped");
         assert_eq!(
             lines(&mapped),
             [
@@ -512,7 +512,7 @@ mod tests {
                 "refs/heads/a refs/remotes/o/a ignored",
             ]
         );
-        let none = map(&server(), &wanted(&remote, &[spec("zz")]), &LocalRefs::default(), &mut |_| false);
+        let none = map(&server(), &selection(&remote, &[spec("zz")]), &LocalRefs::default(), &mut |_| false);
         assert_eq!(none, Err(Error::NotFound("zz".into())));
     }
 
@@ -520,8 +520,8 @@ mod tests {
     fn refuses_two_sources_of_one_ref() {
         let remote = remote(&[]);
         let both = [spec("a:x"), spec("main:x")];
-        let refused =
-            map(&server(), &wanted(&remote, &both), &LocalRefs::default(), &mut |_| false).expect_err("two");
+        let refused = map(&server(), &selection(&remote, &both), &LocalRefs::default(), &mut |_| false)
+            .expect_err("two");
         let message = "Cannot fetch both refs/heads/a and refs/heads/main to refs/heads/x";
         assert_eq!(refused.to_string(), message);
     }
@@ -534,7 +534,7 @@ mod tests {
         }
         local.symbolic.insert("refs/remotes/o/HEAD".into());
         let remote = remote(&["+refs/heads/*:refs/remotes/o/*"]);
-        let mapped = map(&server(), &wanted(&remote, &[]), &local, &mut |_| false).expect("mapped");
+        let mapped = map(&server(), &selection(&remote, &[]), &local, &mut |_| false).expect("mapped");
         let names: Vec<_> =
             stale(&remote.refspecs, &mapped.refs, &local).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["refs/remotes/o/gone"]);

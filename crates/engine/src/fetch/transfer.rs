@@ -293,7 +293,7 @@ impl<'a> Transfer<'a> {
             commits.extend(new);
             commits.retain(|oid| !gone.contains(oid));
         } else {
-            self.judge_shallow(repo, refs, &new, &known, &mut commits)?;
+            self.check_shallow(repo, refs, &new, &known, &mut commits)?;
         }
         if commits != before.commits {
             before.replace(repo, &commits, self.context.fsync, self.context.locks)?;
@@ -424,7 +424,7 @@ impl<'a> Transfer<'a> {
 
     /// Handles a shallow history that the user did not request. Refs that need a new shallow commit
     /// are rejected. With `--update-shallow` the commit is added to the boundary instead.
-    fn judge_shallow(
+    fn check_shallow(
         &self,
         repo: &Repository,
         refs: &mut [Mapping],

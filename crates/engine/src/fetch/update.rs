@@ -1,6 +1,6 @@
 //! Decides the update of each local ref, and makes the updates in one transaction.
 //!
-//! Order: [`judge`] decides each update, and changes nothing. The caller collects the edits in a
+//! Order: [`decide`] decides each update, and changes nothing. The caller collects the edits in a
 //! [`store::refs::Transaction`]. If the transaction rejects an edit, its update is reported as
 //! failed.
 
@@ -65,7 +65,7 @@ pub const FAILED: &str = "unable to update local ref";
 
 /// The decision about one ref.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct Decision {
     /// The line of the table.
     pub update: Update,
     /// The edit of the ref; `None` if the ref is not changed.
@@ -109,13 +109,13 @@ impl CheckedOut {
 }
 
 /// Decides the update of the local ref of `mapping`. The new object must exist locally.
-pub fn judge(
+pub fn decide(
     repo: &Repository,
     mapping: &Mapping,
     local: &Local,
     policy: &Policy,
     checked_out: &mut CheckedOut,
-) -> Result<Judged, repo::Error> {
+) -> Result<Decision, repo::Error> {
     let null = ObjectId::null(repo.hash());
     let (old, new) = (local.old.unwrap_or(null), mapping.oid);
     let line = |flag, summary: BString, reason| Update {
@@ -127,7 +127,7 @@ pub fn judge(
         old,
         new,
     };
-    let stays = |flag, summary: &str, reason| Judged {
+    let stays = |flag, summary: &str, reason| Decision {
         update: line(flag, summary.into(), reason),
         edit: None,
         error: None,
@@ -144,7 +144,7 @@ pub fn judge(
     let is_branch = local.name.starts_with(b"refs/heads/");
     let is_wrong = is_branch && after != Some(new) && !policy.dry_run;
     let sets = |flag, summary, reason, (action, old): (&str, Old)| match is_wrong {
-        true => Judged {
+        true => Decision {
             update: line(Flag::Rejected, summary, Some(FAILED)),
             edit: None,
             error: Some(format!("trying to write non-commit object {new} to branch '{}'", local.name)),
@@ -152,7 +152,7 @@ pub fn judge(
         false => {
             let message = format!("{}: {action}", policy.action);
             let edit = Edit { old, ..Edit::set(local.name.as_bstr(), new, message.as_str().into()) };
-            Judged { update: line(flag, summary, reason), edit: Some(edit), error: None }
+            Decision { update: line(flag, summary, reason), edit: Some(edit), error: None }
         }
     };
     if local.old.is_some() && local.name.starts_with(b"refs/tags/") {

@@ -15,7 +15,7 @@ use store::refs::{Edit, Failures, Follow, Rejection, Transaction};
 use super::{
     Context, Error, Event, FailedTransaction, FetchHeadPolicy, Options, Report,
     fetch_head::{self, FetchHead},
-    map::{self, Force, LocalRefs, Mapped, Mapping, Merge, Remark, Tags, Wanted},
+    map::{self, Force, LocalRefs, Mapped, Mapping, Merge, Message, RefSelection, Tags},
     refspec::{Refspec, for_prefetch},
     remote::{FollowHead, Remote, TagOption, Upstream},
     transfer::{Depth, Transfer, shown_url},
@@ -83,8 +83,8 @@ impl<'a> Fetch<'a> {
         if self.find_dangling(&mapped)? {
             mapped = self.map(&theirs)?;
         }
-        let Mapped { mut refs, follows_tags, remarks } = mapped;
-        self.remark(&remarks);
+        let Mapped { mut refs, follows_tags, messages } = mapped;
+        self.report_messages(&messages);
         if !self.options.update_head_ok {
             self.refuse_checked_out(&refs)?;
         }
@@ -190,7 +190,7 @@ impl<'a> Fetch<'a> {
 
     fn map(&self, theirs: &Advertisement) -> Result<Mapped, Error> {
         let objects = self.context.repo.objects();
-        let wanted = Wanted {
+        let selection = RefSelection {
             remote: self.remote,
             refspecs: &self.options.refspecs,
             refmap: self.options.refmap.as_deref(),
@@ -198,17 +198,17 @@ impl<'a> Fetch<'a> {
             tags: self.options.tags.unwrap_or(Tags::Follow),
             prefetch: self.options.prefetch,
         };
-        Ok(map::map(&theirs.refs, &wanted, &self.local, &mut |oid| objects.contains_listed(oid))?)
+        Ok(map::map(&theirs.refs, &selection, &self.local, &mut |oid| objects.contains_listed(oid))?)
     }
 
-    fn remark(&self, remarks: &[Remark]) {
-        for remark in remarks {
-            match remark {
-                Remark::Funny(name) => {
+    fn report_messages(&self, messages: &[Message]) {
+        for message in messages {
+            match message {
+                Message::Funny(name) => {
                     let text = format!("* Ignoring funny ref '{name}' locally");
                     (self.context.events)(Event::Error(text.as_str().into()));
                 }
-                Remark::UsuallyTracks { local, usual, now } => {
+                Message::UsuallyTracks { local, usual, now } => {
                     let text = format!("{local} usually tracks {usual}, not {now}");
                     (self.context.events)(Event::Warning(text.as_str().into()));
                 }
@@ -351,13 +351,13 @@ impl<'a> Fetch<'a> {
                 if !repo.objects().contains(&mapping.oid) {
                     return Err(Error::NoObject(mapping.oid));
                 }
-                let judged = update::judge(repo, mapping, local, &policy, &mut checked_out)?;
-                self.report.has_failures |= judged.update.flag == Flag::Rejected;
-                self.report.updates.push(judged.update);
-                if let Some(error) = judged.error {
+                let decision = update::decide(repo, mapping, local, &policy, &mut checked_out)?;
+                self.report.has_failures |= decision.update.flag == Flag::Rejected;
+                self.report.updates.push(decision.update);
+                if let Some(error) = decision.error {
                     (self.context.events)(Event::Error(error.as_str().into()));
                 }
-                if let Some(edit) = judged.edit.filter(|_| !options.dry_run) {
+                if let Some(edit) = decision.edit.filter(|_| !options.dry_run) {
                     self.edits.push((edit, Some(self.report.updates.len() - 1)));
                 }
             }
