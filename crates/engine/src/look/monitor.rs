@@ -22,7 +22,7 @@ use format::{
 
 /// The monitor's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     /// The token for the next query.
     pub token: BString,
     /// The changes since the token of this query.
@@ -41,7 +41,7 @@ pub enum Changes {
 
 /// The way in which the monitor's names are compared with those of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Names {
+pub enum NameComparison {
     /// Byte by byte.
     Exact,
     /// Case-insensitively, for a file system that ignores case (`core.ignoreCase`).
@@ -60,16 +60,16 @@ pub enum WriteIndex {
 /// With more paths than this, the index is written, so that the monitor does not report them again.
 const MANY: usize = 100;
 
-impl Answer {
+impl Response {
     /// Parses a response that begins with its token. Returns `None` if the token is empty.
-    pub fn parse(said: &[u8]) -> Option<Answer> {
+    pub fn parse(said: &[u8]) -> Option<Response> {
         let (token, paths) = said.split_once_str("\0").unwrap_or((said, b""));
-        (!token.is_empty()).then(|| Answer { token: token.into(), changes: Changes::parse(paths) })
+        (!token.is_empty()).then(|| Response { token: token.into(), changes: Changes::parse(paths) })
     }
 
     /// Returns the response to use when the monitor failed.
-    pub fn none(token: impl Into<BString>) -> Answer {
-        Answer { token: token.into(), changes: Changes::Unknown }
+    pub fn none(token: impl Into<BString>) -> Response {
+        Response { token: token.into(), changes: Changes::Unknown }
     }
 }
 
@@ -88,11 +88,11 @@ impl Changes {
 
 /// Applies the response to the query with the index's token. An index without a token is monitored
 /// from now on. For such an index the monitor vouches for no entry yet, regardless of the response.
-pub fn apply(index: &mut Index, answer: Answer, names: Names) -> WriteIndex {
+pub fn apply(index: &mut Index, response: Response, comparison: NameComparison) -> WriteIndex {
     let is_new = index.fsmonitor.is_none();
-    let (word, worth) = match answer.changes {
+    let (word, worth) = match response.changes {
         Changes::To(paths) if !is_new => {
-            forget(index, &paths, names);
+            forget(index, &paths, comparison);
             (
                 MonitorAnswer::Changes,
                 if paths.len() > MANY { WriteIndex::Worthwhile } else { WriteIndex::NotNeeded },
@@ -103,7 +103,7 @@ pub fn apply(index: &mut Index, answer: Answer, names: Names) -> WriteIndex {
             (MonitorAnswer::Everything, if is_news { WriteIndex::Worthwhile } else { WriteIndex::NotNeeded })
         }
     };
-    index.fsmonitor = Some(Fsmonitor { token: answer.token, answer: word });
+    index.fsmonitor = Some(Fsmonitor { token: response.token, answer: word });
     worth
 }
 
@@ -127,13 +127,13 @@ fn forget_all(index: &mut Index) -> bool {
     clear(index, 0..index.len())
 }
 
-fn forget(index: &mut Index, paths: &[BString], names: Names) {
+fn forget(index: &mut Index, paths: &[BString], comparison: NameComparison) {
     let mut unknown: HashSet<Vec<u8>> = HashSet::new();
     for path in paths {
         let path = path.strip_suffix(b"/").unwrap_or(path).as_bstr();
         invalidate_path(index, path);
         let (same, below) = (index.range_of(path), index.range_below(path));
-        if same.is_empty() && below.is_empty() && names == Names::IgnoreCase {
+        if same.is_empty() && below.is_empty() && comparison == NameComparison::IgnoreCase {
             unknown.insert(path.to_ascii_lowercase());
         }
         clear(index, same);
@@ -213,18 +213,21 @@ mod tests {
             .collect()
     }
 
-    fn changes(paths: &[&str]) -> Answer {
-        Answer { token: "two".into(), changes: Changes::To(paths.iter().map(|&path| path.into()).collect()) }
+    fn changes(paths: &[&str]) -> Response {
+        Response {
+            token: "two".into(),
+            changes: Changes::To(paths.iter().map(|&path| path.into()).collect()),
+        }
     }
 
     #[test]
-    fn parses_answers() {
+    fn parses_responses() {
         let to = |paths: &[&str]| changes(paths).changes;
-        assert_eq!(Answer::parse(b"two\0a\0b/\0"), Some(changes(&["a", "b/"])));
-        assert_eq!(Answer::parse(b"two\0a\0b c"), Some(changes(&["a", "b c"])));
-        assert_eq!(Answer::parse(b"two"), Some(changes(&[])));
-        assert_eq!(Answer::parse(b"two\0/\0"), Some(Answer::none("two")));
-        assert_eq!((Answer::parse(b""), Answer::parse(b"\0a\0")), (None, None));
+        assert_eq!(Response::parse(b"two\0a\0b/\0"), Some(changes(&["a", "b/"])));
+        assert_eq!(Response::parse(b"two\0a\0b c"), Some(changes(&["a", "b c"])));
+        assert_eq!(Response::parse(b"two"), Some(changes(&[])));
+        assert_eq!(Response::parse(b"two\0/\0"), Some(Response::none("two")));
+        assert_eq!((Response::parse(b""), Response::parse(b"\0a\0")), (None, None));
         assert_eq!((Changes::parse(b""), Changes::parse(b"a\0/\0")), (to(&[]), Changes::Unknown));
     }
 
@@ -233,43 +236,43 @@ mod tests {
         let mut index = watched(&["a"]);
         assert_eq!(vouched_for(&index), Vec::<&BStr>::new());
         assert!(!index.set_fsmonitor_valid(0));
-        apply(&mut index, changes(&[]), Names::Exact);
+        apply(&mut index, changes(&[]), NameComparison::Exact);
         assert_eq!(vouched_for(&index), ["a"]);
     }
 
     #[test]
     fn does_not_vouch_for_named_paths_and_those_below() {
         let mut index = watched(&["a", "a-b", "b-c", "b/x/y", "b/z", "b0", "c"]);
-        let worth = apply(&mut index, changes(&["a", "b/", "nothing"]), Names::Exact);
+        let worth = apply(&mut index, changes(&["a", "b/", "nothing"]), NameComparison::Exact);
         assert_eq!(
             (vouched_for(&index), worth),
             (vec!["a-b".into(), "b-c".into(), "b0".into(), "c".into()], WriteIndex::NotNeeded)
         );
         assert_eq!(index.fsmonitor.as_ref().expect("watched").token, "two");
-        apply(&mut index, changes(&["b0"]), Names::Exact);
+        apply(&mut index, changes(&["b0"]), NameComparison::Exact);
         assert!(index.set_fsmonitor_valid(0) && !index.set_fsmonitor_valid(0));
         assert_eq!(vouched_for(&index), ["a", "a-b", "b-c", "c"]);
     }
 
     #[test]
     fn compares_case_unless_the_file_system_ignores_it() {
-        for (names, left) in [(Names::Exact, 3), (Names::IgnoreCase, 1)] {
+        for (comparison, left) in [(NameComparison::Exact, 3), (NameComparison::IgnoreCase, 1)] {
             let mut index = watched(&["Dir/File", "Other", "file"]);
-            apply(&mut index, changes(&["dir", "OTHER"]), names);
+            apply(&mut index, changes(&["dir", "OTHER"]), comparison);
             assert_eq!(vouched_for(&index).len(), left);
         }
     }
 
     #[test]
-    fn without_an_answer_vouches_for_nothing() {
+    fn without_a_response_vouches_for_nothing() {
         let mut index = watched(&["a", "b"]);
-        assert_eq!(apply(&mut index, Answer::none("two"), Names::Exact), WriteIndex::Worthwhile);
+        assert_eq!(apply(&mut index, Response::none("two"), NameComparison::Exact), WriteIndex::Worthwhile);
         assert_eq!(vouched_for(&index), Vec::<&BStr>::new());
-        assert_eq!(apply(&mut index, Answer::none("three"), Names::Exact), WriteIndex::NotNeeded);
+        assert_eq!(apply(&mut index, Response::none("three"), NameComparison::Exact), WriteIndex::NotNeeded);
         let mut index = watched(&["a", "b"]);
         // Flags without a token were set by another monitor.
         index.fsmonitor = None;
-        assert_eq!(apply(&mut index, changes(&[]), Names::Exact), WriteIndex::Worthwhile);
+        assert_eq!(apply(&mut index, changes(&[]), NameComparison::Exact), WriteIndex::Worthwhile);
         assert_eq!((vouched_for(&index), index.monitor_answer()), (vec![], MonitorAnswer::Everything));
     }
 
@@ -278,7 +281,7 @@ mod tests {
         let paths: Vec<String> = (0..=MANY).map(|number| format!("untracked{number}")).collect();
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let mut index = watched(&["a"]);
-        assert_eq!(apply(&mut index, changes(&paths[..MANY]), Names::Exact), WriteIndex::NotNeeded);
-        assert_eq!(apply(&mut index, changes(&paths), Names::Exact), WriteIndex::Worthwhile);
+        assert_eq!(apply(&mut index, changes(&paths[..MANY]), NameComparison::Exact), WriteIndex::NotNeeded);
+        assert_eq!(apply(&mut index, changes(&paths), NameComparison::Exact), WriteIndex::Worthwhile);
     }
 }

@@ -14,10 +14,10 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
-    monitor::Answer,
+    monitor::Response,
     workspace::{
         record::{self, Workspace},
-        upper::{self, Asker},
+        upper::{self, MonitorClient},
     },
 };
 use format::index::{self, Index};
@@ -47,13 +47,19 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let repository = || opened.get_or_init(|| run.open().ok()).as_ref();
     let mut tracked = Tracked::default();
     let has_tracked = |path: &BStr| repository().is_none_or(|repo| tracked.is_above_any(repo, path));
-    let answer =
-        monitor::query_workspace(&workspace, &run.cwd, token.as_bstr(), Asker::Git, repository, has_tracked);
-    let answer = answer.unwrap_or_else(|error| {
+    let response = monitor::query_workspace(
+        &workspace,
+        &run.cwd,
+        token.as_bstr(),
+        MonitorClient::Git,
+        repository,
+        has_tracked,
+    );
+    let response = response.unwrap_or_else(|error| {
         console::warning(format!("{error}; every file is examined"));
-        Answer::none(upper::token_of_none())
+        Response::none(upper::unknown_token())
     });
-    console::out_raw(&monitor::printed(&answer));
+    console::out_raw(&monitor::printed(&response));
     Ok(0)
 }
 

@@ -17,7 +17,7 @@ use std::{
 };
 
 use bstr::{BStr, BString};
-use engine::monitor::Answer;
+use engine::monitor::Response;
 use format::pkt::{self, Header};
 use sys::by_path;
 
@@ -51,7 +51,7 @@ enum Missing {
 }
 
 /// Queries the changes since `token`.
-pub(super) fn query(run: &Invocation, socket: &Path, token: Option<BString>) -> Answer {
+pub(super) fn query(run: &Invocation, socket: &Path, token: Option<BString>) -> Response {
     trace::region("fsm_client", "query");
     let token = token.unwrap_or_else(|| NO_TOKEN.into());
     let response = connect(run, socket).and_then(|stream| match exchange(stream, token.as_ref()) {
@@ -64,7 +64,7 @@ pub(super) fn query(run: &Invocation, socket: &Path, token: Option<BString>) -> 
             None
         }
     });
-    response.and_then(|response| Answer::parse(&response)).unwrap_or_else(|| Answer::none(NO_TOKEN))
+    response.and_then(|response| Response::parse(&response)).unwrap_or_else(|| Response::none(NO_TOKEN))
 }
 
 /// Connects to the daemon, and starts it if necessary.

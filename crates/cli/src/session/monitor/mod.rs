@@ -13,10 +13,10 @@ mod workspace;
 
 use bstr::{BStr, BString};
 use engine::{
-    monitor::{self, Answer, Changes, Names},
+    monitor::{self, Changes, NameComparison, Response},
     workspace::{
         record::Workspace,
-        upper::{self, Asker},
+        upper::{self, MonitorClient},
     },
 };
 use format::index::{Index, MonitorAnswer};
@@ -70,7 +70,7 @@ pub(crate) fn refresh_submodule(
         return Ok(WriteIndex::NotNeeded);
     }
     let token = index.fsmonitor.as_ref().map(|monitor| monitor.token.clone());
-    let answer = match configured(repo)? {
+    let response = match configured(repo)? {
         Monitor::None => return Ok(monitor::remove(index)),
         Monitor::Unfit(why) => {
             console::warning(why.message(repo, &run.cwd));
@@ -83,27 +83,27 @@ pub(crate) fn refresh_submodule(
         }
     };
     let is_collapsed = |path: &BString| sparse_index::is_collapsed(Some(&*index), path.as_ref());
-    if index.sparse && matches!(&answer.changes, Changes::To(paths) if paths.iter().any(is_collapsed)) {
+    if index.sparse && matches!(&response.changes, Changes::To(paths) if paths.iter().any(is_collapsed)) {
         // Git looks the reported path up in the collapsed directory, and expands the index for
         // that.
         sparse_index::report_expansion(repo, settings, index, ExpansionHint::Print)?;
     }
-    let names = match repo.config_bool("core.ignoreCase")? {
-        Some(true) => Names::IgnoreCase,
-        _ => Names::Exact,
+    let comparison = match repo.config_bool("core.ignoreCase")? {
+        Some(true) => NameComparison::IgnoreCase,
+        _ => NameComparison::Exact,
     };
-    Ok(monitor::apply(index, answer, names))
+    Ok(monitor::apply(index, response, comparison))
 }
 
 /// Queries the upper layer of a workspace.
-fn of_workspace(repo: &Repository, workspace: &Workspace, index: &Index, token: Option<BString>) -> Answer {
+fn of_workspace(repo: &Repository, workspace: &Workspace, index: &Index, token: Option<BString>) -> Response {
     trace::region("fsm_workspace", "query");
     let top = repo.work_tree().unwrap_or(repo.base_dir());
     let token = token.unwrap_or_default();
     let has_tracked = |path: &BStr| !index.range_below(path).is_empty();
-    workspace::query(workspace, top, token.as_ref(), Asker::Sapwood, || Some(repo), has_tracked)
+    workspace::query(workspace, top, token.as_ref(), MonitorClient::Sapwood, || Some(repo), has_tracked)
         .unwrap_or_else(|error| {
             console::warning(format!("{error}; every file is examined"));
-            Answer::none(upper::token_of_none())
+            Response::none(upper::unknown_token())
         })
 }

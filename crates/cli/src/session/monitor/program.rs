@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bstr::{BStr, BString};
-use engine::monitor::{Answer, Changes};
+use engine::monitor::{Changes, Response};
 use repo::Repository;
 
 use crate::{
@@ -20,7 +20,7 @@ pub(super) fn query(
     settings: &Settings,
     command: &BStr,
     token: Option<BString>,
-) -> Result<Answer, Failure> {
+) -> Result<Response, Failure> {
     let version = version(repo)?;
     // The next query must report changes made during this one.
     let now = now();
@@ -32,17 +32,17 @@ pub(super) fn query(
     if version != Some(1) {
         match query("2") {
             Some(response) => {
-                return Ok(Answer::parse(&response).unwrap_or_else(|| {
+                return Ok(Response::parse(&response).unwrap_or_else(|| {
                     console::warning("Empty last update token.");
-                    Answer::none("")
+                    Response::none("")
                 }));
             }
-            None if version.is_some() => return Ok(Answer::none("")),
+            None if version.is_some() => return Ok(Response::none("")),
             None => {}
         }
     }
     let changes = query("1").map_or(Changes::Unknown, |response| Changes::parse(&response));
-    Ok(Answer { token: now, changes })
+    Ok(Response { token: now, changes })
 }
 
 /// Returns the configured version, if it is valid.

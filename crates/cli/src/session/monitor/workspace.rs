@@ -5,10 +5,10 @@ use std::path::Path;
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::{
     ignore,
-    monitor::Answer,
+    monitor::Response,
     workspace::{
         record::Workspace,
-        upper::{self, Asker, Everything, IgnoredDirectories, Layer, Prune},
+        upper::{self, Everything, IgnoredDirectories, Layer, MonitorClient, Prune},
     },
 };
 use repo::Repository;
@@ -30,15 +30,15 @@ pub(crate) fn query<'r>(
     workspace: &Workspace,
     top: &Path,
     token: &BStr,
-    asker: Asker,
+    client: MonitorClient,
     repository: impl FnOnce() -> Option<&'r Repository>,
     has_tracked: impl FnMut(&BStr) -> bool,
-) -> Result<Answer, upper::Error> {
-    let Some(layer) = Layer::of(workspace) else { return Ok(Answer::none(upper::token_of_none())) };
+) -> Result<Response, upper::Error> {
+    let Some(layer) = Layer::of(workspace) else { return Ok(Response::none(upper::unknown_token())) };
     let worktree =
         Dir::open(top).map_err(|source| upper::Error::Unreadable { path: top.to_owned(), source })?;
     let mut prune = Lazy { state: State::New(Some(repository), Some(has_tracked)), worktree: &worktree };
-    upper::answer(&layer, &worktree, token, asker, &mut prune)
+    upper::respond(&layer, &worktree, token, client, &mut prune)
 }
 
 /// Loads the ignore rules when the first directory is checked.
@@ -86,10 +86,10 @@ fn rules<'w>(
 }
 
 /// Returns the response as a hook of version 2 prints it.
-pub(crate) fn printed(answer: &Answer) -> BString {
-    let mut out = answer.token.clone();
+pub(crate) fn printed(response: &Response) -> BString {
+    let mut out = response.token.clone();
     out.push(0);
-    match &answer.changes {
+    match &response.changes {
         engine::monitor::Changes::Unknown => out.push(b'/'),
         engine::monitor::Changes::To(paths) => {
             for path in paths {

@@ -2,8 +2,8 @@
 //!
 //! - [`scan()`] lists it;
 //! - `changed_paths` returns the whole list, for `list` and `rebase`;
-//! - `answer` responds to a query of `core.fsmonitor`: the differences between the token's snapshot
-//!   and the current list.
+//! - `respond` responds to a query of `core.fsmonitor`: the differences between the token's
+//!   snapshot and the current list.
 //!
 //! Promise: a response never omits a change. A layer that cannot be read is an error. For a token
 //! without a snapshot, the response is "everything". Design: docs/design/workspace.md, "The upper
@@ -22,7 +22,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use sys::Dir;
 
 use super::{backend::Backend, record::Workspace};
-use crate::look::monitor::{Answer, Changes};
+use crate::look::monitor::{Changes, Response};
 
 pub use ignored::IgnoredDirectories;
 pub use list::{Below, Kind, Line, List, Time};
@@ -124,7 +124,7 @@ pub fn changed_paths(layer: &Layer) -> Result<List, Error> {
 
 /// The program that receives a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum MonitorClient {
     /// Git. After the response "everything", it keeps its list of untracked files, and trusts the
     /// list again from the next response on, even if it has not read the directories in between. So
     /// the next response contains every directory.
@@ -134,29 +134,29 @@ pub enum Asker {
 }
 
 /// Responds to a query with `token`. `worktree` is the mounted workspace.
-pub fn answer(
+pub fn respond(
     layer: &Layer,
     worktree: &Dir,
     token: &BStr,
-    asker: Asker,
+    client: MonitorClient,
     prune: &mut dyn Prune,
-) -> Result<Answer, Error> {
+) -> Result<Response, Error> {
     mounted::check(layer, worktree)?;
     let now = scan(layer, prune)?;
-    let asked = Asked::parse(token, &layer.base);
+    let previous = MonitorToken::parse(token, &layer.base);
     // Adding or removing a frozen layer changes files that the upper layer does not list. An empty
     // list is an exception, because the index of a base is primed before its workspace gets frozen
     // layers.
     let has_same_layers = |before: &List| before.layers == now.layers || *before == List::default();
-    let before = asked.as_ref().and_then(|asked| asked.list(layer)).filter(has_same_layers);
-    let (Some(asked), Some(before)) = (&asked, before) else {
-        return Ok(Answer {
-            token: layer.store(&now, None, Listed::not_by(asker)),
+    let before = previous.as_ref().and_then(|previous| previous.list(layer)).filter(has_same_layers);
+    let (Some(previous), Some(before)) = (&previous, before) else {
+        return Ok(Response {
+            token: layer.store(&now, None, Listed::not_by(client)),
             changes: Changes::Unknown,
         });
     };
     let mut changes = compare::changed(&before, &now, worktree);
-    if let (Ok(paths), Listed::No) = (&mut changes, asked.listed) {
+    if let (Ok(paths), Listed::No) = (&mut changes, previous.listed) {
         match compare::all_directories(worktree) {
             Ok(directories) => paths.extend(directories),
             Err(unsure) => changes = Err(unsure),
@@ -164,13 +164,15 @@ pub fn answer(
     }
     Ok(match changes {
         Ok(paths) => {
-            Answer { token: layer.store(&now, Some(asked), Listed::Yes), changes: Changes::To(paths) }
+            Response { token: layer.store(&now, Some(previous), Listed::Yes), changes: Changes::To(paths) }
         }
-        Err(_) => Answer { token: layer.store(&now, None, Listed::not_by(asker)), changes: Changes::Unknown },
+        Err(_) => {
+            Response { token: layer.store(&now, None, Listed::not_by(client)), changes: Changes::Unknown }
+        }
     })
 }
 
-/// The agreement of the asker's lists of untracked files with the snapshot.
+/// The agreement of the client's lists of untracked files with the snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Listed {
     Yes,
@@ -179,18 +181,18 @@ enum Listed {
 
 impl Listed {
     /// Returns the state after the response "everything".
-    fn not_by(asker: Asker) -> Listed {
-        match asker {
-            Asker::Git => Listed::No,
-            Asker::Sapwood => Listed::Yes,
+    fn not_by(client: MonitorClient) -> Listed {
+        match client {
+            MonitorClient::Git => Listed::No,
+            MonitorClient::Sapwood => Listed::Yes,
         }
     }
 }
 
-/// A parsed token: `sapwood-1.<base>.<snapshot>`, with `.unlisted` if the asker's lists of
+/// A parsed token: `sapwood-1.<base>.<snapshot>`, with `.unlisted` if the client's lists of
 /// untracked files are not trustworthy.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct MonitorToken {
     token: BString,
     /// The name of the snapshot, or [`EMPTY`].
     snapshot: String,
@@ -212,16 +214,16 @@ fn token_of(base: &str, snapshot: &str, listed: Listed) -> BString {
     format!("{PREFIX}{base}.{snapshot}{end}").into()
 }
 
-impl Asked {
+impl MonitorToken {
     /// Parses a token. Returns `None` for a token of another base or another program.
-    fn parse(token: &BStr, base: &str) -> Option<Asked> {
+    fn parse(token: &BStr, base: &str) -> Option<MonitorToken> {
         let text = token.to_str().ok()?;
         let rest = text.strip_prefix(PREFIX)?.strip_prefix(base)?.strip_prefix('.')?;
         let (snapshot, listed) = match rest.strip_suffix(UNLISTED) {
             Some(snapshot) => (snapshot, Listed::No),
             None => (rest, Listed::Yes),
         };
-        Some(Asked { token: token.to_owned(), snapshot: snapshot.to_owned(), listed })
+        Some(MonitorToken { token: token.to_owned(), snapshot: snapshot.to_owned(), listed })
     }
 
     fn list(&self, layer: &Layer) -> Option<List> {
@@ -242,17 +244,18 @@ impl Layer {
     /// Stores a list and returns its token. If storing fails, the old token is returned, so that
     /// the next response repeats this one. Without an old token, the returned token has no
     /// snapshot.
-    fn store(&self, list: &List, asked: Option<&Asked>, listed: Listed) -> BString {
+    fn store(&self, list: &List, previous: Option<&MonitorToken>, listed: Listed) -> BString {
         if list.lines.is_empty() && list.layers.is_empty() {
             return token_of(&self.base, EMPTY, listed);
         }
         let bytes = list.to_bytes();
         let name = list::name_of(&bytes);
-        let is_stored = asked.is_some_and(|asked| asked.snapshot == name)
-            || snapshot::store(&self.state, &name, &bytes, asked.map(|asked| &*asked.snapshot)).is_ok();
-        match (is_stored, asked) {
+        let is_stored = previous.is_some_and(|previous| previous.snapshot == name)
+            || snapshot::store(&self.state, &name, &bytes, previous.map(|previous| &*previous.snapshot))
+                .is_ok();
+        match (is_stored, previous) {
             (true, _) => token_of(&self.base, &name, listed),
-            (false, Some(asked)) => asked.token.clone(),
+            (false, Some(previous)) => previous.token.clone(),
             (false, None) => token_of(&self.base, "none", listed),
         }
     }
@@ -260,7 +263,7 @@ impl Layer {
 
 /// Returns the token to use when no response is possible. The response to the next query is
 /// "everything" too.
-pub fn token_of_none() -> BString {
+pub fn unknown_token() -> BString {
     token_of("", "none", Listed::No)
 }
 

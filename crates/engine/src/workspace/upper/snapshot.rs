@@ -43,8 +43,9 @@ pub(super) fn load(state: &Path, name: &str) -> Option<List> {
     List::parse(&bytes)
 }
 
-/// Stores a serialized list under its name. Removes old snapshots, except for this one and `asked`.
-pub(super) fn store(state: &Path, name: &str, bytes: &[u8], asked: Option<&str>) -> io::Result<()> {
+/// Stores a serialized list under its name. Removes old snapshots, except for this one and
+/// `previous`.
+pub(super) fn store(state: &Path, name: &str, bytes: &[u8], previous: Option<&str>) -> io::Result<()> {
     let dir = directory(state);
     let path = dir.join(name);
     if load(state, name).is_some() {
@@ -58,7 +59,7 @@ pub(super) fn store(state: &Path, name: &str, bytes: &[u8], asked: Option<&str>)
         let _ = by_path::remove_file(&temporary);
     }
     written?;
-    expire(&dir, &[Some(name), asked]);
+    expire(&dir, &[Some(name), previous]);
     Ok(())
 }
 
@@ -111,11 +112,11 @@ fn expire(dir: &Path, kept: &[Option<&str>]) {
 mod tests {
     use super::*;
 
-    fn stored(state: &Path, content: &str, asked: Option<&str>) -> String {
+    fn stored(state: &Path, content: &str, previous: Option<&str>) -> String {
         let bytes = List::default().to_bytes();
         let bytes = [&bytes[..], content.as_bytes()].concat();
         let name = name_of(&bytes);
-        store(state, &name, &bytes, asked).expect("stored");
+        store(state, &name, &bytes, previous).expect("stored");
         name
     }
 
@@ -153,15 +154,15 @@ mod tests {
     #[test]
     fn keeps_a_bounded_number_and_those_in_use() {
         let state = tempfile::tempdir().expect("a directory for tests");
-        let asked = stored(state.path(), "asked", None);
+        let previous = stored(state.path(), "asked", None);
         let age = SystemTime::now() - Duration::from_secs(100_000);
-        let file = by_path::open(&directory(state.path()).join(&asked)).expect("opened");
+        let file = by_path::open(&directory(state.path()).join(&previous)).expect("opened");
         file.set_modified(age).expect("set");
         for number in 0..2 * MOST {
-            stored(state.path(), &number.to_string(), Some(&asked));
+            stored(state.path(), &number.to_string(), Some(&previous));
         }
         let names = by_path::list(&directory(state.path())).expect("listed");
         assert!(names.len() <= MOST, "{}", names.len());
-        assert!(names.iter().any(|(name, _)| name.to_str() == Some(&asked)));
+        assert!(names.iter().any(|(name, _)| name.to_str() == Some(&previous)));
     }
 }

@@ -193,14 +193,17 @@ fn an_unreadable_directory_is_an_error() {
 #[test]
 fn tokens_belong_to_one_base() {
     let token = token_of_empty("base");
-    let asked = Asked::parse(token.as_ref(), "base").expect("a token");
-    assert_eq!((asked.snapshot.as_str(), asked.listed), (EMPTY, Listed::Yes));
-    assert_eq!(Asked::parse(token.as_ref(), "other"), None);
-    assert_eq!(Asked::parse(token.as_ref(), ""), None);
+    let previous = MonitorToken::parse(token.as_ref(), "base").expect("a token");
+    assert_eq!((previous.snapshot.as_str(), previous.listed), (EMPTY, Listed::Yes));
+    assert_eq!(MonitorToken::parse(token.as_ref(), "other"), None);
+    assert_eq!(MonitorToken::parse(token.as_ref(), ""), None);
     let unlisted = token_of("base", "12", Listed::No);
-    assert_eq!(Asked::parse(unlisted.as_ref(), "base").map(|asked| asked.listed), Some(Listed::No));
-    assert_eq!(Asked::parse(b"1700000000000000000".into(), "base"), None);
-    assert_eq!(Asked::parse(token_of_none().as_ref(), "base"), None);
+    assert_eq!(
+        MonitorToken::parse(unlisted.as_ref(), "base").map(|previous| previous.listed),
+        Some(Listed::No)
+    );
+    assert_eq!(MonitorToken::parse(b"1700000000000000000".into(), "base"), None);
+    assert_eq!(MonitorToken::parse(unknown_token().as_ref(), "base"), None);
 }
 
 #[test]
