@@ -156,11 +156,11 @@ pub(crate) fn data_json(regions: usize, category: &'static str, label: &str, val
 /// selected paths.
 pub(crate) fn walk(regions: usize, path: &BStr, found: &Found) {
     let figure = |label: &str, number: usize| data(regions, "read_directory", label, &number.to_string());
-    let cache = found.upkeep.unwrap_or_default();
+    let cache = found.cache_stats.unwrap_or_default();
     data(regions, "read_directory", "path", &path.to_string());
     figure("directories-visited", found.directories_read + cache.spared);
     figure("paths-visited", found.names_judged + cache.names_taken);
-    if found.upkeep.is_some() {
+    if found.cache_stats.is_some() {
         figure("node-creation", cache.created);
         figure("gitignore-invalidation", cache.rules_changed);
         figure("directory-invalidation", cache.invalidated);

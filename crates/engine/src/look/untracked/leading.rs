@@ -10,10 +10,10 @@ use sys::FileType;
 
 use super::{
     Walk,
-    judge::{Judged, Place},
+    classify::{Classification, ParentDirectory},
     recorded::RecordState,
     rules::{IgnoreFile, LazyRules},
-    tree::{Descent, Fate, Job, Manner, Node},
+    tree::{Descent, IgnoreState, Job, Node, ReadPurpose},
 };
 use crate::look::{handle::Handle, ignore::Level};
 
@@ -25,8 +25,13 @@ impl Walk<'_> {
         let Ok(root) = self.root.try_clone() else { return Vec::new() };
         let root = Handle::top(root);
         let all = 0..self.index.len();
-        let enter =
-            |within| Descent { manner: Manner::Enter, fate: Fate::Kept, nested: None, within, entry: false };
+        let enter = |within| Descent {
+            purpose: ReadPurpose::Report,
+            ignore_state: IgnoreState::NotIgnored,
+            nested: None,
+            within,
+            entry: false,
+        };
         let job = |path: &BStr, descent, level: Option<Arc<Level>>| {
             let node = Node::below(top, path.to_owned(), 0, descent, self);
             let known = match &self.recorded {
@@ -55,7 +60,7 @@ impl Walk<'_> {
         let mut level = None;
         let mut dir = BStr::new("");
         let mut within = all;
-        let mut fate = Fate::Kept;
+        let mut ignore_state = IgnoreState::NotIgnored;
         for &end in &ends {
             let found = self.root.stat(&goal[..end]).ok().flatten();
             if found.is_none_or(|stat| stat.file_type != FileType::Directory) {
@@ -65,24 +70,24 @@ impl Walk<'_> {
                     false => job(goal, enter(0..0), level),
                 };
             }
-            if fate != Fate::Ignored
+            if ignore_state != IgnoreState::Ignored
                 && let Ok(handle) = self.open(dir)
             {
                 let content = self.ignore_file(&handle, dir, IgnoreFile::Unknown, Vec::new);
                 level = self.level(dir, content.as_deref(), level, Vec::new);
             }
             let mut path = goal[..end].to_owned();
-            let rules = || (fate == Fate::Ignored, level.as_deref());
-            let place = Place { rules: &rules, are_unread: &|| false, within: &within };
-            match self.judge(&mut path, FileType::Directory, &place, None) {
-                Judged::Is(state, entry) => {
+            let rules = || (ignore_state == IgnoreState::Ignored, level.as_deref());
+            let parent = ParentDirectory { rules: &rules, are_unread: &|| false, within: &within };
+            match self.classify(&mut path, FileType::Directory, &parent, None) {
+                Classification::Known(state, entry) => {
                     top.add(state, path.as_bstr(), entry, self.options.ignored);
                     return Vec::new();
                 }
-                Judged::Descend(descent) if descent.manner == Manner::Judge => {
+                Classification::Descend(descent) if descent.purpose == ReadPurpose::Classify => {
                     return job(path.as_bstr(), descent, level);
                 }
-                Judged::Descend(descent) => {
+                Classification::Descend(descent) => {
                     let nested = descent.nested.filter(|_| self.is_nested(path.as_bstr()));
                     if let Some(state) = nested {
                         top.add(state, path.as_bstr(), descent.entry, self.options.ignored);
@@ -92,13 +97,13 @@ impl Walk<'_> {
                         true => 0..0,
                         false => descent.within,
                     };
-                    fate = descent.fate;
+                    ignore_state = descent.ignore_state;
                     dir = goal[..=end].as_bstr();
                 }
             }
         }
-        debug_assert_eq!(dir, goal, "every part of it was judged");
-        job(goal, Descent { fate, ..enter(within) }, level)
+        debug_assert_eq!(dir, goal, "every part of it was classified");
+        job(goal, Descent { ignore_state, ..enter(within) }, level)
     }
 
     fn open(&self, dir: &BStr) -> std::io::Result<sys::Dir> {

@@ -7,7 +7,7 @@
 //! content is requested. Nothing is changed.
 //!
 //! Order: the walk starts at the common directory of all pathspecs (`leading`). Each directory is a
-//! job. The job lists the directory, classifies the names (`judge`) and adds a job for each
+//! job. The job lists the directory, classifies the names (`classify`) and adds a job for each
 //! subdirectory to examine. When the last job below a directory ends, the directory itself is
 //! classified (`tree`).
 //!
@@ -15,14 +15,14 @@
 
 mod any;
 pub mod cache;
-mod judge;
+mod cache_stats;
+mod classify;
 mod leading;
 mod quiet;
 mod recorded;
 mod rules;
 mod tracked;
 mod tree;
-mod upkeep;
 
 use std::{
     io,
@@ -51,10 +51,10 @@ use crate::{
     },
 };
 pub(crate) use any::any;
+pub use cache_stats::CacheStats;
 use recorded::Recorded;
 use tracked::Tracked;
 pub(crate) use tree::Listed;
-pub use upkeep::Upkeep;
 
 /// Options of the walk.
 #[derive(Clone, Copy, Debug)]
@@ -186,7 +186,7 @@ pub struct Found {
     /// The untracked cache to write, if the index has one and directories had to be read.
     pub cache: Option<UntrackedCache>,
     /// The statistics of the untracked cache, if it was used.
-    pub upkeep: Option<Upkeep>,
+    pub cache_stats: Option<CacheStats>,
 }
 
 /// A path that could not be read.
@@ -422,13 +422,13 @@ impl Walk<'_> {
             warnings: warnings.into_iter().map(|(_, warning)| warning).collect(),
             directories_read: self.directories_read.into_inner(),
             names_judged: self.names_judged.into_inner(),
-            upkeep: self.recorded.as_ref().map(Recorded::upkeep),
+            cache_stats: self.recorded.as_ref().map(Recorded::cache_stats),
             cache: self.recorded.and_then(|recorded| recorded.updated_cache(self.index)),
         }
     }
 
-    fn warn(&self, place: Vec<usize>, warning: Warning) {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push((place, warning));
+    fn warn(&self, position: Vec<usize>, warning: Warning) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push((position, warning));
     }
 
     /// Returns true if the directory at `path` is the worktree of another repository.

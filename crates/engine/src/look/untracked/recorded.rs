@@ -28,10 +28,10 @@ use sys::{FileType, Stat, ThreadCwd};
 
 use super::{
     Directories, Excludes, Ignored, Nested, Options, Walk, cache,
+    cache_stats::{CacheStats, Counts, OldRecord},
     rules::{IgnoreFile, LazyRules},
     tracked::Below,
-    tree::{Descent, Fate, Job, Manner, Node, State},
-    upkeep::{Counts, Upkeep, Was},
+    tree::{Descent, IgnoreState, Job, Node, ReadPurpose, State},
 };
 use crate::{
     crew::Pace,
@@ -122,7 +122,7 @@ impl<'a> Recorded<'a> {
     }
 
     /// Returns the statistics so far.
-    pub(super) fn upkeep(&self) -> Upkeep {
+    pub(super) fn cache_stats(&self) -> CacheStats {
         self.counts.get()
     }
 
@@ -177,7 +177,7 @@ impl<'a> Recorded<'a> {
 
 /// The new record of a listed directory.
 pub(super) struct Entry {
-    was: Was,
+    old_record: OldRecord,
     /// The object ID of the `.gitignore` in the old record.
     before: Option<ObjectId>,
     /// The old records of its subdirectories, sorted by name: the name and the position.
@@ -200,15 +200,15 @@ impl Entry {
     pub(super) fn directory(&mut self, name: &[u8]) -> RecordState {
         self.directories.push(name.into());
         match self.below.binary_search_by(|(other, _)| other.as_bytes().cmp(name)) {
-            Ok(place) if !self.forgets => RecordState::Current(self.below[place].1),
-            Ok(place) => RecordState::Outdated(self.below[place].1),
+            Ok(position) if !self.forgets => RecordState::Current(self.below[position].1),
+            Ok(position) => RecordState::Outdated(self.below[position].1),
             Err(_) => RecordState::Missing,
         }
     }
 
     /// Returns true if the `.gitignore` has to be read even if no name has to be classified.
     pub(super) fn needs_rules(&self) -> bool {
-        self.was == Was::OtherRules
+        self.old_record == OldRecord::OtherRules
     }
 
     /// Compares the content of the directory's `.gitignore`, which is at `path`, with the record.
@@ -280,7 +280,7 @@ impl Walk<'_> {
         let path = node.path();
         if let Some((at, _)) = record
             && recorded.watched
-            && node.descent().manner == Manner::Enter
+            && node.descent().purpose == ReadPurpose::Report
             && self.is_quiet(recorded, path, at, &node.descent().within, from)
         {
             recorded.counts.spared_all(recorded.records.after(at) - at);
@@ -298,21 +298,21 @@ impl Walk<'_> {
         };
         // With a monitor, valid records need no stat.
         let mut stat = None;
-        let mut was = match known {
-            RecordState::Missing | RecordState::Unused if !path.is_empty() => Was::New,
-            _ => Was::Invalid,
+        let mut old_record = match known {
+            RecordState::Missing | RecordState::Unused if !path.is_empty() => OldRecord::New,
+            _ => OldRecord::Invalid,
         };
         if record.is_none() || !recorded.watched {
             stat = look(pace);
             if stat.is_none() {
-                recorded.counts.listed(if record.is_some() { Was::Valid } else { was });
+                recorded.counts.listed(if record.is_some() { OldRecord::Valid } else { old_record });
                 return LookUp::Listing(None);
             }
         }
         if let Some((at, record)) = record {
             let same = stat
                 .is_none_or(|stat| recorded.rules.same_directory(record.stat, &stat, self.index.timestamp))
-                && record.check_only == (node.descent().manner == Manner::Judge);
+                && record.check_only == (node.descent().purpose == ReadPurpose::Classify);
             if same && self.same_rules(from, path, node, &record) {
                 let lazy_rules = match record.exclude {
                     Some(_) => lazy_rules.clone().later(from, path),
@@ -324,15 +324,15 @@ impl Walk<'_> {
                 }
                 return LookUp::Done;
             }
-            was = if same { Was::OtherRules } else { Was::Valid };
+            old_record = if same { OldRecord::OtherRules } else { OldRecord::Valid };
         }
         let Some(stat) = stat.or_else(|| look(pace)) else {
-            recorded.counts.listed(was);
+            recorded.counts.listed(old_record);
             return LookUp::Listing(None);
         };
         let records = &recorded.records;
         let mut entry = Entry {
-            was,
+            old_record,
             before: None,
             below: Vec::new(),
             stat,
@@ -353,7 +353,7 @@ impl Walk<'_> {
     /// Counts a directory that was listed or could not be listed.
     pub(super) fn count_listed(&self, entry: &Entry) {
         if let Some(recorded) = &self.recorded {
-            recorded.counts.listed(entry.was);
+            recorded.counts.listed(entry.old_record);
         }
     }
 
@@ -382,7 +382,7 @@ impl Walk<'_> {
             false => from.dir().open_dir(rest),
         };
         let Ok(dir) = opened else { return false };
-        let content = self.ignore_file(&dir, path, IgnoreFile::Unknown, || node.way());
+        let content = self.ignore_file(&dir, path, IgnoreFile::Unknown, || node.walk_position());
         content.is_some_and(|content| is_name_of(exclude, &content))
     }
 
@@ -401,7 +401,7 @@ impl Walk<'_> {
         let first = jobs.len();
         let mut names: Vec<&BStr> = Vec::new();
         let mut cursor = 0;
-        for (place, below) in recorded.records.below(at).enumerate() {
+        for (position, below) in recorded.records.below(at).enumerate() {
             let name = recorded.records.name(below);
             // Git writes the names sorted. If they are not sorted, the lookup is only slower.
             if names.last().is_some_and(|&last| name < last) {
@@ -417,15 +417,21 @@ impl Walk<'_> {
             };
             child.push(b'/');
             let checks_only = recorded.records.recorded(below).is_none_or(|of| of.check_only);
-            let manner =
+            let purpose =
                 match within.is_empty() && checks_only && self.options.directories != Directories::Files {
-                    true => Manner::Judge,
-                    false => Manner::Enter,
+                    true => ReadPurpose::Classify,
+                    false => ReadPurpose::Report,
                 };
             let nested = within.is_empty().then_some(State::Untracked);
-            let descent = Descent { manner, fate: Fate::Kept, nested, within, entry: known.entry };
+            let descent = Descent {
+                purpose,
+                ignore_state: IgnoreState::NotIgnored,
+                nested,
+                within,
+                entry: known.entry,
+            };
             node.expect();
-            let below_node = Node::below(node, child, place, descent, self);
+            let below_node = Node::below(node, child, position, descent, self);
             let (from, level, known) = (Arc::clone(from), lazy_rules.clone(), RecordState::Current(below));
             jobs.push(Job { node: below_node, from, lazy_rules: level, known });
         }
@@ -448,7 +454,7 @@ impl Walk<'_> {
         let Some(recorded) = &self.recorded else { return };
         let Entry { stat, mut untracked, mut directories, exclude, forgets, .. } = entry;
         directories.sort_unstable();
-        let check_only = node.descent().manner == Manner::Judge;
+        let check_only = node.descent().purpose == ReadPurpose::Classify;
         if check_only {
             // One name is sufficient.
             untracked.truncate(1);

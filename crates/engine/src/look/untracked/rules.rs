@@ -11,7 +11,7 @@ use format::index::Flags;
 
 use super::{
     Walk, Warning,
-    tree::{Fate, Node},
+    tree::{IgnoreState, Node},
 };
 use crate::look::{
     handle::Handle,
@@ -40,7 +40,7 @@ pub(super) struct UnreadRules {
     from: Arc<Handle>,
     /// The path with a slash at the end; empty for the root.
     dir: BString,
-    fate: Fate,
+    ignore_state: IgnoreState,
     is_there: IgnoreFile,
     rules: OnceLock<Known>,
 }
@@ -55,16 +55,22 @@ struct Known {
 impl LazyRules {
     /// Returns the rules for the directory `dir`, which has a `.gitignore`, without reading it.
     pub(super) fn later(self, from: &Arc<Handle>, dir: &BStr) -> LazyRules {
-        self.unread_rules(from, dir, Fate::Kept, IgnoreFile::Unknown)
+        self.unread_rules(from, dir, IgnoreState::NotIgnored, IgnoreFile::Unknown)
     }
 
-    fn unread_rules(self, from: &Arc<Handle>, dir: &BStr, fate: Fate, is_there: IgnoreFile) -> LazyRules {
+    fn unread_rules(
+        self,
+        from: &Arc<Handle>,
+        dir: &BStr,
+        ignore_state: IgnoreState,
+        is_there: IgnoreFile,
+    ) -> LazyRules {
         let (from, dir) = (Arc::clone(from), dir.to_owned());
         LazyRules::Later(Arc::new(UnreadRules {
             above: self,
             from,
             dir,
-            fate,
+            ignore_state,
             is_there,
             rules: OnceLock::new(),
         }))
@@ -77,7 +83,7 @@ impl LazyRules {
         };
         let read = || {
             let dir = unread_rules.dir.as_bstr();
-            let above = unread_rules.above.over(walk, dir, unread_rules.fate);
+            let above = unread_rules.above.over(walk, dir, unread_rules.ignore_state);
             if above.ignored {
                 return above;
             }
@@ -94,11 +100,13 @@ impl LazyRules {
     }
 
     /// Applies these rules to the directory `dir`.
-    fn over(&self, walk: &Walk<'_>, dir: &BStr, fate: Fate) -> Known {
+    fn over(&self, walk: &Walk<'_>, dir: &BStr, ignore_state: IgnoreState) -> Known {
         let known = self.get(walk);
         let itself = dir.strip_suffix(b"/").unwrap_or_default().as_bstr();
         let matches = || walk.is_ignored(known.level.as_deref(), itself, true);
-        let ignored = known.ignored || fate == Fate::Ignored || fate == Fate::Unknown && matches();
+        let ignored = known.ignored
+            || ignore_state == IgnoreState::Ignored
+            || ignore_state == IgnoreState::Unknown && matches();
         Known { ignored, ..known }
     }
 
@@ -176,7 +184,8 @@ impl<'w> DirectoryRules<'w> {
     /// Returns unread rules for subdirectories, without reading a file.
     pub(super) fn unread(&self) -> LazyRules {
         let DirectoryRules { node, handle, is_there, above, .. } = self;
-        let unread_rules = || above.clone().unread_rules(handle, node.path(), node.descent().fate, *is_there);
+        let unread_rules =
+            || above.clone().unread_rules(handle, node.path(), node.descent().ignore_state, *is_there);
         self.unread.get_or_init(unread_rules).clone()
     }
 
@@ -197,13 +206,13 @@ impl<'w> DirectoryRules<'w> {
     pub(super) fn get(&self) -> &Read {
         self.read.get_or_init(|| {
             let DirectoryRules { walk, node, dir, is_there, above, .. } = self;
-            let above = above.over(walk, node.path(), node.descent().fate);
+            let above = above.over(walk, node.path(), node.descent().ignore_state);
             // All content of an ignored directory is ignored.
             if above.ignored {
                 return Read { known: above, content: None };
             }
-            let content = walk.ignore_file(dir, node.path(), *is_there, || node.way());
-            let level = walk.level(node.path(), content.as_deref(), above.level, || node.way());
+            let content = walk.ignore_file(dir, node.path(), *is_there, || node.walk_position());
+            let level = walk.level(node.path(), content.as_deref(), above.level, || node.walk_position());
             Read { known: Known { ignored: false, level }, content }
         })
     }
@@ -217,14 +226,14 @@ impl Walk<'_> {
         dir: &BStr,
         content: Option<&[u8]>,
         above: Option<Arc<Level>>,
-        place: impl FnOnce() -> Vec<usize>,
+        position: impl FnOnce() -> Vec<usize>,
     ) -> Option<Arc<Level>> {
         const LARGEST: usize = 100 << 20;
         let Some(content) = content else { return above };
         if content.len() >= LARGEST {
             let name = self.excludes.inside.as_ref().map_or(&b""[..], |name| name.as_bytes());
             let path = [dir.as_bytes(), name].concat().into();
-            self.warn(place(), Warning::LargeIgnoreFile { path });
+            self.warn(position(), Warning::LargeIgnoreFile { path });
             return above;
         }
         let rules = Rules::parse(content, self.tracked.folds_case());
@@ -238,7 +247,7 @@ impl Walk<'_> {
         handle: &sys::Dir,
         dir: &BStr,
         is_there: IgnoreFile,
-        place: impl FnOnce() -> Vec<usize>,
+        position: impl FnOnce() -> Vec<usize>,
     ) -> Option<Vec<u8>> {
         let name = self.excludes.inside.as_ref()?;
         let path: BString = [dir.as_bytes(), name.as_bytes()].concat().into();
@@ -251,7 +260,7 @@ impl Walk<'_> {
                 }
                 Err(source) if source.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => {
-                    self.warn(place(), Warning::IgnoreFile { path, source });
+                    self.warn(position(), Warning::IgnoreFile { path, source });
                     return None;
                 }
             }

@@ -15,7 +15,7 @@ use sys::{FileType, ThreadCwd};
 
 use super::{
     Directories, Ignored, Walk, Warning,
-    judge::{Judged, Place},
+    classify::{Classification, ParentDirectory},
     recorded::{self, LookUp, RecordState},
     rules::{DirectoryRules, IgnoreFile, LazyRules},
     tracked::MergedName,
@@ -36,18 +36,18 @@ pub(super) enum State {
 
 /// The purpose of reading a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum ReadPurpose {
     /// To report its content.
-    Enter,
+    Report,
     /// To classify the directory itself.
-    Judge,
+    Classify,
 }
 
 /// The ignore state of a directory. A rule that matches the directory, or a directory above it,
 /// ignores all of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    Kept,
+pub(super) enum IgnoreState {
+    NotIgnored,
     Ignored,
     /// The rules have not been read yet. The directory is read in any case, because it contains
     /// tracked files.
@@ -57,8 +57,8 @@ pub(super) enum Fate {
 /// A directory to be read.
 #[derive(Debug)]
 pub(super) struct Descent {
-    pub(super) manner: Manner,
-    pub(super) fate: Fate,
+    pub(super) purpose: ReadPurpose,
+    pub(super) ignore_state: IgnoreState,
     /// The state to use if the directory is the worktree of another repository; `None` if it is not
     /// checked.
     pub(super) nested: Option<State>,
@@ -72,7 +72,7 @@ pub(super) struct Descent {
 pub(super) struct Node {
     parent: Option<Arc<Node>>,
     /// Its position in the listing of its parent.
-    place: usize,
+    position: usize,
     /// The path with a slash at the end; empty for the root.
     path: BString,
     descent: Descent,
@@ -133,7 +133,7 @@ impl<'p> Worker<'p> {
                 range,
                 file_type: entry.file_type,
                 ino: entry.ino,
-                place: entries.len(),
+                position: entries.len(),
             });
             Ok::<_, io::Error>(())
         };
@@ -156,7 +156,7 @@ pub(crate) struct Name {
     file_type: FileType,
     ino: u64,
     /// The position in the listing.
-    place: usize,
+    position: usize,
 }
 
 impl Name {
@@ -200,11 +200,16 @@ impl Listed<'_> {
 impl Node {
     /// Creates the node above the root, which receives the result.
     pub(super) fn top() -> Arc<Node> {
-        let descent =
-            Descent { manner: Manner::Enter, fate: Fate::Kept, nested: None, within: 0..0, entry: false };
+        let descent = Descent {
+            purpose: ReadPurpose::Report,
+            ignore_state: IgnoreState::NotIgnored,
+            nested: None,
+            within: 0..0,
+            entry: false,
+        };
         Arc::new(Node {
             parent: None,
-            place: 0,
+            position: 0,
             path: BString::default(),
             descent,
             settled: None,
@@ -216,17 +221,17 @@ impl Node {
     pub(super) fn below(
         parent: &Arc<Node>,
         path: BString,
-        place: usize,
+        position: usize,
         descent: Descent,
         walk: &Walk<'_>,
     ) -> Arc<Node> {
         let asks = walk.options.directories == Directories::WholeUnlessEmpty
             && !walk.options.ignored.is_too()
-            && descent.manner == Manner::Judge;
+            && descent.purpose == ReadPurpose::Classify;
         let settled = parent.settled.clone().or_else(|| asks.then(Arc::default));
         Arc::new(Node {
             parent: Some(Arc::clone(parent)),
-            place,
+            position,
             path,
             descent,
             settled,
@@ -259,10 +264,10 @@ impl Node {
     }
 
     /// Returns the position in a sequential walk, as a list of positions from the root.
-    pub(super) fn way(&self) -> Vec<usize> {
-        let mut way = self.parent.as_ref().map_or_else(Vec::new, |parent| parent.way());
-        way.push(self.place);
-        way
+    pub(super) fn walk_position(&self) -> Vec<usize> {
+        let mut position = self.parent.as_ref().map_or_else(Vec::new, |parent| parent.walk_position());
+        position.push(self.position);
+        position
     }
 
     /// Adds the state of `path`, which is in this directory. Adds the path itself if it is
@@ -271,7 +276,11 @@ impl Node {
         let mut gathered = self.gathered();
         gathered.state = gathered.state.max(Some(state));
         if let Some(settled) = &self.settled {
-            let enough = if self.descent.fate == Fate::Ignored { State::Ignored } else { State::Untracked };
+            let enough = if self.descent.ignore_state == IgnoreState::Ignored {
+                State::Ignored
+            } else {
+                State::Untracked
+            };
             if state >= enough {
                 settled.store(true, Ordering::Relaxed);
             }
@@ -329,7 +338,7 @@ impl Walk<'_> {
             }
         }
         let first = jobs.len();
-        self.judge_names(worker, &node, &rules, &handle, entry, jobs);
+        self.classify_names(worker, &node, &rules, &handle, entry, jobs);
         // The last job in the list is done first, so the order is reversed.
         jobs[first..].reverse();
         if let Some(observer) = self.observer {
@@ -365,7 +374,7 @@ impl Walk<'_> {
                     self.count_listed(entry);
                 }
                 let path = if path.is_empty() { ".".into() } else { path.to_owned() };
-                self.warn(node.way(), Warning::Directory { path, source });
+                self.warn(node.walk_position(), Warning::Directory { path, source });
                 return None;
             }
         };
@@ -383,7 +392,7 @@ impl Walk<'_> {
 
     /// Classifies the names of a listed directory in index order, adds a job for each subdirectory
     /// to read, and records the directory.
-    fn judge_names(
+    fn classify_names(
         &self,
         worker: &mut Worker<'_>,
         node: &Arc<Node>,
@@ -406,7 +415,7 @@ impl Walk<'_> {
             }
         };
         let (known, are_unread) = (|| rules.known(), || rules.are_unread());
-        let place = Place { rules: &known, are_unread: &are_unread, within: &node.descent.within };
+        let parent = ParentDirectory { rules: &known, are_unread: &are_unread, within: &node.descent.within };
         let Worker { names, entries, files, others, .. } = worker;
         entries.sort_unstable_by(|one, other| {
             let rest = || one.indexed(names).cmp(other.indexed(names));
@@ -429,15 +438,15 @@ impl Walk<'_> {
             };
             child.truncate(path.len());
             child.extend_from_slice(&names[name.range.clone()]);
-            match self.judge(&mut child, name.file_type, &place, known) {
-                Judged::Is(State::Nothing, _) => {}
-                Judged::Is(state, is_entry) => {
+            match self.classify(&mut child, name.file_type, &parent, known) {
+                Classification::Known(State::Nothing, _) => {}
+                Classification::Known(state, is_entry) => {
                     node.add(state, child.as_bstr(), is_entry, self.options.ignored);
                     if let (State::Untracked, Some(entry)) = (state, &mut entry) {
                         entry.untracked(&child[path.len()..]);
                     }
                 }
-                Judged::Descend(descent) => {
+                Classification::Descend(descent) => {
                     node.expect();
                     let known = match &mut entry {
                         Some(entry) => {
@@ -446,11 +455,13 @@ impl Walk<'_> {
                         }
                         None => RecordState::Unused,
                     };
-                    let lazy_rules = match descent.fate {
-                        Fate::Unknown => rules.unread(),
-                        Fate::Kept | Fate::Ignored => LazyRules::Known(rules.level().clone()),
+                    let lazy_rules = match descent.ignore_state {
+                        IgnoreState::Unknown => rules.unread(),
+                        IgnoreState::NotIgnored | IgnoreState::Ignored => {
+                            LazyRules::Known(rules.level().clone())
+                        }
                     };
-                    let below = Node::below(node, child.clone(), name.place, descent, self);
+                    let below = Node::below(node, child.clone(), name.position, descent, self);
                     let from = Arc::clone(handle);
                     jobs.push(Job { node: below, from, lazy_rules, known });
                 }
@@ -471,10 +482,10 @@ impl Walk<'_> {
             let Some(parent) = node.parent.clone() else { return };
             let mut gathered = std::mem::take(&mut *node.gathered());
             let found = gathered.state.unwrap_or(State::Nothing);
-            let (counted, told) = match (gathered.nested, node.descent.manner) {
+            let (counted, told) = match (gathered.nested, node.descent.purpose) {
                 (Some(state), _) => (state, state),
-                (None, Manner::Enter) => (found.max(State::Entered), State::Entered),
-                (None, Manner::Judge) => {
+                (None, ReadPurpose::Report) => (found.max(State::Entered), State::Entered),
+                (None, ReadPurpose::Classify) => {
                     let state = self.settle(&node.descent, found, &mut gathered);
                     (state, state)
                 }
@@ -508,9 +519,9 @@ impl Walk<'_> {
             gathered.untracked.clear();
         }
         match state {
-            State::Nothing if options.directories == Directories::Whole => match descent.fate {
-                Fate::Ignored => State::Ignored,
-                Fate::Kept | Fate::Unknown => State::Untracked,
+            State::Nothing if options.directories == Directories::Whole => match descent.ignore_state {
+                IgnoreState::Ignored => State::Ignored,
+                IgnoreState::NotIgnored | IgnoreState::Unknown => State::Untracked,
             },
             state => state,
         }

@@ -8,12 +8,12 @@ use sys::FileType;
 use super::{
     Directories, Ignored, Nested, Walk,
     tracked::{Below, Known},
-    tree::{Descent, Fate, Manner, State},
+    tree::{Descent, IgnoreState, ReadPurpose, State},
 };
 use crate::look::{ignore::Level, pathspec::Reach};
 
 /// The directory that contains a name.
-pub(super) struct Place<'p> {
+pub(super) struct ParentDirectory<'p> {
     /// Returns true if the directory is ignored with all its content. Also returns the rules for
     /// its content.
     pub(super) rules: &'p dyn Fn() -> (bool, Option<&'p Level>),
@@ -24,25 +24,25 @@ pub(super) struct Place<'p> {
 }
 
 /// The classification of a name.
-pub(super) enum Judged {
+pub(super) enum Classification {
     /// The state of the name. The second value is true if the path is an index entry.
-    Is(State, bool),
+    Known(State, bool),
     /// The state depends on the content of the directory.
     Descend(Descent),
 }
 
-const NOTHING: Judged = Judged::Is(State::Nothing, false);
+const NOTHING: Classification = Classification::Known(State::Nothing, false);
 
 impl Walk<'_> {
-    /// Classifies `path` in the directory `place`. `known` is the result of the index lookup, if it
-    /// was already done. A directory's path gets a slash at the end.
-    pub(super) fn judge(
+    /// Classifies `path` in the directory `parent`. `known` is the result of the index lookup, if
+    /// it was already done. A directory's path gets a slash at the end.
+    pub(super) fn classify(
         &self,
         path: &mut BString,
         file_type: FileType,
-        place: &Place<'_>,
+        parent: &ParentDirectory<'_>,
         known: Option<Known>,
-    ) -> Judged {
+    ) -> Classification {
         let name = path.rfind_byte(b'/').map_or(path.as_bstr(), |slash| path[slash + 1..].as_bstr());
         let folds = self.tracked.folds_case();
         if name == ".git"
@@ -52,34 +52,40 @@ impl Walk<'_> {
             return NOTHING;
         }
         let is_dir = file_type == FileType::Directory;
-        let look = || self.tracked.look(path.as_bstr(), is_dir, place.within, &mut 0);
+        let look = || self.tracked.look(path.as_bstr(), is_dir, parent.within, &mut 0);
         let known = known.unwrap_or_else(look);
         if known.entry && !is_dir {
             return NOTHING;
         }
         if let (true, Below::Entries(within)) = (is_dir, &known.below)
-            && (place.are_unread)()
+            && (parent.are_unread)()
         {
             path.push(b'/');
-            let (manner, within) = (Manner::Enter, within.clone());
-            let fate = Fate::Unknown;
-            return Judged::Descend(Descent { manner, fate, nested: None, within, entry: known.entry });
+            let (purpose, within) = (ReadPurpose::Report, within.clone());
+            let ignore_state = IgnoreState::Unknown;
+            return Classification::Descend(Descent {
+                purpose,
+                ignore_state,
+                nested: None,
+                within,
+                entry: known.entry,
+            });
         }
-        let (all, level) = (place.rules)();
+        let (all, level) = (parent.rules)();
         let ignored = all || self.is_ignored(level, path.as_bstr(), is_dir);
         if ignored && self.options.ignored == Ignored::Left {
-            return Judged::Is(State::Ignored, known.entry);
+            return Classification::Known(State::Ignored, known.entry);
         }
         if ignored && self.options.ignored == Ignored::Named {
             let is_told = !known.entry && self.pathspecs.name(path.as_bstr());
-            return Judged::Is(if is_told { State::Ignored } else { State::Nothing }, known.entry);
+            return Classification::Known(if is_told { State::Ignored } else { State::Nothing }, known.entry);
         }
         match file_type {
             FileType::Other => NOTHING,
             FileType::File | FileType::Symlink => match (self.is_meant(path.as_bstr()), ignored) {
                 (false, _) => NOTHING,
-                (true, true) => Judged::Is(State::Ignored, false),
-                (true, false) => Judged::Is(State::Untracked, false),
+                (true, true) => Classification::Known(State::Ignored, false),
+                (true, false) => Classification::Known(State::Untracked, false),
             },
             FileType::Directory => {
                 path.push(b'/');
@@ -88,13 +94,14 @@ impl Walk<'_> {
         }
     }
 
-    fn directory(&self, path: &BString, ignored: bool, entry: bool, below: Below) -> Judged {
+    fn directory(&self, path: &BString, ignored: bool, entry: bool, below: Below) -> Classification {
         let options = self.options;
-        let fate = if ignored { Fate::Ignored } else { Fate::Kept };
-        let descend =
-            |manner, nested, within| Judged::Descend(Descent { manner, fate, nested, within, entry });
+        let ignore_state = if ignored { IgnoreState::Ignored } else { IgnoreState::NotIgnored };
+        let descend = |purpose, nested, within| {
+            Classification::Descend(Descent { purpose, ignore_state, nested, within, entry })
+        };
         match below {
-            Below::Entries(within) => return descend(Manner::Enter, None, within),
+            Below::Entries(within) => return descend(ReadPurpose::Report, None, within),
             Below::Submodule => return NOTHING,
             Below::Nothing => {}
         }
@@ -112,10 +119,10 @@ impl Walk<'_> {
             if ignored && options.ignored.is_matching() {
                 return self.unless_nested(path, nested, itself, entry);
             }
-            return descend(Manner::Enter, Some(nested), 0..0);
+            return descend(ReadPurpose::Report, Some(nested), 0..0);
         }
         if reach == Reach::Below {
-            return descend(Manner::Enter, Some(nested), 0..0);
+            return descend(ReadPurpose::Report, Some(nested), 0..0);
         }
         let hides_empty = options.directories == Directories::WholeUnlessEmpty;
         if ignored && (!hides_empty || options.ignored.is_matching()) {
@@ -124,11 +131,11 @@ impl Walk<'_> {
         if !ignored && options.ignored == Ignored::Left && !hides_empty {
             return self.unless_nested(path, nested, itself, entry);
         }
-        descend(Manner::Judge, Some(nested), 0..0)
+        descend(ReadPurpose::Classify, Some(nested), 0..0)
     }
 
-    fn unless_nested(&self, path: &BString, nested: State, itself: State, entry: bool) -> Judged {
+    fn unless_nested(&self, path: &BString, nested: State, itself: State, entry: bool) -> Classification {
         let is_nested = nested != itself && self.is_nested(path.as_bstr());
-        Judged::Is(if is_nested { nested } else { itself }, entry)
+        Classification::Known(if is_nested { nested } else { itself }, entry)
     }
 }

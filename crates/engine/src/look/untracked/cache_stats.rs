@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The statistics of a finished walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Upkeep {
+pub struct CacheStats {
     /// Directories without a record (Git's `node-creation`).
     pub created: usize,
     /// Ignore files that differ from the record (`gitignore-invalidation`).
@@ -36,7 +36,7 @@ pub(super) struct Counts {
 
 /// The old record of a directory that has to be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Was {
+pub(super) enum OldRecord {
     /// There was no record.
     New,
     /// The record was marked as invalid.
@@ -48,12 +48,12 @@ pub(super) enum Was {
 }
 
 impl Counts {
-    pub(super) fn listed(&self, was: Was) {
+    pub(super) fn listed(&self, old_record: OldRecord) {
         self.listed.fetch_add(1, Relaxed);
-        match was {
-            Was::New => self.created.fetch_add(1, Relaxed),
-            Was::Valid => self.invalidated.fetch_add(1, Relaxed),
-            Was::Invalid | Was::OtherRules => 0,
+        match old_record {
+            OldRecord::New => self.created.fetch_add(1, Relaxed),
+            OldRecord::Valid => self.invalidated.fetch_add(1, Relaxed),
+            OldRecord::Invalid | OldRecord::OtherRules => 0,
         };
     }
 
@@ -73,8 +73,8 @@ impl Counts {
         self.names_taken.fetch_add(directories - 1, Relaxed);
     }
 
-    pub(super) fn get(&self) -> Upkeep {
-        Upkeep {
+    pub(super) fn get(&self) -> CacheStats {
+        CacheStats {
             created: self.created.load(Relaxed),
             rules_changed: self.rules_changed.load(Relaxed),
             invalidated: self.invalidated.load(Relaxed),
