@@ -17,7 +17,7 @@ mod trees;
 mod unchanged;
 mod unstaged;
 
-pub use crate::look::submodules::Dirt;
+pub use crate::look::submodules::SubmoduleChanges;
 use bstr::BString;
 pub use collapse::{Collapsed, Depth};
 use format::{Mode, ObjectId, index::Index};
@@ -97,7 +97,7 @@ pub struct Pair {
     /// The new side, if it exists. For an unmerged path: the worktree file, if it was compared.
     pub new: Option<Side>,
     /// The changes of a submodule in the worktree.
-    pub dirt: Dirt,
+    pub submodule_changes: SubmoduleChanges,
 }
 
 /// The score of two equal sides. Git prints scores as percentages.
@@ -109,7 +109,9 @@ impl Pair {
     pub fn reversed(self) -> Pair {
         match self.status {
             Status::Unmerged => self,
-            _ => Pair { dirt: self.dirt, ..Pair::new(self.path, self.new, self.old) },
+            _ => {
+                Pair { submodule_changes: self.submodule_changes, ..Pair::new(self.path, self.new, self.old) }
+            }
         }
     }
 
@@ -122,20 +124,32 @@ impl Pair {
             (Some(old), Some(new)) if same_type(old.mode, new.mode) => Status::Modified,
             _ => Status::TypeChanged,
         };
-        Pair { status, score: 0, is_half: false, source: None, path, old, new, dirt: Dirt::default() }
+        Pair {
+            status,
+            score: 0,
+            is_half: false,
+            source: None,
+            path,
+            old,
+            new,
+            submodule_changes: SubmoduleChanges::default(),
+        }
     }
 
     /// Returns true if the sides are known to be equal.
     pub fn is_unchanged(&self) -> bool {
         let is_named = self.old.is_some_and(|side| side.oid.is_some());
         let has_status = matches!(self.status, Status::Modified | Status::Unknown);
-        has_status && is_named && self.old == self.new && self.dirt == Dirt::default()
+        has_status
+            && is_named
+            && self.old == self.new
+            && self.submodule_changes == SubmoduleChanges::default()
     }
 
     /// Creates the pair of an unmerged path.
     pub fn unmerged(path: BString, new: Option<Side>) -> Pair {
-        let (status, dirt) = (Status::Unmerged, Dirt::default());
-        Pair { status, score: 0, is_half: false, source: None, path, old: None, new, dirt }
+        let (status, submodule_changes) = (Status::Unmerged, SubmoduleChanges::default());
+        Pair { status, score: 0, is_half: false, source: None, path, old: None, new, submodule_changes }
     }
 }
 

@@ -153,7 +153,13 @@ fn evaluate(
         both.push(sides.map(|(path, side, may_be_dirty)| {
             let side = side?;
             let in_worktree = side.oid.is_none_or(|oid| haystack.hashed.contains(&(path.clone(), oid)));
-            Some(File::for_content(at, path, side, in_worktree, may_be_dirty && pair.dirt.is_within()))
+            Some(File::for_content(
+                at,
+                path,
+                side,
+                in_worktree,
+                may_be_dirty && pair.submodule_changes.is_within(),
+            ))
         }));
         positions.push(at);
     }

@@ -17,7 +17,7 @@ use sys::{
     profile::{self, Phase},
 };
 
-use super::{Collapsed, Dirt, Pair, Side, Status, Unchanged, unstaged::with_checked_out_commit};
+use super::{Collapsed, Pair, Side, Status, SubmoduleChanges, Unchanged, unstaged::with_checked_out_commit};
 use crate::look::{
     LookError,
     pathspec::{Pathspecs, Seen},
@@ -232,8 +232,8 @@ impl Comparison<'_> {
         // Both collections are empty in a comparison with the index: skip the lookups.
         let change = if self.changes.is_empty() { None } else { self.changes.remove(path.as_bstr()) };
         let is_unreadable = !self.unreadable.is_empty() && self.unreadable.remove(path.as_bstr());
-        let (new, dirt) = match (slot, self.against) {
-            (Slot::Nothing, _) => (None, Dirt::default()),
+        let (new, submodule_changes) = match (slot, self.against) {
+            (Slot::Nothing, _) => (None, SubmoduleChanges::default()),
             (Slot::Unmerged(_), Against::Index { .. }) => {
                 self.pairs.push(Pair { old, ..Pair::unmerged(path, None) });
                 return Ok(());
@@ -242,40 +242,42 @@ impl Comparison<'_> {
                 let entry = &self.index.entry(at);
                 let is_hidden = intended == IntentToAdd::Hidden && entry.flags.contains(Flags::INTENT_TO_ADD);
                 let side = Side { mode: entry.mode, oid: Some(entry.oid) };
-                ((!is_hidden).then_some(side), Dirt::default())
+                ((!is_hidden).then_some(side), SubmoduleChanges::default())
             }
             (Slot::Merged(at) | Slot::Unmerged(at), Against::Worktree { missing, changes_within, .. }) => {
                 let entry = &self.index.entry(at);
                 let indexed = Side { mode: entry.mode, oid: Some(entry.oid) };
                 match change {
-                    _ if is_unreadable => (None, Dirt::default()),
+                    _ if is_unreadable => (None, SubmoduleChanges::default()),
                     // The status of a fully ignored submodule reports no change, so its directory
                     // is checked here.
-                    None if missing == Missing::Deleted && !self.is_there(entry) => (None, Dirt::default()),
-                    None => (Some(indexed), Dirt::default()),
+                    None if missing == Missing::Deleted && !self.is_there(entry) => {
+                        (None, SubmoduleChanges::default())
+                    }
+                    None => (Some(indexed), SubmoduleChanges::default()),
                     Some(Pair { new: Some(_), .. })
                         if entry.stage != Stage::Normal && self.is_ignored(entry)? =>
                     {
-                        (Some(indexed), Dirt::default())
+                        (Some(indexed), SubmoduleChanges::default())
                     }
                     Some(Pair { new: Some(file), .. })
                         if entry.stage != Stage::Normal
                             && entry.mode.is_gitlink()
                             && file.mode.is_gitlink() =>
                     {
-                        let (side, dirt) = self.submodule_side(entry, changes_within)?;
-                        (Some(side), dirt)
+                        let (side, submodule_changes) = self.submodule_side(entry, changes_within)?;
+                        (Some(side), submodule_changes)
                     }
                     Some(change) => {
                         let indexed = (missing == Missing::AsIndexed).then_some(indexed);
-                        (with_checked_out_commit(change, entry.oid).or(indexed), change.dirt)
+                        (with_checked_out_commit(change, entry.oid).or(indexed), change.submodule_changes)
                     }
                 }
             }
         };
         let is_listed = self.unchanged == Unchanged::Listed && old.is_some();
-        if is_listed || old != new || dirt != Dirt::default() {
-            self.pairs.push(Pair { dirt, ..Pair::new(path, old, new) });
+        if is_listed || old != new || submodule_changes != SubmoduleChanges::default() {
+            self.pairs.push(Pair { submodule_changes, ..Pair::new(path, old, new) });
         }
         Ok(())
     }
@@ -300,10 +302,13 @@ impl Comparison<'_> {
         &self,
         entry: &Entry,
         changes_within: ChangesWithin,
-    ) -> Result<(Side, Dirt), LookError> {
+    ) -> Result<(Side, SubmoduleChanges), LookError> {
         let ignore = self.submodule_ignore.policy(self.index, self.submodules, self.index.path(entry))?;
-        let dirt = self.submodules.dirt(self.index, entry, ignore, changes_within)?;
-        Ok((Side { mode: entry.mode, oid: (!dirt.commit).then_some(entry.oid) }, dirt))
+        let submodule_changes = self.submodules.changes(self.index, entry, ignore, changes_within)?;
+        Ok((
+            Side { mode: entry.mode, oid: (!submodule_changes.commit).then_some(entry.oid) },
+            submodule_changes,
+        ))
     }
 
     /// Adds the pairs of entries that equal the tree's entries but whose files differ.
@@ -321,7 +326,7 @@ impl Comparison<'_> {
             if change.new.is_some() || missing == Missing::Deleted {
                 let old = Some(Side { mode: entry.mode, oid: Some(entry.oid) });
                 let pair = Pair::new(path.to_owned(), old, with_checked_out_commit(change, entry.oid));
-                self.pairs.push(Pair { dirt: change.dirt, ..pair });
+                self.pairs.push(Pair { submodule_changes: change.submodule_changes, ..pair });
             }
         }
     }

@@ -30,7 +30,10 @@ pub fn unstaged(index: &Index, changes: Vec<Pair>, intended: IntentToAdd) -> Vec
 /// object name.
 pub(super) fn with_checked_out_commit(change: &Pair, oid: ObjectId) -> Option<Side> {
     change.new.map(|side| match side.oid {
-        None if side.mode.is_gitlink() && change.dirt.is_within() && !change.dirt.commit => {
+        None if side.mode.is_gitlink()
+            && change.submodule_changes.is_within()
+            && !change.submodule_changes.commit =>
+        {
             Side { oid: Some(oid), ..side }
         }
         _ => side,

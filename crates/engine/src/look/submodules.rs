@@ -32,7 +32,7 @@ pub(crate) fn head(repo: &Repository, path: &BStr) -> Option<ObjectId> {
 
 /// The kinds of changes in a submodule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dirt {
+pub struct SubmoduleChanges {
     /// A commit other than the recorded one is checked out.
     pub commit: bool,
     /// Tracked files within are modified.
@@ -41,7 +41,7 @@ pub struct Dirt {
     pub untracked: bool,
 }
 
-impl Dirt {
+impl SubmoduleChanges {
     /// Returns true if files within are modified or untracked.
     pub fn is_within(self) -> bool {
         self.modified || self.untracked
@@ -51,7 +51,7 @@ impl Dirt {
 /// Finds the changes within a submodule, given its repository. If the second argument is true,
 /// untracked files are ignored. [`crate::status`] implements it, because this module cannot import
 /// it.
-pub type ChangesWithin = fn(&Repository, bool) -> Result<Dirt, LookError>;
+pub type ChangesWithin = fn(&Repository, bool) -> Result<SubmoduleChanges, LookError>;
 
 /// The submodules of one index and its worktree.
 pub(crate) struct Submodules<'a> {
@@ -108,32 +108,32 @@ impl<'a> Submodules<'a> {
 
     /// Finds the changes of the submodule of `entry`, whose directory exists, except those that
     /// `ignore` excludes.
-    pub(crate) fn dirt(
+    pub(crate) fn changes(
         &self,
         index: &Index,
         entry: &Entry,
         ignore: Ignore,
         changes_within: ChangesWithin,
-    ) -> Result<Dirt, LookError> {
+    ) -> Result<SubmoduleChanges, LookError> {
         if ignore == Ignore::All {
-            return Ok(Dirt::default());
+            return Ok(SubmoduleChanges::default());
         }
         let path = index.path(entry);
         let trusted = entry.flags.contains(Flags::ASSUME_VALID);
         let commit = !trusted && head(self.repo, path).is_some_and(|head| head != entry.oid);
         if ignore == Ignore::Dirty {
-            return Ok(Dirt { commit, ..Dirt::default() });
+            return Ok(SubmoduleChanges { commit, ..SubmoduleChanges::default() });
         }
         if !self.repo.has_submodule(path)? {
-            return Ok(Dirt { commit, ..Dirt::default() });
+            return Ok(SubmoduleChanges { commit, ..SubmoduleChanges::default() });
         }
         let within = |source| LookError::Submodule { path: path.to_owned(), source: Box::new(source) };
         let submodule = self.repo.submodule(path).map_err(|error| within(error.into()))?;
         let within = match submodule {
             Some(submodule) => changes_within(&submodule, ignore == Ignore::Untracked).map_err(within)?,
-            None => Dirt::default(),
+            None => SubmoduleChanges::default(),
         };
-        Ok(Dirt { commit, ..within })
+        Ok(SubmoduleChanges { commit, ..within })
     }
 }
 

@@ -4,7 +4,7 @@
 //! the index.
 
 pub mod adopt;
-mod dirt;
+mod change_kinds;
 pub mod files;
 
 use std::{
@@ -27,7 +27,7 @@ use sys::{
 pub use crate::look::scan::workers;
 use crate::{
     crew::{self, Deferred, Meter, Tuning, Workers},
-    diff::{Dirt, Missing, Pair, Side, SubmoduleIgnore},
+    diff::{Missing, Pair, Side, SubmoduleChanges, SubmoduleIgnore},
     look::{
         LookError,
         content::{self, LazyConverter},
@@ -39,8 +39,8 @@ use crate::{
         untracked::{self, Excludes, Found},
     },
 };
-pub use dirt::changes_within;
-pub(crate) use dirt::{CountedChanges, dirt};
+pub use change_kinds::changes_within;
+pub(crate) use change_kinds::{CountedChanges, change_kinds};
 
 /// The options of a status.
 pub struct Options<'a> {
@@ -346,10 +346,10 @@ impl Classifier<'_> {
                     self.submodules.ignore(self.index, path)?
                 }
             };
-            let dirt = match (is_directory, stat) {
+            let submodule_changes = match (is_directory, stat) {
                 _ if ignore == Ignore::All => return Ok(None),
                 (true, _) if is_intent_to_add => return Ok(Some(Pair::new(path.to_owned(), None, new))),
-                (true, _) => self.submodules.dirt(self.index, entry, ignore, changes_within)?,
+                (true, _) => self.submodules.changes(self.index, entry, ignore, changes_within)?,
                 (_, Some(stat))
                     if compares && ignore != Ignore::Dirty && stat.file_type == FileType::Symlink =>
                 {
@@ -357,9 +357,9 @@ impl Classifier<'_> {
                 }
                 (false, _) => return Ok(Some(Pair::new(path.to_owned(), old, new))),
             };
-            return Ok((dirt != Dirt::default()).then(|| {
+            return Ok((submodule_changes != SubmoduleChanges::default()).then(|| {
                 let new = Some(Side { mode: Mode::GITLINK, oid: None });
-                Pair { dirt, ..Pair::new(path.to_owned(), old, new) }
+                Pair { submodule_changes, ..Pair::new(path.to_owned(), old, new) }
             }));
         }
         // An intent-to-add entry is a new file, or has no file.

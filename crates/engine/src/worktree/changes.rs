@@ -26,5 +26,5 @@ pub fn any(
 ) -> Result<bool, LookError> {
     let counted =
         status::CountedChanges { submodules: Some(Ignore::None), untracked: untracked == Untracked::Counts };
-    Ok(status::dirt(repo, worktree, index, head, &counted)?.is_within())
+    Ok(status::change_kinds(repo, worktree, index, head, &counted)?.is_within())
 }

@@ -12,7 +12,7 @@ use bstr::{BString, ByteSlice as _};
 use engine::{
     checkout::Workers,
     crew::Deferred,
-    diff::{self, Collapsed, Dirt, Pair, Status, SubmoduleIgnore, renames},
+    diff::{self, Collapsed, Pair, Status, SubmoduleChanges, SubmoduleIgnore, renames},
     pathspec::Pathspecs,
     sparse::{self, Purpose},
     status::{self, Touched},
@@ -64,7 +64,7 @@ pub(super) struct Change {
     pub(super) stages: Option<Box<Sides>>,
     pub(super) rename: Option<Box<Rename>>,
     /// The state of a submodule.
-    pub(super) dirt: Dirt,
+    pub(super) submodule_changes: SubmoduleChanges,
 }
 
 /// The entries of base, ours and theirs.
@@ -131,10 +131,10 @@ impl Change {
         if let Some(new) = pair.new {
             self.worktree_mode = Some(new.mode);
             if new.mode.is_gitlink() {
-                self.dirt = pair.dirt;
+                self.submodule_changes = pair.submodule_changes;
                 // For Git, a repository that replaces another type of file has a changed commit; a
                 // repository in an unoccupied place has one if the content was compared.
-                self.dirt.commit |= match pair.status {
+                self.submodule_changes.commit |= match pair.status {
                     Status::TypeChanged => true,
                     Status::Added | Status::Unmerged => new.oid.is_some(),
                     _ => false,

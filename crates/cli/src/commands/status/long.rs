@@ -236,7 +236,7 @@ impl StatusReport<'_> {
         };
         self.hint(lines, &format!("use \"{add} <file>...\" to update what will be committed"));
         self.hint(lines, "use \"git restore <file>...\" to discard changes in working directory");
-        if changes.iter().any(|(_, it, _)| it.dirt.modified || it.dirt.untracked) {
+        if changes.iter().any(|(_, it, _)| it.submodule_changes.modified || it.submodule_changes.untracked) {
             self.hint(lines, "commit or discard the untracked or modified content in submodules");
         }
         for (path, change, status) in changes {
@@ -264,14 +264,14 @@ impl StatusReport<'_> {
         lines.begin(HEADER, "\t");
         let path = self.path(path, Blanks::Plain);
         lines.more(Some(slot), text!(format!("{what:WIDTH$}"), source, path));
-        let dirt = [
-            (change.dirt.commit, "new commits"),
-            (change.dirt.modified, "modified content"),
-            (change.dirt.untracked, "untracked content"),
+        let kinds = [
+            (change.submodule_changes.commit, "new commits"),
+            (change.submodule_changes.modified, "modified content"),
+            (change.submodule_changes.untracked, "untracked content"),
         ];
-        let dirt: Vec<&str> = dirt.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
-        if slot == Slot::Changed && !dirt.is_empty() {
-            lines.more(HEADER, format!(" ({})", dirt.join(", ")));
+        let kinds: Vec<&str> = kinds.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
+        if slot == Slot::Changed && !kinds.is_empty() {
+            lines.more(HEADER, format!(" ({})", kinds.join(", ")));
         }
         lines.raw("\n");
     }

@@ -113,6 +113,13 @@ fn submodule(modes: &[Option<Mode>], change: &Change) -> String {
         return "N...".to_owned();
     }
     let mark = |is: bool, letter: char| if is { letter } else { '.' };
-    let dirt = change.dirt;
-    ['S', mark(dirt.commit, 'C'), mark(dirt.modified, 'M'), mark(dirt.untracked, 'U')].iter().collect()
+    let submodule_changes = change.submodule_changes;
+    [
+        'S',
+        mark(submodule_changes.commit, 'C'),
+        mark(submodule_changes.modified, 'M'),
+        mark(submodule_changes.untracked, 'U'),
+    ]
+    .iter()
+    .collect()
 }

@@ -2,7 +2,7 @@
 //! with paths from the root.
 
 use bstr::{BStr, ByteSlice as _};
-use engine::diff::{Dirt, Status};
+use engine::diff::{Status, SubmoduleChanges};
 
 use super::{
     Change, Format,
@@ -40,7 +40,10 @@ impl StatusReport<'_> {
             None => out.push(b' '),
         };
         letter(Slot::Updated, change.index.map(Status::letter));
-        letter(Slot::Changed, change.worktree.map(|status| self.worktree_letter(status, change.dirt)));
+        letter(
+            Slot::Changed,
+            change.worktree.map(|status| self.worktree_letter(status, change.submodule_changes)),
+        );
         let path = self.path(path, Blanks::Quoted);
         let line = match &change.rename {
             None => text!(" ", path, self.end()),
@@ -56,12 +59,12 @@ impl StatusReport<'_> {
     }
 
     /// Returns the letter; in the short format, a submodule's letter shows the kind of its changes.
-    fn worktree_letter(&self, status: Status, dirt: Dirt) -> u8 {
-        match dirt {
+    fn worktree_letter(&self, status: Status, submodule_changes: SubmoduleChanges) -> u8 {
+        match submodule_changes {
             _ if self.request.format != Format::Short => status.letter(),
-            Dirt { commit: true, .. } => b'M',
-            Dirt { modified: true, .. } => b'm',
-            Dirt { untracked: true, .. } => b'?',
+            SubmoduleChanges { commit: true, .. } => b'M',
+            SubmoduleChanges { modified: true, .. } => b'm',
+            SubmoduleChanges { untracked: true, .. } => b'?',
             _ => status.letter(),
         }
     }

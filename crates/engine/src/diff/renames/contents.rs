@@ -64,7 +64,7 @@ impl File {
     /// Creates a side of the pair with number `at`.
     pub(in crate::diff) fn new(at: usize, pair: &Pair, side: Side) -> File {
         let location = if side.oid.is_some() { Location::Objects } else { Location::Worktree };
-        let (path, is_dirty_within) = (pair.path.clone(), pair.dirt.is_within());
+        let (path, is_dirty_within) = (pair.path.clone(), pair.submodule_changes.is_within());
         File { pair: at, path, side, location, is_dirty_within, size: None, spans: None }
     }
 
@@ -293,10 +293,10 @@ impl Worker<'_> {
     /// contains no commit.
     fn content(&mut self, file: &File) -> Result<Option<&[u8]>, LookError> {
         if file.side.mode.is_gitlink() {
-            let dirt = if file.is_dirty_within { "-dirty" } else { "" };
+            let suffix = if file.is_dirty_within { "-dirty" } else { "" };
             let known = file.side.oid.filter(|_| file.location == Location::Objects);
             let commit = known.unwrap_or(ObjectId::null(self.kind));
-            self.buffers.converted = format!("Subproject commit {commit}{dirt}\n").into_bytes();
+            self.buffers.converted = format!("Subproject commit {commit}{suffix}\n").into_bytes();
             return Ok(Some(&self.buffers.converted));
         }
         match (file.location, file.side.oid, &mut self.worktree) {

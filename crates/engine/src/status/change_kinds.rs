@@ -10,7 +10,7 @@ use sys::Dir;
 
 use super::{Options, examine};
 use crate::{
-    diff::{self, Dirt, SubmoduleIgnore},
+    diff::{self, SubmoduleChanges, SubmoduleIgnore},
     look::{LookError, pathspec::Pathspecs, sparse, untracked},
 };
 
@@ -26,13 +26,13 @@ pub(crate) struct CountedChanges {
 /// Returns the kinds of changes in the worktree `root` of `repo`. `index` is its index, `head` the
 /// commit of its HEAD. Untracked files within nested submodules count as untracked files. The first
 /// path that cannot be examined is an error, because it may have changed.
-pub(crate) fn dirt(
+pub(crate) fn change_kinds(
     repo: &Repository,
     root: &Dir,
     index: &Index,
     head: Option<ObjectId>,
     counted: &CountedChanges,
-) -> Result<Dirt, LookError> {
+) -> Result<SubmoduleChanges, LookError> {
     let pathspecs = Pathspecs::default();
     let never = AtomicBool::new(false);
     let options = Options {
@@ -44,18 +44,18 @@ pub(crate) fn dirt(
     if let Some((path, source)) = worktree.unreadable.into_iter().next() {
         return Err(LookError::Examine { path, source });
     }
-    let mut dirt = Dirt::default();
+    let mut found = SubmoduleChanges::default();
     let mut only_within: HashSet<&BStr> = HashSet::new();
     for pair in &worktree.changes {
-        dirt.untracked |= pair.dirt.untracked;
-        match pair.dirt {
-            Dirt { commit: false, modified: false, untracked: true } => {
+        found.untracked |= pair.submodule_changes.untracked;
+        match pair.submodule_changes {
+            SubmoduleChanges { commit: false, modified: false, untracked: true } => {
                 only_within.insert(pair.path.as_ref());
             }
-            _ => dirt.modified = true,
+            _ => found.modified = true,
         }
     }
-    if !dirt.modified {
+    if !found.modified {
         let tree = head.map(|commit| repo.tree_of(commit)).transpose()?;
         let ignore = match tree {
             Some(_) => counted.submodules.unwrap_or(Ignore::Dirty),
@@ -63,16 +63,16 @@ pub(crate) fn dirt(
         };
         let staged = diff::staged(repo, root, index, tree, &pathspecs, Some(ignore), None)?;
         // For such a path Git's output shows only untracked files.
-        dirt.modified = staged.iter().any(|pair| !only_within.contains::<BStr>(pair.path.as_ref()));
+        found.modified = staged.iter().any(|pair| !only_within.contains::<BStr>(pair.path.as_ref()));
     }
-    if counted.untracked && !dirt.untracked {
-        dirt.untracked = untracked::any(repo, root, index)?;
+    if counted.untracked && !found.untracked {
+        found.untracked = untracked::any(repo, root, index)?;
     }
-    Ok(dirt)
+    Ok(found)
 }
 
 /// Returns the kinds of changes that `git status` would find in a submodule.
-pub fn changes_within(repo: &Repository, ignore_untracked: bool) -> Result<Dirt, LookError> {
+pub fn changes_within(repo: &Repository, ignore_untracked: bool) -> Result<SubmoduleChanges, LookError> {
     let top = repo.work_tree().ok_or(LookError::NoWorktree)?;
     let root = Dir::open(top)
         .map_err(|source| LookError::Examine { path: top.display().to_string().into(), source })?;
@@ -80,7 +80,7 @@ pub fn changes_within(repo: &Repository, ignore_untracked: bool) -> Result<Dirt,
     sparse::expand(repo, &mut index)?;
     let head = repo.head()?.oid();
     let untracked = !ignore_untracked && shows_untracked(repo)?;
-    dirt(repo, &root, &index, head, &CountedChanges { submodules: None, untracked })
+    change_kinds(repo, &root, &index, head, &CountedChanges { submodules: None, untracked })
 }
 
 /// Returns the value of `status.showUntrackedFiles`.
