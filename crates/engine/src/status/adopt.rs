@@ -54,11 +54,11 @@ pub struct Report {
 
 /// The treatment of files written in the current second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum RacyPolicy {
     /// Wait for the end of the second, because the index will be written.
     Wait,
     /// Do not wait: the result is only printed.
-    Hurry,
+    DoNotWait,
 }
 
 /// Verifies the files of all entries in the worktree, and records the stat data of matching files
@@ -67,13 +67,13 @@ pub fn adopt(
     repo: &Repository,
     root: &Dir,
     index: &mut Index,
-    patience: Patience,
+    racy_policy: RacyPolicy,
     interrupt: &AtomicBool,
     meter: Option<&Meter>,
 ) -> Result<Report, LookError> {
     let rules = StatRules::of(repo)?;
     let mut report = Report::default();
-    let (examined, notes) = scan_files(root, index, rules, patience, interrupt, meter);
+    let (examined, notes) = scan_files(root, index, rules, racy_policy, interrupt, meter);
     let is_unsure = |note: &Note| {
         let entry = &index.entry(note.at);
         entry.stage == Stage::Normal && matches!(note.verdict, Match::Racy | Match::Touched)
@@ -137,7 +137,7 @@ fn scan_files(
     root: &Dir,
     index: &Index,
     rules: StatRules,
-    patience: Patience,
+    racy_policy: RacyPolicy,
     interrupt: &AtomicBool,
     meter: Option<&Meter>,
 ) -> (usize, Vec<Note>) {
@@ -160,7 +160,7 @@ fn scan_files(
             _ => None,
         });
         let waited_for = newest.filter(|&mtime| mtime <= (began + MAX_WAIT).as_secs()).max();
-        match waited_for.filter(|&mtime| patience == Patience::Wait && mtime >= began.as_secs()) {
+        match waited_for.filter(|&mtime| racy_policy == RacyPolicy::Wait && mtime >= began.as_secs()) {
             None => return (examined, notes),
             Some(mtime) => {
                 let until = Duration::from_secs(mtime + 1) + TICK;

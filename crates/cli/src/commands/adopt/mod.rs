@@ -8,7 +8,7 @@
 use bstr::{BString, ByteSlice as _};
 use engine::{
     checkout::{self, IndexOptions},
-    status::adopt::{self, Patience, Report},
+    status::adopt::{self, RacyPolicy, Report},
 };
 use format::index::{Flags, Index};
 use repo::Repository;
@@ -107,13 +107,13 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     // The monitor's data describe another worktree.
     transaction.index.fsmonitor = None;
     transaction.index.entries_mut().iter_mut().for_each(|entry| entry.flags.remove(Flags::FSMONITOR_VALID));
-    let patience = if request.dry_run { Patience::Hurry } else { Patience::Wait };
+    let racy_policy = if request.dry_run { RacyPolicy::DoNotWait } else { RacyPolicy::Wait };
     let mut index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
     let shows = progress::has_terminal() && !request.quiet;
     let watch = Watch::start(Progress::new("Verifying files", shows, settings.progress_delay), index.len());
     let interrupt = run.interrupt.flag();
     let meter = watch.meter();
-    let report = adopt::adopt(&repo, transaction.worktree(), &mut index, patience, interrupt, meter)?;
+    let report = adopt::adopt(&repo, transaction.worktree(), &mut index, racy_policy, interrupt, meter)?;
     transaction.index = index;
     run.interrupt.check()?;
     watch.finish();
