@@ -31,7 +31,7 @@ use sys::{
 };
 
 use crate::{
-    crew::{self, Meter, Pace, Tuning, Workers},
+    crew::{self, Meter, StepReporter, Tuning, Workers},
     guard::{self, Guard},
     look::{copy_error, handle::Handle},
 };
@@ -155,9 +155,9 @@ pub fn remove(
         doomed.len(),
         jobs,
         listing,
-        |listing, job, jobs, pace| match job {
-            Job::Files(files, top) => run.files(files, &top, pace),
-            Job::Directory(node, from) => run.directory(listing, node, from, jobs, pace),
+        |listing, job, jobs, reporter| match job {
+            Job::Files(files, top) => run.files(files, &top, reporter),
+            Job::Directory(node, from) => run.directory(listing, node, from, jobs, reporter),
         },
     );
     Ok(run.outcomes.into_iter().map(|outcome| outcome.into_inner().unwrap_or_default()).collect())
@@ -255,7 +255,7 @@ impl Run<'_> {
         self.options.interrupt.load(Ordering::Relaxed)
     }
 
-    fn files(&self, files: Range<usize>, top: &Handle, pace: &mut dyn Pace) {
+    fn files(&self, files: Range<usize>, top: &Handle, reporter: &mut dyn StepReporter) {
         let dir = self.doomed[files.start]
             .rfind_byte(b'/')
             .map(|slash| self.doomed[files.start][..slash].as_bstr());
@@ -275,7 +275,7 @@ impl Run<'_> {
                 (Some(Ok(dir)), Act::Remove) => dir.remove_file(name),
                 (Some(Err(error)), Act::Remove) => Err(copy_error(error)),
             });
-            pace.step();
+            reporter.step();
             self.count();
             let outcome = match removed {
                 Ok(()) => Outcome { events: vec![Event::Removed(path.to_owned())], failed: false },
@@ -312,7 +312,7 @@ impl Run<'_> {
         node: Arc<Node>,
         from: Arc<Handle>,
         jobs: &mut Vec<Job>,
-        pace: &mut dyn Pace,
+        reporter: &mut dyn StepReporter,
     ) {
         if self.interrupted() {
             return;
@@ -362,7 +362,7 @@ impl Run<'_> {
             let removed = self
                 .check(below(&node, name.as_bstr()).as_bstr())
                 .and_then(|()| self.remove_file(&dir, name.as_bstr()));
-            pace.step();
+            reporter.step();
             self.count();
             if let Err(error) = removed {
                 node.record_unremoved(

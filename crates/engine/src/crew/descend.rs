@@ -27,7 +27,7 @@ const ALONE: usize = 32;
 const MANY: usize = 1000;
 
 /// Takes reports of a job's progress, and reports whether the crew waits for the disk.
-pub(crate) trait Pace {
+pub(crate) trait StepReporter {
     /// Reports one step, which costs about as much as a stat.
     fn step(&mut self) {
         self.steps(1);
@@ -47,11 +47,12 @@ pub(crate) fn descend<J: Send, S>(
     ahead: usize,
     mut jobs: Vec<J>,
     start: impl Fn(usize) -> S + Sync,
-    work: impl Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
+    work: impl Fn(&mut S, J, &mut Vec<J>, &mut dyn StepReporter) + Sync,
 ) {
     let mut own = start(0);
     if ahead < MANY {
-        let mut alone = Alone { sampler: (workers == Workers::Auto).then(Sampler::start), waits: false };
+        let mut alone =
+            SingleReporter { sampler: (workers == Workers::Auto).then(Sampler::start), waits: false };
         let mut done = 0;
         while let Some(job) = jobs.pop() {
             work(&mut own, job, &mut jobs, &mut alone);
@@ -87,12 +88,12 @@ pub(crate) fn descend<J: Send, S>(
 }
 
 /// The caller while it works alone.
-struct Alone {
+struct SingleReporter {
     sampler: Option<Sampler>,
     waits: bool,
 }
 
-impl Pace for Alone {
+impl StepReporter for SingleReporter {
     fn steps(&mut self, count: usize) {
         let Some(sampler) = &mut self.sampler else { return };
         self.waits |= sampler.count(count).is_some() && sampler.sample() == Some(true);
@@ -129,7 +130,7 @@ impl<J, S, F, G> Pool<'_, J, F, G>
 where
     J: Send,
     F: Fn(usize) -> S + Sync,
-    G: Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
+    G: Fn(&mut S, J, &mut Vec<J>, &mut dyn StepReporter) + Sync,
 {
     fn spawn_worker<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize) {
         let work = move || {
@@ -145,11 +146,15 @@ where
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, number: usize, mut state: S) {
         let _traced = tracing::info_span!("worker", role = self.sizing.role, number).entered();
         let panicked = Unblock(self);
-        let mut pace =
-            Paced { pool: self, scope, sampler: self.sizing.sampler(number), is_caller: number == 0 };
+        let mut reporter = WorkerReporter {
+            pool: self,
+            scope,
+            sampler: self.sizing.sampler(number),
+            is_caller: number == 0,
+        };
         let mut jobs = Vec::new();
         while let Some(job) = jobs.pop().or_else(|| self.take()) {
-            (self.work)(&mut state, job, &mut jobs, &mut pace);
+            (self.work)(&mut state, job, &mut jobs, &mut reporter);
             // The caller stays even if the crew shrinks, so that one worker remains.
             if number >= self.sizing.size().max(1) {
                 self.retire(&mut jobs);
@@ -198,21 +203,21 @@ where
     }
 }
 
-struct Paced<'scope, 'env, 't, J, F, G> {
+struct WorkerReporter<'scope, 'env, 't, J, F, G> {
     pool: &'scope Pool<'t, J, F, G>,
     scope: &'scope Scope<'scope, 'env>,
     sampler: Option<Sampler>,
     is_caller: bool,
 }
 
-impl<J, S, F, G> Pace for Paced<'_, '_, '_, J, F, G>
+impl<J, S, F, G> StepReporter for WorkerReporter<'_, '_, '_, J, F, G>
 where
     J: Send,
     F: Fn(usize) -> S + Sync,
-    G: Fn(&mut S, J, &mut Vec<J>, &mut dyn Pace) + Sync,
+    G: Fn(&mut S, J, &mut Vec<J>, &mut dyn StepReporter) + Sync,
 {
     fn steps(&mut self, count: usize) {
-        let Paced { pool, scope, sampler, is_caller } = self;
+        let WorkerReporter { pool, scope, sampler, is_caller } = self;
         if *is_caller {
             pool.start_signal.yield_cpu_if_late();
         }
@@ -256,10 +261,10 @@ mod tests {
             ahead,
             vec![depth],
             |number| largest.fetch_max(number + 1, Ordering::Relaxed),
-            |_, depth, jobs, pace| {
+            |_, depth, jobs, reporter| {
                 job();
                 done.fetch_add(1, Ordering::Relaxed);
-                pace.step();
+                reporter.step();
                 jobs.extend((depth > 0).then(|| [depth - 1; 2]).into_iter().flatten());
             },
         );

@@ -30,7 +30,7 @@ use std::{
 
 use batch::BatchSize;
 pub use deferred::Deferred;
-pub(crate) use descend::{Pace, descend};
+pub(crate) use descend::{StepReporter, descend};
 pub(crate) use map::map;
 pub use meter::Meter;
 use queue::Queue;

@@ -12,7 +12,7 @@ use sys::{Dir, FileType, Stat, ThreadCwd};
 
 use super::{Note, Part, PathState, Scan};
 use crate::{
-    crew::Pace,
+    crew::StepReporter,
     look::{
         copy_error,
         handle::FAR,
@@ -59,7 +59,7 @@ impl<'a> Scan<'a> {
         worker: &mut ScanWorker<'_>,
         job: Job,
         jobs: &mut Vec<Job>,
-        pace: &mut dyn Pace,
+        reporter: &mut dyn StepReporter,
     ) {
         if self.interrupt.load(Ordering::Relaxed) {
             return;
@@ -67,7 +67,7 @@ impl<'a> Scan<'a> {
         let entries = match job.entries {
             JobEntries::Files(files) => {
                 let left = files.into_iter().filter(|&at| self.is_left(at));
-                return self.look_at(left, job.prefix, &mut || pace.step());
+                return self.look_at(left, job.prefix, &mut || reporter.step());
             }
             JobEntries::All(entries) => entries,
         };
@@ -77,25 +77,26 @@ impl<'a> Scan<'a> {
             Part::File(at) => found.push((0, at)),
             Part::Directory(entries, prefix) => jobs.push(Job { entries: JobEntries::All(entries), prefix }),
         });
-        let thread_cwd = thread_cwd.as_mut().filter(|_| !pace.is_slow());
+        let thread_cwd = thread_cwd.as_mut().filter(|_| !reporter.is_slow());
         let path = self.path_of(entries.start, job.prefix);
         if self.tuning.is_remote() {
             // If the directory is missing, the jobs of its subdirectories find that out.
-            if found.is_empty() && !pace.is_slow() {
+            if found.is_empty() && !reporter.is_slow() {
                 return jobs[first..].reverse();
             }
-        } else if (found.is_empty() || thread_cwd.is_some()) && self.is_directory(path, pace) {
+        } else if (found.is_empty() || thread_cwd.is_some()) && self.is_directory(path, reporter) {
             // The path is a directory without a link in it, so its files may be examined from
             // there. Otherwise, opening the path finds the reason.
             let files = found.iter().map(|&(_, at)| at);
             let is_done = match found.len() {
                 0 => true,
                 1..=MAX_FILES_BY_PATH if path.len() <= FAR => {
-                    self.probe_all(self.root, files, 0, &mut || pace.step());
+                    self.probe_all(self.root, files, 0, &mut || reporter.step());
                     true
                 }
-                _ => thread_cwd
-                    .is_some_and(|thread_cwd| self.probe_from_cwd(thread_cwd, path, files, job.prefix, pace)),
+                _ => thread_cwd.is_some_and(|thread_cwd| {
+                    self.probe_from_cwd(thread_cwd, path, files, job.prefix, reporter)
+                }),
             };
             if is_done {
                 found.clear();
@@ -103,7 +104,7 @@ impl<'a> Scan<'a> {
             }
         }
         let opened = self.open(entries.start, job.prefix);
-        pace.step();
+        reporter.step();
         let dir = match opened {
             Ok(dir) => dir,
             Err(error) => {
@@ -113,20 +114,20 @@ impl<'a> Scan<'a> {
             }
         };
         jobs[first..].reverse();
-        if pace.is_slow() {
+        if reporter.is_slow() {
             self.sort(listing, &jobs[first..], found, &dir, job.prefix);
             jobs.extend(split_off_jobs(found, job.prefix));
         }
-        self.probe_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || pace.step());
+        self.probe_all(&dir, found.drain(..).map(|(_, at)| at), job.prefix, &mut || reporter.step());
     }
 
     /// Returns true if `path` is known to be a directory. The root always is.
-    fn is_directory(&self, path: &[u8], pace: &mut dyn Pace) -> bool {
+    fn is_directory(&self, path: &[u8], reporter: &mut dyn StepReporter) -> bool {
         if path.is_empty() {
             return true;
         }
         let found = self.root.stat_local(path);
-        pace.step();
+        reporter.step();
         found.is_ok_and(|found| found.is_some_and(|stat| stat.file_type == FileType::Directory))
     }
 
@@ -138,7 +139,7 @@ impl<'a> Scan<'a> {
         path: &[u8],
         files: impl Iterator<Item = usize>,
         prefix: usize,
-        pace: &mut dyn Pace,
+        reporter: &mut dyn StepReporter,
     ) -> bool {
         let Ok(here) = thread_cwd.enter(path) else { return false };
         let mut notes = Vec::new();
@@ -151,10 +152,10 @@ impl<'a> Scan<'a> {
             self.record(at, found, &mut notes);
             done += 1;
             if done == FILES_BEFORE_PACE_CHECK {
-                pace.steps(std::mem::take(&mut done));
+                reporter.steps(std::mem::take(&mut done));
             }
         }
-        pace.steps(done);
+        reporter.steps(done);
         drop(here);
         self.store_notes(notes);
         true

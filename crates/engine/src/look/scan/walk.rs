@@ -8,7 +8,7 @@ use sys::{Dir, FileType, ProcessCwd, ThreadCwd};
 
 use super::{Note, Part, PathState, Scan, directory::split_off_jobs};
 use crate::{
-    crew::Pace,
+    crew::StepReporter,
     look::{
         handle::Handle,
         untracked::{Listed, Observer},
@@ -34,7 +34,7 @@ impl Observer for Scan<'_> {
         prefix: usize,
         listed: &Listed<'_>,
         within: &Range<usize>,
-        pace: &mut dyn Pace,
+        reporter: &mut dyn StepReporter,
     ) {
         if !self.any(within) {
             return;
@@ -65,14 +65,14 @@ impl Observer for Scan<'_> {
                 }
             });
         }
-        if pace.is_slow() {
+        if reporter.is_slow() {
             files.sort_unstable();
             let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
             rest.extend(split_off_jobs(&mut files, prefix));
         }
         for (_, at) in files {
             self.probe(dir, at, prefix, &mut notes);
-            pace.step();
+            reporter.step();
         }
         self.store_notes(notes);
     }
@@ -91,10 +91,10 @@ impl Observer for Scan<'_> {
         thread_cwd: Option<&mut ThreadCwd<'_>>,
         path: &BStr,
         within: &Range<usize>,
-        pace: &mut dyn Pace,
+        reporter: &mut dyn StepReporter,
     ) {
         // Slow disks are examined at the end, with listings.
-        if pace.is_slow() || !self.any(within) {
+        if reporter.is_slow() || !self.any(within) {
             return;
         }
         let mut files = Vec::new();
@@ -106,14 +106,14 @@ impl Observer for Scan<'_> {
         let dir = path.strip_suffix(b"/").unwrap_or_default();
         if let Some(thread_cwd) = thread_cwd
             && files.len() > 1
-            && self.probe_from_cwd(thread_cwd, dir, files.iter().copied(), path.len(), pace)
+            && self.probe_from_cwd(thread_cwd, dir, files.iter().copied(), path.len(), reporter)
         {
             return;
         }
         let mut notes = Vec::new();
         for at in files {
             self.probe_below(from, at, &mut notes);
-            pace.step();
+            reporter.step();
         }
         self.store_notes(notes);
     }

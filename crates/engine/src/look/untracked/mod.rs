@@ -43,7 +43,7 @@ use sys::{
 };
 
 use crate::{
-    crew::{self, Meter, Pace, Tuning, Workers},
+    crew::{self, Meter, StepReporter, Tuning, Workers},
     look::{
         handle::Handle,
         ignore::{self, GlobalRules, Level, Rules},
@@ -347,7 +347,7 @@ pub(crate) trait Observer: Sync {
         prefix: usize,
         listed: &Listed<'_>,
         within: &Range<usize>,
-        pace: &mut dyn Pace,
+        reporter: &mut dyn StepReporter,
     );
 
     /// Returns a worker's own working directory, if files should be examined from there.
@@ -361,7 +361,7 @@ pub(crate) trait Observer: Sync {
         thread_cwd: Option<&mut ThreadCwd<'_>>,
         path: &BStr,
         within: &Range<usize>,
-        pace: &mut dyn Pace,
+        reporter: &mut dyn StepReporter,
     );
 
     /// Returns true if the file of the entry at `at`, which is in such a directory, matches by its
@@ -406,8 +406,8 @@ impl Walk<'_> {
                 ahead,
                 jobs,
                 worker,
-                |worker, job, jobs, pace| {
-                    self.look(worker, job, jobs, pace);
+                |worker, job, jobs, reporter| {
+                    self.look(worker, job, jobs, reporter);
                 },
             );
         }

@@ -34,7 +34,7 @@ use super::{
     tree::{Descent, IgnoreState, Job, Node, ReadPurpose, State},
 };
 use crate::{
-    crew::Pace,
+    crew::StepReporter,
     look::{
         content,
         handle::Handle,
@@ -264,7 +264,7 @@ impl Walk<'_> {
         thread_cwd: Option<&mut ThreadCwd<'_>>,
         job: &Job,
         jobs: &mut Vec<Job>,
-        pace: &mut dyn Pace,
+        reporter: &mut dyn StepReporter,
     ) -> LookUp {
         let Job { node, from, lazy_rules, known } = job;
         let known = *known;
@@ -287,13 +287,13 @@ impl Walk<'_> {
             return LookUp::Done;
         }
         // An error is reported when the directory is listed.
-        let look = |pace: &mut dyn Pace| {
+        let look = |reporter: &mut dyn StepReporter| {
             let rest = from.rest(path.strip_suffix(b"/").unwrap_or_default());
             let found = match rest.is_empty() {
                 true => from.dir().stat_self().map(Some),
                 false => from.dir().stat_below(rest),
             };
-            pace.step();
+            reporter.step();
             found.ok().flatten().filter(|stat| stat.file_type == FileType::Directory)
         };
         // With a monitor, valid records need no stat.
@@ -303,7 +303,7 @@ impl Walk<'_> {
             _ => OldRecord::Invalid,
         };
         if record.is_none() || !recorded.watched {
-            stat = look(pace);
+            stat = look(reporter);
             if stat.is_none() {
                 recorded.counts.listed(if record.is_some() { OldRecord::Valid } else { old_record });
                 return LookUp::Listing(None);
@@ -320,13 +320,13 @@ impl Walk<'_> {
                 };
                 self.take(recorded, at, &record, job, &lazy_rules, jobs);
                 if let Some(observer) = self.observer {
-                    observer.unlisted(from, thread_cwd, path, &node.descent().within, pace);
+                    observer.unlisted(from, thread_cwd, path, &node.descent().within, reporter);
                 }
                 return LookUp::Done;
             }
             old_record = if same { OldRecord::OtherRules } else { OldRecord::Valid };
         }
-        let Some(stat) = stat.or_else(|| look(pace)) else {
+        let Some(stat) = stat.or_else(|| look(reporter)) else {
             recorded.counts.listed(old_record);
             return LookUp::Listing(None);
         };

@@ -20,7 +20,7 @@ use super::{
     rules::{DirectoryRules, IgnoreFile, LazyRules},
     tracked::MergedName,
 };
-use crate::{crew::Pace, look::handle::Handle};
+use crate::{crew::StepReporter, look::handle::Handle};
 
 /// The state of a path, like Git's `path_treatment`. The state of a directory is the greatest state
 /// of the paths in it.
@@ -297,13 +297,19 @@ impl Node {
 
 impl Walk<'_> {
     /// Reads a directory, or its record in the cache, and adds a job for each subdirectory to read.
-    pub(super) fn look(&self, worker: &mut Worker<'_>, job: Job, jobs: &mut Vec<Job>, pace: &mut dyn Pace) {
+    pub(super) fn look(
+        &self,
+        worker: &mut Worker<'_>,
+        job: Job,
+        jobs: &mut Vec<Job>,
+        reporter: &mut dyn StepReporter,
+    ) {
         let is_settled = job.node.settled.as_ref().is_some_and(|settled| settled.load(Ordering::Relaxed));
         if !is_settled
             && !self.interrupt.load(Ordering::Relaxed)
-            && let LookUp::Listing(entry) = self.look_up(worker.thread_cwd.as_mut(), &job, jobs, pace)
+            && let LookUp::Listing(entry) = self.look_up(worker.thread_cwd.as_mut(), &job, jobs, reporter)
         {
-            return self.leave(self.look_into(worker, job, entry, jobs, pace));
+            return self.leave(self.look_into(worker, job, entry, jobs, reporter));
         }
         self.leave(job.node);
     }
@@ -315,10 +321,10 @@ impl Walk<'_> {
         job: Job,
         entry: Option<Box<recorded::Entry>>,
         jobs: &mut Vec<Job>,
-        pace: &mut dyn Pace,
+        reporter: &mut dyn StepReporter,
     ) -> Arc<Node> {
         let Job { node, from, lazy_rules: above, .. } = job;
-        let Some(dir) = self.list(worker, &node, &from, entry.as_deref(), pace) else { return node };
+        let Some(dir) = self.list(worker, &node, &from, entry.as_deref(), reporter) else { return node };
         self.directories_read.fetch_add(1, Ordering::Relaxed);
         if let Some(meter) = self.meter {
             meter.add(1);
@@ -344,7 +350,7 @@ impl Walk<'_> {
         if let Some(observer) = self.observer {
             let Worker { names, entries, files, others, .. } = worker;
             let listed = Listed { names, entries, files, others };
-            observer.directory(&dir, node.path.len(), &listed, &node.descent.within, pace);
+            observer.directory(&dir, node.path.len(), &listed, &node.descent.within, reporter);
         }
         node
     }
@@ -357,11 +363,11 @@ impl Walk<'_> {
         node: &Node,
         from: &Handle,
         entry: Option<&recorded::Entry>,
-        pace: &mut dyn Pace,
+        reporter: &mut dyn StepReporter,
     ) -> Option<sys::Dir> {
         let path = node.path.as_bstr();
         let opened = worker.read(from.dir(), from.rest(path.strip_suffix(b"/").unwrap_or_default()));
-        pace.step();
+        reporter.step();
         let nested = || node.descent.nested.filter(|_| self.is_nested(path));
         let dir = match opened {
             Ok(dir) => dir,
