@@ -15,7 +15,7 @@ use engine::{
         backend::Backend,
         base::{Base, Bases, Kind},
         frozen,
-        rebase::{self, Head, Inputs, Journal, Layout, Marks, Staged, View},
+        rebase::{self, Head, Inputs, Journal, Layout, Staged, View, XattrNamespace},
         record::{self, Workspace},
     },
 };
@@ -134,19 +134,19 @@ fn rebase(
     let Goal { repo, settings, source } = &goal;
     let new = maker::add_base(context.run, repo, settings, &bases, commit, kind, patterns.as_ref(), quiet)?;
     let held = new.hold()?;
-    let marks = marks(workspace);
+    let namespace = namespace(workspace);
     let root = Dir::open(&workspace.record.dir).map_err(Failure::cannot_open(&workspace.record.dir))?;
-    let view = RefCell::new(Some(View::read(workspace, &root, marks)?));
+    let view = RefCell::new(Some(View::read(workspace, &root, namespace)?));
     drop(root);
-    let replacement = BaseReplacement { context, goal: &goal, workspace, old, new, view, marks, _held: held };
+    let replacement = BaseReplacement { context, goal: &goal, workspace, old, new, view, namespace, _held: held };
     let wishes = goal.request(request);
     branch::run_with(context.run, repo, settings, wishes, Some(source.clone()), Some(&replacement))
 }
 
-fn marks(workspace: &Workspace) -> Marks {
+fn namespace(workspace: &Workspace) -> XattrNamespace {
     match workspace.record.backend {
-        Backend::OverlayUser => Marks::User,
-        _ => Marks::Trusted,
+        Backend::OverlayUser => XattrNamespace::User,
+        _ => XattrNamespace::Trusted,
     }
 }
 
@@ -159,7 +159,7 @@ struct BaseReplacement<'a> {
     new: Base,
     /// The view of the files before the switch was planned.
     view: RefCell<Option<View>>,
-    marks: Marks,
+    namespace: XattrNamespace,
     /// Keeps the new base from being removed until the record names it.
     _held: File,
 }
@@ -178,7 +178,7 @@ impl WorktreeUpdater for BaseReplacement<'_> {
             staged.abandon()?;
             return Err(failure);
         }
-        match staged.is_current(self.marks) {
+        match staged.is_current(self.namespace) {
             Ok(true) => {}
             other => {
                 staged.abandon()?;
@@ -193,7 +193,7 @@ impl WorktreeUpdater for BaseReplacement<'_> {
         };
         let journal = staged.commit(head, message.to_owned(), fsync)?;
         let admin = self.goal.repo.git_dir();
-        rebase::carry_out(self.workspace, &journal, admin, self.marks, fsync)?;
+        rebase::carry_out(self.workspace, &journal, admin, self.namespace, fsync)?;
         Ok(())
     }
 
@@ -305,7 +305,7 @@ pub(super) fn recover_in(
         Failure::fatal(text!("'", workspace.name.as_bytes(), "' has lost its administrative directory"))
     })?;
     let fsync = &settings.fsync;
-    let moved = rebase::carry_out(workspace, &journal, &admin, marks(workspace), fsync)?;
+    let moved = rebase::carry_out(workspace, &journal, &admin, namespace(workspace), fsync)?;
     ["index", "HEAD"].iter().for_each(|name| record::clear_stale_lock(&admin.join(name)));
     // Open it by its Git directory, because the workspace may not be mounted.
     let repo = Repository::open(&OpenOptions {

@@ -16,7 +16,7 @@ use sys::{by_path, xattr};
 
 use super::{
     Error,
-    walk::{Marks, parent, place},
+    walk::{XattrNamespace, parent, place},
 };
 use crate::workspace::record::{BaseRef, Workspace};
 
@@ -118,14 +118,14 @@ pub fn carry_out(
     workspace: &Workspace,
     journal: &Journal,
     admin: &Path,
-    marks: Marks,
+    namespace: XattrNamespace,
     fsync: &Fsync,
 ) -> Result<Workspace, Error> {
     let (old, new) = (workspace.upper(), new_upper(workspace));
     if is_there(&new)? {
         if is_there(&old)? {
             for path in &journal.moves {
-                move_path(&old, &new, path.as_bstr(), marks)?;
+                move_path(&old, &new, path.as_bstr(), namespace)?;
             }
             let aside = old_upper(workspace);
             by_path::rename(&old, &aside).map_err(|source| Error::io("rename", &old, source))?;
@@ -142,26 +142,26 @@ pub fn carry_out(
 }
 
 /// Moves one path, unless it is already moved.
-fn move_path(old: &Path, new: &Path, path: &BStr, marks: Marks) -> Result<(), Error> {
+fn move_path(old: &Path, new: &Path, path: &BStr, namespace: XattrNamespace) -> Result<(), Error> {
     let (from, to) = (place(old, path), place(new, path));
     match by_path::rename_new(&from, &to) {
         // A path that is already moved is missing in the old upper layer.
         Err(error) if error.kind() == ErrorKind::NotFound && is_there(&to)? => {}
         moved => moved.map_err(|source| Error::io("move", &from, source))?,
     }
-    remove_origins(&to, marks)
+    remove_origins(&to, namespace)
 }
 
 /// Removes the origin attributes of copied-up files, which refer to files of the old base.
 /// overlayfs treats files with the same origin as one file, and the new base may show that file
 /// again.
-fn remove_origins(path: &Path, marks: Marks) -> Result<(), Error> {
+fn remove_origins(path: &Path, namespace: XattrNamespace) -> Result<(), Error> {
     let failed = |source| Error::io("change", path, source);
-    xattr::remove(path, marks.origin()).map_err(failed)?;
+    xattr::remove(path, namespace.origin()).map_err(failed)?;
     let stat = by_path::stat(path).map_err(failed)?;
     if stat.is_some_and(|stat| stat.file_type == sys::FileType::Directory) {
         for (name, _) in by_path::list(path).map_err(failed)? {
-            remove_origins(&path.join(name), marks)?;
+            remove_origins(&path.join(name), namespace)?;
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashSet};
 use bstr::{BStr, BString, ByteSlice as _};
 use format::index::{Edit, Entry, Flags, Index, NewEntry, Stage, Stat};
 
-use super::walk::{Below, Node, Stamp, Upper, parent, ways};
+use super::walk::{Below, Node, Stamp, Upper, ancestors_from_root, parent};
 use crate::checkout::Plan;
 
 /// The inputs of the computation.
@@ -60,7 +60,8 @@ impl Layout {
         layout.keep_old_base(inputs, &steps);
         let moved = set([&layout.moves]);
         let is_left = |dir: &&BString| {
-            !steps.replace(dir.as_bstr()) && !ways(dir.as_bstr()).any(|way| moved.contains(way))
+            !steps.replace(dir.as_bstr())
+                && !ancestors_from_root(dir.as_bstr()).any(|ancestor| moved.contains(ancestor))
         };
         layout.directories = inputs.empty.iter().filter(is_left).cloned().collect();
         layout.hide(inputs, &steps);
@@ -71,7 +72,7 @@ impl Layout {
     fn keep_upper(&mut self, inputs: &Inputs<'_>, steps: &Steps<'_>) {
         let mut whole: HashSet<&BStr> = HashSet::new();
         for (path, node) in inputs.upper.nodes() {
-            if !whole.is_empty() && ways(path).any(|way| whole.contains(way)) {
+            if !whole.is_empty() && ancestors_from_root(path).any(|ancestor| whole.contains(ancestor)) {
                 continue;
             }
             let moves = match node {
@@ -133,17 +134,20 @@ impl Layout {
             let path = inputs.new.path(entry);
             if steps.writes.contains(path) || is_in_view(inputs, path) && !steps.replace(path) {
                 shown.insert(path);
-            } else if !ways(path).any(|way| kept.contains(way)) {
+            } else if !ancestors_from_root(path).any(|ancestor| kept.contains(ancestor)) {
                 absent.push(path);
             }
         }
         let is_used = |dir: &BStr| [&shown, &kept, &left].into_iter().any(|paths| has_within(paths, dir));
         for path in absent {
-            let hidden = self.whiteouts.last().is_some_and(|last| ways(path).any(|way| way == last));
+            let hidden = self
+                .whiteouts
+                .last()
+                .is_some_and(|last| ancestors_from_root(path).any(|ancestor| ancestor == last));
             if hidden {
                 continue;
             }
-            if let Some(top) = ways(path).find(|way| !is_used(way)) {
+            if let Some(top) = ancestors_from_root(path).find(|ancestor| !is_used(ancestor)) {
                 self.whiteouts.push(top.to_owned());
             }
         }
@@ -154,7 +158,9 @@ impl Layout {
     /// layer contains a path.
     pub fn keep_hidden(&mut self, upper: &Upper, is_frozen: &dyn Fn(&BStr) -> bool) {
         let own = set([&self.moves, &self.copies, &self.whiteouts]);
-        let is_hidden = |path: &BStr| ways(path).any(|way| own.contains(way)) || has_within(&own, path);
+        let is_hidden = |path: &BStr| {
+            ancestors_from_root(path).any(|ancestor| own.contains(ancestor)) || has_within(&own, path)
+        };
         let whiteouts = upper.nodes().filter(|(_, node)| *node == Node::Whiteout);
         let kept = whiteouts.filter(|(path, _)| !is_hidden(path) && is_frozen(path));
         let kept: Vec<BString> = kept.map(|(path, _)| path.to_owned()).collect();
@@ -183,7 +189,7 @@ impl Layout {
             let same = wanted.len() == 1
                 && base.len() == 1
                 && unknown(&new.entry(base.start)) == wanted[0]
-                && !ways(path).any(|way| own.contains(way));
+                && !ancestors_from_root(path).any(|ancestor| own.contains(ancestor));
             if !same {
                 edits.push(Edit { path: path.to_owned(), entries: wanted });
             }
@@ -226,7 +232,7 @@ impl<'a> Steps<'a> {
     fn replace(&self, path: &BStr) -> bool {
         self.removals.contains(path)
             || self.leading.contains(path)
-            || ways(path).any(|way| self.writes.contains(way))
+            || ancestors_from_root(path).any(|ancestor| self.writes.contains(ancestor))
     }
 
     /// Returns true if the plan has a step for `dir`, for a path below it, or for a path above it.
@@ -259,12 +265,12 @@ fn has_usual_mode(inputs: &Inputs<'_>, path: &BStr, stamp: Stamp) -> bool {
 fn moves_whole(inputs: &Inputs<'_>, steps: &Steps<'_>, dir: &BStr) -> bool {
     let is_plain = |node: Node| !matches!(node, Node::Whiteout | Node::Directory(Below::Redirected));
     let is_merged = inputs.upper.get(dir) == Some(Node::Directory(Below::Merged));
-    let is_renamed = |way: &BStr| inputs.upper.get(way) == Some(Node::Directory(Below::Redirected));
-    let shows_renamed = || is_merged && ways(dir).any(is_renamed);
+    let is_renamed = |ancestor: &BStr| inputs.upper.get(ancestor) == Some(Node::Directory(Below::Redirected));
+    let shows_renamed = || is_merged && ancestors_from_root(dir).any(is_renamed);
     let shows_base =
         || is_merged && !inputs.upper.hides_children(parent(dir)) && !inputs.old.range_below(dir).is_empty();
     let has = |index: &Index| !index.range_below(dir).is_empty();
-    let is_at_a_file = || ways(dir).any(|way| find(inputs.new, way).is_some());
+    let is_at_a_file = || ancestors_from_root(dir).any(|ancestor| find(inputs.new, ancestor).is_some());
     is_plain(inputs.upper.get(dir).expect("it is a node"))
         && !has(inputs.new)
         && !has(&inputs.plan.index)

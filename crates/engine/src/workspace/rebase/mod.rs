@@ -31,7 +31,7 @@ use std::{
 pub use journal::{Head, Journal, carry_out, conclude, forget};
 pub use layout::{Inputs, Layout};
 pub use stage::{Staged, View};
-pub use walk::{Below, Marks, Node, Stamp, Upper};
+pub use walk::{Below, Node, Stamp, Upper, XattrNamespace};
 
 /// A failure of a rebase.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use sys::{Dir, FileType, by_path};
 use super::{
     Error, Layout,
     journal::{self, Head, Journal, make_directory, make_way},
-    walk::{Below, Marks, Node, Upper, join, place},
+    walk::{Below, Node, Upper, XattrNamespace, join, place},
 };
 use crate::workspace::{
     base::{Base, Monitor},
@@ -34,11 +34,11 @@ const TICK: std::time::Duration = std::time::Duration::from_millis(20);
 
 impl View {
     /// Reads the upper layer of a mounted workspace. `worktree` is the root of the mount.
-    pub fn read(workspace: &Workspace, worktree: &Dir, marks: Marks) -> Result<View, Error> {
-        let mut upper = Upper::read(&workspace.upper(), marks)?;
+    pub fn read(workspace: &Workspace, worktree: &Dir, namespace: XattrNamespace) -> Result<View, Error> {
+        let mut upper = Upper::read(&workspace.upper(), namespace)?;
         if upper.newest().is_some_and(is_now) {
             std::thread::sleep(TICK);
-            upper = Upper::read(&workspace.upper(), marks)?;
+            upper = Upper::read(&workspace.upper(), namespace)?;
         }
         let (mut renamed, mut empty) = (Vec::new(), Vec::new());
         for (path, node) in upper.nodes() {
@@ -119,8 +119,8 @@ impl<'a> Staged<'a> {
 
     /// Returns true if the upper layer has not changed since the switch was planned. The workspace
     /// must not be mounted.
-    pub fn is_current(&self, marks: Marks) -> Result<bool, Error> {
-        Ok(Upper::read(&self.workspace.upper(), marks)? == self.view.upper)
+    pub fn is_current(&self, namespace: XattrNamespace) -> Result<bool, Error> {
+        Ok(Upper::read(&self.workspace.upper(), namespace)? == self.view.upper)
     }
 
     /// Removes everything that was staged.

@@ -14,33 +14,33 @@ use super::Error;
 
 /// The namespace of overlayfs' extended attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marks {
+pub enum XattrNamespace {
     /// `trusted.overlay.*`, which only root can set.
     Trusted,
     /// `user.overlay.*` (mount option `userxattr`).
     User,
 }
 
-impl Marks {
+impl XattrNamespace {
     fn opaque(self) -> &'static CStr {
         match self {
-            Marks::Trusted => c"trusted.overlay.opaque",
-            Marks::User => c"user.overlay.opaque",
+            XattrNamespace::Trusted => c"trusted.overlay.opaque",
+            XattrNamespace::User => c"user.overlay.opaque",
         }
     }
 
     fn redirect(self) -> &'static CStr {
         match self {
-            Marks::Trusted => c"trusted.overlay.redirect",
-            Marks::User => c"user.overlay.redirect",
+            XattrNamespace::Trusted => c"trusted.overlay.redirect",
+            XattrNamespace::User => c"user.overlay.redirect",
         }
     }
 
     /// Returns the attribute that links a copied-up file to the file of the base.
     pub(super) fn origin(self) -> &'static CStr {
         match self {
-            Marks::Trusted => c"trusted.overlay.origin",
-            Marks::User => c"user.overlay.origin",
+            XattrNamespace::Trusted => c"trusted.overlay.origin",
+            XattrNamespace::User => c"user.overlay.origin",
         }
     }
 }
@@ -97,14 +97,20 @@ pub struct Upper {
 
 impl Upper {
     /// Reads the upper layer in the directory `upper`.
-    pub fn read(upper: &Path, marks: Marks) -> Result<Upper, Error> {
+    pub fn read(upper: &Path, namespace: XattrNamespace) -> Result<Upper, Error> {
         let root = Dir::open(upper).map_err(|source| Error::io("open", upper, source))?;
         let mut found = Upper::default();
-        found.add_directory(&root, upper, BStr::new(""), marks)?;
+        found.add_directory(&root, upper, BStr::new(""), namespace)?;
         Ok(found)
     }
 
-    fn add_directory(&mut self, root: &Dir, upper: &Path, dir: &BStr, marks: Marks) -> Result<(), Error> {
+    fn add_directory(
+        &mut self,
+        root: &Dir,
+        upper: &Path,
+        dir: &BStr,
+        namespace: XattrNamespace,
+    ) -> Result<(), Error> {
         let at = place(upper, dir);
         for (name, kind) in by_path::list(&at).map_err(|source| Error::io("read", &at, source))? {
             let path = join(dir, name.as_bytes().as_bstr());
@@ -112,14 +118,14 @@ impl Upper {
             let node = match kind {
                 FileType::Directory => {
                     let has = |name: &CStr| xattr::get_in(root, &path, name).map_err(failed);
-                    let below = match (has(marks.redirect())?, has(marks.opaque())?) {
+                    let below = match (has(namespace.redirect())?, has(namespace.opaque())?) {
                         (Some(_), _) => Below::Redirected,
                         // The value "x" only means that the directory may contain whiteouts stored
                         // as extended attributes.
                         (None, Some(value)) if value == b"y" => Below::Opaque,
                         (None, _) => Below::Merged,
                     };
-                    self.add_directory(root, upper, path.as_bstr(), marks)?;
+                    self.add_directory(root, upper, path.as_bstr(), namespace)?;
                     Node::Directory(below)
                 }
                 FileType::Other if xattr::is_whiteout(root, &path).map_err(failed)? => Node::Whiteout,
@@ -188,7 +194,7 @@ pub(super) fn parent(path: &BStr) -> Option<&BStr> {
 }
 
 /// Iterates over `path` and the directories above it, from the top.
-pub(super) fn ways(path: &BStr) -> impl Iterator<Item = &BStr> {
+pub(super) fn ancestors_from_root(path: &BStr) -> impl Iterator<Item = &BStr> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     ends.chain([path.len()]).map(|end| path[..end].as_bstr())
 }
