@@ -259,7 +259,7 @@ fn present(error: io::Error) -> io::Result<()> {
 
 /// Renames the state of a workspace away from its name, in one step. Returns the new path. If this
 /// process is killed, [`remove_abandoned`] removes it.
-pub fn take_away(workspace: &Workspace) -> Result<PathBuf, Error> {
+pub fn rename_away(workspace: &Workspace) -> Result<PathBuf, Error> {
     let mut name = OsString::from(format!("{TAKEN}{}-", std::process::id()));
     name.push(&workspace.name);
     let (from, to) = (&workspace.state, workspace.state.with_file_name(name));

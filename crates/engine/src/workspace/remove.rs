@@ -53,7 +53,7 @@ pub fn remove(
     if let Some(place) = &record.place {
         discard(trash, place)?;
     }
-    discard(trash, &record::take_away(workspace)?)?;
+    discard(trash, &record::rename_away(workspace)?)?;
     let top = &record.dir;
     let io = |source| Error::Io { path: top.clone(), source };
     match record.backend {

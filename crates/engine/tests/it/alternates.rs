@@ -10,7 +10,7 @@ use std::{
 use bstr::ByteSlice as _;
 use engine::{
     crew::Workers,
-    workspace::base::{Act, AddOptions, Base, Bases, Error, Held, Kind, Owner, Wanted},
+    workspace::base::{Act, AddOptions, Base, Bases, BlobSource, Error, Kind, Owner, Wanted},
 };
 use format::{HashKind, ObjectId};
 use repo::{LazyFetch, OpenOptions, Promised, Repository, objects::Contents};
@@ -117,13 +117,13 @@ fn an_image_of_another_user_takes_its_contents_from_an_alternate() {
     }
 
     // The alternate is not changed from here, and its own `gc` keeps the contents that we need.
-    assert_eq!(ours.gc(SHARED, Act::Do).expect("collected").bytes, 0);
+    assert_eq!(ours.gc(SHARED, Act::Remove).expect("collected").bytes, 0);
     assert!(shared.dir.exists());
-    assert_eq!(theirs.prune(SHARED, Act::Do).expect("pruned").bases, std::slice::from_ref(&shared.name));
+    assert_eq!(theirs.prune(SHARED, Act::Remove).expect("pruned").bases, std::slice::from_ref(&shared.name));
     assert_eq!(flaws(&own, &opened), []);
     assert!(ours.get(&shared.name).is_err());
-    assert_eq!(ours.prune(SHARED, Act::Do).expect("pruned").bases, [own.name]);
-    assert_eq!(theirs.gc(SHARED, Act::Do).expect("collected").generations, [1]);
+    assert_eq!(ours.prune(SHARED, Act::Remove).expect("pruned").bases, [own.name]);
+    assert_eq!(theirs.gc(SHARED, Act::Remove).expect("collected").generations, [1]);
 
     // Contents that no longer exist count as missing.
     fs::remove_dir_all(theirs.dir()).expect("removed");
@@ -165,7 +165,7 @@ impl LazyFetch for Fetcher {
     }
 
     fn contents(&self, place: &repo::Place<'_>) -> Option<Box<dyn Contents>> {
-        Some(Box::new(Held::of(Bases::at(&self.bases), place.hash)))
+        Some(Box::new(BlobSource::of(Bases::at(&self.bases), place.hash)))
     }
 }
 

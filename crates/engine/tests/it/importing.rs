@@ -177,7 +177,7 @@ fn threads_add_and_publish_at_once_and_a_base_needs_no_object() {
     // `gc` takes the lock, so the importer is dropped first.
     drop(importer);
     assert_eq!(base.verify(None, 2).expect("read").unknown, 0);
-    assert_eq!(bases.gc(SHARED, Act::Do).expect("collected").generations, [0_u32; 0]);
+    assert_eq!(bases.gc(SHARED, Act::Remove).expect("collected").generations, [0_u32; 0]);
     assert_eq!(base.verify(None, 2).expect("read").flaws, []);
     assert_eq!(fs::read_dir(bases.dir().join("users")).expect("listed").count(), 2);
 }

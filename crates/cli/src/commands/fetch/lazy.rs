@@ -10,7 +10,7 @@ use std::cell::Cell;
 use bstr::BString;
 use engine::{
     fetch::remote::Remote,
-    workspace::base::{Bases, Held},
+    workspace::base::{Bases, BlobSource},
 };
 use repo::{LazyFetch, OpenOptions, Place, Promised, Repository, objects::Contents};
 
@@ -84,7 +84,7 @@ impl LazyFetch for Fetcher {
     fn contents(&self, place: &Place<'_>) -> Option<Box<dyn Contents>> {
         let configured = (place.setting)("sapwood.basedir");
         let bases = configured.unwrap_or_else(|| place.common.join("sapwood").join("bases"));
-        Some(Box::new(Held::of(Bases::at(&bases), place.hash)))
+        Some(Box::new(BlobSource::of(Bases::at(&bases), place.hash)))
     }
 
     fn fetch(&self, wanted: &Promised<'_>) -> bool {

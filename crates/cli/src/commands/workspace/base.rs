@@ -130,7 +130,7 @@ fn remove(context: &Context<'_>, request: &Request, names: &[BString]) -> Result
 /// workspace uses.
 fn collect(context: &Context<'_>, request: &Request, prune: bool) -> Result<u8, Failure> {
     let bases = context.bases(request.base_dir.as_ref())?;
-    let act = if request.dry_run { Act::Pretend } else { Act::Do };
+    let act = if request.dry_run { Act::DryRun } else { Act::Remove };
     let shared = context.settings.locks.shared;
     let freed = if prune { bases.prune(shared, act)? } else { bases.gc(shared, act)? };
     if request.json {

@@ -138,7 +138,8 @@ fn rebase(
     let root = Dir::open(&workspace.record.dir).map_err(Failure::cannot_open(&workspace.record.dir))?;
     let view = RefCell::new(Some(View::read(workspace, &root, namespace)?));
     drop(root);
-    let replacement = BaseReplacement { context, goal: &goal, workspace, old, new, view, namespace, _held: held };
+    let replacement =
+        BaseReplacement { context, goal: &goal, workspace, old, new, view, namespace, _held: held };
     let wishes = goal.request(request);
     branch::run_with(context.run, repo, settings, wishes, Some(source.clone()), Some(&replacement))
 }

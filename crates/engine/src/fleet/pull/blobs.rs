@@ -17,7 +17,7 @@ use store::objects::{Options, PackOnAdd, StreamError, Transaction};
 use super::super::{Context, Error, records::address};
 use crate::{
     crew::{Workers, parallel},
-    workspace::base::Held,
+    workspace::base::BlobSource,
 };
 
 /// The level of zlib. The contents are in the base as well, so time counts more than room.
@@ -37,7 +37,7 @@ pub(super) fn complete(context: &Context<'_>, commit: ObjectId, index: &Index) -
     if missing.is_empty() {
         return Ok(0);
     }
-    let held = Held::of(context.bases.clone(), index.hash);
+    let blob_source = BlobSource::of(context.bases.clone(), index.hash);
     let transaction = Transaction::new(Options {
         shared: context.locks.shared,
         pack_level: Some(LEVEL),
@@ -50,7 +50,7 @@ pub(super) fn complete(context: &Context<'_>, commit: ObjectId, index: &Index) -
     };
     let batches: Vec<&[Blob]> = missing.chunks(BATCH).collect();
     let mut workers = vec![Vec::new(); parallel::threads(missing.len(), SHARE, most)];
-    let source = Source { context, commit, held: &held, transaction: &transaction };
+    let source = Source { context, commit, blob_source: &blob_source, transaction: &transaction };
     parallel::map(&batches, &mut workers, |content, batch| {
         batch.iter().try_for_each(|blob| {
             context.check_interrupt()?;
@@ -77,7 +77,7 @@ fn missing(context: &Context<'_>, index: &Index) -> Vec<Blob> {
 struct Source<'s> {
     context: &'s Context<'s>,
     commit: ObjectId,
-    held: &'s Held,
+    blob_source: &'s BlobSource,
     transaction: &'s Transaction<'s>,
 }
 
@@ -90,12 +90,12 @@ impl Source<'_> {
             path: path.clone(),
             oid: *oid,
         };
-        let size = self.held.size(oid).ok_or_else(absent)?;
+        let size = self.blob_source.size(oid).ok_or_else(absent)?;
         if size > LARGE {
             return self.stream(oid, size).unwrap_or_else(|| Err(absent()));
         }
         content.clear();
-        let read = self.held.read(oid, &mut |piece| {
+        let read = self.blob_source.read(oid, &mut |piece| {
             content.extend_from_slice(piece);
             Ok(())
         });
@@ -110,7 +110,7 @@ impl Source<'_> {
 
     /// Returns `None` if the content is not here.
     fn stream(&self, oid: &ObjectId, size: u64) -> Option<Result<(), Error>> {
-        let (path, offset) = self.held.place(oid)?;
+        let (path, offset) = self.blob_source.place(oid)?;
         let failed = |source| Error::Io { action: "read", path: path.clone(), source };
         let opened = sys::by_path::open(&path).and_then(|mut file| {
             file.seek(SeekFrom::Start(offset))?;

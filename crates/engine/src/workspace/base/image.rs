@@ -20,7 +20,7 @@ use super::{
     append::Appender,
     blobs::{BLOCK_BITS, BlobFile},
     contents::{self, Found},
-    primed, tree,
+    tree, untracked_cache,
 };
 use crate::look::protect;
 
@@ -84,7 +84,7 @@ pub(super) fn build(
     }
     let dirs: HashMap<BString, write::Node> = made.all.into_iter().collect();
     let stat_of_dir = |dir: &BStr| dirs.get(dir).map_or_else(Stat::default, |&node| stat(node));
-    primed::prime(&mut index, &stat_of_dir);
+    untracked_cache::prefill(&mut index, &stat_of_dir);
     // The mount point of the image.
     create_dir(&staged.join("files"), options)?;
     Ok((index, devices.into_iter().map(|device| device.path).collect()))

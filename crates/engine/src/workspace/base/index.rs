@@ -18,7 +18,7 @@ use store::{
 };
 use sys::by_path;
 
-use super::{Base, Error, primed};
+use super::{Base, Error, untracked_cache};
 use crate::{look::untracked, workspace::upper};
 
 /// Writes both halves of the index of the base `name` to the directory `dir`. Returns the name of
@@ -34,7 +34,7 @@ pub(super) fn write(
         entry.flags.set(Flags::FSMONITOR_VALID, !entry.mode.is_gitlink());
     }
     if index.untracked.is_none() {
-        primed::prime(&mut index, &|_| Stat::default());
+        untracked_cache::prefill(&mut index, &|_| Stat::default());
     }
     let token = upper::token_of_empty(name);
     index.fsmonitor = Some(Fsmonitor { token, answer: MonitorAnswer::Changes });

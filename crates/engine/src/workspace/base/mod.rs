@@ -6,12 +6,13 @@
 //! - `tree`, `contents`: the index of a tree, and the contents of its files;
 //! - `blobs`, `append`, `import`: the blob files with the contents of all images, additions to
 //!   them, and contents from outside the repository;
-//! - `alternates`, `held`: other base directories, and contents served as blobs of a partial clone;
-//! - `index`, `primed`: the index of a base, its untracked cache, and their installation in a
-//!   workspace;
+//! - `alternates`, `blob_source`: other base directories, and contents served as blobs of a partial
+//!   clone;
+//! - `index`, `untracked_cache`: the index of a base, its untracked cache, and their installation
+//! in a workspace;
 //! - `stored`: the stored facts about a base;
 //! - `verify`: compares a base with its tree;
-//! - `users`, `keep`: the workspaces that use bases, and the removal of unused bases.
+//! - `users`, `prune`: the workspaces that use bases, and the removal of unused bases.
 //!
 //! Promise: a base appears under its name only when it is complete and synced. Afterwards it is
 //! never changed. A failed or killed build leaves a directory whose name begins with a dot, which
@@ -22,18 +23,18 @@
 mod add;
 mod alternates;
 mod append;
+mod blob_source;
 mod blobs;
 mod contents;
 mod directory;
 mod error;
-mod held;
 mod image;
 mod import;
 mod index;
-mod keep;
-mod primed;
+mod prune;
 mod stored;
 mod tree;
+mod untracked_cache;
 mod users;
 mod verify;
 mod wanted;
@@ -43,11 +44,11 @@ use std::path::{Path, PathBuf};
 use format::ObjectId;
 
 pub use add::AddOptions;
+pub use blob_source::BlobSource;
 pub use error::Error;
-pub use held::Held;
 pub use import::{Importer, Streamed};
 pub use index::Monitor;
-pub use keep::{Act, Freed};
+pub use prune::{Act, Freed};
 pub(crate) use tree::index_of;
 pub use verify::{Flaw, Verified};
 pub use wanted::{Owner, Wanted};

@@ -145,7 +145,7 @@ pub fn respond(
     let now = scan(layer, prune)?;
     let previous = MonitorToken::parse(token, &layer.base);
     // Adding or removing a frozen layer changes files that the upper layer does not list. An empty
-    // list is an exception, because the index of a base is primed before its workspace gets frozen
+    // list is an exception, because the index of a base is written before its workspace gets frozen
     // layers.
     let has_same_layers = |before: &List| before.layers == now.layers || *before == List::default();
     let before = previous.as_ref().and_then(|previous| previous.list(layer)).filter(has_same_layers);

@@ -25,7 +25,7 @@ const PIECE: u64 = 1 << 20;
 
 /// The contents of a base directory and its alternates.
 #[derive(Debug)]
-pub struct Held {
+pub struct BlobSource {
     bases: Bases,
     hash: HashKind,
     read: RwLock<Option<Arc<Read>>>,
@@ -41,10 +41,10 @@ struct Read {
     bad: Mutex<HashSet<ObjectId>>,
 }
 
-impl Held {
+impl BlobSource {
     /// Returns the contents of a directory, which need not exist. Nothing is read yet.
-    pub fn of(bases: Bases, hash: HashKind) -> Held {
-        Held { bases, hash, read: RwLock::default() }
+    pub fn of(bases: Bases, hash: HashKind) -> BlobSource {
+        BlobSource { bases, hash, read: RwLock::default() }
     }
 
     /// Returns the file that contains a content, and the offset in bytes. The bytes are not
@@ -80,7 +80,7 @@ impl Held {
     }
 }
 
-impl Contents for Held {
+impl Contents for BlobSource {
     fn refresh(&self) {
         let is_read = self.read.read().unwrap_or_else(PoisonError::into_inner).is_some();
         if is_read {

@@ -26,9 +26,9 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Remove.
-    Do,
+    Remove,
     /// Only report what would be removed.
-    Pretend,
+    DryRun,
 }
 
 /// The result of a removal.
@@ -50,7 +50,7 @@ impl Bases {
             return Err(Error::InAlternate { name: base.name, dir: base.dir });
         }
         let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
-        self.take_away(&base, &self.users()?)
+        self.unmount_and_remove(&base, &self.users()?)
     }
 
     /// Removes all bases that no workspace uses, and then the contents that no base needs.
@@ -62,8 +62,8 @@ impl Bases {
         let mut kept = Vec::new();
         for base in bases {
             let is_removed = match act {
-                Act::Pretend => self.refuse_used(&base, &users).map(drop),
-                Act::Do => self.take_away(&base, &users),
+                Act::DryRun => self.refuse_used(&base, &users).map(drop),
+                Act::Remove => self.unmount_and_remove(&base, &users),
             };
             match is_removed {
                 Ok(()) => removed.push(base.name),
@@ -80,7 +80,7 @@ impl Bases {
             return Ok(Freed::default());
         }
         let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
-        if act == Act::Do {
+        if act == Act::Remove {
             self.remove_staged();
         }
         self.collect(&self.own()?, act)
@@ -114,7 +114,7 @@ impl Bases {
         }
     }
 
-    fn take_away(&self, base: &Base, users: &Users) -> Result<(), Error> {
+    fn unmount_and_remove(&self, base: &Base, users: &Users) -> Result<(), Error> {
         let _alone = self.refuse_used(base, users)?;
         let files = base.files();
         let io = |action, path: &Path| {
@@ -158,13 +158,13 @@ impl Bases {
                 None => {
                     freed.bytes += blobs::room(&path)?;
                     freed.generations.push(generation);
-                    if act == Act::Do {
+                    if act == Act::Remove {
                         blobs::remove(&self.dir, generation)?;
                     }
                 }
                 Some(ranges) => {
                     let dead = dead_ranges(ranges, blobs::length(&path)?);
-                    freed.bytes += Blobs::give_back(&self.dir, generation, &dead, act == Act::Do)?;
+                    freed.bytes += Blobs::give_back(&self.dir, generation, &dead, act == Act::Remove)?;
                 }
             }
         }

@@ -20,7 +20,7 @@ const RULES: &[u8] = b".gitignore";
 
 /// Adds the cache to `index`. `stat` returns the stat data of a directory, given its path without a
 /// slash at the end, or zeros if they are unknown.
-pub(super) fn prime(index: &mut Index, stat: &dyn Fn(&BStr) -> Stat) {
+pub(super) fn prefill(index: &mut Index, stat: &dyn Fn(&BStr) -> Stat) {
     let null = ObjectId::null(index.hash);
     let ident = untracked::cache::ident_of(b"");
     let mut cache = UntrackedCache::new(ident.as_bstr(), UntrackedCache::NORMAL, index.hash);
