@@ -9,7 +9,7 @@
 //! - `alternates`, `blob_source`: other base directories, and contents served as blobs of a partial
 //!   clone;
 //! - `index`, `untracked_cache`: the index of a base, its untracked cache, and their installation
-//! in a workspace;
+//!   in a workspace;
 //! - `stored`: the stored facts about a base;
 //! - `verify`: compares a base with its tree;
 //! - `users`, `prune`: the workspaces that use bases, and the removal of unused bases.
