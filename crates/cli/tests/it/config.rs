@@ -38,16 +38,16 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// A repository in which the files are reset for each command.
-struct Bench<'s> {
+struct ConfigFixture<'s> {
     repo: Repo<'s>,
     shim: Shim,
 }
 
-impl<'s> Bench<'s> {
-    fn new(sandbox: &'s Sandbox) -> Bench<'s> {
+impl<'s> ConfigFixture<'s> {
+    fn new(sandbox: &'s Sandbox) -> ConfigFixture<'s> {
         let repo = sandbox.init("repo");
         repo.commit("one");
-        Bench { repo, shim: Shim::new() }
+        ConfigFixture { repo, shim: Shim::new() }
     }
 
     fn reset(&self) {
@@ -93,7 +93,7 @@ impl<'s> Bench<'s> {
 #[test]
 fn reads_as_git_does() {
     let sandbox = Sandbox::new();
-    let bench = Bench::new(&sandbox);
+    let fixture = ConfigFixture::new(&sandbox);
     for line in [
         "--get user.name",
         "user.email",
@@ -190,14 +190,14 @@ fn reads_as_git_does() {
         "--blob=HEAD:no --get a.b",
     ] {
         let quoted = line.replace('(', "'('").replace("\\..*\\.", "'\\..*\\.'").replace('$', "\\$");
-        bench.same(&format!("git config {quoted}"));
+        fixture.same(&format!("git config {quoted}"));
     }
 }
 
 #[test]
 fn frequent_forms_are_native() {
     let sandbox = Sandbox::new();
-    let bench = Bench::new(&sandbox);
+    let fixture = ConfigFixture::new(&sandbox);
     for line in [
         "config --get user.name",
         "config user.name",
@@ -226,17 +226,17 @@ fn frequent_forms_are_native() {
         "-C / config --get user.email",
         "-C / config user.email x",
     ] {
-        bench.native(&format!("git {line}"));
+        fixture.native(&format!("git {line}"));
     }
     for line in ["config -e", "config --bool", "config a.b c d e"] {
-        bench.same(&format!("GIT_EDITOR=: git {line} 2>/dev/null"));
+        fixture.same(&format!("GIT_EDITOR=: git {line} 2>/dev/null"));
     }
 }
 
 #[test]
 fn writes_as_git_does() {
     let sandbox = Sandbox::new();
-    let bench = Bench::new(&sandbox);
+    let fixture = ConfigFixture::new(&sandbox);
     for line in [
         "user.name Eve",
         "user.new Eve",
@@ -320,18 +320,18 @@ fn writes_as_git_does() {
         "a.1 x",
         "a_b.c x",
     ] {
-        bench.same(&format!("git config {line}"));
-        bench.same(&format!("cd dir && git config {line}"));
+        fixture.same(&format!("git config {line}"));
+        fixture.same(&format!("cd dir && git config {line}"));
     }
-    bench.same("git config \"a.x\ny.b\" c");
-    bench.same(": >.git/config.lock; git config a.b c; rm .git/config.lock");
-    bench.same(": >conf.lock; git config -f conf --remove-section a; rm conf.lock");
-    bench.same("chmod 600 conf; git config -f conf a.b 3; stat -c %a conf");
-    bench.same("umask 077; git config -f new a.b 3; stat -c %a new");
-    bench.same("git config core.sharedRepository all; umask 077; git config -f new a.b 3; stat -c %a new");
-    bench.same("ln -s conf link; git config -f link a.b 3; readlink link; rm link");
-    bench.same("cd /; git config a.b c");
-    bench.same("GIT_CONFIG=conf git config a.b c; GIT_CONFIG=conf git config -l");
-    bench.same("echo x >>conf; git config -f conf a.b c");
-    bench.same("echo x >>.git/config; git config a.b c; git config a.b");
+    fixture.same("git config \"a.x\ny.b\" c");
+    fixture.same(": >.git/config.lock; git config a.b c; rm .git/config.lock");
+    fixture.same(": >conf.lock; git config -f conf --remove-section a; rm conf.lock");
+    fixture.same("chmod 600 conf; git config -f conf a.b 3; stat -c %a conf");
+    fixture.same("umask 077; git config -f new a.b 3; stat -c %a new");
+    fixture.same("git config core.sharedRepository all; umask 077; git config -f new a.b 3; stat -c %a new");
+    fixture.same("ln -s conf link; git config -f link a.b 3; readlink link; rm link");
+    fixture.same("cd /; git config a.b c");
+    fixture.same("GIT_CONFIG=conf git config a.b c; GIT_CONFIG=conf git config -l");
+    fixture.same("echo x >>conf; git config -f conf a.b c");
+    fixture.same("echo x >>.git/config; git config a.b c; git config a.b");
 }

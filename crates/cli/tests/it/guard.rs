@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A layout of a worktree and its repository.
-struct Way {
+struct Layout {
     /// A shell script, run in the worktree of a normal repository.
     setup: &'static str,
     /// The directory in which commands run, relative to the repository's parent.
@@ -25,87 +25,88 @@ struct Way {
     tracked: Option<&'static str>,
 }
 
-const WAY: Way = Way { setup: "", dir: "", variables: &[], globals: &[], own: "repo.git", tracked: None };
+const LAYOUT: Layout =
+    Layout { setup: "", dir: "", variables: &[], globals: &[], own: "repo.git", tracked: None };
 
 /// Layouts in which Git deletes or overwrites its own repository.
-const UNSAFE: &[Way] = &[
-    Way {
+const UNSAFE: &[Layout] = &[
+    Layout {
         setup: "mv .git repo.git",
         variables: &[("GIT_DIR", "repo.git")],
         tracked: Some("repo.git/HEAD"),
-        ..WAY
+        ..LAYOUT
     },
-    Way {
+    Layout {
         setup: "mv .git repo.git",
         variables: &[("GIT_DIR", "repo.git")],
         // The Git directory as a whole is tracked.
         tracked: Some("repo.git"),
-        ..WAY
+        ..LAYOUT
     },
-    Way {
+    Layout {
         setup: "mkdir -p x/y && mv .git x/y/repo.git",
         globals: &["--git-dir=x/y/repo.git", "--work-tree=."],
         own: "x/y/repo.git",
         tracked: Some("x"),
-        ..WAY
+        ..LAYOUT
     },
-    Way {
+    Layout {
         setup: "mv .git repo.git",
         dir: "d",
         variables: &[("GIT_DIR", "../repo.git"), ("GIT_WORK_TREE", "..")],
         tracked: Some("repo.git/refs/heads/main"),
-        ..WAY
+        ..LAYOUT
     },
-    Way {
+    Layout {
         setup: "mv .git repo.git && git --git-dir=repo.git config core.worktree \"$PWD\"",
         dir: "repo.git",
         globals: &["--git-dir=."],
         tracked: Some("repo.git/config"),
-        ..WAY
+        ..LAYOUT
     },
-    Way {
+    Layout {
         setup: "mv .git repo.git && git --git-dir=repo.git config core.worktree ../d/..",
         dir: "d",
         globals: &["--git-dir=../repo.git"],
         tracked: Some("repo.git/config"),
-        ..WAY
+        ..LAYOUT
     },
-    Way {
+    Layout {
         setup: "mv .git repo.git && echo 'gitdir: repo.git' >.git",
         tracked: Some("repo.git/objects/x"),
-        ..WAY
+        ..LAYOUT
     },
-    Way { setup: "mv .git repo.git && ln -s repo.git .git", tracked: Some("repo.git/x"), ..WAY },
-    Way {
+    Layout { setup: "mv .git repo.git && ln -s repo.git .git", tracked: Some("repo.git/x"), ..LAYOUT },
+    Layout {
         setup: "mv .git repo.git && ln -s repo ../here",
         globals: &["--git-dir=../here/repo.git", "--work-tree=../here/d/.."],
         tracked: Some("repo.git/HEAD"),
-        ..WAY
+        ..LAYOUT
     },
-    Way {
+    Layout {
         setup: "git worktree add -q --detach wt && mv .git wt/bare && git --git-dir=wt/bare worktree repair wt",
         dir: "wt",
         own: "wt/bare",
         tracked: Some("bare/HEAD"),
-        ..WAY
+        ..LAYOUT
     },
-    Way {
+    Layout {
         setup: "mv .git/objects objs",
         variables: &[("GIT_OBJECT_DIRECTORY", "objs")],
         own: "objs",
         tracked: Some("objs/x"),
-        ..WAY
+        ..LAYOUT
     },
-    Way { dir: ".git", variables: &[("GIT_DIR", ".")], own: ".git", ..WAY },
-    Way { variables: &[("GIT_WORK_TREE", ".git")], own: ".git", ..WAY },
-    Way { setup: "git config core.worktree .", own: ".git", ..WAY },
-    Way {
+    Layout { dir: ".git", variables: &[("GIT_DIR", ".")], own: ".git", ..LAYOUT },
+    Layout { variables: &[("GIT_WORK_TREE", ".git")], own: ".git", ..LAYOUT },
+    Layout { setup: "git config core.worktree .", own: ".git", ..LAYOUT },
+    Layout {
         setup: "git config core.worktree \"$PWD/.git/refs\"",
         own: ".git",
         globals: &["--git-dir=.git"],
-        ..WAY
+        ..LAYOUT
     },
-    Way { variables: &[("GIT_DIR", ".git"), ("GIT_WORK_TREE", "d/../.git/refs")], own: ".git", ..WAY },
+    Layout { variables: &[("GIT_DIR", ".git"), ("GIT_WORK_TREE", "d/../.git/refs")], own: ".git", ..LAYOUT },
 ];
 
 /// The commands run in each layout.
@@ -135,9 +136,9 @@ fn shell(repo: &Repo<'_>, script: &str) {
     assert_eq!(run.code, 0, "{script}: {}", run.stderr);
 }
 
-fn run(program: &Path, at: &Repo<'_>, way: &Way, args: &[&str]) -> Run {
+fn run(program: &Path, at: &Repo<'_>, layout: &Layout, args: &[&str]) -> Run {
     let mut command = at.command(program);
-    finished(command.envs(way.variables.iter().copied()).args(way.globals).args(args))
+    finished(command.envs(layout.variables.iter().copied()).args(layout.globals).args(args))
 }
 
 /// Returns every file below `root` except for the index, which Git rewrites.
@@ -159,32 +160,32 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn keeps_its_own_repository_in_every_layout() {
-    for way in UNSAFE {
+    for layout in UNSAFE {
         let sandbox = Sandbox::new();
         plain(&sandbox, "repo");
         let repo = sandbox.repo("repo");
-        shell(&repo, way.setup);
-        let at = sandbox.repo(&format!("repo/{}", way.dir));
-        let git = |args: &[&str]| run("git".as_ref(), &at, way, args).stdout;
-        if let Some(tracked) = way.tracked {
+        shell(&repo, layout.setup);
+        let at = sandbox.repo(&format!("repo/{}", layout.dir));
+        let git = |args: &[&str]| run("git".as_ref(), &at, layout, args).stdout;
+        if let Some(tracked) = layout.tracked {
             let blob = git(&["rev-parse", "HEAD:f"]).to_string();
             let entry = format!("100644,{},{tracked}", blob.trim());
             git(&["update-index", "--add", "--cacheinfo", &entry]);
             git(&["commit", "-qm", "into the repository"]);
         }
         git(&["branch", "other"]);
-        let own = repo.join(way.own);
+        let own = repo.join(layout.own);
         let before = files(&own);
-        assert!(before.len() > 2, "{}: it is there", way.own);
+        assert!(before.len() > 2, "{}: it is there", layout.own);
         for command in COMMANDS {
-            let context = format!("{} {:?} {command:?}", way.setup, way.globals);
-            let ran = run(SAPWOOD.as_ref(), &at, way, command);
+            let context = format!("{} {:?} {command:?}", layout.setup, layout.globals);
+            let ran = run(SAPWOOD.as_ref(), &at, layout, command);
             let said = ran.stderr.to_string();
             // `clean` leaves a tracked path, even if a directory is in its place. `checkout-index`
             // takes only entries of the current directory.
             let has_nothing_to_do = match command[0] {
                 "clean" => said.is_empty() && ran.stdout.is_empty(),
-                "checkout-index" => way.dir == "d",
+                "checkout-index" => layout.dir == "d",
                 _ => false,
             };
             if !has_nothing_to_do {
@@ -206,8 +207,8 @@ fn cleans_around_its_own_repository() {
     let refused = shim.run(&repo, &["--git-dir=x/y/repo.git", "clean", "-fd", "x/y/repo.git"]);
     shim.was_native(&["clean"]);
     assert_eq!((refused.code, repo.exists("x/y/repo.git/HEAD")), (1, true));
-    let way = Way { variables: &[("GIT_DIR", "x/y/repo.git")], ..WAY };
-    let cleaned = run(SAPWOOD.as_ref(), &repo, &way, &["clean", "-fdx"]);
+    let layout = Layout { variables: &[("GIT_DIR", "x/y/repo.git")], ..LAYOUT };
+    let cleaned = run(SAPWOOD.as_ref(), &repo, &layout, &["clean", "-fdx"]);
     assert_eq!(cleaned.code, 1);
     assert_eq!(
         cleaned.stderr,
@@ -219,7 +220,7 @@ fn cleans_around_its_own_repository() {
     assert_eq!(told, ["Removing u", "Removing x/1", "Removing x/y/2", "Removing z/"]);
     assert!(repo.exists("x/y/repo.git/HEAD") && !repo.exists("x/1") && !repo.exists("z"));
     // If the options exclude the repository, it stays without a message.
-    let cleaned = run(SAPWOOD.as_ref(), &repo, &way, &["clean", "-fdx", "-e", "repo.git"]);
+    let cleaned = run(SAPWOOD.as_ref(), &repo, &layout, &["clean", "-fdx", "-e", "repo.git"]);
     assert_eq!((cleaned.code, cleaned.stderr.as_slice()), (0, &b""[..]));
 }
 
@@ -232,7 +233,7 @@ fn keeps_its_own_repository_in_a_sparse_worktree() {
         repo.write("x/tracked", "1\n");
         repo.write(".gitignore", "repo.git\n");
         repo.commit("two");
-        let way = Way { variables: &[("GIT_DIR", "x/repo.git")], ..WAY };
+        let layout = Layout { variables: &[("GIT_DIR", "x/repo.git")], ..LAYOUT };
         shell(&repo, "git sparse-checkout set x && mv .git x/repo.git");
         if command[1] == "clean" {
             shell(
@@ -241,7 +242,7 @@ fn keeps_its_own_repository_in_a_sparse_worktree() {
             );
             shell(&repo, "mkdir -p x && mv keep/repo.git x");
         }
-        let ran = run(SAPWOOD.as_ref(), &repo, &way, command);
+        let ran = run(SAPWOOD.as_ref(), &repo, &layout, command);
         assert!(repo.exists("x/repo.git/objects") && repo.exists("x/repo.git/HEAD"), "{command:?}");
         assert!(ran.stderr.to_string().contains("failed to remove"), "{command:?}: {}", ran.stderr);
     }
@@ -254,10 +255,10 @@ fn refuses_to_remove_or_move_a_worktree_that_holds_the_repository() {
         plain(&sandbox, "repo");
         let repo = sandbox.repo("repo");
         shell(&repo, "git worktree add -q wt && mv .git wt/bare");
-        let way = Way { globals: &["--git-dir=wt/bare"], ..WAY };
-        run("git".as_ref(), &repo, &way, &["worktree", "repair", "wt"]);
+        let layout = Layout { globals: &["--git-dir=wt/bare"], ..LAYOUT };
+        run("git".as_ref(), &repo, &layout, &["worktree", "repair", "wt"]);
         let before = files(&repo.join("wt"));
-        let ran = run(SAPWOOD.as_ref(), &repo, &way, command);
+        let ran = run(SAPWOOD.as_ref(), &repo, &layout, command);
         let said = ran.stderr.to_string();
         assert_eq!((ran.code, before), (128, files(&repo.join("wt"))), "{said}");
         assert!(said.contains("it holds this repository's Git directory"), "{said}");
@@ -265,40 +266,40 @@ fn refuses_to_remove_or_move_a_worktree_that_holds_the_repository() {
 }
 
 /// Layouts in which no part of the repository can be reached: results equal Git's.
-const SAFE: &[Way] = &[
-    WAY,
-    Way { variables: &[("GIT_DIR", ".git")], ..WAY },
-    Way { dir: "d", variables: &[("GIT_DIR", "../.git"), ("GIT_WORK_TREE", "..")], ..WAY },
-    Way { dir: "d", variables: &[("GIT_DIR", "../.git")], ..WAY },
-    Way { setup: "mv .git ../apart && echo 'gitdir: ../apart' >.git", ..WAY },
-    Way { setup: "mv .git ../apart && ln -s ../apart .git", ..WAY },
-    Way { setup: "git worktree add -q --detach ../wt", dir: "../wt", ..WAY },
-    Way { setup: "git worktree add -q --detach .git/wt", dir: ".git/wt", ..WAY },
-    Way { setup: "mkdir .git/wt", variables: &[("GIT_WORK_TREE", ".git/wt")], ..WAY },
-    Way { setup: "mkdir ../wt", globals: &["--work-tree=../wt"], ..WAY },
-    Way { setup: "mkdir ../wt && git config core.worktree ../../wt", ..WAY },
-    Way {
+const SAFE: &[Layout] = &[
+    LAYOUT,
+    Layout { variables: &[("GIT_DIR", ".git")], ..LAYOUT },
+    Layout { dir: "d", variables: &[("GIT_DIR", "../.git"), ("GIT_WORK_TREE", "..")], ..LAYOUT },
+    Layout { dir: "d", variables: &[("GIT_DIR", "../.git")], ..LAYOUT },
+    Layout { setup: "mv .git ../apart && echo 'gitdir: ../apart' >.git", ..LAYOUT },
+    Layout { setup: "mv .git ../apart && ln -s ../apart .git", ..LAYOUT },
+    Layout { setup: "git worktree add -q --detach ../wt", dir: "../wt", ..LAYOUT },
+    Layout { setup: "git worktree add -q --detach .git/wt", dir: ".git/wt", ..LAYOUT },
+    Layout { setup: "mkdir .git/wt", variables: &[("GIT_WORK_TREE", ".git/wt")], ..LAYOUT },
+    Layout { setup: "mkdir ../wt", globals: &["--work-tree=../wt"], ..LAYOUT },
+    Layout { setup: "mkdir ../wt && git config core.worktree ../../wt", ..LAYOUT },
+    Layout {
         setup: "ln -s repo ../link",
         globals: &["--git-dir=../link/.git", "--work-tree=../link/d/.."],
-        ..WAY
+        ..LAYOUT
     },
 ];
 
 #[test]
 fn behaves_as_git_when_the_repository_is_out_of_reach() {
-    for way in SAFE {
+    for layout in SAFE {
         let sandbox = Sandbox::new();
         for side in ["git", "ours"] {
             plain(&sandbox, &format!("{side}/repo"));
             let repo = sandbox.repo(&format!("{side}/repo"));
-            shell(&repo, way.setup);
-            let at = sandbox.repo(&format!("{side}/repo/{}", way.dir));
+            shell(&repo, layout.setup);
+            let at = sandbox.repo(&format!("{side}/repo/{}", layout.dir));
             shell(&at, "mkdir -p a/b && touch a/x a/b/y u && echo changed >>f");
         }
         for command in COMMANDS.iter().filter(|command| !command.contains(&"other")) {
             let [theirs, ours] = [("git", "git"), ("ours", SAPWOOD)].map(|(side, program)| {
-                let at = sandbox.repo(&format!("{side}/repo/{}", way.dir));
-                let ran = run(program.as_ref(), &at, way, command);
+                let at = sandbox.repo(&format!("{side}/repo/{}", layout.dir));
+                let ran = run(program.as_ref(), &at, layout, command);
                 let mut left = files(&sandbox.path().join(side));
                 left.retain(|name, _| !name.contains(".git/") && !name.starts_with("apart/"));
                 left.extend(
@@ -309,7 +310,11 @@ fn behaves_as_git_when_the_repository_is_out_of_reach() {
                 left.retain(|name, _| !name.ends_with("index") && !name.ends_with("/.git"));
                 (ran.code, ran.stdout, left)
             });
-            assert_eq!(theirs, ours, "{} {:?} {command:?}: git left, ours right", way.setup, way.globals);
+            assert_eq!(
+                theirs, ours,
+                "{} {:?} {command:?}: git left, ours right",
+                layout.setup, layout.globals
+            );
         }
     }
 }

@@ -229,20 +229,20 @@ fn clone_resumes_from_every_state_a_kill_can_leave() {
 }
 
 /// The state left by a kill after the refs and before the index, with later changes of the user.
-struct Half<'a> {
+struct InterruptedClone<'a> {
     copy: Repo<'a>,
     root: Repo<'a>,
     clone: Vec<&'a str>,
 }
 
-impl<'a> Half<'a> {
-    fn new(sandbox: &'a Sandbox, url: &'a str, settings: &[&'a str]) -> Half<'a> {
+impl<'a> InterruptedClone<'a> {
+    fn new(sandbox: &'a Sandbox, url: &'a str, settings: &[&'a str]) -> InterruptedClone<'a> {
         let (root, copy) = (sandbox.repo(""), sandbox.repo("copy"));
         let settings: Vec<&str> = settings.iter().flat_map(|setting| ["-c", *setting]).collect();
         let clone = |option| [&["clone", option][..], &settings, &[url, "copy"]].concat();
         root.git(&clone("-qn"));
         copy.write(".git/sapwood-clone", format!("1\n{url}\n"));
-        Half { copy, root, clone: clone("-q") }
+        InterruptedClone { copy, root, clone: clone("-q") }
     }
 
     /// Runs the clone again, and expects it to stop at `paths`.
@@ -307,7 +307,7 @@ fn resumed_clone_keeps_the_users_files() {
     }
     source.git(&["commit", "-q", "-m", "submodules"]);
     let url = source.path.display().to_string();
-    let half = Half::new(&sandbox, &url, &[]);
+    let half = InterruptedClone::new(&sandbox, &url, &[]);
     let copy = &half.copy;
 
     copy.write("whole", "content of whole\n");
@@ -389,7 +389,7 @@ fn resumed_clone_compares_the_bytes_it_would_write() {
     let url = source.path.display().to_string();
     let settings =
         ["filter.up.smudge=tr a-z A-Z", "filter.up.clean=tr A-Z a-z", "core.bigFileThreshold=100k"];
-    let half = Half::new(&sandbox, &url, &settings);
+    let half = InterruptedClone::new(&sandbox, &url, &settings);
     let copy = &half.copy;
     copy.write("begun.crlf", "one\r\ntwo\r");
     copy.write("whole.crlf", "one\r\ntwo\r\n");
@@ -433,7 +433,7 @@ fn resumed_clone_keeps_files_with_index_entries() {
     }
     source.commit("one");
     let url = source.path.display().to_string();
-    let half = Half::new(&sandbox, &url, &[]);
+    let half = InterruptedClone::new(&sandbox, &url, &[]);
     let copy = &half.copy;
     copy.git(&["read-tree", "HEAD"]);
     copy.git(&["checkout-index", "-u", "a", "c"]);
@@ -463,7 +463,7 @@ fn resumed_clone_completes_after_a_filter_is_repaired() {
     let clone: Vec<&str> = [&["clone", "-q"][..], &settings, &[&url, "copy"]].concat();
     let run = root.run(Path::new(SAPWOOD), &clone);
     assert_eq!(run.code, 128, "{}", run.stderr);
-    let half = Half { copy: sandbox.repo("copy"), root, clone };
+    let half = InterruptedClone { copy: sandbox.repo("copy"), root, clone };
     assert!(half.copy.exists(".git/sapwood-clone"));
     half.copy.git(&["config", "filter.up.smudge", "tr a-z A-Z"]);
     half.copy.git(&["config", "filter.up.clean", "tr A-Z a-z"]);

@@ -10,7 +10,7 @@ use std::fmt;
 use bstr::ByteSlice as _;
 
 use fixture::{Fixture, Program};
-use table::{Differs, READERS, ROWS, Row, WAYS, Way};
+use table::{Differs, PathSource, READERS, ROWS, Row, WAYS};
 
 thread_local! {
     static GROUND: Fixture = Fixture::new();
@@ -62,7 +62,7 @@ struct Case {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {} in {}: {:?}", self.row.way, self.row.command, self.row.dir, self.value)
+        write!(f, "{:?}: {} in {}: {:?}", self.row.source, self.row.command, self.row.dir, self.value)
     }
 }
 
@@ -74,18 +74,18 @@ impl Case {
     fn run(&self, fixture: &Fixture, program: Program) -> (testkit::Run, fixture::Snapshot) {
         let value = self.value.text(&self.row);
         let row = &self.row;
-        let prepare = |dir: &std::path::Path| match row.way {
-            Way::Setting(key) => fixture.git(dir, &["config", key, &value]),
-            Way::File(file, before) => {
+        let prepare = |dir: &std::path::Path| match row.source {
+            PathSource::Setting(key) => fixture.git(dir, &["config", key, &value]),
+            PathSource::File(file, before) => {
                 std::fs::write(dir.join(file), format!("{before}{value}\n")).expect("written");
             }
-            Way::Argument | Way::Variable(_) => {}
+            PathSource::Argument | PathSource::Variable(_) => {}
         };
         fixture.run(program, row.dir, prepare, |command| {
-            if let Way::Variable(name) = row.way {
+            if let PathSource::Variable(name) = row.source {
                 command.env(name, &value);
             }
-            if row.way == Way::Variable("HOME") {
+            if row.source == PathSource::Variable("HOME") {
                 command.env_remove("XDG_CONFIG_HOME");
             }
             command.args(row.command.split(' ').map(|word| word.replace("{}", &value)));
@@ -172,7 +172,7 @@ fn cases(rows: impl Iterator<Item = Row>) -> Vec<Case> {
 /// The ways to name a repository, with each command.
 #[test]
 fn ways_to_name_a_repository() {
-    let rows = WAYS.iter().flat_map(|way| table::COMMANDS.iter().map(|command| way.with(command)));
+    let rows = WAYS.iter().flat_map(|source| table::COMMANDS.iter().map(|command| source.with(command)));
     crate::bounded(cases(rows), 150, Case::check);
 }
 
@@ -180,7 +180,7 @@ fn ways_to_name_a_repository() {
 #[test]
 fn the_empty_string_names_no_directory() {
     let deleting = ["clean -fdx", "checkout -f", "reset --hard"];
-    let rows = WAYS.iter().flat_map(|way| deleting.map(|command| way.with(command)));
+    let rows = WAYS.iter().flat_map(|source| deleting.map(|command| source.with(command)));
     let mut cases = cases(rows.chain(ROWS.iter().copied()));
     cases.retain(|case| case.value == Value::Empty);
     let all = cases.len();

@@ -37,7 +37,7 @@ struct Plan {
 }
 
 /// The result of one program.
-enum Ran {
+enum Exit {
     Ended { code: i32, stderr: BString },
     Killed,
 }
@@ -129,7 +129,7 @@ fn prepare(sandbox: &Sandbox, writers: usize) -> Repo<'_> {
 
 impl<'s> World<'s> {
     /// Runs a program, and kills it with all its children after `delay`, if given.
-    fn run(&self, place: &Repo<'_>, program: &Path, args: &[String], delay: Option<Duration>) -> Ran {
+    fn run(&self, place: &Repo<'_>, program: &Path, args: &[String], delay: Option<Duration>) -> Exit {
         let _running = self.running.read().unwrap_or_else(PoisonError::into_inner);
         let mut command: Command = place.command(program);
         command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
@@ -145,10 +145,10 @@ impl<'s> World<'s> {
         let status = child.wait().expect("it has ended");
         let stderr = reader.join().expect("it does not panic").expect("a pipe");
         match status.code() {
-            Some(code) => Ran::Ended { code, stderr: stderr.into() },
+            Some(code) => Exit::Ended { code, stderr: stderr.into() },
             None => {
                 self.kills.fetch_add(1, Ordering::Relaxed);
-                Ran::Killed
+                Exit::Killed
             }
         }
     }
@@ -159,9 +159,9 @@ impl<'s> World<'s> {
         let mut last = BString::default();
         for _ in 0..TRIES {
             match self.run(place, program, args, delay) {
-                Ran::Killed => return false,
-                Ran::Ended { code: 0, .. } => return true,
-                Ran::Ended { code, stderr } => {
+                Exit::Killed => return false,
+                Exit::Ended { code: 0, .. } => return true,
+                Exit::Ended { code, stderr } => {
                     let lock = named_lock(&stderr);
                     let lock = lock.unwrap_or_else(|| panic!("{args:?}: exit {code}: {stderr}"));
                     self.remove_if_stale(&lock, place);
@@ -262,9 +262,9 @@ fn maintain(world: &World<'_>, seed: u64, args: &[&str]) {
         let ran = world.run(&world.repo, &git, &words(args), delay);
         drop(alone);
         match ran {
-            Ran::Ended { code: 0, .. } => {}
-            Ran::Killed => {}
-            Ran::Ended { stderr, .. } => {
+            Exit::Ended { code: 0, .. } => {}
+            Exit::Killed => {}
+            Exit::Ended { stderr, .. } => {
                 failures += 1;
                 if let Some(lock) = named_lock(&stderr) {
                     world.remove_if_stale(&lock, &world.repo);

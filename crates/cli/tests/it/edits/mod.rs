@@ -7,7 +7,7 @@
 //! is identified by its seed. The directory of a failing case is kept for inspection.
 
 mod audit;
-mod life;
+mod random_edits;
 mod verifier;
 mod watch;
 
@@ -16,7 +16,7 @@ use std::{fmt, mem::ManuallyDrop, ops::Range};
 use testkit::{Repo, Sandbox};
 
 use crate::{bounded, full, random::Random};
-use life::Life;
+use random_edits::RandomEdits;
 use verifier::Verifier;
 use watch::Watch;
 
@@ -182,7 +182,7 @@ fn begin(repo: &Repo<'_>, cache: Cache, settings: &Settings) {
         repo.write(name, "1\n");
     }
     for name in ["long", "d/long"] {
-        repo.write(name, life::LINES.concat());
+        repo.write(name, random_edits::LINES.concat());
     }
     repo.symlink("d", "link");
     repo.git(&["init", "-q", "-b", "main", "sub"]);
@@ -223,15 +223,15 @@ fn walk_in(sandbox: &Sandbox, case: &Case, steps: usize) {
     let repo = sandbox.init("repo");
     begin(&repo, case.cache, &settings);
     let Some(watch) = Watch::start(&repo, case.cache) else { return };
-    let mut life = Life::new(&repo, case.cache, &settings, random, watch);
+    let mut edits = RandomEdits::new(&repo, case.cache, &settings, random, watch);
     let name = format!("{case} in {}, {settings:?}", repo.path.display());
     let mut verifier = Verifier::new(&repo, name);
     for number in 0..steps {
-        life.step(number);
-        verifier.check(&mut life, number);
+        edits.step(number);
+        verifier.check(&mut edits, number);
     }
-    verifier.is_sound(&mut life);
-    println!("{case}: {}", verifier.summary(&life));
+    verifier.is_sound(&mut edits);
+    println!("{case}: {}", verifier.summary(&edits));
 }
 
 /// Returns the seeds to run: `SAPWOOD_TEST_SEED` (a number, or a range like `200..308`), or a fixed

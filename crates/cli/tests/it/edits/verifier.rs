@@ -12,7 +12,7 @@ use std::{
 use bstr::{BString, ByteSlice as _};
 use testkit::Repo;
 
-use super::{audit::Writer, life::Life};
+use super::{audit::Writer, random_edits::RandomEdits};
 use crate::{SAPWOOD, sparse_index::tree_of_entries};
 
 /// The output of a command.
@@ -44,58 +44,58 @@ impl<'a> Verifier<'a> {
         Verifier { repo, case, asked: 0 }
     }
 
-    pub(super) fn summary(&self, life: &Life<'_>) -> String {
-        let wrong = life.audit.git_was_wrong;
+    pub(super) fn summary(&self, edits: &RandomEdits<'_>) -> String {
+        let wrong = edits.audit.git_was_wrong;
         format!("{} questions; Git with its caches was wrong {wrong} times", self.asked)
     }
 
     /// Runs the checks that follow a step.
-    pub(super) fn check(&mut self, life: &mut Life<'_>, number: usize) {
-        let question = status(life);
-        let settled = life.audit.settle();
-        life.must(settled);
+    pub(super) fn check(&mut self, edits: &mut RandomEdits<'_>, number: usize) {
+        let question = status(edits);
+        let settled = edits.audit.settle();
+        edits.must(settled);
         let truth = self.truth(&question);
-        let entries = life.once_in(3).then(|| self.entries());
+        let entries = edits.once_in(3).then(|| self.entries());
         // Git with its caches, which it writes.
-        if life.once_in(4) {
+        if edits.once_in(4) {
             let said = self.ask(self.repo.git_command(), &question);
-            life.log.push(format!("git with its caches: {:?}", question.args));
-            life.wrote(Writer::Git);
+            edits.log.push(format!("git with its caches: {:?}", question.args));
+            edits.wrote(Writer::Git);
             if said.stdout != truth.stdout {
-                life.audit.forgive();
+                edits.audit.forgive();
             }
         }
-        if life.has_daemon() {
+        if edits.has_daemon() {
             // The daemon sometimes responds before it has received all events.
             let mut git = self.repo.git_command();
             git.env("GIT_OPTIONAL_LOCKS", "0");
             if self.ask(git, &question).stdout != truth.stdout {
-                life.audit.forgive();
+                edits.audit.forgive();
             }
         }
-        for again in 0..=life.random.below(2) {
-            let writes = !life.once_in(4);
+        for again in 0..=edits.random.below(2) {
+            let writes = !edits.once_in(4);
             let mut command = self.repo.command(SAPWOOD.as_ref());
             if !writes {
                 command.env("GIT_OPTIONAL_LOCKS", "0");
             }
             let said = self.ask(command, &question);
-            self.compare(life, &question, number, ["first", "again"][again], &truth, &said);
-            life.log.push(format!("sapwood {:?}{}", question.args, if writes { "" } else { ", unwritten" }));
-            life.wrote(Writer::Sapwood);
+            self.compare(edits, &question, number, ["first", "again"][again], &truth, &said);
+            edits.log.push(format!("sapwood {:?}{}", question.args, if writes { "" } else { ", unwritten" }));
+            edits.wrote(Writer::Sapwood);
         }
         if let Some(entries) = entries {
-            assert_eq!(entries, self.entries(), "{}: status changed entries\n{:#?}", self.case, life.log);
+            assert_eq!(entries, self.entries(), "{}: status changed entries\n{:#?}", self.case, edits.log);
         }
-        self.plumbing(life, number);
+        self.plumbing(edits, number);
         if number % 12 == 11 {
-            self.is_sound(life);
+            self.is_sound(edits);
         }
     }
 
     /// Runs commands that trust the stat data in the index.
-    fn plumbing(&mut self, life: &mut Life<'_>, number: usize) {
-        let question = plumbing(life);
+    fn plumbing(&mut self, edits: &mut RandomEdits<'_>, number: usize) {
+        let question = plumbing(edits);
         let refreshes = question.args.iter().any(|arg| arg == "--refresh");
         let mut git = self.repo.git_command();
         if refreshes {
@@ -103,11 +103,11 @@ impl<'a> Verifier<'a> {
         }
         let truth = self.ask_with(git, &PLAIN, &question);
         let said = self.ask(self.repo.command(SAPWOOD.as_ref()), &question);
-        self.compare(life, &question, number, "plumbing", &truth, &said);
+        self.compare(edits, &question, number, "plumbing", &truth, &said);
         if refreshes {
-            life.log.push("sapwood update-index --refresh".into());
+            edits.log.push("sapwood update-index --refresh".into());
         }
-        life.wrote(Writer::Sapwood);
+        edits.wrote(Writer::Sapwood);
     }
 
     /// Returns Git's output with an index whose stat data it does not trust.
@@ -161,7 +161,7 @@ impl<'a> Verifier<'a> {
 
     fn compare(
         &self,
-        life: &Life<'_>,
+        edits: &RandomEdits<'_>,
         question: &Query,
         number: usize,
         when: &str,
@@ -196,13 +196,13 @@ impl<'a> Verifier<'a> {
         let only = |one: &[String], other: &[String]| -> Vec<String> {
             one.iter().filter(|line| !other.contains(line)).cloned().collect()
         };
-        let from = life.log.len().saturating_sub(60);
+        let from = edits.log.len().saturating_sub(60);
         panic!(
             "{}, step {number}, {when}: {:?} in {:?}\n{:#?}\ngit {:?} only: {:#?}\nsapwood {:?} only: {:#?}",
             self.case,
             question.args,
             question.dir.as_bstr(),
-            &life.log[from..],
+            &edits.log[from..],
             truth.code,
             only(&theirs, &ours),
             said.code,
@@ -217,14 +217,14 @@ impl<'a> Verifier<'a> {
 
     /// Checks that Git finds the repository sound, and that each cached tree matches the index
     /// entries.
-    pub(super) fn is_sound(&self, life: &mut Life<'_>) {
-        life.tell();
+    pub(super) fn is_sound(&self, edits: &mut RandomEdits<'_>) {
+        edits.tell();
         let git = |args: &[&str]| self.repo.try_git(&[&PLAIN[..], args].concat());
         // To make the index sparse in memory, Git writes trees. It then reports them as missing
         // once.
         let fsck = || git(&["fsck", "--no-dangling", "--no-progress"]);
         let fsck = Some(fsck()).filter(|run| run.code == 0).unwrap_or_else(fsck);
-        assert_eq!(fsck.code, 0, "{}: {}\n{:#?}", self.case, fsck.stderr, life.log);
+        assert_eq!(fsck.code, 0, "{}: {}\n{:#?}", self.case, fsck.stderr, edits.log);
         let tree = git(&["write-tree"]);
         let staged = |intended: &str| git(&["diff-index", "--cached", intended, "HEAD"]).stdout;
         let nothing_is_intended = staged("--ita-visible-in-index") == staged("--ita-invisible-in-index");
@@ -234,7 +234,7 @@ impl<'a> Verifier<'a> {
         let linked = tree.code == 0 && git(&["ls-tree", &name, ".gitmodules"]).stdout.starts_with(b"120000");
         if tree.code == 0 && nothing_is_intended && !linked {
             let entries = tree_of_entries(self.repo);
-            assert_eq!(tree.stdout, entries, "{}: an untrue cache-tree\n{:#?}", self.case, life.log);
+            assert_eq!(tree.stdout, entries, "{}: an untrue cache-tree\n{:#?}", self.case, edits.log);
         }
     }
 }
@@ -259,8 +259,8 @@ fn with(question: &mut Query, args: &[&str]) {
 }
 
 /// Adds pathspecs to one invocation in five.
-fn narrow(life: &mut Life<'_>, question: &mut Query) {
-    if !life.once_in(5) {
+fn narrow(edits: &mut RandomEdits<'_>, question: &mut Query) {
+    if !edits.once_in(5) {
         return;
     }
     with(question, &["--"]);
@@ -275,27 +275,27 @@ fn narrow(life: &mut Life<'_>, question: &mut Query) {
         &["d/*"],
         &[":/"],
     ];
-    if life.once_in(3) {
-        let path = life.path();
+    if edits.once_in(3) {
+        let path = edits.path();
         let spec = [b":(top,literal)", &path[..]].concat();
         question.args.push(OsStr::from_bytes(&spec).into());
     } else {
-        with(question, life.pick(&specs));
+        with(question, edits.pick(&specs));
     }
 }
 
-fn place(life: &mut Life<'_>) -> Vec<u8> {
-    if life.once_in(12) { life.directory() } else { Vec::new() }
+fn place(edits: &mut RandomEdits<'_>) -> Vec<u8> {
+    if edits.once_in(12) { edits.directory() } else { Vec::new() }
 }
 
-fn status(life: &mut Life<'_>) -> Query {
-    let mut question = Query { args: Vec::new(), dir: place(life) };
-    if life.once_in(8) {
+fn status(edits: &mut RandomEdits<'_>) -> Query {
+    let mut question = Query { args: Vec::new(), dir: place(edits) };
+    if edits.once_in(8) {
         let configured = ["status.renames=copies", "diff.ignoreSubmodules=all", "status.relativePaths=false"];
-        with(&mut question, &["-c", life.pick(&configured)]);
+        with(&mut question, &["-c", edits.pick(&configured)]);
     }
     with(&mut question, &["status"]);
-    let format = life.pick(&[
+    let format = edits.pick(&[
         &["--porcelain=v2", "-z", "--branch", "--show-stash"][..],
         &["--porcelain=v2", "-z", "--branch", "--show-stash"],
         &["--porcelain=v2", "-z", "--branch", "--show-stash"],
@@ -308,10 +308,10 @@ fn status(life: &mut Life<'_>) -> Query {
         &["--column=row,dense", "--short"],
     ]);
     with(&mut question, format);
-    with(&mut question, life.pick(&[&["-unormal"][..], &["-unormal"], &["-uall"], &["-uno"], &[]]));
+    with(&mut question, edits.pick(&[&["-unormal"][..], &["-unormal"], &["-uall"], &["-uno"], &[]]));
     with(
         &mut question,
-        life.pick(&[
+        edits.pick(&[
             &[][..],
             &[],
             &[],
@@ -322,7 +322,7 @@ fn status(life: &mut Life<'_>) -> Query {
     );
     with(
         &mut question,
-        life.pick(&[
+        edits.pick(&[
             &[][..],
             &[],
             &[],
@@ -335,13 +335,13 @@ fn status(life: &mut Life<'_>) -> Query {
             &["--ignore-submodules=all"],
         ]),
     );
-    narrow(life, &mut question);
+    narrow(edits, &mut question);
     question
 }
 
-fn plumbing(life: &mut Life<'_>) -> Query {
-    let mut question = Query { args: Vec::new(), dir: place(life) };
-    let args = life.pick(&[
+fn plumbing(edits: &mut RandomEdits<'_>) -> Query {
+    let mut question = Query { args: Vec::new(), dir: place(edits) };
+    let args = edits.pick(&[
         &["diff-files", "--raw"][..],
         &["diff-files", "--raw", "-z"],
         &["diff-files", "-M30%"],
@@ -383,8 +383,8 @@ fn plumbing(life: &mut Life<'_>) -> Query {
         with(&mut question, &["--"]);
         question.dir.clear();
         for _ in 0..6 {
-            let mut path = life.path();
-            if life.once_in(5) {
+            let mut path = edits.path();
+            if edits.once_in(5) {
                 path.push(b'/');
             }
             question.args.push(OsStr::from_bytes(&path).into());
@@ -392,7 +392,7 @@ fn plumbing(life: &mut Life<'_>) -> Query {
     } else if args[0] == "update-index" {
         question.dir.clear();
     } else {
-        narrow(life, &mut question);
+        narrow(edits, &mut question);
     }
     question
 }

@@ -17,14 +17,14 @@ use testkit::Repo;
 use super::Cache;
 
 /// The stat data and content hash of a path.
-type Sight = (u32, u64, u64, (i64, i64), (i64, i64), u64);
+type PathState = (u32, u64, u64, (i64, i64), (i64, i64), u64);
 
 /// The state of each path, relative to the worktree's root.
-pub(super) type View = BTreeMap<Vec<u8>, Sight>;
+pub(super) type Snapshot = BTreeMap<Vec<u8>, PathState>;
 
 /// The program that reports changes to Git.
-enum Teller {
-    Nobody,
+enum MonitorKind {
+    None,
     /// A hook of version 1: files in a directory, each named by the time of its write.
     ByTime,
     /// A hook of version 2: one file, whose length is the token.
@@ -35,8 +35,8 @@ enum Teller {
 
 pub(super) struct Watch<'a> {
     repo: &'a Repo<'a>,
-    teller: Teller,
-    pub(super) view: View,
+    monitor: MonitorKind,
+    pub(super) view: Snapshot,
 }
 
 /// Prints paths that changed at or after a time in nanoseconds. The clock of Git may be slightly
@@ -71,16 +71,16 @@ impl<'a> Watch<'a> {
             repo.git(&["config", "core.fsmonitor", ".git/monitor"]);
             repo.git(&["config", "core.fsmonitorHookVersion", version]);
         };
-        let teller = match cache {
+        let monitor = match cache {
             Cache::HookV1 => {
                 fs::create_dir(repo.join(".git/moments")).expect("made");
                 hook(BY_TIME, "1");
-                Teller::ByTime
+                MonitorKind::ByTime
             }
             Cache::HookV2 | Cache::HookV2Untracked => {
                 repo.write(".git/changes", "");
                 hook(BY_LENGTH, "2");
-                Teller::ByLength
+                MonitorKind::ByLength
             }
             _ if cache.daemon() => {
                 let started = repo.try_git(&["fsmonitor--daemon", "start"]);
@@ -89,11 +89,11 @@ impl<'a> Watch<'a> {
                     return None;
                 }
                 repo.git(&["config", "core.fsmonitor", "true"]);
-                Teller::Daemon
+                MonitorKind::Daemon
             }
-            _ => Teller::Nobody,
+            _ => MonitorKind::None,
         };
-        Some(Watch { repo, teller, view: look(&repo.path) })
+        Some(Watch { repo, monitor, view: look(&repo.path) })
     }
 
     /// Scans again, reports the changed paths to the monitor and returns them.
@@ -105,17 +105,17 @@ impl<'a> Watch<'a> {
         changed.sort_unstable();
         changed.dedup();
         let lines: Vec<u8> = changed.iter().flat_map(|path| [path, &b"\0"[..]].concat()).collect();
-        match self.teller {
+        match self.monitor {
             _ if lines.is_empty() => {}
-            Teller::ByTime => {
+            MonitorKind::ByTime => {
                 let time = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
                 self.repo.write(format!(".git/moments/{time}"), lines);
             }
-            Teller::ByLength => {
+            MonitorKind::ByLength => {
                 let file = fs::OpenOptions::new().append(true).open(self.repo.join(".git/changes"));
                 file.and_then(|mut file| file.write_all(&lines)).expect("written");
             }
-            Teller::Nobody | Teller::Daemon => {}
+            MonitorKind::None | MonitorKind::Daemon => {}
         }
         let changed = changed.into_iter().map(BString::from).collect();
         self.view = now;
@@ -125,14 +125,14 @@ impl<'a> Watch<'a> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        if matches!(self.teller, Teller::Daemon) {
+        if matches!(self.monitor, MonitorKind::Daemon) {
             drop(self.repo.try_git(&["fsmonitor--daemon", "stop"]));
         }
     }
 }
 
-fn look(root: &Path) -> View {
-    fn visit(root: &Path, dir: &Path, view: &mut View) {
+fn look(root: &Path) -> Snapshot {
+    fn visit(root: &Path, dir: &Path, view: &mut Snapshot) {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = path.strip_prefix(root).expect("below").as_os_str().as_bytes();
@@ -158,7 +158,7 @@ fn look(root: &Path) -> View {
             }
         }
     }
-    let mut view = View::new();
+    let mut view = Snapshot::new();
     visit(root, root, &mut view);
     view
 }

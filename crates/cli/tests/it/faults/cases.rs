@@ -147,7 +147,7 @@ pub(super) fn of(
 }
 
 /// A kind of ref read that fails; each call of the kind fails in turn.
-pub(super) struct Look {
+pub(super) struct RefRead {
     pub(super) number: usize,
     pub(super) command: Command,
     operation: Operation,
@@ -155,23 +155,23 @@ pub(super) struct Look {
     at: At,
 }
 
-impl Look {
-    pub(super) const TROUBLE: InjectedError = Io;
+impl RefRead {
+    pub(super) const ERROR: InjectedError = Io;
 
     pub(super) fn faults(&self, nth: u64) -> Vec<Fault> {
         let operation = Some(self.operation);
-        vec![Fault { operation, at: self.at.clone(), nth: Nth::Only(nth), what: Self::TROUBLE.what() }]
+        vec![Fault { operation, at: self.at.clone(), nth: Nth::Only(nth), what: Self::ERROR.what() }]
     }
 
     /// Returns all kinds of ref reads.
-    pub(super) fn all() -> Vec<Look> {
+    pub(super) fn all() -> Vec<RefRead> {
         use Operation::{Getattr, Lookup, Open, Opendir, Read, Readdir};
         let places = [At::Below("repo/.git/refs".into()), At::Path("repo/.git/packed-refs".into())];
         let mut all = Vec::new();
         for command in [Command::Clone, Command::Checkout, Command::Switch, Command::Reset] {
             for at in &places {
                 for operation in [Lookup, Getattr, Open, Read, Opendir, Readdir] {
-                    all.push(Look { number: all.len(), command, operation, at: at.clone() });
+                    all.push(RefRead { number: all.len(), command, operation, at: at.clone() });
                 }
             }
         }
@@ -179,16 +179,16 @@ impl Look {
     }
 }
 
-impl fmt::Display for Look {
+impl fmt::Display for RefRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Look { number, command, operation, at } = self;
+        let RefRead { number, command, operation, at } = self;
         write!(f, "{number}: {command:?}, {} of {at:?}", operation.name())
     }
 }
 
 /// An operation that always fails at one path. The path is the same for Git, so its run can be
 /// compared.
-pub(super) struct Place {
+pub(super) struct FailingPath {
     pub(super) number: usize,
     pub(super) command: Command,
     pub(super) operation: Operation,
@@ -196,16 +196,16 @@ pub(super) struct Place {
     pub(super) path: String,
 }
 
-impl Place {
+impl FailingPath {
     pub(super) fn faults(&self) -> Vec<Fault> {
         let at = At::Path(self.path.as_str().into());
         vec![Fault { operation: Some(self.operation), at, nth: Nth::Every, what: self.injected.what() }]
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FailingPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { number, command, operation, injected, path } = self;
+        let FailingPath { number, command, operation, injected, path } = self;
         write!(f, "{number}: {command:?}, {} of {path}: {injected:?}", operation.name())
     }
 }
@@ -267,7 +267,7 @@ const CLONE_PLACES: &[Struck] = &[
 ];
 
 /// Returns all cases. `of_content` returns the path of a blob, a pack and its index.
-pub(super) fn places(of_content: impl Fn(&str) -> String) -> Vec<Place> {
+pub(super) fn places(of_content: impl Fn(&str) -> String) -> Vec<FailingPath> {
     let mut all = Vec::new();
     let commands = [Command::Paths, Command::Switch, Command::Reset, Command::Clone, Command::CloneBundle];
     for command in commands {
@@ -279,7 +279,7 @@ pub(super) fn places(of_content: impl Fn(&str) -> String) -> Vec<Place> {
             };
             for &injected in troubles {
                 let number = all.len();
-                all.push(Place { number, command, operation, injected, path: path.clone() });
+                all.push(FailingPath { number, command, operation, injected, path: path.clone() });
             }
         }
     }

@@ -13,8 +13,8 @@ use std::fmt;
 use testkit::weather;
 
 use self::{
-    cases::{Case, Look, Place},
-    rig::{Command, Program, Ran, World},
+    cases::{Case, FailingPath, RefRead},
+    rig::{Command, Program, RunResult, World},
 };
 use crate::{bounded, full, random::Random};
 
@@ -41,7 +41,7 @@ fn recovers_from_a_failure_of_each_operation() {
     for command in Command::ALL {
         for workers in [1, 8] {
             let stage = world.stage(&format!("counted-{command:?}-{workers}"), command);
-            let Ran { run, counts, .. } = stage.run(Program::Sapwood(workers), Vec::new());
+            let RunResult { run, counts, .. } = stage.run(Program::Sapwood(workers), Vec::new());
             assert_eq!(run.code, 0, "{command:?}: {}", run.stderr);
             assert!(stage.see() == world.after[&command], "{command:?} is not what Git makes of it");
             println!("{command:?}, {workers} workers: {counts}");
@@ -59,7 +59,7 @@ fn check(world: &World, case: &Case) {
     let ran = stage.run(case.program(), case.faults());
     let verdict = verify::verify(world, &stage, case.command, case.program(), &ran, case.injected);
     stage.remove();
-    let Ran { run, struck, .. } = ran;
+    let RunResult { run, struck, .. } = ran;
     assert!(
         verdict.0.is_empty(),
         "{case}\n  struck {struck:?}\n  exit {}\n  stderr: {}\n  WRONG {}",
@@ -94,16 +94,16 @@ fn places() -> usize {
 #[test]
 fn recovers_from_a_failure_of_each_read_of_refs() {
     let Some(world) = world() else { return };
-    let mut all = Look::all();
+    let mut all = RefRead::all();
     only_chosen(&mut all, |look| look.number);
     bounded(all, 12, |look| {
         for nth in 1.. {
             let stage = world.stage(&format!("look-{}-{nth}", look.number), look.command);
             let ran = stage.run(Program::Sapwood(1), look.faults(nth));
             let verdict =
-                verify::verify(&world, &stage, look.command, Program::Sapwood(1), &ran, Look::TROUBLE);
+                verify::verify(&world, &stage, look.command, Program::Sapwood(1), &ran, RefRead::ERROR);
             stage.remove();
-            let Ran { run, struck, .. } = ran;
+            let RunResult { run, struck, .. } = ran;
             let wrong = verdict.0.join("\n  WRONG ");
             assert!(wrong.is_empty(), "{look}, {nth}: exit {}: {}\n  WRONG {wrong}", run.code, run.stderr);
             if struck.is_empty() {
@@ -122,7 +122,7 @@ fn exits_as_git_does_under_the_same_fault() {
 }
 
 /// Runs Git and sapwood with the same fault, and compares their exit codes.
-fn compare(world: &World, place: &Place) {
+fn compare(world: &World, place: &FailingPath) {
     let run = |program: Program, name: &str| {
         let stage = world.stage(&format!("{name}-{}", place.number), place.command);
         let ran = stage.run(program, place.faults());
@@ -167,7 +167,7 @@ fn fails_cleanly_without_file_descriptors() {
         let verdict =
             verify::verify(&world, &stage, command, program, &ran, cases::InjectedError::TooManyOpen);
         stage.remove();
-        let Ran { run, .. } = ran;
+        let RunResult { run, .. } = ran;
         let wrong = verdict.0.join("\n  WRONG ");
         assert!(wrong.is_empty(), "{command:?}, {limit}: exit {}: {}\n  WRONG {wrong}", run.code, run.stderr);
     }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     bounded, full,
     power::{
-        rig::{Program, Ran, Stage, State, World},
+        rig::{Program, RunResult, Stage, State, World},
         scenarios::{Scenario, Stored, new_files, staged_files, step},
         verify::old_or_new,
     },
@@ -143,7 +143,7 @@ fn a_failure_while_recording_changes_nothing() {
     for world in &worlds {
         for &workers in workers {
             let stage = world.stage("counted", &Profile::bare());
-            let Ran { code, stderr, counts, .. } = stage.run(Program::Sapwood(workers), Vec::new());
+            let RunResult { code, stderr, counts, .. } = stage.run(Program::Sapwood(workers), Vec::new());
             assert_eq!((code, stderr.as_bstr()), (0, BStr::new("")), "{}", world.scenario.name);
             println!("{}, {workers} workers: {counts}", world.scenario.name);
             stage.remove();
@@ -161,7 +161,7 @@ fn check(case: &Case<'_>) {
     let ran = stage.run(program, case.faults());
     let wrong = verify(case.world, &stage, program, &ran, case.injected);
     stage.remove();
-    let Ran { code, stderr, struck, .. } = ran;
+    let RunResult { code, stderr, struck, .. } = ran;
     let wrong = wrong.join("\n  WRONG ");
     assert!(
         wrong.is_empty(),
@@ -170,7 +170,7 @@ fn check(case: &Case<'_>) {
 }
 
 /// Returns true if a stat failed, and the message contains its path.
-fn names_unread_file(ran: &Ran) -> bool {
+fn names_unread_file(ran: &RunResult) -> bool {
     let mut stats = ran.struck.iter().filter(|struck| struck.operation == Operation::Getattr);
     stats.any(|struck| struck.paths.iter().any(|path| ran.stderr.starts_with(format!("{path}: ").as_bytes())))
 }
@@ -180,12 +180,12 @@ fn verify(
     world: &World,
     stage: &Stage<'_>,
     program: Program,
-    ran: &Ran,
+    ran: &RunResult,
     injected: InjectedError,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     let (old, new) = (&world.states[0], &world.states[1]);
-    let Ran { code, stderr, struck, .. } = ran;
+    let RunResult { code, stderr, struck, .. } = ran;
     if !matches!(code, 0 | 1 | 128) || stderr.contains_str("panicked") {
         wrong.push(format!("it ended by {code}"));
     }
@@ -242,7 +242,7 @@ fn verify(
 }
 
 /// Returns true if a directory could not be synced after a rename in it, and the message says so.
-fn names_failed_sync(ran: &Ran) -> bool {
+fn names_failed_sync(ran: &RunResult) -> bool {
     let syncs = [Operation::Opendir, Operation::Fsyncdir];
     ran.stderr.contains_str("could not sync '")
         && ran.struck.iter().all(|struck| syncs.contains(&struck.operation))
@@ -250,11 +250,11 @@ fn names_failed_sync(ran: &Ran) -> bool {
 
 /// A path, an operation on it that always fails, and its errors. The path is the same for Git, so
 /// that messages and exit codes can be compared.
-type Place = (&'static str, Operation, Words, &'static [InjectedError]);
+type FailingPath = (&'static str, Operation, MessageMatch, &'static [InjectedError]);
 
 /// How the messages compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Words {
+enum MessageMatch {
     /// The messages are equal.
     Same,
     /// The reasons are equal. Git also names the file that it was adding, but sapwood publishes new
@@ -264,10 +264,10 @@ enum Words {
     Better,
 }
 
-use Words::{Better, Reason, Same};
+use MessageMatch::{Better, Reason, Same};
 
 /// Paths below the repository. `.git/objects` stands for all paths in it.
-const PLACES: &[Place] = &[
+const PLACES: &[FailingPath] = &[
     (".git/index.lock", Operation::Create, Same, &[Io, NoSpace, Access, ReadOnly]),
     (".git/index.lock", Operation::Rename, Better, &[Io, Access]),
     (".git/index.lock", Operation::Write, Better, &[Io, NoSpace, Quota]),
@@ -294,7 +294,7 @@ struct Compared<'w> {
     world: &'w World,
     path: &'static str,
     operation: Operation,
-    words: Words,
+    words: MessageMatch,
     injected: InjectedError,
 }
 
@@ -359,7 +359,7 @@ fn compare(compared: &Compared<'_>) {
 }
 
 /// Returns the exit code and the message, without the names of temporary files and of the disk.
-fn said(ran: &Ran, stage: &Stage<'_>) -> (i32, String) {
+fn said(ran: &RunResult, stage: &Stage<'_>) -> (i32, String) {
     let disk = stage.mount.path().display().to_string();
     let text = ran.stderr.to_string().replace(&disk, "DISK");
     let is_temporary = |word: &str| word.contains("tmp_");
@@ -371,13 +371,13 @@ fn said(ran: &Ran, stage: &Stage<'_>) -> (i32, String) {
 }
 
 /// Returns true if a commit was made, but the index could not be written afterwards.
-fn names_stale_handle(ran: &Ran) -> bool {
+fn names_stale_handle(ran: &RunResult) -> bool {
     ran.code != 0
         && ran.stderr.contains_str("repository has been updated, but unable to write\nnew index file")
 }
 
 /// Finds locks and temporary files, except for those whose removal was refused.
-fn left_behind(repo: &Repo<'_>, world: &World, ran: &Ran) -> Vec<String> {
+fn left_behind(repo: &Repo<'_>, world: &World, ran: &RunResult) -> Vec<String> {
     let refused: BTreeSet<&BString> = ran
         .struck
         .iter()

@@ -104,7 +104,7 @@ pub(super) enum Program {
 
 /// The state of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RepositoryState {
     pub(super) worktree: BTreeMap<BString, Node>,
     /// Names in the Git directory.
     pub(super) git_dir: BTreeSet<BString>,
@@ -118,13 +118,13 @@ pub(super) struct Seen {
 pub(super) struct World {
     sandbox: Sandbox,
     /// The state before each command, and the state after Git has run it without faults.
-    pub(super) before: BTreeMap<Command, Seen>,
-    pub(super) after: BTreeMap<Command, Seen>,
+    pub(super) before: BTreeMap<Command, RepositoryState>,
+    pub(super) after: BTreeMap<Command, RepositoryState>,
     pub(super) blobs: BTreeMap<BString, BString>,
 }
 
 /// The result of one run.
-pub(super) struct Ran {
+pub(super) struct RunResult {
     pub(super) run: Run,
     pub(super) struck: Vec<Struck>,
     pub(super) counts: Counts,
@@ -148,7 +148,7 @@ impl World {
             let name = format!("undisturbed/{command:?}");
             world.copy(&name, command);
             let target = world.sandbox.repo(&format!("{name}/{}", command.target()));
-            let before = if command.is_clone() { Seen::default() } else { see(&target) };
+            let before = if command.is_clone() { RepositoryState::default() } else { see(&target) };
             let run = world.sandbox.repo(&format!("{name}/{}", command.place())).git(command.args());
             assert_eq!(run.code, 0);
             world.before.insert(command, before);
@@ -199,22 +199,28 @@ impl World {
 
 impl Stage<'_> {
     /// Runs the command with these faults, and removes them afterwards.
-    pub(super) fn run(&self, program: Program, faults: Vec<Fault>) -> Ran {
+    pub(super) fn run(&self, program: Program, faults: Vec<Fault>) -> RunResult {
         self.run_as(program, self.command.args(), faults, None)
     }
 
     /// Runs the command without faults and with `-f`.
-    pub(super) fn run_forced(&self, program: Program) -> Ran {
+    pub(super) fn run_forced(&self, program: Program) -> RunResult {
         let (name, rest) = self.command.args().split_first().expect("a command");
         self.run_as(program, &[&[*name, "-f"], rest].concat(), Vec::new(), None)
     }
 
     /// Runs the command with a limit on file descriptors.
-    pub(super) fn run_limited(&self, program: Program, descriptors: u64) -> Ran {
+    pub(super) fn run_limited(&self, program: Program, descriptors: u64) -> RunResult {
         self.run_as(program, self.command.args(), Vec::new(), Some(descriptors))
     }
 
-    fn run_as(&self, program: Program, args: &[&str], faults: Vec<Fault>, descriptors: Option<u64>) -> Ran {
+    fn run_as(
+        &self,
+        program: Program,
+        args: &[&str],
+        faults: Vec<Fault>,
+        descriptors: Option<u64>,
+    ) -> RunResult {
         // The process that starts the program must not touch the disk, so the program changes the
         // directory itself.
         let place = self.world.sandbox.repo(&format!("{}/disk/{}", self.name, self.command.place()));
@@ -242,7 +248,7 @@ impl Stage<'_> {
             128 + output.status.signal().unwrap_or(0)
         });
         let run = Run { code, stdout: output.stdout.into(), stderr: output.stderr.into() };
-        Ran { run, struck, counts: self.mount.counts().since(&earlier) }
+        RunResult { run, struck, counts: self.mount.counts().since(&earlier) }
     }
 
     /// Returns the repository that the command changed, without faults.
@@ -250,7 +256,7 @@ impl Stage<'_> {
         self.world.sandbox.repo(&format!("{}/backing/{}", self.name, self.command.target()))
     }
 
-    pub(super) fn see(&self) -> Seen {
+    pub(super) fn see(&self) -> RepositoryState {
         see(&self.target())
     }
 
@@ -342,15 +348,15 @@ fn blobs(repo: &Repo<'_>) -> BTreeMap<BString, BString> {
     blobs
 }
 
-fn see(repo: &Repo<'_>) -> Seen {
+fn see(repo: &Repo<'_>) -> RepositoryState {
     let git_dir = repo.join(".git");
     if !git_dir.exists() {
-        return Seen { worktree: tree(&repo.path, false), ..Seen::default() };
+        return RepositoryState { worktree: tree(&repo.path, false), ..RepositoryState::default() };
     }
     let listed = repo.try_git(&["ls-files", "--stage", "-z"]);
     assert_eq!(listed.code, 0, "the index cannot be read: {}", listed.stderr);
     let lines = listed.stdout.split(|byte| *byte == 0).filter_map(|line| line.split_once_str("\t"));
-    Seen {
+    RepositoryState {
         worktree: tree(&repo.path, false),
         git_dir: names(&git_dir),
         index: lines.map(|(content, path)| (path.into(), content.into())).collect(),

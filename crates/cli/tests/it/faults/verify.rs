@@ -6,8 +6,8 @@ use bstr::{BStr, BString, ByteSlice as _};
 use testkit::weather::{Operation, Struck};
 
 use super::{
-    cases::{InjectedError, Place},
-    rig::{Command, Program, Ran, Seen, Stage, World},
+    cases::{FailingPath, InjectedError},
+    rig::{Command, Program, RepositoryState, RunResult, Stage, World},
 };
 use crate::seen::Node;
 
@@ -32,12 +32,12 @@ pub(super) fn verify(
     stage: &Stage<'_>,
     command: Command,
     program: Program,
-    ran: &Ran,
+    ran: &RunResult,
     injected: InjectedError,
 ) -> Verdict {
     let mut verdict = Verdict(Vec::new());
     let (before, after) = (&world.before[&command], &world.after[&command]);
-    let Ran { run, struck, .. } = ran;
+    let RunResult { run, struck, .. } = ran;
     verdict.require(matches!(run.code, 0 | 1 | 128 | 255), || format!("it ended by {}", run.code));
     verdict.require(!run.stderr.contains_str("panicked"), || "it panicked".into());
     // If the disk denies the creation of a link, Git too treats it as a disk without symbolic
@@ -89,7 +89,7 @@ pub(super) fn verify(
 }
 
 /// Returns the exit code that sapwood must return for Git's exit code.
-pub(super) fn expected(place: &Place, git: i32) -> i32 {
+pub(super) fn expected(place: &FailingPath, git: i32) -> i32 {
     let stays = place.operation == Operation::Unlink && place.path.ends_with("old/1");
     let loose = place.operation == Operation::Read && is_loose(&place.path);
     match (place.command, git) {
@@ -115,7 +115,12 @@ const TOO_LATE: &[&str] =
     &[".git/index", ".git/index.lock", ".git/HEAD", ".git/HEAD.lock", ".git/logs/HEAD", ".git"];
 
 /// Checks that no lock, temporary file or unknown file is left.
-fn tidy(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen, ran: &Ran) {
+fn tidy(
+    verdict: &mut Verdict,
+    (before, after): (&RepositoryState, &RepositoryState),
+    seen: &RepositoryState,
+    ran: &RunResult,
+) {
     for name in &seen.git_dir {
         let is_known = before.git_dir.contains(name) || after.git_dir.contains(name);
         // The marker of an unfinished clone may stay. A source that looked remote for a moment
@@ -130,7 +135,7 @@ fn tidy(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen, ran
 
 /// Returns true for a lock whose removal failed. It stays as Git's lock does, and a warning names
 /// it.
-fn stays(name: &BString, Ran { run, struck, .. }: &Ran) -> bool {
+fn stays(name: &BString, RunResult { run, struck, .. }: &RunResult) -> bool {
     let place = BString::from([b".git/", name.as_slice()].concat());
     let mut removals = struck.iter().filter(|struck| struck.operation == Operation::Unlink);
     name.ends_with(b".lock")
@@ -142,7 +147,11 @@ fn stays(name: &BString, Ran { run, struck, .. }: &Ran) -> bool {
 
 /// Checks that each file is missing, in its old state, or in its new state, and that the user's
 /// files are unchanged.
-fn whole(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen) {
+fn whole(
+    verdict: &mut Verdict,
+    (before, after): (&RepositoryState, &RepositoryState),
+    seen: &RepositoryState,
+) {
     for (path, node) in &seen.worktree {
         let known = [before.worktree.get(path), after.worktree.get(path)];
         verdict.require(known.contains(&Some(node)), || {
@@ -171,9 +180,9 @@ fn whole(verdict: &mut Verdict, (before, after): (&Seen, &Seen), seen: &Seen) {
 fn index_is_true(
     verdict: &mut Verdict,
     world: &World,
-    (before, after): (&Seen, &Seen),
+    (before, after): (&RepositoryState, &RepositoryState),
     stage: &Stage<'_>,
-    seen: &Seen,
+    seen: &RepositoryState,
 ) {
     if seen.git_dir.is_empty() {
         return;
@@ -216,7 +225,7 @@ fn differs(world: &World, path: &BString, entry: &BString, node: Option<&Node>) 
 
 /// Adds the files that could not be removed: they stay, untracked and with a warning, as in Git. A
 /// file in the way of another one must be removed a second time, which must succeed.
-fn with_what_stays(before: &Seen, after: &Seen, stderr: &BString) -> Seen {
+fn with_what_stays(before: &RepositoryState, after: &RepositoryState, stderr: &BString) -> RepositoryState {
     let mut expected = after.clone();
     for (path, node) in &before.worktree {
         let told = stderr.contains_str(format!("warning: unable to unlink '{path}': "));
@@ -234,8 +243,8 @@ fn is_above(dir: &BString, path: &BString) -> bool {
 }
 
 /// Checks that the state equals the one that Git reaches without faults.
-fn same(verdict: &mut Verdict, when: &str, expected: &Seen, seen: &Seen) {
-    let files = |seen: &Seen| seen.worktree.keys().cloned().collect::<Vec<_>>();
+fn same(verdict: &mut Verdict, when: &str, expected: &RepositoryState, seen: &RepositoryState) {
+    let files = |seen: &RepositoryState| seen.worktree.keys().cloned().collect::<Vec<_>>();
     verdict.require(files(expected) == files(seen), || {
         format!("{when}, the files are {:?}, not {:?}", files(seen), files(expected))
     });

@@ -27,7 +27,7 @@ use crate::{SAPWOOD, shim::Shim};
 
 /// The file system on which an attack is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum FileSystem {
     Normal,
     IgnoringCase,
 }
@@ -49,30 +49,30 @@ const RUNS: &[(Program, &str)] = &[
 ];
 
 /// The files left behind: name to (type, content or target).
-type Tree = BTreeMap<BString, Thing>;
+type Tree = BTreeMap<BString, Entry>;
 
-type Thing = (char, BString);
+type Entry = (char, BString);
 
 /// A directory in which attacks are run. It is unmounted on drop.
-struct Field<'a> {
+struct AttackDir<'a> {
     sandbox: &'a Sandbox,
-    place: Place,
+    place: FileSystem,
     shim: Shim,
     _mount: Option<CaseInsensitive>,
     /// The number of directories created so far; each run gets its own.
     tried: usize,
 }
 
-impl<'a> Field<'a> {
+impl<'a> AttackDir<'a> {
     /// Mounts the file system. Returns `None` if it is not available.
-    fn new(sandbox: &'a Sandbox, place: Place) -> Option<Field<'a>> {
+    fn new(sandbox: &'a Sandbox, place: FileSystem) -> Option<AttackDir<'a>> {
         let point = sandbox.path().join("field");
         fs::create_dir(&point).expect("a new directory");
         let mount = match place {
-            Place::Normal => None,
-            Place::IgnoringCase => Some(CaseInsensitive::mount(&sandbox.path().join("image"), &point)?),
+            FileSystem::Normal => None,
+            FileSystem::IgnoringCase => Some(CaseInsensitive::mount(&sandbox.path().join("image"), &point)?),
         };
-        Some(Field { sandbox, place, shim: Shim::new(), _mount: mount, tried: 0 })
+        Some(AttackDir { sandbox, place, shim: Shim::new(), _mount: mount, tried: 0 })
     }
 
     /// Runs `line` with each program, each in a directory filled by `prepare`, and compares the
@@ -82,7 +82,7 @@ impl<'a> Field<'a> {
         self.same_with(&[], line, prepare)
     }
 
-    /// Like [`Field::same`], with environment variables.
+    /// Like [`AttackDir::same`], with environment variables.
     #[track_caller]
     fn same_with(&mut self, env: &[(&str, &str)], line: &[&str], prepare: impl Fn(&Repo<'_>)) -> Run {
         let mut expected: Option<(Run, Tree)> = None;
@@ -131,7 +131,7 @@ impl<'a> Field<'a> {
             prepare(&repo);
         }));
         if let Err(panic) = prepared {
-            if self.place == Place::IgnoringCase {
+            if self.place == FileSystem::IgnoringCase {
                 return None;
             }
             resume_unwind(panic);
@@ -190,17 +190,17 @@ struct Attempt {
 }
 
 /// Returns the names that differ, with their states in both trees.
-fn differing<'a>(one: &'a Tree, other: &'a Tree) -> Vec<(&'a BString, [Option<&'a Thing>; 2])> {
+fn differing<'a>(one: &'a Tree, other: &'a Tree) -> Vec<(&'a BString, [Option<&'a Entry>; 2])> {
     let names: std::collections::BTreeSet<&BString> = one.keys().chain(other.keys()).collect();
     let both = names.into_iter().map(|name| (name, [one.get(name), other.get(name)]));
     both.filter(|(_, [one, other])| one != other).collect()
 }
 
 /// Runs `attack` on each file system that is available.
-fn everywhere(attack: impl Fn(&Sandbox, &mut Field<'_>)) {
-    for place in [Place::Normal, Place::IgnoringCase] {
+fn everywhere(attack: impl Fn(&Sandbox, &mut AttackDir<'_>)) {
+    for place in [FileSystem::Normal, FileSystem::IgnoringCase] {
         let sandbox = Sandbox::new();
-        let Some(mut field) = Field::new(&sandbox, place) else { return };
+        let Some(mut field) = AttackDir::new(&sandbox, place) else { return };
         attack(&sandbox, &mut field);
     }
 }
@@ -243,7 +243,7 @@ fn collect(root: &Path, dir: &Path, tree: &mut Tree, wanted: &dyn Fn(&Path) -> b
 
 /// The entries of a hostile tree.
 #[derive(Clone, Copy, Debug)]
-enum Held<'a> {
+enum TreeEntry<'a> {
     File(&'a str),
     Program(&'a str),
     Link(&'a str),
@@ -251,22 +251,22 @@ enum Held<'a> {
 }
 
 /// Commits a tree with these paths, whatever their names, without a worktree. Returns the commit.
-fn commit(repo: &Repo<'_>, entries: &[(&str, Held<'_>)]) -> String {
+fn commit(repo: &Repo<'_>, entries: &[(&str, TreeEntry<'_>)]) -> String {
     let tree = tree(repo, entries);
     repo.git(&["commit-tree", "-m", "hostile", &tree]).stdout.trim().to_str_lossy().into_owned()
 }
 
-fn tree(repo: &Repo<'_>, entries: &[(&str, Held<'_>)]) -> String {
-    let mut below: BTreeMap<&str, Vec<(&str, Held<'_>)>> = BTreeMap::new();
+fn tree(repo: &Repo<'_>, entries: &[(&str, TreeEntry<'_>)]) -> String {
+    let mut below: BTreeMap<&str, Vec<(&str, TreeEntry<'_>)>> = BTreeMap::new();
     let mut lines = Vec::new();
     for (path, held) in entries {
         match path.split_once('/') {
             Some((dir, rest)) => below.entry(dir).or_default().push((rest, *held)),
             None => lines.push(match held {
-                Held::File(content) => format!("100644 blob {}\t{path}", blob(repo, content)),
-                Held::Program(content) => format!("100755 blob {}\t{path}", blob(repo, content)),
-                Held::Link(target) => format!("120000 blob {}\t{path}", blob(repo, target)),
-                Held::Commit(oid) => format!("160000 commit {oid}\t{path}"),
+                TreeEntry::File(content) => format!("100644 blob {}\t{path}", blob(repo, content)),
+                TreeEntry::Program(content) => format!("100755 blob {}\t{path}", blob(repo, content)),
+                TreeEntry::Link(target) => format!("120000 blob {}\t{path}", blob(repo, target)),
+                TreeEntry::Commit(oid) => format!("160000 commit {oid}\t{path}"),
             }),
         }
     }
@@ -295,7 +295,7 @@ fn hook(sandbox: &Sandbox) -> String {
 }
 
 /// Creates a repository with a harmless `main` and the branch `evil`. Returns its path.
-fn source(sandbox: &Sandbox, name: &str, evil: &[(&str, Held<'_>)]) -> String {
+fn source(sandbox: &Sandbox, name: &str, evil: &[(&str, TreeEntry<'_>)]) -> String {
     let repo = sandbox.init(name);
     repo.write("README", "harmless\n");
     repo.commit("harmless");

@@ -5,7 +5,7 @@ use std::os::unix::fs::chown;
 
 use testkit::Repo;
 
-use super::{Field, Held, everywhere, hook, source};
+use super::{AttackDir, TreeEntry, everywhere, hook, source};
 
 const OTHER: (&str, &str) = ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
 
@@ -14,7 +14,7 @@ const OTHER: (&str, &str) = ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
 fn refuses_a_repository_of_another_owner() {
     everywhere(|sandbox, field| {
         let hook = hook(sandbox);
-        let url = source(sandbox, "source", &[("file", Held::File("1"))]);
+        let url = source(sandbox, "source", &[("file", TreeEntry::File("1"))]);
         let prepare = |repo: &Repo<'_>| {
             repo.git(&["clone", "-q", "--shared", "--template=", &url, "work"]);
             repo.write_executable("work/.git/hooks/post-checkout", &hook);
@@ -39,7 +39,7 @@ fn refuses_a_repository_of_another_owner() {
 }
 
 /// The user's own configuration is read.
-fn declared(field: &mut Field<'_>, url: &str) {
+fn declared(field: &mut AttackDir<'_>, url: &str) {
     let prepare = |repo: &Repo<'_>| {
         repo.git(&["clone", "-q", "--shared", "--template=", url, "work"]);
     };
@@ -55,7 +55,7 @@ fn declared(field: &mut Field<'_>, url: &str) {
 #[test]
 fn refuses_a_repository_given_to_another_owner() {
     everywhere(|sandbox, field| {
-        let url = source(sandbox, "source", &[("file", Held::File("1"))]);
+        let url = source(sandbox, "source", &[("file", TreeEntry::File("1"))]);
         let given = |path: &std::path::Path| chown(path, Some(12345), Some(12345)).is_ok();
         let probe = sandbox.path().join("field/probe");
         std::fs::write(&probe, "").expect("written");
@@ -95,7 +95,7 @@ fn refuses_a_repository_given_to_another_owner() {
 #[test]
 fn refuses_a_bare_repository_in_a_worktree() {
     everywhere(|sandbox, field| {
-        let url = source(sandbox, "source", &[("file", Held::File("1"))]);
+        let url = source(sandbox, "source", &[("file", TreeEntry::File("1"))]);
         let line = ["-c", "safe.bareRepository=explicit", "-C", "bare", "reset", "--soft", "evil"];
         let run = field.same(&line, |repo| {
             repo.git(&["clone", "-q", "--shared", "--template=", "--bare", &url, "bare"]);

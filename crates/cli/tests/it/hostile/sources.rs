@@ -3,7 +3,7 @@
 
 use testkit::{Repo, Sandbox};
 
-use super::{Held, everywhere, hook, source};
+use super::{TreeEntry, everywhere, hook, source};
 
 fn secret(sandbox: &Sandbox) -> String {
     sandbox.repo("").write("secret/key", "secret");
@@ -16,7 +16,7 @@ fn secret(sandbox: &Sandbox) -> String {
 fn refuses_links_among_the_objects() {
     everywhere(|sandbox, field| {
         let secret = secret(sandbox);
-        let url = source(sandbox, "source", &[("file", Held::File("1"))]);
+        let url = source(sandbox, "source", &[("file", TreeEntry::File("1"))]);
         let key = format!("{secret}/key");
         for (target, link) in
             [(&secret, "objects/zz"), (&key, "objects/info/x"), (&key, "objects/pack/p.idx")]
@@ -36,7 +36,7 @@ fn refuses_links_among_the_objects() {
 #[test]
 fn refuses_a_link_as_the_object_directory() {
     everywhere(|sandbox, field| {
-        let url = source(sandbox, "source", &[("file", Held::File("1"))]);
+        let url = source(sandbox, "source", &[("file", TreeEntry::File("1"))]);
         for options in [&[][..], &["--no-hardlinks"], &["--no-local"]] {
             let line = [&["clone", "-q", "--template=", "given", "work"], options].concat();
             field.same(&line, |repo: &Repo<'_>| {
@@ -53,7 +53,7 @@ fn refuses_a_link_as_the_object_directory() {
 fn runs_no_program_of_the_source() {
     everywhere(|sandbox, field| {
         let hook = hook(sandbox);
-        let url = source(sandbox, "source", &[("file", Held::File("1"))]);
+        let url = source(sandbox, "source", &[("file", TreeEntry::File("1"))]);
         let pwned = format!("touch '{}'", sandbox.path().join("pwned").display());
         for options in [&[][..], &["--bare"], &["--no-hardlinks"]] {
             let line = [&["clone", "-q", "--template=", "given", "work"], options].concat();

@@ -3,7 +3,7 @@
 
 use testkit::{Repo, Sandbox};
 
-use super::{Field, Held, everywhere, harmless_clone, hook, source};
+use super::{AttackDir, TreeEntry, everywhere, harmless_clone, hook, source};
 
 /// Creates a repository that serves as a submodule and brings a hook to the paths that an attacker
 /// needs. Returns its path and its commit.
@@ -17,7 +17,7 @@ fn submodule(sandbox: &Sandbox) -> (String, String) {
     (repo.path.display().to_string(), commit)
 }
 
-fn attack(field: &mut Field<'_>, url: &str) {
+fn attack(field: &mut AttackDir<'_>, url: &str) {
     // Local submodules are allowed, so that no other check stops the attack.
     let allowed = &[("GIT_ALLOW_PROTOCOL", "file")];
     let clone = ["clone", "--template=", "-q", "-b", "evil", url, "work"];
@@ -47,13 +47,13 @@ fn refuses_a_name_that_leads_out_of_modules() {
             sandbox,
             "source",
             &[
-                (".gitmodules", Held::File(&modules)),
-                ("evil/HEAD", Held::File("ref: refs/heads/main\n")),
-                ("evil/config", Held::File("[core]\n\trepositoryformatversion = 0\n")),
-                ("evil/hooks/post-checkout", Held::Program(&hook)),
-                ("evil/objects/info/packs", Held::File("\n")),
-                ("evil/refs/heads/none", Held::File("\n")),
-                ("sub", Held::Commit(&commit)),
+                (".gitmodules", TreeEntry::File(&modules)),
+                ("evil/HEAD", TreeEntry::File("ref: refs/heads/main\n")),
+                ("evil/config", TreeEntry::File("[core]\n\trepositoryformatversion = 0\n")),
+                ("evil/hooks/post-checkout", TreeEntry::Program(&hook)),
+                ("evil/objects/info/packs", TreeEntry::File("\n")),
+                ("evil/refs/heads/none", TreeEntry::File("\n")),
+                ("sub", TreeEntry::Commit(&commit)),
             ],
         );
         attack(field, &url);
@@ -74,9 +74,9 @@ fn refuses_submodules_inside_one_another() {
                 sandbox,
                 &format!("source{number}"),
                 &[
-                    (".gitmodules", Held::File(&modules)),
-                    ("one", Held::Commit(&commit)),
-                    ("two", Held::Commit(&commit)),
+                    (".gitmodules", TreeEntry::File(&modules)),
+                    ("one", TreeEntry::Commit(&commit)),
+                    ("two", TreeEntry::Commit(&commit)),
                 ],
             );
             attack(field, &url);
@@ -93,7 +93,10 @@ fn quotes_names_with_shell_metacharacters() {
         let url = source(
             sandbox,
             "source",
-            &[(".gitmodules", Held::File(&modules)), ("su'b $(touch pwned)", Held::Commit(&commit))],
+            &[
+                (".gitmodules", TreeEntry::File(&modules)),
+                ("su'b $(touch pwned)", TreeEntry::Commit(&commit)),
+            ],
         );
         attack(field, &url);
     });
@@ -110,9 +113,9 @@ fn refuses_a_submodule_behind_a_link_of_the_same_name() {
             sandbox,
             "source",
             &[
-                (".gitmodules", Held::File(&modules)),
-                ("A/modules/x", Held::Commit(&commit)),
-                ("a", Held::Link(".git")),
+                (".gitmodules", TreeEntry::File(&modules)),
+                ("A/modules/x", TreeEntry::Commit(&commit)),
+                ("a", TreeEntry::Link(".git")),
             ],
         );
         attack(field, &url);
@@ -129,9 +132,9 @@ fn refuses_a_path_that_ends_in_a_carriage_return() {
             sandbox,
             "source",
             &[
-                (".gitmodules", Held::File(&modules)),
-                ("sub\r", Held::Commit(&commit)),
-                ("sub", Held::Link(".git/modules/sub/hooks")),
+                (".gitmodules", TreeEntry::File(&modules)),
+                ("sub\r", TreeEntry::Commit(&commit)),
+                ("sub", TreeEntry::Link(".git/modules/sub/hooks")),
             ],
         );
         attack(field, &url);

@@ -4,7 +4,7 @@
 use bstr::ByteSlice as _;
 use testkit::{FILTER_PROTOCOL, Repo};
 
-use super::{Field, Held, everywhere, harmless_clone, hook, source};
+use super::{AttackDir, TreeEntry, everywhere, harmless_clone, hook, source};
 
 /// Commands that check out a whole branch or its files in a harmless clone.
 const LINES: &[&[&str]] = &[
@@ -16,7 +16,7 @@ const LINES: &[&[&str]] = &[
     &["-C", "work", "reset", "-q", "origin/evil"],
 ];
 
-fn attack(field: &mut Field<'_>, url: &str, settings: &[&str]) {
+fn attack(field: &mut AttackDir<'_>, url: &str, settings: &[&str]) {
     let clone = [settings, &["clone", "--template=", "-b", "evil", url, "work"]].concat();
     field.same(&clone, |_| {});
     for line in LINES {
@@ -31,7 +31,7 @@ fn attack(field: &mut Field<'_>, url: &str, settings: &[&str]) {
 fn refuses_other_names_of_the_git_directory() {
     everywhere(|sandbox, field| {
         let hook = hook(sandbox);
-        let program = Held::Program(&hook);
+        let program = TreeEntry::Program(&hook);
         let settings: &[&str] = &["-c", "core.protectHFS=true"];
         for (number, path) in [
             ".GIT/hooks/post-checkout",
@@ -44,7 +44,8 @@ fn refuses_other_names_of_the_git_directory() {
         .into_iter()
         .enumerate()
         {
-            let url = source(sandbox, &format!("source{number}"), &[("a", Held::File("a")), (path, program)]);
+            let url =
+                source(sandbox, &format!("source{number}"), &[("a", TreeEntry::File("a")), (path, program)]);
             let clone = [settings, &["clone", "--template=", "-b", "evil", &url, "work"]].concat();
             let run = field.same(&clone, |_| {});
             assert_eq!(run.code, 128, "{path}");
@@ -63,7 +64,7 @@ fn refuses_links_called_gitmodules() {
             let url = source(
                 sandbox,
                 &format!("source{number}"),
-                &[("a", Held::File("a")), (path, Held::Link(".git/config"))],
+                &[("a", TreeEntry::File("a")), (path, TreeEntry::Link(".git/config"))],
             );
             let run = field.same(&["clone", "--template=", "-b", "evil", &url, "work"], |_| {});
             assert_ne!(run.code, 0, "{path}");
@@ -76,8 +77,12 @@ fn refuses_links_called_gitmodules() {
 #[test]
 fn accepts_names_that_are_paths_on_windows() {
     everywhere(|sandbox, field| {
-        let held = [("C:\\a", Held::File("a")), ("\u{e4}:tmp", Held::File("b")), ("..\\x", Held::File("c"))];
-        let url = source(sandbox, "source", &[&held[..], &[("NUL", Held::File("d"))]].concat());
+        let held = [
+            ("C:\\a", TreeEntry::File("a")),
+            ("\u{e4}:tmp", TreeEntry::File("b")),
+            ("..\\x", TreeEntry::File("c")),
+        ];
+        let url = source(sandbox, "source", &[&held[..], &[("NUL", TreeEntry::File("d"))]].concat());
         attack(field, &url, &[]);
     });
 }
@@ -92,14 +97,14 @@ fn writes_no_file_through_a_link_of_the_same_name() {
             sandbox,
             "source",
             &[
-                ("A/one", Held::File("1")),
-                ("A/post-checkout", Held::Program(&hook)),
-                ("A/two", Held::File("2")),
-                ("a", Held::Link(".git/hooks")),
-                ("b", Held::Link(".git/hooks")),
-                ("B/post-checkout", Held::Program(&hook)),
-                ("E", Held::Link(".git/hooks")),
-                ("e/post-checkout", Held::Program(&hook)),
+                ("A/one", TreeEntry::File("1")),
+                ("A/post-checkout", TreeEntry::Program(&hook)),
+                ("A/two", TreeEntry::File("2")),
+                ("a", TreeEntry::Link(".git/hooks")),
+                ("b", TreeEntry::Link(".git/hooks")),
+                ("B/post-checkout", TreeEntry::Program(&hook)),
+                ("E", TreeEntry::Link(".git/hooks")),
+                ("e/post-checkout", TreeEntry::Program(&hook)),
             ],
         );
         attack(field, &url, &[]);
@@ -114,11 +119,11 @@ fn writes_no_file_through_a_link_out_of_the_worktree() {
             sandbox,
             "source",
             &[
-                ("Dir/file", Held::File("inside")),
-                ("Dir/deep/er/file", Held::File("inside")),
-                ("dir", Held::Link("../..")),
-                ("link", Held::Link("../../../home")),
-                ("LINK/file", Held::File("inside")),
+                ("Dir/file", TreeEntry::File("inside")),
+                ("Dir/deep/er/file", TreeEntry::File("inside")),
+                ("dir", TreeEntry::Link("../..")),
+                ("link", TreeEntry::Link("../../../home")),
+                ("LINK/file", TreeEntry::File("inside")),
             ],
         );
         attack(field, &url, &[]);
@@ -129,7 +134,11 @@ fn writes_no_file_through_a_link_out_of_the_worktree() {
 #[test]
 fn does_not_follow_a_directory_that_became_a_link() {
     everywhere(|sandbox, field| {
-        let url = source(sandbox, "source", &[("d/file", Held::File("new")), ("e/x/y", Held::File("new"))]);
+        let url = source(
+            sandbox,
+            "source",
+            &[("d/file", TreeEntry::File("new")), ("e/x/y", TreeEntry::File("new"))],
+        );
         let prepare = |repo: &Repo<'_>| {
             harmless_clone(repo, &url);
             std::fs::create_dir(repo.join("elsewhere")).expect("made");
@@ -173,9 +182,9 @@ while (1) {
             sandbox,
             "source",
             &[
-                (".gitattributes", Held::File("post-checkout filter=late\n")),
-                ("A/post-checkout", Held::Program(&hook)),
-                ("a", Held::Link(".git/hooks")),
+                (".gitattributes", TreeEntry::File("post-checkout filter=late\n")),
+                ("A/post-checkout", TreeEntry::Program(&hook)),
+                ("a", TreeEntry::Link(".git/hooks")),
             ],
         );
         let settings = ["-c", &setting, "-c", "filter.late.required=true"];

@@ -94,7 +94,7 @@ pub(crate) struct Stage<'w> {
 }
 
 /// The result of one command.
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     pub(crate) code: i32,
     pub(crate) stderr: BString,
     pub(crate) struck: Vec<Struck>,
@@ -206,14 +206,14 @@ impl World {
 
 impl Stage<'_> {
     /// Runs the first command with these faults, and removes them afterwards.
-    pub(crate) fn run(&self, program: Program, faults: Vec<Fault>) -> Ran {
+    pub(crate) fn run(&self, program: Program, faults: Vec<Fault>) -> RunResult {
         let earlier = self.mount.counts();
         self.mount.set_faults(faults);
         let repo = self.world.sandbox.repo(&format!("{}/disk", self.name));
         let (code, stderr) = run(&repo, program, &self.world.scenario.steps[0]);
         let struck = self.mount.struck();
         self.mount.set_faults(Vec::new());
-        Ran { code, stderr, struck, counts: self.mount.counts().since(&earlier) }
+        RunResult { code, stderr, struck, counts: self.mount.counts().since(&earlier) }
     }
 
     /// Returns the repository, without faults.

@@ -50,7 +50,7 @@ fn switched_off_and_native_only() {
         |value: &str, args: &[&str]| finished(shim.command(&repo).env("SAPWOOD_SHIM", value).args(args));
     assert_eq!(
         with("off", &["switch", "topic"]),
-        repo.try_git(&["switch", "topic"]).told("Switched to branch")
+        repo.try_git(&["switch", "topic"]).with_switch_message("Switched to branch")
     );
     shim.was_handed_over(&[], "SAPWOOD_SHIM=off");
     let refused = with("native-only", &["log"]);
@@ -63,13 +63,13 @@ fn switched_off_and_native_only() {
     assert!(wrong.stderr.contains_str("unknown value of SAPWOOD_SHIM: 'maybe'"), "{}", wrong.stderr);
 }
 
-trait Told {
-    fn told(self, start: &str) -> Run;
+trait SwitchMessage {
+    fn with_switch_message(self, start: &str) -> Run;
 }
 
-impl Told for Run {
+impl SwitchMessage for Run {
     /// Replaces the message of a repeated switch, which reports the current branch.
-    fn told(self, start: &str) -> Run {
+    fn with_switch_message(self, start: &str) -> Run {
         Run { stderr: self.stderr.replace("Already on", start).into(), ..self }
     }
 }

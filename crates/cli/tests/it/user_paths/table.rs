@@ -4,7 +4,7 @@ use super::Value::{self, *};
 
 /// How a path is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PathSource {
     /// In the command line, in place of `{}`.
     Argument,
     /// In a variable of the environment.
@@ -31,7 +31,7 @@ pub(super) enum Differs {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
-    pub(super) way: Way,
+    pub(super) source: PathSource,
     pub(super) command: &'static str,
     /// The directory in which the command runs.
     pub(super) dir: &'static str,
@@ -49,8 +49,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    const fn new(way: Way, command: &'static str, good: &'static str) -> Row {
-        Row { way, command, dir: "repo", good, lead: "", takes_root: false, is_way: false, differs: &[] }
+    const fn new(source: PathSource, command: &'static str, good: &'static str) -> Row {
+        Row { source, command, dir: "repo", good, lead: "", takes_root: false, is_way: false, differs: &[] }
     }
 
     const fn at(self, dir: &'static str) -> Row {
@@ -76,19 +76,19 @@ impl Row {
 }
 
 const fn arg(command: &'static str, good: &'static str) -> Row {
-    Row::new(Way::Argument, command, good)
+    Row::new(PathSource::Argument, command, good)
 }
 
 const fn var(name: &'static str, good: &'static str, command: &'static str) -> Row {
-    Row::new(Way::Variable(name), command, good)
+    Row::new(PathSource::Variable(name), command, good)
 }
 
 const fn set(key: &'static str, good: &'static str, command: &'static str) -> Row {
-    Row::new(Way::Setting(key), command, good)
+    Row::new(PathSource::Setting(key), command, good)
 }
 
 const fn file(file: &'static str, before: &'static str, good: &'static str, command: &'static str) -> Row {
-    Row::new(Way::File(file, before), command, good)
+    Row::new(PathSource::File(file, before), command, good)
 }
 
 /// Commands that change nothing, and read only files of the repository, wherever the worktree is.

@@ -17,15 +17,15 @@ use super::create::{Place, leftovers};
 use crate::SAPWOOD;
 
 /// A place that belongs to the ordinary user.
-struct Owned {
+struct UnprivilegedFixture {
     place: Place,
     /// A copy of the program that every user can reach.
     sapwood: PathBuf,
 }
 
-impl Owned {
+impl UnprivilegedFixture {
     /// Returns `None`, and prints the reason, if the test cannot change users.
-    fn new() -> Option<Owned> {
+    fn new() -> Option<UnprivilegedFixture> {
         let mut id = Command::new("id");
         if !as_ordinary_user(id.arg("-u")).output().is_ok_and(|output| output.status.success()) {
             println!("skipped: only root can become another user");
@@ -43,7 +43,7 @@ impl Owned {
             println!("skipped: an ordinary user cannot reach the directories of tests");
             return None;
         }
-        Some(Owned { place, sapwood })
+        Some(UnprivilegedFixture { place, sapwood })
     }
 
     fn command(&self, program: &Path, dir: &Path) -> Command {
@@ -91,7 +91,7 @@ fn allowed() -> &'static str {
 }
 
 /// Returns the running processes of the ordinary user that run the copy of the program.
-fn processes(owned: &Owned) -> Vec<String> {
+fn processes(owned: &UnprivilegedFixture) -> Vec<String> {
     let all = fs::read_dir("/proc").expect("a directory of the kernel").flatten();
     let is_ours = |entry: &fs::DirEntry| {
         fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe.starts_with(owned.place.sandbox.path()))
@@ -101,7 +101,7 @@ fn processes(owned: &Owned) -> Vec<String> {
 
 #[test]
 fn auto_takes_what_the_kernel_allows() {
-    let Some(owned) = Owned::new() else { return };
+    let Some(owned) = UnprivilegedFixture::new() else { return };
     let created = owned.done(&["create", "one", "-b", "topic", "--backend", "auto", "--json"]);
     let created: serde_json::Value = serde_json::from_str(&created).expect("JSON");
     assert_eq!(created["backend"], allowed(), "{created:#}");
@@ -111,7 +111,7 @@ fn auto_takes_what_the_kernel_allows() {
 #[test]
 fn each_backend_works_or_reports_why_not() {
     for backend in ["overlay-user", "fuse", "copy", "image", "overlay", "btrfs", "reflink"] {
-        let Some(owned) = Owned::new() else { return };
+        let Some(owned) = UnprivilegedFixture::new() else { return };
         let created = owned.run(&["create", "one", "-b", "topic", "--backend", backend]);
         if created.code == 0 {
             assert!(!["image", "overlay"].contains(&backend), "{backend} mounts, and only root may");
@@ -131,7 +131,7 @@ fn each_backend_works_or_reports_why_not() {
 }
 
 /// Edits, commits, and removes the workspace.
-fn life(owned: &Owned, name: &str) {
+fn life(owned: &UnprivilegedFixture, name: &str) {
     let place = &owned.place;
     let both = "test \"$($GIT status --porcelain)\" = \"$($SAPWOOD status --porcelain)\"";
     assert_eq!(owned.inside(name, &format!("$GIT status --porcelain; {both}; $GIT fsck")), "");

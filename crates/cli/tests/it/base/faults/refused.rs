@@ -77,7 +77,7 @@ const CASES: &[Case] = &[
         scene.works();
     }),
     ("a remote that may not be written", |scene| {
-        let Some(user) = Ordinary::at(scene) else { return };
+        let Some(user) = UnprivilegedUser::at(scene) else { return };
         scene.change("three\n");
         let run = user.base(&scene.fleet.origin(), &["push", "-q", "--no-mount", &scene.remote()]);
         assert_eq!(run.code, 128, "{}", run.stderr);
@@ -88,7 +88,7 @@ const CASES: &[Case] = &[
     }),
     ("a base directory that may not be written", |scene| {
         let host = scene.host();
-        let Some(user) = Ordinary::at(scene) else { return };
+        let Some(user) = UnprivilegedUser::at(scene) else { return };
         fs::create_dir_all(scene.host_bases()).expect("created");
         fs::set_permissions(scene.host_bases(), fs::Permissions::from_mode(0o755)).expect("set");
         let run = user.base(&host, &["pull", "-q", &scene.remote(), &scene.head()]);
@@ -150,12 +150,12 @@ fn a_sha256_repository() {
 }
 
 /// A user without privileges, who may read the sandbox and write to nothing.
-struct Ordinary {
+struct UnprivilegedUser {
     sapwood: std::path::PathBuf,
 }
 
-impl Ordinary {
-    fn at(scene: &Scene) -> Option<Ordinary> {
+impl UnprivilegedUser {
+    fn at(scene: &Scene) -> Option<UnprivilegedUser> {
         let sapwood = scene.fleet.sandbox.path().join("bin/sapwood");
         fs::create_dir_all(sapwood.parent().expect("it has one")).expect("a new directory");
         fs::copy(SAPWOOD, &sapwood).expect("a copy");
@@ -177,7 +177,7 @@ impl Ordinary {
             println!("skipped: an ordinary user cannot reach the directories of tests");
             return None;
         }
-        Some(Ordinary { sapwood })
+        Some(UnprivilegedUser { sapwood })
     }
 
     fn base(&self, repo: &testkit::Repo<'_>, args: &[&str]) -> testkit::Run {

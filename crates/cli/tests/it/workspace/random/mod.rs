@@ -14,7 +14,7 @@ use testkit::{NoMountsBelow, Sandbox};
 
 use crate::{full, random::Random};
 use sides::{Kind, Pair, Tool};
-use steps::Life;
+use steps::RandomSteps;
 use verifier::Verifier;
 
 struct Case {
@@ -44,17 +44,17 @@ fn walk(case: &Case) {
 
 fn walk_in(sandbox: &Sandbox, case: &Case) {
     let pair = Pair::new(sandbox, case.kind, case.tool);
-    let mut life = Life::new(&pair, Random::new(case.seed));
+    let mut steps = RandomSteps::new(&pair, Random::new(case.seed));
     let verifier = Verifier::new(&pair, format!("{case} in {}", sandbox.path().display()));
-    verifier.check(&life.log);
+    verifier.check(&steps.log);
     for number in 0..case.steps {
-        life.step(number);
+        steps.step(number);
         if number % PACE == PACE - 1 || number + 1 == case.steps {
-            verifier.check(&life.log);
+            verifier.check(&steps.log);
         }
     }
-    verifier.is_sound(&life.log);
-    println!("{case}: {}", life.summary());
+    verifier.is_sound(&steps.log);
+    println!("{case}: {}", steps.summary());
 }
 
 /// Runs 5,000 steps with `SAPWOOD_TEST_FULL`, otherwise `slice` of them; spread over the tools.

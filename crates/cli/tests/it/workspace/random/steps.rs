@@ -21,7 +21,7 @@ const TARGETS: [&str; 6] = ["a", "d/a", "nowhere", "..", "d", "../long"];
 const RULES: [&str; 7] =
     ["", "*.o\n/out/\n", "*.o\nnew\n", "d/\n", "/many/*\n!/many/1\n", "*.log\n", "out\n*~\n"];
 
-pub(super) struct Life<'a> {
+pub(super) struct RandomSteps<'a> {
     pair: &'a Pair<'a>,
     random: Random,
     pub(super) log: Vec<String>,
@@ -48,9 +48,9 @@ fn view(side: &Side<'_>) -> View {
 /// An edit of one worktree.
 type Edit<'e> = &'e dyn Fn(&Side<'_>) -> io::Result<()>;
 
-impl<'a> Life<'a> {
+impl<'a> RandomSteps<'a> {
     pub(super) fn new(pair: &'a Pair<'a>, random: Random) -> Self {
-        Life { pair, random, log: Vec::new(), done: BTreeMap::new() }
+        RandomSteps { pair, random, log: Vec::new(), done: BTreeMap::new() }
     }
 
     pub(super) fn summary(&self) -> String {

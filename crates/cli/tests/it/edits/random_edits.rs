@@ -94,7 +94,7 @@ const TARGETS: [&str; 10] = ["a", "..", ".", "link", "nowhere", "d", "../out", "
 /// The blob of "1\n", which is in the first commit.
 const BLOB: &str = "d00491fd7e5bb6fa28c517a0bb32b8b506539d4d";
 
-pub(super) struct Life<'a> {
+pub(super) struct RandomEdits<'a> {
     repo: &'a Repo<'a>,
     cache: Cache,
     minimal: bool,
@@ -116,7 +116,7 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
     words.iter().map(Into::into).collect()
 }
 
-impl<'a> Life<'a> {
+impl<'a> RandomEdits<'a> {
     pub(super) fn new(
         repo: &'a Repo<'a>,
         cache: Cache,
@@ -124,7 +124,7 @@ impl<'a> Life<'a> {
         random: Random,
         watch: Watch<'a>,
     ) -> Self {
-        let mut life = Life {
+        let mut edits = RandomEdits {
             repo,
             cache,
             minimal: settings.minimal,
@@ -135,9 +135,9 @@ impl<'a> Life<'a> {
             moments: 0,
             log: Vec::new(),
         };
-        life.age_all(&repo.path);
-        life.watch.look();
-        life
+        edits.age_all(&repo.path);
+        edits.watch.look();
+        edits
     }
 
     pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
