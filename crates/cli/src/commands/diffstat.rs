@@ -43,7 +43,7 @@ pub(crate) enum Form {
 /// Prints the changes between the commits `old` and `new`.
 pub(crate) fn print(session: Session<'_>, old: ObjectId, new: ObjectId, form: Form) -> Result<(), Failure> {
     match native(session, old, new, form)? {
-        Some(told) => console::out_raw(&told),
+        Some(out) => console::out_raw(&out),
         None => by_git(session, old, new, form)?,
     }
     Ok(())
@@ -99,11 +99,11 @@ fn native(
     if rows.is_empty() || rows.iter().any(|row| !row.name.is_ascii()) {
         return Ok(rows.is_empty().then(BString::default));
     }
-    let mut told = table(&rows, output::line_width(run) + 1);
+    let mut out = table(&rows, output::line_width(run) + 1);
     if form == Form::Stat {
-        pairs.iter().for_each(|pair| told.extend_from_slice(&line(pair, settings.quote_path)));
+        pairs.iter().for_each(|pair| out.extend_from_slice(&line(pair, settings.quote_path)));
     }
-    Ok(Some(told))
+    Ok(Some(out))
 }
 
 /// Finds renames among changes, as `-M` does. Returns `None` if there are submodules, or too many
@@ -235,10 +235,10 @@ fn digits(number: u64) -> usize {
 
 fn table(rows: &[Row], columns: usize) -> BString {
     let widths = Widths::new(rows, columns);
-    let mut told = BString::default();
+    let mut out = BString::default();
     let (mut all_added, mut all_removed) = (0, 0);
     for row in rows {
-        told.extend_from_slice(&text!(" ", widths.name(row.name.as_bstr()), " | "));
+        out.extend_from_slice(&text!(" ", widths.name(row.name.as_bstr()), " | "));
         let number = widths.number;
         let rest = match row.change {
             Change::Binary { old: 0, new: 0 } => format!("{:>number$}", "Bin"),
@@ -250,24 +250,24 @@ fn table(rows: &[Row], columns: usize) -> BString {
                 format!("{:>number$} {}{}", added + removed, "+".repeat(plus), "-".repeat(minus))
             }
         };
-        told.extend_from_slice(rest.as_bytes());
-        told.push(b'\n');
+        out.extend_from_slice(rest.as_bytes());
+        out.push(b'\n');
     }
-    told.extend_from_slice(totals(rows.len(), all_added, all_removed).as_bytes());
-    told
+    out.extend_from_slice(totals(rows.len(), all_added, all_removed).as_bytes());
+    out
 }
 
 /// Returns the line of totals. `files` is not zero.
 pub(crate) fn totals(files: usize, added: usize, removed: usize) -> String {
     let some = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-    let mut told = format!(" {} changed", some(files, "file"));
+    let mut out = format!(" {} changed", some(files, "file"));
     if added > 0 || removed == 0 {
-        told += &format!(", {}(+)", some(added, "insertion"));
+        out += &format!(", {}(+)", some(added, "insertion"));
     }
     if removed > 0 || added == 0 {
-        told += &format!(", {}(-)", some(removed, "deletion"));
+        out += &format!(", {}(-)", some(removed, "deletion"));
     }
-    told + "\n"
+    out + "\n"
 }
 
 /// Returns the summary line of a path that was added, deleted, renamed or changed its mode.
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn cuts_long_names_at_a_slash() {
         let name = "a/very/long/way/to/get/to/the/file";
-        let told = shown(&[(name, Change::Lines { added: 100, removed: 0 })], 40);
-        assert!(told.starts_with(" .../to/get/to/the/file    | 100 ++++++\n"), "{told}");
+        let out = shown(&[(name, Change::Lines { added: 100, removed: 0 })], 40);
+        assert!(out.starts_with(" .../to/get/to/the/file    | 100 ++++++\n"), "{out}");
     }
 }

@@ -29,7 +29,7 @@ const DELETE: usize = 3;
 
 /// The values of `help.autocorrect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Correct {
+enum Autocorrect {
     /// Print suggestions.
     Show,
     /// Print no suggestions.
@@ -47,11 +47,11 @@ pub(super) fn corrected(
 ) -> Result<&'static Command, Failure> {
     let correct = configured(run)?;
     let similar = match correct {
-        Correct::Never => Vec::new(),
+        Autocorrect::Never => Vec::new(),
         _ => similar(registry.listed(), name),
     };
     let is_gits = builtins::is_builtin(name);
-    if let (Correct::After(delay), [meant], false) = (correct, &similar[..], is_gits) {
+    if let (Autocorrect::After(delay), [meant], false) = (correct, &similar[..], is_gits) {
         proceed(name, meant, delay);
         return Ok(meant);
     }
@@ -91,13 +91,13 @@ fn proceed(name: &BStr, meant: &Command, delay: Duration) {
     std::thread::sleep(delay);
 }
 
-fn configured(run: &Invocation) -> Result<Correct, Failure> {
+fn configured(run: &Invocation) -> Result<Autocorrect, Failure> {
     const KEY: &str = "help.autocorrect";
     let value = match run.look_for_repository() {
         Ok(repo) => Config::value(&repo, KEY),
         Err(_) => Config::value(&repo::StandaloneConfig::load(&run.outside())?, KEY),
     };
-    let Some(value) = value else { return Ok(Correct::Show) };
+    let Some(value) = value else { return Ok(Autocorrect::Show) };
     parse(value.as_ref().map(|value| value.as_bstr())).ok_or_else(|| {
         let value = value.unwrap_or_default();
         Failure::Fatal(text!("bad numeric config value '", value, "' for '", KEY, "': invalid unit"))
@@ -105,23 +105,23 @@ fn configured(run: &Invocation) -> Result<Correct, Failure> {
 }
 
 /// Parses a value; `None` means a key without a value. Prompting is not supported.
-fn parse(value: Option<&BStr>) -> Option<Correct> {
-    let now = Correct::After(Duration::ZERO);
+fn parse(value: Option<&BStr>) -> Option<Autocorrect> {
+    let now = Autocorrect::After(Duration::ZERO);
     let Some(value) = value else { return Some(now) };
     let word = value.to_str().ok()?;
     match &word.to_ascii_lowercase()[..] {
-        "" | "false" | "no" | "off" => return Some(Correct::Show),
+        "" | "false" | "no" | "off" => return Some(Autocorrect::Show),
         "true" | "yes" | "on" => return Some(now),
         _ => {}
     }
     match word {
-        "show" => Some(Correct::Show),
+        "show" => Some(Autocorrect::Show),
         "immediate" => Some(now),
-        "never" | "prompt" => Some(Correct::Never),
+        "never" | "prompt" => Some(Autocorrect::Never),
         number => Some(match number.parse::<i32>().ok()? {
-            0 => Correct::Show,
+            0 => Autocorrect::Show,
             ..0 | 1 => now,
-            tenths => Correct::After(Duration::from_millis(u64::from(tenths.unsigned_abs()) * 100)),
+            tenths => Autocorrect::After(Duration::from_millis(u64::from(tenths.unsigned_abs()) * 100)),
         }),
     }
 }
@@ -204,15 +204,15 @@ mod tests {
     #[test]
     fn values_of_autocorrect() {
         let parse = |value: &str| parse(Some(value.into()));
-        let after = |tenths: u64| Some(Correct::After(Duration::from_millis(tenths * 100)));
+        let after = |tenths: u64| Some(Autocorrect::After(Duration::from_millis(tenths * 100)));
         for value in ["0", "", "false", "off", "show"] {
-            assert_eq!(parse(value), Some(Correct::Show), "{value}");
+            assert_eq!(parse(value), Some(Autocorrect::Show), "{value}");
         }
         for value in ["1", "-1", "TRUE", "immediate"] {
             assert_eq!(parse(value), after(0), "{value}");
         }
         assert_eq!(parse("3"), after(3));
-        assert_eq!(parse("never"), Some(Correct::Never));
+        assert_eq!(parse("never"), Some(Autocorrect::Never));
         assert_eq!(parse("5x"), None);
         assert_eq!(super::parse(None), after(0));
     }

@@ -39,8 +39,8 @@ pub(crate) fn edit(
     if editor == ":" {
         return Ok(Ok(()));
     }
-    let tells = std::io::stderr().is_terminal() && settings.advises(repo, "waitingForEditor")?;
-    if tells {
+    let shows_hint = std::io::stderr().is_terminal() && settings.advises(repo, "waitingForEditor")?;
+    if shows_hint {
         let end = if is_dumb { "\n" } else { " " };
         console::eprint_raw(format!("hint: Waiting for your editor to close the file...{end}").as_bytes());
     }
@@ -76,7 +76,7 @@ pub(crate) fn edit(
         run.interrupt.forget(&BY_KEYBOARD);
     }
     run.interrupt.check()?;
-    if tells && !is_dumb {
+    if shows_hint && !is_dumb {
         console::eprint_raw(b"\r\x1b[K");
     }
     if code != 0 {

@@ -266,7 +266,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn put(&mut self, told: &BStr, path: &BStr, stat: &Stat, oid: ObjectId) -> Result<(), Refused> {
+    fn put(&mut self, shown_path: &BStr, path: &BStr, stat: &Stat, oid: ObjectId) -> Result<(), Refused> {
         let is_file = stat.file_type == FileType::File;
         let old = self.staging.merged(path);
         let model = self.staging.model(path).map(|entry| entry.mode);
@@ -289,13 +289,13 @@ impl<'a> Stage<'a> {
                 if conflict == Conflict::InvalidPath {
                     console::error(text!("invalid path '", path, "'"));
                 }
-                console::error(text!("unable to add '", told, "' to index"));
+                console::error(text!("unable to add '", shown_path, "' to index"));
                 return Err(Refused);
             }
         }
         let was_same = old.is_some_and(|old| (old.oid, old.mode) == (oid, mode)) && !self.options.renormalize;
         if (self.options.verbose || self.options.dry_run) && !was_same {
-            console::out(text!("add '", told, "'"));
+            console::out(text!("add '", shown_path, "'"));
         }
         Ok(())
     }

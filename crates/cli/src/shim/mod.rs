@@ -36,18 +36,18 @@ pub(crate) const COMMANDS: &[Command] = &[install::COMMAND, doctor::COMMAND];
 
 /// The value of `SAPWOOD_SHIM`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Switch {
+enum ShimMode {
     On,
     Off,
     NativeOnly,
 }
 
-impl Switch {
-    fn of(env: &Env) -> Result<Switch, Failure> {
+impl ShimMode {
+    fn of(env: &Env) -> Result<ShimMode, Failure> {
         match env.get(std::ffi::OsStr::new("SAPWOOD_SHIM")).map(|value| value.as_bytes()) {
-            None | Some(b"" | b"on") => Ok(Switch::On),
-            Some(b"off") => Ok(Switch::Off),
-            Some(b"native-only") => Ok(Switch::NativeOnly),
+            None | Some(b"" | b"on") => Ok(ShimMode::On),
+            Some(b"off") => Ok(ShimMode::Off),
+            Some(b"native-only") => Ok(ShimMode::NativeOnly),
             Some(other) => Err(Failure::Fatal(text!(
                 "unknown value of SAPWOOD_SHIM: '",
                 other,
@@ -97,11 +97,11 @@ pub(crate) fn run(name: OsString, argv: Vec<OsString>, started: Instant) -> u8 {
 
 impl Call {
     fn run(self) -> u8 {
-        let switch = match Switch::of(&self.env) {
+        let switch = match ShimMode::of(&self.env) {
             Ok(switch) => switch,
             Err(failure) => return conclude(failure),
         };
-        if switch == Switch::Off {
+        if switch == ShimMode::Off {
             return self.hand_over("", &Reason::Off);
         }
         // `git-switch topic` means `git switch topic`.
@@ -127,7 +127,7 @@ impl Call {
     }
 
     /// Runs the command in this process.
-    fn native(self, switch: Switch, mut run: Invocation) -> u8 {
+    fn native(self, switch: ShimMode, mut run: Invocation) -> u8 {
         let starts_programs =
             commands::find(run.command.as_bstr()).is_none_or(|command| !command.traits.starts_no_program);
         let git = if starts_programs { self.find().ok() } else { None };
@@ -186,8 +186,8 @@ impl Call {
         }
     }
 
-    fn refuse_or_hand_over(self, switch: Switch, command: &str, reason: Reason) -> u8 {
-        if switch != Switch::NativeOnly {
+    fn refuse_or_hand_over(self, switch: ShimMode, command: &str, reason: Reason) -> u8 {
+        if switch != ShimMode::NativeOnly {
             return self.hand_over(command, &reason);
         }
         self.log.write(command, &Outcome::Refused { reason: &reason });
@@ -228,12 +228,12 @@ mod tests {
 
     #[test]
     fn the_switch() {
-        let switch = |value: &str| Switch::of(&Env::from([("SAPWOOD_SHIM".into(), value.into())])).ok();
-        assert_eq!(switch("on"), Some(Switch::On));
-        assert_eq!(switch(""), Some(Switch::On));
-        assert_eq!(switch("off"), Some(Switch::Off));
-        assert_eq!(switch("native-only"), Some(Switch::NativeOnly));
+        let switch = |value: &str| ShimMode::of(&Env::from([("SAPWOOD_SHIM".into(), value.into())])).ok();
+        assert_eq!(switch("on"), Some(ShimMode::On));
+        assert_eq!(switch(""), Some(ShimMode::On));
+        assert_eq!(switch("off"), Some(ShimMode::Off));
+        assert_eq!(switch("native-only"), Some(ShimMode::NativeOnly));
         assert_eq!(switch("native_only"), None);
-        assert_eq!(Switch::of(&Env::new()).ok(), Some(Switch::On));
+        assert_eq!(ShimMode::of(&Env::new()).ok(), Some(ShimMode::On));
     }
 }

@@ -6,10 +6,10 @@
 //! attribute files, which the conversion of later files may need.
 
 mod check;
-mod look;
 mod options;
 mod refresh;
 mod run;
+mod scan;
 
 use std::os::unix::ffi::OsStrExt as _;
 

@@ -60,16 +60,16 @@ impl Adding<'_> {
             patterns: self.patterns.as_deref(),
             seen: None,
         };
-        let mut told = Vec::new();
+        let mut outside_specs = Vec::new();
         for one in self.pathspecs.uses(&seen).filter(|one| one.matched == Matched::Nothing) {
             if !outside.has(one.number) && advice::is_inside(self.patterns.as_deref(), one.original) {
                 let message = text!("pathspec '", one.original, "' did not match any files");
                 return Err(Failure::Fatal(message));
             }
-            told.push(one.original);
+            outside_specs.push(one.original);
         }
-        if !told.is_empty() {
-            advice::about_outside(self.session, &told)?;
+        if !outside_specs.is_empty() {
+            advice::about_outside(self.session, &outside_specs)?;
             self.code = 1;
         }
         Ok(())

@@ -15,8 +15,8 @@ use sys::Dir;
 
 use super::{
     check::{self, OutsideMatches, is_outside},
-    look::Look,
     options::{Executable, Plan, Request, Task},
+    scan::ScanScope,
 };
 use crate::{
     commands::scan_messages,
@@ -53,8 +53,8 @@ impl<'a> Adding<'a> {
         let worth = monitor::refresh(invocation, repo, settings, &mut transaction.index)?;
         let mut found = match self.plan.task {
             Task::Refresh => return self.refresh(transaction, worth),
-            Task::Add => self.look(&transaction.index, Look::All)?,
-            Task::Update => self.look(&transaction.index, Look::Tracked)?,
+            Task::Add => self.scan(&transaction.index, ScanScope::All)?,
+            Task::Update => self.scan(&transaction.index, ScanScope::Tracked)?,
             Task::Renormalize => Worktree::default(),
         };
         let ignored = self.unmatched(transaction, &mut found)?;
@@ -133,13 +133,13 @@ impl<'a> Adding<'a> {
         let patterns = self.patterns.as_deref();
         check::match_entries(index, &self.pathspecs, patterns, &mut seen);
         let mut outside = OutsideMatches { index, pathspecs: &self.pathspecs, patterns, seen: None };
-        let mut told = Vec::new();
+        let mut outside_specs = Vec::new();
         for one in self.pathspecs.uses(&seen) {
             if one.excludes || one.matched != Matched::Nothing {
                 continue;
             }
             if !self.request.sparse && outside.has(one.number) {
-                told.push(one.original);
+                outside_specs.push(one.original);
                 continue;
             }
             if one.pattern.is_empty() || !one.is_pattern && self.is_there(one.pattern) {
@@ -153,8 +153,8 @@ impl<'a> Adding<'a> {
                 ignored.push(one.pattern.to_owned());
             }
         }
-        if !told.is_empty() {
-            advice::about_outside(self.session, &told)?;
+        if !outside_specs.is_empty() {
+            advice::about_outside(self.session, &outside_specs)?;
             self.code = 1;
         }
         Ok(ignored)

@@ -211,7 +211,7 @@ impl Request {
             return Err(Failure::fatal("only one reference expected"));
         }
         let dashes = if takes_paths { rest.iter().position(|arg| arg == "--") } else { None };
-        let told = match dashes {
+        let is_explicit = match dashes {
             Some(0) => return Ok(None),
             Some(1) => true,
             Some(number) => {
@@ -219,20 +219,23 @@ impl Request {
             }
             None => !takes_paths,
         };
-        self.count_paths = !self.quiet && !told;
+        self.count_paths = !self.quiet && !is_explicit;
         let first = rest[0].clone();
         let mut arg = if first == "-" { BString::from("@{-1}") } else { first.clone() };
         let oid = match repo.rev_parse_or_base(arg.as_bstr()) {
             Ok(oid) => oid,
             // These errors do not mean that the argument may be a path or a remote branch.
-            Err(error) if error.is_final() || error.is_unreadable() && !told => return Err(error.into()),
+            Err(error) if error.is_final() || error.is_unreadable() && !is_explicit => {
+                return Err(error.into());
+            }
             Err(error) => {
                 paths::warn_ignored(repo, arg.as_bstr());
-                let alone = !takes_paths || (rest.len() == 1 && !told) || (rest.len() == 2 && told);
-                let wild = !told && arg.iter().any(|&byte| format::wildmatch::is_special(byte));
+                let alone =
+                    !takes_paths || (rest.len() == 1 && !is_explicit) || (rest.len() == 2 && is_explicit);
+                let wild = !is_explicit && arg.iter().any(|&byte| format::wildmatch::is_special(byte));
                 let guess = self.guesses(repo)? && alone && !wild;
                 let guessed = match guess {
-                    true => self.guess_remote(run, repo, arg.as_bstr(), told)?,
+                    true => self.guess_remote(run, repo, arg.as_bstr(), is_explicit)?,
                     false => None,
                 };
                 match guessed {
@@ -241,7 +244,7 @@ impl Request {
                         arg = tracking;
                         oid
                     }
-                    None if told => {
+                    None if is_explicit => {
                         if error.is_unreadable() {
                             console::error(error.to_string());
                         }
@@ -253,9 +256,9 @@ impl Request {
         };
         rest.remove(0);
         let source = describe_source(repo, settings, arg.as_bstr(), oid)?;
-        if takes_paths && told {
+        if takes_paths && is_explicit {
             rest.remove(0);
-        } else if !told && !rest.is_empty() {
+        } else if !is_explicit && !rest.is_empty() {
             paths::must_not_be_a_file(run, repo, arg.as_bstr())?;
         }
         Ok(Some(source))
@@ -271,15 +274,17 @@ impl Request {
         run: &Invocation,
         repo: &Repository,
         name: &BStr,
-        told: bool,
+        is_explicit: bool,
     ) -> Result<Option<(BString, ObjectId)>, Failure> {
         match repo.guess_remote_branch(name)? {
-            Guess::Unique { .. } if !told && paths::is_a_file(repo, name)? => Err(Failure::Fatal(text!(
-                "'",
-                name,
-                "' could be both a local file and a tracking branch.\n\
+            Guess::Unique { .. } if !is_explicit && paths::is_a_file(repo, name)? => {
+                Err(Failure::Fatal(text!(
+                    "'",
+                    name,
+                    "' could be both a local file and a tracking branch.\n\
                      Please use -- (and optionally --no-guess) to disambiguate"
-            ))),
+                )))
+            }
             Guess::Unique { tracking, oid, .. } => Ok(Some((tracking, oid))),
             Guess::None => Ok(None),
             Guess::Ambiguous { matches: number } => {

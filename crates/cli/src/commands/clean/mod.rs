@@ -193,15 +193,15 @@ fn find(
 
 fn report_event(repo: &Repository, settings: &Settings, request: &Request, doomed: &BStr, event: &Event) {
     // A message about a path below a removed one begins with the removed path.
-    let said = |path: &BStr| {
-        let said = text!(relative(doomed, repo.prefix()), path[doomed.len()..]);
-        format::quote(said.as_bstr(), settings.quote_path)
+    let shown = |path: &BStr| {
+        let full = text!(relative(doomed, repo.prefix()), path[doomed.len()..]);
+        format::quote(full.as_bstr(), settings.quote_path)
     };
     let line = |done: &str, would: &str| console::out(if request.dry_run { would } else { done });
     match event {
         Event::Failed(path, error) => {
             let reason = crate::term::text::os_error(error);
-            console::warning(text!("failed to remove ", said(path.as_bstr()), ": ", reason));
+            console::warning(text!("failed to remove ", shown(path.as_bstr()), ": ", reason));
         }
         Event::Cwd => {
             line(
@@ -212,11 +212,11 @@ fn report_event(repo: &Repository, settings: &Settings, request: &Request, doome
         _ if request.quiet => {}
         Event::Removed(path) => {
             let action = if request.dry_run { "Would remove " } else { "Removing " };
-            console::out(text!(action, said(path.as_bstr())));
+            console::out(text!(action, shown(path.as_bstr())));
         }
         Event::Repository(path) => {
             let action = if request.dry_run { "Would skip repository " } else { "Skipping repository " };
-            console::out(text!(action, said(path.as_bstr())));
+            console::out(text!(action, shown(path.as_bstr())));
         }
     }
 }

@@ -74,9 +74,9 @@ impl Patch<'_> {
         let colors = if has_colors { "--color=always" } else { "--no-color" };
         git.args(["diff", "--no-ext-diff", "--textconv", colors]).args(args);
         console::flush();
-        let said = git.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-        let said =
-            said.map_err(|error| Failure::fatal(format!("cannot run git diff: {}", os_error(&error))))?;
-        Ok(said.stdout)
+        let output = git.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+        let output =
+            output.map_err(|error| Failure::fatal(format!("cannot run git diff: {}", os_error(&error))))?;
+        Ok(output.stdout)
     }
 }

@@ -95,10 +95,10 @@ impl Run<'_> {
         console::flush();
         git.envs(repo.child_env()).current_dir(repo.child_dir()).stdin(Stdio::null());
         git.args(["diff-tree", "--root", "-r", "-M", "--shortstat", "--summary", "--no-commit-id"]);
-        let said = git.arg(commit.to_string()).stderr(Stdio::inherit()).output();
-        let said =
-            said.map_err(|error| Failure::fatal(format!("cannot run git diff-tree: {}", os_error(&error))))?;
-        console::out_raw(&said.stdout);
+        let output = git.arg(commit.to_string()).stderr(Stdio::inherit()).output();
+        let output = output
+            .map_err(|error| Failure::fatal(format!("cannot run git diff-tree: {}", os_error(&error))))?;
+        console::out_raw(&output.stdout);
         Ok(())
     }
 }

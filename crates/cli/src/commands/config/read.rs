@@ -113,7 +113,7 @@ pub(super) fn url(
     let found = context.read()?;
     let entries = found.entries();
     let best = url::best(&entries, section, key.map(|key| key.as_bstr()), url);
-    let best = best.map_err(|url::Odd| unserved(context))?;
+    let best = best.map_err(|url::UnsupportedUrl| unserved(context))?;
     for (name, entry) in &best {
         let given = Given { key: name.as_bstr(), ..given(entry) };
         match line(context, job, &given, ' ') {

@@ -22,11 +22,11 @@ pub(super) struct Url {
 
 /// The URL has parts that require Git's normalization.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Odd;
+pub(super) struct UnsupportedUrl;
 
 impl Url {
     /// Parses a URL. Returns `None` if it has no scheme; Git refuses such a URL.
-    pub(super) fn parse(text: &BStr, has_globs: bool) -> Result<Option<Url>, Odd> {
+    pub(super) fn parse(text: &BStr, has_globs: bool) -> Result<Option<Url>, UnsupportedUrl> {
         let is_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+.-".contains(byte);
         let (scheme, rest) = match text.split_once_str("://") {
             Some((scheme, rest)) if scheme.iter().all(is_scheme) => (scheme.to_ascii_lowercase(), rest),
@@ -59,7 +59,7 @@ impl Url {
             || !port.as_ref().is_none_or(is_port)
             || !path.split(|&byte| byte == b'/').all(is_segment)
         {
-            return Err(Odd);
+            return Err(UnsupportedUrl);
         }
         let is_default =
             |port: &Vec<u8>| matches!((&scheme[..], &port[..]), (b"http", b"80") | (b"https", b"443"));
@@ -113,7 +113,7 @@ pub(super) fn best<'a>(
     section: &BStr,
     key: Option<&BStr>,
     url: &Url,
-) -> Result<BTreeMap<BString, &'a Configured<'a>>, Odd> {
+) -> Result<BTreeMap<BString, &'a Configured<'a>>, UnsupportedUrl> {
     let mut found: BTreeMap<BString, (Rank, &Configured<'_>)> = BTreeMap::new();
     for entry in entries {
         let rest = entry.key.strip_prefix(section.as_bytes()).and_then(|rest| rest.strip_prefix(b"."));
@@ -164,7 +164,7 @@ mod tests {
         for odd in
             ["http://h/%41", "http://h/../x", "http://h?q", "http://h:080/", "http://u:p@h", "file:///x"]
         {
-            assert_eq!(Url::parse(odd.into(), false), Err(Odd), "{odd}");
+            assert_eq!(Url::parse(odd.into(), false), Err(UnsupportedUrl), "{odd}");
         }
         assert_eq!(Url::parse("example.com".into(), true), Ok(None));
     }

@@ -387,16 +387,16 @@ fn finish(
     };
     pairs.retain(|pair| pair.path.starts_with(&base));
     if request.is_quick() {
-        leave_the_first(&mut pairs, request.is_of_trees_first);
+        keep_first_difference(&mut pairs, request.is_of_trees_first);
     }
     if request.reverse {
         pairs = pairs.into_iter().map(Pair::reversed).collect();
     }
     if let Some(scores) = request.rewrites {
-        let said;
-        (pairs, said) =
+        let messages;
+        (pairs, messages) =
             rewrites::split(repo, pairs, scores, worktree, request.predicts_line_ending_warnings())?;
-        said.iter().for_each(console::eprint_line);
+        messages.iter().for_each(console::eprint_line);
     }
     let (mut skipped, mut uses, mut hashed) = (None, SourceUses::default(), HashSet::new());
     if let Some(detect) = request.detect {
@@ -457,7 +457,7 @@ fn finish(
 
 /// Keeps the pairs that Git has found when it stops at the first difference. Between a tree and the
 /// worktree, Git compares the paths of the tree first.
-fn leave_the_first(pairs: &mut Vec<Pair>, is_of_trees_first: bool) {
+fn keep_first_difference(pairs: &mut Vec<Pair>, is_of_trees_first: bool) {
     if is_of_trees_first {
         pairs.sort_by_key(|pair| pair.old.is_none());
     }

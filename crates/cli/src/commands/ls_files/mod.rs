@@ -119,7 +119,7 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
         seen: Seen::default(),
     };
     if let Some(tree) = &request.with_tree {
-        list.lay_under(tree)?;
+        list.overlay_tree(tree)?;
     }
     let mut show = Show::new(&repo, &settings, &request);
     let done = match request.recurse {
@@ -158,7 +158,7 @@ struct List<'a> {
 
 impl List<'_> {
     /// Adds the entries of a tree that the index lacks.
-    fn lay_under(&mut self, name: &BString) -> Result<(), Failure> {
+    fn overlay_tree(&mut self, name: &BString) -> Result<(), Failure> {
         let missing = || Failure::Fatal(text!("tree-ish ", name, " not found."));
         let oid = self.repo.rev_parse(name.as_bstr()).map_err(|error| Failure::of_name(error, missing()))?;
         let bad = || Failure::Fatal(text!("bad tree-ish ", name));
@@ -358,7 +358,7 @@ impl List<'_> {
                 }
                 continue;
             }
-            let mut told = false;
+            let mut is_reported = false;
             if let Some(error) = unreadable {
                 if !(is_shown && request.deduplicates()) {
                     cannot_lstat(path, &error);
@@ -374,29 +374,29 @@ impl List<'_> {
                     Stage::Normal => "H ",
                     _ => "M ",
                 };
-                if has_its_turn(request, specs, path, entry.mode, seen) {
+                if selects_in_turn(request, specs, path, entry.mode, seen) {
                     show.entry(tag, index, entry)?;
                 }
-                told = true;
+                is_reported = true;
             }
-            if !(told && request.deduplicates()) {
+            if !(is_reported && request.deduplicates()) {
                 if let Some(State::Unreadable(error)) = &state {
                     cannot_lstat(path, error);
                 }
                 if missing && request.deleted {
-                    if has_its_turn(request, specs, path, entry.mode, seen) {
+                    if selects_in_turn(request, specs, path, entry.mode, seen) {
                         show.entry("R ", index, entry)?;
                     }
-                    told = true;
+                    is_reported = true;
                 }
-                if state.is_some() && request.modified && !(told && request.deduplicates()) {
-                    if has_its_turn(request, specs, path, entry.mode, seen) {
+                if state.is_some() && request.modified && !(is_reported && request.deduplicates()) {
+                    if selects_in_turn(request, specs, path, entry.mode, seen) {
                         show.entry("C ", index, entry)?;
                     }
-                    told = true;
+                    is_reported = true;
                 }
             }
-            if told && request.deduplicates() {
+            if is_reported && request.deduplicates() {
                 done = Some(path);
             }
         }
@@ -436,7 +436,7 @@ impl List<'_> {
 
 /// Returns true if a pathspec selects an entry of another list. If unmatched pathspecs are an
 /// error, each pathspec is tried only until it has matched a whole path.
-fn has_its_turn(request: &Request, specs: &Pathspecs, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
+fn selects_in_turn(request: &Request, specs: &Pathspecs, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
     !request.error_unmatch || specs.is_empty() || specs.matches_in_turn(path, mode, seen)
 }
 

@@ -65,7 +65,7 @@ impl Recursion<'_> {
             }
             self.run.interrupt.check()?;
             let whole: BString = text!(lead, path);
-            if !self.goes_by_rules(whole.as_bstr()) {
+            if !self.passes_ignore_rules(whole.as_bstr()) {
                 continue;
             }
             if entry.mode.is_gitlink() {
@@ -100,7 +100,7 @@ impl Recursion<'_> {
 
     /// Returns true if the path may be listed: a rule ignores it, or not only ignored paths are
     /// listed.
-    fn goes_by_rules(&mut self, path: &BStr) -> bool {
+    fn passes_ignore_rules(&mut self, path: &BStr) -> bool {
         let Some(checker) = &mut self.checker else { return true };
         // The worktree, not the entry, determines if the path is a directory.
         let ignored = checker.find(path, None).is_some_and(|found| !found.negative);

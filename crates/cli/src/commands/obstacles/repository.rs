@@ -112,16 +112,16 @@ fn monitored_index(repo: &Repository) -> Result<Option<IndexSummary>, Reason> {
         // Git warns of such a monitor whenever it reads an index.
         return Err(Reason::repository("it is not one that the configured file system monitor can watch"));
     }
-    glance(&repo.index_path(), repo)
+    read_summary(&repo.index_path(), repo)
 }
 
 /// Detects an index at `path` that sapwood does not read. Submodules do not matter.
 pub(crate) fn index_at(path: &Path, repo: &Repository) -> Vec<Reason> {
-    glance(path, repo).err().into_iter().collect()
+    read_summary(path, repo).err().into_iter().collect()
 }
 
 /// Reads the header of an index. Returns `None` if the file does not exist.
-fn glance(path: &Path, repo: &Repository) -> Result<Option<IndexSummary>, Reason> {
+fn read_summary(path: &Path, repo: &Repository) -> Result<Option<IndexSummary>, Reason> {
     let opened = match by_path::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         opened => opened,

@@ -106,8 +106,8 @@ fn tracking_branch(remote: &BStr, refspec: &BStr) -> Option<BString> {
 /// Returns the object in the first line of a command of the real Git; `None` if it fails or Git is
 /// missing.
 fn first_oid(session: Session<'_>, args: &[&str]) -> Result<Option<ObjectId>, Failure> {
-    let said = output(session, args)?;
-    let line = said.lines().next().unwrap_or_default();
+    let text = output(session, args)?;
+    let line = text.lines().next().unwrap_or_default();
     Ok(ObjectId::from_hex(session.repository.hash(), line))
 }
 

@@ -218,7 +218,7 @@ impl Removal<'_> {
             }
             paths.push(path.to_owned());
         }
-        let (mut told, mut is_any, mut outside) = (Vec::new(), false, None);
+        let (mut outside_specs, mut is_any, mut outside) = (Vec::new(), false, None);
         for one in self.pathspecs.uses(&seen) {
             if one.matched != Matched::Nothing {
                 is_any = true;
@@ -232,15 +232,15 @@ impl Removal<'_> {
                     let message = text!("pathspec '", one.original, "' did not match any files");
                     return Err(Failure::Fatal(message));
                 }
-                told.push(one.original.to_owned());
+                outside_specs.push(one.original.to_owned());
             }
             if !self.request.recursive && one.matched == Matched::Below {
                 let name = if one.original.is_empty() { ".".into() } else { one.original };
                 return Err(Failure::Fatal(text!("not removing '", name, "' recursively without -r")));
             }
         }
-        advice::about_outside(self.session, &told)?;
-        let code = u8::from(!told.is_empty());
+        advice::about_outside(self.session, &outside_specs)?;
+        let code = u8::from(!outside_specs.is_empty());
         Ok(if is_any { Selected::Paths(paths, code) } else { Selected::Nothing(code) })
     }
 

@@ -12,9 +12,9 @@ use repo::Repository;
 use store::{Components, objects};
 
 use super::{
+    common::{failure_before_changes, open},
     entry::{self, Entry},
-    options::Return,
-    scene::{early, open},
+    options::EntryRequest,
     store::drop_entry,
 };
 use crate::{
@@ -44,10 +44,10 @@ pub(super) enum OnSuccess {
 /// Runs the command. Returns the exit code.
 pub(super) fn run(
     run: &Invocation,
-    parsed: Parsed<Set<Return>>,
+    parsed: Parsed<Set<EntryRequest>>,
     on_success: OnSuccess,
 ) -> Result<u8, Failure> {
-    let mut request = Return::default();
+    let mut request = EntryRequest::default();
     let args = parsed.store(&mut request)?;
     let (repo, settings) = open(run)?;
     let index = match request.index {
@@ -110,8 +110,8 @@ impl Planned {
         quiet: bool,
     ) -> Result<Planned, Failure> {
         let Session { repository: repo, settings, .. } = session;
-        let told = |error| early(session, error);
-        stash::check_index(&transaction.index).map_err(told)?;
+        let failed = |error| failure_before_changes(session, error);
+        stash::check_index(&transaction.index).map_err(failed)?;
         // Without `--quiet`, `status` refreshes the index.
         if quiet {
             transaction.refresh()?;
@@ -119,7 +119,7 @@ impl Planned {
         let tree = |index: &mut Index| {
             let objects = objects::Transaction::new(settings.objects(repo));
             let trees = write_tree(index, repo, &objects, Missing::Refused);
-            let root = trees.map_err(|error| told(error.into()))?.root;
+            let root = trees.map_err(|error| failed(error.into()))?.root;
             // The merge reads the tree.
             objects.publish()?;
             Ok::<_, Failure>(root)
@@ -128,7 +128,7 @@ impl Planned {
         let merge = Merge { base: entry.base_tree, ours, theirs: entry.tree };
         let root = transaction.worktree();
         let merged = stash::merge(repo, root, &transaction.index, settings.big_file_threshold, merge);
-        let merged = merged.map_err(told)?;
+        let merged = merged.map_err(failed)?;
         let staged = match index && entry.base_tree != entry.index && ours != entry.index {
             true => {
                 // Git resets the index to HEAD before it applies the staged changes.
@@ -137,12 +137,12 @@ impl Planned {
                     return Err(Failure::Unserved("staged changes under those of the stash"));
                 }
                 let staged = stash::staged(repo, &transaction.index, merge, entry.index, &merged);
-                Some(staged.map_err(told)?)
+                Some(staged.map_err(failed)?)
             }
             false => None,
         };
         let untracked = match entry.untracked {
-            Some(tree) => Some(stash::plan_untracked(repo, root, tree).map_err(told)?),
+            Some(tree) => Some(stash::plan_untracked(repo, root, tree).map_err(failed)?),
             None => None,
         };
         let is_taken = |plan: &Plan| {

@@ -3,7 +3,7 @@
 
 use bstr::{BString, ByteSlice as _};
 
-use super::{apply, entry, options::BARE, scene::open, store};
+use super::{apply, common::open, entry, options::BARE, store};
 use crate::{
     commands::{checkout, nested},
     session::{Session, invocation::Invocation},

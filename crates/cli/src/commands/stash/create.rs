@@ -10,8 +10,8 @@ use repo::{GivenIdentity, Repository, Who};
 use store::objects;
 
 use super::{
+    common::{failure_before_changes, open},
     options::WORDS,
-    scene::{early, open},
 };
 use crate::{
     session::{
@@ -95,7 +95,7 @@ pub(super) fn commits(
         settings.big_file_threshold,
         &objects,
     )
-    .map_err(|error| early(session, error))?;
+    .map_err(|error| failure_before_changes(session, error))?;
     check(transaction, &snapshot)?;
     let [author, committer] = people;
     let commit = |tree: ObjectId, parents: Vec<ObjectId>, message: &BStr| {
@@ -148,7 +148,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let scope = Scope { pathspecs: &pathspecs, untracked: None, interrupt: run.interrupt.flag() };
     let worktree = transaction.worktree().try_clone().map_err(|error| Failure::fatal(error.to_string()))?;
     let changes = stash::collect(&repo, &worktree, &mut transaction.index, head.tree, scope)
-        .map_err(|error| early(session, error))?;
+        .map_err(|error| failure_before_changes(session, error))?;
     run.interrupt.check()?;
     if changes.paths.is_empty() {
         return Ok(0);

@@ -4,7 +4,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use format::ObjectId;
 use repo::Repository;
 
-use super::scene::{STASH, newest};
+use super::common::{STASH, newest};
 use crate::term::{
     console::{self, text},
     failure::Failure,

@@ -4,8 +4,8 @@ use bstr::{BStr, BString};
 use repo::Shortener;
 
 use super::{
+    common::{STASH, newest, open},
     options::BARE,
-    scene::{STASH, newest, open},
 };
 use crate::{
     session::invocation::Invocation,

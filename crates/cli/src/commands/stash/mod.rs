@@ -9,13 +9,13 @@
 
 mod apply;
 mod branch;
+mod common;
 mod create;
 mod entry;
 mod list;
 mod options;
 mod push;
 mod save;
-mod scene;
 mod store;
 
 use crate::commands::{

@@ -47,7 +47,7 @@ pub(super) enum Untracked {
 
 /// The command line of `apply`, `pop`, `drop` and `store`.
 #[derive(Default)]
-pub(super) struct Return {
+pub(super) struct EntryRequest {
     /// `--index`; with `None`, `stash.index` applies.
     pub(super) index: Option<bool>,
     pub(super) quiet: bool,
@@ -132,50 +132,52 @@ pub(super) const SAVE: Table<Set<Request>> = Table {
     grammar: Grammar::MixedWithDashes,
 };
 
-const SILENT: Opt<Set<Return>> =
-    Opt::flag("-q, --quiet", "be quiet, only report errors", |request: &mut Return| &mut request.quiet)
+const SILENT: Opt<Set<EntryRequest>> =
+    Opt::flag("-q, --quiet", "be quiet, only report errors", |request: &mut EntryRequest| &mut request.quiet)
         .native(Both);
-const INDEX: Opt<Set<Return>> =
-    Opt::choice("--index", "attempt to recreate the index", |request: &mut Return| &mut request.index)
+const INDEX: Opt<Set<EntryRequest>> =
+    Opt::choice("--index", "attempt to recreate the index", |request: &mut EntryRequest| &mut request.index)
         .native(Both);
 
-pub(super) const POP: Table<Set<Return>> = Table {
+pub(super) const POP: Table<Set<EntryRequest>> = Table {
     usage: &["sapwood stash pop [--index] [-q | --quiet] [<stash>]"],
     options: &[SILENT, INDEX],
     grammar: Grammar::Mixed,
 };
 
-pub(super) const APPLY: Table<Set<Return>> = Table {
+pub(super) const APPLY: Table<Set<EntryRequest>> = Table {
     usage: &["sapwood stash apply [--index] [-q | --quiet] [<stash>]"],
     options: &[SILENT, INDEX],
     grammar: Grammar::Mixed,
 };
 
-pub(super) const DROP: Table<Set<Return>> = Table {
+pub(super) const DROP: Table<Set<EntryRequest>> = Table {
     usage: &["sapwood stash drop [-q | --quiet] [<stash>]"],
     options: &[SILENT],
     grammar: Grammar::Mixed,
 };
 
-pub(super) const STORE: Table<Set<Return>> = Table {
+pub(super) const STORE: Table<Set<EntryRequest>> = Table {
     usage: &["sapwood stash store [(-m | --message) <message>] [-q | --quiet] <commit>"],
     options: &[
         SILENT,
-        Opt::text("-m, --message <message>", "stash message", |request: &mut Return| &mut request.message)
-            .native(On),
+        Opt::text("-m, --message <message>", "stash message", |request: &mut EntryRequest| {
+            &mut request.message
+        })
+        .native(On),
     ],
     grammar: Grammar::Mixed,
 };
 
 /// The table of subcommands without options.
-pub(super) const BARE: Table<Set<Return>> = Table {
+pub(super) const BARE: Table<Set<EntryRequest>> = Table {
     usage: &["sapwood stash (list | clear)", "sapwood stash branch <branchname> [<stash>]"],
     options: &[],
     grammar: Grammar::Mixed,
 };
 
 /// The table of subcommands whose words are the message or options of `diff`.
-pub(super) const WORDS: Table<Set<Return>> = Table {
+pub(super) const WORDS: Table<Set<EntryRequest>> = Table {
     usage: &["sapwood stash create [<message>]", "sapwood stash show [<diff-options>] [<stash>]"],
     options: &[],
     grammar: Grammar::Words,

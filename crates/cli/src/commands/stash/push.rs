@@ -15,9 +15,9 @@ use repo::{Repository, convert::Metadata};
 use store::refs::Expected;
 
 use super::{
+    common::{STASH, failure_before_changes, newest, open},
     create::{Head, commits, no_commit_yet},
     options::{Request, Untracked},
-    scene::{STASH, early, newest, open},
 };
 use crate::{
     commands::paths,
@@ -108,7 +108,7 @@ impl<'a> Push<'a> {
                     if target == Target::Index && snapshot.index == ObjectId::empty_tree(self.repo.hash()) {
                         return Err(Failure::Unserved("empty indexes that are kept"));
                     }
-                    match is_selective && is_as_head(&transaction.index, &changes) {
+                    match is_selective && matches_head(&transaction.index, &changes) {
                         true => Err(Failure::Unserved("staged changes that the worktree lacks")),
                         false => Ok(()),
                     }
@@ -205,7 +205,8 @@ impl<'a> Push<'a> {
         let untracked = (self.request.untracked != Untracked::Stay)
             .then_some(status::Untracked { options, excludes: &excludes });
         let scope = Scope { pathspecs: self.specs, untracked, interrupt: self.run.interrupt.flag() };
-        stash::collect(self.repo, root, index, head, scope).map_err(|error| early(self.session, error))
+        stash::collect(self.repo, root, index, head, scope)
+            .map_err(|error| failure_before_changes(self.session, error))
     }
 
     fn excludes(&self) -> Result<Excludes, Failure> {
@@ -308,7 +309,7 @@ fn staged(mut changes: Changes) -> Result<Changes, Failure> {
 }
 
 /// Returns true if the worktree equals HEAD. `index` matches the worktree.
-fn is_as_head(index: &Index, changes: &Changes) -> bool {
+fn matches_head(index: &Index, changes: &Changes) -> bool {
     let is_same = |changed: &stash::Changed| {
         if matches!(changed.file, File::Missing) {
             return changed.head.is_none();

@@ -5,9 +5,9 @@ use repo::Repository;
 use store::refs::{Change, Expected};
 
 use super::{
+    common::{STASH, newest, open},
     entry::{self, Entry},
-    options::{BARE, DROP, Return, STORE},
-    scene::{STASH, newest, open},
+    options::{BARE, DROP, EntryRequest, STORE},
 };
 use crate::{
     session::{invocation::Invocation, settings::Settings},
@@ -19,7 +19,7 @@ use crate::{
 
 /// Runs `stash store`. Returns the exit code.
 pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let mut request = Return::default();
+    let mut request = EntryRequest::default();
     let args = STORE.parse(args)?.store(&mut request)?;
     let (repo, settings) = open(run)?;
     let [name] = &args[..] else {
@@ -47,7 +47,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 
 /// Runs `stash drop`. Returns the exit code.
 pub(super) fn drop(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
-    let mut request = Return::default();
+    let mut request = EntryRequest::default();
     let args = DROP.parse(args)?.store(&mut request)?;
     let (repo, settings) = open(run)?;
     let entry = entry::find(&repo, &args)?;

@@ -26,7 +26,7 @@ pub(super) enum Comparison {
     /// The text for the long format, and the time spent on the comparison.
     Words(TrackingReport, Duration),
     /// The numbers for the short formats.
-    Standing(Standing),
+    Upstream(UpstreamRelation),
 }
 
 impl Comparison {
@@ -44,7 +44,7 @@ impl Comparison {
                 Ok(Comparison::Words(said, began.elapsed()))
             }
             Format::Short | Format::Porcelain | Format::PorcelainV2 if request.branch => {
-                Standing::find(repo, request, branch).map(Comparison::Standing)
+                UpstreamRelation::find(repo, request, branch).map(Comparison::Upstream)
             }
             _ => Ok(Comparison::Nothing),
         }
@@ -61,34 +61,36 @@ impl Comparison {
 
 /// The relation between a branch and its upstream.
 #[derive(Debug)]
-pub(super) enum Standing {
+pub(super) enum UpstreamRelation {
     /// The branch has no upstream.
-    Alone,
+    NoUpstream,
     /// The upstream is configured but missing, or the branch has no commit.
     Gone(Tracking),
     Same(Tracking),
     /// Branch and upstream differ; the commits were not counted.
     Different(Tracking),
-    Apart(Tracking, usize, usize),
+    Diverged(Tracking, usize, usize),
 }
 
-impl Standing {
+impl UpstreamRelation {
     /// Finds the upstream of a branch (full name) and compares the two.
-    fn find(repo: &Repository, request: &Request, branch: &BStr) -> Result<Standing, Failure> {
-        let Some(upstream) = repo.upstream_of(branch)? else { return Ok(Standing::Alone) };
+    fn find(repo: &Repository, request: &Request, branch: &BStr) -> Result<UpstreamRelation, Failure> {
+        let Some(upstream) = repo.upstream_of(branch)? else { return Ok(UpstreamRelation::NoUpstream) };
         let ours = match repo.find_ref(branch)? {
             Some(oid) => repo.commit_if_there(oid)?,
             None => None,
         };
-        let (Some(ours), Some(theirs)) = (ours, upstream.oid) else { return Ok(Standing::Gone(upstream)) };
+        let (Some(ours), Some(theirs)) = (ours, upstream.oid) else {
+            return Ok(UpstreamRelation::Gone(upstream));
+        };
         if ours == theirs {
-            return Ok(Standing::Same(upstream));
+            return Ok(UpstreamRelation::Same(upstream));
         }
         match request.ahead_behind {
-            AheadBehind::Quick => Ok(Standing::Different(upstream)),
+            AheadBehind::Quick => Ok(UpstreamRelation::Different(upstream)),
             AheadBehind::Full => {
                 let (ahead, behind) = repo.ahead_behind(ours, theirs)?;
-                Ok(Standing::Apart(upstream, ahead, behind))
+                Ok(UpstreamRelation::Diverged(upstream, ahead, behind))
             }
         }
     }
@@ -110,8 +112,8 @@ impl StatusReport<'_> {
             None => paint(Slot::NoBranch, b"HEAD (no branch)"),
             Some(branch) => {
                 paint(Slot::LocalBranch, repo::branch_name(branch));
-                if let Comparison::Standing(standing) = &self.found.comparison {
-                    short_upstream(&mut paint, standing);
+                if let Comparison::Upstream(relation) = &self.found.comparison {
+                    short_upstream(&mut paint, relation);
                 }
             }
         }
@@ -129,19 +131,19 @@ impl StatusReport<'_> {
             None => line("oid", b"(initial)"),
         }
         let detached;
-        let standing = match &self.found.head {
+        let relation = match &self.found.head {
             Head::Branch { name, .. } | Head::Unborn { name } => {
                 // Git has no name for a HEAD outside `refs/heads/`.
                 line("head", name.strip_prefix(b"refs/heads/").unwrap_or(b"(null)"));
                 match &self.found.comparison {
-                    Comparison::Standing(standing) => standing,
+                    Comparison::Upstream(relation) => relation,
                     Comparison::Nothing | Comparison::Words(..) => return Ok(()),
                 }
             }
             Head::Detached { .. } => {
                 line("head", b"(detached)");
                 let branch = text!("refs/heads/", self.detached_name());
-                detached = Standing::find(self.repo, self.request, branch.as_bstr())?;
+                detached = UpstreamRelation::find(self.repo, self.request, branch.as_bstr())?;
                 &detached
             }
             Head::Unresolvable => {
@@ -150,12 +152,12 @@ impl StatusReport<'_> {
             }
         };
         let counts = |ahead: &str, behind: &str| format!("+{ahead} -{behind}");
-        let (upstream, counts) = match standing {
-            Standing::Alone => return Ok(()),
-            Standing::Gone(upstream) => (upstream, None),
-            Standing::Same(upstream) => (upstream, Some(counts("0", "0"))),
-            Standing::Different(upstream) => (upstream, Some(counts("?", "?"))),
-            Standing::Apart(upstream, ahead, behind) => {
+        let (upstream, counts) = match relation {
+            UpstreamRelation::NoUpstream => return Ok(()),
+            UpstreamRelation::Gone(upstream) => (upstream, None),
+            UpstreamRelation::Same(upstream) => (upstream, Some(counts("0", "0"))),
+            UpstreamRelation::Different(upstream) => (upstream, Some(counts("?", "?"))),
+            UpstreamRelation::Diverged(upstream, ahead, behind) => {
                 (upstream, Some(counts(&ahead.to_string(), &behind.to_string())))
             }
         };
@@ -179,25 +181,25 @@ impl StatusReport<'_> {
 }
 
 /// Appends `...origin/main [ahead 1]`.
-fn short_upstream(paint: &mut dyn FnMut(Slot, &[u8]), standing: &Standing) {
-    let upstream = match standing {
-        Standing::Alone => return,
-        Standing::Gone(upstream)
-        | Standing::Same(upstream)
-        | Standing::Different(upstream)
-        | Standing::Apart(upstream, ..) => upstream,
+fn short_upstream(paint: &mut dyn FnMut(Slot, &[u8]), relation: &UpstreamRelation) {
+    let upstream = match relation {
+        UpstreamRelation::NoUpstream => return,
+        UpstreamRelation::Gone(upstream)
+        | UpstreamRelation::Same(upstream)
+        | UpstreamRelation::Different(upstream)
+        | UpstreamRelation::Diverged(upstream, ..) => upstream,
     };
     paint(Slot::Header, b"...");
     paint(Slot::RemoteBranch, &upstream.short);
-    if matches!(standing, Standing::Same(_)) {
+    if matches!(relation, UpstreamRelation::Same(_)) {
         return;
     }
     paint(Slot::Header, b" [");
-    match *standing {
-        Standing::Alone | Standing::Same(_) => {}
-        Standing::Gone(_) => paint(Slot::Header, b"gone"),
-        Standing::Different(_) => paint(Slot::Header, b"different"),
-        Standing::Apart(_, ahead, behind) => {
+    match *relation {
+        UpstreamRelation::NoUpstream | UpstreamRelation::Same(_) => {}
+        UpstreamRelation::Gone(_) => paint(Slot::Header, b"gone"),
+        UpstreamRelation::Different(_) => paint(Slot::Header, b"different"),
+        UpstreamRelation::Diverged(_, ahead, behind) => {
             if ahead > 0 {
                 paint(Slot::Header, b"ahead ");
                 paint(Slot::LocalBranch, ahead.to_string().as_bytes());

@@ -10,7 +10,7 @@ use super::{
     branch::Comparison,
     collect::Conflict,
     options::{Ignored, Untracked},
-    report::{Blanks, Palette, Slot, StatusReport},
+    report::{Palette, Slot, SpaceQuoting, StatusReport},
 };
 use crate::{
     session::{
@@ -161,7 +161,7 @@ impl StatusReport<'_> {
         match &found.comparison {
             Comparison::Words(..) if found.is_initial() => Ok(()),
             Comparison::Words(said, took) => self.tracking(lines, said, took.as_secs_f64()),
-            Comparison::Nothing | Comparison::Standing(_) => Ok(()),
+            Comparison::Nothing | Comparison::Upstream(_) => Ok(()),
         }
     }
 
@@ -258,11 +258,11 @@ impl StatusReport<'_> {
         };
         // A rename that belongs to the other section is not shown here.
         let source = match change.rename.as_ref().filter(|rename| rename.status == status) {
-            Some(rename) => text!(self.path(rename.source.as_bstr(), Blanks::Plain), " -> "),
+            Some(rename) => text!(self.path(rename.source.as_bstr(), SpaceQuoting::Plain), " -> "),
             None => BString::default(),
         };
         lines.begin(HEADER, "\t");
-        let path = self.path(path, Blanks::Plain);
+        let path = self.path(path, SpaceQuoting::Plain);
         lines.more(Some(slot), text!(format!("{what:WIDTH$}"), source, path));
         let kinds = [
             (change.submodule_changes.commit, "new commits"),
@@ -308,7 +308,7 @@ impl StatusReport<'_> {
                 Conflict::BothModified => "both modified:",
             };
             lines.begin(HEADER, "\t");
-            let path = self.path(path.as_bstr(), Blanks::Plain);
+            let path = self.path(path.as_bstr(), SpaceQuoting::Plain);
             lines.more(Some(Slot::Unmerged), text!(format!("{how:UNMERGED_WIDTH$}"), path));
             lines.raw("\n");
         }
@@ -322,7 +322,7 @@ impl StatusReport<'_> {
         }
         lines.line(HEADER, format!("{what}:"));
         self.hint(lines, &format!("use \"git {how} <file>...\" to include in what will be committed"));
-        let paths = paths.iter().map(|path| self.path(path.as_bstr(), Blanks::Plain));
+        let paths = paths.iter().map(|path| self.path(path.as_bstr(), SpaceQuoting::Plain));
         if output::shows_columns(self.request.columns, self.run) {
             let (header, untracked) =
                 (self.palette.sequence(Slot::Header), self.palette.sequence(Slot::Untracked));

@@ -6,7 +6,7 @@ use format::{Mode, ObjectId};
 
 use super::{
     Change,
-    report::{Blanks, StatusReport},
+    report::{SpaceQuoting, StatusReport},
 };
 use crate::term::{console::text, failure::Failure};
 
@@ -33,7 +33,11 @@ impl StatusReport<'_> {
         let found = &self.found;
         for (lead, paths) in [("? ", &found.untracked), ("! ", &found.ignored)] {
             for path in paths {
-                out.extend_from_slice(&text!(lead, self.path(path.as_bstr(), Blanks::Plain), self.end()));
+                out.extend_from_slice(&text!(
+                    lead,
+                    self.path(path.as_bstr(), SpaceQuoting::Plain),
+                    self.end()
+                ));
             }
         }
         Ok(())
@@ -49,7 +53,7 @@ impl StatusReport<'_> {
         let letter = |status: Option<Status>| status.map_or(b'.', Status::letter);
         let modes = [head.map(|side| side.0), change.index_side.map(|side| side.0), worktree];
         let lead = if change.rename.is_some() { "2 " } else { "1 " };
-        let path = self.path(path, Blanks::Plain);
+        let path = self.path(path, SpaceQuoting::Plain);
         out.extend_from_slice(&text!(
             lead,
             [letter(change.index), letter(change.worktree)],
@@ -63,7 +67,7 @@ impl StatusReport<'_> {
             " ",
         ));
         if let Some(rename) = &change.rename {
-            let source = self.path(rename.source.as_bstr(), Blanks::Plain);
+            let source = self.path(rename.source.as_bstr(), SpaceQuoting::Plain);
             let score = format!("{} ", rename.percent);
             let between = if self.request.nul { "\0" } else { "\t" };
             out.extend_from_slice(&text!([rename.status.letter()], score, path, between, source, self.end()));
@@ -92,7 +96,7 @@ impl StatusReport<'_> {
             " ",
             self.name(theirs),
             " ",
-            self.path(path, Blanks::Plain),
+            self.path(path, SpaceQuoting::Plain),
             self.end(),
         ));
     }

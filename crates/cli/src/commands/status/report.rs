@@ -41,7 +41,7 @@ impl<'a> StatusReport<'a> {
 
     /// Returns a path for printing: unchanged with `-z`, else relative to the current directory,
     /// and quoted if necessary.
-    pub(super) fn path(&self, path: &BStr, blanks: Blanks) -> BString {
+    pub(super) fn path(&self, path: &BStr, blanks: SpaceQuoting) -> BString {
         if self.request.nul {
             return path.to_owned();
         }
@@ -50,7 +50,7 @@ impl<'a> StatusReport<'a> {
             false => path.to_owned(),
         };
         let quoted = format::quote(path.as_bstr(), self.settings.quote_path);
-        match blanks == Blanks::Quoted && path.contains(&b' ') && quoted == path {
+        match blanks == SpaceQuoting::Quoted && path.contains(&b' ') && quoted == path {
             true => text!("\"", path, "\""),
             false => quoted,
         }
@@ -63,7 +63,7 @@ impl<'a> StatusReport<'a> {
 
 /// Selects if a path with a space is quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Blanks {
+pub(super) enum SpaceQuoting {
     Plain,
     Quoted,
 }

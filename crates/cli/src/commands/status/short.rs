@@ -6,7 +6,7 @@ use engine::diff::{Status, SubmoduleChanges};
 
 use super::{
     Change, Format,
-    report::{Blanks, Slot, StatusReport},
+    report::{Slot, SpaceQuoting, StatusReport},
 };
 use crate::term::{console::text, failure::Failure};
 
@@ -31,7 +31,7 @@ impl StatusReport<'_> {
 
     fn marked(&self, out: &mut Vec<u8>, slot: Slot, letters: &str, path: &BStr) {
         self.palette.paint(out, Some(slot), letters);
-        out.extend_from_slice(&text!(" ", self.path(path, Blanks::Quoted), self.end()));
+        out.extend_from_slice(&text!(" ", self.path(path, SpaceQuoting::Quoted), self.end()));
     }
 
     fn changed(&self, out: &mut Vec<u8>, path: &BStr, change: &Change) {
@@ -44,11 +44,11 @@ impl StatusReport<'_> {
             Slot::Changed,
             change.worktree.map(|status| self.worktree_letter(status, change.submodule_changes)),
         );
-        let path = self.path(path, Blanks::Quoted);
+        let path = self.path(path, SpaceQuoting::Quoted);
         let line = match &change.rename {
             None => text!(" ", path, self.end()),
             Some(rename) => {
-                let source = self.path(rename.source.as_bstr(), Blanks::Quoted);
+                let source = self.path(rename.source.as_bstr(), SpaceQuoting::Quoted);
                 match self.request.nul {
                     true => text!(" ", path, "\0", source, "\0"),
                     false => text!(" ", source, " -> ", path, "\n"),

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use bstr::{BStr, BString};
 use repo::Repository;
 
-use super::list::Scene;
+use super::list::Superproject;
 use crate::term::{
     console::{self, text},
     failure::Failure,
@@ -26,8 +26,8 @@ pub(super) fn inherited(repo: &Repository) -> impl Iterator<Item = (&'static str
 }
 
 /// Returns the repositories of the submodule `name` next to the superproject's alternates.
-pub(super) fn of_superproject(scene: &Scene<'_>, name: &BStr) -> Result<Vec<BString>, Failure> {
-    let repo = scene.repo;
+pub(super) fn of_superproject(superproject: &Superproject<'_>, name: &BStr) -> Result<Vec<BString>, Failure> {
+    let repo = superproject.repo;
     let Some(location) = repo.config_str(LOCATION) else { return Ok(Vec::new()) };
     let strategy = repo.config_str(STRATEGY).unwrap_or_else(|| "die".into());
     let unknown =
@@ -44,7 +44,7 @@ pub(super) fn of_superproject(scene: &Scene<'_>, name: &BStr) -> Result<Vec<BStr
     for objects in repo.objects().directories().skip(1) {
         let Some(git_dir) = objects.as_os_str().as_bytes().strip_suffix(b"/objects") else { continue };
         let place = text!(git_dir, "/modules/", name, "/");
-        match engine::clone::check_reference(&place, &scene.run.cwd) {
+        match engine::clone::check_reference(&place, &superproject.run.cwd) {
             Ok(()) => found.push(place),
             Err(_) if strategy == "ignore" => {}
             Err(error) => {
@@ -53,7 +53,7 @@ pub(super) fn of_superproject(scene: &Scene<'_>, name: &BStr) -> Result<Vec<BStr
                     console::eprint_line(message);
                     continue;
                 }
-                if scene.settings.advises(repo, "submoduleAlternateErrorStrategyDie")? {
+                if superproject.settings.advises(repo, "submoduleAlternateErrorStrategyDie")? {
                     console::hint(ADVICE);
                 }
                 return Err(Failure::Fatal(message));

@@ -13,7 +13,7 @@ use sys::by_path;
 
 use super::{
     alternates,
-    list::{Link, Scene},
+    list::{Link, Superproject},
     options::Request,
 };
 use crate::{
@@ -44,20 +44,20 @@ enum Step {
 
 /// The clones of an update.
 pub(super) struct Clones<'a> {
-    pub(super) scene: &'a Scene<'a>,
+    pub(super) superproject: &'a Superproject<'a>,
     pub(super) request: &'a Request,
     /// The submodules that were not examined yet.
     pub(super) links: std::vec::IntoIter<Link>,
     /// The submodules to clone a second time.
     pub(super) retries: VecDeque<Wanted>,
     /// Examines one submodule. Returns `None` if there is nothing to clone.
-    pub(super) look: Look<'a>,
+    pub(super) look: CloneLookup<'a>,
     /// A submodule could not be cloned in two attempts.
     pub(super) gave_up: bool,
 }
 
 /// Returns the clone that a submodule needs, and appends text for the user.
-type Look<'a> = Box<dyn FnMut(Link, &mut Vec<u8>) -> Result<Option<Wanted>, Failure> + 'a>;
+type CloneLookup<'a> = Box<dyn FnMut(Link, &mut Vec<u8>) -> Result<Option<Wanted>, Failure> + 'a>;
 
 /// The attempt to clone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Work for Clones<'_> {
                 "clone of '",
                 wanted.url,
                 "' into submodule path '",
-                path_bytes(&self.scene.dir(wanted.link.path.as_bstr())),
+                path_bytes(&self.superproject.dir(wanted.link.path.as_bstr())),
                 "' failed"
             ))),
         };
@@ -128,14 +128,14 @@ impl Clones<'_> {
     }
 
     fn prepare(&self, wanted: &Wanted) -> Result<Step, Failure> {
-        let (scene, path) = (self.scene, wanted.link.path.as_bstr());
-        scene.submodules.validate(path)?;
-        let dir = scene.dir(path);
-        let place = connect::place(scene.repo, wanted.name.as_bstr())?;
+        let (superproject, path) = (self.superproject, wanted.link.path.as_bstr());
+        superproject.submodules.validate(path)?;
+        let dir = superproject.dir(path);
+        let place = connect::place(superproject.repo, wanted.name.as_bstr())?;
         if self.request.require_init && !is_empty(&dir) {
             return Err(not_empty(&dir));
         }
-        let shared = scene.settings.locks.shared;
+        let shared = superproject.settings.locks.shared;
         let make_parents = |path: &Path| {
             let made = path.parent().map_or(Ok(()), |parent| shared.create_dir_all(parent));
             made.map_err(|_| Failure::fatal(format!("could not create directory '{}'", path.display())))
@@ -148,13 +148,14 @@ impl Clones<'_> {
         }
         make_parents(&place)?;
         let mut references = self.request.references.clone();
-        references.extend(alternates::of_superproject(scene, wanted.name.as_bstr())?);
+        references.extend(alternates::of_superproject(superproject, wanted.name.as_bstr())?);
         Ok(Step::Clone(Box::new(self.command(wanted, &place, &dir, &references))))
     }
 
     fn command(&self, wanted: &Wanted, place: &Path, dir: &Path, references: &[BString]) -> Command {
         let request = self.request;
-        let mut git = reexec::in_submodule(self.scene.run, self.scene.dir(BStr::new("")).as_path());
+        let mut git =
+            reexec::in_submodule(self.superproject.run, self.superproject.dir(BStr::new("")).as_path());
         git.env("GIT_PROTOCOL_FROM_USER", "0").args(["clone", "--no-checkout"]);
         if request.quiet {
             git.arg("--quiet");
@@ -189,8 +190,8 @@ impl Clones<'_> {
 
     /// Connects the repository with the worktree.
     fn finish(&self, wanted: &Wanted) -> Result<(), Failure> {
-        let scene = self.scene;
-        let dir = scene.dir(wanted.link.path.as_bstr());
+        let superproject = self.superproject;
+        let dir = superproject.dir(wanted.link.path.as_bstr());
         if self.request.require_init && !has_only_dot_git(&dir) {
             // A parallel clone has connected the two; undo that, so that nothing uses the
             // repository.
@@ -198,17 +199,17 @@ impl Clones<'_> {
             return Err(not_empty(&dir));
         }
         let place =
-            connect::place(scene.repo, wanted.name.as_bstr()).inspect_err(|_| self.disable(wanted))?;
+            connect::place(superproject.repo, wanted.name.as_bstr()).inspect_err(|_| self.disable(wanted))?;
         if !exists(&dir) {
-            let made = scene.settings.locks.shared.create_dir_all(&dir);
+            let made = superproject.settings.locks.shared.create_dir_all(&dir);
             made.map_err(|_| Failure::fatal(format!("could not create directory '{}'", dir.display())))?;
         }
-        connect::connect(&dir, &place, scene.settings)?;
-        let edits: Vec<Edit> = alternates::inherited(scene.repo)
+        connect::connect(&dir, &place, superproject.settings)?;
+        let edits: Vec<Edit> = alternates::inherited(superproject.repo)
             .map(|(key, value)| Edit::Set { key: key.into(), value })
             .collect();
         if !edits.is_empty() {
-            let settings = scene.settings;
+            let settings = superproject.settings;
             store::config::edit(&place.join("config"), &edits, &settings.config_locks, &settings.fsync)?;
         }
         Ok(())
@@ -217,7 +218,7 @@ impl Clones<'_> {
     /// Disables a repository that now lies within another one.
     fn disable(&self, wanted: &Wanted) {
         let head = text!("modules/", wanted.name, "/HEAD");
-        let _ = by_path::remove_file(&self.scene.repo.git_dir().join(sys::os_str(&head)));
+        let _ = by_path::remove_file(&self.superproject.repo.git_dir().join(sys::os_str(&head)));
     }
 }
 

@@ -4,7 +4,7 @@ use bstr::{BStr, ByteSlice as _};
 use format::ObjectId;
 use repo::Repository;
 
-use super::{list::Scene, options::Request, remote};
+use super::{list::Superproject, options::Request, remote};
 use crate::{
     session::reexec,
     term::{
@@ -23,24 +23,24 @@ pub(super) enum FetchExtent {
 }
 
 /// Opens the submodule at `path`.
-pub(super) fn open(scene: &Scene<'_>, path: &BStr) -> Result<Repository, Failure> {
-    let opened = scene.repo.submodule(path).ok().flatten();
+pub(super) fn open(superproject: &Superproject<'_>, path: &BStr) -> Result<Repository, Failure> {
+    let opened = superproject.repo.submodule(path).ok().flatten();
     opened
         .ok_or_else(|| Failure::Fatal(text!("could not get a repository handle for submodule '", path, "'")))
 }
 
 /// Fetches `commit` into the submodule, unless it is reachable from the submodule's refs.
 pub(super) fn ensure(
-    scene: &Scene<'_>,
+    superproject: &Superproject<'_>,
     request: &Request,
     path: &BStr,
     commit: ObjectId,
 ) -> Result<(), Failure> {
-    if is_reachable(&open(scene, path)?, commit) {
+    if is_reachable(&open(superproject, path)?, commit) {
         return Ok(());
     }
-    let shown = scene.shown(path);
-    let code = fetch(scene, request, path, FetchExtent::Branches, request.quiet)?;
+    let shown = superproject.shown(path);
+    let code = fetch(superproject, request, path, FetchExtent::Branches, request.quiet)?;
     if code != 0 && !request.quiet {
         console::eprint_line(text!(
             "Unable to fetch in submodule path '",
@@ -50,8 +50,8 @@ pub(super) fn ensure(
             ":"
         ));
     }
-    if is_reachable(&open(scene, path)?, commit)
-        || fetch(scene, request, path, FetchExtent::Commit(commit), request.quiet)? == 0
+    if is_reachable(&open(superproject, path)?, commit)
+        || fetch(superproject, request, path, FetchExtent::Commit(commit), request.quiet)? == 0
     {
         return Ok(());
     }
@@ -66,13 +66,13 @@ pub(super) fn ensure(
 
 /// Runs `fetch` in the submodule. Returns its exit code.
 pub(super) fn fetch(
-    scene: &Scene<'_>,
+    superproject: &Superproject<'_>,
     request: &Request,
     path: &BStr,
     what: FetchExtent,
     quiet: bool,
 ) -> Result<u8, Failure> {
-    let mut git = reexec::in_submodule(scene.run, &scene.dir(path));
+    let mut git = reexec::in_submodule(superproject.run, &superproject.dir(path));
     git.env("GIT_PROTOCOL_FROM_USER", "0").arg("fetch");
     if quiet {
         git.arg("--quiet");
@@ -81,10 +81,10 @@ pub(super) fn fetch(
         git.arg(sys::os_str(&text!("--depth=", depth)));
     }
     if let FetchExtent::Commit(commit) = what {
-        let remote = remote::of_submodule(scene, path, &open(scene, path)?)?;
+        let remote = remote::of_submodule(superproject, path, &open(superproject, path)?)?;
         git.arg(sys::os_str(&remote)).arg(commit.to_string());
     }
-    reexec::run(scene.run, git)
+    reexec::run(superproject.run, git)
 }
 
 /// Returns true if the commit is reachable from HEAD or a ref of the submodule. An error counts as

@@ -28,7 +28,7 @@ pub(super) struct Link {
 }
 
 /// The superproject.
-pub(super) struct Scene<'a> {
+pub(super) struct Superproject<'a> {
     pub(super) run: &'a Invocation,
     pub(super) repo: &'a Repository,
     pub(super) settings: &'a Settings,
@@ -37,21 +37,21 @@ pub(super) struct Scene<'a> {
     pub(super) super_prefix: Option<BString>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Superproject<'a> {
     pub(super) fn new(
         run: &'a Invocation,
         repo: &'a Repository,
         settings: &'a Settings,
         index: &Index,
         super_prefix: Option<BString>,
-    ) -> Result<Scene<'a>, Failure> {
+    ) -> Result<Superproject<'a>, Failure> {
         let submodules = Submodules::new(run, repo, settings, index, "".into())?;
         for module in submodules.modules() {
             if let Some(update) = &module.update {
                 recorded(module.name.as_bstr(), update)?;
             }
         }
-        Ok(Scene { run, repo, settings, submodules, super_prefix })
+        Ok(Superproject { run, repo, settings, submodules, super_prefix })
     }
 
     /// Returns the path of a submodule for messages.

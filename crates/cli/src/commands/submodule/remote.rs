@@ -8,7 +8,7 @@ use repo::{
     wire::url::{is_relative, relative},
 };
 
-use super::list::Scene;
+use super::list::Superproject;
 use crate::term::{console, failure::Failure};
 
 /// The messages for a superproject without a remote.
@@ -19,8 +19,12 @@ pub(super) enum Missing {
 }
 
 /// Resolves `url`, which may be relative to the superproject's URL.
-pub(super) fn resolve(scene: &Scene<'_>, url: &BStr, missing: Missing) -> Result<BString, Failure> {
-    let repo = scene.repo;
+pub(super) fn resolve(
+    superproject: &Superproject<'_>,
+    url: &BStr,
+    missing: Missing,
+) -> Result<BString, Failure> {
+    let repo = superproject.repo;
     let key = format!("remote.{}.url", default_remote(repo)?);
     let base = match repo.config_str(&key) {
         Some(base) => base,
@@ -46,13 +50,15 @@ pub(super) fn default_remote(repo: &Repository) -> Result<BString, Failure> {
 
 /// Returns the remote of the submodule at `path` that has its URL, else its default remote.
 pub(super) fn of_submodule(
-    scene: &Scene<'_>,
+    superproject: &Superproject<'_>,
     path: &BStr,
     submodule: &Repository,
 ) -> Result<BString, Failure> {
-    let url = scene.submodules.module(path).and_then(|module| module.url);
+    let url = superproject.submodules.module(path).and_then(|module| module.url);
     let url = match url {
-        Some(url) if is_relative(url.as_bstr()) => Some(resolve(scene, url.as_bstr(), Missing::Silent)?),
+        Some(url) if is_relative(url.as_bstr()) => {
+            Some(resolve(superproject, url.as_bstr(), Missing::Silent)?)
+        }
         url => url,
     };
     let first_url =

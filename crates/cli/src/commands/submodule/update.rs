@@ -10,7 +10,7 @@ use super::{
     clone::{Clones, Wanted},
     fetch::{self, FetchExtent},
     init,
-    list::{self, Link, Scene},
+    list::{self, Link, Superproject},
     options::{Request, Strategy, UPDATE},
     remote::{self, Missing},
 };
@@ -40,29 +40,29 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let settings = Settings::read(run, &repo)?;
     let index = list::index(&repo, &settings)?;
     let super_prefix = request.super_prefix.clone();
-    let scene = Scene::new(run, &repo, &settings, &index, super_prefix.clone())?;
-    let jobs = jobs(&scene, &request)?;
-    let Some(links) = scene.links(&index, &specs)? else { return Ok(1) };
+    let superproject = Superproject::new(run, &repo, &settings, &index, super_prefix.clone())?;
+    let jobs = jobs(&superproject, &request)?;
+    let Some(links) = superproject.links(&index, &specs)? else { return Ok(1) };
     if request.init {
-        init::register(&scene, links.clone(), &specs, request.quiet)?;
+        init::register(&superproject, links.clone(), &specs, request.quiet)?;
         // The new settings apply from here on.
-        let told = scene.submodules.has_warned();
-        drop(scene);
+        let has_warned = superproject.submodules.has_warned();
+        drop(superproject);
         repo = run.open()?;
-        let scene = Scene::new(run, &repo, &settings, &index, super_prefix)?;
-        scene.submodules.set_warned(told);
-        return update(&scene, &request, links, !specs.is_empty(), jobs);
+        let superproject = Superproject::new(run, &repo, &settings, &index, super_prefix)?;
+        superproject.submodules.set_warned(has_warned);
+        return update(&superproject, &request, links, !specs.is_empty(), jobs);
     }
-    update(&scene, &request, links, !specs.is_empty(), jobs)
+    update(&superproject, &request, links, !specs.is_empty(), jobs)
 }
 
 /// Returns the number of parallel clones.
-fn jobs(scene: &Scene<'_>, request: &Request) -> Result<usize, Failure> {
+fn jobs(superproject: &Superproject<'_>, request: &Request) -> Result<usize, Failure> {
     let parse = |text: &BString| text.to_str().ok().and_then(|text| text.parse::<i64>().ok());
     let configured = || -> Result<Option<i64>, Failure> {
-        let number = match scene.repo.config_int("submodule.fetchJobs")? {
+        let number = match superproject.repo.config_int("submodule.fetchJobs")? {
             Some(number) => Some(i64::from(number)),
-            None => scene.submodules.general("submodule.fetchjobs").as_ref().and_then(parse),
+            None => superproject.submodules.general("submodule.fetchjobs").as_ref().and_then(parse),
         };
         match number {
             Some(..0) => Err(Failure::fatal("negative values not allowed for submodule.fetchJobs")),
@@ -75,23 +75,24 @@ fn jobs(scene: &Scene<'_>, request: &Request) -> Result<usize, Failure> {
 }
 
 fn update(
-    scene: &Scene<'_>,
+    superproject: &Superproject<'_>,
     request: &Request,
     links: Vec<Link>,
     named: bool,
     jobs: usize,
 ) -> Result<u8, Failure> {
     let mut updates = Vec::new();
-    let look = |link: Link, output: &mut Vec<u8>| look(scene, request, link, named, &mut updates, output);
+    let look =
+        |link: Link, output: &mut Vec<u8>| look(superproject, request, link, named, &mut updates, output);
     let mut clones = Clones {
-        scene,
+        superproject,
         request,
         links: links.into_iter(),
         retries: Default::default(),
         look: Box::new(look),
         gave_up: false,
     };
-    tasks::run(scene.run, jobs, &mut clones)?;
+    tasks::run(superproject.run, jobs, &mut clones)?;
     let gave_up = clones.gave_up;
     drop(clones);
     if gave_up {
@@ -99,8 +100,8 @@ fn update(
     }
     let mut code = 0;
     for one in updates {
-        scene.run.interrupt.check()?;
-        let ended = match update_one(scene, request, &one, jobs) {
+        superproject.run.interrupt.check()?;
+        let ended = match update_one(superproject, request, &one, jobs) {
             Ok(code) => code,
             Err(failure @ Failure::Signal(_)) => return Err(failure),
             Err(failure) => {
@@ -120,7 +121,7 @@ fn update(
 /// Decides about one submodule. Returns it if it must be cloned, and adds it to `updates` unless it
 /// is skipped.
 fn look(
-    scene: &Scene<'_>,
+    superproject: &Superproject<'_>,
     request: &Request,
     link: Link,
     named: bool,
@@ -128,7 +129,7 @@ fn look(
     output: &mut Vec<u8>,
 ) -> Result<Option<Wanted>, Failure> {
     let path = link.path.as_bstr();
-    let shown = scene.shown(path);
+    let shown = superproject.shown(path);
     if link.stage != Stage::Normal {
         output.extend_from_slice(&text!("Skipping unmerged submodule ", shown, "\n"));
         return Ok(None);
@@ -139,32 +140,32 @@ fn look(
             output.extend_from_slice(b"Maybe you want to use 'update --init'?\n");
         }
     };
-    let Some(module) = scene.submodules.module(path) else {
+    let Some(module) = superproject.submodules.module(path) else {
         say_missing();
         return Ok(None);
     };
     let name = module.name.as_bstr();
-    let configured = list::setting(scene.repo, name, "update");
+    let configured = list::setting(superproject.repo, name, "update");
     let mode = configured.as_ref().or(module.update.as_ref());
     if request.strategy.is_none() && mode.is_some_and(|mode| mode == "none") {
         output.extend_from_slice(&text!("Skipping submodule '", shown, "'\n"));
         return Ok(None);
     }
-    if !scene.submodules.is_active(path)? {
+    if !superproject.submodules.is_active(path)? {
         say_missing();
         return Ok(None);
     }
-    let url = match (list::setting(scene.repo, name, "url"), &module.url) {
+    let url = match (list::setting(superproject.repo, name, "url"), &module.url) {
         (Some(url), _) => url,
         (None, Some(url)) if repo::wire::url::is_relative(url.as_bstr()) => {
-            remote::resolve(scene, url.as_bstr(), Missing::Warn)?
+            remote::resolve(superproject, url.as_bstr(), Missing::Warn)?
         }
         (None, Some(url)) => url.clone(),
         (None, None) => {
             return Err(Failure::Fatal(text!("cannot clone submodule '", name, "' without a URL")));
         }
     };
-    let is_new = matches!(sys::by_path::stat(&scene.dir(path).join(".git")), Ok(None) | Err(_));
+    let is_new = matches!(sys::by_path::stat(&superproject.dir(path).join(".git")), Ok(None) | Err(_));
     updates.push(Update { path: path.to_owned(), name: name.to_owned(), commit: link.commit, is_new });
     if !is_new {
         return Ok(None);
@@ -179,33 +180,38 @@ fn look(
 }
 
 /// Updates one submodule and its nested submodules. Returns the exit code.
-fn update_one(scene: &Scene<'_>, request: &Request, one: &Update, jobs: usize) -> Result<u8, Failure> {
+fn update_one(
+    superproject: &Superproject<'_>,
+    request: &Request,
+    one: &Update,
+    jobs: usize,
+) -> Result<u8, Failure> {
     let path = one.path.as_bstr();
-    scene.submodules.validate(path)?;
-    let submodule = fetch::open(scene, path)?;
-    connect::renew_worktree(&scene.dir(path), submodule.git_dir(), scene.settings)?;
-    let strategy = strategy(scene, request, one)?;
+    superproject.submodules.validate(path)?;
+    let submodule = fetch::open(superproject, path)?;
+    connect::renew_worktree(&superproject.dir(path), submodule.git_dir(), superproject.settings)?;
+    let strategy = strategy(superproject, request, one)?;
     let head = match one.is_new {
         true => None,
         false => {
             let head = submodule.head().ok().and_then(|head| head.oid());
             let unknown = || {
-                let shown = scene.shown(path);
+                let shown = superproject.shown(path);
                 Failure::Fatal(text!("Unable to find current revision in submodule path '", shown, "'"))
             };
             Some(head.ok_or_else(unknown)?)
         }
     };
     let commit = match request.remote {
-        true => remote_commit(scene, request, path, &submodule)?,
+        true => remote_commit(superproject, request, path, &submodule)?,
         false => one.commit,
     };
     drop(submodule);
     if head != Some(commit) || request.force {
         if !request.no_fetch {
-            fetch::ensure(scene, request, path, commit)?;
+            fetch::ensure(superproject, request, path, commit)?;
         }
-        let code = bring(scene, request, path, commit, &strategy, head.is_none() || request.force)?;
+        let code = bring(superproject, request, path, commit, &strategy, head.is_none() || request.force)?;
         if code != 0 {
             return Ok(code);
         }
@@ -213,16 +219,16 @@ fn update_one(scene: &Scene<'_>, request: &Request, one: &Update, jobs: usize) -
     if !request.recursive {
         return Ok(0);
     }
-    let code = reexec::run(scene.run, nested(scene, request, path, jobs))?;
+    let code = reexec::run(superproject.run, nested(superproject, request, path, jobs))?;
     if code != 0 {
-        let shown = scene.shown(path);
+        let shown = superproject.shown(path);
         console::report("fatal", text!("Failed to recurse into submodule path '", shown, "'"));
     }
     Ok(code)
 }
 
-fn strategy(scene: &Scene<'_>, request: &Request, one: &Update) -> Result<Strategy, Failure> {
-    let strategy = match (&request.strategy, list::setting(scene.repo, one.name.as_bstr(), "update")) {
+fn strategy(superproject: &Superproject<'_>, request: &Request, one: &Update) -> Result<Strategy, Failure> {
+    let strategy = match (&request.strategy, list::setting(superproject.repo, one.name.as_bstr(), "update")) {
         (Some(strategy), _) => strategy.clone(),
         (None, Some(value)) => Strategy::parse(&value).ok_or_else(|| {
             Failure::Fatal(text!(
@@ -233,10 +239,12 @@ fn strategy(scene: &Scene<'_>, request: &Request, one: &Update) -> Result<Strate
                 "'"
             ))
         })?,
-        (None, None) => match scene.submodules.module(one.path.as_bstr()).and_then(|module| module.update) {
-            Some(update) => list::recorded(one.name.as_bstr(), &update)?,
-            None => Strategy::Checkout,
-        },
+        (None, None) => {
+            match superproject.submodules.module(one.path.as_bstr()).and_then(|module| module.update) {
+                Some(update) => list::recorded(one.name.as_bstr(), &update)?,
+                None => Strategy::Checkout,
+            }
+        }
     };
     Ok(match strategy {
         Strategy::Merge | Strategy::Rebase | Strategy::None if one.is_new => Strategy::Checkout,
@@ -246,32 +254,32 @@ fn strategy(scene: &Scene<'_>, request: &Request, one: &Update) -> Result<Strate
 
 /// Returns the tip of the branch that the submodule follows, fetched unless `--no-fetch` was given.
 fn remote_commit(
-    scene: &Scene<'_>,
+    superproject: &Superproject<'_>,
     request: &Request,
     path: &BStr,
     submodule: &Repository,
 ) -> Result<ObjectId, Failure> {
-    let remote = remote::of_submodule(scene, path, submodule)?;
-    let branch = followed_branch(scene, path)?;
-    if !request.no_fetch && fetch::fetch(scene, request, path, FetchExtent::Branches, false)? != 0 {
+    let remote = remote::of_submodule(superproject, path, submodule)?;
+    let branch = followed_branch(superproject, path)?;
+    if !request.no_fetch && fetch::fetch(superproject, request, path, FetchExtent::Branches, false)? != 0 {
         return Err(Failure::Fatal(text!("Unable to fetch in submodule path '", path, "'")));
     }
     let name = text!("refs/remotes/", remote, "/", branch);
     // Open the submodule again after the fetch.
-    let found = fetch::open(scene, path)?.find_ref(name.as_bstr()).ok().flatten();
+    let found = fetch::open(superproject, path)?.find_ref(name.as_bstr()).ok().flatten();
     found.ok_or_else(|| {
         Failure::Fatal(text!("Unable to find ", name, " revision in submodule path '", path, "'"))
     })
 }
 
-fn followed_branch(scene: &Scene<'_>, path: &BStr) -> Result<BString, Failure> {
-    let module = scene.submodules.module(path).unwrap_or_default();
-    let configured = list::setting(scene.repo, module.name.as_bstr(), "branch");
+fn followed_branch(superproject: &Superproject<'_>, path: &BStr) -> Result<BString, Failure> {
+    let module = superproject.submodules.module(path).unwrap_or_default();
+    let configured = list::setting(superproject.repo, module.name.as_bstr(), "branch");
     let Some(branch) = configured.or(module.branch) else { return Ok("HEAD".into()) };
     if branch != "." {
         return Ok(branch);
     }
-    let head = scene.repo.head()?;
+    let head = superproject.repo.head()?;
     match head.branch().map(|branch| branch.strip_prefix(b"refs/heads/").ok_or(branch)) {
         Some(Ok(branch)) => Ok(branch.into()),
         Some(Err(name)) => Err(Failure::Fatal(text!("Expecting a full ref name, got ", name))),
@@ -285,14 +293,14 @@ fn followed_branch(scene: &Scene<'_>, path: &BStr) -> Result<BString, Failure> {
 
 /// Runs the command that updates the submodule to `commit`. Returns its exit code.
 fn bring(
-    scene: &Scene<'_>,
+    superproject: &Superproject<'_>,
     request: &Request,
     path: &BStr,
     commit: ObjectId,
     strategy: &Strategy,
     forced: bool,
 ) -> Result<u8, Failure> {
-    let (run, dir, hex) = (scene.run, scene.dir(path), commit.to_string());
+    let (run, dir, hex) = (superproject.run, superproject.dir(path), commit.to_string());
     let quiet = request.quiet.then_some("--quiet");
     let mut command = match strategy {
         Strategy::Command(command) => {
@@ -312,7 +320,7 @@ fn bring(
     };
     command.env("GIT_PROTOCOL_FROM_USER", "0").arg(&hex);
     let code = reexec::run(run, command)?;
-    let shown = scene.shown(path);
+    let shown = superproject.shown(path);
     if code != 0 {
         let (failed, code) = match strategy {
             Strategy::Rebase => (text!("Unable to rebase '", hex, "'"), 128),
@@ -336,10 +344,11 @@ fn bring(
 }
 
 /// Returns the command that updates the submodules nested in the one at `path`.
-fn nested(scene: &Scene<'_>, request: &Request, path: &BStr, jobs: usize) -> Command {
-    let mut git = reexec::in_submodule(scene.run, &scene.dir(path));
+fn nested(superproject: &Superproject<'_>, request: &Request, path: &BStr, jobs: usize) -> Command {
+    let mut git = reexec::in_submodule(superproject.run, &superproject.dir(path));
     git.env("GIT_PROTOCOL_FROM_USER", "0").args(["submodule--helper", "update", "--recursive"]);
-    git.arg(sys::os_str(&text!("--super-prefix=", scene.shown(path), "/"))).arg(format!("--jobs={jobs}"));
+    git.arg(sys::os_str(&text!("--super-prefix=", superproject.shown(path), "/")))
+        .arg(format!("--jobs={jobs}"));
     let flags = [
         ("--quiet", request.quiet),
         ("--force", request.force),

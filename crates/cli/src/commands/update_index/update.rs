@@ -2,7 +2,7 @@
 //! words.
 
 use super::line::Action;
-use super::whole::Whole;
+use super::whole::WholeIndex;
 use crate::{
     session::{
         apply::Transaction,
@@ -67,7 +67,7 @@ pub(super) struct Update<'a> {
     pub(super) refresh: RefreshOptions,
     /// The flags of new entries.
     pub(super) flags: Flags,
-    pub(super) whole: Whole,
+    pub(super) whole: WholeIndex,
     pub(super) has_errors: bool,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Update<'a> {
         mut transaction: Transaction<'a>,
     ) -> Result<Self, Failure> {
         let mut index = std::mem::replace(&mut transaction.index, Index::empty(repo.hash()));
-        let whole = Whole::of(repo, &index)?;
+        let whole = WholeIndex::of(repo, &index)?;
         let worth = monitor::refresh(run, repo, settings, &mut index)?;
         let protect = add::protect(repo)?;
         let mut staging = Staging::new(index, protect);

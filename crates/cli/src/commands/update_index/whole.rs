@@ -33,7 +33,7 @@ pub(super) enum Cache {
 }
 
 /// The changes of the index as a whole.
-pub(super) struct Whole {
+pub(super) struct WholeIndex {
     /// The version to write, -1 to print the version, 0 for neither.
     pub(super) version: i64,
     pub(super) split: Option<bool>,
@@ -48,17 +48,17 @@ pub(super) struct Whole {
     shares_anew: bool,
 }
 
-impl Whole {
+impl WholeIndex {
     /// Stores an option about the untracked cache: `wanted`, or off.
     pub(super) fn set_cache(&mut self, on: bool, wanted: Cache) {
         self.untracked = Some(if on { wanted } else { Cache::Off });
     }
 
     /// Returns the configured state for an index that was just read.
-    pub(super) fn of(repo: &Repository, index: &Index) -> Result<Whole, Failure> {
+    pub(super) fn of(repo: &Repository, index: &Index) -> Result<WholeIndex, Failure> {
         let wanted = repo.config_bool("core.splitIndex").ok().flatten();
         let is_split = wanted.unwrap_or(index.base.is_some());
-        Ok(Whole {
+        Ok(WholeIndex {
             version: 0,
             split: None,
             untracked: None,

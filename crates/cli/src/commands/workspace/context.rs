@@ -11,7 +11,7 @@ use repo::{OpenOptions, Repository};
 use serde_json::Value;
 
 use crate::{
-    commands::worktree::scene::{ADD, Scene},
+    commands::worktree::context::{ADD, WorktreeContext},
     session::{invocation::Invocation, settings::Settings},
     term::{console, failure::Failure},
 };
@@ -38,9 +38,9 @@ impl<'a> Context<'a> {
         Ok(Context { run, repo, settings, common })
     }
 
-    /// Returns the scene for the code that `worktree` shares.
-    pub(super) fn scene(&self) -> Scene<'_> {
-        Scene { run: self.run, repo: &self.repo, common: self.common.clone(), table: &ADD }
+    /// Returns the context for the code that `worktree` shares.
+    pub(super) fn worktree_context(&self) -> WorktreeContext<'_> {
+        WorktreeContext { run: self.run, repo: &self.repo, common: self.common.clone(), table: &ADD }
     }
 
     /// Returns the workspace called `name`.

@@ -26,7 +26,7 @@ use super::{
     with,
 };
 use crate::{
-    commands::worktree::{add, scene},
+    commands::worktree::{add, context as worktree_context},
     session::invocation::Invocation,
     term::{
         console::{self, text},
@@ -67,7 +67,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     }
     console::flush();
     let code = exec::status(&workspace, &command)?;
-    match remove::remove(&context.scene(), &workspace, Force::No) {
+    match remove::remove(&context.worktree_context(), &workspace, Force::No) {
         Ok(()) => {}
         Err(failure) => {
             failure.print();
@@ -88,8 +88,8 @@ pub(crate) fn at(
 ) -> Result<u8, Failure> {
     let context = Context::open(run)?;
     let maker = Maker::new(run, WorkspaceOptions { quiet, ..WorkspaceOptions::default() });
-    let added = scene::Request { detach, quiet, ..scene::Request::default() };
-    add::add(&context.scene(), &added, &[top.as_os_str().as_bytes().into(), start], Some(&maker))
+    let added = worktree_context::Request { detach, quiet, ..worktree_context::Request::default() };
+    add::add(&context.worktree_context(), &added, &[top.as_os_str().as_bytes().into(), start], Some(&maker))
 }
 
 /// The result of a creation.
@@ -123,7 +123,7 @@ fn create(
     start: Option<BString>,
 ) -> Result<Created, Failure> {
     let dir = directory(context, request, name)?;
-    let wishes = WorkspaceOptions {
+    let options = WorkspaceOptions {
         name: Some(name.clone()),
         backend: wanted_backend(request)?,
         base_dir: request.base_dir.clone(),
@@ -134,16 +134,16 @@ fn create(
         durability: if request.volatile { Durability::Volatile } else { Durability::Synced },
         quiet: request.quiet || request.json,
     };
-    let maker = Maker::new(context.run, wishes);
-    let added = scene::Request {
+    let maker = Maker::new(context.run, options);
+    let added = worktree_context::Request {
         branch: request.branch.clone(),
         detach: request.detach,
         quiet: request.quiet || request.json,
-        ..scene::Request::default()
+        ..worktree_context::Request::default()
     };
     let mut args = vec![BString::from(dir.as_os_str().as_bytes())];
     args.extend(start);
-    match add::add(&context.scene(), &added, &args, Some(&maker))? {
+    match add::add(&context.worktree_context(), &added, &args, Some(&maker))? {
         0 => Ok(Created::Yes(Box::new(context.find(name.as_bstr())?))),
         code => Ok(Created::No(code)),
     }

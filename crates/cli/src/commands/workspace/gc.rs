@@ -70,9 +70,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     if !request.dry_run {
         record::remove_abandoned(&context.common)?;
         for layer in frozen::unused(&context.common)? {
-            rebase::discard(&context.scene(), &layer)?;
+            rebase::discard(&context.worktree_context(), &layer)?;
         }
-        drop_empty_list(&context.scene());
+        drop_empty_list(&context.worktree_context());
         trash::empty_in_background(&context.common);
     }
     if request.json {
@@ -167,21 +167,21 @@ impl Leftover {
     }
 
     fn complete(self, context: &Context<'_>) -> Result<(), Failure> {
-        let scene = context.scene();
+        let worktree_context = context.worktree_context();
         match self {
-            Leftover::Admin(id, top) => relocate::forget(&scene, &id, &top),
+            Leftover::Admin(id, top) => relocate::forget(&worktree_context, &id, &top),
             Leftover::Begun(workspace) => {
-                remove::remove(&scene, &workspace, Force::Yes)?;
+                remove::remove(&worktree_context, &workspace, Force::Yes)?;
                 // Git does not list a worktree with an incomplete administrative directory.
-                relocate::forget(&scene, &workspace.name, &workspace.record.dir)
+                relocate::forget(&worktree_context, &workspace.name, &workspace.record.dir)
             }
-            Leftover::Removal(workspace) => remove::remove(&scene, &workspace, Force::Yes),
+            Leftover::Removal(workspace) => remove::remove(&worktree_context, &workspace, Force::Yes),
             Leftover::Complete(workspace) => {
                 let locked = context.common.join("worktrees").join(&workspace.name).join("locked");
                 Ok(admin::write(&locked, LOCK_REASON.as_bytes())?)
             }
             Leftover::Orphan(workspace) if is_empty(&workspace) => {
-                remove::remove(&scene, &workspace, Force::Yes)
+                remove::remove(&worktree_context, &workspace, Force::Yes)
             }
             Leftover::Orphan(_) => Ok(()),
             Leftover::Change(workspace) => {

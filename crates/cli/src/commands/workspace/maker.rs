@@ -64,13 +64,13 @@ pub(crate) struct WorkspaceOptions {
 pub(crate) struct Maker<'a> {
     run: &'a Invocation,
     visibility: Visibility,
-    wishes: WorkspaceOptions,
+    options: WorkspaceOptions,
 }
 
 impl<'a> Maker<'a> {
     /// Returns the maker for `workspace create`.
-    pub(super) fn new(run: &'a Invocation, wishes: WorkspaceOptions) -> Maker<'a> {
-        Maker { run, visibility: Visibility::Joined, wishes }
+    pub(super) fn new(run: &'a Invocation, options: WorkspaceOptions) -> Maker<'a> {
+        Maker { run, visibility: Visibility::Joined, options }
     }
 
     /// Returns the maker for `worktree add`, if `sapwood.worktree` selects workspaces.
@@ -85,13 +85,13 @@ impl<'a> Maker<'a> {
                 )));
             }
         };
-        let wishes = WorkspaceOptions::default();
-        Ok(wanted.then_some(Maker { run, visibility: Visibility::Everybody, wishes }))
+        let options = WorkspaceOptions::default();
+        Ok(wanted.then_some(Maker { run, visibility: Visibility::Everybody, options }))
     }
 
     /// Returns the name that the user gave the workspace.
     pub(crate) fn name(&self) -> Option<&BStr> {
-        self.wishes.name.as_ref().map(|name| name.as_bstr())
+        self.options.name.as_ref().map(|name| name.as_bstr())
     }
 
     /// Selects a backend and adds the base of `commit` if it is missing. Returns `None` for
@@ -103,18 +103,18 @@ impl<'a> Maker<'a> {
         commit: ObjectId,
         top: &Path,
     ) -> Result<Option<NewWorkspace<'a>>, Failure> {
-        let wishes = &self.wishes;
-        wishes.frozen.iter().try_for_each(|path| refuse_hiding(repo, commit, path))?;
+        let options = &self.options;
+        options.frozen.iter().try_for_each(|path| refuse_hiding(repo, commit, path))?;
         let common = repo.real_common_dir();
-        let bases = context::bases(self.run, repo, wishes.base_dir.as_ref())?;
-        let upper_dir = match &wishes.upper_dir {
+        let bases = context::bases(self.run, repo, options.base_dir.as_ref())?;
+        let upper_dir = match &options.upper_dir {
             Some(dir) => Some(dir.clone()),
             None => context::configured_dir(self.run, repo, "sapwood.upperDir")?,
         };
         let upper = upper_dir.clone().unwrap_or_else(|| record::directory(&common));
         let programs = context::programs(self.run);
         let place = Place { upper: &upper, bases: bases.dir(), top, programs: &programs };
-        let backend = backend::choose(wishes.backend, self.visibility, &place)?;
+        let backend = backend::choose(options.backend, self.visibility, &place)?;
         if backend == Backend::Copy && self.visibility == Visibility::Everybody {
             return Ok(None);
         }
@@ -131,13 +131,13 @@ impl<'a> Maker<'a> {
             settings,
             common,
             top: top.to_owned(),
-            name: wishes.name.clone(),
+            name: options.name.clone(),
             upper_dir,
             backend,
-            layers: wishes.layers.clone(),
-            durability: wishes.durability,
+            layers: options.layers.clone(),
+            durability: options.durability,
             base,
-            patterns: patterns.filter(|_| !wishes.sparse.is_empty()),
+            patterns: patterns.filter(|_| !options.sparse.is_empty()),
             workspace: OnceCell::new(),
             _held: held,
         }))
@@ -146,10 +146,10 @@ impl<'a> Maker<'a> {
     /// Returns the patterns of the new worktree: the requested directories, else those of this
     /// worktree, which `worktree add` copies.
     fn patterns(&self, repo: &Repository) -> Result<Option<Arc<Patterns>>, Failure> {
-        if self.wishes.sparse.is_empty() {
+        if self.options.sparse.is_empty() {
             return Ok(sparse::load(repo)?.map(|loaded| Arc::new(loaded.patterns)));
         }
-        patterns_of(repo, &self.wishes.sparse).map(|patterns| Some(Arc::new(patterns)))
+        patterns_of(repo, &self.options.sparse).map(|patterns| Some(Arc::new(patterns)))
     }
 
     fn add_base(
@@ -162,7 +162,7 @@ impl<'a> Maker<'a> {
         patterns: Option<&Patterns>,
     ) -> Result<Base, Failure> {
         let kind = if backend == Backend::Image { Kind::Image } else { Kind::Directory };
-        add_base(self.run, repo, settings, bases, commit, kind, patterns, self.wishes.quiet)
+        add_base(self.run, repo, settings, bases, commit, kind, patterns, self.options.quiet)
     }
 }
 

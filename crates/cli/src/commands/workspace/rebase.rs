@@ -39,7 +39,7 @@ use crate::{
             request::{self as checkout, Source, Variant},
         },
         trash,
-        worktree::{remove::open_worktree, scene::Scene},
+        worktree::{context::WorktreeContext, remove::open_worktree},
     },
     session::{
         Session,
@@ -140,8 +140,8 @@ fn rebase(
     drop(root);
     let replacement =
         BaseReplacement { context, goal: &goal, workspace, old, new, view, namespace, _held: held };
-    let wishes = goal.request(request);
-    branch::run_with(context.run, repo, settings, wishes, Some(source.clone()), Some(&replacement))
+    let switch_request = goal.request(request);
+    branch::run_with(context.run, repo, settings, switch_request, Some(source.clone()), Some(&replacement))
 }
 
 fn namespace(workspace: &Workspace) -> XattrNamespace {
@@ -200,7 +200,7 @@ impl WorktreeUpdater for BaseReplacement<'_> {
 
     fn finish(&self) -> Result<(), Failure> {
         let workspace = record::find(&self.context.common, &self.workspace.name)?;
-        conclude(&self.context.scene(), &workspace)?;
+        conclude(&self.context.worktree_context(), &workspace)?;
         mounts::mount(self.context.run, &self.context.common, &workspace)?;
         self.refresh()
     }
@@ -260,49 +260,54 @@ fn is_up_to_date(index: &Index, entry: &format::index::Entry) -> bool {
 }
 
 /// Removes the journal and the old upper layer.
-fn conclude(scene: &Scene<'_>, workspace: &Workspace) -> Result<(), Failure> {
+fn conclude(worktree_context: &WorktreeContext<'_>, workspace: &Workspace) -> Result<(), Failure> {
     match rebase::conclude(workspace)? {
-        Some(old) => discard(scene, &old),
+        Some(old) => discard(worktree_context, &old),
         None => Ok(()),
     }
 }
 
 /// Removes an old upper layer that a killed process has left.
 pub(super) fn discard_old(context: &Context<'_>, workspace: &Workspace) -> Result<(), Failure> {
-    conclude(&context.scene(), workspace)
+    conclude(&context.worktree_context(), workspace)
 }
 
 /// Removes a directory that belongs to sapwood, through the trash.
-pub(super) fn discard(scene: &Scene<'_>, old: &Path) -> Result<(), Failure> {
+pub(super) fn discard(worktree_context: &WorktreeContext<'_>, old: &Path) -> Result<(), Failure> {
     let (Some(above), Some(name)) = (old.parent(), old.file_name()) else { return Ok(()) };
-    let interrupt = scene.run.interrupt.flag();
-    let mut discarded = Trash::new(&scene.common, scene.shared_or_default(), trash::workers(), interrupt);
+    let interrupt = worktree_context.run.interrupt.flag();
+    let mut discarded = Trash::new(
+        &worktree_context.common,
+        worktree_context.shared_or_default(),
+        trash::workers(),
+        interrupt,
+    );
     let above = Dir::open(above).map_err(Failure::cannot_open(above))?;
     // The next `workspace gc` removes the rest.
     let _ = discarded.discard(&above, name.as_bytes().as_bstr());
-    trash::empty_in_background(&scene.common);
+    trash::empty_in_background(&worktree_context.common);
     Ok(())
 }
 
 /// Completes a rebase that was killed. The caller holds the workspace's lock. Returns the updated
 /// workspace.
 pub(super) fn recover(context: &Context<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
-    recover_in(&context.scene(), &context.settings, workspace)
+    recover_in(&context.worktree_context(), &context.settings, workspace)
 }
 
 /// Like [`recover`], without a [`Context`].
 pub(super) fn recover_in(
-    scene: &Scene<'_>,
+    worktree_context: &WorktreeContext<'_>,
     settings: &Settings,
     workspace: &Workspace,
 ) -> Result<Workspace, Failure> {
     let Some(journal) = Journal::read(workspace)? else {
         rebase::forget(workspace)?;
-        conclude(scene, workspace)?;
+        conclude(worktree_context, workspace)?;
         return Ok(workspace.clone());
     };
-    let admin = scene.common.join("worktrees").join(&workspace.name);
-    let worktree = scene.repo.linked_worktree(&workspace.name).ok_or_else(|| {
+    let admin = worktree_context.common.join("worktrees").join(&workspace.name);
+    let worktree = worktree_context.repo.linked_worktree(&workspace.name).ok_or_else(|| {
         Failure::fatal(text!("'", workspace.name.as_bytes(), "' has lost its administrative directory"))
     })?;
     let fsync = &settings.fsync;
@@ -313,11 +318,11 @@ pub(super) fn recover_in(
         cwd: admin.clone(),
         git_dir: Some(admin),
         work_tree: Some(worktree.path),
-        ..scene.run.outside()
+        ..worktree_context.run.outside()
     })?;
-    let settings = Settings::read(scene.run, &repo)?;
+    let settings = Settings::read(worktree_context.run, &repo)?;
     move_head(&repo, &settings, &journal)?;
-    conclude(scene, &moved)?;
+    conclude(worktree_context, &moved)?;
     console::eprint_line(text!("Completed the rebase of workspace '", workspace.name.as_bytes(), "'"));
     Ok(moved)
 }

@@ -24,7 +24,7 @@ use super::{
     request::{MOVE, Request},
 };
 use crate::{
-    commands::worktree::scene::{Scene, refuse_submodules},
+    commands::worktree::context::{WorktreeContext, refuse_submodules},
     session::{invocation::Invocation, settings::Settings},
     term::{
         console::{self, text},
@@ -41,14 +41,14 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     };
     let context = Context::open(run)?;
     let workspace = context.find(name.as_bstr())?;
-    let scene = context.scene();
-    let to = scene.given(to.as_bstr())?;
+    let worktree_context = context.worktree_context();
+    let to = worktree_context.given(to.as_bstr())?;
     let worktrees = context.repo.worktrees()?;
-    scene.check_candidate(&to, 0, &worktrees, "move")?;
+    worktree_context.check_candidate(&to, 0, &worktrees, "move")?;
     if let Some(worktree) = context.repo.linked_worktree(&workspace.name) {
-        refuse_submodules(&scene, &worktree)?;
+        refuse_submodules(&worktree_context, &worktree)?;
     }
-    let moved = relocate(&scene, &workspace, &by_path::realpath_forgiving(&to.path))?;
+    let moved = relocate(&worktree_context, &workspace, &by_path::realpath_forgiving(&to.path))?;
     if request.json {
         let dir = json_path(&moved.record.dir);
         context::print_json(&json!({"name": workspace.name.to_string_lossy(), "dir": dir}));
@@ -60,16 +60,20 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 
 /// Moves a workspace to the directory `to`, which is missing or empty. Returns the updated
 /// workspace.
-pub(crate) fn relocate(scene: &Scene<'_>, workspace: &Workspace, to: &Path) -> Result<Workspace, Failure> {
+pub(crate) fn relocate(
+    worktree_context: &WorktreeContext<'_>,
+    workspace: &Workspace,
+    to: &Path,
+) -> Result<Workspace, Failure> {
     let _lock = workspace.lock()?;
-    let settings = Settings::read(scene.run, scene.repo)?;
-    let workspace = rebase::recover_in(scene, &settings, workspace)?;
-    let workspace = finish(scene, &settings, &workspace)?;
+    let settings = Settings::read(worktree_context.run, worktree_context.repo)?;
+    let workspace = rebase::recover_in(worktree_context, &settings, workspace)?;
+    let workspace = finish(worktree_context, &settings, &workspace)?;
     if to == workspace.record.dir {
         return Ok(workspace);
     }
     if !workspace.record.backend.has_upper() {
-        return rename(scene, &settings, &workspace, to);
+        return rename(worktree_context, &settings, &workspace, to);
     }
     mounts::unmount(&workspace)?;
     let mark = [workspace.record.dir.as_os_str().as_bytes(), b"\0", to.as_os_str().as_bytes()].concat();
@@ -77,8 +81,8 @@ pub(crate) fn relocate(scene: &Scene<'_>, workspace: &Workspace, to: &Path) -> R
     let mut lock = store::Lock::take(&mark_of(&workspace), &store::LockOptions::default())?;
     lock.write(&mark)?;
     lock.commit_synced(&settings.fsync, store::Components::REFERENCE)?;
-    let moved = finish(scene, &settings, &workspace)?;
-    mounts::mount(scene.run, &scene.common, &moved)?;
+    let moved = finish(worktree_context, &settings, &workspace)?;
+    mounts::mount(worktree_context.run, &worktree_context.common, &moved)?;
     Ok(moved)
 }
 
@@ -88,7 +92,7 @@ fn mark_of(workspace: &Workspace) -> PathBuf {
 
 /// Moves a workspace whose directory itself contains the files.
 fn rename(
-    scene: &Scene<'_>,
+    worktree_context: &WorktreeContext<'_>,
     settings: &Settings,
     workspace: &Workspace,
     to: &Path,
@@ -98,12 +102,12 @@ fn rename(
         let (reason, to) = (crate::term::text::os_error(&error), to.as_os_str().as_bytes());
         Failure::Fatal(text!("failed to move '", from.as_os_str().as_bytes(), "' to '", to, "': ", reason))
     })?;
-    scene.linker(None)?.link(to, &admin_of(scene, workspace))?;
+    worktree_context.linker(None)?.link(to, &admin_of(worktree_context, workspace))?;
     store(settings, workspace, to)
 }
 
-fn admin_of(scene: &Scene<'_>, workspace: &Workspace) -> PathBuf {
-    scene.common.join("worktrees").join(&workspace.name)
+fn admin_of(worktree_context: &WorktreeContext<'_>, workspace: &Workspace) -> PathBuf {
+    worktree_context.common.join("worktrees").join(&workspace.name)
 }
 
 fn store(settings: &Settings, workspace: &Workspace, to: &Path) -> Result<Workspace, Failure> {
@@ -116,10 +120,14 @@ fn store(settings: &Settings, workspace: &Workspace, to: &Path) -> Result<Worksp
 /// Completes a move that was killed. The caller holds the workspace's lock. Returns the updated
 /// workspace.
 pub(super) fn recover(context: &Context<'_>, workspace: &Workspace) -> Result<Workspace, Failure> {
-    finish(&context.scene(), &context.settings, workspace)
+    finish(&context.worktree_context(), &context.settings, workspace)
 }
 
-fn finish(scene: &Scene<'_>, settings: &Settings, workspace: &Workspace) -> Result<Workspace, Failure> {
+fn finish(
+    worktree_context: &WorktreeContext<'_>,
+    settings: &Settings,
+    workspace: &Workspace,
+) -> Result<Workspace, Failure> {
     let mark = mark_of(workspace);
     let failed = |path: &Path, error: &std::io::Error| {
         let reason = crate::term::text::os_error(error);
@@ -138,20 +146,21 @@ fn finish(scene: &Scene<'_>, settings: &Settings, workspace: &Workspace) -> Resu
     })?;
     let moved = store(settings, workspace, to)?;
     let gitfile = workspace.upper().join(".git");
-    for path in [&to.join(".git"), &gitfile, &admin_of(scene, workspace).join("gitdir")] {
+    for path in [&to.join(".git"), &gitfile, &admin_of(worktree_context, workspace).join("gitdir")] {
         record::clear_stale_lock(path);
     }
     maker::mark_unmounted(&moved)?;
-    scene.linker(None)?.link_through(&gitfile, to, &admin_of(scene, workspace))?;
-    leave(scene, &workspace.name, from);
+    worktree_context.linker(None)?.link_through(&gitfile, to, &admin_of(worktree_context, workspace))?;
+    leave(worktree_context, &workspace.name, from);
     by_path::remove_file(&mark).map_err(|error| failed(&mark, &error))?;
     Ok(moved)
 }
 
 /// Removes the file that marks an unmounted workspace from its previous directory, and the
 /// directory if it is empty then.
-pub(super) fn leave(scene: &Scene<'_>, name: &std::ffi::OsStr, dir: &Path) {
-    let is_ours = record::unmounted_at(dir).is_some_and(|(common, id)| common == scene.common && id == *name);
+pub(super) fn leave(worktree_context: &WorktreeContext<'_>, name: &std::ffi::OsStr, dir: &Path) {
+    let is_ours = record::unmounted_at(dir)
+        .is_some_and(|(common, id)| common == worktree_context.common && id == *name);
     let is_begun = matches!(by_path::read(&dir.join(".git")), Ok(Some(content)) if content.is_empty());
     if is_ours || is_begun {
         let _ = by_path::remove_file(&dir.join(".git"));
@@ -162,10 +171,14 @@ pub(super) fn leave(scene: &Scene<'_>, name: &std::ffi::OsStr, dir: &Path) {
 
 /// Removes what a killed creation or removal has left of a workspace without a state: its directory
 /// and the administrative directory `id`.
-pub(super) fn forget(scene: &Scene<'_>, id: &std::ffi::OsStr, dir: &Path) -> Result<(), Failure> {
-    leave(scene, id, dir);
-    let found = admin::Found::at(&scene.common.join("worktrees").join(id));
-    match crate::commands::worktree::remove::delete_admin(scene, id, &found)? {
+pub(super) fn forget(
+    worktree_context: &WorktreeContext<'_>,
+    id: &std::ffi::OsStr,
+    dir: &Path,
+) -> Result<(), Failure> {
+    leave(worktree_context, id, dir);
+    let found = admin::Found::at(&worktree_context.common.join("worktrees").join(id));
+    match crate::commands::worktree::remove::delete_admin(worktree_context, id, &found)? {
         true => Ok(()),
         false => Err(Failure::Reported(1)),
     }

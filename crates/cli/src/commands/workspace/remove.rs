@@ -28,8 +28,8 @@ use crate::{
     commands::{
         trash,
         worktree::{
+            context::WorktreeContext,
             remove::{delete_admin, drop_empty_list, refuse_changes},
-            scene::Scene,
         },
     },
     session::invocation::Invocation,
@@ -56,9 +56,9 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let force = if request.force { Force::Yes } else { Force::No };
     let mut code = 0;
     let mut report = Vec::new();
-    let scene = context.scene();
+    let worktree_context = context.worktree_context();
     for workspace in context.chosen(&names, false)? {
-        match remove(&scene, &workspace, force) {
+        match remove(&worktree_context, &workspace, force) {
             Ok(()) => report.push(removed(&workspace)),
             Err(failure) => {
                 failure.print();
@@ -73,29 +73,38 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
 }
 
 /// Removes a workspace.
-pub(crate) fn remove(scene: &Scene<'_>, workspace: &Workspace, force: Force) -> Result<(), Failure> {
+pub(crate) fn remove(
+    worktree_context: &WorktreeContext<'_>,
+    workspace: &Workspace,
+    force: Force,
+) -> Result<(), Failure> {
     let _lock = workspace.lock()?;
-    let worktree = scene.repo.linked_worktree(&workspace.name);
+    let worktree = worktree_context.repo.linked_worktree(&workspace.name);
     let found = worktree.as_ref().map(|worktree| Found::at(&worktree.git_dir));
     if let (Some(worktree), Force::No) = (&worktree, force) {
-        refuse_unsaved(scene, workspace, worktree)?;
+        refuse_unsaved(worktree_context, workspace, worktree)?;
     }
     let busy = if force == Force::Yes { Busy::Detach } else { Busy::Refuse };
-    remove_files(scene, workspace, busy)?;
+    remove_files(worktree_context, workspace, busy)?;
     if let Some(found) = found
-        && !delete_admin(scene, &workspace.name, &found)?
+        && !delete_admin(worktree_context, &workspace.name, &found)?
     {
         return Err(Failure::Reported(1));
     }
-    drop_empty_list(scene);
-    trash::empty_in_background(&scene.common);
+    drop_empty_list(worktree_context);
+    trash::empty_in_background(&worktree_context.common);
     Ok(())
 }
 
 /// Unmounts a workspace and removes its files and its state.
-fn remove_files(scene: &Scene<'_>, workspace: &Workspace, busy: Busy) -> Result<(), Failure> {
-    let shared = scene.shared_or_default();
-    let mut discarded = Trash::new(&scene.common, shared, trash::workers(), scene.run.interrupt.flag());
+fn remove_files(
+    worktree_context: &WorktreeContext<'_>,
+    workspace: &Workspace,
+    busy: Busy,
+) -> Result<(), Failure> {
+    let shared = worktree_context.shared_or_default();
+    let mut discarded =
+        Trash::new(&worktree_context.common, shared, trash::workers(), worktree_context.run.interrupt.flag());
     // A missing base does not keep a workspace from being removed.
     let layers = match mounts::layers(workspace) {
         Err(_) if !mounts::is_mounted_at(workspace) => None,
@@ -109,15 +118,19 @@ fn remove_files(scene: &Scene<'_>, workspace: &Workspace, busy: Busy) -> Result<
 }
 
 /// Returns an error if a removal would lose changes, or commits that no ref reaches.
-fn refuse_unsaved(scene: &Scene<'_>, workspace: &Workspace, worktree: &Worktree) -> Result<(), Failure> {
+fn refuse_unsaved(
+    worktree_context: &WorktreeContext<'_>,
+    workspace: &Workspace,
+    worktree: &Worktree,
+) -> Result<(), Failure> {
     let name = workspace.name.as_bytes().as_bstr();
-    let head = scene.repo.head_of(worktree);
+    let head = worktree_context.repo.head_of(worktree);
     if head.kind == WorktreeHeadKind::Detached {
-        refuse_unreachable(scene.repo, workspace, head.oid)?;
+        refuse_unreachable(worktree_context.repo, workspace, head.oid)?;
     }
     match workspace.record.backend.has_upper() {
         true => refuse_changes_inside(workspace),
-        false => refuse_changes(scene, worktree, name),
+        false => refuse_changes(worktree_context, worktree, name),
     }
 }
 

@@ -19,8 +19,8 @@ use store::refs::{Change, Expected};
 use sys::{Refused, UserPath, by_path};
 
 use super::{
+    context::{Given, Request, WorktreeContext},
     remove::remove_junk,
-    scene::{Given, Request, Scene},
 };
 use crate::{
     commands::{
@@ -77,23 +77,23 @@ pub(crate) fn basename(path: &BStr) -> &BStr {
 
 /// Runs the command. With `sapwood.worktree = workspace`, the worktree becomes a workspace if there
 /// is a backend whose files every process can see.
-pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
-    let maker = Maker::configured(scene.run, scene.repo)?;
-    add(scene, request, args, maker.as_ref())
+pub(super) fn run(context: &WorktreeContext<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let maker = Maker::configured(context.run, context.repo)?;
+    add(context, request, args, maker.as_ref())
 }
 
 /// Adds a worktree. `maker`, if it is given and supports this case, provides the files.
 pub(crate) fn add(
-    scene: &Scene<'_>,
+    context: &WorktreeContext<'_>,
     request: &Request,
     args: &[BString],
     maker: Option<&Maker<'_>>,
 ) -> Result<u8, Failure> {
     request.check(args.len())?;
     let (at, start) = match args {
-        [path] => (scene.given(path.as_bstr())?, None),
-        [path, start] => (scene.given(path.as_bstr())?, Some(start.clone())),
-        _ => return Err(scene.misused()),
+        [path] => (context.given(path.as_bstr())?, None),
+        [path, start] => (context.given(path.as_bstr())?, Some(start.clone())),
+        _ => return Err(context.misused()),
     };
     let arg = args[0].as_bstr();
     if arg.is_empty() {
@@ -102,14 +102,14 @@ pub(crate) fn add(
     if refname::sanitized(basename(at.shown.as_bstr())).is_empty() {
         return Err(Failure::Fatal(text!("'", arg, "' names no place for a worktree")));
     }
-    let settings = Settings::read(scene.run, scene.repo)?;
-    refused::check(scene.repo, &[Reader::Refs, Reader::Hooks])?;
+    let settings = Settings::read(context.run, context.repo)?;
+    refused::check(context.repo, &[Reader::Refs, Reader::Hooks])?;
     let is_alone = start.is_none();
-    Add { scene, repo: scene.repo, settings: &settings, request, at, is_alone, maker }.run(start)
+    Add { context, repo: context.repo, settings: &settings, request, at, is_alone, maker }.run(start)
 }
 
 struct Add<'a> {
-    scene: &'a Scene<'a>,
+    context: &'a WorktreeContext<'a>,
     repo: &'a Repository,
     settings: &'a Settings,
     request: &'a Request,
@@ -140,7 +140,7 @@ impl Add<'_> {
         let workspace = match (self.maker, start) {
             (Some(maker), Some(commit)) if !request.no_checkout => {
                 if request.force == 0 {
-                    self.scene.check_candidate(&self.at, 0, &self.repo.worktrees()?, "add")?;
+                    self.context.check_candidate(&self.at, 0, &self.repo.worktrees()?, "add")?;
                 }
                 maker.prepare(self.repo, self.settings, commit, &self.at.path)?
             }
@@ -386,7 +386,7 @@ impl Add<'_> {
 
     fn make(&self, name: &BStr, orphan: bool, workspace: Option<NewWorkspace<'_>>) -> Result<u8, Failure> {
         let (repo, request) = (self.repo, &self.request);
-        self.scene.check_candidate(&self.at, request.force, &repo.worktrees()?, "add")?;
+        self.context.check_candidate(&self.at, request.force, &repo.worktrees()?, "add")?;
         let existing = if request.detach { None } else { self.existing(name)? };
         if let Some(full) = existing.as_ref().filter(|_| request.force == 0) {
             self.refuse_used(full.as_bstr())?;
@@ -488,7 +488,7 @@ impl Add<'_> {
     /// Like [`Add::fill`], for files that do not come from a checkout.
     fn fill_workspace(&self, admin: &Admin, head: Head<'_>, workspace: &NewWorkspace) -> Result<u8, Failure> {
         let gitfile = workspace.create_state(admin)?;
-        let linker = self.scene.linker(self.request.relative)?;
+        let linker = self.context.linker(self.request.relative)?;
         linker.link_through(&gitfile, &self.at.path, &admin.dir)?;
         self.fill_admin(admin, head)?;
         workspace.configure(admin)?;
@@ -501,7 +501,7 @@ impl Add<'_> {
     /// Runs all steps between the directory and the hook. A result other than `Ok(0)` undoes the
     /// worktree.
     fn fill(&self, admin: &Admin, head: Head<'_>) -> Result<u8, Failure> {
-        self.scene.linker(self.request.relative)?.link(&self.at.path, &admin.dir)?;
+        self.context.linker(self.request.relative)?.link(&self.at.path, &admin.dir)?;
         self.fill_admin(admin, head)?;
         match self.request.no_checkout {
             true => Ok(0),
@@ -582,7 +582,7 @@ impl Add<'_> {
 
     /// Runs `git reset --hard` in the new worktree.
     fn reset(&self) -> Result<u8, Failure> {
-        let outer = self.scene.run;
+        let outer = self.context.run;
         let mut env = outer.env.clone();
         env.insert("GIT_DIR".into(), self.at.path.join(".git").into());
         env.insert("GIT_WORK_TREE".into(), self.at.path.clone().into());

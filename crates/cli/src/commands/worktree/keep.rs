@@ -18,8 +18,8 @@ use engine::{
 use sys::{UserPath, by_path};
 
 use super::{
+    context::{Request, WorktreeContext, lock_reason, only},
     list, remove,
-    scene::{Request, Scene, lock_reason, only},
 };
 use crate::term::{
     console::{self, text},
@@ -28,9 +28,13 @@ use crate::term::{
 
 const MAIN: &str = "The main working tree cannot be locked or unlocked";
 
-pub(super) fn lock(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
-    let arg = only(scene, args)?;
-    let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
+pub(super) fn lock(
+    context: &WorktreeContext<'_>,
+    request: &Request,
+    args: &[BString],
+) -> Result<u8, Failure> {
+    let arg = only(context, args)?;
+    let worktree = context.find(&context.repo.worktrees()?, arg)?;
     if worktree.id.is_none() {
         return Err(Failure::fatal(MAIN));
     }
@@ -48,33 +52,37 @@ pub(super) fn lock(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Re
     Ok(0)
 }
 
-pub(super) fn unlock(scene: &Scene<'_>, _: &Request, args: &[BString]) -> Result<u8, Failure> {
-    let arg = only(scene, args)?;
-    let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
+pub(super) fn unlock(context: &WorktreeContext<'_>, _: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let arg = only(context, args)?;
+    let worktree = context.find(&context.repo.worktrees()?, arg)?;
     let Some(id) = &worktree.id else { return Err(Failure::fatal(MAIN)) };
     if lock_reason(&worktree)?.is_none() {
         return Err(Failure::Fatal(text!("'", arg, "' is not locked")));
     }
-    if scene.workspace(&worktree)?.is_some() {
+    if context.workspace(&worktree)?.is_some() {
         admin::write(&worktree.git_dir.join("locked"), LOCK_REASON.as_bytes())?;
         return Ok(0);
     }
     if let Err(error) = by_path::remove_file(&worktree.git_dir.join("locked")) {
-        let path = text!(scene.admin_shown(id), "/locked");
+        let path = text!(context.admin_shown(id), "/locked");
         console::warning(text!("unable to unlink '", path, "': ", crate::term::text::os_error(&error)));
         return Ok(255);
     }
     Ok(0)
 }
 
-pub(super) fn prune(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+pub(super) fn prune(
+    context: &WorktreeContext<'_>,
+    request: &Request,
+    args: &[BString],
+) -> Result<u8, Failure> {
     let expire = list::expire(request)?;
     if !args.is_empty() {
-        return Err(scene.misused());
+        return Err(context.misused());
     }
     let dry_run = request.dry_run;
     let verbose = dry_run || request.verbose;
-    let common = scene.repo.common_dir();
+    let common = context.repo.common_dir();
     let Ok(names) = by_path::list(&common.join("worktrees")) else { return Ok(0) };
     let place = |id: &OsString| common.join("worktrees").join(id);
     let drop = |id: &OsString, meant: &Found, reason: &str| {
@@ -83,7 +91,7 @@ pub(super) fn prune(scene: &Scene<'_>, request: &Request, args: &[BString]) -> R
         }
         match dry_run {
             true => Ok(true),
-            false => remove::delete_admin(scene, id, meant),
+            false => remove::delete_admin(context, id, meant),
         }
     };
     // If several records name one worktree, the first one is kept; the main worktree precedes all.
@@ -113,13 +121,17 @@ pub(super) fn prune(scene: &Scene<'_>, request: &Request, args: &[BString]) -> R
         }
     }
     if !dry_run {
-        remove::drop_empty_list(scene);
+        remove::drop_empty_list(context);
     }
     Ok(0)
 }
 
-pub(super) fn repair(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
-    let linker = scene.linker(request.relative)?;
+pub(super) fn repair(
+    context: &WorktreeContext<'_>,
+    request: &Request,
+    args: &[BString],
+) -> Result<u8, Failure> {
+    let linker = context.linker(request.relative)?;
     let mut code = 0;
     let mut report = |finding: Option<Finding>| match finding {
         None => {}
@@ -135,14 +147,14 @@ pub(super) fn repair(scene: &Scene<'_>, request: &Request, args: &[BString]) -> 
     let args = if args.is_empty() { &here[..] } else { args };
     for arg in args {
         // Git changes to the root of the worktree first, and resolves paths from there.
-        let base = scene.repo.work_tree().filter(|_| !scene.repo.prefix().is_empty());
+        let base = context.repo.work_tree().filter(|_| !context.repo.prefix().is_empty());
         let shown = UserPath::new(arg);
-        let path = shown.resolve(base.unwrap_or(&scene.run.cwd));
+        let path = shown.resolve(base.unwrap_or(&context.run.cwd));
         let path = path.map_err(|refused| Failure::refused(&shown, refused))?;
-        report(repair::at_path(&path, Path::new(shown.as_os_str()), scene.repo, &linker)?);
+        report(repair::at_path(&path, Path::new(shown.as_os_str()), context.repo, &linker)?);
     }
-    for worktree in scene.repo.worktrees()? {
-        report(repair::from_admin(&worktree, scene.repo, &linker)?);
+    for worktree in context.repo.worktrees()? {
+        report(repair::from_admin(&worktree, context.repo, &linker)?);
     }
     Ok(code)
 }

@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice as _};
 use engine::worktree::prune::Expire;
 use repo::{Worktree, WorktreeHead, WorktreeHeadKind};
 
-use super::scene::{Request, Scene, lock_reason, prune_reason};
+use super::context::{Request, WorktreeContext, lock_reason, prune_reason};
 use crate::{
     session::settings::{
         expiry::expire_date,
@@ -19,11 +19,11 @@ use crate::{
 };
 
 /// Runs the command.
-pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+pub(super) fn run(context: &WorktreeContext<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
     let Request { porcelain, verbose, nul, .. } = *request;
     let expire = expire(request)?;
     if !args.is_empty() {
-        return Err(scene.misused());
+        return Err(context.misused());
     }
     if verbose && porcelain {
         return Err(Failure::fatal("options '--verbose' and '--porcelain' cannot be used together"));
@@ -31,22 +31,22 @@ pub(super) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Res
     if nul && !porcelain {
         return Err(Failure::requires("-z", "--porcelain"));
     }
-    refused::check(scene.repo, &[Reader::Every, Reader::Refs])?;
-    let mut worktrees = scene.repo.worktrees()?;
+    refused::check(context.repo, &[Reader::Every, Reader::Refs])?;
+    let mut worktrees = context.repo.worktrees()?;
     worktrees[1..].sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
-    let high = scene.repo.config_bool("core.quotePath")?.unwrap_or(true);
+    let high = context.repo.config_bool("core.quotePath")?.unwrap_or(true);
     let mut shown = Vec::new();
     for worktree in &worktrees {
         shown.push(Shown {
             worktree,
-            head: scene.repo.head_of(worktree),
+            head: context.repo.head_of(worktree),
             locked: lock_reason(worktree)?,
-            prunable: prune_reason(worktree, scene.repo.common_dir(), expire),
+            prunable: prune_reason(worktree, context.repo.common_dir(), expire),
         });
     }
     match porcelain {
         true => shown.iter().for_each(|shown| shown.porcelain(nul, high)),
-        false => table(scene, &shown, verbose, high)?,
+        false => table(context, &shown, verbose, high)?,
     }
     Ok(0)
 }
@@ -88,11 +88,11 @@ impl Shown<'_> {
     }
 }
 
-fn table(scene: &Scene<'_>, all: &[Shown<'_>], verbose: bool, high: bool) -> Result<(), Failure> {
+fn table(context: &WorktreeContext<'_>, all: &[Shown<'_>], verbose: bool, high: bool) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for shown in all {
         let path = format::quote(BStr::new(shown.worktree.path.as_os_str().as_bytes()), high);
-        rows.push((shown, path, scene.repo.abbreviate(shown.head.oid)?));
+        rows.push((shown, path, context.repo.abbreviate(shown.head.oid)?));
     }
     let width = rows.iter().map(|(_, path, _)| path.chars().count()).max().unwrap_or(0);
     let digits = rows.iter().map(|(.., short)| short.len()).max().unwrap_or(0);
@@ -102,7 +102,7 @@ fn table(scene: &Scene<'_>, all: &[Shown<'_>], verbose: bool, high: bool) -> Res
             (_, true) => "(bare)".into(),
             (WorktreeHeadKind::Detached, _) => text!(format!("{short:digits$} "), "(detached HEAD)"),
             (WorktreeHeadKind::Branch(name), _) => {
-                let name = scene.repo.shorten_ref(name.as_bstr())?;
+                let name = context.repo.shorten_ref(name.as_bstr())?;
                 text!(format!("{short:digits$} "), "[", name, "]")
             }
             (WorktreeHeadKind::Unreadable, _) => text!(format!("{short:digits$} "), "(error)"),

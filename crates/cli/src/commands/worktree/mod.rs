@@ -4,12 +4,12 @@
 //! another process is doing so.
 
 pub(crate) mod add;
+pub(crate) mod context;
 mod keep;
 mod list;
 mod obstacles;
 mod relocate;
 pub(crate) mod remove;
-pub(crate) mod scene;
 
 use bstr::BString;
 
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-use scene::{ADD, LIST, LOCK, MOVE, PRUNE, REMOVE, REPAIR, Request, Scene, UNLOCK};
+use context::{ADD, LIST, LOCK, MOVE, PRUNE, REMOVE, REPAIR, Request, UNLOCK, WorktreeContext};
 
 /// The record of `worktree`.
 pub(super) const COMMAND: Command = Command {
@@ -135,17 +135,17 @@ fn perform(
     run: &Invocation,
     table: &'static Table<Set<Request>>,
     args: &[BString],
-    act: fn(&Scene<'_>, &Request, &[BString]) -> Result<u8, Failure>,
+    act: fn(&WorktreeContext<'_>, &Request, &[BString]) -> Result<u8, Failure>,
     trash: Trash,
 ) -> Result<u8, Failure> {
     let parsed = table.parse(args)?;
     let mut request = Request::default();
     let args = parsed.store(&mut request)?;
     let repo = run.open()?;
-    let scene = Scene { run, repo: &repo, common: repo.real_common_dir(), table };
-    let code = act(&scene, &request, &args);
+    let context = WorktreeContext { run, repo: &repo, common: repo.real_common_dir(), table };
+    let code = act(&context, &request, &args);
     if trash == Trash::Emptied {
-        trash::empty_in_background(&scene.common);
+        trash::empty_in_background(&context.common);
     }
     code
 }

@@ -25,8 +25,8 @@ use engine::{
 use repo::{OpenOptions, Repository, Worktree};
 use sys::{Dir, FileType, by_path};
 
-use super::scene::{
-    Given, Request, Scene, find_by_path, is_empty_directory, lock_reason, only, refuse_submodules,
+use super::context::{
+    Given, Request, WorktreeContext, find_by_path, is_empty_directory, lock_reason, only, refuse_submodules,
 };
 use crate::{
     commands::{
@@ -47,10 +47,10 @@ use crate::{
 };
 
 /// Runs the command.
-pub(crate) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
-    let arg = only(scene, args)?;
+pub(crate) fn run(context: &WorktreeContext<'_>, request: &Request, args: &[BString]) -> Result<u8, Failure> {
+    let arg = only(context, args)?;
     let force = request.force;
-    let worktree = scene.find(&scene.repo.worktrees()?, arg)?;
+    let worktree = context.find(&context.repo.worktrees()?, arg)?;
     let Some(id) = &worktree.id else {
         return Err(Failure::Fatal(text!("'", arg, "' is a main working tree")));
     };
@@ -71,29 +71,29 @@ pub(crate) fn run(scene: &Scene<'_>, request: &Request, args: &[BString]) -> Res
         }
         None => {}
     }
-    if let Some(workspace) = scene.workspace(&worktree)? {
+    if let Some(workspace) = context.workspace(&worktree)? {
         let force = if force > 0 { Force::Yes } else { Force::No };
-        remove_workspace(scene, &workspace, force)?;
+        remove_workspace(context, &workspace, force)?;
         return Ok(0);
     }
-    scene
+    context
         .validate(&worktree, true)
         .map_err(|wrong| Failure::Fatal(text!("validation failed, cannot remove working tree: ", wrong)))?;
     let mut code = 0;
     if !matches!(by_path::stat(&worktree.path), Ok(None)) {
-        guard::check_removal(scene.repo, &worktree.path)?;
+        guard::check_removal(context.repo, &worktree.path)?;
         if force == 0 {
-            refuse_submodules(scene, &worktree)?;
-            refuse_changes(scene, &worktree, arg)?;
+            refuse_submodules(context, &worktree)?;
+            refuse_changes(context, &worktree, arg)?;
         }
-        if !delete_tree(scene, &worktree)? {
+        if !delete_tree(context, &worktree)? {
             code = 255;
         }
     }
-    if !delete_admin(scene, id, &meant)? {
+    if !delete_admin(context, id, &meant)? {
         code = 255;
     }
-    drop_empty_list(scene);
+    drop_empty_list(context);
     Ok(code)
 }
 
@@ -108,9 +108,13 @@ pub(crate) fn open_worktree(run: &Invocation, worktree: &Worktree) -> Result<Rep
     Ok(Repository::open(&options)?)
 }
 
-pub(crate) fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr) -> Result<(), Failure> {
-    let repo = open_worktree(scene.run, worktree)?;
-    let settings = Settings::read(scene.run, &repo)?;
+pub(crate) fn refuse_changes(
+    context: &WorktreeContext<'_>,
+    worktree: &Worktree,
+    arg: &BStr,
+) -> Result<(), Failure> {
+    let repo = open_worktree(context.run, worktree)?;
+    let settings = Settings::read(context.run, &repo)?;
     let root = Dir::open(&worktree.path).map_err(|error| {
         let reason = crate::term::text::os_error(&error);
         Failure::fatal(format!("cannot open '{}': {reason}", worktree.path.display()))
@@ -140,34 +144,34 @@ pub(crate) fn refuse_changes(scene: &Scene<'_>, worktree: &Worktree, arg: &BStr)
 }
 
 /// Removes a worktree's files. Returns false if some could not be removed; the errors were printed.
-fn delete_tree(scene: &Scene<'_>, worktree: &Worktree) -> Result<bool, Failure> {
+fn delete_tree(context: &WorktreeContext<'_>, worktree: &Worktree) -> Result<bool, Failure> {
     let is_link =
         matches!(by_path::stat(&worktree.path), Ok(Some(stat)) if stat.file_type == FileType::Symlink);
-    let watch = watch(scene);
+    let watch = watch(context);
     let meter = watch.meter();
     let removed = match is_link {
-        true => empty_linked(scene, &worktree.path, meter),
+        true => empty_linked(context, &worktree.path, meter),
         false => split(&worktree.path).and_then(|(above, name)| {
-            let shared = scene.shared_or_default();
-            let trash = Trash::new(&scene.common, shared, workers(), scene.run.interrupt.flag());
+            let shared = context.shared_or_default();
+            let trash = Trash::new(&context.common, shared, workers(), context.run.interrupt.flag());
             let mut trash = trash.counting(meter);
             let root = Dir::open(&above).map_err(|source| stuck(name.as_bytes().as_bstr(), source))?;
             let name = name.as_bytes().as_bstr();
-            match holds_current_directory(scene.run, &worktree.path) {
+            match holds_current_directory(context.run, &worktree.path) {
                 // Not through the trash: there, Git would find the repository that contains the
                 // current directory.
-                true => trash::remove_counted(&root, name, workers(), scene.run.interrupt.flag(), meter),
+                true => trash::remove_counted(&root, name, workers(), context.run.interrupt.flag(), meter),
                 false => trash.discard(&root, name).map(drop),
             }
         }),
     };
     watch.finish();
-    outcome(scene, removed, worktree.path.as_os_str().as_bytes().as_bstr())
+    outcome(context, removed, worktree.path.as_os_str().as_bytes().as_bstr())
 }
 
 /// Shows the progress of a slow removal.
-fn watch(scene: &Scene<'_>) -> Watch {
-    let delay = progress::delay(scene.run.variable("GIT_PROGRESS_DELAY"));
+fn watch(context: &WorktreeContext<'_>) -> Watch {
+    let delay = progress::delay(context.run.variable("GIT_PROGRESS_DELAY"));
     Watch::start(Progress::new("Removing files", progress::has_terminal(), delay), 0)
 }
 
@@ -178,11 +182,15 @@ fn holds_current_directory(run: &Invocation, path: &Path) -> bool {
 }
 
 /// Empties the directory behind a symlink. Like Git, the removal of the link by `rmdir` then fails.
-fn empty_linked(scene: &Scene<'_>, path: &Path, meter: Option<&Meter>) -> Result<(), trash::Error> {
+fn empty_linked(
+    context: &WorktreeContext<'_>,
+    path: &Path,
+    meter: Option<&Meter>,
+) -> Result<(), trash::Error> {
     let shown = path.as_os_str().as_bytes().as_bstr();
     let root = Dir::open(path).map_err(|source| stuck(shown, source))?;
     for (name, _) in root.list().map_err(|source| stuck(shown, source))? {
-        trash::remove_counted(&root, name.as_bstr(), workers(), scene.run.interrupt.flag(), meter)?;
+        trash::remove_counted(&root, name.as_bstr(), workers(), context.run.interrupt.flag(), meter)?;
     }
     by_path::remove_dir(path).map_err(|source| stuck(shown, source))
 }
@@ -211,10 +219,14 @@ fn stuck(path: &BStr, source: std::io::Error) -> trash::Error {
     trash::Error::Unremovable(vec![trash::Unremovable { path: path.to_owned(), source }])
 }
 
-fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -> Result<bool, Failure> {
+fn outcome(
+    context: &WorktreeContext<'_>,
+    removed: Result<(), trash::Error>,
+    shown: &BStr,
+) -> Result<bool, Failure> {
     match removed {
         Ok(()) => Ok(true),
-        Err(trash::Error::Interrupted) => Err(scene.run.interrupt.failure()),
+        Err(trash::Error::Interrupted) => Err(context.run.interrupt.failure()),
         Err(trash::Error::Unremovable(stuck)) => {
             let reason =
                 stuck.first().map(|stuck| crate::term::text::os_error(&stuck.source)).unwrap_or_default();
@@ -226,18 +238,22 @@ fn outcome(scene: &Scene<'_>, removed: Result<(), trash::Error>, shown: &BStr) -
 
 /// Removes `worktrees/<id>` if it still is `meant`. Returns false if it stays; the reason was
 /// printed.
-pub(crate) fn delete_admin(scene: &Scene<'_>, id: &OsStr, meant: &Found) -> Result<bool, Failure> {
-    let interrupt = scene.run.interrupt.flag();
-    let removed = admin::delete(&scene.common, id, meant, scene.shared_or_default(), interrupt);
-    outcome(scene, removed, scene.admin_shown(id).as_bstr())
+pub(crate) fn delete_admin(
+    context: &WorktreeContext<'_>,
+    id: &OsStr,
+    meant: &Found,
+) -> Result<bool, Failure> {
+    let interrupt = context.run.interrupt.flag();
+    let removed = admin::delete(&context.common, id, meant, context.shared_or_default(), interrupt);
+    outcome(context, removed, context.admin_shown(id).as_bstr())
 }
 
 /// Removes `worktrees/` if it is empty.
-pub(crate) fn drop_empty_list(scene: &Scene<'_>) {
-    let _ = by_path::remove_dir(&scene.common.join("worktrees"));
+pub(crate) fn drop_empty_list(context: &WorktreeContext<'_>) {
+    let _ = by_path::remove_dir(&context.common.join("worktrees"));
 }
 
-impl Scene<'_> {
+impl WorktreeContext<'_> {
     /// Checks that a path may become a worktree. If the path is recorded for a missing worktree,
     /// the record may have to be removed first.
     pub(crate) fn check_candidate(

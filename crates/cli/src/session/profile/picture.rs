@@ -68,7 +68,7 @@ fn bars(document: &mut Document, profile: &Profile, top: f64) -> f64 {
             let bar = Rectangle::new().set("x", round(x)).set("y", y + 2.0).set("height", ROW - 4.0);
             bar.set("width", round(scale(nanos))).set("fill", colour(phase))
         };
-        let said = match phase {
+        let text = match phase {
             Phase::Other => format!("{} on, {} off", time(on), time(off)),
             _ => format!("{} on, {} off, {} times", time(on), time(off), total.count),
         };
@@ -77,7 +77,7 @@ fn bars(document: &mut Document, profile: &Profile, top: f64) -> f64 {
             .add(label(phase.name(), LEFT - 8.0, y + 13.0, "end"))
             .add(bar(LEFT, on))
             .add(bar(LEFT + scale(on), off).set("fill-opacity", PALE))
-            .add(label(said, LEFT + scale(total.wall) + 8.0, y + 13.0, "start").set("fill", "#666"));
+            .add(label(text, LEFT + scale(total.wall) + 8.0, y + 13.0, "start").set("fill", "#666"));
         document.append(row);
         y += ROW;
     }

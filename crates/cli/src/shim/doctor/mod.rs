@@ -84,8 +84,8 @@ fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     match request.json {
         true => console::out(json::document(&report)),
         false => {
-            let look = print::Look::find(run, opened.as_ref().ok());
-            print::lines(&report, &look, request.verbose).iter().for_each(console::out);
+            let style = print::Style::find(run, opened.as_ref().ok());
+            print::lines(&report, &style, request.verbose).iter().for_each(console::out);
         }
     }
     Ok(report.code())

@@ -45,19 +45,19 @@ const GREEN: &str = "32";
 const YELLOW: &str = "33";
 
 /// The style of the lines.
-pub(super) struct Look {
+pub(super) struct Style {
     colours: bool,
     width: usize,
     home: Option<PathBuf>,
 }
 
-impl Look {
-    pub(super) fn find(run: &Invocation, repo: Option<&Repository>) -> Look {
+impl Style {
+    pub(super) fn find(run: &Invocation, repo: Option<&Repository>) -> Style {
         let asked = repo.map(|repo| output::wants_color(run, repo, "color.ui"));
         let colours = asked.unwrap_or_else(|| Ok(output::is_colour_terminal(run)));
         let refused = run.variable("NO_COLOR").is_some_and(|value| !value.is_empty());
         let home = run.variable("HOME").filter(|home| home.starts_with(b"/"));
-        Look {
+        Style {
             colours: !refused && colours.unwrap_or(false),
             width: (output::line_width(run) + 1).clamp(NARROW, WIDTH),
             home: home.map(|home| sys::os_str(home).into()),
@@ -66,8 +66,8 @@ impl Look {
 }
 
 /// The lines of the report.
-pub(super) fn lines(report: &Report, look: &Look, verbose: bool) -> Vec<String> {
-    let mut page = Page { look, lines: Vec::new() };
+pub(super) fn lines(report: &Report, style: &Style, verbose: bool) -> Vec<String> {
+    let mut page = Page { style, lines: Vec::new() };
     page.programs(&report.programs);
     page.location(&report.location);
     match verbose {
@@ -82,13 +82,13 @@ pub(super) fn lines(report: &Report, look: &Look, verbose: bool) -> Vec<String> 
 }
 
 struct Page<'a> {
-    look: &'a Look,
+    style: &'a Style,
     lines: Vec<String>,
 }
 
 impl Page<'_> {
     fn paint(&self, code: &str, text: &str) -> String {
-        match self.look.colours {
+        match self.style.colours {
             true => format!("\x1b[{code}m{text}\x1b[m"),
             false => text.to_owned(),
         }
@@ -102,7 +102,7 @@ impl Page<'_> {
     /// Adds a label and its text, which wraps in its own column.
     fn row(&mut self, code: &str, label: &str, text: &str) {
         let gap = " ".repeat(LABEL - label.len());
-        for (number, line) in wrapped(text, self.look.width - LABEL).into_iter().enumerate() {
+        for (number, line) in wrapped(text, self.style.width - LABEL).into_iter().enumerate() {
             let lead = match number {
                 0 if code.is_empty() => format!("{label}{gap}"),
                 0 => self.paint(code, label) + &gap,
@@ -113,7 +113,7 @@ impl Page<'_> {
     }
 
     fn shown(&self, path: &std::path::Path) -> String {
-        shown(path, self.look.home.as_deref())
+        shown(path, self.style.home.as_deref())
     }
 
     fn programs(&mut self, programs: &Programs) {
@@ -197,10 +197,13 @@ impl Page<'_> {
             ([], []) => (format!("{name}: {}", self.paint(GREEN, "native")), vec![]),
             ([], options) => {
                 let text = options.join(" ");
-                (format!("{name}: {} with", self.paint(GREEN, "native")), wrapped(&text, self.look.width - 4))
+                (
+                    format!("{name}: {} with", self.paint(GREEN, "native")),
+                    wrapped(&text, self.style.width - 4),
+                )
             }
             (reasons, _) => {
-                let items = reasons.iter().flat_map(|reason| wrapped(reason, self.look.width - 4)).collect();
+                let items = reasons.iter().flat_map(|reason| wrapped(reason, self.style.width - 4)).collect();
                 (format!("{name}: {}, because", self.paint(YELLOW, "handed over")), items)
             }
         };
@@ -256,7 +259,7 @@ impl Page<'_> {
     }
 
     fn finding(&mut self, finding: &Finding) {
-        let lines = wrapped(&finding.message, self.look.width - 2);
+        let lines = wrapped(&finding.message, self.style.width - 2);
         self.lines.extend(lines.into_iter().map(|line| format!("  {line}")));
         if let Some(mend) = &finding.mend {
             self.lines.push(format!("      {}", self.paint(BOLD, mend)));

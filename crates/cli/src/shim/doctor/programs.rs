@@ -47,11 +47,11 @@ impl Programs {
         let real = found.ok().map(|git| {
             let mut command = git.command(&run.env);
             command.args(["version", "--build-options"]).stdin(Stdio::null()).stderr(Stdio::null());
-            let said = command.output().ok().filter(|output| output.status.success());
-            let said = said.map(|output| output.stdout.to_str_lossy().into_owned()).unwrap_or_default();
+            let output = command.output().ok().filter(|output| output.status.success());
+            let output = output.map(|output| output.stdout.to_str_lossy().into_owned()).unwrap_or_default();
             RealGit {
-                version: version(&said),
-                has_daemon: said.lines().any(|line| line.trim() == "feature: fsmonitor--daemon"),
+                version: version(&output),
+                has_daemon: output.lines().any(|line| line.trim() == "feature: fsmonitor--daemon"),
                 path: git.path,
             }
         });
@@ -67,8 +67,8 @@ impl Programs {
 }
 
 /// Extracts the version from `git version 2.55.0`.
-fn version(said: &str) -> Option<String> {
-    Some(said.lines().next()?.strip_prefix("git version ")?.trim().to_owned())
+fn version(output: &str) -> Option<String> {
+    Some(output.lines().next()?.strip_prefix("git version ")?.trim().to_owned())
 }
 
 /// Returns a path as a user writes it: with `~` for the home directory.

@@ -45,7 +45,7 @@ struct Chosen {
 pub(super) struct Fetches<'a> {
     context: &'a FetchContext<'a>,
     repo: &'a Repository,
-    scene: &'a Submodules<'a>,
+    superproject: &'a Submodules<'a>,
     how: Recurse,
     options: Vec<&'static str>,
     links: std::vec::IntoIter<BString>,
@@ -60,19 +60,19 @@ pub(super) struct Fetches<'a> {
 }
 
 impl<'a> Fetches<'a> {
-    /// Prepares the fetches of the submodules at `links`. `scene` provides the submodules of the
-    /// index, and the default of how they are fetched.
+    /// Prepares the fetches of the submodules at `links`. `superproject` provides the submodules of
+    /// the index, and the default of how they are fetched.
     pub(super) fn new(
         context: &'a FetchContext<'a>,
         repo: &'a Repository,
-        (scene, how): (&'a Submodules<'a>, Recurse),
+        (superproject, how): (&'a Submodules<'a>, Recurse),
         options: Vec<&'static str>,
         links: Vec<BString>,
     ) -> Fetches<'a> {
         Fetches {
             context,
             repo,
-            scene,
+            superproject,
             how,
             options,
             links: links.into_iter(),
@@ -109,7 +109,7 @@ impl Work for Fetches<'_> {
         let prefix = self.context.request.submodule_prefix.clone().unwrap_or_default();
         let is_quiet = self.context.request.verbosity < 0;
         while let Some(path) = self.links.next() {
-            let module = self.scene.module(path.as_bstr());
+            let module = self.superproject.module(path.as_bstr());
             let Some(chosen) = self.choose(path.as_bstr(), module)? else { continue };
             let Some(job) = chosen.job else {
                 let dir = self.repo.work_tree().map(|top| top.join(sys::os_str(&path)));
@@ -177,7 +177,7 @@ impl Work for Fetches<'_> {
 impl Fetches<'_> {
     /// Decides about one submodule. Returns `None` if it is not fetched.
     fn choose(&mut self, path: &BStr, module: Option<Module>) -> Result<Option<Chosen>, Failure> {
-        self.scene.validate(path)?;
+        self.superproject.validate(path)?;
         let is_listed = module.is_some();
         let module = match module {
             Some(module) => module,
@@ -229,7 +229,7 @@ impl Fetches<'_> {
 
     fn is_active(&self, module: Option<&Module>, path: &BStr) -> Result<bool, Failure> {
         match module {
-            Some(module) => self.scene.is_active_as(module.name.as_bstr(), path),
+            Some(module) => self.superproject.is_active_as(module.name.as_bstr(), path),
             None => Ok(false),
         }
     }
@@ -266,9 +266,9 @@ impl Fetches<'_> {
 
     /// Returns true if the submodule has all commits, and they are reachable from its refs.
     fn has_all(&self, changed: &Changed) -> Result<bool, Failure> {
-        let current = self.scene.modules().into_iter().find(|module| module.name == changed.name);
+        let current = self.superproject.modules().into_iter().find(|module| module.name == changed.name);
         let path = match current {
-            Some(_) => self.scene.path_of(changed.name.as_bstr()),
+            Some(_) => self.superproject.path_of(changed.name.as_bstr()),
             None => {
                 self.repo.has_submodule(changed.name.as_bstr()).unwrap_or(false).then(|| changed.name.clone())
             }

@@ -77,8 +77,8 @@ impl FetchContext<'_> {
         if links.is_empty() && before.tips.is_none() {
             return Ok(0);
         }
-        let scene = Submodules::new(self.run, repo, self.settings, &index, "".into())?;
-        let how = match (before.how, scene.general("fetch.recursesubmodules")) {
+        let superproject = Submodules::new(self.run, repo, self.settings, &index, "".into())?;
+        let how = match (before.how, superproject.general("fetch.recursesubmodules")) {
             (Recurse::Default, Some(value)) => parse("fetch.recursesubmodules", value.as_bstr())?,
             (how, _) => how,
         };
@@ -92,15 +92,15 @@ impl FetchContext<'_> {
             None => Vec::new(),
         };
         let options = self.options_of_submodules(how);
-        let mut fetches = Fetches::new(self, repo, (&scene, how), options, links);
+        let mut fetches = Fetches::new(self, repo, (&superproject, how), options, links);
         changed.into_iter().try_for_each(|changed| fetches.add(changed))?;
-        tasks::run(self.run, self.jobs(&scene)?, &mut fetches)?;
+        tasks::run(self.run, self.jobs(&superproject)?, &mut fetches)?;
         Ok(fetches.finish())
     }
 
-    fn jobs(&self, scene: &Submodules<'_>) -> Result<usize, Failure> {
+    fn jobs(&self, superproject: &Submodules<'_>) -> Result<usize, Failure> {
         let recorded =
-            || scene.general("submodule.fetchjobs").and_then(|jobs| jobs.to_str().ok()?.parse().ok());
+            || superproject.general("submodule.fetchjobs").and_then(|jobs| jobs.to_str().ok()?.parse().ok());
         let jobs = match (self.request.jobs, self.repo.config_int("submodule.fetchJobs")?) {
             (Some(jobs), _) if jobs >= 0 => jobs,
             (_, Some(jobs)) => jobs,

@@ -28,7 +28,7 @@ const MANY: usize = 32;
 
 /// The files to scan.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum ScanScope {
     /// Tracked files whose stat data do not prove that they are unchanged.
     Tracked,
     /// These, and untracked files.
@@ -37,10 +37,10 @@ pub(super) enum Look {
 
 impl Adding<'_> {
     /// Scans the worktree.
-    pub(super) fn look(&self, index: &Index, how: Look) -> Result<Worktree, Failure> {
+    pub(super) fn scan(&self, index: &Index, scope: ScanScope) -> Result<Worktree, Failure> {
         let (invocation, repo) = (self.session.invocation, self.session.repository);
-        let excludes = match (how, self.plan.options.force) {
-            (Look::All, false) => Excludes::standard(repo, &[])?,
+        let excludes = match (scope, self.plan.options.force) {
+            (ScanScope::All, false) => Excludes::standard(repo, &[])?,
             _ => Excludes::default(),
         };
         let is_cached = self.uses_cache(index);
@@ -52,7 +52,7 @@ impl Adding<'_> {
         let pathspecs = if self.pathspecs.are_everything() { &everything } else { &self.pathspecs };
         let options = status::Options {
             pathspecs,
-            untracked: (how == Look::All).then_some(Untracked { options, excludes: &excludes }),
+            untracked: (scope == ScanScope::All).then_some(Untracked { options, excludes: &excludes }),
             touched: Touched::Suspected,
             unmerged: None,
             submodules: SubmoduleIgnore::Given(Ignore::Dirty),
@@ -63,7 +63,7 @@ impl Adding<'_> {
             meter: None,
         };
         let mut found = status::examine(repo, self.worktree, index, &options)?;
-        if how == Look::All {
+        if scope == ScanScope::All {
             trace::walk(WALK, self.pathspecs.common_directory(), &found.found);
         }
         if is_cached {

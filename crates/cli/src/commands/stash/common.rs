@@ -38,7 +38,7 @@ pub(super) fn newest(repo: &Repository) -> Result<Option<ObjectId>, Failure> {
 
 /// Returns the failure for an error before anything was changed. Called as `git`, the command is
 /// handed over to the real Git, which prints its error or does what sapwood does not support.
-pub(super) fn early(session: Session<'_>, error: stash::Error) -> Failure {
+pub(super) fn failure_before_changes(session: Session<'_>, error: stash::Error) -> Failure {
     match error {
         stash::Error::Unsupported(what) | stash::Error::Look(LookError::Unsupported(what)) => {
             Failure::Unserved(what)

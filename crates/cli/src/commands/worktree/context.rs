@@ -214,7 +214,7 @@ pub(crate) const UNLOCK: Table<Set<Request>> =
     Table { usage: &["sapwood worktree unlock <worktree>"], options: &[], grammar: Grammar::Mixed };
 
 /// The repository and the run of a subcommand.
-pub(crate) struct Scene<'a> {
+pub(crate) struct WorktreeContext<'a> {
     pub(crate) run: &'a Invocation,
     pub(crate) repo: &'a Repository,
     /// The common directory, by a path that stays valid when a worktree is moved or removed.
@@ -230,7 +230,7 @@ pub(crate) struct Given {
     pub(crate) path: PathBuf,
 }
 
-impl Scene<'_> {
+impl WorktreeContext<'_> {
     /// Prints the usage of the subcommand, for a wrong number of arguments.
     pub(crate) fn misused(&self) -> Failure {
         crate::term::console::eprint_raw(self.table.help().as_bytes());
@@ -325,7 +325,11 @@ impl Scene<'_> {
     }
 }
 
-pub(crate) fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr) -> Option<&'w Worktree> {
+pub(crate) fn find<'w>(
+    context: &WorktreeContext<'_>,
+    worktrees: &'w [Worktree],
+    arg: &BStr,
+) -> Option<&'w Worktree> {
     let ends_so = |worktree: &&Worktree| {
         let before = worktree.path.as_os_str().as_bytes().strip_suffix(arg.as_bytes());
         !arg.is_empty() && before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
@@ -333,14 +337,14 @@ pub(crate) fn find<'w>(scene: &Scene<'_>, worktrees: &'w [Worktree], arg: &BStr)
     let mut by_suffix = worktrees.iter().filter(ends_so);
     match (by_suffix.next(), by_suffix.next()) {
         (Some(only), None) => Some(only),
-        _ => find_by_path(worktrees, &scene.given(arg).ok()?.path),
+        _ => find_by_path(worktrees, &context.given(arg).ok()?.path),
     }
 }
 
 /// Returns the worktree that `arg` names.
 pub(crate) fn meant(run: &Invocation, repo: &Repository, arg: &BStr) -> Option<Worktree> {
-    let scene = Scene { run, repo, common: repo.real_common_dir(), table: &REMOVE };
-    find(&scene, &repo.worktrees().ok()?, arg).cloned()
+    let context = WorktreeContext { run, repo, common: repo.real_common_dir(), table: &REMOVE };
+    find(&context, &repo.worktrees().ok()?, arg).cloned()
 }
 
 pub(crate) fn find_by_path<'w>(worktrees: &'w [Worktree], path: &Path) -> Option<&'w Worktree> {
@@ -392,20 +396,20 @@ pub(crate) fn prune_reason(worktree: &Worktree, common: &Path, expire: Expire) -
 
 /// Returns an error if a worktree contains submodules: their links to their repositories would
 /// break.
-pub(crate) fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Result<(), Failure> {
+pub(crate) fn refuse_submodules(context: &WorktreeContext<'_>, worktree: &Worktree) -> Result<(), Failure> {
     let refused = || Err(Failure::fatal("working trees containing submodules cannot be moved or removed"));
     if is_directory(&worktree.git_dir.join("modules")) {
         return refused();
     }
     let options = store::index::ReadOptions::default();
-    let index = store::index::load(&worktree.git_dir.join("index"), scene.repo.hash(), &options);
+    let index = store::index::load(&worktree.git_dir.join("index"), context.repo.hash(), &options);
     let index = index.map_err(|error| Failure::fatal(error.to_string()))?;
     let gitlinks = index.entries().iter().filter(|entry| entry.mode.is_gitlink());
     for entry in gitlinks {
         let gitfile = worktree.path.join(sys::os_str(index.path(entry))).join(".git");
-        let populated = match scene.repo.read_gitfile(&gitfile) {
+        let populated = match context.repo.read_gitfile(&gitfile) {
             Ok(_) => true,
-            Err(GitfileError::IsADirectory) => scene.repo.is_git_directory(&gitfile),
+            Err(GitfileError::IsADirectory) => context.repo.is_git_directory(&gitfile),
             Err(_) => false,
         };
         if populated {
@@ -416,9 +420,9 @@ pub(crate) fn refuse_submodules(scene: &Scene<'_>, worktree: &Worktree) -> Resul
 }
 
 /// Returns the only argument of a subcommand.
-pub(crate) fn only<'p>(scene: &Scene<'_>, args: &'p [BString]) -> Result<&'p BStr, Failure> {
+pub(crate) fn only<'p>(context: &WorktreeContext<'_>, args: &'p [BString]) -> Result<&'p BStr, Failure> {
     match args {
         [only] => Ok(only.as_bstr()),
-        _ => Err(scene.misused()),
+        _ => Err(context.misused()),
     }
 }
