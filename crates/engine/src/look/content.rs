@@ -30,7 +30,7 @@ pub(crate) trait Cleaning: Sync {
     fn worker(&self) -> Box<dyn CleaningWorker + '_>;
 
     /// Prints the messages of the workers, in the order of the entries.
-    fn say(&self, _messages: Vec<String>) {}
+    fn print_messages(&self, _messages: Vec<String>) {}
 }
 
 /// The converter of one thread.
@@ -80,7 +80,7 @@ pub(crate) fn same_content(
     );
     let Ok(compared) = compared;
     let in_order = compared.into_iter().map(|(is_same, messages)| {
-        cleaning.say(messages);
+        cleaning.print_messages(messages);
         is_same
     });
     in_order.collect()
@@ -190,7 +190,7 @@ impl Cleaning for LazyConverter<'_> {
         }
     }
 
-    fn say(&self, messages: Vec<String>) {
+    fn print_messages(&self, messages: Vec<String>) {
         self.repo.message_sink().print(messages);
     }
 }

@@ -106,7 +106,7 @@ const EMPTY_FROM: usize = 16;
 const NAMES_PER_STEP: usize = 8;
 
 /// The state of a directory.
-enum Known {
+enum DirectoryState {
     Absent,
     Blocked(usize, Stat),
     Listed(HashSet<Vec<u8>>),
@@ -140,7 +140,7 @@ pub(crate) fn probe(
         true => 0,
         false => 1 + group.dir.find_iter("/").count(),
     });
-    let known: RwLock<HashMap<BString, Known>> = RwLock::default();
+    let known: RwLock<HashMap<BString, DirectoryState>> = RwLock::default();
     let found = crew::map(
         "examine",
         &Tuning::default(),
@@ -182,14 +182,14 @@ fn groups<'a>(queries: &[(&'a BStr, QueryKind)], index: &Index) -> Vec<Group<'a>
 }
 
 /// Returns the state of all paths in `dir`, if a directory above determines it.
-fn settle(known: &HashMap<BString, Known>, dir: &BStr) -> Option<Seen> {
+fn settle(known: &HashMap<BString, DirectoryState>, dir: &BStr) -> Option<Seen> {
     let mut above = BStr::new("");
     let mut rest = dir;
     loop {
         match known.get(above) {
-            Some(Known::Absent) => return Some(Seen::Absent),
-            Some(&Known::Blocked(len, stat)) => return Some(Seen::Blocked(len, stat)),
-            Some(Known::Listed(names)) => {
+            Some(DirectoryState::Absent) => return Some(Seen::Absent),
+            Some(&DirectoryState::Blocked(len, stat)) => return Some(Seen::Blocked(len, stat)),
+            Some(DirectoryState::Listed(names)) => {
                 let name = rest.split_once_str("/").map_or(rest.as_bytes(), |(name, _)| name);
                 if !rest.is_empty() && !names.contains(name) {
                     return Some(Seen::Absent);
@@ -216,7 +216,7 @@ fn query(root: &Dir, queries: &[(&BStr, QueryKind)], group: &Group<'_>) -> Resul
     }
 }
 
-type QueryResult = (Vec<Seen>, Option<(BString, Known)>);
+type QueryResult = (Vec<Seen>, Option<(BString, DirectoryState)>);
 
 fn query_strictly(
     root: &Dir,
@@ -257,7 +257,7 @@ fn query_strictly(
         }
     });
     let seen = seen.collect::<Result<_, _>>()?;
-    Ok((seen, names.map(|names| (group.dir.to_owned(), Known::Listed(names)))))
+    Ok((seen, names.map(|names| (group.dir.to_owned(), DirectoryState::Listed(names)))))
 }
 
 /// Returns true if a directory could not be opened because it is missing or is not a directory.
@@ -279,9 +279,11 @@ fn obstacle(root: &Dir, group: &Group<'_>) -> Result<QueryResult, LookError> {
     for end in ends {
         let prefix = group.dir[..end].as_bstr();
         match root.stat(prefix) {
-            Ok(None) => return all(Seen::Absent, prefix, Known::Absent),
+            Ok(None) => return all(Seen::Absent, prefix, DirectoryState::Absent),
             Ok(Some(stat)) if stat.file_type == FileType::Directory => {}
-            Ok(Some(stat)) => return all(Seen::Blocked(end, stat), prefix, Known::Blocked(end, stat)),
+            Ok(Some(stat)) => {
+                return all(Seen::Blocked(end, stat), prefix, DirectoryState::Blocked(end, stat));
+            }
             Err(source) => return Err(LookError::Examine { path: prefix.to_owned(), source }),
         }
     }

@@ -153,7 +153,7 @@ fn scan_files(
             Scan::of(ScanTarget { root, index, rules, tuning: &tuning, interrupt, meter }, is_examined);
         let began = now();
         scan.run(Workers::Auto);
-        let examined = scan.asked().count();
+        let examined = scan.selected().count();
         let notes = scan.into_notes();
         let newest = notes.iter().filter_map(|note| match (&note.state, note.verdict) {
             (PathState::There(stat), Match::Racy | Match::Touched) => u64::try_from(stat.mtime.0).ok(),

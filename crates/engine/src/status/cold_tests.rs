@@ -17,7 +17,7 @@ use crate::{
     diff::{Missing, Status, SubmoduleIgnore},
     look::{
         pathspec::Pathspecs,
-        scan::sweep::Cold,
+        scan::sweep::ColdDisk,
         untracked::{self, Directories, Excludes, Ignored, Nested},
     },
 };
@@ -25,7 +25,7 @@ use crate::{
 /// Returns the changes and untracked paths found on a disk with this access pattern.
 fn examined(
     repo: &Repo<'_>,
-    cold: Option<Cold>,
+    cold: Option<ColdDisk>,
     directories: Directories,
     begin: &(dyn Fn() + Sync),
 ) -> (Vec<(BString, Status)>, Vec<BString>) {
@@ -80,8 +80,8 @@ fn finds_the_same_on_any_disk() {
     for directories in [Directories::Files, Directories::WholeUnlessEmpty] {
         let warm = found(None, directories);
         assert_eq!((warm.0.len(), warm.1.len()), (2, 3), "{warm:?}");
-        assert_eq!(found(Some(Cold::OneByOne), directories), warm);
-        assert_eq!(found(Some(Cold::ManyAtOnce), directories), warm);
+        assert_eq!(found(Some(ColdDisk::OneByOne), directories), warm);
+        assert_eq!(found(Some(ColdDisk::ManyAtOnce), directories), warm);
     }
     assert_eq!(begun.into_inner(), 4);
 }
@@ -117,8 +117,8 @@ fn reads_no_rules_for_a_clean_tree_with_cold_caches() {
         println!("skipped: the file system keeps no account of reads");
         return;
     }
-    assert_eq!([Cold::OneByOne, Cold::ManyAtOnce].map(|cold| read(Some(cold))), [0, 0]);
+    assert_eq!([ColdDisk::OneByOne, ColdDisk::ManyAtOnce].map(|cold| read(Some(cold))), [0, 0]);
     // A new untracked name causes reads of only those rules that may apply to it.
     repo.write("2/new.o", "x");
-    assert_eq!([Cold::OneByOne, Cold::ManyAtOnce].map(|cold| read(Some(cold))), [2, 2]);
+    assert_eq!([ColdDisk::OneByOne, ColdDisk::ManyAtOnce].map(|cold| read(Some(cold))), [2, 2]);
 }

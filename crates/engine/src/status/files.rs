@@ -183,7 +183,7 @@ fn is_same_through_links(repo: &Repository, index: &Index, entry: &Entry) -> Res
     let cleaning = LazyConverter::new(repo, index);
     let mut worker = PathConverter { path, worker: cleaning.worker() };
     let found = content::hash(&dir, path[slash + 1..].as_bstr(), entry, &mut worker);
-    cleaning.say(worker.worker.take_messages());
+    cleaning.print_messages(worker.worker.take_messages());
     Ok(found? == Some(entry.oid))
 }
 

@@ -33,7 +33,7 @@ use crate::{
         content::{self, LazyConverter},
         copy_error,
         pathspec::Pathspecs,
-        scan::{Note, PathState, Scan, ScanTarget, sweep::Cold},
+        scan::{Note, PathState, Scan, ScanTarget, sweep::ColdDisk},
         stat::{Match, StatRules, index_stat},
         submodules::{self, Submodules},
         untracked::{self, Excludes, Found},
@@ -150,7 +150,7 @@ pub fn examine(
 
 /// Like [`examine`], with `cold` to detect cold caches.
 fn examine_on(
-    cold: &dyn Fn(&Scan<'_>, Workers) -> Option<Cold>,
+    cold: &dyn Fn(&Scan<'_>, Workers) -> Option<ColdDisk>,
     repo: &Repository,
     root: &Dir,
     index: &Index,
@@ -193,8 +193,8 @@ fn examine_on(
         None => (walk(Some(&scan), false, workers)?, Duration::ZERO),
         // With an untracked cache, the walk stats directories instead of listing them. It then does
         // not run in parallel with the sweep.
-        Some(Cold::ManyAtOnce) if options.untracked.is_some() && index.untracked.is_none() => {
-            let sweep = || scan.sweep(workers, Cold::ManyAtOnce, false);
+        Some(ColdDisk::ManyAtOnce) if options.untracked.is_some() && index.untracked.is_none() => {
+            let sweep = || scan.sweep(workers, ColdDisk::ManyAtOnce, false);
             let found = thread::scope(|scope| {
                 let sweep = Deferred::new(&sweep);
                 sweep.start(scope);
@@ -240,7 +240,7 @@ struct Classifier<'a> {
 impl Classifier<'_> {
     fn classify(&self, scan: Scan<'_>) -> Result<Worktree, LookError> {
         let mut worktree = Worktree::default();
-        let examined = self.is_watched().then(|| scan.asked());
+        let examined = self.is_watched().then(|| scan.selected());
         let notes = scan.into_notes();
         // This decides most notes without reading the index entry.
         let compared = |note: &Note| match note.verdict {

@@ -66,7 +66,7 @@ impl<'a> Scan<'a> {
         }
         let entries = match job.entries {
             JobEntries::Files(files) => {
-                let left = files.into_iter().filter(|&at| self.is_left(at));
+                let left = files.into_iter().filter(|&at| self.is_unexamined(at));
                 return self.look_at(left, job.prefix, &mut || reporter.step());
             }
             JobEntries::All(entries) => entries,
@@ -317,7 +317,7 @@ impl<'a> Scan<'a> {
     fn unreachable(&self, entries: impl Iterator<Item = usize>, error: &io::Error) {
         const ELOOP: i32 = 40;
         let mut notes = Vec::new();
-        for at in entries.filter(|&at| self.is_asked(at)) {
+        for at in entries.filter(|&at| self.is_selected(at)) {
             let state = match error.kind() {
                 ErrorKind::NotFound => PathState::Missing,
                 // The last component is a link to a non-directory, or an earlier component is not a

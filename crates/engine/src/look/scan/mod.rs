@@ -83,7 +83,7 @@ pub(crate) struct Scan<'a> {
     pub(crate) index: &'a Index,
     rules: StatRules,
     pub(crate) tuning: &'a Tuning,
-    asked: Selection,
+    selection: Selection,
     visited: Vec<AtomicBool>,
     notes: Mutex<Vec<Note>>,
     /// Files of directories that were listed on a slow disk. All workers examine them after the
@@ -116,8 +116,8 @@ impl<'a> Scan<'a> {
             return match index.monitor_answer() {
                 MonitorAnswer::NotAsked => Scan::all(target),
                 _ => {
-                    let asked = Selection::of((0..index.len()).map(|at| !index.is_fsmonitor_valid_at(at)));
-                    Scan::after(target, asked)
+                    let selected = Selection::of((0..index.len()).map(|at| !index.is_fsmonitor_valid_at(at)));
+                    Scan::after(target, selected)
                 }
             };
         }
@@ -144,7 +144,7 @@ impl<'a> Scan<'a> {
     ) -> Scan<'a> {
         let index = target.index;
         let mut last = BStr::new("");
-        let is_asked = |entry: Entry| {
+        let is_selected = |entry: Entry| {
             let is_first = entry.stage == Stage::Normal || {
                 let path = index.path(&entry);
                 std::mem::replace(&mut last, path) != path
@@ -152,16 +152,16 @@ impl<'a> Scan<'a> {
             is_first && selects(&entry)
         };
         let (before, after) = (0..range.start, range.end..index.len());
-        let asked = index.entries_in(range).map(is_asked);
-        let asked = before.map(|_| false).chain(asked).chain(after.map(|_| false));
-        Scan::after(target, Selection::of(asked))
+        let selected = index.entries_in(range).map(is_selected);
+        let selected = before.map(|_| false).chain(selected).chain(after.map(|_| false));
+        Scan::after(target, Selection::of(selected))
     }
 
     /// Selects the entries at these positions, which are in ascending order.
     pub(crate) fn at(target: ScanTarget<'a>, positions: &[usize]) -> Scan<'a> {
         let mut positions = positions.iter().peekable();
-        let is_asked = (0..target.index.len()).map(|at| positions.next_if_eq(&&at).is_some());
-        Scan::after(target, Selection::of(is_asked))
+        let is_selected = (0..target.index.len()).map(|at| positions.next_if_eq(&&at).is_some());
+        Scan::after(target, Selection::of(is_selected))
     }
 
     /// Selects every entry.
@@ -169,7 +169,7 @@ impl<'a> Scan<'a> {
         Scan::after(target, Selection::All(target.index.len()))
     }
 
-    fn after(target: ScanTarget<'a>, asked: Selection) -> Scan<'a> {
+    fn after(target: ScanTarget<'a>, selection: Selection) -> Scan<'a> {
         let ScanTarget { root, index, rules, tuning, interrupt, meter } = target;
         let visited = (0..index.len()).map(|_| AtomicBool::new(false)).collect();
         Scan {
@@ -177,7 +177,7 @@ impl<'a> Scan<'a> {
             index,
             rules,
             tuning,
-            asked,
+            selection,
             visited,
             notes: Mutex::default(),
             rest: Mutex::default(),
@@ -188,29 +188,29 @@ impl<'a> Scan<'a> {
     }
 
     /// Returns true if the entry at `at` is selected.
-    fn is_asked(&self, at: usize) -> bool {
-        self.asked.any(&(at..at + 1))
+    fn is_selected(&self, at: usize) -> bool {
+        self.selection.any(&(at..at + 1))
     }
 
     /// Returns the positions of the selected entries.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = usize> + use<> {
-        let asked = self.asked.clone();
-        (0..self.visited.len()).filter(move |&at| asked.any(&(at..at + 1)))
+    pub(crate) fn selected(&self) -> impl Iterator<Item = usize> + use<> {
+        let selection = self.selection.clone();
+        (0..self.visited.len()).filter(move |&at| selection.any(&(at..at + 1)))
     }
 
     fn any(&self, entries: &Range<usize>) -> bool {
-        self.asked.any(entries)
+        self.selection.any(entries)
     }
 
     /// Returns the position of the selected entry that has `number` selected entries before it, if
     /// there is one.
     pub(crate) fn nth(&self, number: usize) -> usize {
-        self.asked.nth(number)
+        self.selection.nth(number)
     }
 
     /// Returns true if the entry is selected and not examined yet.
-    pub(crate) fn is_left(&self, at: usize) -> bool {
-        self.is_asked(at) && !self.visited[at].load(Ordering::Relaxed)
+    pub(crate) fn is_unexamined(&self, at: usize) -> bool {
+        self.is_selected(at) && !self.visited[at].load(Ordering::Relaxed)
     }
 
     /// Examines all selected entries that are not examined yet.
@@ -223,16 +223,16 @@ impl<'a> Scan<'a> {
         let all = 0..self.index.len();
         // Narrows the selection to the remaining entries. The full selection is restored below.
         let some_seen = self.visited.iter().any(|visited| visited.load(Ordering::Relaxed));
-        let asked = some_seen.then(|| {
-            let left = Selection::of(all.clone().map(|at| self.is_left(at)));
-            std::mem::replace(&mut self.asked, left)
+        let whole = some_seen.then(|| {
+            let left = Selection::of(all.clone().map(|at| self.is_unexamined(at)));
+            std::mem::replace(&mut self.selection, left)
         });
-        let ahead = self.asked.before(all.end);
+        let ahead = self.selection.before(all.end);
         if ahead > 0 {
             self.work_through(vec![Job { entries: JobEntries::All(all), prefix: 0 }], ahead, workers);
         }
-        if let Some(asked) = asked {
-            self.asked = asked;
+        if let Some(whole) = whole {
+            self.selection = whole;
         }
     }
 
@@ -281,9 +281,9 @@ impl<'a> Scan<'a> {
     /// Returns the position of the first selected entry in the range, or the range's end if there
     /// is none.
     fn next_asked(&self, entries: &Range<usize>) -> usize {
-        match entries.is_empty() || self.is_asked(entries.start) {
+        match entries.is_empty() || self.is_selected(entries.start) {
             true => entries.start,
-            false => self.asked.next(entries),
+            false => self.selection.next(entries),
         }
     }
 }

@@ -42,7 +42,7 @@ const INODES_PER_READ: u64 = 512;
 
 /// A local disk with cold caches, classified by the number of requests that it serves at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cold {
+pub(crate) enum ColdDisk {
     /// The disk serves one or few requests at a time.
     OneByOne,
     /// The disk serves many requests at once, or responds so fast that their number does not
@@ -60,13 +60,13 @@ impl Scan<'_> {
 
     /// Detects a local disk with cold caches, and measures its response time. Returns `None` for
     /// other disks and warm caches. The probe examines only paths that have to be examined anyway.
-    pub(crate) fn cold(&self, workers: Workers) -> Option<Cold> {
+    pub(crate) fn cold(&self, workers: Workers) -> Option<ColdDisk> {
         if self.tuning.is_remote() {
             return None;
         }
         let files = self.files();
         let samples = (0..SAMPLES).map(|sample| self.nth(files * (2 * sample + 1) / (2 * SAMPLES)));
-        if files < MIN_FILES || samples.clone().any(|at| !self.is_left(at)) {
+        if files < MIN_FILES || samples.clone().any(|at| !self.is_unexamined(at)) {
             return None;
         }
         // Counts only this thread's waits, because other threads may wait for other reasons.
@@ -86,9 +86,9 @@ impl Scan<'_> {
             if waits >= COLD_WAITS {
                 let alone = start.elapsed().as_secs_f64() / waits as f64;
                 return Some(match workers {
-                    _ if alone < QUICK_ANSWER => Cold::ManyAtOnce,
-                    Workers::Auto if self.serves_many(alone) => Cold::ManyAtOnce,
-                    _ => Cold::OneByOne,
+                    _ if alone < QUICK_ANSWER => ColdDisk::ManyAtOnce,
+                    Workers::Auto if self.serves_many(alone) => ColdDisk::ManyAtOnce,
+                    _ => ColdDisk::OneByOne,
                 });
             }
         }
@@ -142,23 +142,23 @@ impl Scan<'_> {
     fn probe_in_parallel(&self, level: &[(Range<usize>, usize)]) -> (usize, f64) {
         let start = Instant::now();
         let blocks: BTreeSet<u64> = thread::scope(|scope| {
-            let ask = |(entries, prefix): &(Range<usize>, usize)| {
+            let spawn_stat = |(entries, prefix): &(Range<usize>, usize)| {
                 let path = self.index.path_at(entries.start)[..prefix - 1].as_bstr();
-                let ask = move || self.root.stat_local(path.as_bytes()).ok().flatten();
-                thread::Builder::new().spawn_scoped(scope, ask).ok()
+                let stat = move || self.root.stat_local(path.as_bytes()).ok().flatten();
+                thread::Builder::new().spawn_scoped(scope, stat).ok()
             };
             let some = level.iter().step_by(level.len().div_ceil(PARALLEL_PROBES));
-            let asked: Vec<_> = some.map(ask).collect();
-            let stats = asked.into_iter().flatten().filter_map(|asked| asked.join().ok().flatten());
+            let handles: Vec<_> = some.map(spawn_stat).collect();
+            let stats = handles.into_iter().flatten().filter_map(|handle| handle.join().ok().flatten());
             stats.map(|stat| stat.ino / INODES_PER_READ).collect()
         });
         (blocks.len(), start.elapsed().as_secs_f64())
     }
 
     /// Examines all tracked files. `is_alone` is true if no walk runs in parallel.
-    pub(crate) fn sweep(&self, workers: Workers, cold: Cold, is_alone: bool) {
+    pub(crate) fn sweep(&self, workers: Workers, cold: ColdDisk, is_alone: bool) {
         let mut runs: Vec<(Range<usize>, usize)> = Vec::new();
-        for at in (0..self.index.len()).filter(|&at| self.is_left(at)) {
+        for at in (0..self.index.len()).filter(|&at| self.is_unexamined(at)) {
             let prefix = self.prefix(at);
             match runs.last_mut() {
                 Some((run, of)) if *of == prefix && self.share_directory(run.start, at, prefix) => {
@@ -170,8 +170,8 @@ impl Scan<'_> {
         let weights: Vec<usize> = runs.iter().map(|(run, _)| run.len()).collect();
         let crew = Crew::decide(workers, 0, weights.iter().sum(), Some(self.tuning)).of_units(runs.len());
         let crew = match cold {
-            Cold::OneByOne => crew.in_order(),
-            Cold::ManyAtOnce => crew.at_once(is_alone),
+            ColdDisk::OneByOne => crew.in_order(),
+            ColdDisk::ManyAtOnce => crew.at_once(is_alone),
         };
         crew.run(
             "sweep",
@@ -182,7 +182,7 @@ impl Scan<'_> {
                     if self.interrupt.load(Ordering::Relaxed) {
                         return;
                     }
-                    self.look_at(run.clone().filter(|&at| self.is_left(at)), *prefix, done);
+                    self.look_at(run.clone().filter(|&at| self.is_unexamined(at)), *prefix, done);
                 }
             },
         );
@@ -201,16 +201,16 @@ impl Scan<'_> {
 /// Thresholds for the speedup of parallel over sequential requests. Each request costs two reads,
 /// of which one is counted. Below `one` the disk serves one request at a time. From `many` on it
 /// serves many at once.
-struct Gains {
+struct SpeedupThresholds {
     one: f64,
     many: f64,
 }
 
 /// On a rotational disk even a single arm is faster if it knows the next requests.
-const ROTATIONAL: Gains = Gains { one: 1.2, many: 1.6 };
-const SOLID_STATE: Gains = Gains { one: 0.9, many: 0.9 };
+const ROTATIONAL: SpeedupThresholds = SpeedupThresholds { one: 1.2, many: 1.6 };
+const SOLID_STATE: SpeedupThresholds = SpeedupThresholds { one: 0.9, many: 0.9 };
 
-impl Gains {
+impl SpeedupThresholds {
     /// Returns true if the disk serves many requests at once, or `None` to probe again if `retries`
     /// are left.
     fn is_many(&self, gain: f64, retries: usize) -> Option<bool> {
@@ -292,14 +292,14 @@ mod tests {
         // The fixture has three directories. If the clock is coarse, files as young as the index
         // are noted too.
         assert!(expected.len() > 100, "{}", expected.len());
-        let few = [1, 8].map(|workers| (Workers::Fixed(workers), Cold::OneByOne));
-        for (workers, cold) in few.into_iter().chain([(Workers::Auto, Cold::ManyAtOnce)]) {
+        let few = [1, 8].map(|workers| (Workers::Fixed(workers), ColdDisk::OneByOne));
+        for (workers, cold) in few.into_iter().chain([(Workers::Auto, ColdDisk::ManyAtOnce)]) {
             let mut swept = new();
             // A disk that responds at once gains nothing from parallel requests. A disk with very
             // long response times does.
             assert!(!swept.serves_many(0.0) && swept.serves_many(1e9));
-            swept.sweep(workers, cold, cold == Cold::OneByOne);
-            assert!((0..index.len()).all(|at| !swept.is_left(at)));
+            swept.sweep(workers, cold, cold == ColdDisk::OneByOne);
+            assert!((0..index.len()).all(|at| !swept.is_unexamined(at)));
             // Entries that are already examined are skipped.
             swept.run(workers);
             assert_eq!(noted(swept), expected);
@@ -308,13 +308,14 @@ mod tests {
 
     #[test]
     fn an_unclear_speedup_is_probed_again() {
-        let asked =
-            |gains: Gains, seen: [f64; 2]| seen.map(|gain| (gains.is_many(gain, 1), gains.is_many(gain, 0)));
-        assert_eq!(asked(ROTATIONAL, [0.8, 1.1]), [(Some(false), Some(false)); 2]);
-        assert_eq!(asked(ROTATIONAL, [1.3, 1.5]), [(None, Some(false)); 2]);
-        assert_eq!(asked(ROTATIONAL, [1.7, 8.0]), [(Some(true), Some(true)); 2]);
+        let verdicts = |gains: SpeedupThresholds, seen: [f64; 2]| {
+            seen.map(|gain| (gains.is_many(gain, 1), gains.is_many(gain, 0)))
+        };
+        assert_eq!(verdicts(ROTATIONAL, [0.8, 1.1]), [(Some(false), Some(false)); 2]);
+        assert_eq!(verdicts(ROTATIONAL, [1.3, 1.5]), [(None, Some(false)); 2]);
+        assert_eq!(verdicts(ROTATIONAL, [1.7, 8.0]), [(Some(true), Some(true)); 2]);
         // Values measured on disks that serve one and four requests at a time.
-        assert_eq!(asked(SOLID_STATE, [0.6, 0.8]), [(Some(false), Some(false)); 2]);
-        assert_eq!(asked(SOLID_STATE, [1.0, 2.8]), [(Some(true), Some(true)); 2]);
+        assert_eq!(verdicts(SOLID_STATE, [0.6, 0.8]), [(Some(false), Some(false)); 2]);
+        assert_eq!(verdicts(SOLID_STATE, [1.0, 2.8]), [(Some(true), Some(true)); 2]);
     }
 }

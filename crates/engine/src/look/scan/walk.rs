@@ -21,10 +21,10 @@ const MIN_FILES_FOR_CHDIR: usize = 16;
 
 impl Observer for Scan<'_> {
     fn files(&self) -> usize {
-        self.asked.before(self.visited.len())
+        self.selection.before(self.visited.len())
     }
 
-    fn asks(&self, within: &Range<usize>) -> bool {
+    fn has_selected(&self, within: &Range<usize>) -> bool {
         self.any(within)
     }
 
@@ -41,10 +41,10 @@ impl Observer for Scan<'_> {
         }
         let mut notes = Vec::new();
         let mut files: Vec<(u64, usize)> = Vec::with_capacity(listed.files.len());
-        files.extend(listed.files.iter().filter(|&&(_, at)| self.is_left(at)));
+        files.extend(listed.files.iter().filter(|&&(_, at)| self.is_unexamined(at)));
         for others in listed.others {
             self.split(others, prefix, |part| match part {
-                Part::File(at) if !self.is_left(at) => {}
+                Part::File(at) if !self.is_unexamined(at) => {}
                 // The entry may be a submodule.
                 Part::File(at) => match listed.find(&self.index.path_at(at)[prefix..]) {
                     Some((_, ino)) => files.push((ino, at)),
@@ -58,7 +58,7 @@ impl Observer for Scan<'_> {
                         Some((file_type, _)) => file_type == FileType::Symlink,
                         None => false,
                     };
-                    for at in entries.filter(|&at| self.is_left(at)) {
+                    for at in entries.filter(|&at| self.is_unexamined(at)) {
                         let state = if is_link { self.behind_a_link(at) } else { PathState::Missing };
                         self.note(at, state, &mut notes);
                     }
@@ -99,7 +99,7 @@ impl Observer for Scan<'_> {
         }
         let mut files = Vec::new();
         self.split(within, path.len(), |part| match part {
-            Part::File(at) if self.is_left(at) => files.push(at),
+            Part::File(at) if self.is_unexamined(at) => files.push(at),
             // A subdirectory is a job of its own, or is examined at the end.
             Part::File(_) | Part::Directory(..) => {}
         });
@@ -120,14 +120,14 @@ impl Observer for Scan<'_> {
 
     fn is_clean(&self, from: &Handle, at: usize) -> bool {
         let entry = &self.index.entry(at);
-        if entry.stage != Stage::Normal || !self.is_asked(at) {
+        if entry.stage != Stage::Normal || !self.is_selected(at) {
             return self.index.is_fsmonitor_valid(entry);
         }
-        let is_left = self.is_left(at);
+        let is_unexamined = self.is_unexamined(at);
         let mut notes = Vec::new();
         self.probe_below(from, at, &mut notes);
         let clean = notes.is_empty();
-        if is_left {
+        if is_unexamined {
             self.store_notes(notes);
         }
         clean

@@ -337,7 +337,7 @@ pub(crate) trait Observer: Sync {
     fn files(&self) -> usize;
 
     /// Returns true if any of the entries `within` is to be examined.
-    fn asks(&self, within: &Range<usize>) -> bool;
+    fn has_selected(&self, within: &Range<usize>) -> bool;
 
     /// Reports the listing of `dir`. The path of `dir` has `prefix` bytes with the slash. `within`
     /// are the entries in and below it.

@@ -21,7 +21,9 @@ impl Walk<'_> {
         within: &Range<usize>,
         from: &Arc<Handle>,
     ) -> bool {
-        let Some(observer) = self.observer.filter(|observer| !observer.asks(within)) else { return false };
+        let Some(observer) = self.observer.filter(|observer| !observer.has_selected(within)) else {
+            return false;
+        };
         let records = recorded.records();
         let mut open: Vec<usize> = Vec::new();
         let mut file = BString::default();
