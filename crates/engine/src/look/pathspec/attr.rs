@@ -48,13 +48,13 @@ impl State {
 /// no attribute file. In a bare repository only global attributes apply. Several threads may query
 /// it.
 pub struct Attributes {
-    asked: Mutex<Asked>,
+    reader: Mutex<AttributeReader>,
     tell: fn(&BString),
 }
 
-struct Asked {
+struct AttributeReader {
     files: Files<Repository, Index>,
-    told: HashSet<BString>,
+    reported: HashSet<BString>,
 }
 
 impl fmt::Debug for Attributes {
@@ -71,18 +71,18 @@ impl Attributes {
         let info = BString::from(info.as_os_str().as_encoded_bytes());
         let source = if repo.is_bare() { Source::Absent } else { Source::Worktree };
         let files = Files::new(repo, index, source, &[], info.as_bstr())?;
-        Ok(Attributes { asked: Mutex::new(Asked { files, told: HashSet::new() }), tell })
+        Ok(Attributes { reader: Mutex::new(AttributeReader { files, reported: HashSet::new() }), tell })
     }
 
     fn hold(&self, path: &BStr, required: &[Requirement]) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.files.look_up(path);
-        for line in asked.files.take_messages() {
-            if asked.told.insert(line.clone()) {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.files.look_up(path);
+        for line in reader.files.take_messages() {
+            if reader.reported.insert(line.clone()) {
                 (self.tell)(&line);
             }
         }
-        required.iter().all(|one| one.state.is(asked.files.value(one.name.as_bstr())))
+        required.iter().all(|one| one.state.is(reader.files.value(one.name.as_bstr())))
     }
 }
 
@@ -100,7 +100,7 @@ impl Attr {
 
     /// Returns true if all requirements can be checked. `builtin_objectmode` is not read from
     /// attribute files.
-    pub(super) fn can_be_asked(&self) -> bool {
+    pub(super) fn can_be_checked(&self) -> bool {
         self.attributes.is_some() && !self.required.iter().any(|one| one.name == "builtin_objectmode")
     }
 

@@ -91,7 +91,7 @@ impl Pathspecs {
         let mut items = Vec::with_capacity(specs.len());
         for spec in specs {
             let item = Item::parse(spec, prefix, root, &defaults)?;
-            if item.attr.as_ref().is_some_and(|attr| !attr.can_be_asked()) {
+            if item.attr.as_ref().is_some_and(|attr| !attr.can_be_checked()) {
                 return Err(fail(&[spec, b": pathspec magic not supported by this command: 'attr'"]));
             }
             items.push(item);
@@ -271,26 +271,27 @@ impl Pathspecs {
     /// further paths. This also holds for exclusions and duplicates. A directory that is not an
     /// entry has no slash at the end.
     pub fn matches_in_turn(&self, path: &BStr, mode: Mode, seen: &mut Seen) -> bool {
-        seen.0.resize(self.items.len(), Hit::None);
+        seen.0.resize(self.items.len(), MatchKind::None);
         let is_directory = mode.is_gitlink() || mode.is_tree();
-        let hit = |item: &Item| match item.hit(path) {
-            Hit::None if is_directory && item.matches_directory(path) => Hit::Exact,
-            hit => hit,
+        let kind = |item: &Item| match item.match_kind(path) {
+            MatchKind::None if is_directory && item.matches_directory(path) => MatchKind::Exact,
+            kind => kind,
         };
-        let is_done = |item: &Item, seen: Hit| seen == Hit::Exact && item.literal == item.pattern.len();
+        let is_done =
+            |item: &Item, seen: MatchKind| seen == MatchKind::Exact && item.literal == item.pattern.len();
         let mut found = false;
         let turns = self.items.iter().zip(&mut seen.0);
         for (item, seen) in turns.filter(|(item, seen)| !item.exclude && !is_done(item, **seen)) {
-            let hit = hit(item);
-            found |= hit != Hit::None;
-            *seen = hit.max(*seen);
+            let kind = kind(item);
+            found |= kind != MatchKind::None;
+            *seen = kind.max(*seen);
         }
         let mut is_left_out = false;
         let turns = self.items.iter().zip(&mut seen.0);
         for (item, seen) in turns.filter(|(item, seen)| found && item.exclude && !is_done(item, **seen)) {
-            let hit = hit(item);
-            is_left_out |= hit != Hit::None;
-            *seen = hit.max(Hit::Part);
+            let kind = kind(item);
+            is_left_out |= kind != MatchKind::None;
+            *seen = kind.max(MatchKind::Wildcard);
         }
         found && !is_left_out
     }
@@ -306,17 +307,17 @@ impl Pathspecs {
     }
 
     fn any(&self, seen: &mut Seen, matches: impl Fn(&Item) -> bool) -> bool {
-        seen.0.resize(self.items.len(), Hit::None);
+        seen.0.resize(self.items.len(), MatchKind::None);
         let mut found = false;
         for (item, seen) in self.items.iter().zip(&mut seen.0) {
             if !item.exclude && matches(item) {
-                *seen = Hit::Part.max(*seen);
+                *seen = MatchKind::Wildcard.max(*seen);
                 found = true;
             }
         }
         // An exclusion counts as matched only if an including pathspec matched.
         let exclusions = self.items.iter().zip(&mut seen.0).filter(|(item, _)| item.exclude && found);
-        exclusions.for_each(|(_, seen)| *seen = Hit::Part.max(*seen));
+        exclusions.for_each(|(_, seen)| *seen = MatchKind::Wildcard.max(*seen));
         found && !self.items.iter().any(|item| item.exclude && matches(item))
     }
 
@@ -407,8 +408,8 @@ impl Pathspecs {
     /// as matched if an including pathspec matched.
     pub fn unseen<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = &'a BStr> {
         self.items.iter().enumerate().filter_map(move |(number, item)| {
-            let hit = seen.0.get(number).copied().unwrap_or(Hit::None);
-            (hit == Hit::None).then_some(item.original.as_bstr())
+            let kind = seen.0.get(number).copied().unwrap_or(MatchKind::None);
+            (kind == MatchKind::None).then_some(item.original.as_bstr())
         })
     }
 
@@ -420,10 +421,10 @@ impl Pathspecs {
             original: item.original.as_bstr(),
             excludes: item.exclude,
             is_pattern: item.glob || item.icase,
-            matched: match seen.0.get(number).copied().unwrap_or(Hit::None) {
-                Hit::None => Matched::Nothing,
-                Hit::Below => Matched::Below,
-                Hit::Part | Hit::Exact => Matched::Path,
+            matched: match seen.0.get(number).copied().unwrap_or(MatchKind::None) {
+                MatchKind::None => Matched::Nothing,
+                MatchKind::Below => Matched::Below,
+                MatchKind::Wildcard | MatchKind::Exact => Matched::Path,
             },
         })
     }
@@ -472,16 +473,16 @@ pub enum Reach {
 
 /// The pathspecs that have matched so far.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(Vec<Hit>);
+pub struct Seen(Vec<MatchKind>);
 
 /// A kind of match. The greatest value applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Hit {
+enum MatchKind {
     None,
     /// A path below the pathspec.
     Below,
     /// A match by a wildcard.
-    Part,
+    Wildcard,
     /// The whole path literally.
     Exact,
 }
@@ -535,14 +536,14 @@ impl Item {
     }
 
     fn matches(&self, path: &BStr) -> bool {
-        self.hit(path) != Hit::None
+        self.match_kind(path) != MatchKind::None
     }
 
     /// Returns the kind of match, if the path has the required attributes.
-    fn hit(&self, path: &BStr) -> Hit {
-        match self.hit_by_name(path) {
-            hit if hit != Hit::None && self.has_attributes(path) => hit,
-            _ => Hit::None,
+    fn match_kind(&self, path: &BStr) -> MatchKind {
+        match self.match_name(path) {
+            kind if kind != MatchKind::None && self.has_attributes(path) => kind,
+            _ => MatchKind::None,
         }
     }
 
@@ -550,21 +551,21 @@ impl Item {
         self.attr.as_ref().is_none_or(|attr| attr.holds(path))
     }
 
-    fn hit_by_name(&self, path: &BStr) -> Hit {
+    fn match_name(&self, path: &BStr) -> MatchKind {
         let pattern = self.pattern.as_bstr();
         // The current directory is compared case-sensitively.
         if self.icase && !path.starts_with(&pattern[..self.prefix]) {
-            return Hit::None;
+            return MatchKind::None;
         }
         if pattern.is_empty() {
-            return Hit::Below;
+            return MatchKind::Below;
         }
         if path.len() >= pattern.len() && self.same(&path[..pattern.len()], pattern) {
             if path.len() == pattern.len() {
-                return Hit::Exact;
+                return MatchKind::Exact;
             }
             if pattern.ends_with(b"/") || path[pattern.len()] == b'/' {
-                return Hit::Below;
+                return MatchKind::Below;
             }
         }
         let mode = wildmatch::Mode { pathname: self.glob, icase: self.icase };
@@ -572,7 +573,7 @@ impl Item {
             && path.len() >= self.literal
             && self.same(&path[..self.literal], &pattern[..self.literal])
             && wildmatch(&pattern[self.literal..], &path[self.literal..], mode);
-        if is_wild { Hit::Part } else { Hit::None }
+        if is_wild { MatchKind::Wildcard } else { MatchKind::None }
     }
 
     /// Returns true if the pathspec is `path` followed by a slash.
