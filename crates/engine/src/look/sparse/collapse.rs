@@ -63,9 +63,9 @@ impl Visitor<'_> {
             let entries = &index.entries()[at..range.end];
             let below = at..at + entries.partition_point(|entry| index.path(entry).starts_with(dir));
             let name = dir[..dir.len() - 1].as_bstr();
-            let is_out = || index.entries()[below.clone()].iter().all(is_out);
+            let are_skipped = || index.entries()[below.clone()].iter().all(is_skipped);
             at = below.end;
-            if !self.patterns.includes(dir) && is_out() && (self.is_whole)(name, &below) {
+            if !self.patterns.includes(dir) && are_skipped() && (self.is_whole)(name, &below) {
                 found.push((name.to_owned(), below));
             } else {
                 self.visit(dir.len(), below, found);
@@ -80,7 +80,7 @@ fn has_entries(index: &Index, dir: &BStr) -> bool {
     !index.range_of(dir).is_empty() || entries.iter().any(|entry| index.path(entry).len() > dir.len() + 1)
 }
 
-fn is_out(entry: &format::index::Entry) -> bool {
+fn is_skipped(entry: &format::index::Entry) -> bool {
     entry.stage == Stage::Normal
         && !entry.mode.is_gitlink()
         && entry.flags.contains(Flags::SKIP_WORKTREE)

@@ -11,13 +11,13 @@ use format::wildmatch::is_special;
 
 /// The position of a path relative to the cone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Within {
+pub(super) enum ConePosition {
     /// The path is outside.
-    No,
+    Outside,
     /// The path is inside. The position of paths below it is unknown.
-    Itself,
+    Inside,
     /// The path and all paths below it are inside.
-    Whole,
+    InsideWithAllBelow,
 }
 
 /// Directories in the form `/a/b`, by name. If case is ignored, by lower-case name.
@@ -57,18 +57,20 @@ pub struct Cone {
 
 /// The reason why a line does not belong to a cone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoCone {
+pub(super) enum NotConeReason {
     Unrecognized,
     Negative,
     Repeated,
 }
 
-impl NoCone {
+impl NotConeReason {
     pub(super) fn message(self, pattern: &[u8]) -> BString {
         let (before, after) = match self {
-            NoCone::Unrecognized => ("unrecognized pattern: '", "'"),
-            NoCone::Negative => ("unrecognized negative pattern: '", "'"),
-            NoCone::Repeated => ("your sparse-checkout file may have issues: pattern '", "' is repeated"),
+            NotConeReason::Unrecognized => ("unrecognized pattern: '", "'"),
+            NotConeReason::Negative => ("unrecognized negative pattern: '", "'"),
+            NotConeReason::Repeated => {
+                ("your sparse-checkout file may have issues: pattern '", "' is repeated")
+            }
         };
         [before.as_bytes(), pattern, after.as_bytes()].concat().into()
     }
@@ -147,9 +149,9 @@ impl Cone {
 
     /// Returns the position of `path`. A directory path with a slash at the end has the position of
     /// the files directly in it.
-    pub(super) fn within(&self, path: &[u8]) -> Within {
+    pub(super) fn position(&self, path: &[u8]) -> ConePosition {
         if self.full {
-            return Within::Itself;
+            return ConePosition::Inside;
         }
         let mut name = self.key(&[b"/", path].concat());
         if name.ends_with(b"/") {
@@ -157,49 +159,54 @@ impl Cone {
         }
         let parent = name.rfind_byte(b'/').unwrap_or(0);
         if self.recursive.has(&name) {
-            Within::Whole
+            ConePosition::InsideWithAllBelow
         } else if parent == 0 || self.parents.has(&name[..parent]) {
-            Within::Itself
+            ConePosition::Inside
         } else if self.recursive.has_above(&name) {
-            Within::Whole
+            ConePosition::InsideWithAllBelow
         } else {
-            Within::No
+            ConePosition::Outside
         }
     }
 
     /// Parses a line of the file. `pattern` is the line without `!` at the beginning and `/` at the
     /// end.
-    pub(super) fn take(&mut self, pattern: &[u8], negative: bool, directory: bool) -> Result<(), NoCone> {
+    pub(super) fn take(
+        &mut self,
+        pattern: &[u8],
+        negative: bool,
+        directory: bool,
+    ) -> Result<(), NotConeReason> {
         if pattern == b"/*" && negative == directory {
             self.full = !negative;
             return Ok(());
         }
         if pattern.len() < 2 || pattern[0] != b'/' || pattern.contains_str("**") {
-            return Err(NoCone::Unrecognized);
+            return Err(NotConeReason::Unrecognized);
         }
         if (!directory && pattern != b"/*") || !is_plain(pattern) {
-            return Err(NoCone::Unrecognized);
+            return Err(NotConeReason::Unrecognized);
         }
         if pattern.len() > 2 && pattern.ends_with(b"/*") {
             if !negative {
-                return Err(NoCone::Unrecognized);
+                return Err(NotConeReason::Unrecognized);
             }
             let name = unescaped(pattern);
             let key = self.key(&name);
             if self.recursive.0.remove(&key).is_none() {
-                return Err(NoCone::Negative);
+                return Err(NotConeReason::Negative);
             }
             self.parents.0.insert(key, name);
             return Ok(());
         }
         if negative {
-            return Err(NoCone::Negative);
+            return Err(NotConeReason::Negative);
         }
         let name = unescaped(pattern);
         let key = self.key(&name);
         let repeated = self.parents.has(&key);
         self.recursive.0.insert(key, name);
-        if repeated { Err(NoCone::Repeated) } else { Ok(()) }
+        if repeated { Err(NotConeReason::Repeated) } else { Ok(()) }
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 use bstr::{BStr, BString, ByteSlice};
 use format::index::{Index, Stage};
 
-use super::cone::{Cone, Within};
+use super::cone::{Cone, ConePosition};
 use crate::look::ignore::{self, Rules};
 
 /// The patterns that select the paths in the worktree.
@@ -147,7 +147,7 @@ impl Patterns {
     /// at the end.
     pub fn includes(&self, path: &BStr) -> bool {
         if let Some(cone) = &self.cone {
-            return cone.within(path) != Within::No;
+            return cone.position(path) != ConePosition::Outside;
         }
         self.walk(path.find_iter("/").chain([path.len()]).map(|end| path[..end].as_bstr()), path.len())
     }
@@ -169,10 +169,10 @@ impl Patterns {
     /// directory.
     fn enter(&self, path: &BStr, default: bool) -> State {
         match &self.cone {
-            Some(cone) => match cone.within(path) {
-                Within::Whole => State::All,
-                Within::Itself => State::Undecided(false),
-                Within::No => State::Nothing,
+            Some(cone) => match cone.position(path) {
+                ConePosition::InsideWithAllBelow => State::All,
+                ConePosition::Inside => State::Undecided(false),
+                ConePosition::Outside => State::Nothing,
             },
             None => State::Undecided(self.decided(path, true).unwrap_or(default)),
         }
@@ -180,7 +180,7 @@ impl Patterns {
 
     fn file(&self, path: &BStr, default: bool) -> bool {
         match &self.cone {
-            Some(cone) => cone.within(path) != Within::No,
+            Some(cone) => cone.position(path) != ConePosition::Outside,
             None => self.decided(path, false).unwrap_or(default),
         }
     }
