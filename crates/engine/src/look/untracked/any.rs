@@ -19,7 +19,7 @@ pub(crate) fn any(repo: &Repository, worktree: &Dir, index: &Index) -> Result<bo
     let outside: Vec<&[u8]> = excludes.iter().map(Vec::as_slice).collect();
     let icase = repo.config_bool("core.ignoreCase")?.unwrap_or(false);
     let ignores = Ignores::new(worktree, &outside, icase);
-    Search { worktree, index, ignores }.directory("".into(), Within::Tracked)
+    Search { worktree, index, ignores }.directory("".into(), DirectoryKind::Tracked)
 }
 
 struct Search<'a> {
@@ -29,7 +29,7 @@ struct Search<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum DirectoryKind {
     /// Tracked files exist below the directory.
     Tracked,
     /// No tracked files exist below the directory.
@@ -39,7 +39,7 @@ enum Within {
 impl Search<'_> {
     /// Returns true if `dir` or a directory below it contains an untracked file that is not
     /// ignored.
-    fn directory(&mut self, dir: &BStr, within: Within) -> Result<bool, LookError> {
+    fn directory(&mut self, dir: &BStr, kind: DirectoryKind) -> Result<bool, LookError> {
         let examine = |source| LookError::Examine { path: dir.to_owned(), source };
         let listed = match dir.is_empty() {
             true => self.worktree.list(),
@@ -50,7 +50,9 @@ impl Search<'_> {
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Ok(false),
             listed => listed.map_err(examine)?,
         };
-        if within == Within::Untracked && names.iter().any(|(name, _)| name == b".git") && self.is_nested(dir)
+        if kind == DirectoryKind::Untracked
+            && names.iter().any(|(name, _)| name == b".git")
+            && self.is_nested(dir)
         {
             return Ok(true);
         }
@@ -83,11 +85,11 @@ impl Search<'_> {
             return Ok(false);
         }
         if !self.index.range_below(path).is_empty() {
-            return self.directory(path, Within::Tracked);
+            return self.directory(path, DirectoryKind::Tracked);
         }
         match self.ignores.is_ignored(path, true)? {
             true => Ok(false),
-            false => self.directory(path, Within::Untracked),
+            false => self.directory(path, DirectoryKind::Untracked),
         }
     }
 

@@ -10,7 +10,7 @@ use format::{
 };
 use repo::Repository;
 
-use super::{Directories, recorded::own_name};
+use super::{Directories, recorded::ignore_file_id};
 use crate::look::ignore;
 
 /// The effect of `core.untrackedCache` on every index that is read.
@@ -54,7 +54,9 @@ pub fn ident_of(top: &[u8]) -> BString {
 /// for a missing file.
 pub fn names_of_excludes(repo: &Repository) -> Result<[ObjectId; 2], repo::Error> {
     let files = ignore::outside_files(repo)?;
-    Ok(files.map(|file| file.map_or(ObjectId::null(repo.hash()), |content| own_name(repo.hash(), &content))))
+    Ok(files.map(|file| {
+        file.map_or(ObjectId::null(repo.hash()), |content| ignore_file_id(repo.hash(), &content))
+    }))
 }
 
 /// Adds an empty cache to `index`, unless it has one that is valid for this worktree. Returns true

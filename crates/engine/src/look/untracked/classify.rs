@@ -7,7 +7,7 @@ use sys::FileType;
 
 use super::{
     Directories, Ignored, Nested, Walk,
-    tracked::{Below, Known},
+    tracked::{Below, IndexLookup},
     tree::{Descent, IgnoreState, ReadPurpose, State},
 };
 use crate::look::{ignore::Level, pathspec::Reach};
@@ -41,7 +41,7 @@ impl Walk<'_> {
         path: &mut BString,
         file_type: FileType,
         parent: &ParentDirectory<'_>,
-        known: Option<Known>,
+        known: Option<IndexLookup>,
     ) -> Classification {
         let name = path.rfind_byte(b'/').map_or(path.as_bstr(), |slash| path[slash + 1..].as_bstr());
         let folds = self.tracked.folds_case();
@@ -82,7 +82,7 @@ impl Walk<'_> {
         }
         match file_type {
             FileType::Other => NOTHING,
-            FileType::File | FileType::Symlink => match (self.is_meant(path.as_bstr()), ignored) {
+            FileType::File | FileType::Symlink => match (self.is_selected(path.as_bstr()), ignored) {
                 (false, _) => NOTHING,
                 (true, true) => Classification::Known(State::Ignored, false),
                 (true, false) => Classification::Known(State::Untracked, false),

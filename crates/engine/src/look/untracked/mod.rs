@@ -442,7 +442,7 @@ impl Walk<'_> {
         self.pathspecs.reach(dir)
     }
 
-    fn is_meant(&self, path: &BStr) -> bool {
+    fn is_selected(&self, path: &BStr) -> bool {
         self.pathspecs.is_empty() || self.pathspecs.matches(path, &mut Seen::default())
     }
 

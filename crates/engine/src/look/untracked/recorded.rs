@@ -109,7 +109,7 @@ impl<'a> Recorded<'a> {
             watched: index.monitor_answer() == MonitorAnswer::Changes,
             holds: differing == 0,
             excludes: outside.each_ref().map(|content| match content {
-                Some(content) => own_name(index.hash, content),
+                Some(content) => ignore_file_id(index.hash, content),
                 None => ObjectId::null(index.hash),
             }),
             found: Mutex::default(),
@@ -227,7 +227,7 @@ impl Entry {
             let tracked = index.position(path, Stage::Normal).ok().map(|at| index.entry(at).oid);
             tracked
                 .filter(|oid| *oid == content::name(index.hash, content))
-                .unwrap_or_else(|| own_name(index.hash, content))
+                .unwrap_or_else(|| ignore_file_id(index.hash, content))
         });
         false
     }
@@ -235,7 +235,7 @@ impl Entry {
 
 /// Returns the object ID by which Git identifies an untracked or modified ignore file. It is that
 /// of the file's content in memory, to which Git appends a line feed unless it is empty.
-pub(super) fn own_name(kind: HashKind, content: &[u8]) -> ObjectId {
+pub(super) fn ignore_file_id(kind: HashKind, content: &[u8]) -> ObjectId {
     match content {
         b"" => content::name(kind, content),
         _ => content::name(kind, &[content, b"\n"].concat()),
@@ -246,7 +246,7 @@ pub(super) fn own_name(kind: HashKind, content: &[u8]) -> ObjectId {
 /// untracked or of a tracked file.
 fn is_name_of(recorded: &ObjectId, content: &[u8]) -> bool {
     let kind = recorded.kind();
-    *recorded == own_name(kind, content) || *recorded == content::name(kind, content)
+    *recorded == ignore_file_id(kind, content) || *recorded == content::name(kind, content)
 }
 
 /// The result of a cache lookup for a directory.
@@ -315,7 +315,7 @@ impl Walk<'_> {
                 && record.check_only == (node.descent().purpose == ReadPurpose::Classify);
             if same && self.same_rules(from, path, node, &record) {
                 let lazy_rules = match record.exclude {
-                    Some(_) => lazy_rules.clone().later(from, path),
+                    Some(_) => lazy_rules.clone().deferred(from, path),
                     None => lazy_rules.clone(),
                 };
                 self.take(recorded, at, &record, job, &lazy_rules, jobs);

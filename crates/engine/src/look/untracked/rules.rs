@@ -42,19 +42,19 @@ pub(super) struct UnreadRules {
     dir: BString,
     ignore_state: IgnoreState,
     is_there: IgnoreFile,
-    rules: OnceLock<Known>,
+    rules: OnceLock<KnownRules>,
 }
 
 /// The rules for the content of a directory, or that all of it is ignored.
 #[derive(Clone, Default)]
-struct Known {
+struct KnownRules {
     ignored: bool,
     level: Option<Arc<Level>>,
 }
 
 impl LazyRules {
     /// Returns the rules for the directory `dir`, which has a `.gitignore`, without reading it.
-    pub(super) fn later(self, from: &Arc<Handle>, dir: &BStr) -> LazyRules {
+    pub(super) fn deferred(self, from: &Arc<Handle>, dir: &BStr) -> LazyRules {
         self.unread_rules(from, dir, IgnoreState::NotIgnored, IgnoreFile::Unknown)
     }
 
@@ -76,9 +76,9 @@ impl LazyRules {
         }))
     }
 
-    fn get(&self, walk: &Walk<'_>) -> Known {
+    fn get(&self, walk: &Walk<'_>) -> KnownRules {
         let unread_rules = match self {
-            LazyRules::Known(level) => return Known { ignored: false, level: level.clone() },
+            LazyRules::Known(level) => return KnownRules { ignored: false, level: level.clone() },
             LazyRules::Later(unread_rules) => unread_rules,
         };
         let read = || {
@@ -94,20 +94,20 @@ impl LazyRules {
             };
             let Ok(handle) = opened else { return above };
             let content = walk.ignore_file(&handle, dir, unread_rules.is_there, Vec::new);
-            Known { ignored: false, level: walk.level(dir, content.as_deref(), above.level, Vec::new) }
+            KnownRules { ignored: false, level: walk.level(dir, content.as_deref(), above.level, Vec::new) }
         };
         unread_rules.rules.get_or_init(read).clone()
     }
 
     /// Applies these rules to the directory `dir`.
-    fn over(&self, walk: &Walk<'_>, dir: &BStr, ignore_state: IgnoreState) -> Known {
+    fn over(&self, walk: &Walk<'_>, dir: &BStr, ignore_state: IgnoreState) -> KnownRules {
         let known = self.get(walk);
         let itself = dir.strip_suffix(b"/").unwrap_or_default().as_bstr();
         let matches = || walk.is_ignored(known.level.as_deref(), itself, true);
         let ignored = known.ignored
             || ignore_state == IgnoreState::Ignored
             || ignore_state == IgnoreState::Unknown && matches();
-        Known { ignored, ..known }
+        KnownRules { ignored, ..known }
     }
 
     /// Returns true if an ignore file has to be read for these rules.
@@ -137,7 +137,7 @@ pub(super) struct DirectoryRules<'w> {
 
 /// The result of reading a `.gitignore`.
 pub(super) struct Read {
-    known: Known,
+    known: KnownRules,
     content: Option<Vec<u8>>,
 }
 
@@ -161,7 +161,7 @@ impl<'w> DirectoryRules<'w> {
     /// Returns true if the directory is ignored with all its content. Also returns the rules for
     /// its content.
     pub(super) fn known(&self) -> (bool, Option<&Level>) {
-        let Known { ignored, level } = &self.get().known;
+        let KnownRules { ignored, level } = &self.get().known;
         (*ignored, level.as_deref())
     }
 
@@ -213,7 +213,7 @@ impl<'w> DirectoryRules<'w> {
             }
             let content = walk.ignore_file(dir, node.path(), *is_there, || node.walk_position());
             let level = walk.level(node.path(), content.as_deref(), above.level, || node.walk_position());
-            Read { known: Known { ignored: false, level }, content }
+            Read { known: KnownRules { ignored: false, level }, content }
         })
     }
 }

@@ -12,13 +12,13 @@ use format::index::{Flags, Index};
 pub(super) struct Tracked<'a> {
     index: &'a Index,
     /// The folded names, with `core.ignoreCase`.
-    folded: Option<Folded>,
+    folded: Option<FoldedNames>,
     /// True if an entry has the skip-worktree flag.
     skips: bool,
 }
 
 /// Lower-case names of files and directories.
-struct Folded {
+struct FoldedNames {
     /// The value is true for a submodule.
     paths: HashMap<BString, bool>,
     dirs: HashSet<BString>,
@@ -26,7 +26,7 @@ struct Folded {
 
 /// The result of looking up a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct IndexLookup {
     /// True if the path is an entry of any stage.
     pub(super) entry: bool,
     pub(super) below: Below,
@@ -46,7 +46,7 @@ pub(super) enum Below {
 impl<'a> Tracked<'a> {
     pub(super) fn new(index: &'a Index, folds_case: bool) -> Self {
         let folded = folds_case.then(|| {
-            let mut folded = Folded { paths: HashMap::new(), dirs: HashSet::new() };
+            let mut folded = FoldedNames { paths: HashMap::new(), dirs: HashSet::new() };
             for entry in index.entries_in(0..index.len()) {
                 let path: BString = index.path(&entry).to_ascii_lowercase().into();
                 let mut dir = path.as_bstr();
@@ -91,17 +91,23 @@ impl<'a> Tracked<'a> {
 
     /// Looks up `path`. `within` are the entries of its directory. `cursor` is the position for the
     /// next lookup, if names are looked up in byte order.
-    pub(super) fn look(&self, path: &BStr, is_dir: bool, within: &Range<usize>, cursor: &mut usize) -> Known {
+    pub(super) fn look(
+        &self,
+        path: &BStr,
+        is_dir: bool,
+        within: &Range<usize>,
+        cursor: &mut usize,
+    ) -> IndexLookup {
         if let Some(folded) = &self.folded {
             let known = folded.look(path, is_dir);
             // A directory and a file may exist whose names differ only in case.
-            return Known {
+            return IndexLookup {
                 entry: if is_dir { !self.index.range_of(path).is_empty() } else { known.entry },
                 ..known
             };
         }
         if within.is_empty() {
-            return Known { entry: false, below: Below::Nothing };
+            return IndexLookup { entry: false, below: Below::Nothing };
         }
         let index = self.index;
         let at = (*cursor).max(within.start);
@@ -130,7 +136,7 @@ impl<'a> Tracked<'a> {
                 }
             }
         };
-        Known { entry, below }
+        IndexLookup { entry, below }
     }
 }
 
@@ -151,7 +157,7 @@ pub(super) enum MergedName {
     /// The name is the file of this entry, which is the first one at its path.
     File(usize),
     /// The name is not a tracked file.
-    Other(Known),
+    Other(IndexLookup),
     /// The path has to be looked up.
     Unclear,
 }
@@ -171,7 +177,7 @@ impl ListingMerge<'_> {
         }
         let Some(bare) = dir else {
             if !is_next {
-                return MergedName::Other(Known { entry: false, below: Below::Nothing });
+                return MergedName::Other(IndexLookup { entry: false, below: Below::Nothing });
             }
             let first = self.at;
             self.at += self.index.stages_at(first);
@@ -190,7 +196,7 @@ impl ListingMerge<'_> {
             }
             false => Below::Nothing,
         };
-        MergedName::Other(Known { entry: false, below })
+        MergedName::Other(IndexLookup { entry: false, below })
     }
 
     /// Ends the merge after the last name. The remaining entries match no listed name.
@@ -216,8 +222,8 @@ impl ListingMerge<'_> {
     }
 }
 
-impl Folded {
-    fn look(&self, path: &BStr, is_dir: bool) -> Known {
+impl FoldedNames {
+    fn look(&self, path: &BStr, is_dir: bool) -> IndexLookup {
         let path = path.to_ascii_lowercase();
         let entry = self.paths.get(path.as_bstr());
         let below = match is_dir {
@@ -225,6 +231,6 @@ impl Folded {
             true if entry == Some(&true) => Below::Submodule,
             _ => Below::Nothing,
         };
-        Known { entry: entry.is_some(), below }
+        IndexLookup { entry: entry.is_some(), below }
     }
 }

@@ -309,9 +309,9 @@ impl Walk<'_> {
             && !self.interrupt.load(Ordering::Relaxed)
             && let LookUp::Listing(entry) = self.look_up(worker.thread_cwd.as_mut(), &job, jobs, reporter)
         {
-            return self.leave(self.look_into(worker, job, entry, jobs, reporter));
+            return self.finish_job(self.look_into(worker, job, entry, jobs, reporter));
         }
-        self.leave(job.node);
+        self.finish_job(job.node);
     }
 
     /// Lists a directory and classifies its names. Returns the node of the job.
@@ -483,7 +483,7 @@ impl Walk<'_> {
 
     /// Ends a job of `node`. The last job of a directory passes its state and content to the
     /// parent, and so on upwards.
-    fn leave(&self, mut node: Arc<Node>) {
+    fn finish_job(&self, mut node: Arc<Node>) {
         while node.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
             let Some(parent) = node.parent.clone() else { return };
             let mut gathered = std::mem::take(&mut *node.gathered());
