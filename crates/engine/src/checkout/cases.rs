@@ -23,7 +23,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    fn fits(self, value: bool) -> bool {
+    fn matches(self, value: bool) -> bool {
         match self {
             Yes => value,
             No => !value,
@@ -260,7 +260,7 @@ impl OneWay {
     pub fn decide(self) -> (&'static str, Action) {
         let (name, _, _, action) = ONE_WAY
             .iter()
-            .find(|(_, target, same, _)| target.fits(self.target) && same.fits(self.same))
+            .find(|(_, target, same, _)| target.matches(self.target) && same.matches(self.same))
             .expect("the table is complete");
         (name, *action)
     }
@@ -269,40 +269,40 @@ impl OneWay {
 impl TwoWay {
     /// Returns the case.
     pub fn decide(self) -> &'static TwoWayCase {
-        TWO_WAY.iter().find(|case| self.fits(case)).expect("the table is complete")
+        TWO_WAY.iter().find(|case| self.matches(case)).expect("the table is complete")
     }
 
-    fn fits(&self, case: &TwoWayCase) -> bool {
+    fn matches(&self, case: &TwoWayCase) -> bool {
         case.index == self.index
-            && case.head.fits(self.head)
-            && case.target.fits(self.target)
-            && case.index_is_head.fits(self.index_is_head)
-            && case.index_is_target.fits(self.index_is_target)
-            && case.head_is_target.fits(self.head_is_target)
-            && case.initial.fits(self.initial)
-            && case.force.fits(self.force)
+            && case.head.matches(self.head)
+            && case.target.matches(self.target)
+            && case.index_is_head.matches(self.index_is_head)
+            && case.index_is_target.matches(self.index_is_target)
+            && case.head_is_target.matches(self.head_is_target)
+            && case.initial.matches(self.initial)
+            && case.force.matches(self.force)
     }
 }
 
 impl ThreeWay {
     /// Returns the case.
     pub fn decide(self) -> &'static ThreeWayCase {
-        THREE_WAY.iter().find(|case| self.fits(case)).expect("the table is complete")
+        THREE_WAY.iter().find(|case| self.matches(case)).expect("the table is complete")
     }
 
-    fn fits(&self, case: &ThreeWayCase) -> bool {
-        case.index.fits(self.index)
-            && case.index_is_ours.fits(self.index_is_ours)
-            && case.index_is_theirs.fits(self.index_is_theirs)
-            && case.ours.fits(self.ours)
-            && case.theirs.fits(self.theirs)
-            && case.ours_conflicts.fits(self.ours_conflicts)
-            && case.theirs_conflicts.fits(self.theirs_conflicts)
-            && case.ours_is_theirs.fits(self.ours_is_theirs)
-            && case.base_is_ours.fits(self.base_is_ours)
-            && case.base_is_theirs.fits(self.base_is_theirs)
-            && case.some_base_missing.fits(self.some_base_missing)
-            && case.aggressive.fits(self.aggressive)
+    fn matches(&self, case: &ThreeWayCase) -> bool {
+        case.index.matches(self.index)
+            && case.index_is_ours.matches(self.index_is_ours)
+            && case.index_is_theirs.matches(self.index_is_theirs)
+            && case.ours.matches(self.ours)
+            && case.theirs.matches(self.theirs)
+            && case.ours_conflicts.matches(self.ours_conflicts)
+            && case.theirs_conflicts.matches(self.theirs_conflicts)
+            && case.ours_is_theirs.matches(self.ours_is_theirs)
+            && case.base_is_ours.matches(self.base_is_ours)
+            && case.base_is_theirs.matches(self.base_is_theirs)
+            && case.some_base_missing.matches(self.some_base_missing)
+            && case.aggressive.matches(self.aggressive)
     }
 }
 
@@ -344,11 +344,11 @@ mod tests {
     fn two_way_rows_are_complete_and_disjoint() {
         let mut used = vec![false; TWO_WAY.len()];
         for state in two_way_states() {
-            let fitting: Vec<usize> = (0..TWO_WAY.len()).filter(|&at| state.fits(&TWO_WAY[at])).collect();
-            assert_eq!(fitting.len(), 1, "{state:?} fits {fitting:?}");
+            let fitting: Vec<usize> = (0..TWO_WAY.len()).filter(|&at| state.matches(&TWO_WAY[at])).collect();
+            assert_eq!(fitting.len(), 1, "{state:?} matches {fitting:?}");
             used[fitting[0]] = true;
         }
-        assert!(used.iter().all(|&used| used), "a row nothing fits: {used:?}");
+        assert!(used.iter().all(|&used| used), "a row nothing matches: {used:?}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ const MAX_LEVEL: u64 = 0x3fff_ffff;
 
 /// A commit as recorded in the graph.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct RecordedCommit {
     position: Option<u32>,
     parsed: Option<Parsed>,
 }
@@ -94,7 +94,7 @@ struct Check<'a> {
     reader: Reader<'a>,
     hash: format::HashKind,
     interrupt: &'a AtomicBool,
-    known: HashMap<ObjectId, Known, NameHasher>,
+    known: HashMap<ObjectId, RecordedCommit, NameHasher>,
     verdict: Verdict,
     seen: usize,
     /// Git's error code so far: 2 after a checksum error, 1 after any other error.
@@ -264,7 +264,7 @@ impl Check<'_> {
             }
             let known = self.known.get(parent);
             let generation = match known {
-                Some(Known { position: Some(_), parsed }) => {
+                Some(RecordedCommit { position: Some(_), parsed }) => {
                     parsed.as_ref().map_or(0, |parsed| parsed.generation)
                 }
                 _ => INFINITE,

@@ -163,7 +163,7 @@ impl Tuner {
         }
         self.busy = if waits { 0 } else { self.busy + 1 };
         if self.busy >= BUSY_SAMPLES && self.size > self.cores {
-            return self.turn(State::Working, self.cores, now, steps);
+            return self.enter(State::Working, self.cores, now, steps);
         }
         let short = took < self.least || done < self.size * STEPS;
         match self.state {
@@ -190,7 +190,7 @@ impl Tuner {
             State::Settled { next: Direction::Down, .. } => {
                 let best = Sample { size: self.size, rate: rate(done, took) };
                 let smaller = (self.size / RUNG).max(self.cores);
-                self.turn(State::Descending { best }, smaller, now, steps)
+                self.enter(State::Descending { best }, smaller, now, steps)
             }
             State::Descending { best } if rate(done, took) * self.gain < best.rate => {
                 self.settle(best.size, Direction::Up, now, steps)
@@ -245,17 +245,17 @@ impl Tuner {
         }
         // For example 2 -> 8 -> 32 -> 128.
         let next = (self.size * RUNG).min(self.limit);
-        self.turn(State::Climbing { best, windows: 0 }, next, now, steps)
+        self.enter(State::Climbing { best, windows: 0 }, next, now, steps)
     }
 
     fn settle(&mut self, size: usize, next: Direction, now: Instant, steps: usize) -> usize {
         let until = now + self.pause;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         let next = if size > self.cores { next } else { Direction::Up };
-        self.turn(State::Settled { until, next }, size, now, steps)
+        self.enter(State::Settled { until, next }, size, now, steps)
     }
 
-    fn turn(&mut self, state: State, size: usize, now: Instant, steps: usize) -> usize {
+    fn enter(&mut self, state: State, size: usize, now: Instant, steps: usize) -> usize {
         self.state = state;
         self.busy = 0;
         let warming = size != self.size;

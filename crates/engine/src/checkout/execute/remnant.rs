@@ -110,7 +110,7 @@ impl Worker<'_> {
             let target = link_target(blob(&mut self.reader, entry)?);
             let same = found.file_type == FileType::Symlink
                 && dir.read_link(name).is_ok_and(|link| link == target)
-                && is_still(dir, name, &found);
+                && is_unchanged(dir, name, &found);
             return Ok(if same { Found::Complete(found) } else { Found::Nothing });
         }
         if found.file_type != FileType::File || entry.mode.is_gitlink() {
@@ -125,7 +125,7 @@ impl Worker<'_> {
         };
         let relation = self.compare(&file, entry, path, class)?;
         let messages = self.convert.take_messages();
-        let unchanged = sys::stat_of(&file).is_ok_and(|now| now == found) && is_still(dir, name, &found);
+        let unchanged = sys::stat_of(&file).is_ok_and(|now| now == found) && is_unchanged(dir, name, &found);
         match relation {
             _ if !unchanged => {}
             Relation::Same if found.is_executable() == entry.mode.is_executable() => {
@@ -171,7 +171,7 @@ impl Worker<'_> {
 }
 
 /// Returns true if a name still refers to the examined file.
-fn is_still(dir: &sys::Dir, name: &[u8], seen: &Stat) -> bool {
+fn is_unchanged(dir: &sys::Dir, name: &[u8], seen: &Stat) -> bool {
     dir.stat(name).is_ok_and(|now| now.as_ref() == Some(seen))
 }
 
