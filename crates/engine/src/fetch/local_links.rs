@@ -18,7 +18,7 @@ use repo::{
     tag_target,
 };
 
-use super::{Error, connected::Promises};
+use super::{Error, connected::PromisorPacks};
 
 /// The size of a pack, in bytes, above which another pack is started.
 const MUCH: usize = 32 << 20;
@@ -84,8 +84,8 @@ impl Links {
     /// Returns the linked objects that exist locally, but not in a promisor pack.
     fn local(self, objects: &Objects) -> Vec<ObjectId> {
         let links = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut promises = Promises::default();
-        let is_local = |oid: &ObjectId| objects.contains_listed(oid) && !promises.hold(objects, oid);
+        let mut promisor_packs = PromisorPacks::default();
+        let is_local = |oid: &ObjectId| objects.contains_listed(oid) && !promisor_packs.contain(objects, oid);
         links.into_iter().filter(is_local).collect()
     }
 }

@@ -15,14 +15,14 @@ use repo::{Commits, Links, Repository, objects::Objects};
 use super::trees::Job;
 
 /// The result of the walk.
-pub(super) enum Known {
+pub(super) enum WalkResult {
     /// The trees of the new commits. The base of each is the tree of its first parent.
     Commits(Vec<Job>),
     /// This commit is missing.
     Missing(ObjectId),
 }
 
-struct Seen {
+struct CommitState {
     is_known: bool,
     is_queued: bool,
     links: Links,
@@ -30,7 +30,7 @@ struct Seen {
 
 struct Walk<'a> {
     commits: Commits<'a>,
-    seen: HashMap<ObjectId, Seen>,
+    seen: HashMap<ObjectId, CommitState>,
     queue: BinaryHeap<(i64, Reverse<usize>, ObjectId)>,
     /// The number of queued commits that are new so far.
     open: usize,
@@ -43,18 +43,18 @@ pub(super) fn new_commits(
     tips: &[ObjectId],
     known: &HashSet<ObjectId>,
     interrupt: &AtomicBool,
-) -> Result<Known, repo::Error> {
+) -> Result<WalkResult, repo::Error> {
     let commits = repo.commits(objects)?;
     let mut walk = Walk { commits, seen: HashMap::new(), queue: BinaryHeap::new(), open: 0 };
     for tip in tips {
-        if let Err(missing) = walk.paint(*tip, false) {
-            return Ok(Known::Missing(missing));
+        if let Err(missing) = walk.mark(*tip, false) {
+            return Ok(WalkResult::Missing(missing));
         }
     }
     for oid in known {
         // A ref with damaged history is ignored.
         if let Some(commit) = walk.commits.peel(oid, &mut |_| ()) {
-            let _ = walk.paint(commit, true);
+            let _ = walk.mark(commit, true);
         }
     }
     let mut order = Vec::new();
@@ -68,19 +68,19 @@ pub(super) fn new_commits(
             order.push(oid);
         }
         for parent in parents {
-            match walk.paint(parent, is_known) {
-                Err(missing) if !is_known => return Ok(Known::Missing(missing)),
+            match walk.mark(parent, is_known) {
+                Err(missing) if !is_known => return Ok(WalkResult::Missing(missing)),
                 _ => {}
             }
         }
     }
-    Ok(Known::Commits(walk.jobs(&order, !known.is_empty())))
+    Ok(WalkResult::Commits(walk.jobs(&order, !known.is_empty())))
 }
 
 impl Walk<'_> {
     /// Marks a commit and its visited ancestors. The error is the name of a commit that cannot be
     /// read.
-    fn paint(&mut self, oid: ObjectId, is_known: bool) -> Result<(), ObjectId> {
+    fn mark(&mut self, oid: ObjectId, is_known: bool) -> Result<(), ObjectId> {
         let mut pending = vec![oid];
         while let Some(oid) = pending.pop() {
             match self.seen.get_mut(&oid) {
@@ -98,7 +98,7 @@ impl Walk<'_> {
                     let links = if is_known { self.commits.get(&oid) } else { self.commits.read(&oid) };
                     let links = links.ok_or(oid)?;
                     self.queue.push((links.date, Reverse(self.seen.len()), oid));
-                    self.seen.insert(oid, Seen { is_known, is_queued: true, links });
+                    self.seen.insert(oid, CommitState { is_known, is_queued: true, links });
                     self.open += usize::from(!is_known);
                 }
             }

@@ -63,7 +63,7 @@ fn named(kind: Kind) -> u8 {
 }
 
 /// The mark for an object of this kind that arrived.
-fn came(kind: Kind) -> u8 {
+fn received(kind: Kind) -> u8 {
     named(kind) << 4
 }
 
@@ -149,7 +149,7 @@ impl<'a> Links<'a> {
                 taken?;
             }
         }
-        self.mark(oid, came(kind));
+        self.mark(oid, received(kind));
         Some(())
     }
 
@@ -191,7 +191,7 @@ impl Observer for Links<'_> {
 
     fn large(&self, object: &Large) -> Wanted {
         match object.kind {
-            Kind::Blob => self.mark(&object.oid, came(object.kind)),
+            Kind::Blob => self.mark(&object.oid, received(object.kind)),
             // The object is not in memory, so its links are unknown.
             Kind::Commit | Kind::Tree | Kind::Tag => self.fail(),
         }
@@ -209,20 +209,20 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Clone, Copy)]
 struct Seeds(u64, u64);
 
-struct Fold {
+struct SeededHasher {
     seed: u64,
     state: u64,
 }
 
 impl BuildHasher for Seeds {
-    type Hasher = Fold;
+    type Hasher = SeededHasher;
 
-    fn build_hasher(&self) -> Fold {
-        Fold { seed: self.1 | 1, state: self.0 }
+    fn build_hasher(&self) -> SeededHasher {
+        SeededHasher { seed: self.1 | 1, state: self.0 }
     }
 }
 
-impl Hasher for Fold {
+impl Hasher for SeededHasher {
     fn write(&mut self, bytes: &[u8]) {
         let mut chunks = bytes.chunks_exact(8);
         for chunk in chunks.by_ref() {

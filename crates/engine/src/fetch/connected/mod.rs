@@ -26,7 +26,7 @@ use sys::by_path;
 
 pub(crate) use self::links::Links;
 
-use self::history::Known;
+use self::history::WalkResult;
 use crate::crew::Workers;
 
 /// The reason why the check has no result.
@@ -64,8 +64,8 @@ pub fn check(repo: &Repository, tips: &[ObjectId], options: Options<'_>) -> Resu
         return Ok(Connected::Missing(*missing));
     }
     let is_partial = repo.objects().is_partial();
-    let mut promises = Promises::default();
-    if is_partial && tips.iter().all(|tip| promises.hold(&objects, tip)) {
+    let mut promisor_packs = PromisorPacks::default();
+    if is_partial && tips.iter().all(|tip| promisor_packs.contain(&objects, tip)) {
         return Ok(Connected::Complete);
     }
     let known = known(repo, &objects)?;
@@ -82,9 +82,9 @@ pub fn check(repo: &Repository, tips: &[ObjectId], options: Options<'_>) -> Resu
     let found = history::new_commits(repo, &objects, &roots.commits, &known, options.interrupt)?;
     let walk = trees::Walk::new(&objects, is_partial, options.interrupt);
     let missing = match found {
-        Known::Missing(oid) if !is_partial => Some(oid),
-        Known::Missing(_) => None,
-        Known::Commits(mut jobs) => {
+        WalkResult::Missing(oid) if !is_partial => Some(oid),
+        WalkResult::Missing(_) => None,
+        WalkResult::Commits(mut jobs) => {
             jobs.extend(roots.trees.iter().map(|tree| trees::Job { tree: *tree, base: None }));
             walk.run(jobs, options.workers)
         }
@@ -99,21 +99,21 @@ pub fn check(repo: &Repository, tips: &[ObjectId], options: Options<'_>) -> Resu
 /// Caches for each pack whether it is a promisor pack. Objects to which such a pack refers are
 /// promised.
 #[derive(Default)]
-pub(super) struct Promises(HashMap<PathBuf, bool>);
+pub(super) struct PromisorPacks(HashMap<PathBuf, bool>);
 
-impl Promises {
+impl PromisorPacks {
     /// Returns true if the object is in a promisor pack.
-    pub(super) fn hold(&mut self, objects: &Objects, oid: &ObjectId) -> bool {
-        let mut promises = |file: PathBuf| match self.0.get(&file) {
-            Some(promises) => *promises,
+    pub(super) fn contain(&mut self, objects: &Objects, oid: &ObjectId) -> bool {
+        let mut is_promisor = |file: PathBuf| match self.0.get(&file) {
+            Some(known) => *known,
             None => {
                 let mark = file.with_extension("promisor");
-                let promises = file.extension().is_some() && matches!(by_path::stat(&mark), Ok(Some(_)));
-                self.0.insert(file, promises);
-                promises
+                let found = file.extension().is_some() && matches!(by_path::stat(&mark), Ok(Some(_)));
+                self.0.insert(file, found);
+                found
             }
         };
-        objects.files_of(oid).into_iter().any(&mut promises)
+        objects.files_of(oid).into_iter().any(&mut is_promisor)
     }
 }
 
