@@ -18,7 +18,7 @@ pub enum Error {
     /// A layer or a device of the base is missing.
     #[error("cannot mount '{}': '{}' does not exist", .top.display(), .missing.display())]
     Missing { top: PathBuf, missing: PathBuf },
-    #[error("cannot mount '{}': {}{}", .path.display(), sys::reason(.source), told(.messages))]
+    #[error("cannot mount '{}': {}{}", .path.display(), sys::reason(.source), joined(.messages))]
     Mount { path: PathBuf, source: io::Error, messages: Vec<String> },
     #[error("cannot mount '{}': this user may not mount", .path.display())]
     NotAllowed { path: PathBuf },
@@ -185,7 +185,7 @@ fn list(processes: &[Process]) -> String {
     }
 }
 
-fn told(messages: &[String]) -> String {
+fn joined(messages: &[String]) -> String {
     messages.iter().map(|message| format!("; {message}")).collect()
 }
 

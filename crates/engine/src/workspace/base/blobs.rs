@@ -81,7 +81,7 @@ pub(super) struct Blobs {
 }
 
 /// Returns the disk space that a file uses, in bytes.
-pub(super) fn room(path: &Path) -> Result<u64, Error> {
+pub(super) fn disk_usage(path: &Path) -> Result<u64, Error> {
     sys::by_path::room(path).map_err(|source| Error::Io { action: "examine", path: path.to_owned(), source })
 }
 
@@ -246,7 +246,7 @@ impl Blobs {
     /// Frees the `dead` byte ranges of a generation: first removes their records, then punches
     /// holes. Returns the number of bytes freed, or with `for_real` false the number that would be
     /// freed, without changing anything. A file system without support for holes frees nothing.
-    pub(super) fn give_back(
+    pub(super) fn punch_holes(
         bases: &Path,
         generation: u32,
         dead: &[Range<u64>],
@@ -254,7 +254,7 @@ impl Blobs {
     ) -> Result<u64, Error> {
         let path = data_file(bases, generation);
         let failed = |source| Error::Io { action: "write", path: path.clone(), source };
-        let before = room(&path)?;
+        let before = disk_usage(&path)?;
         if !for_real {
             let sum: u64 = dead.iter().map(|range| range.end - range.start).sum();
             return Ok(sum.min(before));
@@ -272,7 +272,7 @@ impl Blobs {
             }
         }
         sys::sync_data(&file).map_err(failed)?;
-        Ok(before.saturating_sub(room(&path)?))
+        Ok(before.saturating_sub(disk_usage(&path)?))
     }
 }
 

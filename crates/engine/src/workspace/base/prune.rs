@@ -156,7 +156,7 @@ impl Bases {
             let path = blobs::data_file(&self.dir, generation);
             match live.remove(&path) {
                 None => {
-                    freed.bytes += blobs::room(&path)?;
+                    freed.bytes += blobs::disk_usage(&path)?;
                     freed.generations.push(generation);
                     if act == Act::Remove {
                         blobs::remove(&self.dir, generation)?;
@@ -164,7 +164,7 @@ impl Bases {
                 }
                 Some(ranges) => {
                     let dead = dead_ranges(ranges, blobs::length(&path)?);
-                    freed.bytes += Blobs::give_back(&self.dir, generation, &dead, act == Act::Remove)?;
+                    freed.bytes += Blobs::punch_holes(&self.dir, generation, &dead, act == Act::Remove)?;
                 }
             }
         }

@@ -216,7 +216,7 @@ fn is_there(path: &Path) -> Result<bool, Error> {
 
 /// Creates the parent directories of a path in the new upper layer, with the permissions that they
 /// have in the worktree.
-pub(super) fn make_way(view: &sys::Dir, root: &Path, path: &BStr) -> Result<(), Error> {
+pub(super) fn create_parents(view: &sys::Dir, root: &Path, path: &BStr) -> Result<(), Error> {
     match parent(path) {
         Some(dir) => make_directory(view, root, dir),
         None => Ok(()),
@@ -229,7 +229,7 @@ pub(super) fn make_directory(view: &sys::Dir, root: &Path, dir: &BStr) -> Result
     if is_there(&at)? {
         return Ok(());
     }
-    make_way(view, root, dir)?;
+    create_parents(view, root, dir)?;
     by_path::create_dir(&at).map_err(|source| Error::io("create", &at, source))?;
     let found = view.stat(dir).map_err(|source| Error::io("look at", &at, source))?;
     match found.filter(|stat| stat.file_type == sys::FileType::Directory) {

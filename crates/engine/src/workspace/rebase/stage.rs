@@ -10,7 +10,7 @@ use sys::{Dir, FileType, by_path};
 
 use super::{
     Error, Layout,
-    journal::{self, Head, Journal, make_directory, make_way},
+    journal::{self, Head, Journal, create_parents, make_directory},
     walk::{Below, Node, Upper, XattrNamespace, join, place},
 };
 use crate::workspace::{
@@ -36,7 +36,7 @@ impl View {
     /// Reads the upper layer of a mounted workspace. `worktree` is the root of the mount.
     pub fn read(workspace: &Workspace, worktree: &Dir, namespace: XattrNamespace) -> Result<View, Error> {
         let mut upper = Upper::read(&workspace.upper(), namespace)?;
-        if upper.newest().is_some_and(is_now) {
+        if upper.newest().is_some_and(is_recent) {
             std::thread::sleep(TICK);
             upper = Upper::read(&workspace.upper(), namespace)?;
         }
@@ -61,7 +61,7 @@ fn worktree_path(workspace: &Workspace, path: &BStr) -> PathBuf {
     place(&workspace.record.dir, path)
 }
 
-fn is_now(time: (i64, u32)) -> bool {
+fn is_recent(time: (i64, u32)) -> bool {
     let time = std::time::Duration::new(u64::try_from(time.0).unwrap_or(0), time.1);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.is_ok_and(|now| time + TICK > now)
@@ -144,18 +144,18 @@ fn write_upper(workspace: &Workspace, worktree: &Dir, layout: &Layout) -> Result
         by_path::set_mode(&new, stat.mode & 0o7777).map_err(|source| Error::io("change", &new, source))?;
     }
     for path in &layout.moves {
-        make_way(worktree, &new, path.as_bstr())?;
+        create_parents(worktree, &new, path.as_bstr())?;
     }
     for path in &layout.directories {
         make_directory(worktree, &new, path.as_bstr())?;
     }
     for path in &layout.copies {
-        make_way(worktree, &new, path.as_bstr())?;
+        create_parents(worktree, &new, path.as_bstr())?;
         let to = place(&new, path.as_bstr());
         copy(worktree, path.as_bstr(), &to).map_err(|source| Error::io("copy a file to", &to, source))?;
     }
     for path in &layout.whiteouts {
-        make_way(worktree, &new, path.as_bstr())?;
+        create_parents(worktree, &new, path.as_bstr())?;
         let at = place(&new, path.as_bstr());
         by_path::create_whiteout(&at).map_err(|source| Error::io("create", &at, source))?;
     }

@@ -24,16 +24,16 @@ use super::{
 
 /// The reason why the changed paths cannot be listed.
 #[derive(Debug)]
-pub(super) enum Unsure {
+pub(super) enum Unreportable {
     /// Git rejects the name of a directory, so nothing in it can be reported.
     Name,
     /// A directory of the worktree could not be read.
     Unreadable,
 }
 
-impl From<io::Error> for Unsure {
-    fn from(_: io::Error) -> Unsure {
-        Unsure::Unreadable
+impl From<io::Error> for Unreportable {
+    fn from(_: io::Error) -> Unreportable {
+        Unreportable::Unreadable
     }
 }
 
@@ -42,7 +42,7 @@ impl From<io::Error> for Unsure {
 const PROBE: &str = ".sapwood-probe";
 
 /// Returns the paths to report. `worktree` is the mounted workspace.
-pub(super) fn changed(before: &List, now: &List, worktree: &Dir) -> Result<Vec<BString>, Unsure> {
+pub(super) fn changed(before: &List, now: &List, worktree: &Dir) -> Result<Vec<BString>, Unreportable> {
     let mut report = Report { paths: BTreeSet::new(), worktree };
     let (mut one, mut two) = (before.lines.iter().peekable(), now.lines.iter().peekable());
     loop {
@@ -59,7 +59,7 @@ pub(super) fn changed(before: &List, now: &List, worktree: &Dir) -> Result<Vec<B
 }
 
 /// Returns a path to report in each directory of the worktree.
-pub(super) fn all_directories(worktree: &Dir) -> Result<Vec<BString>, Unsure> {
+pub(super) fn all_directories(worktree: &Dir) -> Result<Vec<BString>, Unreportable> {
     let mut report = Report { paths: BTreeSet::new(), worktree };
     report.directories_below(b"".into())?;
     Ok(report.paths.into_iter().collect())
@@ -67,7 +67,7 @@ pub(super) fn all_directories(worktree: &Dir) -> Result<Vec<BString>, Unsure> {
 
 /// The source of the entry at a path.
 #[derive(PartialEq, Eq)]
-enum Shows {
+enum EntrySource {
     /// The base, with the changes that are listed below the path.
     Base,
     /// Only the upper layer.
@@ -76,11 +76,11 @@ enum Shows {
     Other,
 }
 
-fn shows(line: Option<&Line>) -> Shows {
+fn source_of(line: Option<&Line>) -> EntrySource {
     match line.map(|line| &line.kind) {
-        None | Some(Kind::Directory(Below::Same)) => Shows::Base,
-        Some(Kind::Directory(Below::Redirected(_) | Below::Unseen)) => Shows::Other,
-        Some(_) => Shows::Upper,
+        None | Some(Kind::Directory(Below::Same)) => EntrySource::Base,
+        Some(Kind::Directory(Below::Redirected(_) | Below::Unseen)) => EntrySource::Other,
+        Some(_) => EntrySource::Upper,
     }
 }
 
@@ -90,7 +90,7 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    fn compare(&mut self, old: Option<&Line>, new: Option<&Line>) -> Result<(), Unsure> {
+    fn compare(&mut self, old: Option<&Line>, new: Option<&Line>) -> Result<(), Unreportable> {
         let Some(line) = new.or(old) else { return Ok(()) };
         for directory in [old, new].into_iter().flatten().filter(|line| is_listed(line)) {
             verify(directory.path.as_ref())?;
@@ -109,7 +109,8 @@ impl Report<'_> {
             (None, Some(new)) => !is_listed(new) || new.mode & USABLE == USABLE,
             _ => true,
         };
-        let is_base = shows(old) == Shows::Base && shows(new) == Shows::Base && has_same_mode;
+        let is_base =
+            source_of(old) == EntrySource::Base && source_of(new) == EntrySource::Base && has_same_mode;
         match is_base {
             // The directory may be missing in the base. Then its parent's list of untracked files
             // changes.
@@ -153,7 +154,7 @@ impl Report<'_> {
     }
 
     /// Reports each directory of the worktree from `path` on, for its untracked files.
-    fn directories_below(&mut self, path: &BStr) -> Result<(), Unsure> {
+    fn directories_below(&mut self, path: &BStr) -> Result<(), Unreportable> {
         let mut listing = Listing::default();
         let mut left = vec![path.to_owned()];
         while let Some(path) = left.pop() {
@@ -194,8 +195,8 @@ fn is_listed(line: &Line) -> bool {
 }
 
 /// Returns an error if Git rejects a path in a response.
-fn verify(path: &BStr) -> Result<(), Unsure> {
-    path::verify(path, Mode::FILE, Protect { hfs: true, ntfs: true }).map_err(|_| Unsure::Name)
+fn verify(path: &BStr) -> Result<(), Unreportable> {
+    path::verify(path, Mode::FILE, Protect { hfs: true, ntfs: true }).map_err(|_| Unreportable::Name)
 }
 
 fn parent(path: &BStr) -> &BStr {

@@ -159,7 +159,7 @@ pub fn respond(
     if let (Ok(paths), Listed::No) = (&mut changes, previous.listed) {
         match compare::all_directories(worktree) {
             Ok(directories) => paths.extend(directories),
-            Err(unsure) => changes = Err(unsure),
+            Err(error) => changes = Err(error),
         }
     }
     Ok(match changes {

@@ -45,11 +45,11 @@ pub fn scan(layer: &Layer, prune: &mut dyn Prune) -> Result<List, Error> {
         |path: &BStr, source| Error::Unreadable { path: layer.upper.join(sys::os_str(path)), source };
     let root = Dir::open(&layer.upper).map_err(|source| failed(b"".into(), source))?;
     let device = root.stat_self().map_err(|source| failed(b"".into(), source))?.dev;
-    let marks = Marks::of(layer.form);
+    let xattrs = OverlayXattrs::of(layer.form);
     let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut scan =
-        Scan { layer, prune, device, marks, begun, listing: Listing::default(), lines: Vec::new() };
-    let mut left = vec![(BString::default(), Shown::Base)];
+        Scan { layer, prune, device, xattrs, begun, listing: Listing::default(), lines: Vec::new() };
+    let mut left = vec![(BString::default(), VisibleLower::Base)];
     while let Some((path, shown)) = left.pop() {
         scan.directory(&root, &path, shown, &mut left)?;
     }
@@ -60,41 +60,41 @@ pub fn scan(layer: &Layer, prune: &mut dyn Prune) -> Result<List, Error> {
 }
 
 /// The attributes by which an overlay marks its entries.
-struct Marks {
+struct OverlayXattrs {
     opaque: &'static [&'static std::ffi::CStr],
     redirect: Option<&'static std::ffi::CStr>,
     whiteout: Option<&'static std::ffi::CStr>,
     /// The visibility of the attributes of privileged mounts to this process.
-    seen: Seen,
+    visibility: XattrVisibility,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum XattrVisibility {
     All,
     None,
 }
 
-impl Marks {
-    fn of(form: Form) -> Marks {
-        let all = Seen::All;
+impl OverlayXattrs {
+    fn of(form: Form) -> OverlayXattrs {
+        let all = XattrVisibility::All;
         match form {
-            Form::Trusted => Marks {
+            Form::Trusted => OverlayXattrs {
                 opaque: &[c"trusted.overlay.opaque"],
                 redirect: Some(c"trusted.overlay.redirect"),
                 whiteout: Some(c"trusted.overlay.whiteout"),
-                seen: if xattr::sees_trusted() { all } else { Seen::None },
+                visibility: if xattr::sees_trusted() { all } else { XattrVisibility::None },
             },
-            Form::User => Marks {
+            Form::User => OverlayXattrs {
                 opaque: &[c"user.overlay.opaque"],
                 redirect: Some(c"user.overlay.redirect"),
                 whiteout: Some(c"user.overlay.whiteout"),
-                seen: all,
+                visibility: all,
             },
-            Form::Fuse => Marks {
+            Form::Fuse => OverlayXattrs {
                 opaque: &[c"user.fuseoverlayfs.opaque", c"user.overlay.opaque", c"trusted.overlay.opaque"],
                 redirect: None,
                 whiteout: None,
-                seen: if xattr::sees_trusted() { all } else { Seen::None },
+                visibility: if xattr::sees_trusted() { all } else { XattrVisibility::None },
             },
         }
     }
@@ -102,7 +102,7 @@ impl Marks {
 
 /// The lower entries that may be visible in a directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum VisibleLower {
     Base,
     Nothing,
 }
@@ -111,7 +111,7 @@ struct Scan<'a> {
     layer: &'a Layer,
     prune: &'a mut dyn Prune,
     device: u64,
-    marks: Marks,
+    xattrs: OverlayXattrs,
     begun: Duration,
     listing: Listing,
     lines: Vec<Line>,
@@ -128,8 +128,8 @@ impl Scan<'_> {
         &mut self,
         root: &Dir,
         path: &BString,
-        mut shown: Shown,
-        left: &mut Vec<(BString, Shown)>,
+        mut shown: VisibleLower,
+        left: &mut Vec<(BString, VisibleLower)>,
     ) -> Result<(), Error> {
         let mut names: Vec<(BString, FileType)> = Vec::new();
         let visit = |entry: sys::Entry<'_>| {
@@ -164,7 +164,7 @@ impl Scan<'_> {
                 self.push(path.clone(), Kind::Ignored, &stat);
                 return Ok(());
             }
-            shown = if below == Below::Nothing { Shown::Nothing } else { Shown::Base };
+            shown = if below == Below::Nothing { VisibleLower::Nothing } else { VisibleLower::Base };
             self.push(path.clone(), Kind::Directory(below), &stat);
         }
         for (name, file_type) in names {
@@ -192,12 +192,12 @@ impl Scan<'_> {
         &self,
         path: &BString,
         dir: &Dir,
-        shown: Shown,
+        shown: VisibleLower,
         names: &[(BString, FileType)],
         has_other_whiteouts: &mut bool,
     ) -> Result<Below, Error> {
         let read = |name| xattr::get_of(dir, name).map_err(|source| self.failed(path.as_ref(), source));
-        if let Some(redirect) = self.marks.redirect
+        if let Some(redirect) = self.xattrs.redirect
             && let Some(target) = read(redirect)?
         {
             return Ok(Below::Redirected(target.into()));
@@ -205,18 +205,18 @@ impl Scan<'_> {
         let is_marked_by_file = self.layer.form == Form::Fuse
             && names.iter().any(|(name, _)| name == ".wh..wh..opq" || name == ".wh..opq");
         let mut is_opaque = is_marked_by_file;
-        for name in self.marks.opaque {
+        for name in self.xattrs.opaque {
             match read(name)?.as_deref() {
                 Some(b"y") => is_opaque = true,
                 Some(b"x") => *has_other_whiteouts = true,
                 _ => {}
             }
         }
-        Ok(match (is_opaque || shown == Shown::Nothing, self.marks.seen) {
-            (true, Seen::All) => Below::Nothing,
-            (true, Seen::None) if is_opaque => Below::Nothing,
-            (_, Seen::None) => Below::Unseen,
-            (false, Seen::All) => Below::Same,
+        Ok(match (is_opaque || shown == VisibleLower::Nothing, self.xattrs.visibility) {
+            (true, XattrVisibility::All) => Below::Nothing,
+            (true, XattrVisibility::None) if is_opaque => Below::Nothing,
+            (_, XattrVisibility::None) => Below::Unseen,
+            (false, XattrVisibility::All) => Below::Same,
         })
     }
 
@@ -226,8 +226,8 @@ impl Scan<'_> {
         mut path: BString,
         name: &BStr,
         file_type: FileType,
-        (shown, has_other_whiteouts): (Shown, bool),
-        left: &mut Vec<(BString, Shown)>,
+        (shown, has_other_whiteouts): (VisibleLower, bool),
+        left: &mut Vec<(BString, VisibleLower)>,
     ) -> Result<(), Error> {
         if self.layer.form == Form::Fuse
             && let Some(hidden) = name.strip_prefix(b".wh.")
@@ -282,7 +282,7 @@ impl Scan<'_> {
     /// Returns true if a file is a whiteout in the form that unprivileged tools write: an empty
     /// file with an attribute.
     fn is_whiteout_file(&self, dir: &Dir, path: &BString, name: &BStr) -> Result<bool, Error> {
-        let Some(mark) = self.marks.whiteout else { return Ok(false) };
+        let Some(mark) = self.xattrs.whiteout else { return Ok(false) };
         let found = xattr::get_in(dir, name, mark).map_err(|source| self.failed(path.as_ref(), source))?;
         Ok(found.is_some())
     }
