@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use testkit::{Repo, Run, Sandbox};
+use testkit::{Repo, Run, Sandbox, disk::NoMountsBelow};
 
 use crate::{
     SAPWOOD,
@@ -130,6 +130,8 @@ pub(super) struct Pair<'a> {
     /// An ordinary worktree.
     pub(super) plain: Side<'a>,
     pub(super) tested: Side<'a>,
+    // Dropped before the directory: it unmounts.
+    _mounts: NoMountsBelow,
     _bases: tempfile::TempDir,
 }
 
@@ -213,7 +215,8 @@ impl<'a> Pair<'a> {
             }
             Side { repo: sandbox.repo(&format!("{name}/w")), kind }
         });
-        Pair { kind, tool, shim: Shim::new(), plain, tested, _bases: bases }
+        let mounts = NoMountsBelow::new(bases.path());
+        Pair { kind, tool, shim: Shim::new(), plain, tested, _mounts: mounts, _bases: bases }
     }
 
     /// Runs a command in both worktrees. Both succeed, or both fail. Returns true for success.
