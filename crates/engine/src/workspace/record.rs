@@ -132,6 +132,12 @@ impl Workspace {
         self.place().join("work")
     }
 
+    /// Lets this user empty [`Workspace::work`]. The kernel creates a directory without permissions
+    /// there, which other users than root could not empty.
+    pub fn unseal_work(&self) {
+        let _ = by_path::set_mode(&self.work().join("work"), 0o700);
+    }
+
     fn place(&self) -> &Path {
         self.record.place.as_deref().unwrap_or(&self.state)
     }

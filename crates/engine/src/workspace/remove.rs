@@ -47,9 +47,7 @@ pub fn remove(
     let mark = workspace.removal();
     let marked = by_path::append(&mark, true, 0o666);
     marked.map_err(|source| Error::Io { path: mark.clone(), source })?;
-    // The kernel creates this directory without permissions, so other users than root could not
-    // empty it.
-    let _ = by_path::set_mode(&workspace.work().join("work"), 0o700);
+    workspace.unseal_work();
     if let Some(place) = &record.place {
         discard(trash, place)?;
     }

@@ -361,6 +361,7 @@ impl NewWorkspace<'_> {
     pub(crate) fn undo(&self, _admin: &Admin) {
         let Some(workspace) = self.workspace.get() else { return };
         let _ = mounts::unmount(workspace);
+        workspace.unseal_work();
         if let Some(place) = &workspace.record.place {
             let _ = by_path::remove_dir_all(place);
         }

@@ -1,11 +1,18 @@
 //! Failures around a workspace: the error names the cause and the remedy, no status is wrong, and
 //! no byte is lost.
 
-use std::{fs, process::Stdio};
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
-use testkit::Disk;
+use testkit::{
+    Disk,
+    disk::{ORDINARY, as_ordinary_user, give_to_ordinary_user, ordinary_user_reaches},
+};
 
-use super::create::Place;
+use super::create::{Place, leftovers};
 use crate::SAPWOOD;
 
 const BACKENDS: [&str; 2] = ["overlay", "image"];
@@ -216,4 +223,34 @@ fn git_worktree_move_moves_a_workspace() {
         place.done(&["remove", "--force", "one"]);
         assert!(!to.exists(), "{backend}");
     }
+}
+
+/// overlayfs needs CAP_DAC_OVERRIDE for its own directory. Without it the mount fails, and nothing
+/// is left.
+#[test]
+fn a_user_who_may_mount_but_not_override_permissions_leaves_nothing() {
+    let place = Place::new();
+    let sapwood = place.sandbox.path().join("bin/sapwood");
+    fs::create_dir_all(sapwood.parent().expect("it has one")).expect("a new directory");
+    fs::copy(SAPWOOD, &sapwood).expect("a copy");
+    fs::create_dir_all(place.sandbox.path().join("home")).expect("a directory");
+    if !as_ordinary_user(&mut Command::new("true")).status().is_ok_and(|status| status.success()) {
+        println!("skipped: only root can become another user");
+        return;
+    }
+    for dir in [place.sandbox.path(), place.bases().to_owned()] {
+        give_to_ordinary_user(&dir);
+    }
+    if ![place.bases(), &sapwood].into_iter().all(ordinary_user_reaches) {
+        println!("skipped: an ordinary user cannot reach the directories of tests");
+        return;
+    }
+    let mut command = place.repo().command("setpriv".as_ref());
+    command.args([format!("--reuid={ORDINARY}"), format!("--regid={ORDINARY}"), "--clear-groups".to_owned()]);
+    command.args(["--inh-caps=+sys_admin", "--ambient-caps=+sys_admin", "--"]).arg(&sapwood);
+    command.args(["workspace", "create", "-q", "one", "--detach", "--backend", "image"]);
+    let output = command.output().expect("setpriv runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(128), "{said}");
+    assert_eq!(leftovers(&place), Vec::<PathBuf>::new(), "{said}");
 }
