@@ -4,6 +4,7 @@
 //! - [`pull`]: they come from there into a repository and a base directory;
 //! - [`records`]: branches, and the nearest commit that has a base;
 //! - [`lease`], [`prune`]: keeping bases and removing them;
+//! - [`pulled`]: the packs and commits that came to a repository;
 //! - `stock`: manifests and tables, read, checked, and kept in the base directory;
 //! - `scratch`: files on their way.
 //!
@@ -17,6 +18,7 @@ mod error;
 pub mod lease;
 pub mod prune;
 pub mod pull;
+pub mod pulled;
 pub mod push;
 pub mod records;
 mod scratch;

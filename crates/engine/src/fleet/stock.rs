@@ -2,6 +2,7 @@
 //! directory (`tables/`), named by their digests.
 
 use std::{
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, SystemTime},
@@ -178,9 +179,17 @@ pub(super) fn keep(context: &Context<'_>, scratch: &Scratch, bytes: &[u8]) -> Re
 
 /// Removes kept files that nobody has read for a long time.
 pub(super) fn forget_unused(context: &Context<'_>) {
-    let dir = dir(context);
+    remove_unused(&dir(context), &|_| false);
+}
+
+/// Removes the files of a directory that were not used for a long time, except for those that are
+/// needed.
+pub(super) fn remove_unused(dir: &Path, is_needed: &dyn Fn(&OsStr) -> bool) {
     let now = SystemTime::now();
-    for (name, _) in by_path::list(&dir).unwrap_or_default() {
+    for (name, _) in by_path::list(dir).unwrap_or_default() {
+        if is_needed(&name) {
+            continue;
+        }
         let path = dir.join(name);
         let Ok(Some(stat)) = by_path::stat(&path) else { continue };
         let age = super::seconds(now).saturating_sub(u64::try_from(stat.mtime.0).unwrap_or(0));

@@ -11,6 +11,7 @@ use std::{
 
 use bstr::{BString, ByteSlice as _};
 use engine::{
+    fleet::pulled,
     trash::Trash,
     workspace::{backend::Busy, record::Workspace, remove as files},
     worktree::admin::Found,
@@ -117,7 +118,8 @@ fn remove_files(
     Ok(())
 }
 
-/// Returns an error if a removal would lose changes, or commits that no ref reaches.
+/// Returns an error if a removal would lose changes, or commits that no ref reaches and no base
+/// brought.
 fn refuse_unsaved(
     worktree_context: &WorktreeContext<'_>,
     workspace: &Workspace,
@@ -139,8 +141,9 @@ fn refuse_unreachable(repo: &Repository, workspace: &Workspace, oid: ObjectId) -
     if refs.iter().any(|(_, tip)| *tip == oid) {
         return Ok(());
     }
-    let commits = refs.iter().filter_map(|(_, tip)| repo.peel_to_commit(*tip).ok().flatten());
-    let commits: Vec<ObjectId> = commits.collect();
+    let mut commits = pulled::commits(repo.common_dir(), repo.hash());
+    commits.retain(|commit| repo.objects().contains(commit));
+    commits.extend(refs.iter().filter_map(|(_, tip)| repo.peel_to_commit(*tip).ok().flatten()));
     if !repo.reachable_tips(&commits, &HashSet::from([oid]))?.is_empty() {
         return Ok(());
     }

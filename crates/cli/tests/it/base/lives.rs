@@ -1,6 +1,9 @@
 //! The life of a base on a directory: pushed, listed, pulled, leased and pruned.
 
+use std::fs;
+
 use super::{Fleet, base, base_done};
+use crate::SAPWOOD;
 
 #[test]
 fn a_pulled_base_is_a_workspace_at_once() {
@@ -30,8 +33,8 @@ fn a_complete_repository_stays_complete() {
     let written = pull(&host).expect("a number");
     assert!(written > 50, "{written}");
     assert_eq!(pull(&host), Some(0));
-    std::fs::remove_dir_all(fleet.dir()).expect("removed");
-    std::fs::remove_dir_all(fleet.bases("host")).expect("removed");
+    fs::remove_dir_all(fleet.dir()).expect("removed");
+    fs::remove_dir_all(fleet.bases("host")).expect("removed");
     host.git(&["update-ref", "refs/heads/main", &commit]);
     host.git(&["fsck", "--full", "--strict"]);
     host.git(&["gc", "-q", "--prune=now"]);
@@ -41,14 +44,19 @@ fn a_complete_repository_stays_complete() {
     assert_eq!(host.git(&["rev-list", "--count", "HEAD"]).stdout, "1\n");
 }
 
+/// Makes a host a partial clone of the origin.
+fn promises(fleet: &Fleet, host: &testkit::Repo<'_>) {
+    host.git(&["remote", "add", "origin", fleet.origin().path.to_str().expect("plain")]);
+    host.git(&["config", "remote.origin.promisor", "true"]);
+    host.git(&["config", "remote.origin.partialclonefilter", "blob:none"]);
+}
+
 #[test]
 fn a_partial_clone_needs_no_blobs() {
     let fleet = Fleet::new();
     fleet.push();
     let (host, commit) = (fleet.host("host"), fleet.commit("HEAD"));
-    host.git(&["remote", "add", "origin", fleet.origin().path.to_str().expect("plain")]);
-    host.git(&["config", "remote.origin.promisor", "true"]);
-    host.git(&["config", "remote.origin.partialclonefilter", "blob:none"]);
+    promises(&fleet, &host);
     let report = base_done(&host, &["pull", "--json", &fleet.remote(), &commit]);
     let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
     assert_eq!(report["blobs"], 0, "{report}");
@@ -160,6 +168,79 @@ fn a_shared_directory_is_used_where_it_lies() {
     assert!(pull(&copying, &["--copy"])["contents"].as_u64().is_some_and(|contents| contents > 50));
     assert!(contents("copying") > 3 << 20 && !fleet.bases("copying").join("alternates").exists());
     // The copy needs the directory no more.
-    std::fs::rename(fleet.dir(), fleet.dir().with_file_name("away")).expect("renamed");
+    fs::rename(fleet.dir(), fleet.dir().with_file_name("away")).expect("renamed");
     fleet.works_at(&copying, &commit);
+}
+
+/// A table is kept here, named by its digest. Other bytes under its name are replaced.
+#[test]
+fn a_damaged_copy_of_a_table_is_fetched_again() {
+    let fleet = Fleet::new();
+    fleet.push();
+    let (host, commit) = (fleet.host("host"), fleet.commit("HEAD"));
+    // A repository that is complete has the contents as objects, and reads no table again.
+    promises(&fleet, &host);
+    base_done(&host, &["pull", "-q", &fleet.remote(), &commit]);
+    let tables = super::files_below(&fleet.bases("host").join("tables"));
+    assert_eq!(tables.len(), 1);
+    let sound = fs::read(&tables[0]).expect("a table");
+    let mut flipped = sound.clone();
+    flipped[sound.len() / 2] ^= 1;
+    for damaged in [Some(&flipped[..]), Some(&sound[..100]), Some(b""), None] {
+        fs::remove_file(&tables[0]).expect("the table");
+        if let Some(bytes) = damaged {
+            fs::write(&tables[0], bytes).expect("written");
+        }
+        let pruned = host.run(SAPWOOD.as_ref(), &["workspace", "base", "prune"]);
+        assert_eq!(pruned.code, 0, "{}", pruned.stderr);
+        base_done(&host, &["pull", "-q", &fleet.remote(), &commit]);
+        assert_eq!(fs::read(&tables[0]).expect("a table"), sound);
+        fleet.works_at(&host, &commit);
+    }
+}
+
+/// A commit that came with a base is no work that a removed workspace loses. One made here is.
+#[test]
+fn a_workspace_at_a_pulled_commit_has_nothing_to_lose() {
+    let fleet = Fleet::new();
+    fleet.push();
+    let (origin, host, commit) = (fleet.origin(), fleet.host("host"), fleet.commit("HEAD"));
+    let sapwood = |repo: &testkit::Repo<'_>, args: &[&str]| {
+        let run = repo.run(SAPWOOD.as_ref(), &[&["workspace"], args].concat());
+        (run.code, run.stderr.to_string())
+    };
+    let done = |repo: &testkit::Repo<'_>, args: &[&str]| assert_eq!(sapwood(repo, args), (0, String::new()));
+    let refused = |repo: &testkit::Repo<'_>, name: &str| {
+        let (code, said) = sapwood(repo, &["remove", name]);
+        assert!(code == 128 && said.contains("which no branch or tag contains"), "{said}");
+        done(repo, &["remove", "-f", name]);
+    };
+    base_done(&host, &["pull", "-q", &fleet.remote(), &commit]);
+    done(&host, &["create", "-q", "-d", "one", &commit]);
+    done(&host, &["remove", "one"]);
+    done(&host, &["create", "-q", "-d", "one", &commit]);
+    let git = ["git", "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"];
+    done(&host, &[&["exec", "one", "--"], &git[..]].concat());
+    refused(&host, "one");
+    // Old notes go, but for those that a workspace needs.
+    done(&host, &["create", "-q", "-d", "kept", &commit]);
+    let notes = || super::files_below(&host.join(".git/sapwood/pulled")).len();
+    assert_eq!(notes(), 2);
+    for note in super::files_below(&host.join(".git/sapwood/pulled")) {
+        let file = fs::File::options().write(true).open(note).expect("a note");
+        file.set_modified(std::time::UNIX_EPOCH).expect("set");
+    }
+    base_done(&host, &["pull", "-q", &fleet.remote(), &commit]);
+    assert_eq!(notes(), 1);
+    done(&host, &["remove", "kept"]);
+    // A commit of this repository stays its user's, also after a push and a pull of its base.
+    origin.git(&["checkout", "-q", "--detach"]);
+    origin.write("file", "mine\n");
+    origin.commit("mine");
+    let mine = fleet.commit("HEAD");
+    base_done(&origin, &["push", "-q", "--no-mount", &fleet.remote()]);
+    origin.git(&["checkout", "-q", "main"]);
+    base_done(&origin, &["pull", "-q", &fleet.remote(), &mine]);
+    done(&origin, &["create", "-q", "-d", "mine", &mine]);
+    refused(&origin, "mine");
 }

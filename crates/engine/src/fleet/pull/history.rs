@@ -6,7 +6,6 @@
 
 use std::{
     io::{Seek as _, SeekFrom},
-    path::PathBuf,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -24,7 +23,7 @@ use repo::{
 use sys::by_path;
 
 use super::{
-    super::{Context, Error, Phase, records::address, stock::Stock},
+    super::{Context, Error, Phase, pulled, records::address, stock::Stock},
     Options, Report,
 };
 use crate::{
@@ -47,13 +46,12 @@ pub(super) fn bring(
     let repo = stock.context.repo;
     let mut index = whole(stock, manifest)?;
     if index.is_none() {
-        let marks = marks(stock.context);
-        let is_marked = |file: &DataFile| {
-            let mark = marks.join(file.digest.to_string());
-            matches!(by_path::stat(&mark), Ok(Some(_)))
-        };
-        let files: Vec<DataFile> = manifest.packs.iter().map(|pack| pack.file).collect();
-        let (old, new): (Vec<DataFile>, Vec<DataFile>) = files.into_iter().partition(is_marked);
+        if !repo.stored_objects().contains(&manifest.commit) {
+            pulled::note_commit(stock.context, &manifest.commit)?;
+        }
+        let files = manifest.packs.iter().map(|pack| pack.file);
+        let (old, new): (Vec<DataFile>, Vec<DataFile>) =
+            files.partition(|file| pulled::has_pack(stock.context, &file.digest));
         for files in [new, old] {
             take(stock, &files, report)?;
             index = whole(stock, manifest)?;
@@ -117,11 +115,6 @@ fn links(objects: &Objects, oid: &ObjectId) -> Result<Option<Links>, Error> {
     links.map(Some).ok_or(Error::Kind { oid: *oid, expected: "commit" })
 }
 
-/// The directory that names the packs which came, by digest.
-fn marks(context: &Context<'_>) -> PathBuf {
-    context.repo.common_dir().join("sapwood").join("pulled")
-}
-
 /// Fetches packs and adds them to the repository, in order.
 fn take(stock: &Stock<'_>, files: &[DataFile], report: &mut Report) -> Result<(), Error> {
     let context = stock.context;
@@ -136,7 +129,7 @@ fn take(stock: &Stock<'_>, files: &[DataFile], report: &mut Report) -> Result<()
         let mut pack = by_path::open(&came.path).map_err(failed)?;
         pack.seek(SeekFrom::Start(0)).map_err(failed)?;
         install(stock, &mut pack, &file.digest)?;
-        mark(context, &file.digest);
+        pulled::note_pack(context, &file.digest);
         report.packs += 1;
     }
     Ok(())
@@ -177,13 +170,6 @@ fn install(stock: &Stock<'_>, pack: &mut sys::File, digest: &Digest) -> Result<(
             Err(Error::Pack { remote, path, source: Box::new(source) })
         }
     }
-}
-
-/// Remembers a pack. Without the mark it is fetched once more.
-fn mark(context: &Context<'_>, digest: &Digest) {
-    let dir = marks(context);
-    let _ = context.locks.shared.create_dir_all(&dir);
-    let _ = by_path::append(&dir.join(digest.to_string()), true, 0o666);
 }
 
 /// Cuts the history where the base does, unless what lies beyond is here. Without a promisor remote

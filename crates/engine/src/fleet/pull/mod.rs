@@ -19,7 +19,7 @@ use format::{
     fleet::{Lease, Manifest},
 };
 
-use super::{Context, Error, lease, records, records::address, scratch::Scratch, stock};
+use super::{Context, Error, lease, pulled, records, records::address, scratch::Scratch, stock};
 use crate::{sparse::Patterns, workspace::base::Importer};
 
 /// Judges the signature of a manifest: its signed bytes, and the signature if there is one.
@@ -104,5 +104,6 @@ pub fn pull<'b>(context: &Context<'b>, commit: ObjectId, options: &Options<'_>) 
     }
     (report.requests, report.bytes) = stock.requests.get();
     stock::forget_unused(context);
+    pulled::forget_unused(context);
     Ok(Pulled { manifest, lease, importer, report })
 }
