@@ -221,6 +221,21 @@ impl Backend for Directory {
     }
 }
 
+/// See [`crate::Remote::create`].
+pub(crate) fn create(root: &Path) -> Result<(), Error> {
+    if by_path::stat_followed(root).map_err(failed("stat", root))?.is_some() {
+        return Ok(());
+    }
+    let above = root.parent().unwrap_or(root);
+    if list(above)?.is_empty() {
+        return Err(Error::NoPlace { path: root.to_owned(), above: above.to_owned() });
+    }
+    match by_path::create_dir(root) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("create", root)(error)),
+        _ => by_path::sync_dir(above).map_err(failed("sync", above)),
+    }
+}
+
 /// A file in `tmp/`. It is removed unless it is published.
 struct Temporary {
     file: File,

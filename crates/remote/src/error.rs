@@ -27,6 +27,12 @@ pub enum Error {
     /// `address` is that of the file.
     #[error("{address} does not exist")]
     Missing { address: String },
+    #[error(
+        "'{}' does not exist, and '{}' is missing or empty: perhaps its disk is not mounted; if it is \
+         right, create '{}'",
+        .path.display(), .above.display(), .path.display()
+    )]
+    NoPlace { path: PathBuf, above: PathBuf },
     /// The remote knows the caller and says no, or does not know the caller.
     #[error("{address}: access denied: {reason}")]
     Denied { address: String, reason: String },

@@ -114,6 +114,16 @@ impl Remote {
         Ok(Remote { address, backend })
     }
 
+    /// Creates the directory of a remote that is one, if it is missing and the directory above holds
+    /// something. Where a disk is not mounted, the mount point is empty: bases that were written
+    /// there would fill another disk, and vanish below the mount. Other remotes need nothing.
+    pub fn create(address: &Address) -> Result<(), Error> {
+        match address {
+            Address::Directory(path) => directory::create(path),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the address.
     pub fn address(&self) -> &Address {
         &self.address

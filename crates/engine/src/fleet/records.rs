@@ -108,6 +108,14 @@ pub fn nearest(remote: &Remote, name: &BStr, tip: Option<&ObjectId>) -> Result<O
     Ok(None)
 }
 
+/// Removes the record of a branch and its list of bundles. Those that are not there are no error.
+pub fn remove_branch(remote: &Remote, branch: &BStr) -> Result<(), Error> {
+    let name = branch_name(branch);
+    let bundles = RecordName::new(RecordKind::Bundles, name.id().to_owned())?;
+    remote.remove_record(&name)?;
+    Ok(remote.remove_record(&bundles)?)
+}
+
 pub(super) fn address(remote: &Remote) -> String {
     remote.address().to_string()
 }

@@ -1,7 +1,8 @@
 //! `base mirror`: follows branches of a repository and pushes the bases of their tips.
 //!
-//! Order of a round: the repository `--dir` is made if it is missing; its branches are fetched;
-//! each tip whose manifest the remote lacks is pushed. A round changes nothing but that
+//! Order of a round: the repository `--dir` is made if it is missing; its branches are fetched; the
+//! records of those that the server deleted are removed; each tip whose manifest the remote lacks
+//! is pushed. A round changes nothing but that
 //! repository and the remote, so two mirrors do not harm each other. In one directory, the second
 //! waits for the first.
 
@@ -14,8 +15,8 @@ use std::{
 
 use bstr::{BStr, BString, ByteSlice as _};
 use engine::fleet::{push::Report, records};
-use format::ObjectId;
-use remote::Address;
+use format::{ObjectId, fleet::manifest::split_signature};
+use remote::{Address, Remote};
 use repo::{OpenOptions, Repository};
 use serde_json::{Value, json};
 use sys::{File, by_path};
@@ -23,6 +24,7 @@ use sys::{File, by_path};
 use super::{
     push::{self, Bundles},
     request::{MIRROR, Request},
+    signature,
     site::{Config, Site, configured_address},
     time,
 };
@@ -88,6 +90,7 @@ fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> 
         return Err(Failure::fatal(text!("'", request.dir(), "' mirrors '", origin, "', not '", url, "'")));
     }
     let branches = wanted(&repo, request)?;
+    let before = heads(&repo)?;
     fetch(run, request, dir, &branches)?;
     // The refs have changed since the repository was opened.
     let repo = repo.open_again()?;
@@ -95,8 +98,30 @@ fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> 
         Some(address) => Address::parse(address.as_bstr(), &run.cwd)?,
         None => configured_address(run, &Config::Repository(&repo))?,
     };
+    Remote::create(&address)?;
     let site = Site::open(run, repo, None, address)?;
-    push_tips(&site, request, &branches)
+    let now = heads(&site.repo)?;
+    let mut reports = Vec::new();
+    for (branch, _) in before.iter().filter(|(branch, _)| !now.iter().any(|(other, _)| other == branch)) {
+        let removed = records::remove_branch(&site.remote, branch.as_bstr());
+        removed.map_err(|error| site.failed(error))?;
+        reports.push(json!({"branch": branch.to_str_lossy(), "removed": true}));
+        if !request.json && !request.quiet {
+            console::out(text!("removed the record of '", branch, "', which is gone from the server"));
+        }
+    }
+    let now = now.iter().filter(|(branch, _)| branches.iter().any(|wanted| covers(wanted.as_bstr(), branch.as_bstr())));
+    let code = push_tips(&site, request, now, &mut reports)?;
+    if request.json {
+        print_json(&Value::from(reports));
+    }
+    Ok(code)
+}
+
+/// The branches of the mirror, without `refs/heads/`, and their tips.
+fn heads(repo: &Repository) -> Result<Vec<(BString, ObjectId)>, Failure> {
+    let refs = repo.refs("refs/heads/")?.into_iter();
+    Ok(refs.map(|(name, tip)| (name.strip_prefix(b"refs/heads/").unwrap_or(&name).into(), tip)).collect())
 }
 
 /// Takes the lock of the mirror, and waits for it. The file stays: its name is the lock.
@@ -104,6 +129,10 @@ fn lock(dir: &Path) -> Result<File, Failure> {
     let mut name = dir.file_name().unwrap_or(OsStr::new("mirror")).to_owned();
     name.push(".mirror-lock");
     let path = dir.with_file_name(name);
+    // As `git clone` does. On a wrong disk a mirror wastes room, and nothing else.
+    if let Some(above) = dir.parent() {
+        by_path::create_dir_all(above).map_err(cannot("create", above))?;
+    }
     let file = by_path::append(&path, true, 0o666).map_err(cannot("open", &path))?;
     sys::lock(&file).map_err(cannot("lock", &path))?;
     Ok(file)
@@ -132,7 +161,8 @@ fn wanted(repo: &Repository, request: &Request) -> Result<Vec<BString>, Failure>
 
 fn fetch(run: &Invocation, request: &Request, dir: &Path, branches: &[BString]) -> Result<(), Failure> {
     let mut sapwood = reexec::as_sapwood(run);
-    sapwood.env("GIT_DIR", dir).args(["fetch", "--no-tags", "--no-write-fetch-head"]).args(voice(request));
+    sapwood.env("GIT_DIR", dir).args(["fetch", "--no-tags", "--prune", "--no-write-fetch-head"]);
+    sapwood.args(voice(request));
     sapwood.arg("origin");
     for branch in branches {
         sapwood.arg(sys::os_str(&text!("+refs/heads/", branch, ":refs/heads/", branch)));
@@ -157,14 +187,15 @@ fn ended(run: &Invocation, command: Command) -> Result<(), Failure> {
 }
 
 /// Pushes the tips that have no base. A branch that fails does not stop the others.
-fn push_tips(site: &Site<'_>, request: &Request, branches: &[BString]) -> Result<u8, Failure> {
-    let (mut code, mut reports) = (0, Vec::new());
-    for (name, tip) in site.repo.refs("refs/heads/")? {
-        let branch = name.strip_prefix(b"refs/heads/").unwrap_or(&name).as_bstr();
-        if !branches.iter().any(|wanted| covers(wanted.as_bstr(), branch)) {
-            continue;
-        }
-        match follow(site, request, branch, tip) {
+fn push_tips<'t>(
+    site: &Site<'_>,
+    request: &Request,
+    tips: impl Iterator<Item = &'t (BString, ObjectId)>,
+    reports: &mut Vec<Value>,
+) -> Result<u8, Failure> {
+    let mut code = 0;
+    for (branch, tip) in tips {
+        match follow(site, request, branch.as_bstr(), *tip) {
             Ok(report) => reports.push(report),
             Err(failure @ Failure::Signal(_)) => return Err(failure),
             Err(failure) => {
@@ -174,16 +205,15 @@ fn push_tips(site: &Site<'_>, request: &Request, branches: &[BString]) -> Result
             }
         }
     }
-    if request.json {
-        print_json(&Value::from(reports));
-    }
     Ok(code)
 }
 
 fn follow(site: &Site<'_>, request: &Request, branch: &BStr, tip: ObjectId) -> Result<Value, Failure> {
     let known = records::branch(&site.remote, branch).ok().flatten();
     let is_newest = known.is_some_and(|known| known.commits.first() == Some(&tip));
-    if is_newest && site.remote.record(&records::commit_name(&tip))?.is_some() {
+    let signs = signature::is_wanted(&site.repo, request.sign)?;
+    let is_enough = |manifest: Vec<u8>| !signs || split_signature(&manifest).1.is_some();
+    if is_newest && site.remote.record(&records::commit_name(&tip))?.is_some_and(is_enough) {
         // A mirror that was killed may owe the bundle.
         push::bundles(site, request, tip, Some(branch), Bundles::Unless)?;
         let was_there = Report { was_there: true, ..Report::default() };

@@ -8,7 +8,7 @@ use engine::{
     workspace::base::{Bases, Kind},
 };
 use format::{ObjectId, fleet::frame};
-use remote::Address;
+use remote::{Address, Remote};
 use repo::Head;
 use serde_json::{Value, json};
 
@@ -35,6 +35,7 @@ pub(super) fn run(run: &Invocation, args: &[BString]) -> Result<u8, Failure> {
     let mut words = PUSH.parse(args)?.store(&mut request)?;
     let repo = run.open()?;
     let address = take_address(run, &Config::Repository(&repo), &mut words)?;
+    Remote::create(&address)?;
     let site = Site::open(run, repo, None, address)?;
     let name = match words.as_slice() {
         [] => BString::from("HEAD"),

@@ -199,6 +199,30 @@ fn a_damaged_copy_of_a_table_is_fetched_again() {
     }
 }
 
+#[test]
+fn a_first_push_makes_the_directory_where_a_disk_is() {
+    let fleet = Fleet::new();
+    let origin = fleet.origin();
+    let push = |dir: &std::path::Path| {
+        base(&origin, &["push", "-q", "--no-mount", &format!("file://{}", dir.display())])
+    };
+    let refused = |dir: &std::path::Path| {
+        let run = push(dir);
+        assert_eq!(run.code, 128, "{}", run.stderr);
+        let said = run.stderr.to_string();
+        assert!(said.contains("is missing or empty: perhaps its disk is not mounted"), "{said}");
+        assert!(!dir.exists(), "created");
+    };
+    let above = fleet.dir().with_file_name("above");
+    refused(&above.join("remote"));
+    fs::create_dir(&above).expect("a new directory");
+    refused(&above.join("remote"));
+    fs::write(above.join("file"), "").expect("written");
+    let run = push(&above.join("remote"));
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(above.join("remote/commits").join(fleet.commit("HEAD")).exists());
+}
+
 /// A commit that came with a base is no work that a removed workspace loses. One made here is.
 #[test]
 fn a_workspace_at_a_pulled_commit_has_nothing_to_lose() {

@@ -48,6 +48,36 @@ fn a_mirror_pushes_tips_that_have_no_base() {
     assert!(newest.contains("main"), "{list}");
 }
 
+/// The record of a branch goes with the branch. That of a branch which the mirror never had stays.
+#[test]
+fn a_mirror_forgets_branches_that_the_server_deleted() {
+    let fleet = Fleet::new();
+    let origin = fleet.origin();
+    for branch in ["release/1", "release/2", "other"] {
+        origin.git(&["branch", branch]);
+    }
+    let release = ["--branch", "main", "--branch", "release/*"];
+    mirror(&fleet, "m.git", &release);
+    base_done(&origin, &["push", "-q", "--no-mount", "--branch", "release/local", &fleet.remote()]);
+    mirror(&fleet, "o.git", &["--branch", "*"]);
+    let left = |kind: &str| -> Vec<String> {
+        let name = |path: &std::path::PathBuf| path.file_name().expect("a name").display().to_string();
+        fleet.stored(kind).iter().map(name).collect()
+    };
+    let all = ["main", "other", "release_2f1", "release_2f2", "release_2flocal"];
+    assert_eq!(left("branches"), all);
+    assert_eq!(left("bundles"), ["main", "other", "release_2f1", "release_2f2"]);
+    origin.git(&["branch", "-D", "release/1", "other"]);
+    // A directory takes the place of the branch.
+    origin.git(&["branch", "release/1/fix"]);
+    let report = mirror(&fleet, "m.git", &release);
+    assert_eq!((&report[0]["branch"], &report[0]["removed"]), (&"release/1".into(), &true.into()), "{report}");
+    assert_eq!(left("branches"), ["main", "other", "release_2f1_2ffix", "release_2f2", "release_2flocal"]);
+    assert_eq!(left("bundles"), ["main", "other", "release_2f1_2ffix", "release_2f2"]);
+    let list = base_done(&origin, &["list", &fleet.remote()]);
+    assert!(!list.contains("release/1,"), "{list}");
+}
+
 #[test]
 fn two_mirrors_at_once_do_no_harm() {
     let fleet = Fleet::new();
@@ -111,6 +141,7 @@ fn a_mirror_refuses_what_it_cannot_follow() {
     };
     assert!(refused(&["--dir", "m.git", &fleet.remote()]).contains("name the URL to mirror"));
     assert!(refused(&[&fleet.remote(), &url(&fleet)]).contains("--dir"));
+    mirror(&fleet, "above/m.git", &[]);
     mirror(&fleet, "m.git", &[]);
     assert!(refused(&["--dir", "m.git", &fleet.remote(), "file:///else"]).contains("mirrors 'file://"));
     assert!(refused(&["--once", "--interval", "1s", "--dir", "m.git", &fleet.remote()]).contains("together"));

@@ -115,3 +115,54 @@ fn a_push_that_cannot_sign_publishes_nothing() {
     base_done(&origin, &["push", "-q", "--no-mount", "--no-sign", &fleet.remote()]);
     assert_eq!(fleet.stored("commits").len(), 1);
 }
+
+/// A base that is there without a signature gets one. No content is sent again.
+#[test]
+fn a_push_signs_what_is_there() {
+    if !has_program("ssh-keygen") {
+        return;
+    }
+    let fleet = Fleet::new();
+    let (origin, remote, head) = (fleet.origin(), fleet.remote(), fleet.commit("HEAD"));
+    fleet.push();
+    let alice = key(&fleet, "alice");
+    let signers = allow(&fleet, "alice", "");
+    assert!(refused(&fleet, "before", &signers).contains("it has no signature"));
+    let data = fleet.stored("data");
+    signs_with(&origin, &alice);
+    let push = |options: &[&str]| {
+        base_done(&origin, &[&["push", "--json", "--no-mount"], options, &[remote.as_str()]].concat())
+    };
+    let report: serde_json::Value = serde_json::from_str(&push(&["--sign"])).expect("JSON");
+    assert_eq!((&report["wasThere"], &report["contents"]), (&false.into(), &0.into()), "{report}");
+    assert_eq!(fleet.stored("data"), data);
+    let host = fleet.host("after");
+    host.git(&["config", "sapwood.baseSigners", &signers]);
+    base_done(&host, &["pull", "-q", &remote, &head]);
+    fleet.works_at(&host, &head);
+    // A signature stays, whoever pushes.
+    let manifest = fs::read(fleet.dir().join("commits").join(&head)).expect("the manifest");
+    push(&[]);
+    push(&["--sign"]);
+    assert_eq!(fs::read(fleet.dir().join("commits").join(&head)).expect("the manifest"), manifest);
+}
+
+#[test]
+fn a_mirror_signs_what_is_there() {
+    if !has_program("ssh-keygen") {
+        return;
+    }
+    let fleet = Fleet::new();
+    let outside = fleet.sandbox.repo("");
+    let (remote, url) = (fleet.remote(), format!("file://{}", fleet.origin().path.display()));
+    let mirror = |options: &[&str]| {
+        let args = [&["mirror", "-q", "--dir", "m.git"], options, &[remote.as_str(), &url]].concat();
+        base_done(&outside, &args);
+        fs::read_to_string(fleet.dir().join("commits").join(fleet.commit("HEAD"))).expect("the manifest")
+    };
+    assert!(!mirror(&[]).contains("SIGNATURE"));
+    signs_with(&fleet.sandbox.repo("m.git"), &key(&fleet, "alice"));
+    let signed = mirror(&["--sign"]);
+    assert!(signed.ends_with("-----END SSH SIGNATURE-----\n"), "{signed}");
+    assert_eq!(mirror(&["--sign"]), signed);
+}

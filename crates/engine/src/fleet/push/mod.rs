@@ -89,21 +89,24 @@ enum Trust {
 /// Sends the base of `commit`. See the module.
 ///
 /// If a base of the commit is there and lacks a file, or if an older one does, the files are looked
-/// for and those that are missing are sent again.
+/// for and those that are missing are sent again. If it is there without a signature and the push
+/// signs, its manifest is made anew from its files: a signer vouches for no bytes of somebody else.
 pub fn push(context: &Context<'_>, commit: ObjectId, options: &Options<'_>) -> Result<Report, Error> {
-    let found = match records::manifest(context.remote, &commit) {
-        Ok(None) => None,
+    let trust = match records::manifest(context.remote, &commit) {
+        Ok(None) => Trust::Files,
         // A newer program wrote it.
         Err(error @ Error::Record { source: Malformed::Version(_), .. }) => return Err(error),
-        Err(Error::Record { .. } | Error::WrongRecord { .. }) => Some(false),
+        Err(Error::Record { .. } | Error::WrongRecord { .. }) => Trust::Nothing,
         Err(error) => return Err(error),
-        Ok(Some(read)) => Some(stock::are_there(context, read.manifest.files().collect())?.is_none()),
+        Ok(Some(read)) => {
+            let is_whole = stock::are_there(context, read.manifest.files().collect())?.is_none();
+            if is_whole && (options.sign.is_none() || read.signature.is_some()) {
+                add_to_branch(context, commit, options)?;
+                return Ok(Report { was_there: true, ..Report::default() });
+            }
+            Trust::Nothing
+        }
     };
-    if found == Some(true) {
-        add_to_branch(context, commit, options)?;
-        return Ok(Report { was_there: true, ..Report::default() });
-    }
-    let trust = if found.is_none() { Trust::Files } else { Trust::Nothing };
     match send(context, commit, options, trust) {
         Err(Error::Lacks { .. }) if trust == Trust::Files => send(context, commit, options, Trust::Nothing),
         sent => sent,

@@ -90,8 +90,11 @@ pub(super) fn known(
         },
         None => None,
     };
-    let commits = branch.into_iter().flat_map(|branch| branch.commits).chain(options.after.iter().copied());
-    let mut seen = HashSet::from([commit]);
+    let older = branch.into_iter().flat_map(|branch| branch.commits).chain(options.after.iter().copied());
+    // A base of the commit itself is of use if it lacks files or a signature.
+    let own = (trust == Trust::Nothing).then_some(commit);
+    let commits = own.into_iter().chain(older.filter(|other| *other != commit));
+    let mut seen = HashSet::new();
     let mut names = HashSet::new();
     let mut manifests = 0;
     for other in commits.filter(|other| seen.insert(*other)) {
