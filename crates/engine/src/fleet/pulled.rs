@@ -43,11 +43,8 @@ pub(super) fn note_pack(context: &Context<'_>, digest: &Digest) {
 /// Notes a commit that is not here yet.
 pub(super) fn note_commit(context: &Context<'_>, commit: &ObjectId) -> Result<(), Error> {
     let name = format!("{COMMIT}{commit}");
-    let failed = |source| Error::Io {
-        action: "write",
-        path: dir(context.repo.common_dir()).join(&name),
-        source,
-    };
+    let failed =
+        |source| Error::Io { action: "write", path: dir(context.repo.common_dir()).join(&name), source };
     note(context, &name).map_err(failed)
 }
 

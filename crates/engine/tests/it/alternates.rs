@@ -117,13 +117,16 @@ fn an_image_of_another_user_takes_its_contents_from_an_alternate() {
     }
 
     // The alternate is not changed from here, and its own `gc` keeps the contents that we need.
-    assert_eq!(ours.gc(SHARED, Act::Remove).expect("collected").bytes, 0);
+    assert_eq!(ours.gc(SHARED, Act::Remove, &AtomicBool::new(false)).expect("collected").bytes, 0);
     assert!(shared.dir.exists());
-    assert_eq!(theirs.prune(SHARED, Act::Remove).expect("pruned").bases, std::slice::from_ref(&shared.name));
+    assert_eq!(
+        theirs.prune(SHARED, Act::Remove, &AtomicBool::new(false)).expect("pruned").bases,
+        std::slice::from_ref(&shared.name)
+    );
     assert_eq!(flaws(&own, &opened), []);
     assert!(ours.get(&shared.name).is_err());
-    assert_eq!(ours.prune(SHARED, Act::Remove).expect("pruned").bases, [own.name]);
-    assert_eq!(theirs.gc(SHARED, Act::Remove).expect("collected").generations, [1]);
+    assert_eq!(ours.prune(SHARED, Act::Remove, &AtomicBool::new(false)).expect("pruned").bases, [own.name]);
+    assert_eq!(theirs.gc(SHARED, Act::Remove, &AtomicBool::new(false)).expect("collected").generations, [1]);
 
     // Contents that no longer exist count as missing.
     fs::remove_dir_all(theirs.dir()).expect("removed");

@@ -292,7 +292,7 @@ fn contents_that_nobody_needs_are_given_back() {
     repo.commit("two");
     let opened = open(&repo);
     let two = add(&bases, &wanted(&opened, tree(&repo, "HEAD"), None)).expect("built");
-    assert_eq!(bases.gc(shared, Act::Remove).expect("collected").bytes, 0);
+    assert_eq!(bases.gc(shared, Act::Remove, &AtomicBool::new(false)).expect("collected").bytes, 0);
 
     let held = one.hold().expect("held");
     assert!(matches!(bases.remove(&one.name, shared), Err(Error::InUse { .. })));
@@ -313,10 +313,10 @@ fn contents_that_nobody_needs_are_given_back() {
     engine::workspace::record::create(&common, "w".as_ref(), record, shared, &Fsync::default())
         .expect("made");
     assert!(matches!(bases.remove(&two.name, shared), Err(Error::InUse { .. })));
-    let foreseen = bases.prune(shared, Act::DryRun).expect("looked");
+    let foreseen = bases.prune(shared, Act::DryRun, &AtomicBool::new(false)).expect("looked");
     assert_eq!(foreseen.bases, std::slice::from_ref(&one.name));
     assert!(one.dir.exists());
-    let freed = bases.prune(shared, Act::Remove).expect("pruned");
+    let freed = bases.prune(shared, Act::Remove, &AtomicBool::new(false)).expect("pruned");
     assert_eq!(freed.bases, std::slice::from_ref(&one.name));
     assert!(freed.bytes > 5_000_000 && foreseen.bytes >= freed.bytes, "{freed:?} {foreseen:?}");
     assert!(!one.dir.exists());
@@ -325,7 +325,7 @@ fn contents_that_nobody_needs_are_given_back() {
     let again = add(&bases, &wanted(&opened, one_tree, None)).expect("built");
     assert_eq!(again.verify(Some(&opened), 1).expect("read").flaws, []);
     fs::remove_dir_all(common.join("sapwood/workspaces")).expect("removed");
-    let freed = bases.prune(shared, Act::Remove).expect("pruned");
+    let freed = bases.prune(shared, Act::Remove, &AtomicBool::new(false)).expect("pruned");
     assert_eq!((freed.bases.len(), freed.generations), (2, vec![1]));
     assert_eq!(fs::read_dir(bases.dir().join("blobs")).expect("listed").count(), 0);
 }

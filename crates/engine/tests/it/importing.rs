@@ -34,7 +34,9 @@ fn lent(contents: &[(ObjectId, Vec<u8>)]) -> Vec<(ObjectId, &[u8])> {
 }
 
 fn import(bases: &Bases) -> Importer<'_> {
-    bases.importer(Path::new("/nowhere"), HashKind::Sha1, SHARED, &Fsync::default()).expect("begun")
+    bases
+        .importer(Path::new("/nowhere"), HashKind::Sha1, SHARED, &Fsync::default(), &AtomicBool::new(false))
+        .expect("begun")
 }
 
 /// Copies a base directory in the state in which a kill at this moment would leave it.
@@ -174,12 +176,60 @@ fn threads_add_and_publish_at_once_and_a_base_needs_no_object() {
         fs::remove_file(repo.path.join(".git/objects").join(&hex[..2]).join(&hex[2..])).expect("loose");
     }
     let base = add_base(&importer, &wanted(&opened, &repo, Kind::Image)).expect("built");
-    // `gc` takes the lock, so the importer is dropped first.
+    // `gc` waits for the importer, so the importer is dropped first.
     drop(importer);
     assert_eq!(base.verify(None, 2).expect("read").unknown, 0);
-    assert_eq!(bases.gc(SHARED, Act::Remove).expect("collected").generations, [0_u32; 0]);
+    assert_eq!(
+        bases.gc(SHARED, Act::Remove, &AtomicBool::new(false)).expect("collected").generations,
+        [0_u32; 0]
+    );
     assert_eq!(base.verify(None, 2).expect("read").flaws, []);
     assert_eq!(fs::read_dir(bases.dir().join("users")).expect("listed").count(), 2);
+}
+
+#[test]
+fn a_base_is_built_while_contents_arrive() {
+    let (sandbox, place) = (Sandbox::new(), tempfile::tempdir().expect("a directory"));
+    let repo = project(&sandbox);
+    let opened = open(&repo);
+    let wanted = wanted(&opened, &repo, Kind::Image);
+    let bases = Bases::at(&place.path().join("bases"));
+    let importer = import(&bases);
+    let new = contents(2000..2100);
+    importer.add(&lent(&new)).expect("added");
+    let built = with_options(|options| bases.add(&wanted, options, &mut Vec::new())).expect("built");
+    importer.publish().expect("published");
+    // Another import and a collection wait, until they are interrupted.
+    let stop = AtomicBool::new(true);
+    let second = bases.importer(Path::new("/nowhere"), HashKind::Sha1, SHARED, &Fsync::default(), &stop);
+    assert!(matches!(second.err(), Some(Error::Interrupted)));
+    assert!(matches!(bases.gc(SHARED, Act::Remove, &stop), Err(Error::Interrupted)));
+    assert!(matches!(bases.prune(SHARED, Act::Remove, &stop), Err(Error::Interrupted)));
+    drop(importer);
+    assert_eq!(import(&bases).missing(&names(&new)), []);
+    assert_eq!(built.verify(Some(&opened), 2).expect("read").flaws, []);
+}
+
+/// A prune that waited for an import knows the base that was added meanwhile.
+#[test]
+fn a_prune_keeps_a_base_that_was_added_while_it_waited() {
+    let (sandbox, place) = (Sandbox::new(), tempfile::tempdir().expect("a directory"));
+    let repo = project(&sandbox);
+    let opened = open(&repo);
+    let bases = Bases::at(&place.path().join("bases"));
+    let (common, going) = (repo.path.join(".git"), AtomicBool::new(false));
+    let importer = bases.importer(&common, HashKind::Sha1, SHARED, &Fsync::default(), &going).expect("begun");
+    let base = std::thread::scope(|scope| {
+        let prune = scope.spawn(|| bases.prune(SHARED, Act::Remove, &going));
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let base = add_base(&importer, &wanted(&opened, &repo, Kind::Image)).expect("built");
+        let held = base.hold().expect("there");
+        drop(importer);
+        prune.join().expect("no panic").expect("pruned");
+        drop(held);
+        base
+    });
+    assert_eq!(base.verify(Some(&opened), 2).expect("read").flaws, []);
 }
 
 #[test]

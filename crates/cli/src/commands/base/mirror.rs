@@ -110,7 +110,9 @@ fn round(run: &Invocation, request: &Request, dir: &Path, words: &[BString]) -> 
             console::out(text!("removed the record of '", branch, "', which is gone from the server"));
         }
     }
-    let now = now.iter().filter(|(branch, _)| branches.iter().any(|wanted| covers(wanted.as_bstr(), branch.as_bstr())));
+    let now = now
+        .iter()
+        .filter(|(branch, _)| branches.iter().any(|wanted| covers(wanted.as_bstr(), branch.as_bstr())));
     let code = push_tips(&site, request, now, &mut reports)?;
     if request.json {
         print_json(&Value::from(reports));

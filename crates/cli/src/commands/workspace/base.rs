@@ -132,7 +132,13 @@ fn collect(context: &Context<'_>, request: &Request, prune: bool) -> Result<u8, 
     let bases = context.bases(request.base_dir.as_ref())?;
     let act = if request.dry_run { Act::DryRun } else { Act::Remove };
     let shared = context.settings.locks.shared;
-    let freed = if prune { bases.prune(shared, act)? } else { bases.gc(shared, act)? };
+    let interrupt = context.run.interrupt.flag();
+    let freed = match prune {
+        true => bases.prune(shared, act, interrupt),
+        false => bases.gc(shared, act, interrupt),
+    };
+    context.run.interrupt.check()?;
+    let freed = freed?;
     if request.json {
         context::print_json(&json!({
             "bases": freed.bases, "blobFiles": freed.generations, "bytes": freed.bytes,

@@ -243,7 +243,8 @@ fn a_workspace_at_a_pulled_commit_has_nothing_to_lose() {
     done(&host, &["create", "-q", "-d", "one", &commit]);
     done(&host, &["remove", "one"]);
     done(&host, &["create", "-q", "-d", "one", &commit]);
-    let git = ["git", "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"];
+    let git =
+        ["git", "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"];
     done(&host, &[&["exec", "one", "--"], &git[..]].concat());
     refused(&host, "one");
     // Old notes go, but for those that a workspace needs.

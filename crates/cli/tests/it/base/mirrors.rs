@@ -71,7 +71,11 @@ fn a_mirror_forgets_branches_that_the_server_deleted() {
     // A directory takes the place of the branch.
     origin.git(&["branch", "release/1/fix"]);
     let report = mirror(&fleet, "m.git", &release);
-    assert_eq!((&report[0]["branch"], &report[0]["removed"]), (&"release/1".into(), &true.into()), "{report}");
+    assert_eq!(
+        (&report[0]["branch"], &report[0]["removed"]),
+        (&"release/1".into(), &true.into()),
+        "{report}"
+    );
     assert_eq!(left("branches"), ["main", "other", "release_2f1_2ffix", "release_2f2", "release_2flocal"]);
     assert_eq!(left("bundles"), ["main", "other", "release_2f1_2ffix", "release_2f2"]);
     let list = base_done(&origin, &["list", &fleet.remote()]);

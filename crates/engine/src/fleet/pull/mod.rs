@@ -1,9 +1,10 @@
 //! Brings the base of a commit from a remote.
 //!
-//! Order: the manifest; packs (`history`); the boundary of the history; the base directory is
-//! locked; tables, then ranges of segments (`plan`, `contents`). Contents are published as they
-//! arrive. A repository without a promisor remote gets them as blobs, too (`blobs`). The caller
-//! gets the importer, which holds the lock, and adds the base with it.
+//! Order: the manifest; packs (`history`); the boundary of the history; a lock of the base
+//! directory against `gc` and other pulls; tables, then ranges of segments (`plan`, `contents`).
+//! Contents are published as they arrive. A repository without a promisor remote gets them as
+//! blobs, too (`blobs`). The caller gets the importer, which holds the lock, and adds the base with
+//! it.
 //!
 //! After a failure, what arrived stays. The next pull asks for the rest.
 
@@ -92,7 +93,8 @@ pub fn pull<'b>(context: &Context<'b>, commit: ObjectId, options: &Options<'_>) 
     let mut report = Report::default();
     let index = history::bring(&stock, &manifest, options, &mut report)?;
     let (common, hash) = (context.repo.real_common_dir(), context.repo.hash());
-    let importer = context.bases.importer(&common, hash, context.locks.shared, context.fsync)?;
+    let (bases, shared) = (context.bases, context.locks.shared);
+    let importer = bases.importer(&common, hash, shared, context.fsync, context.interrupt)?;
     let plan = plan::plan(&stock, &manifest, &index, &importer, &mut report)?;
     let brought = contents::bring(&stock, &plan, &importer);
     let published = importer.publish();

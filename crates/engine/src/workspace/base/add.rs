@@ -7,7 +7,7 @@ use std::{
     io::{self, ErrorKind},
     os::unix::ffi::OsStrExt as _,
     path::Path,
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
 };
@@ -24,6 +24,14 @@ use super::{
     users::User,
 };
 use crate::crew::Workers;
+
+/// The file that a process locks while it builds or removes bases.
+const LOCK: &str = "lock";
+/// The file that importers and `gc` lock. Base directories that have this one as an alternate share
+/// the lock.
+const TRANSFERS: &str = "transfers";
+/// The time between two attempts to take a lock.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The options for building a base.
 pub struct AddOptions<'a> {
@@ -104,8 +112,9 @@ impl Bases {
     /// Registers this directory in an alternate, if that is writable. Blocks `gc` there until the
     /// returned file is closed. Returns `None` if the alternate cannot be locked.
     fn borrow_from(&self, alternate: &Path) -> Result<Option<File>, Error> {
-        const PAUSE: Duration = Duration::from_millis(20);
-        let path = alternate.join("lock");
+        let path = alternate.join(TRANSFERS);
+        // Where the file cannot be created, nothing can be removed either.
+        let _ = by_path::append(&path, true, 0o666);
         let Ok(file) = by_path::open(&path) else { return Ok(None) };
         while !sys::try_lock_shared(&file).map_err(|source| Error::Io {
             action: "lock",
@@ -176,16 +185,38 @@ impl Bases {
         }
     }
 
-    /// Takes the exclusive lock of the base directory. Waits for other processes that add or
-    /// remove.
+    /// Takes the exclusive lock of the base directory. Waits for other processes that build or
+    /// remove bases.
     pub(super) fn lock(&self, shared: store::SharedRepository) -> io::Result<File> {
+        let file = self.lock_file(LOCK, shared)?;
+        sys::lock(&file)?;
+        Ok(file)
+    }
+
+    /// Takes the lock against `gc` and other importers, and waits for them. Other processes may
+    /// build bases meanwhile. A caller that needs [`Bases::lock`] too takes this one first.
+    pub(super) fn lock_transfers(
+        &self,
+        shared: store::SharedRepository,
+        interrupt: &AtomicBool,
+    ) -> Result<File, Error> {
+        let failed = |source| Error::Io { action: "lock", path: self.dir.join(TRANSFERS), source };
+        let file = self.lock_file(TRANSFERS, shared).map_err(failed)?;
+        while !sys::try_lock(&file).map_err(failed)? {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(file)
+    }
+
+    fn lock_file(&self, name: &str, shared: store::SharedRepository) -> io::Result<File> {
         match shared.create_dir_all(&self.dir) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
-        let file = by_path::append(&self.dir.join("lock"), true, 0o666)?;
-        sys::lock(&file)?;
-        Ok(file)
+        by_path::append(&self.dir.join(name), true, 0o666)
     }
 
     /// Removes the leftovers of killed processes. The caller holds the lock, so no other process is

@@ -5,7 +5,8 @@
 //! truncates them. Several threads may add contents, and publish in between. Only complete contents
 //! get records.
 //!
-//! The caller holds the lock of the base directory.
+//! The caller holds the lock of the base directory when an addition begins. From then on the lock
+//! of the generation's data keeps others away: they add to another generation.
 
 use std::{
     collections::HashMap,
@@ -20,8 +21,8 @@ use sys::{File, by_path};
 use super::{
     Error,
     blobs::{
-        BLOCK, BlobFile, Blobs, Content, HEADER, Record, data_file, header, index_file, length, push_record,
-        record_len,
+        BLOCK, BlobFile, Blobs, Content, HEADER, Next, Record, data_file, header, index_file, length,
+        push_record, record_len,
     },
 };
 
@@ -65,16 +66,14 @@ impl Blobs {
     /// Starts an addition. `alternates` are the locks of alternates, which are held until the
     /// addition ends.
     pub(super) fn append(mut self, alternates: Vec<File>) -> Result<Appender, Error> {
-        let (generation, file, is_new) = self.next_generation()?;
-        let (data_path, index_path) = (data_file(&self.dir, generation), index_file(&self.dir, generation));
-        let open = |path: &PathBuf| {
-            let opened = match is_new {
-                true => by_path::create_new(path, 0o666),
-                false => by_path::open_to_change(path),
-            };
-            opened.map_err(|source| Error::Io { action: "open", path: path.clone(), source })
+        let Next { number, file, data, is_new } = self.next_generation()?;
+        let (data_path, index_path) = (data_file(&self.dir, number), index_file(&self.dir, number));
+        let index = match is_new {
+            true => by_path::create_new(&index_path, 0o666),
+            false => by_path::open_to_change(&index_path),
         };
-        let (data, index) = (open(&data_path)?, open(&index_path)?);
+        let failed = |source| Error::Io { action: "open", path: index_path.clone(), source };
+        let index = index.map_err(failed)?;
         let published = Published { data: length(&data_path)?, index: length(&index_path)?, is_new };
         let state =
             State { next: published.data.div_ceil(BLOCK), added: HashMap::new(), written: Vec::new() };
@@ -382,6 +381,32 @@ mod tests {
         begin(dir.path());
         assert_eq!(fs::read(data_file(dir.path(), 1)).expect("read"), before);
         check(dir.path(), &[b"kept"]);
+    }
+
+    #[test]
+    fn additions_at_once_go_to_generations_of_their_own() {
+        let dir = dir();
+        add(dir.path(), &[b"before"]);
+        let begin = || {
+            let blobs = Blobs::open(dir.path(), &[], HashKind::Sha1).expect("opened");
+            blobs.append(Vec::new()).expect("begun")
+        };
+        let (one, other) = (begin(), begin());
+        one.add(&[(oid(b"one"), b"one")]).expect("added");
+        other.add(&[(oid(b"other"), b"other")]).expect("added");
+        other.publish(true).expect("published");
+        one.publish(true).expect("published");
+        one.add(&[(oid(b"lost"), b"lost")]).expect("added");
+        drop((one, other));
+        assert_eq!(generations(dir.path()).expect("listed"), [1, 2]);
+        let blobs = Blobs::open(dir.path(), &[], HashKind::Sha1).expect("opened");
+        assert_eq!(blobs.known.len(), 3);
+        let places = [&b"before"[..], b"one", b"other"].map(|bytes| blobs.find(&oid(bytes)).expect("found"));
+        assert_eq!(places.map(|content| content.file), [0, 0, 1]);
+        assert_eq!(stored(dir.path(), places[1]), b"one");
+        // Both are free again.
+        add(dir.path(), &[b"after"]);
+        assert_eq!(generations(dir.path()).expect("listed"), [1, 2]);
     }
 
     #[test]

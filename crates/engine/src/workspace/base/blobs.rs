@@ -15,7 +15,7 @@ use std::{
 };
 
 use format::{HashKind, ObjectId, erofs};
-use sys::by_path;
+use sys::{File, by_path};
 
 use super::Error;
 
@@ -63,6 +63,17 @@ pub(super) struct BlobFile {
     pub(super) path: PathBuf,
     /// The number of blocks up to the end of the last known content.
     pub(super) blocks: u64,
+}
+
+/// A generation that contents are added to.
+pub(super) struct Next {
+    pub(super) number: u32,
+    /// The position of its file.
+    pub(super) file: u32,
+    /// Its data, open for writing. Locked (`flock`) until it is closed.
+    pub(super) data: File,
+    /// It has no records yet.
+    pub(super) is_new: bool,
 }
 
 /// The contents of all generations with one kind of hash.
@@ -231,16 +242,33 @@ impl Blobs {
         }
     }
 
-    /// Returns the generation for the next content, the index of its file, and true if its files do
-    /// not exist yet.
-    pub(super) fn next_generation(&mut self) -> Result<(u32, u32, bool), Error> {
-        if let Some(&(last, file)) = self.generations.last()
-            && length(&data_file(&self.dir, last))?.div_ceil(BLOCK) < MAX_BLOCKS
-        {
-            return Ok((last, file, false));
+    /// Locks and returns the generation for the next content: the newest one that has room and that
+    /// no other process writes to, else a new one. The caller holds the lock of the base directory.
+    pub(super) fn next_generation(&mut self) -> Result<Next, Error> {
+        for &(number, file) in self.generations.iter().rev() {
+            let path = data_file(&self.dir, number);
+            if length(&path)?.div_ceil(BLOCK) >= MAX_BLOCKS {
+                continue;
+            }
+            let io = |action| {
+                let path = path.clone();
+                move |source| Error::Io { action, path, source }
+            };
+            let data = by_path::open_to_change(&path).map_err(io("open"))?;
+            if sys::try_lock(&data).map_err(io("lock"))? {
+                return Ok(Next { number, file, data, is_new: false });
+            }
         }
-        let generation = self.last + 1;
-        Ok((generation, self.add_file(PathBuf::from("blobs").join(data_name(generation))), true))
+        let number = self.last + 1;
+        let path = data_file(&self.dir, number);
+        let io = |action| {
+            let path = path.clone();
+            move |source| Error::Io { action, path, source }
+        };
+        let data = by_path::create_new(&path, 0o666).map_err(io("open"))?;
+        sys::lock(&data).map_err(io("lock"))?;
+        let file = self.add_file(PathBuf::from("blobs").join(data_name(number)));
+        Ok(Next { number, file, data, is_new: true })
     }
 
     /// Frees the `dead` byte ranges of a generation: first removes their records, then punches

@@ -1,11 +1,12 @@
 //! Imports contents from outside the repository: from a remote for bases.
 //!
-//! An importer holds the lock of the base directory for its whole lifetime. So `base gc` removes
-//! nothing between the arrival of contents and the creation of the base that needs them. Contents
-//! become durable with the next [`Importer::publish`]. The caller has verified the bytes against
-//! their ids.
+//! An importer blocks `base gc` and other importers for its whole lifetime. So `base gc` removes
+//! nothing between the arrival of contents and the creation of the base that needs them, and a
+//! second pull finds the contents that the first one brought. Other processes may build bases
+//! meanwhile: they add contents to another generation. Contents become durable with the next
+//! [`Importer::publish`]. The caller has verified the bytes against their ids.
 
-use std::{io, path::Path};
+use std::{io, path::Path, sync::atomic::AtomicBool};
 
 use format::{HashKind, ObjectId};
 use store::{Fsync, SharedRepository};
@@ -21,7 +22,7 @@ pub struct Importer<'b> {
     hash: HashKind,
     sync: bool,
     shared: SharedRepository,
-    _lock: File,
+    _transfers: File,
 }
 
 /// The result of adding a content in pieces.
@@ -34,20 +35,22 @@ pub enum Streamed {
 }
 
 impl Bases {
-    /// Starts an import: waits for the lock, and registers the repository with the common directory
-    /// `common`.
+    /// Starts an import: waits for other importers and for `gc`, and registers the repository with
+    /// the common directory `common`.
     pub fn importer(
         &self,
         common: &Path,
         hash: HashKind,
         shared: SharedRepository,
         fsync: &Fsync,
+        interrupt: &AtomicBool,
     ) -> Result<Importer<'_>, Error> {
-        let failed = |source| Error::Io { action: "lock", path: self.dir().to_owned(), source };
-        let lock = self.lock(shared).map_err(failed)?;
+        let transfers = self.lock_transfers(shared, interrupt)?;
+        let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
         self.register(User::Repository(common), shared)?;
         let appender = self.append(hash, shared)?;
-        Ok(Importer { bases: self, appender, hash, sync: !fsync.disabled, shared, _lock: lock })
+        let sync = !fsync.disabled;
+        Ok(Importer { bases: self, appender, hash, sync, shared, _transfers: transfers })
     }
 }
 
@@ -101,6 +104,7 @@ impl Importer<'_> {
         messages: &mut Vec<String>,
     ) -> Result<Base, Error> {
         self.publish()?;
+        let _lock = self.bases.lock(self.shared).map_err(|source| self.bases.unlocked(source))?;
         if let Some(base) = self.bases.find(wanted)? {
             return Ok(base);
         }

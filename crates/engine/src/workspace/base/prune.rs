@@ -10,6 +10,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
 };
 
 use sys::{by_path, mount::Unmount};
@@ -54,13 +55,21 @@ impl Bases {
     }
 
     /// Removes all bases that no workspace uses, and then the contents that no base needs.
-    pub fn prune(&self, shared: store::SharedRepository, act: Act) -> Result<Freed, Error> {
-        let Some(bases) = self.list_to_change()? else { return Ok(Freed::default()) };
+    pub fn prune(
+        &self,
+        shared: store::SharedRepository,
+        act: Act,
+        interrupt: &AtomicBool,
+    ) -> Result<Freed, Error> {
+        if !self.is_there()? {
+            return Ok(Freed::default());
+        }
+        let _transfers = self.lock_transfers(shared, interrupt)?;
         let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
         let users = self.users()?;
         let mut removed = Vec::new();
         let mut kept = Vec::new();
-        for base in bases {
+        for base in self.own()? {
             let is_removed = match act {
                 Act::DryRun => self.refuse_used(&base, &users).map(drop),
                 Act::Remove => self.unmount_and_remove(&base, &users),
@@ -75,10 +84,16 @@ impl Bases {
     }
 
     /// Removes the leftovers of killed commands, and the contents that no base needs.
-    pub fn gc(&self, shared: store::SharedRepository, act: Act) -> Result<Freed, Error> {
-        if self.list_to_change()?.is_none() {
+    pub fn gc(
+        &self,
+        shared: store::SharedRepository,
+        act: Act,
+        interrupt: &AtomicBool,
+    ) -> Result<Freed, Error> {
+        if !self.is_there()? {
             return Ok(Freed::default());
         }
+        let _transfers = self.lock_transfers(shared, interrupt)?;
         let _lock = self.lock(shared).map_err(|source| self.unlocked(source))?;
         if act == Act::Remove {
             self.remove_staged();
@@ -86,16 +101,13 @@ impl Bases {
         self.collect(&self.own()?, act)
     }
 
-    /// Returns the bases of this directory; `None` if the directory does not exist.
-    fn list_to_change(&self) -> Result<Option<Vec<Base>>, Error> {
-        match by_path::stat_followed(&self.dir) {
-            Ok(Some(_)) => self.own().map(Some),
-            Ok(None) => Ok(None),
-            Err(source) => Err(Error::Io { action: "examine", path: self.dir.clone(), source }),
-        }
+    fn is_there(&self) -> Result<bool, Error> {
+        let stat = by_path::stat_followed(&self.dir);
+        let failed = |source| Error::Io { action: "examine", path: self.dir.clone(), source };
+        Ok(stat.map_err(failed)?.is_some())
     }
 
-    fn unlocked(&self, source: std::io::Error) -> Error {
+    pub(super) fn unlocked(&self, source: std::io::Error) -> Error {
         Error::Io { action: "lock", path: self.dir.join("lock"), source }
     }
 
